@@ -1,0 +1,33 @@
+# Two commands: `make demo` and `make test`. Both create the environment in .venv first.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.ready
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch==2.13.0
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $(STAMP)
+
+.PHONY: setup demo test check format clean
+
+setup: $(STAMP)
+
+demo: $(STAMP)  ## pretrain, embed and score on real data; writes out/demo/report.html
+	$(BIN)/dicot evaluate OSULeaf --steps 100 --out out/demo
+
+test: $(STAMP)
+	$(BIN)/python -m pytest
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_architecture.py
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,40 @@
+"""Controls: encoders that learned nothing. Every number of a method stands beside theirs."""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from dicot.device import resolve_device, to_device
+from dicot.encoders import Encoder
+from dicot.windows import Windows
+
+BATCH = 64  # by definition of the control, not a matter of memory
+
+
+def random_control(encoder: Encoder, train: Windows, device: str | torch.device = "auto") -> None:
+    """The encoder as initialised, BatchNorm at its initial statistics."""
+    encoder.eval()
+
+
+def calibrated_control(encoder: Encoder, train: Windows, device: str | torch.device = "auto") -> None:
+    """The same weights after one pass of the training cases that set BatchNorm's statistics (D-02).
+
+    Whole cases in train mode without gradient, batches of 64 in file order, cumulative statistics.
+    """
+    place = resolve_device(device)
+    norms = [module for module in encoder.modules() if isinstance(module, nn.BatchNorm1d)]
+    usual = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None  # cumulative average
+    encoder.to(place).train()
+    with torch.no_grad():
+        for start in range(0, len(train), BATCH):
+            encoder(to_device(train.x[start : start + BATCH], place))
+    for norm, momentum in zip(norms, usual, strict=True):
+        norm.momentum = momentum
+    encoder.cpu().eval()
+
+
+CONTROLS: dict[str, Callable[..., None]] = {"random": random_control, "calibrated": calibrated_control}

@@ -1,0 +1,42 @@
+"""A small made-up problem that needs no file: three waveforms in two channels."""
+
+from typing import Unpack
+
+import numpy as np
+
+from dicot.datasets.base import Card, Split
+from dicot.errors import InputError
+from dicot.policies import Array, Policies
+from dicot.splits import check_split
+
+CARD = Card(
+    name="synthetic",
+    family="synthetic",
+    n_train=90,
+    n_test=90,
+    n_channels=2,
+    n_times=64,
+    n_classes=3,
+    source="made by dicot.datasets.synthetic",
+    licence="BSD-3-Clause",
+    citation="none",
+)
+
+
+def load_synthetic(name: str = "synthetic", **policies: Unpack[Policies]) -> Split:
+    """Sine, square and sawtooth waves of random phase, pace and noise; always the same values."""
+    if name != CARD.name:
+        raise InputError(f"Unknown synthetic data set {name!r}. Did you mean {CARD.name!r}?")
+    rng = np.random.default_rng(20180)
+    parts = [_draw(rng, n) for n in (CARD.n_train, CARD.n_test)]
+    return check_split(parts[0], parts[1], name=CARD.name, family=CARD.family, **policies)
+
+
+def _draw(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    y = rng.permutation(np.arange(n) % CARD.n_classes)
+    time = np.linspace(0.0, 1.0, CARD.n_times or 0, endpoint=False)
+    cycles = rng.uniform(2.5, 3.5, size=(n, 1)) * time + rng.uniform(size=(n, 1))  # (n, T)
+    # The second channel runs a quarter of a cycle behind the first.
+    phase = np.stack([cycles, cycles - 0.25], axis=1) % 1.0  # (n, 2, T)
+    waves = np.stack([np.sin(2 * np.pi * phase), np.where(phase < 0.5, 1.0, -1.0), 2 * phase - 1])  # (3, n, 2, T)
+    return waves[y, np.arange(n)] + 0.2 * rng.standard_normal(phase.shape), y

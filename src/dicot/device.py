@@ -1,0 +1,29 @@
+"""Which device a run uses, and how arrays get there."""
+
+import numpy as np
+import torch
+
+from dicot.errors import InputError
+
+
+def resolve_device(device: str | torch.device) -> torch.device:
+    """ "auto" is the GPU where there is one; anything else is taken at its word, or refused."""
+    if str(device) == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        resolved = torch.device(device)
+    except RuntimeError as error:
+        raise InputError(f"Unknown device {device!r}. Use 'auto', 'cpu', 'cuda' or 'cuda:N'.") from error
+    if resolved.type == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"Device {device!r} was asked for, but torch sees no GPU here. Use device='cpu' or 'auto'.")
+    return resolved
+
+
+def to_device(array: np.ndarray, place: torch.device, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """A numpy array as a tensor with plain strides.
+
+    A read-only array (a memory map) is copied, because torch cannot protect it. Axes of length one may carry any
+    stride in numpy; convolutions choose their algorithm by strides, so these are made plain to get the same bits.
+    """
+    sound = array if array.flags.writeable and array.flags.c_contiguous else np.array(array, order="C")
+    return torch.from_numpy(sound.reshape(-1)).view(array.shape).to(place, dtype)

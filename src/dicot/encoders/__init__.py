@@ -1,0 +1,31 @@
+"""Encoders: (B, C, T) -> (B, F, T). `ENCODERS` is the registry; `build_encoder` makes one by name."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dicot.encoders.base import Encoder
+from dicot.encoders.fcn import FCN
+from dicot.encoders.inception_time import InceptionTime
+from dicot.encoders.resnet import ResNet
+from dicot.errors import InputError, lookup
+
+__all__ = ["ENCODERS", "FCN", "Encoder", "InceptionTime", "ResNet", "build_encoder", "encoder_name"]
+
+ENCODERS: dict[str, type[Encoder]] = {"inception_time": InceptionTime, "fcn": FCN, "resnet": ResNet}
+
+
+def build_encoder(name: str, config: Mapping[str, Any]) -> Encoder:
+    """The registered encoder with these constructor arguments."""
+    kind = lookup(ENCODERS, name, "encoder")
+    try:
+        return kind(**config)
+    except TypeError as error:
+        raise InputError(f"Encoder {name!r} does not take {dict(config)}: {error}.") from error
+
+
+def encoder_name(encoder: Encoder) -> str:
+    """The registry key of an encoder's class."""
+    for name, kind in ENCODERS.items():
+        if type(encoder) is kind:
+            return name
+    raise InputError(f"{type(encoder).__name__} is not in ENCODERS; register it before saving.")

@@ -1,0 +1,46 @@
+"""The one interface every encoder answers."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from dicot.errors import InputError
+
+
+class Encoder(nn.Module, ABC):
+    """Maps a batch of cases (B, C, T) to features per time step (B, F, T); T is free, C is fixed."""
+
+    def __init__(self, n_channels: int, dim: int) -> None:
+        super().__init__()
+        if n_channels < 1 or dim < 1:
+            raise InputError(f"An encoder needs n_channels >= 1 and dim >= 1; got {n_channels} and {dim}.")
+        self.n_channels = n_channels
+        self.dim = dim
+
+    @abstractmethod
+    def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+        """(B, C, T) -> (B, F, T); where the boolean `keep` (B, T) is False the projected input is set to zero."""
+
+    def config(self) -> Mapping[str, Any]:
+        """The constructor arguments that make an encoder of the same shape."""
+        return {"n_channels": self.n_channels, "dim": self.dim}
+
+    def embed(self, x: Tensor) -> Tensor:
+        """(B, C, T) -> (B, F): the mean over time of the features, in the mode the module is in."""
+        features: Tensor = self(x)
+        return features.mean(dim=-1)
+
+    def fresh(self) -> "Encoder":
+        """An encoder of the same shape with new weights."""
+        return type(self)(**self.config())
+
+    def check_input(self, x: Tensor) -> None:
+        """Say it in words before a convolution or BatchNorm says it in shapes."""
+        if x.ndim != 3 or x.shape[1] != self.n_channels:
+            raise InputError(f"This encoder takes (batch, {self.n_channels} channels, time); got {tuple(x.shape)}.")
+        if self.training and x.shape[0] * x.shape[2] == 1:
+            raise InputError(
+                "BatchNorm cannot train on one time step of one case. Use a larger batch or longer cases."
+            )

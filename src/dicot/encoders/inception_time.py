@@ -1,0 +1,74 @@
+"""InceptionTime as the Di-COT paper uses it: 1,100,096 + 128 C parameters at dim 256."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dicot.encoders.base import Encoder
+from dicot.encoders.padding import same_margins
+from dicot.errors import InputError
+
+WIDTH_IN = 128  # channels after the input projection
+WIDTH_BOTTLENECK = 32
+KERNELS = (10, 20, 40)
+
+
+class InceptionModule(nn.Module):
+    """Three convolutions of different reach behind a bottleneck, and a max-pool branch beside them."""
+
+    def __init__(self, width_in: int, width_out: int) -> None:
+        super().__init__()
+        branch = width_out // (len(KERNELS) + 1)
+        self.bottleneck = nn.Conv1d(width_in, WIDTH_BOTTLENECK, 1)
+        for kernel in KERNELS:
+            self.add_module(f"conv{kernel}", nn.Conv1d(WIDTH_BOTTLENECK, branch, kernel))
+        self.poolconv = nn.Conv1d(width_in, branch, 1)
+        self.bn = nn.BatchNorm1d(width_out)
+
+    def forward(self, u: Tensor) -> Tensor:
+        # One padding serves all kernels: the shorter ones read the middle of what the longest one reads.
+        left, right = same_margins(KERNELS[-1])
+        padded = F.pad(self.bottleneck(u), (left, right), mode="replicate")
+        branches = []
+        for kernel in KERNELS:
+            start, stop = (wide - narrow for wide, narrow in zip((left, right), same_margins(kernel), strict=True))
+            branches.append(self.get_submodule(f"conv{kernel}")(padded[..., start : padded.shape[-1] - stop]))
+        branches.append(self.poolconv(F.max_pool1d(u, 3, stride=1, padding=1)))
+        return torch.relu(self.bn(torch.cat(branches, dim=1)))
+
+
+class InceptionBlock(nn.Module):
+    """Three modules in sequence with a linear residual around them."""
+
+    def __init__(self, width_in: int, width_out: int) -> None:
+        super().__init__()
+        self.module0 = InceptionModule(width_in, width_out)
+        self.module1 = InceptionModule(width_out, width_out)
+        self.module2 = InceptionModule(width_out, width_out)
+        self.residual = nn.Sequential()
+        self.residual.add_module("conv", nn.Conv1d(width_in, width_out, 1))
+        self.residual.add_module("bn", nn.BatchNorm1d(width_out))
+
+    def forward(self, v: Tensor) -> Tensor:
+        path = self.module2(self.module1(self.module0(v)))
+        return torch.relu(path + self.residual(v))
+
+
+class InceptionTime(Encoder):
+    """The paper's backbone: input projection, then two residual blocks of three modules each."""
+
+    def __init__(self, n_channels: int, dim: int = 256) -> None:
+        super().__init__(n_channels, dim)
+        if dim % 4:
+            raise InputError(f"InceptionTime joins four branches, so dim must be a multiple of 4; got {dim}.")
+        self.input = nn.Conv1d(n_channels, WIDTH_IN, 1)  # a linear map per time step
+        self.block0 = InceptionBlock(WIDTH_IN, dim)
+        self.block1 = InceptionBlock(dim, dim)
+
+    def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+        self.check_input(x)
+        v = self.input(x)
+        if keep is not None:
+            v = v * keep.unsqueeze(1)
+        y: Tensor = self.block1(self.block0(v))
+        return y

@@ -1,0 +1,25 @@
+"""Length-preserving convolution with edge values repeated, and the rule for very short series."""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def same_margins(kernel: int) -> tuple[int, int]:
+    """Samples to add on the left and on the right; an even kernel takes the extra one on the right."""
+    left = (kernel - 1) // 2
+    return left, kernel - 1 - left
+
+
+def same_conv(conv: nn.Conv1d, x: Tensor) -> Tensor:
+    """Apply an unpadded convolution so that (B, C, T) keeps its length; works down to T = 1."""
+    y: Tensor = conv(F.pad(x, same_margins(conv.kernel_size[0]), mode="replicate"))
+    return y
+
+
+def at_least_five(x: Tensor) -> tuple[Tensor, slice]:
+    """Zero-pad (B, C, T < 5) on both sides to 5 time steps; the slice cuts the features back to T."""
+    n_times = x.shape[-1]
+    missing = max(0, 5 - n_times)
+    left = missing // 2
+    padded = F.pad(x, (left, missing - left)) if missing else x
+    return padded, slice(left, left + n_times)

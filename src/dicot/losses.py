@@ -1,0 +1,52 @@
+"""Losses: embeddings -> scalar, no parameters."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dicot.errors import lookup
+
+
+def _previous(k: int, device: torch.device) -> Tensor:
+    return (torch.arange(k, device=device) - 1).clamp(min=0)
+
+
+def _next(k: int, device: torch.device) -> Tensor:
+    return (torch.arange(k, device=device) + 1).clamp(max=k - 1)
+
+
+def _shuffled(k: int, device: torch.device) -> Tensor:
+    """One fixed permutation of the "previous" targets per k, as the authors drew it (generator seed 42)."""
+    order = np.random.default_rng(42).permutation([max(j - 1, 0) for j in range(k)])
+    target = torch.empty(k, dtype=torch.long, device=device)
+    for row, column in enumerate(order.tolist()):
+        target[row] = column  # filled by scalars: no copy from the host, so a CUDA graph can capture it
+    return target
+
+
+# Which block is the positive of each block. "both" adds the two losses up (D-08).
+POSITIVES: dict[str, tuple[Callable[[int, torch.device], Tensor], ...]] = {
+    "previous": (_previous,),
+    "next": (_next,),
+    "both": (_previous, _next),
+    "shuffled": (_shuffled,),
+}
+
+
+def adjacent_block(z: Tensor, temperature: float, positive: str = "previous") -> Tensor:
+    """Di-COT's loss (paper Eq. 1) on sub-block embeddings z (B, k, F): pick the neighbour among the own blocks.
+
+    The similarity of a block with itself stays among the logits, and the first block's target is itself.
+    Time O(B k^2 F), memory O(B k^2), independent of T. Similarities are float32 or wider whatever z is:
+    z is not normalised, so they leave the range of float16.
+    """
+    targets = lookup(POSITIVES, positive, "positive")
+    with torch.autocast(z.device.type, enabled=False):
+        z = z.float() if z.dtype in (torch.float16, torch.bfloat16) else z
+        n_cases, k, _ = z.shape
+        logits = (z @ z.transpose(1, 2) / temperature).reshape(n_cases * k, k)
+        losses = [F.cross_entropy(logits, target(k, z.device).repeat(n_cases)) for target in targets]
+    return torch.stack(losses).sum()

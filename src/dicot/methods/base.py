@@ -1,0 +1,63 @@
+"""What a self-supervised method is: an encoder, a loss on a batch, and the host's choices for a step."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from torch import Tensor, nn
+
+from dicot.encoders import Encoder
+from dicot.windows import Windows
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one training step sees."""
+
+    x: Tensor  # (B, C, T)
+    index: Tensor  # (B,) rows of the training set
+    y: Tensor | None = None  # (B,) labels, only for methods that need them
+
+
+class Method(nn.Module, ABC):
+    """An objective around one encoder. Concrete methods are final: no method inherits from another."""
+
+    summary: ClassVar[str]  # one line for `dicot list methods`
+    paper: ClassVar[str]  # where it was published
+    cost: ClassVar[str]  # time and memory of the loss
+    needs_labels: ClassVar[bool] = False
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    @classmethod
+    def paper_params(cls, temperature: float) -> dict[str, Any]:
+        """Constructor arguments that the paper sets per family of data sets; most methods have none."""
+        return {}
+
+    def prepare(self, train: Windows) -> None:
+        """Look at the training set once before the first step; refuse here what cannot be trained on."""
+        return
+
+    def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Hashable:
+        """Everything the host decides for one step on a (B, C, T) batch, as one small hashable value."""
+        return ()
+
+    @abstractmethod
+    def loss(self, batch: Batch, plan: Hashable) -> Tensor:
+        """The scalar to minimise: a pure tensor program for a given plan, without a host synchronisation."""
+
+    def param_groups(self) -> list[dict[str, Any]]:
+        """What the optimiser updates."""
+        return [{"params": [p for p in self.parameters() if p.requires_grad]}]
+
+    def after_step(self, batch: Batch, progress: float) -> None:
+        """Called after each optimiser step, `progress` in (0, 1]: averaged copies, annealing."""
+        return
+
+    def trained_encoder(self) -> Encoder:
+        """The encoder that is evaluated."""
+        return self.encoder

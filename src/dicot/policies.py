@@ -1,0 +1,203 @@
+"""What to do with unequal lengths, missing values and scale. Pure numpy functions; no input is changed in place."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicot.errors import InputError, lookup
+
+Array = NDArray[Any]
+FloatArray = NDArray[np.float32]
+Cases = FloatArray | list[FloatArray]  # (N, C, T), or N arrays (C, T_i)
+_CHUNK = 4096  # cases looked at together, so that a check of a large array needs little memory
+
+
+def name_cases(index: Iterable[int], noun: str = "case", plural: str = "cases") -> str:
+    """`case 3`, or `cases 3, 5, 9, 11, 40 and 12 more`: at most five are named."""
+    named = [int(i) for i in index]
+    more = f" and {len(named) - 5} more" if len(named) > 5 else ""
+    return f"{noun if len(named) == 1 else plural} {', '.join(map(str, named[:5]))}{more}"
+
+
+def cases_where(test: Callable[[FloatArray], NDArray[np.bool_]], cases: Cases) -> NDArray[np.intp]:
+    """Positions of the cases with any value for which `test` holds."""
+    if isinstance(cases, list):
+        return np.flatnonzero([test(case).any() for case in cases])
+    starts = range(0, len(cases), _CHUNK)
+    return np.concatenate([start + np.flatnonzero(test(cases[start : start + _CHUNK]).any((1, 2))) for start in starts])
+
+
+def pad(case: FloatArray, length: int) -> FloatArray:
+    """Zeros at the end: (C, T) -> (C, length)."""
+    out = np.zeros((case.shape[0], length), dtype=np.float32)
+    out[:, : case.shape[1]] = case
+    return out
+
+
+def crop(case: FloatArray, length: int) -> FloatArray:
+    """The start is kept: (C, T) -> (C, length)."""
+    return case[:, :length]
+
+
+def resample(case: FloatArray, length: int) -> FloatArray:
+    """Linear interpolation onto `length` points, both ends kept: (C, T) -> (C, length)."""
+    n_times = case.shape[1]
+    if n_times == length:
+        return case
+    at = np.linspace(0.0, n_times - 1, length)
+    return np.stack([np.interp(at, np.arange(n_times), channel) for channel in case]).astype(np.float32)
+
+
+def _default_length(policy: str, lengths: Array) -> int:
+    return int(lengths.min() if policy == "crop" else lengths.max())
+
+
+def _refuse_unequal(lengths: Array, length: int | None) -> None:
+    if lengths.min() != lengths.max():
+        raise InputError(
+            f"The cases have unequal lengths ({lengths.min()} to {lengths.max()} time steps; "
+            f"NaN in all channels at the end of a case counts as padding). "
+            'Set unequal="pad", "crop" or "resample".'
+        )
+    if length is not None and length != lengths[0]:
+        raise InputError(
+            f"The cases have {lengths[0]} time steps; length={length} was asked for. "
+            'Set unequal="pad", "crop" or "resample" to change their length.'
+        )
+
+
+def target_length(lengths: Array, policy: str, length: int | None = None) -> int:
+    """The length all cases get, or an error that names the cases that cannot get it."""
+    lookup(UNEQUAL, policy, "policy for unequal length")
+    if length is not None and (isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1):
+        raise InputError(f"length must be a whole number of at least 1 time step; got {length!r}.")
+    if policy == "error":
+        _refuse_unequal(lengths, length)
+    wanted = int(length) if length is not None else _default_length(policy, lengths)
+    if policy == "pad" and (lengths > wanted).any():
+        which = name_cases(np.flatnonzero(lengths > wanted))
+        raise InputError(
+            f'unequal="pad" to length={wanted} cannot shorten {which} ({lengths.max()} time steps at most). '
+            f'Raise length to {lengths.max()} or set unequal="crop".'
+        )
+    if policy == "crop" and (lengths < wanted).any():
+        which = name_cases(np.flatnonzero(lengths < wanted))
+        raise InputError(
+            f'unequal="crop" to length={wanted} cannot lengthen {which} ({lengths.min()} time steps at least). '
+            f'Lower length to {lengths.min()} or set unequal="pad".'
+        )
+    return wanted
+
+
+# "error" only ever sees cases of the right length, which cropping leaves alone.
+UNEQUAL: dict[str, Callable[[FloatArray, int], FloatArray]] = {
+    "error": crop,
+    "pad": pad,
+    "crop": crop,
+    "resample": resample,
+}
+
+
+def equalise(cases: Cases, policy: str, length: int | None = None) -> FloatArray:
+    """Cases to one array (N, C, length); an array that has this length already is passed on uncopied."""
+    wanted = target_length(np.array([case.shape[1] for case in cases]), policy, length)
+    if not isinstance(cases, list) and cases.shape[2] == wanted:
+        return cases
+    change = UNEQUAL[policy]
+    out = np.empty((len(cases), cases[0].shape[0], wanted), dtype=np.float32)
+    for row, case in zip(out, cases, strict=True):
+        row[:] = change(case, wanted)
+    return out
+
+
+def interpolate(case: FloatArray) -> FloatArray:
+    """NaN filled linearly in time, edges extended, a channel without any value set to 0: (C, T) -> (C, T)."""
+    out = case.copy()
+    time = np.arange(case.shape[1])
+    for channel in out:
+        gap = np.isnan(channel)
+        if gap.all():
+            channel[:] = 0.0
+        elif gap.any():
+            channel[gap] = np.interp(time[gap], time[~gap], channel[~gap])
+    return out
+
+
+def zero(case: FloatArray) -> FloatArray:
+    """NaN set to 0."""
+    return np.where(np.isnan(case), np.float32(0.0), case)
+
+
+def _keep(case: FloatArray) -> FloatArray:
+    return case
+
+
+# "error" is raised by fill_missing, which can name the cases.
+MISSING: dict[str, Callable[[FloatArray], FloatArray]] = {"error": _keep, "interpolate": interpolate, "zero": zero}
+
+
+def fill_missing(cases: Cases, policy: str, noun: str = "case") -> Cases:
+    """Cases without NaN, or an error that names those with NaN. Without any NaN they are passed on uncopied."""
+    fill = lookup(MISSING, policy, "policy for missing values")
+    gaps = cases_where(np.isnan, cases)
+    if not len(gaps):
+        return cases
+    if policy == "error":
+        raise InputError(
+            f"X contains NaN in {name_cases(gaps, noun, noun + 's')}. "
+            'Set missing="interpolate" or missing="zero", or remove the missing values.'
+        )
+    filled = cases.copy()
+    for i in gaps:
+        filled[i] = fill(filled[i])
+    return filled
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """A z-score per channel with statistics fixed by `fit`; a constant channel is only centred."""
+
+    mean: NDArray[np.float64]  # (C,)
+    std: NDArray[np.float64]  # (C,)
+
+    @classmethod
+    def fit(cls, x: Array) -> "Scale":
+        """The statistics of each channel of x (N, C, T)."""
+        # Channel by channel, so that the float64 copy stays small.
+        mean = np.array([channel.mean(dtype=np.float64) for channel in np.moveaxis(x, 1, 0)])
+        std = np.array([channel.std(dtype=np.float64) for channel in np.moveaxis(x, 1, 0)])
+        if not np.isfinite(mean).all():
+            raise InputError("Scale.fit needs values without NaN and inf. Pass the x of checked Windows.")
+        constant = x.max(axis=(0, 2)) == x.min(axis=(0, 2))
+        return cls(mean, np.where(constant | (std == 0), 1.0, std))
+
+    def __call__(self, x: Array) -> FloatArray:
+        """x (N, C, T) or (C, T) in units of the fitted standard deviation."""
+        if x.shape[-2] != len(self.mean):
+            raise InputError(
+                f"This Scale was fitted on {len(self.mean)} channel(s); X has {x.shape[-2]}. Fit it on data like X."
+            )
+        scaled: FloatArray = ((x - self.mean[:, None]) / self.std[:, None]).astype(np.float32)
+        return scaled
+
+
+def scale_each_case(x: Array) -> FloatArray:
+    """Each channel of each case to mean 0 and standard deviation 1; a constant one to 0: (N, C, T) -> (N, C, T)."""
+    mean = x.mean(axis=2, keepdims=True, dtype=np.float64)
+    std = x.std(axis=2, keepdims=True, dtype=np.float64)
+    constant = x.max(axis=2, keepdims=True) == x.min(axis=2, keepdims=True)
+    centred = np.where(constant, 0.0, x - mean)
+    scaled: FloatArray = (centred / np.where(constant | (std == 0), 1.0, std)).astype(np.float32)
+    return scaled
+
+
+class Policies(TypedDict, total=False):
+    """The keywords that every reader hands through to check_collection."""
+
+    unequal: str
+    missing: str
+    scale: str | Scale | None
+    length: int | None

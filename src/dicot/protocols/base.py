@@ -1,0 +1,124 @@
+"""The contract of a protocol: labelled embeddings in, named numbers out."""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dicot.errors import InputError
+
+Floats = NDArray[np.float64]
+Labels = NDArray[Any]
+
+
+def _checked_labels(y: ArrayLike | None) -> Labels:
+    if y is None:
+        raise InputError("A protocol needs one label per case; got none. Load a labelled data set or pass y.")
+    labels = np.asarray(y)
+    if labels.dtype == object:  # a pandas column of strings arrives like this
+        if not all(isinstance(v, str) for v in labels.ravel()):
+            raise InputError("Labels must be integers or strings; got a mixture of objects. Convert them to one type.")
+        labels = labels.astype(str)
+    if labels.ndim != 1:
+        raise InputError(f"Labels must have shape (cases,); got {labels.shape}.")
+    if labels.dtype.kind not in "biuU":
+        raise InputError(f"Labels must be integers or strings; got {labels.dtype}. Convert them first.")
+    return labels
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Embeddings x (N, F), held as float64, with their labels y (N,)."""
+
+    x: Floats
+    y: Labels
+
+    def __post_init__(self) -> None:
+        x = np.asarray(self.x)
+        if x.ndim != 2:
+            raise InputError(f"Features must have shape (cases, features); got {x.shape}.")
+        if x.dtype.kind not in "biuf":
+            raise InputError(f"Features must be real numbers; got {x.dtype}.")
+        y = _checked_labels(self.y)
+        if len(x) != len(y):
+            raise InputError(f"Features and labels must have the same length; got {len(x)} and {len(y)}.")
+        if x.size == 0:
+            raise InputError(f"Features must hold at least one case and one feature; got shape {x.shape}.")
+        # float64: a float32 lbfgs stops early, and the reference decision values are double precision.
+        x = x.astype(np.float64, copy=False)
+        bad = np.flatnonzero(~np.isfinite(x).all(axis=1))
+        if len(bad):
+            raise InputError(
+                f"Features must be finite; {len(bad)} of {len(x)} cases hold NaN or infinity, first case {bad[0]}. "
+                "Look for missing values in the data or a diverged encoder."
+            )
+        object.__setattr__(self, "x", x)
+        object.__setattr__(self, "y", y)
+
+    def rows(self, index: NDArray[np.intp]) -> "Features":
+        """The cases at `index`."""
+        return Features(self.x[index], self.y[index])
+
+
+class Protocol(ABC):
+    """One way to turn embeddings into scores."""
+
+    metrics: tuple[str, ...]
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Short, unique among different settings; the registry key where there is one."""
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """One line for a listing."""
+
+    @abstractmethod
+    def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
+        """One number for each of `metrics`."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """One row of a result table. A failure is a row too: value NaN and the reason in `error`."""
+
+    contender: str
+    protocol: str
+    metric: str
+    seed: int
+    value: float
+    error: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.error is None and not math.isfinite(self.value):
+            raise InputError(f"A score without an error must be finite; got {self.value}. Give the reason in `error`.")
+        if self.error is not None and not math.isnan(self.value):
+            raise InputError(f"A failed score must have the value NaN; got {self.value}.")
+
+
+def check_pair(train: Features, test: Features) -> None:
+    """Train and test must come from the same encoder and the same labelling."""
+    if train.x.shape[1] != test.x.shape[1]:
+        raise InputError(
+            f"Train and test must have the same number of features; got {train.x.shape[1]} and {test.x.shape[1]}."
+        )
+    if (train.y.dtype.kind == "U") != (test.y.dtype.kind == "U"):
+        raise InputError(
+            f"Train and test labels must be of the same type; got {train.y.dtype} and {test.y.dtype}. "
+            "Encode both alike."
+        )
+
+
+def check_classes(features: Features, purpose: str) -> None:
+    """At least two classes, or a score would be perfect by construction."""
+    classes = np.unique(features.y)
+    if len(classes) < 2:
+        raise InputError(
+            f"{purpose} needs at least 2 classes; all {len(features.y)} cases have the label {classes[0]!r}. "
+            "Use more cases or another split."
+        )

@@ -1,0 +1,122 @@
+"""The linear probe, with all labels or with few: how far a linear classifier gets on frozen embeddings."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from dicot.errors import InputError
+from dicot.protocols.base import Features, Floats, Labels, Protocol, check_classes, check_pair
+from dicot.protocols.metrics import CLASSIFICATION_METRICS, classification_scores
+from dicot.protocols.subsets import (
+    SubsetSeed,
+    check_per_class,
+    check_subset_seed,
+    fixed_per_class,
+    stratified_cap,
+    stratified_fraction,
+    subset_seed_for,
+)
+
+MAX_CASES = 100_000
+TOLERANCE = 1e-4
+MAX_STEPS = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class FittedProbe:
+    """Standardisation followed by one linear score per class (a single one for two classes)."""
+
+    classes: Labels  # (K,)
+    scaler: StandardScaler
+    weights: Floats  # (K, F), or (1, F) for two classes
+    intercepts: Floats  # (K,), or (1,)
+
+    def decision_function(self, x: Floats) -> Floats:
+        """(N, F) -> (N, K) scores; (N,) for two classes, positive for the second."""
+        scores: Floats = self.scaler.transform(x) @ self.weights.T + self.intercepts
+        return scores[:, 0] if len(self.classes) == 2 else scores
+
+    def predict(self, x: Floats) -> Labels:
+        """The class with the highest score."""
+        scores = self.decision_function(x)
+        chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        predicted: Labels = self.classes[chosen]
+        return predicted
+
+
+def fit_probe(train: Features) -> FittedProbe:
+    """Standardise, then one binary logistic regression per class against the rest."""
+    check_classes(train, "A linear probe")
+    if len(train.y) > MAX_CASES:
+        train = train.rows(stratified_cap(train.y, MAX_CASES))
+    classes = np.unique(train.y)
+    scaler = StandardScaler()
+    x = scaler.fit_transform(train.x)
+    # D-58: recent scikit-learn has no multi_class argument and would fit a multinomial model instead.
+    positives = classes[1:] if len(classes) == 2 else classes
+    models = [
+        LogisticRegression(C=1.0, solver="lbfgs", tol=TOLERANCE, max_iter=MAX_STEPS).fit(x, train.y == c)
+        for c in positives
+    ]
+    weights = np.concatenate([m.coef_ for m in models])
+    return FittedProbe(classes, scaler, weights, np.concatenate([m.intercept_ for m in models]))
+
+
+class LinearProbe(Protocol):
+    """The probe on all training labels. Deterministic: the seed plays no part."""
+
+    metrics = CLASSIFICATION_METRICS
+    name = "linear"
+    description = "linear probe: one-vs-rest logistic regression on all training labels"
+
+    def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
+        check_pair(train, test)
+        return classification_scores(test.y, fit_probe(train).predict(test.x))
+
+
+class FewLabels(Protocol):
+    """The probe on a small labelled subset: a fraction of every class or a fixed number of cases."""
+
+    metrics = CLASSIFICATION_METRICS
+
+    def __init__(
+        self, *, fraction: float | None = None, per_class: int | None = None, subset_seed: SubsetSeed = "paper"
+    ) -> None:
+        if (fraction is None) == (per_class is None):
+            raise InputError(f"Give either fraction or per_class; got fraction={fraction}, per_class={per_class}.")
+        if fraction is not None and not 0 < fraction <= 1:
+            raise InputError(f"fraction must lie in (0, 1]; got {fraction}.")
+        if per_class is not None:
+            check_per_class(per_class)
+        check_subset_seed(subset_seed)
+        self.fraction = fraction
+        self.per_class = per_class
+        self.subset_seed = subset_seed
+
+    @property
+    def name(self) -> str:
+        amount = f"{100 * self.fraction:g}pct" if self.fraction is not None else f"{self.per_class}"
+        return f"few_{amount}" + ("_run" if self.subset_seed == "run" else "")
+
+    @property
+    def description(self) -> str:
+        amount = (
+            f"{100 * self.fraction:g} % of the training labels"
+            if self.fraction is not None
+            else f"{self.per_class} labelled case(s) per class"
+        )
+        return f"linear probe on {amount}, subset seed: {self.subset_seed}"
+
+    def subset(self, train: Features, seed: int) -> Features:
+        """The labelled cases that the probe sees in the run with this seed."""
+        chosen_seed = subset_seed_for(self.subset_seed, seed)
+        if self.fraction is not None:
+            return train.rows(stratified_fraction(train.y, self.fraction, chosen_seed))
+        assert self.per_class is not None  # the constructor saw to it
+        return train.rows(fixed_per_class(train.y, self.per_class, chosen_seed))
+
+    def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
+        check_pair(train, test)
+        return classification_scores(test.y, fit_probe(self.subset(train, seed)).predict(test.x))

@@ -1,0 +1,124 @@
+"""Long recordings cut into windows."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dicot.cases import to_array, to_cases
+from dicot.errors import InputError
+from dicot.policies import Array, Cases, FloatArray, cases_where, fill_missing, name_cases
+from dicot.windows import Windows, check_labels
+
+
+def slide(
+    recordings: Any,
+    length: int,
+    stride: int,
+    *,
+    labels: Any = None,
+    groups: Any = None,
+    layout: str = "nct",
+    missing: str = "error",
+    keep_tail: bool = False,
+    name: str = "",
+) -> Windows:
+    """Windows of `length` time steps, one every `stride`, none across two recordings.
+
+    recordings: one array (C, T) or (T,), or a list of them; (T, C) with layout="ntc". labels and groups: for each
+    recording one value, or one value per time step, of which a window gets the most frequent (ties: the smallest).
+    Without groups, a window's group is the number of its recording. A tail shorter than a window is dropped, or with
+    keep_tail covered by a last window that ends where the recording ends.
+    """
+    for what, value in (("length", length), ("stride", stride)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise InputError(f"{what} must be a whole number of at least 1 time step; got {value!r}.")
+    single = not isinstance(recordings, list | tuple) and to_array(recordings).ndim <= 2
+    tracks = _tracks([recordings] if single else recordings, length, layout, missing)
+    starts = [_starts(track.shape[1], length, stride, keep_tail) for track in tracks]
+    ids = np.arange(len(tracks)) if groups is None else [groups] if single else groups
+    y = None if labels is None else _per_window([labels] if single else labels, tracks, starts, length, "labels")
+    group = _per_window(ids, tracks, starts, length, "groups")
+    return Windows(_cut(tracks, starts, length, stride), y, group, name)
+
+
+def split_groups(windows: Windows, test_groups: Iterable[Any]) -> tuple[Windows, Windows]:
+    """(train, test): the windows of `test_groups` are the test part, all others the training part."""
+    if windows.group is None:
+        raise InputError("These windows carry no groups. Pass groups= to slide or group= to check_collection.")
+    wanted = list(test_groups)
+    known = set(windows.group.tolist())
+    unknown = [g for g in wanted if g not in known]
+    if unknown or not wanted or known <= set(wanted):
+        raise InputError(
+            f"test_groups must name some, not all, of the groups {sorted(known)}; got {wanted}"
+            + (f", of which {unknown} do not occur." if unknown else ".")
+        )
+    in_test = np.isin(windows.group, wanted)
+    return windows.subset(~in_test), windows.subset(in_test)
+
+
+def _tracks(recordings: Any, length: int, layout: str, missing: str) -> Cases:
+    """Recordings (C, T_i), long enough and without inf and NaN."""
+    tracks = to_cases(recordings, layout)
+    bad = cases_where(np.isinf, tracks)
+    if len(bad):
+        raise InputError(f"{name_cases(bad, 'Recording', 'Recordings')} contain inf. Remove or clip these values.")
+    short = [i for i, track in enumerate(tracks) if track.shape[1] < length]
+    if short:
+        which = name_cases(short, "Recording", "Recordings")
+        raise InputError(f"{which} have fewer than length={length} time steps. Drop them or use a smaller length.")
+    return fill_missing(tracks, missing, "recording")
+
+
+def _starts(n_times: int, length: int, stride: int, keep_tail: bool) -> Array:
+    starts = np.arange(0, n_times - length + 1, stride)
+    if keep_tail and starts[-1] + length < n_times:
+        starts = np.append(starts, n_times - length)
+    return starts
+
+
+def _cut(tracks: Cases, starts: Sequence[Array], length: int, stride: int) -> FloatArray:
+    out = np.empty((sum(map(len, starts)), tracks[0].shape[0], length), dtype=np.float32)
+    row = 0
+    for track, at in zip(tracks, starts, strict=True):
+        views = np.lib.stride_tricks.sliding_window_view(track, length, axis=1)  # (C, T - length + 1, length)
+        regular = views[:, ::stride].transpose(1, 0, 2)  # still a view: values are copied once, below
+        out[row : row + len(regular)] = regular
+        if len(at) > len(regular):
+            out[row + len(regular)] = views[:, -1]
+        row += len(at)
+    return out
+
+
+def _per_window(values: Any, tracks: Cases, starts: Sequence[Array], length: int, what: str) -> Array:
+    """The value of each window from one value per recording or per time step."""
+    if isinstance(values, str) or not hasattr(values, "__len__") or len(values) != len(tracks):
+        raise InputError(f"{what} must hold one entry for each of the {len(tracks)} recording(s); got {values!r}.")
+    checked = []
+    for number, (value, track) in enumerate(zip(values, tracks, strict=True)):
+        steps = to_array(value)
+        n_values = 1 if steps.ndim == 0 else track.shape[1]
+        checked.append(check_labels(np.atleast_1d(steps), n_values, f"{what}[{number}]"))
+    if len({v.dtype.kind == "U" for v in checked}) > 1:
+        raise InputError(f"{what} must be all strings or all numbers; got both. Convert them to one type.")
+    known, codes = np.unique(np.concatenate(checked), return_inverse=True)
+    parts = np.split(codes, np.cumsum([len(v) for v in checked])[:-1])
+    winners = [
+        np.repeat(part, len(at)) if len(part) == 1 else _majority(part, at, length, len(known))
+        for part, at in zip(parts, starts, strict=True)
+    ]
+    windows_labels: Array = known[np.concatenate(winners)]
+    return windows_labels
+
+
+def _majority(codes: Array, starts: Array, length: int, n_codes: int) -> Array:
+    """The most frequent code of each window; of several the smallest."""
+    best = np.zeros(len(starts), dtype=np.intp)
+    most = np.zeros(len(starts), dtype=np.intp)
+    for code in range(n_codes):  # one code at a time: memory stays at one array of the recording's length
+        seen = np.concatenate([[0], np.cumsum(codes == code)])
+        count = seen[starts + length] - seen[starts]
+        best[count > most] = code
+        most = np.maximum(most, count)
+    return best

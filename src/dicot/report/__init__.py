@@ -1,0 +1,1 @@
+"""From scores to tables, statistics, figures and one self-contained page."""

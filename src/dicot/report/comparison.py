@@ -1,0 +1,102 @@
+"""Scores to one comparison table: contenders down, protocols and metrics across."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, stdev
+
+from dicot.errors import InputError
+from dicot.protocols.base import Score
+
+DECIMALS = {"nmi": 3, "ari": 3}  # these lie in 0..1, all others are percentages
+DEFAULT_DECIMALS = 2
+NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a renderer prints. Only `best` cells are bold; `tie` says that another one is equally good."""
+
+    text: str
+    best: bool = False
+    tie: bool = False
+    failed: bool = False
+    mean: float | None = None
+
+    @property
+    def label(self) -> str:
+        """The text with the mark of a tie."""
+        return f"{self.text} (tie)" if self.tie else self.text
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table without a look. `rows` are aligned with `contenders`, cells with `columns`."""
+
+    columns: tuple[str, ...]
+    contenders: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str
+
+
+def _cell(scores: Sequence[Score], decimals: int, n_seeds: int) -> Cell:
+    if not scores:
+        return Cell(NOT_RUN, failed=True)
+    values = [s.value for s in scores if s.error is None]
+    # dict.fromkeys: each reason once, in the order of the seeds
+    reasons = "; ".join(dict.fromkeys(" ".join(s.error.split()) for s in scores if s.error is not None))
+    if not values:
+        return Cell(f"failed: {reasons}", failed=True)
+    text = f"{fmean(values):.{decimals}f}"
+    if len(values) > 1:
+        text += f" ± {stdev(values):.{decimals}f}"
+    if len(values) < n_seeds:
+        text += f" ({len(values)} of {n_seeds} seeds)"
+    if reasons:  # an average over the runs that happened to survive cannot be called the best
+        return Cell(f"{text}, failed: {reasons}", failed=True)
+    return Cell(text, mean=round(fmean(values), decimals))
+
+
+def _mark_best(column: Sequence[Cell]) -> list[Cell]:
+    """Bold the highest mean at printed precision. Alone in a column, nothing is best."""
+    means = [c.mean for c in column if c.mean is not None]
+    if len(means) < 2:
+        return list(column)
+    top = max(means)
+    tie = means.count(top) > 1
+    return [replace(c, best=True, tie=tie) if c.mean == top else c for c in column]
+
+
+def _note(seeds: Sequence[int]) -> str:
+    shown = ", ".join(str(s) for s in seeds)
+    spread = "Mean ± sample standard deviation over" if len(seeds) > 1 else "One run, no spread:"
+    return f"{spread} seed{'s' if len(seeds) > 1 else ''} {shown}. Bold: highest mean as printed; ties are all marked."
+
+
+def comparison(scores: Iterable[Score], contenders: Sequence[str] | None = None) -> Table:
+    """The table of all scores, rows in the order of `contenders` (default: first appearance)."""
+    groups: dict[tuple[str, str, str], dict[int, Score]] = {}
+    for s in scores:
+        runs = groups.setdefault((s.contender, s.protocol, s.metric), {})
+        if s.seed in runs:
+            raise InputError(f"Two scores for {s.contender} / {s.protocol} / {s.metric} / seed {s.seed}. Keep one.")
+        runs[s.seed] = s
+    if not groups:
+        raise InputError("A comparison table needs at least one score; got none.")
+    found = list(dict.fromkeys(name for name, _, _ in groups))
+    order = found if contenders is None else list(contenders)
+    if missing := sorted(set(found) - set(order)):
+        raise InputError(f"There are scores of contenders that are not in the given order: {', '.join(missing)}.")
+    keys = list(dict.fromkeys((protocol, metric) for _, protocol, metric in groups))
+    seeds = sorted({seed for runs in groups.values() for seed in runs})
+    columns = []
+    for protocol, metric in keys:
+        decimals = DECIMALS.get(metric, DEFAULT_DECIMALS)
+        runs_of = [groups.get((name, protocol, metric), {}) for name in order]
+        cells = [_cell([runs[k] for k in sorted(runs)], decimals, len(seeds)) for runs in runs_of]
+        columns.append(_mark_best(cells))
+    return Table(
+        columns=tuple(f"{protocol} {metric}" for protocol, metric in keys),
+        contenders=tuple(order),
+        rows=tuple(zip(*columns, strict=True)),
+        note=_note(seeds),
+    )

@@ -1,0 +1,55 @@
+"""Split: a data set as a training and a test part, prepared by the same rules."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dicot.cases import to_cases, true_lengths
+from dicot.errors import InputError
+from dicot.policies import Scale, target_length
+from dicot.windows import Windows, check_collection
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Training cases and, where there are any, test cases."""
+
+    train: Windows
+    test: Windows | None = None
+    family: str | None = None
+    name: str = ""
+
+
+def check_split(
+    train: tuple[Any, Any],
+    test: tuple[Any, Any] | None,
+    *,
+    layout: str = "nct",
+    unequal: str = "error",
+    missing: str = "error",
+    scale: str | Scale | None = None,
+    length: int | None = None,
+    name: str = "",
+    family: str | None = None,
+) -> Split:
+    """(X, y) of each part as a Split of one length; scale="dataset" means the training part's statistics."""
+    parts = [train] if test is None else [train, test]
+    cases = [to_cases(x, layout) for x, _ in parts]
+    # Under "error" each part is checked on its own first, which can name the cases.
+    if length is None and unequal != "error":
+        length = target_length(np.concatenate([true_lengths(c) for c in cases]), unequal)
+    checked = [
+        check_collection(c, y, unequal=unequal, missing=missing, length=length, name=name)
+        for c, (_, y) in zip(cases, parts, strict=True)
+    ]
+    shapes = [(w.n_channels, w.n_times) for w in checked]
+    if shapes[0] != shapes[-1]:
+        raise InputError(
+            f"Training and test cases must have one shape (channels, time); got {shapes[0]} and {shapes[-1]}. "
+            'For another length set unequal="pad", "crop" or "resample".'
+        )
+    if scale == "dataset":
+        scale = Scale.fit(checked[0].x)
+    scaled = checked if scale is None else [check_collection(w, scale=scale) for w in checked]
+    return Split(scaled[0], scaled[1] if test is not None else None, family, name)

@@ -1,0 +1,39 @@
+"""Every random choice of a run as a pure function of (seed, position).
+
+No generator is carried from step to step, so a resumed run needs no random state to be bit-equal to an
+uninterrupted one, and a run trained beside others draws what it draws alone (D-70).
+"""
+
+import numpy as np
+import torch
+
+# The first number after the seed says what is drawn, so that no two streams coincide.
+WEIGHTS, ORDER, PLAN, DEVICE = range(4)
+
+
+def weights_seed(seed: int) -> int:
+    """For the initial weights; they do not depend on the data or the method's settings."""
+    return _word(seed, WEIGHTS)
+
+
+def epoch_order(seed: int, epoch: int, n_cases: int) -> np.ndarray:
+    """The order in which an epoch visits the cases."""
+    return np.random.default_rng([seed, ORDER, epoch]).permutation(n_cases)
+
+
+def plan_generator(seed: int, step: int) -> np.random.Generator:
+    """For the host's choices of one step."""
+    return np.random.default_rng([seed, PLAN, step])
+
+
+def seed_step(seed: int, step: int, place: torch.device) -> None:
+    """Fix what one step draws on the device (masks, noise, dropout), on that device and the CPU alone."""
+    word = _word(seed, DEVICE, step)
+    torch.default_generator.manual_seed(word)
+    if place.type == "cuda":
+        number = torch.cuda.current_device() if place.index is None else place.index
+        torch.cuda.default_generators[number].manual_seed(word)
+
+
+def _word(*entropy: int) -> int:
+    return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> 1)

@@ -1,0 +1,62 @@
+"""How long and how fast to train: the recipe, the paper's own recipe, and the learning rate of a step."""
+
+import math
+from dataclasses import dataclass
+
+from dicot.errors import InputError
+
+SCHEDULES = ("per_step", "per_epoch")
+PRECISIONS = ("float32", "float64")
+FAMILIES = ("large", "ucr", "uea")
+LONG_CASE = 2000  # time steps; the paper trains its two sets of longer cases (2500, 3000) with batches of 16
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """AdamW with linear warm-up and a half-cosine to zero; the defaults are the paper's."""
+
+    steps: int
+    batch_size: int
+    lr: float = 3e-4
+    weight_decay: float = 3e-4  # on every parameter, BatchNorm and biases included
+    betas: tuple[float, float] = (0.9, 0.99)
+    warmup: float = 0.1  # share of the steps
+    schedule: str = "per_step"  # "per_epoch" is what the authors' code does (D-01)
+    precision: str = "float32"
+    temperature: float = 0.07  # the paper's per family; a method without one ignores it
+
+    def __post_init__(self) -> None:
+        problems = [
+            f"{name} must be {wanted}; got {getattr(self, name)!r}"
+            for name, holds, wanted in (
+                ("steps", self.steps >= 0, "0 or more"),
+                ("batch_size", self.batch_size >= 1, "1 or more"),
+                ("lr", self.lr >= 0 and math.isfinite(self.lr), "0 or more and finite"),
+                ("warmup", 0 <= self.warmup <= 1, "a share from 0 to 1"),
+                ("schedule", self.schedule in SCHEDULES, f"one of {SCHEDULES}"),
+                ("precision", self.precision in PRECISIONS, f"one of {PRECISIONS}"),
+            )
+            if not holds
+        ]
+        if problems:
+            raise InputError("; ".join(problems) + ".")
+
+
+def lr_at(step: int, recipe: Recipe, steps_per_epoch: int) -> float:
+    """The rate of step 0, 1, ...; the very first step of a warm-up has rate 0, as the authors' has."""
+    tick = step if recipe.schedule == "per_step" else step // max(1, steps_per_epoch)
+    warm = int(recipe.warmup * recipe.steps)
+    if tick < warm:
+        return recipe.lr * (tick / max(1, warm))
+    progress = (tick - warm) / max(1, recipe.steps - warm)
+    return recipe.lr * max(0.0, 0.5 * (1.0 + math.cos(math.pi * progress)))
+
+
+def paper_recipe(family: str | None, n_cases: int, n_times: int) -> Recipe:
+    """The Di-COT paper's budget for a family of data sets; a user's own arrays (None) take the UEA rule."""
+    if family is not None and family not in FAMILIES:
+        raise InputError(f"family must be one of {FAMILIES} or None; got {family!r}.")
+    if family == "large":
+        return Recipe(steps=1500, batch_size=16 if n_times >= LONG_CASE else 128)
+    steps = 200 if n_cases * n_times <= 100_000 else 600  # D-53: cases x time steps, channels do not count
+    return Recipe(steps=steps, batch_size=8, temperature=1.0 if family == "ucr" else 0.07)

@@ -1,0 +1,152 @@
+"""The linear probe against stored values and against a slow solution of the same problem."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import dicot.protocols.probe as probe_module
+from dicot.errors import InputError
+from dicot.protocols import Features, FewLabels, LinearProbe, fit_probe
+
+GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "protocols.npz", allow_pickle=False)
+CASES = range(int(GOLDEN["n_cases"]))
+
+
+def golden(case):
+    train, ytrain, test, ytest = (GOLDEN[f"c{case}_{k}"] for k in ("train", "ytrain", "test", "ytest"))
+    return Features(train, ytrain), Features(test, ytest)
+
+
+def blobs(n, k, f, seed, spread=1.0):
+    centres = spread * np.random.default_rng(99).normal(size=(k, f))
+    rng = np.random.default_rng(seed)
+    y = np.concatenate([np.arange(k), rng.integers(0, k, n - k)])
+    return Features(centres[y] + rng.normal(size=(n, f)), y)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_golden_decisions_and_predictions(case):
+    train, test = golden(case)
+    fitted = fit_probe(train)
+    np.testing.assert_allclose(fitted.decision_function(test.x), GOLDEN[f"c{case}_lr_decision"], atol=1e-3, rtol=0)
+    assert fitted.predict(test.x).tolist() == GOLDEN[f"c{case}_lr_pred"].tolist()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_golden_scores_in_percent(case):
+    got = LinearProbe().score(*golden(case), seed=1)
+    assert tuple(got) == LinearProbe.metrics
+    assert got["accuracy"] == pytest.approx(float(GOLDEN[f"c{case}_lr_acc"]), abs=1e-9)
+    for metric in ("macro_f1", "macro_precision", "macro_recall"):
+        assert got[metric] == pytest.approx(100 * float(GOLDEN[f"c{case}_lr_{metric}"]), abs=1e-6)
+
+
+def reference_scores(train, x):
+    """Each class against the rest, minimised by another solver to high precision."""
+    mean, scale = train.x.mean(axis=0), train.x.std(axis=0)
+    z, columns = (train.x - mean) / scale, []
+    for c in np.unique(train.y):
+        sign = np.where(train.y == c, 1.0, -1.0)
+
+        def loss(v, sign=sign):
+            return np.logaddexp(0, -sign * (z @ v[:-1] + v[-1])).sum() + 0.5 * v[:-1] @ v[:-1]
+
+        best = minimize(loss, np.zeros(z.shape[1] + 1), method="BFGS", options={"gtol": 1e-5}).x
+        columns.append((x - mean) / scale @ best[:-1] + best[-1])
+    return np.stack(columns, axis=1)
+
+
+@pytest.fixture
+def exact(monkeypatch):
+    """The published stopping rule leaves decision values up to 2e-3 from the minimum; here the problem is compared."""
+    monkeypatch.setattr(probe_module, "TOLERANCE", 1e-8)
+
+
+@pytest.mark.usefixtures("exact")
+def test_three_classes_match_a_slow_reference():
+    train, test = blobs(45, 3, 3, 1), blobs(30, 3, 3, 2)
+    expected = reference_scores(train, test.x)
+    fitted = fit_probe(train)
+    np.testing.assert_allclose(fitted.decision_function(test.x), expected, atol=1e-4)
+    assert fitted.predict(test.x).tolist() == expected.argmax(axis=1).tolist()
+
+
+@pytest.mark.usefixtures("exact")
+def test_two_classes_are_one_binary_model():
+    train, test = blobs(40, 2, 3, 1), blobs(20, 2, 3, 2)
+    fitted = fit_probe(train)
+    assert fitted.weights.shape == (1, 3)
+    np.testing.assert_allclose(fitted.decision_function(test.x), reference_scores(train, test.x)[:, 1], atol=1e-4)
+
+
+def test_string_labels_give_the_same_model():
+    train, test = blobs(60, 3, 4, 1), blobs(30, 3, 4, 2)
+    names = np.array(["a", "b", "c"])
+    named = fit_probe(Features(train.x, names[train.y]))
+    assert named.predict(test.x).tolist() == names[fit_probe(train).predict(test.x)].tolist()
+
+
+def test_a_constant_feature_and_a_class_with_one_case_do_no_harm():
+    train = blobs(40, 2, 3, 1, spread=4)
+    x = np.column_stack([np.append(train.x, [[50.0] * 3], axis=0), np.full(41, 7.0)])
+    fitted = fit_probe(Features(x, np.append(train.y, 2)))
+    assert fitted.weights[:, 3] == pytest.approx(0)
+    assert fitted.predict(x)[-1] == 2
+
+
+def test_more_features_than_cases_converges_without_a_warning():
+    train = blobs(30, 3, 100, 1)
+    assert LinearProbe().score(train, train, seed=1)["accuracy"] == 100.0
+
+
+def test_one_class_is_refused():
+    one = Features(np.ones((4, 2)), np.zeros(4, int))
+    with pytest.raises(InputError, match="linear probe needs at least 2 classes"):
+        LinearProbe().score(one, one, seed=1)
+
+
+def test_large_training_sets_are_capped(monkeypatch):
+    train = blobs(200, 3, 4, 1)
+    monkeypatch.setattr(probe_module, "MAX_CASES", 60)
+    capped = fit_probe(train)
+    rows = probe_module.stratified_cap(train.y, 60, 0)
+    np.testing.assert_array_equal(capped.weights, fit_probe(train.rows(rows)).weights)
+
+
+def test_few_labels_is_the_probe_on_the_subset():
+    train, test = blobs(300, 3, 4, 1), blobs(90, 3, 4, 2)
+    few = FewLabels(per_class=5)
+    subset = few.subset(train, seed=1)
+    assert np.bincount(subset.y).tolist() == [5, 5, 5]
+    assert few.score(train, test, seed=1) == LinearProbe().score(subset, test, seed=1)
+    assert few.score(train, test, seed=1) == few.score(train, test, seed=2)
+
+
+def test_subset_seed_run_changes_the_subset_with_the_run():
+    train = blobs(300, 3, 4, 1)
+    few = FewLabels(fraction=0.05, subset_seed="run")
+    assert (few.subset(train, 1).x != few.subset(train, 2).x).any()
+    assert (few.subset(train, 42).x == FewLabels(fraction=0.05).subset(train, 7).x).all()
+
+
+def test_names_tell_settings_apart():
+    assert FewLabels(fraction=0.01).name == "few_1pct"
+    assert FewLabels(fraction=0.005).name == "few_0.5pct"
+    assert FewLabels(per_class=5, subset_seed="run").name == "few_5_run"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, "either fraction or per_class"),
+        ({"fraction": 0.1, "per_class": 5}, "either fraction or per_class"),
+        ({"fraction": 0.0}, r"\(0, 1\]"),
+        ({"per_class": 2.5}, "positive integer"),
+        ({"per_class": 5, "subset_seed": 3}, "'paper'"),
+    ],
+)
+def test_contradicting_settings_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        FewLabels(**settings)

@@ -1,0 +1,128 @@
+"""The comparison table: numbers, ties, failures, and its four looks."""
+
+import csv
+import io
+import math
+import re
+
+import pytest
+from rich.console import Console
+
+from dicot.errors import InputError
+from dicot.protocols import Score
+from dicot.report.tables import comparison, to_csv, to_html, to_markdown, to_rich
+
+
+def runs(contender, values, protocol="linear", metric="accuracy"):
+    return [Score(contender, protocol, metric, seed, v) for seed, v in enumerate(values, start=1)]
+
+
+def failure(contender, reason, seed=1, protocol="linear", metric="accuracy"):
+    return Score(contender, protocol, metric, seed, math.nan, reason)
+
+
+def texts(table):
+    return {name: [c.text for c in row] for name, row in zip(table.contenders, table.rows, strict=True)}
+
+
+def best(table, column=0):
+    return [n for n, row in zip(table.contenders, table.rows, strict=True) if row[column].best]
+
+
+def test_mean_and_sample_deviation_over_seeds():
+    table = comparison(runs("a", [80.0, 82.0, 84.0]) + runs("b", [70.0, 70.0, 70.0]))
+    assert texts(table) == {"a": ["82.00 ± 2.00"], "b": ["70.00 ± 0.00"]}
+    assert table.columns == ("linear accuracy",)
+    assert best(table) == ["a"]
+    assert "seeds 1, 2, 3" in table.note
+
+
+def test_one_seed_has_no_spread_and_small_scales_have_three_decimals():
+    table = comparison(runs("a", [0.5], "clustering", "nmi"))
+    assert texts(table) == {"a": ["0.500"]}
+    assert "no spread" in table.note
+    assert best(table) == []  # alone, nothing is best
+
+
+def test_rows_follow_the_given_order_and_columns_their_first_appearance():
+    scores = runs("a", [1.0]) + runs("b", [2.0]) + runs("a", [3.0], "knn_5") + runs("b", [1.0], "knn_5")
+    table = comparison(scores, ["b", "a"])
+    assert texts(table) == {"b": ["2.00", "1.00"], "a": ["1.00", "3.00"]}
+    assert table.columns == ("linear accuracy", "knn_5 accuracy")
+    assert (best(table, 0), best(table, 1)) == (["b"], ["a"])
+
+
+def test_ties_at_printed_precision_are_all_marked():
+    table = comparison(runs("a", [80.001]) + runs("b", [80.004]) + runs("c", [79.0]))
+    assert best(table) == ["a", "b"]
+    assert [row[0].label for row in table.rows] == ["80.00 (tie)", "80.00 (tie)", "79.00"]
+
+
+def test_failures_say_why_and_are_never_best():
+    scores = [
+        *runs("a", [80.0, 82.0]),
+        failure("b", "out of\nmemory", 1),
+        failure("b", "out of\nmemory", 2),
+        Score("c", "linear", "accuracy", 1, 99.0),
+        failure("c", "lost", 2),
+        *runs("d", [70.0]),
+        *runs("a", [60.0, 60.0], "knn_5"),
+    ]
+    table = comparison(scores, ["a", "b", "c", "d", "e"])
+    got = texts(table)
+    assert got["b"] == ["failed: out of memory", "not run"]
+    assert got["c"][0] == "99.00 (1 of 2 seeds), failed: lost"
+    assert got["d"][0] == "70.00 (1 of 2 seeds)"
+    assert got["e"] == ["not run", "not run"]
+    assert best(table) == ["a"]
+
+
+def test_contradictions_are_refused():
+    with pytest.raises(InputError, match="at least one score"):
+        comparison([])
+    with pytest.raises(InputError, match="Two scores for a / linear / accuracy / seed 1"):
+        comparison(runs("a", [1.0]) + runs("a", [2.0]))
+    with pytest.raises(InputError, match="not in the given order: b"):
+        comparison(runs("a", [1.0]) + runs("b", [1.0]), ["a"])
+
+
+NASTY = comparison(
+    [*runs("a", [80.0]), *runs("b", [80.0]), *runs("<i>|c", [70.0]), failure("d", "<script>[bold]x|y</script>")]
+)
+
+
+def test_markdown():
+    lines = to_markdown(NASTY).splitlines()
+    assert lines[:2] == ["| contender | linear accuracy |", "| --- | ---: |"]
+    assert lines[2] == "| a | **80.00** (tie) |"
+    assert lines[4] == "| &lt;i>\\|c | 70.00 |"
+    assert lines[5] == "| d | failed: &lt;script>[bold]x\\|y&lt;/script> |"
+    assert lines[7] == NASTY.note
+
+
+def test_csv_reads_back():
+    rows = list(csv.reader(io.StringIO(to_csv(NASTY))))
+    assert rows[0] == ["contender", "linear accuracy"]
+    assert rows[1] == ["a", "80.00"]
+    assert rows[4] == ["d", "failed: <script>[bold]x|y</script>"]
+
+
+def test_html_escapes_every_text():
+    page = to_html(NASTY)
+    assert "<script>" not in page
+    assert "<i>" not in page
+    assert '<td class="best">80.00 (tie)</td>' in page
+    assert '<td class="failed">failed: &lt;script&gt;[bold]x|y&lt;/script&gt;</td>' in page
+
+
+def test_html_says_the_reason_of_a_failed_row_once():
+    scores = [*runs("a", [1.0]), *runs("a", [1.0], "knn_5"), failure("b", "no"), failure("b", "no", protocol="knn_5")]
+    assert '<td class="failed" colspan="2">failed: no</td>' in to_html(comparison(scores))
+
+
+def test_rich_prints_everything():
+    console = Console(file=io.StringIO(), width=120, force_terminal=True)
+    console.print(to_rich(NASTY, title="Results"))
+    printed = console.file.getvalue()
+    assert re.search(r"\x1b\[1m *80\.00 \(tie\)", printed)
+    assert "failed: <script>[bold]x|y</script>" in printed

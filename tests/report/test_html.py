@@ -1,0 +1,68 @@
+"""The page: escaped, self-contained, written at once."""
+
+import os
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from dicot.report.html import Section, render, write_page
+
+EVIL = '"><script>alert(1)</script>'
+PAGE = render(EVIL, [Section(EVIL, "<p>fragment</p>", EVIL), Section("plain", "<p>b</p>")], {EVIL: EVIL, "steps": 1500})
+
+
+class Tags(HTMLParser):
+    VOID = frozenset({"meta"})
+
+    def __init__(self):
+        super().__init__()
+        self.seen, self.open = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append(tag)
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_every_text_is_escaped_and_tags_are_balanced():
+    tags = Tags()
+    tags.feed(PAGE)
+    assert tags.open == []
+    assert "script" not in tags.seen
+    assert tags.seen.count("section") == 2
+    assert PAGE.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 6
+    assert "<p>fragment</p>" in PAGE
+
+
+def test_nothing_comes_from_elsewhere():
+    assert not re.search(r"https?://|@import|url\(|<link|<img|src=", PAGE)
+    assert "default-src 'none'" in PAGE
+
+
+def test_facts_are_a_definition_list_and_may_be_absent():
+    assert "<dt>steps</dt><dd>1500</dd>" in PAGE
+    assert "<dl>" not in render("t", [])
+
+
+def test_a_section_without_note_has_no_note():
+    assert PAGE.count('class="note"') == 1
+
+
+def test_the_page_is_written_at_once_into_a_new_folder(tmp_path):
+    path = write_page(tmp_path / "new" / "page.html", PAGE)
+    assert path.read_text(encoding="utf-8") == PAGE
+    assert os.listdir(path.parent) == ["page.html"]
+    write_page(path, "second")
+    assert path.read_text(encoding="utf-8") == "second"
+
+
+def test_a_failed_write_leaves_the_old_page_and_no_debris(tmp_path):
+    path = write_page(tmp_path / "page.html", "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_page(path, "half \ud800")
+    assert path.read_text(encoding="utf-8") == "old"
+    assert os.listdir(tmp_path) == ["page.html"]

@@ -1,0 +1,178 @@
+"""The documentation is run: every python block, and every console line that calls `dicot`, in the order of the page."""
+
+import re
+import shlex
+import textwrap
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+FENCE = re.compile(r"^\s*(`{3,})(.*)$")
+NO_TEST = re.compile(r"^\s*<!--\s*no-test\b:?\s*(.*?)\s*-->\s*$")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page: language, text, the line of its fence, and why it is not run (None: it is run)."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+    no_test: str | None
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def blocks_of(page: str, text: str) -> list[Block]:
+    """All fenced blocks; a `<!-- no-test: reason -->` counts for the block after it, blank lines between are fine."""
+    blocks: list[Block] = []
+    lines = enumerate(text.splitlines(), start=1)
+    reason: str | None = None
+    for number, line in lines:
+        if mark := NO_TEST.match(line):
+            reason = mark[1]
+        elif fence := FENCE.match(line):
+            body = []
+            for _, inner in lines:
+                if inner.strip() == fence[1]:
+                    break
+                body.append(inner)
+            else:
+                pytest.fail(f"{page}:{number}: the block is never closed")
+            language = fence[2].strip().partition(" ")[0]
+            blocks.append(Block(page, number, language, textwrap.dedent("\n".join(body)), reason))
+            reason = None
+        elif line.strip():
+            reason = None
+    return blocks
+
+
+def commands_in(block: Block) -> list[str]:
+    """The `dicot` lines of a console block, with or without `$ `; other programs and printed output are left alone."""
+    joined = block.text.replace("\\\n", " ")
+    lines = [line.strip().removeprefix("$ ").strip() for line in joined.splitlines()]
+    return [line for line in lines if line == "dicot" or line.startswith("dicot ")]
+
+
+def run_python(block: Block, namespace: dict[str, object]) -> None:
+    padded = "\n" * block.line + block.text  # so that a traceback shows the line of the page
+    try:
+        exec(compile(padded, block.page, "exec"), namespace)
+    except Exception as error:
+        pytest.fail(f"{block}: the python block raised {type(error).__name__}: {error}")
+
+
+def run_command(block: Block, command: str) -> None:
+    from dicot.cli import app
+
+    words = shlex.split(command, comments=True)
+    operators = {"|", ">", ">>", "<", "&&", "||", ";", "&"} & set(words)
+    assert not operators, f"{block}: `{command}` needs a shell; write plain commands or mark the block no-test"
+    result = CliRunner().invoke(app, words[1:])
+    assert result.exit_code == 0, (
+        f"{block}: `{command}` ended with {result.exit_code}, {result.exception!r}\n{result.output}"
+    )
+
+
+def read_blocks(path: Path) -> list[Block]:
+    return blocks_of(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_page_runs_as_written(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for block in read_blocks(path):
+        if block.no_test is not None:
+            assert block.no_test, f"{block}: say why the block is not run: <!-- no-test: reason -->"
+        elif block.language == "python":
+            run_python(block, namespace)
+        elif block.language in {"console", "bash"}:
+            for command in commands_in(block):
+                run_command(block, command)
+
+
+SKIPPED = [block for path in PAGES for block in read_blocks(path) if block.no_test is not None]
+
+
+@pytest.mark.parametrize("block", SKIPPED, ids=str)
+def test_block_marked_no_test(block: Block):
+    """Lists what is not run, with the reason: `pytest -rs tests/test_docs.py`."""
+    pytest.skip(f"{block}: {block.no_test}")
+
+
+def test_readme_shows_code_that_is_run():
+    run = [block for block in read_blocks(ROOT / "README.md") if block.no_test is None]
+    assert any(block.language == "python" for block in run), "README.md has no python block that is run"
+    assert any(commands_in(block) for block in run), "README.md has no `dicot` command that is run"
+
+
+@pytest.mark.parametrize(("page", "limit"), [("README.md", 150), ("CONTRIBUTING.md", 60)])
+def test_page_stays_short(page: str, limit: int):
+    lines = len((ROOT / page).read_text(encoding="utf-8").splitlines())
+    assert 0 < lines <= limit, f"{page} has {lines} lines; keep it within {limit} and move detail to docs/"
+
+
+@pytest.mark.parametrize("command", ["make demo", "make test"])
+def test_readme_names_the_two_commands(command: str):
+    assert command in (ROOT / "README.md").read_text(encoding="utf-8"), f"README.md does not mention `{command}`"
+
+
+@pytest.mark.parametrize("path", LINKED, ids=name)
+def test_relative_links_lead_somewhere(path: Path):
+    prose = re.sub(r"^\s*```.*?^\s*```|`[^`\n]*`", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)[^)]*\)", prose)]
+    broken = [t for t in targets if t and not re.match(r"[a-z]+:", t) and not (path.parent / t).exists()]
+    assert not broken, f"{name(path)} links to what does not exist: {broken}"
+
+
+def test_divergence_ids_exist_and_are_numbered_in_order():
+    table = (ROOT / "docs" / "divergences.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| (D-\d+) \|", table, flags=re.MULTILINE)
+    assert listed == [f"D-{number:02}" for number in range(1, len(listed) + 1)], "docs/divergences.md: ids out of order"
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            unknown = set(re.findall(r"\bD-\d{2,}\b", line)) - set(listed)
+            assert not unknown, f"{name(path)}:{number}: {sorted(unknown)} is not a row of docs/divergences.md"
+
+
+def test_version_is_the_same_everywhere():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    for page, text in {
+        "src/dicot/__init__.py": f'__version__ = "{version}"',
+        "CITATION.cff": f"\nversion: {version}\n",
+        "CHANGELOG.md": f"## [{version}]",
+    }.items():
+        assert text in (ROOT / page).read_text(encoding="utf-8"), f"{page} does not carry version {version}"
+
+
+def test_blocks_are_found_in_order():
+    page = (
+        "```python\na = 1\n```\n<!-- no-test: needs a network -->\n\n```console\n$ dicot fetch \\\n    all\n```\ntext\n"
+    )
+    page += "- item\n  ```bash\n  make demo\n  dicot embed x.npz  # a comment\n  ```\n"
+    first, second, third = blocks_of("p.md", page)
+    assert (first.language, first.line, first.text, first.no_test) == ("python", 1, "a = 1", None)
+    assert (second.no_test, [c.split() for c in commands_in(second)]) == (
+        "needs a network",
+        [["dicot", "fetch", "all"]],
+    )
+    assert (third.line, third.no_test, commands_in(third)) == (12, None, ["dicot embed x.npz  # a comment"])
+
+
+def test_a_failing_block_is_named_by_page_and_line():
+    block = Block("p.md", 7, "python", "x = 1\nraise ValueError('no')", None)
+    with pytest.raises(pytest.fail.Exception, match=r"p\.md:7: the python block raised ValueError: no"):
+        run_python(block, {})
