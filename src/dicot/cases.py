@@ -17,6 +17,7 @@ def to_cases(X: Any, layout: str = "nct") -> Cases:
     """X as numbers in the order cases, channels, time; NaN and inf are kept. Copies only where it must."""
     if layout not in LAYOUTS:
         raise InputError(f'layout must be "nct" or "ntc"; got {layout!r}.')
+    _refuse_sparse(X)
     if isinstance(X, str | bytes | dict | set) or X is None:
         raise InputError(
             f"X must be an array of shape {_SHAPE[layout]} or a list of cases; got {type(X).__name__}. "
@@ -25,16 +26,14 @@ def to_cases(X: Any, layout: str = "nct") -> Cases:
     if isinstance(X, list | tuple):
         return _from_list(X, layout)
     array = to_array(X)
-    if array.dtype == object and array.ndim == 1 and array.size and np.ndim(array[0]) > 0:
+    if array.dtype == object and array.ndim == 1 and any(isinstance(v, list | tuple | np.ndarray) for v in array):
         return _from_list(list(array), layout)
     return _from_array(to_numbers(array), layout)
 
 
 def to_array(value: Any) -> Array:
     """A numpy array of any dtype from an array, tensor, data frame or nested list."""
-    # scipy's sparse matrices, and tensors of any sparse layout.
-    if hasattr(value, "toarray") or "sparse" in str(getattr(value, "layout", "")):
-        raise TypeError("Sparse input is not supported: pass a dense array, e.g. X.toarray() or X.to_dense().")
+    _refuse_sparse(value)
     if isinstance(value, np.ma.MaskedArray):
         # What is masked is missing; whole numbers have no NaN of their own.
         plain = value.astype(np.float64) if value.dtype.kind in "biu" else value
@@ -49,12 +48,18 @@ def to_array(value: Any) -> Array:
     try:
         return np.asarray(value)
     except (TypeError, ValueError) as error:
-        raise InputError(f"X cannot be read as an array of numbers ({error}). Pass numpy arrays.") from error
+        raise InputError(f"The values cannot be read as one array ({error}). Pass numpy arrays.") from error
+
+
+def _refuse_sparse(value: Any) -> None:
+    # scipy's sparse matrices, and tensors of any sparse layout.
+    if hasattr(value, "toarray") or "sparse" in str(getattr(value, "layout", "")):
+        raise TypeError("Sparse input is not supported: pass a dense array, e.g. X.toarray() or X.to_dense().")
 
 
 def to_numbers(array: Array) -> FloatArray:
     """float32; values beyond its range become inf, which is refused later with the case named."""
-    if array.dtype.kind == "c":
+    if array.dtype.kind == "c" or (array.dtype == object and any(np.iscomplexobj(v) for v in array.flat)):
         raise InputError(_COMPLEX)
     if array.dtype.kind in "US":
         raise InputError(f"X must hold numbers; got strings (dtype {array.dtype}). Convert with X.astype(float).")
@@ -98,9 +103,9 @@ def _from_list(items: Sequence[Any], layout: str) -> Cases:
     if not items:
         raise InputError("X has 0 sample(s) (an empty list) while a minimum of 1 is required: pass at least 1 case.")
     arrays = [to_array(item) for item in items]
-    if all(a.ndim == 0 for a in arrays):
-        return _from_array(to_numbers(np.asarray(arrays)), layout)
     cases = [to_numbers(a) for a in arrays]
+    if all(c.ndim == 0 for c in cases):
+        return _from_array(np.stack(cases), layout)
     _refuse("must be (channels, time) or (time,)", [i for i, c in enumerate(cases) if c.ndim not in (1, 2)], arrays)
     cases = [c[None, :] if c.ndim == 1 else c.T if layout == "ntc" else c for c in cases]
     if all(c.shape == (1, 0) for c in cases):

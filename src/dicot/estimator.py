@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dicot.controls import CONTROLS
-from dicot.device import resolve_device
-from dicot.embedding import embed, pooled_dim
-from dicot.encoders import build_encoder
+from dicot.embedding import POOLINGS, embed, pooled_dim
+from dicot.encoders import ENCODERS, Encoder, build_encoder
 from dicot.errors import InputError, ModelFileError, lookup
 from dicot.methods import METHODS, build_method
-from dicot.policies import Scale
+from dicot.policies import Array
+from dicot.preparation import Preparation
 from dicot.pretrained import from_pretrained, save_pretrained
+from dicot.progress import Bar
 from dicot.train import Checkpoint, History, Recipe, paper_recipe, pretrain
 from dicot.train.draws import weights_seed
-from dicot.windows import Windows, check_collection, split_by_length
+from dicot.windows import Windows
 
 PRESETS = ("paper",)
+RECIPE_PARAMETERS = ("steps", "batch_size", "lr", "schedule")
 
 
 class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -51,11 +54,15 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     scale : None, "dataset" (z-score per channel with the training set's statistics) or "case"
     random_state : an int fixes the result; None draws a fresh seed; numpy's global state is never touched
     device : "auto", "cpu", "cuda" or "cuda:N"
+    verbose : show a progress bar in a terminal when something takes longer than two seconds
 
     Attributes
     ----------
-    encoder_ : the trained encoder on the CPU; history_ : loss and rate of every step; recipe_ : the recipe used;
-    seed_ : the seed used; n_channels_in_, n_times_in_ : of the training set; n_features_in_ : for 2-D input
+    encoder_ : the trained encoder, on the CPU
+    history_ : loss and learning rate of every step
+    recipe_, method_params_, seed_ : what was used, defaults resolved
+    preparation_ : how input becomes cases, with what was learned of the training set
+    n_features_in_ : number of time steps, for 2-D input
     """
 
     def __init__(
@@ -79,6 +86,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         scale: str | None = None,
         random_state: int | np.random.RandomState | None = None,
         device: str = "auto",
+        verbose: bool = True,
     ) -> None:
         self.method = method
         self.preset = preset
@@ -98,37 +106,135 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.scale = scale
         self.random_state = random_state
         self.device = device
+        self.verbose = verbose
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        on_step: Callable[[History], None] | None = None,
-        checkpoint: Checkpoint | None = None,
-    ) -> TimeSeriesEmbedder:
-        """Train the encoder. Labels are used by methods that need them and ignored by all others."""
-        pooled_dim_of = self._check_names()
-        train = self._read_training_set(X, y)
-        recipe = self._recipe(train)
+    def fit(self, X: Any, y: Any = None, *, checkpoint: Checkpoint | None = None) -> TimeSeriesEmbedder:
+        """Train the encoder; labels are used by methods that need them and ignored by all others.
+
+        With a `checkpoint` the run is kept on disk, and a run found there is continued.
+        """
+        self._check_names()
+        self._check_features(X, reset=True)
+        wanted = Preparation(self.layout, self.unequal, self.missing, self.scale)
+        self.preparation_, train = wanted.fit(X, y)
         self.seed_ = _seed(self.random_state)
+        self.recipe_ = self._recipe(train)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(weights_seed(self.seed_))
-            encoder = build_encoder(
-                self.encoder, {"n_channels": train.n_channels, "dim": self.dim, **(self.encoder_params or {})}
-            )
-            if self.method in CONTROLS:
-                self.recipe_, self.history_ = replace(recipe, steps=0), History()
-                lookup(CONTROLS, self.method, "control")(encoder, train, resolve_device(self.device))
-            else:
-                params = METHODS[self.method].paper_params(recipe.temperature) | dict(self.method_params or {})
-                method = build_method(self.method, encoder, params)
-                self.recipe_ = recipe
-                self.history_ = pretrain(
-                    method, train, recipe, seed=self.seed_, device=self.device, on_step=on_step, checkpoint=checkpoint
-                )
-                encoder = method.trained_encoder()
-        self.encoder_ = encoder.cpu().eval()
+            shape = {"n_channels": train.n_channels, "dim": self.dim, **(self.encoder_params or {})}
+            fit = self._fit_control if self.method in CONTROLS else self._fit_method
+            self.encoder_ = fit(build_encoder(self.encoder, shape), train, checkpoint).cpu().float().eval()
         self.data_ = {"name": train.name, "fingerprint": train.fingerprint(), "n_cases": len(train)}
-        self._n_features_out = pooled_dim_of(self.encoder_)
+        self._n_features_out = pooled_dim(self.encoder_, self.pooling)
         return self
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """(N, F) embeddings; a case's row does not depend on the other cases."""
+        groups = list(self._embed(X, self.pooling))
+        out = np.empty((sum(len(index) for index, _ in groups), self._n_features_out), np.float32)
+        for index, rows in groups:
+            out[index] = rows
+        return out
+
+    def transform_time_steps(self, X: Any) -> NDArray[np.float32] | list[NDArray[np.float32]]:
+        """Features per time step, (N, F, T), or a list of (F, T_i) where the lengths differ."""
+        groups = list(self._embed(X, None))
+        if len(groups) == 1:
+            return groups[0][1]
+        rows = {int(i): row for index, block in groups for i, row in zip(index, block, strict=True)}
+        return [rows[i] for i in sorted(rows)]
+
+    def save_pretrained(self, directory: str | Path) -> Path:
+        """Write config.json and model.safetensors into a folder; no pickle."""
+        check_is_fitted(self)
+        parameters = {**self.get_params(), "random_state": self.seed_, "device": "auto"}
+        return save_pretrained(
+            directory,
+            self.encoder_,
+            {
+                "estimator": parameters,
+                "method_params": self.method_params_,
+                "recipe": asdict(self.recipe_),
+                "seed": self.seed_,
+                "preparation": self.preparation_.to_dict(),
+                "data": self.data_,
+                "history": {"loss": self.history_.loss, "lr": self.history_.lr, "seconds": self.history_.seconds},
+                "n_features_in": getattr(self, "n_features_in_", None),
+            },
+        )
+
+    @classmethod
+    def from_pretrained(cls, directory: str | Path, *, device: str = "auto") -> TimeSeriesEmbedder:
+        """The fitted embedder that `save_pretrained` wrote."""
+        encoder, config = from_pretrained(directory)
+        try:
+            model = cls(**{**config["estimator"], "device": device})
+            model.encoder_, model.seed_, model.data_ = encoder, config["seed"], config["data"]
+            model.method_params_ = config["method_params"]
+            recipe = {**config["recipe"], "betas": tuple(config["recipe"]["betas"])}
+            model.recipe_, model.history_ = Recipe(**recipe), History(**config["history"])
+            model.preparation_ = Preparation.from_dict(config["preparation"])
+            if config["n_features_in"] is not None:
+                model.n_features_in_ = config["n_features_in"]
+        except (KeyError, TypeError) as error:
+            raise ModelFileError(f"The config of {directory} lacks or misspells {error}. Save the model again.") from error
+        model._n_features_out = pooled_dim(encoder, model.pooling)
+        return model
+
+    def _fit_control(self, encoder: Encoder, train: Windows, checkpoint: Checkpoint | None) -> Encoder:
+        self.recipe_, self.history_, self.method_params_ = replace(self.recipe_, steps=0), History(), {}
+        CONTROLS[self.method](encoder, train, self.device)
+        return encoder
+
+    def _fit_method(self, encoder: Encoder, train: Windows, checkpoint: Checkpoint | None) -> Encoder:
+        paper = METHODS[self.method].paper_params(self.recipe_.temperature)
+        self.method_params_ = paper | dict(self.method_params or {})
+        method = build_method(self.method, encoder, self.method_params_)
+        with Bar(f"pretrain {self.method}", self.recipe_.steps, self.verbose) as bar:
+            self.history_ = pretrain(
+                method,
+                train,
+                self.recipe_,
+                seed=self.seed_,
+                device=self.device,
+                on_step=lambda h: bar.update(len(h), f"loss {h.loss[-1]:.3f}  {len(h) / h.seconds:.1f} steps/s"),
+                checkpoint=checkpoint,
+            )
+        return method.trained_encoder()
+
+    def _embed(self, X: Any, pooling: str | None) -> Iterator[tuple[Array, NDArray[np.float32]]]:
+        check_is_fitted(self)
+        self._check_features(X, reset=False)
+        for index, windows in self.preparation_.apply(X):
+            with Bar("embed", len(windows), self.verbose) as bar:
+                yield index, embed(self.encoder_, windows.x, pooling=pooling, device=self.device, on_batch=bar.update)
+
+    def _recipe(self, train: Windows) -> Recipe:
+        given = {name: getattr(self, name) for name in RECIPE_PARAMETERS if getattr(self, name) is not None}
+        return replace(paper_recipe(self.family, len(train), train.n_times), **given)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]  # embeddings are float32 whatever X is
+        return tags
+
+    def _check_names(self) -> None:
+        lookup(METHODS | CONTROLS, self.method, "method")
+        lookup(ENCODERS, self.encoder, "encoder")
+        lookup(POOLINGS, self.pooling, "pooling")
+        lookup(dict.fromkeys(PRESETS), self.preset, "preset")
+
+    def _check_features(self, X: Any, reset: bool) -> None:
+        """scikit-learn's bookkeeping of column names and counts, which only 2-D input has."""
+        if getattr(X, "ndim", None) == 2:
+            validate_data(self, X, reset=reset, skip_check_array=True)
+
+
+def _seed(random_state: int | np.random.RandomState | None) -> int:
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    if random_state < 0:
+        raise InputError(f"random_state must be 0 or above; got {random_state}.")
+    return int(random_state)

@@ -34,14 +34,14 @@ class ReadOptions(Policies, total=False):
 def read_windows(path: str | Path, **options: Unpack[ReadOptions]) -> Windows:
     """All cases of one file."""
     path = _existing(path)
-    with _naming(path):
+    with naming(path):
         return _READERS[path.suffix.lower()](path, dict(options))
 
 
 def read_split(path: str | Path, **options: Unpack[ReadOptions]) -> Split:
     """A file as training data, with test data where the file has X_test or NAME_TEST.ts lies beside NAME_TRAIN.ts."""
     path = _existing(path)
-    with _naming(path):
+    with naming(path):
         parts = _parts(path)
         if parts is not None:
             _only(dict(options), path, "layout")
@@ -64,7 +64,7 @@ def _existing(path: str | Path) -> Path:
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def naming(path: Path) -> Iterator[None]:
     """Every error of a reader names the file."""
     try:
         yield
@@ -85,28 +85,39 @@ def _parts(path: Path) -> tuple[tuple[Any, Any], tuple[Any, Any] | None] | None:
         other = path.with_name(path.stem.removesuffix("_TRAIN") + "_TEST" + path.suffix)
         return read_ts(path), read_ts(other) if other.is_file() else None
     if path.suffix.lower() == ".npz":
-        held = _load_npz(path, ("X_train", "y_train", "X_test", "y_test"))
+        held = load_npz(path, ("X_train", "y_train", "X_test", "y_test"))
         if "X_train" in held:
             test = (held["X_test"], held.get("y_test")) if "X_test" in held else None
             return (held["X_train"], held.get("y_train")), test
     return None
 
 
-def _load_npz(path: Path, keys: Sequence[str]) -> dict[str, Array]:
-    with np.load(path, allow_pickle=False) as file:
+def load_npz(path: Path, keys: Sequence[str]) -> dict[str, Array]:
+    """Those of the named arrays that the file holds."""
+    with _open_npz(path) as file:
         held = {}
-        for key in keys:
-            if key in file.files:
-                try:
-                    held[key] = file[key]
-                except ValueError as error:
-                    if "pickle" not in str(error):
-                        raise
-                    raise InputError(
-                        f"{key!r} holds Python objects, which are not loaded because unpickling can run code. "
-                        "Save plain arrays of numbers or strings; pad cases of unequal length with NaN at the end."
-                    ) from error
+        for key in set(keys) & set(file.files):
+            try:
+                held[key] = file[key]
+            except ValueError as error:
+                if "pickle" not in str(error):
+                    raise
+                raise InputError(
+                    f"{key!r} holds Python objects, which are not loaded because unpickling can run code. "
+                    "Save plain arrays of numbers or strings; pad cases of unequal length with NaN at the end."
+                ) from error
         return held
+
+
+@contextmanager
+def _open_npz(path: Path) -> Iterator[Any]:
+    # np.load leaves a file that it opened itself open when it fails.
+    with path.open("rb") as raw:
+        file = np.load(raw, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise ValueError("it holds one bare array, as .npy files do")
+        with file:
+            yield file
 
 
 def _only(options: dict[str, Any], path: Path, *allowed: str) -> None:
@@ -119,10 +130,10 @@ def _only(options: dict[str, Any], path: Path, *allowed: str) -> None:
 
 def _read_npz(path: Path, options: dict[str, Any]) -> Windows:
     _only(options, path, "layout")
-    held = _load_npz(path, ("X", "x", "y", "group"))
+    held = load_npz(path, ("X", "x", "y", "group"))
     X = held.get("X", held.get("x"))
     if X is None:
-        with np.load(path, allow_pickle=False) as file:
+        with _open_npz(path) as file:
             keys = file.files
         if "X_train" in keys:
             raise InputError("The file holds a split (X_train ...). Read it with read_split.")
@@ -132,7 +143,9 @@ def _read_npz(path: Path, options: dict[str, Any]) -> Windows:
 
 def _read_npy(path: Path, options: dict[str, Any]) -> Windows:
     _only(options, path, "layout")
-    return check_collection(np.load(path, allow_pickle=False), name=path.stem, **_given(options))
+    with path.open("rb") as raw:
+        array = np.load(raw, allow_pickle=False)
+    return check_collection(array, name=path.stem, **_given(options))
 
 
 def _read_ts(path: Path, options: dict[str, Any]) -> Windows:

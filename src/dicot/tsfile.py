@@ -95,7 +95,7 @@ def _open(path: Path) -> tuple[Header, Iterator[tuple[int, str]]]:
             raise InputError(f"{path}, line {number}: expected a header line that starts with @, got {line[:40]!r}.")
         try:
             _read_tag(header, tag[1:].lower(), value.strip())
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, IndexError) as error:
             raise InputError(f"{path}, line {number}: cannot read {line[:60]!r} ({error}).") from error
     raise InputError(f"{path} has no @data line. It is no .ts file or is truncated; fetch it again.")
 

@@ -22,11 +22,11 @@ def failure(contender, reason, seed=1, protocol="linear", metric="accuracy"):
 
 
 def texts(table):
-    return {name: [c.text for c in row] for name, row in zip(table.contenders, table.rows, strict=True)}
+    return {name: [c.text for c in row] for name, row in zip(table.names, table.rows, strict=True)}
 
 
 def best(table, column=0):
-    return [n for n, row in zip(table.contenders, table.rows, strict=True) if row[column].best]
+    return [n for n, row in zip(table.names, table.rows, strict=True) if row[column].best]
 
 
 def test_mean_and_sample_deviation_over_seeds():

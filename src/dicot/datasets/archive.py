@@ -4,7 +4,6 @@ import http.client
 import os
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from dicot.cases import to_cases, true_lengths
 from dicot.datasets.base import Card, Split
 from dicot.datasets.names import UCR, UEA
 from dicot.errors import InputError, MissingDataError, did_you_mean
-from dicot.policies import Array, Scale
+from dicot.files import load_npz, naming
+from dicot.policies import Array, Cases, Scale, cases_where
 from dicot.splits import check_split
 from dicot.tsfile import outline_ts, read_ts
 
@@ -24,7 +25,7 @@ _CITATIONS = {
     "ucr": "Dau et al., The UCR time series archive, IEEE/CAA J. Autom. Sinica 6(6), 2019",
     "uea": "Bagnall et al., The UEA multivariate time series classification archive, 2018, arXiv:1811.00075",
 }
-_UNREADABLE = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
+_PARTS = ("X_train", "y_train", "X_test", "y_test")
 
 
 def load_archive(
@@ -45,8 +46,8 @@ def load_archive(
     try:
         y_train, y_test = _encode(train[1], test[1])
         return check_split(
-            (train[0], y_train),
-            (test[0], y_test),
+            (_end_channels(train[0]), y_train),
+            (_end_channels(test[0]), y_test),
             unequal=unequal,
             missing=missing,
             scale=scale,
@@ -147,11 +148,11 @@ def _download(name: str) -> Path:
 
 def _read(path: Path) -> tuple[tuple[Any, Array], tuple[Any, Array]]:
     if path.suffix == ".npz":
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                return (file["X_train"], file["y_train"]), (file["X_test"], file["y_test"])
-        except _UNREADABLE as error:
-            raise _unreadable(path, error) from error
+        with naming(path):
+            held = load_npz(path, _PARTS)
+            if len(held) < len(_PARTS):
+                raise InputError(f"expected the arrays {', '.join(_PARTS)}; got {sorted(held)}.")
+        return (held["X_train"], held["y_train"]), (held["X_test"], held["y_test"])
     parts = []
     for file_path in (path, _test_file(path)):
         cases, labels = read_ts(file_path)
@@ -161,10 +162,19 @@ def _read(path: Path) -> tuple[tuple[Any, Array], tuple[Any, Array]]:
     return parts[0], parts[1]
 
 
-def _unreadable(path: Path, error: Exception) -> InputError:
-    return InputError(
-        f"{path} cannot be read ({error}); expected the arrays X_train, y_train, X_test, y_test. Fetch or write it again."
-    )
+def _end_channels(X: Any) -> Cases:
+    """A channel that ends before the other channels of its case goes on with zeros (CharacterTrajectories)."""
+    cases = to_cases(X)
+    lengths = true_lengths(cases)
+    padded = cases.copy()
+    for i in cases_where(np.isnan, cases):
+        case = padded[i].copy()
+        for channel in case[:, : lengths[i]]:
+            seen = np.flatnonzero(~np.isnan(channel))
+            if seen.size:  # a channel without any value is a missing one
+                channel[seen[-1] + 1 :] = 0.0
+        padded[i] = case
+    return padded
 
 
 def _encode(train: Array, test: Array) -> tuple[Array, Array]:
@@ -183,15 +193,14 @@ def _encode(train: Array, test: Array) -> tuple[Array, Array]:
 
 def _npz_card(path: Path, name: str) -> Card:
     """Shapes come from the headers of the arrays inside the zip; only the training labels are read."""
-    try:
+    with naming(path):
         with zipfile.ZipFile(path) as archive:
+            lost = {f"{part}.npy" for part in _PARTS} - set(archive.namelist())
+            if lost:
+                raise InputError(f"expected the arrays {', '.join(_PARTS)}; {sorted(lost)} are missing.")
             shapes = [_npy_shape(archive, part) for part in ("X_train", "X_test")]
-        with np.load(path, allow_pickle=False) as file:
-            n_classes = len(np.unique(file["y_train"]))
-    except _UNREADABLE as error:
-        raise _unreadable(path, error) from error
+        n_classes = len(np.unique(load_npz(path, ("y_train",))["y_train"]))
     shape = shapes[0]
-    shape = shapes["X_train"]
     n_channels = 1 if len(shape) == 2 else shape[1]
     return _card(name, shape[0], shapes[1][0], n_channels, shape[-1], n_classes)
 

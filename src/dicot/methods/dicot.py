@@ -59,7 +59,7 @@ class DiCOT(Method):
     def prepare(self, train: Windows) -> None:
         if train.n_times < 2:
             raise InputError(
-                f"The cases have {train.n_times} time step; Di-COT needs at least 2. "
+                f"The cases have {train.n_times} time step (n_features = {train.n_times} in 2-D X); Di-COT needs 2 or more. "
                 "Use longer windows, or a method that does not cut cases into sub-blocks."
             )
         if train.n_times < 4:

@@ -30,12 +30,17 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table without a look. `rows` are aligned with `contenders`, cells with `columns`."""
+    """A table without a look. `rows` are aligned with `names`, their cells with `columns`."""
 
+    corner: str
     columns: tuple[str, ...]
-    contenders: tuple[str, ...]
+    names: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str
+
+    def turned(self, corner: str) -> "Table":
+        """Rows and columns exchanged: many protocols and few contenders read better that way."""
+        return Table(corner, self.names, self.columns, tuple(zip(*self.rows, strict=True)), self.note)
 
 
 def _cell(scores: Sequence[Score], decimals: int, n_seeds: int) -> Cell:
@@ -95,8 +100,9 @@ def comparison(scores: Iterable[Score], contenders: Sequence[str] | None = None)
         cells = [_cell([runs[k] for k in sorted(runs)], decimals, len(seeds)) for runs in runs_of]
         columns.append(_mark_best(cells))
     return Table(
+        corner="contender",
         columns=tuple(f"{protocol} {metric}" for protocol, metric in keys),
-        contenders=tuple(order),
+        names=tuple(order),
         rows=tuple(zip(*columns, strict=True)),
         note=_note(seeds),
     )

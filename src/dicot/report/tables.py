@@ -11,16 +11,14 @@ from dicot.report.comparison import Cell, Table, comparison
 
 __all__ = ["Table", "comparison", "to_csv", "to_html", "to_markdown", "to_rich"]
 
-CORNER = "contender"
-
 
 def to_rich(table: Table, title: str | None = None) -> rich.table.Table:
     """For the terminal; the note is the caption."""
     out = rich.table.Table(title=title, caption=table.note, caption_justify="left")
-    out.add_column(CORNER, no_wrap=True)
+    out.add_column(table.corner, no_wrap=True)
     for column in table.columns:
         out.add_column(column, justify="right", overflow="fold")
-    for name, row in zip(table.contenders, table.rows, strict=True):
+    for name, row in zip(table.names, table.rows, strict=True):
         styles = ("bold" if c.best else "red" if c.failed else "" for c in row)
         # Text, not str: brackets in an error message are no markup
         out.add_row(rich.text.Text(name), *(rich.text.Text(c.label, s) for c, s in zip(row, styles, strict=True)))
@@ -44,11 +42,11 @@ def to_markdown(table: Table) -> str:
         return f"| {' | '.join(cells)} |"
 
     lines = [
-        line([CORNER, *map(_markdown_text, table.columns)]),
+        line([table.corner, *map(_markdown_text, table.columns)]),
         line(["---", *["---:"] * len(table.columns)]),
         *(
             line([_markdown_text(name), *map(shown, row)])
-            for name, row in zip(table.contenders, table.rows, strict=True)
+            for name, row in zip(table.names, table.rows, strict=True)
         ),
     ]
     return "\n".join([*lines, "", table.note, ""])
@@ -58,8 +56,8 @@ def to_csv(table: Table) -> str:
     """Texts as printed, without marks, so that it opens in a spreadsheet."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([CORNER, *table.columns])
-    for name, row in zip(table.contenders, table.rows, strict=True):
+    writer.writerow([table.corner, *table.columns])
+    for name, row in zip(table.names, table.rows, strict=True):
         writer.writerow([name, *(c.text for c in row)])
     return out.getvalue()
 
@@ -76,10 +74,10 @@ def to_html(table: Table) -> str:
             return shown(row[0], f' colspan="{len(row)}"')
         return "".join(map(shown, row))
 
-    head = "".join(f'<th scope="col">{escape(c)}</th>' for c in (CORNER, *table.columns))
+    head = "".join(f'<th scope="col">{escape(c)}</th>' for c in (table.corner, *table.columns))
     body = "\n".join(
         f'<tr><th scope="row">{escape(name)}</th>{cells(row)}</tr>'
-        for name, row in zip(table.contenders, table.rows, strict=True)
+        for name, row in zip(table.names, table.rows, strict=True)
     )
     return (
         f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>\n'

@@ -1,0 +1,63 @@
+"""dicot list: what there is by name."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    methods = "methods"
+    controls = "controls"
+    encoders = "encoders"
+    protocols = "protocols"
+    datasets = "datasets"
+
+
+def list_names(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
+    """List methods, controls, encoders, protocols, or the data sets at hand."""
+    for name, text in {
+        Kind.methods: _methods,
+        Kind.controls: _controls,
+        Kind.encoders: _encoders,
+        Kind.protocols: _protocols,
+        Kind.datasets: _datasets,
+    }[kind]():
+        typer.echo(f"{name:16} {text}")
+
+
+def _methods() -> list[tuple[str, str]]:
+    from dicot.methods import METHODS
+
+    return [(name, f"{kind.summary} | {kind.paper} | {kind.cost}") for name, kind in METHODS.items()]
+
+
+def _controls() -> list[tuple[str, str]]:
+    from dicot.classical import RAW_FEATURES
+    from dicot.controls import CONTROLS
+
+    return [(name, (kind.__doc__ or "").splitlines()[0]) for name, kind in {**CONTROLS, **RAW_FEATURES}.items()]
+
+
+def _encoders() -> list[tuple[str, str]]:
+    from dicot.encoders import ENCODERS
+
+    return [(name, (kind.__doc__ or "").splitlines()[0]) for name, kind in ENCODERS.items()]
+
+
+def _protocols() -> list[tuple[str, str]]:
+    from dicot.protocols import PROTOCOLS
+
+    return [(name, make().description) for name, make in PROTOCOLS.items()]
+
+
+def _datasets() -> list[tuple[str, str]]:
+    from dicot.datasets import available
+
+    return [
+        (card.name, f"{card.family or '-':10} {card.n_train} + {card.n_test} cases, {card.n_channels} channel(s), "
+         f"{card.n_times or 'unequal'} time steps, {card.n_classes} classes")
+        for card in available()
+    ]

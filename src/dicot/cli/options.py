@@ -1,0 +1,74 @@
+"""Options that several commands share, and how they become arguments of the library."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dicot.errors import InputError
+
+if TYPE_CHECKING:
+    from dicot.datasets import Split
+
+DataArgument = Annotated[
+    str, typer.Argument(help="A data set by name (see `dicot list datasets`) or a .npz, .npy, .csv, .parquet or .ts file.")
+]
+Method = Annotated[str, typer.Option(help="See `dicot list methods`.")]
+Encoder = Annotated[str, typer.Option(help="inception_time, fcn or resnet.")]
+Dim = Annotated[int, typer.Option(help="Features of the encoder.")]
+Steps = Annotated[int | None, typer.Option(help="Training steps; default: the paper's number.")]
+BatchSize = Annotated[int | None, typer.Option(help="Cases per step; default: the paper's number.")]
+Rate = Annotated[float | None, typer.Option(help="Peak learning rate; default: the paper's 3e-4.")]
+Schedule = Annotated[str | None, typer.Option(help="per_step (the paper) or per_epoch (the authors' code).")]
+Pooling = Annotated[str, typer.Option(help="mean, max or mean+max+std over time.")]
+Family = Annotated[str | None, typer.Option(help="Recipe of ucr, uea or large sets; default: the data set's own.")]
+Setting = Annotated[
+    list[str] | None, typer.Option("--set", help="A setting of the method, name=value; repeat for more. Example: k=[2,5]")
+]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+Layout = Annotated[str, typer.Option(help="Axes of arrays in a file: nct or ntc.")]
+Unequal = Annotated[str | None, typer.Option(help="Cases of unequal length: error, pad, crop or resample.")]
+Missing = Annotated[str | None, typer.Option(help="NaN: error, interpolate or zero.")]
+Scale = Annotated[str | None, typer.Option(help="dataset or case; default: values as they are.")]
+Case = Annotated[str | None, typer.Option(help="Long tables: the column that names the case.")]
+Time = Annotated[str | None, typer.Option(help="Long tables: the column that orders a case.")]
+Channels = Annotated[str | None, typer.Option(help="Long tables: columns of values, separated by commas.")]
+Label = Annotated[str | None, typer.Option(help="Tables: the column of labels.")]
+Group = Annotated[str | None, typer.Option(help="Tables: the column of groups, such as subjects.")]
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """Only what the user said; the rest is left to the library's defaults."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def columns(case: str | None, time: str | None, channels: str | None, label: str | None, group: str | None) -> dict[str, Any]:
+    """The column options of a table file."""
+    names = None if channels is None else [name.strip() for name in channels.split(",")]
+    return given(case=case, time=time, channels=names, label=label, group=group)
+
+
+def settings(pairs: list[str] | None) -> dict[str, Any] | None:
+    """--set name=value pairs; a value that is no JSON is taken as text."""
+    out: dict[str, Any] = {}
+    for pair in pairs or []:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise InputError(f"--set takes name=value; got {pair!r}.")
+        try:
+            out[name.strip()] = json.loads(value)
+        except json.JSONDecodeError:
+            out[name.strip()] = value
+    return out or None
+
+
+def load_data(data: str, layout: str, policies: dict[str, Any], table: dict[str, Any]) -> "Split":
+    """A named data set or a file; column options and another layout are for files alone."""
+    from dicot.datasets import load
+
+    is_file = Path(data).suffix != "" or Path(data).exists()
+    if not is_file and (table or layout != "nct"):
+        raise InputError(f"{data!r} is a data set by name; --layout and column options are for files.")
+    extra = {**table, **({"layout": layout} if layout != "nct" else {})}
+    return load(Path(data) if is_file else data, **policies, **extra)

@@ -1,0 +1,58 @@
+"""dicot pretrain: train an encoder on cases without labels and save it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dicot.cli import options as opt
+
+
+def pretrain(
+    data: opt.DataArgument,
+    out: Annotated[Path, typer.Option(help="Folder for the model; a killed run continues from the checkpoint there.")],
+    method: opt.Method = "dicot",
+    encoder: opt.Encoder = "inception_time",
+    dim: opt.Dim = 256,
+    steps: opt.Steps = None,
+    batch_size: opt.BatchSize = None,
+    lr: opt.Rate = None,
+    schedule: opt.Schedule = None,
+    pooling: opt.Pooling = "mean",
+    family: opt.Family = None,
+    set_: opt.Setting = None,
+    seed: Annotated[int, typer.Option(help="Fixes weights, batches and draws.")] = 1,
+    device: opt.Device = "auto",
+    layout: opt.Layout = "nct",
+    unequal: opt.Unequal = None,
+    missing: opt.Missing = None,
+    scale: opt.Scale = None,
+    case: opt.Case = None,
+    time: opt.Time = None,
+    channels: opt.Channels = None,
+    label: opt.Label = None,
+    group: opt.Group = None,
+    checkpoint_seconds: Annotated[float, typer.Option(help="Seconds between checkpoints; 0: after every step.")] = 10.0,
+    overwrite: Annotated[bool, typer.Option(help="Replace another model that is in the folder.")] = False,
+) -> None:
+    """Train an encoder on the training cases of DATA and save it with its provenance."""
+    from dicot.runs import Job, run_job
+
+    policies = opt.given(unequal=unequal, missing=missing)
+    split = opt.load_data(data, layout, policies, opt.columns(case, time, channels, label, group))
+    train = split.train
+    typer.echo(f"{split.name}: {len(train)} cases, {train.n_channels} channel(s), {train.n_times} time steps")
+    parameters = {
+        "method": method,
+        "encoder": encoder,
+        "dim": dim,
+        "pooling": pooling,
+        "family": family or split.family,
+        "method_params": opt.settings(set_),
+        "scale": scale,
+        "random_state": seed,
+        **opt.given(steps=steps, batch_size=batch_size, lr=lr, schedule=schedule),
+        **policies,
+    }
+    job = Job(out, parameters, checkpoint_seconds, overwrite)
+    typer.echo(run_job(job, train, device))

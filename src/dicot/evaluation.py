@@ -1,0 +1,135 @@
+"""Contenders on one data set, scored by protocols: fit, transform, score, and never ask who it is."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from dicot.classical import RAW_FEATURES
+from dicot.controls import CONTROLS
+from dicot.datasets import Split
+from dicot.errors import InputError, lookup
+from dicot.estimator import TimeSeriesEmbedder
+from dicot.methods import METHODS
+from dicot.policies import Array
+from dicot.protocols import Features, Score
+from dicot.protocols.base import Protocol as ScoringProtocol
+
+# What stands beside every method: two encoders that learned nothing, two features that need no encoder.
+BESIDE = (*CONTROLS, *RAW_FEATURES)
+
+
+class Transformer(Protocol):
+    """What every contender answers."""
+
+    def fit(self, X: Any, y: Any = None) -> Any: ...
+
+    def transform(self, X: Any) -> Array: ...
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A name for the table and a way to make a fresh transformer for a seed."""
+
+    name: str
+    make: Callable[[int], Transformer]
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """A fitted transformer that stays as it is when it is fitted again, to score a saved model."""
+
+    model: Transformer
+
+    def fit(self, X: Any, y: Any = None) -> "Frozen":
+        return self
+
+    def transform(self, X: Any) -> Array:
+        return self.model.transform(X)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One contender with one seed: its embeddings, or why there are none."""
+
+    contender: str
+    seed: int
+    transformer: Transformer | None = None
+    train: Array | None = None  # (N, F)
+    test: Array | None = None
+    seconds: float = 0.0  # of fit
+    error: str | None = None
+
+
+@dataclass
+class Evaluation:
+    """All runs and all scores; failures are among both."""
+
+    runs: list[Run] = field(default_factory=list)
+    scores: list[Score] = field(default_factory=list)
+
+    def run(self, contender: str) -> Run:
+        """The first run of a contender."""
+        return next(run for run in self.runs if run.contender == contender)
+
+
+def contender(name: str, **settings: Any) -> Contender:
+    """A method or control with these settings of TimeSeriesEmbedder, or a raw feature, which has none."""
+    if name in RAW_FEATURES:
+        return Contender(name, lambda seed: RAW_FEATURES[name]())
+    lookup({**METHODS, **CONTROLS, **RAW_FEATURES}, name, "contender")
+    return Contender(name, lambda seed: TimeSeriesEmbedder(name, random_state=seed, **settings))
+
+
+def evaluate(
+    split: Split,
+    contenders: Sequence[Contender],
+    protocols: Sequence[ScoringProtocol],
+    seeds: Sequence[int],
+    *,
+    on_run: Callable[[str], None] | None = None,
+) -> Evaluation:
+    """Fit each contender on the training cases with each seed and score it by every protocol."""
+    if split.test is None:
+        raise InputError(f"{split.name or 'The data'} has no test part. Give one, or hold cases out of the training part.")
+    for part in (split.train, split.test):
+        if part.y is None:
+            raise InputError("Scoring needs labels, and these cases have none. Name a label column or pass y.")
+    out = Evaluation()
+    for seed in seeds:
+        for one in contenders:
+            if on_run:
+                on_run(f"{one.name}, seed {seed}")
+            run = _run(one, split, seed)
+            out.runs.append(run)
+            out.scores += [score for protocol in protocols for score in _score(run, protocol, split)]
+    return out
+
+
+def _run(one: Contender, split: Split, seed: int) -> Run:
+    assert split.test is not None
+    try:
+        transformer, started = one.make(seed), time.perf_counter()
+        transformer.fit(split.train.x, split.train.y)
+        seconds = time.perf_counter() - started
+        train, test = transformer.transform(split.train.x), transformer.transform(split.test.x)
+    except Exception as error:  # a failure is a row of the table, never a missing one
+        return Run(one.name, seed, error=f"{type(error).__name__}: {error}")
+    return Run(one.name, seed, transformer, train, test, seconds)
+
+
+def _score(run: Run, protocol: ScoringProtocol, split: Split) -> list[Score]:
+    assert split.test is not None
+    values: dict[str, float] = dict.fromkeys(protocol.metrics, np.nan)
+    error = run.error
+    if run.train is not None and run.test is not None:
+        try:
+            train, test = Features(run.train, split.train.y), Features(run.test, split.test.y)
+            values = protocol.score(train, test, seed=run.seed)
+        except Exception as failure:
+            error = f"{type(failure).__name__}: {failure}"
+    return [
+        Score(run.contender, protocol.name, metric, run.seed, value, error) for metric, value in values.items()
+    ]

@@ -1,0 +1,45 @@
+"""A progress bar for whatever takes longer than two seconds."""
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+PATIENCE = 2.0  # seconds before the bar appears
+
+
+class Bar:
+    """Shows on stderr, only in a terminal, and only once the work has taken two seconds."""
+
+    def __init__(self, what: str, total: int, enabled: bool = True) -> None:
+        console = Console(stderr=True)
+        self._enabled = enabled and (console.is_terminal or console.is_jupyter)
+        self._progress = Progress(
+            TextColumn(what),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+        )
+        self._total = total
+        self._started = time.monotonic()
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> "Bar":
+        return self
+
+    def update(self, done: int, note: str = "") -> None:
+        """`done` of the total so far."""
+        if not self._enabled or time.monotonic() - self._started < PATIENCE:
+            return
+        if self._task is None:
+            self._progress.start()
+            self._task = self._progress.add_task("", total=self._total, note="")
+        self._progress.update(self._task, completed=done, note=note)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._task is not None:
+            self._progress.stop()

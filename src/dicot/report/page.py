@@ -1,0 +1,71 @@
+"""The page of one evaluation: one table, and the pictures of one contender."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix
+
+from dicot.protocols import Features, Score, fit_probe
+from dicot.report.figures import bars, confusion, embedding_map, loss_curve
+from dicot.report.html import Section, render
+from dicot.report.projection import tsne
+from dicot.report.tables import comparison, to_html
+
+
+def evaluation_page(
+    title: str,
+    facts: Mapping[str, object],
+    scores: Sequence[Score],
+    hero: str,
+    *,
+    train: Features,
+    test: Features,
+    history: tuple[Sequence[float], Sequence[float]],
+) -> str:
+    """All scores, and of the contender `hero` its loss and rate, its map and its confusion matrix."""
+    return render(
+        title,
+        [
+            _table(scores),
+            _overview(scores),
+            *_training(hero, history),
+            _map(hero, test),
+            _confusion(hero, train, test),
+        ],
+        facts,
+    )
+
+
+def _table(scores: Sequence[Score]) -> Section:
+    return Section("Scores", to_html(comparison(scores).turned("protocol, metric")))
+
+
+def _overview(scores: Sequence[Score]) -> Section:
+    """The first protocol's first metric as bars."""
+    protocol, metric = scores[0].protocol, scores[0].metric
+    values: dict[str, list[float]] = {}
+    for score in scores:
+        if (score.protocol, score.metric) == (protocol, metric):
+            found = values.setdefault(score.contender, [])
+            found += [score.value] if score.error is None else []
+    note = "random and calibrated are encoders without training; raw-mean and raw-flat use no encoder."
+    return Section(f"{protocol}: {metric}", bars(values, metric), note)
+
+
+def _training(hero: str, history: tuple[Sequence[float], Sequence[float]]) -> list[Section]:
+    losses, rates = history
+    if not len(losses):
+        return []
+    return [Section(f"Training of {hero}", loss_curve(losses, rates), f"{len(losses)} steps.")]
+
+
+def _map(hero: str, test: Features) -> Section:
+    flat = tsne(test.x, test.y, seed=0)
+    return Section(f"Map of the test cases by {hero}", embedding_map(flat.points, test.y[flat.rows], flat.title))
+
+
+def _confusion(hero: str, train: Features, test: Features) -> Section:
+    labels: list[object] = np.union1d(train.y, test.y).tolist()
+    matrix: NDArray[np.int64] = confusion_matrix(test.y, fit_probe(train).predict(test.x), labels=labels)
+    return Section(f"Confusion of the linear probe on {hero}", confusion(matrix, labels), "Test cases, all training labels.")

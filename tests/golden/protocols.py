@@ -1,0 +1,54 @@
+"""protocols.npz: linear probe, 1-NN and k-means on given features; ranks and intervals on given accuracies."""
+
+import numpy as np
+import sklearn
+
+from dicot.protocols import Features, KMeansClustering, LinearProbe, NearestNeighbour, fit_probe
+from dicot.report.ranks import average_ranks, friedman, interval, nemenyi
+from tests.golden.compare import Comparison, Vectors, cases
+
+
+def check_protocols(vectors: Vectors) -> Comparison:
+    out = Comparison()
+    same_release = str(vectors["sklearn"]).split(".")[:2] == sklearn.__version__.split(".")[:2]
+    for label, case in cases(vectors):
+        _check_scores(out, label, case, same_release)
+    for label, case in cases(vectors, "r", "n_rank_cases"):
+        _check_ranks(out, label, case)
+    return out
+
+
+def _check_scores(out: Comparison, label: str, case: dict[str, np.ndarray], same_release: bool) -> None:
+    train, test = Features(case["train"], case["ytrain"]), Features(case["test"], case["ytest"])
+    probe = fit_probe(train)
+    decision = probe.decision_function(test.x)
+    # Two classes have one decision value per case, which may come as a column.
+    out.close(f"{label} decision", np.reshape(decision, case["lr_decision"].shape), case["lr_decision"], absolute=1e-3)
+    out.equal(f"{label} prediction", probe.predict(test.x), case["lr_pred"])
+    linear = LinearProbe().score(train, test, seed=0)
+    percent = {"accuracy": 1.0 if case["lr_acc"] > 1 else 100.0}
+    for ours, theirs in (
+        ("accuracy", "lr_acc"),
+        ("macro_f1", "lr_macro_f1"),
+        ("macro_precision", "lr_macro_precision"),
+        ("macro_recall", "lr_macro_recall"),
+    ):
+        out.close(f"{label} {ours}", linear[ours], case[theirs] * percent.get(ours, 100.0), absolute=1e-6)
+    neighbour = NearestNeighbour().score(train, test, seed=0)
+    out.close(f"{label} 1-NN", neighbour["accuracy"], case["knn_acc"] * percent["accuracy"], absolute=1e-6)
+    if same_release:  # k-means may start elsewhere in another release of scikit-learn
+        clusters = KMeansClustering().score(train, test, seed=int(case["kmeans_seed"]))
+        out.close(f"{label} nmi", clusters["nmi"], case["nmi"], absolute=1e-6)
+        out.close(f"{label} ari", clusters["ari"], case["ari"], absolute=1e-6)
+
+
+def _check_ranks(out: Comparison, label: str, case: dict[str, np.ndarray]) -> None:
+    accuracy = case["acc"]
+    n_sets, n_methods = accuracy.shape
+    q, difference = nemenyi(n_methods, n_sets)
+    statistic, p = friedman(accuracy)
+    mean, half = interval(case["runs"])
+    ours = {"avg_rank": average_ranks(accuracy), "q_05": q, "cd": difference, "friedman_stat": statistic}
+    ours |= {"friedman_p": p, "ci_mean": mean, "ci_half": half}
+    for name, value in ours.items():
+        out.close(f"{label} {name}", value, case[name], absolute=1e-9, relative=1e-6)

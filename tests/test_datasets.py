@@ -1,0 +1,183 @@
+"""Data sets by name, from folders that the tests write themselves."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dicot.datasets import archive, available, load
+from dicot.datasets.base import Card
+from dicot.datasets.names import UCR, UEA
+from dicot.errors import InputError, MissingDataError
+
+NAN = np.nan
+TS = "@problemName T\n@univariate true\n@equalLength {}\n@classLabel true {}\n@data\n"
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty DICOT_DATA folder; nothing else of this machine can be seen."""
+    for folder in ("data/ucr", "data/uea", "cache"):
+        (tmp_path / folder).mkdir(parents=True)
+    monkeypatch.setenv("DICOT_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("DICOT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(archive, "find_spec", lambda name: None)
+    return tmp_path / "data"
+
+
+def save(path: Path, **changes: object) -> None:
+    parts: dict[str, object] = {
+        "X_train": np.array([[1, 2, NAN], [3, NAN, NAN]], dtype=np.float32),
+        "y_train": np.array([7, 3]),
+        "X_test": np.array([[4, 5, 6, NAN]], dtype=np.float32),
+        "y_test": np.array([7]),
+    }
+    np.savez(path, **{**parts, **changes})  # type: ignore[arg-type]
+
+
+def write_ts(folder: Path, name: str, equal: str, classes: str, train: str, test: str) -> None:
+    (folder / name).mkdir()
+    (folder / name / f"{name}_TRAIN.ts").write_text(TS.format(equal, classes) + train)
+    (folder / name / f"{name}_TEST.ts").write_text(TS.format(equal, classes) + test)
+
+
+def test_archive_setting(data: Path) -> None:
+    save(data / "ucr" / "GunPoint.npz")
+    split = load("gunpoint")
+    assert (split.name, split.family, split.train.name) == ("GunPoint", "ucr", "GunPoint")
+    assert split.test is not None
+    # Zeros at the end, up to the longest case of both parts: 3 observed time steps in the test part.
+    assert split.train.x.tolist() == [[[1, 2, 0]], [[3, 0, 0]]]
+    assert split.test.x.tolist() == [[[4, 5, 6]]]
+    assert split.train.y.tolist() == [1, 0]  # type: ignore[union-attr]
+    assert split.test.y.tolist() == [1]  # type: ignore[union-attr]
+    assert load("GunPoint", unequal="crop").train.x.shape == (2, 1, 1)
+
+
+def test_a_channel_that_ends_early_goes_on_with_zeros(data: Path) -> None:
+    x = np.array([[[1, 2, 3, NAN], [4, NAN, NAN, NAN]]])
+    save(data / "uea" / "CharacterTrajectories.npz", X_train=x, y_train=np.array([7]), X_test=x)
+    assert load("CharacterTrajectories").train.x.tolist() == [[[1, 2, 3], [4, 0, 0]]]
+    x[0, 0, 1] = NAN  # inside a channel it stays a missing value
+    save(data / "uea" / "CharacterTrajectories.npz", X_train=x, y_train=np.array([7]), X_test=x)
+    with pytest.raises(InputError, match="NaN in case 0"):
+        load("CharacterTrajectories")
+
+
+def test_labels_sort_as_numbers_when_they_are_numbers(data: Path) -> None:
+    write_ts(data.parent / "cache", "Coffee", "true", "10 2", "1,2:10\n3,4:2\n", "5,6:2\n")
+    assert load("Coffee").train.y.tolist() == [1, 0]  # type: ignore[union-attr]
+    write_ts(data.parent / "cache", "Meat", "true", "b a", "1,2:b\n3,4:a\n", "5,6:a\n")
+    assert load("Meat").train.y.tolist() == [1, 0]  # type: ignore[union-attr]
+
+
+def test_problems_name_the_data_set(data: Path) -> None:
+    save(data / "ucr" / "Wine.npz", y_test=np.array([8]))
+    with pytest.raises(InputError, match=r"Wine: The test part has labels that no training case has: \[8"):
+        load("Wine")
+    save(data / "ucr" / "Yoga.npz", X_train=np.array([[1, NAN, 3, 4]]), y_train=np.array([7]))
+    with pytest.raises(InputError, match="Yoga: X contains NaN in case 0"):
+        load("Yoga")
+    assert load("Yoga", missing="interpolate").train.x.tolist() == [[[1, 2, 3, 4]]]
+    (data / "uea" / "Libras.npz").write_bytes(b"no zip")
+    with pytest.raises(InputError, match=r"Libras\.npz cannot be read"):
+        load("Libras")
+    with pytest.raises(InputError, match=r"Libras\.npz cannot be read"):
+        available()
+
+
+def test_the_order_of_places(data: Path) -> None:
+    write_ts(data.parent / "cache", "Coffee", "true", "1 2", "1,2:1\n3,4:2\n", "5,6:2\n")
+    assert load("Coffee").train.n_times == 2
+    save(data / "ucr" / "Coffee.npz")
+    assert load("Coffee").train.n_times == 3
+
+
+def test_unknown_and_missing_sets(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(data / "ucr" / "MyOwnSet.npz")
+    assert load("myownset").family is None
+    with pytest.raises(InputError, match=r"Unknown data set 'OSULef'. Did you mean 'OSULeaf'"):
+        load("OSULef")
+    with pytest.raises(InputError, match="Did you mean 'MyOwnSet'"):
+        load("MyOwnSett")
+    monkeypatch.setitem(__import__("sys").modules, "aeon.datasets", None)
+    with pytest.raises(
+        MissingDataError, match=r"OSULeaf is not on this machine.*ucr/OSULeaf\.npz.*DICOT_DATA.*pip install"
+    ):
+        load("osuleaf")
+    monkeypatch.setenv("DICOT_DATA", str(data / "nowhere"))
+    with pytest.raises(InputError, match=r"DICOT_DATA names .*nowhere, which is no folder"):
+        load("OSULeaf")
+
+
+def test_download_into_the_cache(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Fake:
+        @staticmethod
+        def load_classification(name: str, extract_path: str, **_: object) -> None:
+            write_ts(Path(extract_path), name, "true", "1 2", "1,2:1\n3,4:2\n", "5,6:2\n")
+
+    monkeypatch.setitem(__import__("sys").modules, "aeon.datasets", Fake)
+    assert len(load("ERING").train) == 2
+    assert sorted(p.name for p in (data.parent / "cache").iterdir()) == ["ERing"]
+    assert [c.name for c in available()] == ["ERing", "synthetic"]
+
+
+def test_available_reads_shapes_only(data: Path) -> None:
+    save(data / "uea" / "NATOPS.npz", X_train=np.zeros((2, 4, 9)), X_test=np.zeros((5, 4, 9)))
+    write_ts(data.parent / "cache", "PLAID", "false", "1 2 3", "1,2:1\n3:2\n", "5,6:2\n")
+    cards = available()
+    assert [c.name for c in cards] == ["NATOPS", "PLAID", "synthetic"]
+    facts = [(c.family, c.n_train, c.n_test, c.n_channels, c.n_times, c.n_classes) for c in cards]
+    assert facts == [("uea", 2, 5, 4, 9, 2), ("ucr", 2, 1, 1, None, 3), ("synthetic", 90, 90, 2, 64, 3)]
+    assert all(isinstance(c, Card) and c.source and c.licence and c.citation for c in cards)
+
+
+def test_names() -> None:
+    assert (len(UCR), len(UEA), len(set(UCR) | set(UEA))) == (128, 30, 158)
+
+
+def test_paths(data: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "mine.npz", X=np.ones((2, 3)))
+    assert load(tmp_path / "mine.npz").train.x.shape == (2, 1, 3)
+    assert load(str(tmp_path / "mine.npz"), unequal="pad", length=5).train.x.shape == (2, 1, 5)
+    with pytest.raises(InputError, match="There is no file"):
+        load("other.npz")
+
+
+def test_synthetic_is_fixed_balanced_and_can_be_told_apart() -> None:
+    split = load("synthetic")
+    assert split.test is not None
+    assert (split.train.x.shape, split.test.x.shape, split.family) == ((90, 2, 64), (90, 2, 64), "synthetic")
+    for part in (split.train, split.test):
+        assert part.y is not None
+        assert np.bincount(part.y).tolist() == [30, 30, 30]
+    assert load("Synthetic").train.fingerprint() == split.train.fingerprint()
+    assert split.train.fingerprint() != split.test.fingerprint()
+    # Sorted values tell the waveforms apart whatever their phase: nearest class mean on them.
+    train, test = (np.sort(p.x, axis=2).reshape(90, -1) for p in (split.train, split.test))
+    means = np.stack([train[split.train.y == k].mean(0) for k in range(3)])
+    guess = ((test[:, None] - means) ** 2).sum(-1).argmin(1)
+    assert (guess == split.test.y).mean() > 0.9
+    assert load("synthetic", scale="case").train.x.std() == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("aeon") is None, reason="aeon is not installed")
+def test_sets_shipped_with_aeon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DICOT_DATA", raising=False)
+    monkeypatch.setenv("DICOT_CACHE", str(tmp_path))
+    cards = {c.name: c for c in available()}
+    for name in ("ItalyPowerDemand", "JapaneseVowels"):
+        split, card = load(name), cards[name]
+        assert split.test is not None
+        assert (len(split.train), len(split.test), split.train.n_channels) == (
+            card.n_train,
+            card.n_test,
+            card.n_channels,
+        )
+        assert len(np.unique(split.train.y)) == card.n_classes  # type: ignore[arg-type]
+        assert card.n_times in (None, split.train.n_times)
+        assert split.family == card.family
+    assert load("JapaneseVowels").train.n_times == 29
+    with pytest.raises(InputError, match="no class labels"):
+        load("Covid3Month")

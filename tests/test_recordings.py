@@ -1,0 +1,101 @@
+"""Cutting recordings into windows."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dicot.errors import InputError
+from dicot.recordings import slide, split_groups
+
+
+def ramp(channels: int, times: int, start: int = 0) -> np.ndarray:
+    return np.arange(start, start + channels * times, dtype=np.float32).reshape(channels, times)
+
+
+def test_one_recording() -> None:
+    windows = slide(ramp(2, 7), 3, 2)
+    np.testing.assert_array_equal(windows.x[:, 0], [[0, 1, 2], [2, 3, 4], [4, 5, 6]])
+    np.testing.assert_array_equal(windows.x[:, 1], [[7, 8, 9], [9, 10, 11], [11, 12, 13]])
+    assert windows.x.flags.c_contiguous
+    assert windows.y is None
+    assert windows.group is not None
+    assert windows.group.tolist() == [0, 0, 0]
+    np.testing.assert_array_equal(slide(ramp(2, 7).T, 3, 2, layout="ntc").x, windows.x)
+    np.testing.assert_array_equal(slide(ramp(1, 7)[0], 3, 2).x, windows.x[:, :1])
+
+
+def test_the_tail_is_dropped_or_covered() -> None:
+    assert slide(ramp(1, 8), 3, 2).x[:, 0, 0].tolist() == [0, 2, 4]
+    assert slide(ramp(1, 8), 3, 2, keep_tail=True).x[:, 0].tolist()[-1] == [5, 6, 7]
+    assert len(slide(ramp(1, 7), 3, 2, keep_tail=True)) == 3  # no tail, no extra window
+
+
+def test_several_recordings_of_unequal_length() -> None:
+    windows = slide([ramp(1, 5), ramp(1, 3, 100)], 3, 1, labels=["walk", "run"], groups=["ann", "bob"])
+    assert windows.x[:, 0, 0].tolist() == [0, 1, 2, 100]
+    assert windows.y is not None
+    assert windows.group is not None
+    assert windows.y.tolist() == ["walk"] * 3 + ["run"]
+    assert windows.group.tolist() == ["ann"] * 3 + ["bob"]
+    assert slide(np.stack([ramp(1, 5), ramp(1, 5)]), 5, 5).group.tolist() == [0, 1]  # type: ignore[union-attr]
+
+
+def test_majority_labels_with_ties_to_the_smallest() -> None:
+    steps = np.array([9, 9, 1, 1, 5, 5])
+    assert slide(ramp(1, 6), 4, 1, labels=steps).y.tolist() == [1, 1, 1]  # type: ignore[union-attr]
+    assert slide(ramp(1, 6), 3, 3, labels=steps).y.tolist() == [9, 5]  # type: ignore[union-attr]
+    mixed = slide([ramp(1, 6), ramp(1, 4)], 2, 2, labels=[steps, 7], groups=["a", ["b", "b", "c", "c"]])
+    assert mixed.y.tolist() == [9, 1, 5, 7, 7]  # type: ignore[union-attr]
+    assert mixed.group.tolist() == ["a", "a", "a", "b", "c"]  # type: ignore[union-attr]
+    assert slide(ramp(1, 4), 2, 2, labels="walk").y.tolist() == ["walk", "walk"]  # type: ignore[union-attr]
+
+
+def test_majority_agrees_with_counting() -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 4, 200)
+    windows = slide(rng.standard_normal((2, 200)), 17, 3, labels=labels)
+    expected = [np.bincount(labels[i : i + 17]).argmax() for i in range(0, 200 - 16, 3)]
+    np.testing.assert_array_equal(windows.y, expected)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"length": 6}, "Recordings 1, 2 have fewer than length=6"),
+        ({"length": 0}, "length must be"),
+        ({"stride": 1.5}, "stride must be"),
+        ({"labels": [1, 2]}, "labels must hold one entry for each of the 3"),
+        ({"labels": [1, [1, 2], 3]}, r"labels\[1\] must have one value for each of the 5"),
+        ({"labels": [1, "a", 3]}, "all strings or all numbers"),
+        ({"labels": [1.0, np.nan, 3]}, r"labels\[1\] contains NaN"),
+        ({"groups": "abc"}, "groups must hold one entry"),
+    ],
+)
+def test_bad_arguments(kwargs: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        slide([ramp(1, 8), ramp(1, 5), ramp(1, 5)], **{"length": 3, "stride": 1, **kwargs})
+
+
+def test_missing_and_infinite_values() -> None:
+    track = ramp(1, 5)
+    track[0, 2] = np.nan
+    with pytest.raises(InputError, match="NaN in recording 0"):
+        slide(track, 2, 2)
+    assert slide(track, 5, 1, missing="interpolate").x.tolist() == [[[0, 1, 2, 3, 4]]]
+    track[0, 2] = np.inf
+    with pytest.raises(InputError, match="Recording 0 contain inf"):
+        slide(track, 2, 2, missing="zero")
+
+
+def test_split_groups() -> None:
+    windows = slide([ramp(1, 4), ramp(1, 6), ramp(1, 2)], 2, 2)
+    train, test = split_groups(windows, [1])
+    assert train.group.tolist() == [0, 0, 2]  # type: ignore[union-attr]
+    assert test.group.tolist() == [1, 1, 1]  # type: ignore[union-attr]
+    assert len(train) + len(test) == len(windows)
+    for bad in ([7], [], [0, 1, 2]):
+        with pytest.raises(InputError, match=r"some, not all, of the groups \[0, 1, 2\]"):
+            split_groups(windows, bad)
+    with pytest.raises(InputError, match="carry no groups"):
+        split_groups(type(windows)(windows.x), [0])
