@@ -14,7 +14,7 @@ $(STAMP): pyproject.toml constraints.txt
 setup: $(STAMP)
 
 demo: $(STAMP)  ## pretrain, embed and score on real data; writes out/demo/report.html
-	$(BIN)/dicot evaluate OSULeaf --steps 100 --out out/demo
+	$(BIN)/dicot evaluate OSULeaf --out out/demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest

@@ -89,9 +89,12 @@ def evaluate(
     protocols: Sequence[ScoringProtocol],
     seeds: Sequence[int],
     *,
-    on_run: Callable[[str], None] | None = None,
+    on_run: Callable[[Run], None] | None = None,
 ) -> Evaluation:
-    """Fit each contender on the training cases with each seed and score it by every protocol."""
+    """Fit each contender on the training cases with each seed and score it by every protocol.
+
+    `on_run` is told of each fitted run before it is scored.
+    """
     if split.test is None:
         raise InputError(f"{split.name or 'The data'} has no test part. Give one, or hold cases out of the training part.")
     for part in (split.train, split.test):
@@ -100,9 +103,9 @@ def evaluate(
     out = Evaluation()
     for seed in seeds:
         for one in contenders:
-            if on_run:
-                on_run(f"{one.name}, seed {seed}")
             run = _run(one, split, seed)
+            if on_run:
+                on_run(run)
             out.runs.append(run)
             out.scores += [score for protocol in protocols for score in _score(run, protocol, split)]
     return out

@@ -6,21 +6,22 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
+from dicot.cases import to_cases
 from dicot.csvfile import read_columns, read_rows
 from dicot.errors import InputError, did_you_mean, need_extra
-from dicot.policies import Array, Policies
+from dicot.policies import Array, Cases, Policies
 from dicot.splits import Split, check_split
-from dicot.tables import from_table
+from dicot.tables import table_cases
 from dicot.tsfile import read_ts
 from dicot.windows import Windows, check_collection
 
 
-class ReadOptions(Policies, total=False):
-    """How to read a file: the policies of check_collection and, for tables, the names of columns."""
+class Columns(TypedDict, total=False):
+    """How to find the cases in a file."""
 
     layout: str  # .npz and .npy: "nct" or "ntc"
     case: str | None  # .csv and .parquet: the columns of a long table
@@ -31,24 +32,56 @@ class ReadOptions(Policies, total=False):
     header: bool | None  # .csv with one case per row: whether the first row holds names; None: look
 
 
-def read_windows(path: str | Path, **options: Unpack[ReadOptions]) -> Windows:
-    """All cases of one file."""
+class ReadOptions(Columns, Policies, total=False):
+    """How to read a file: where its cases are, and the policies of check_collection."""
+
+
+class Content(NamedTuple):
+    """Cases as a file holds them, in the order channels, time: lengths may differ and NaN is kept."""
+
+    X: Cases
+    y: Array | None = None
+    group: Array | None = None
+
+
+def read_parts(path: str | Path, **columns: Unpack[Columns]) -> dict[str, Content]:
+    """The cases of a file as they are: {"train": ..., "test": ...} where it holds a split, otherwise {"": ...}.
+
+    A split is an .npz with X_train, or NAME_TRAIN.ts (with NAME_TEST.ts beside it).
+    """
     path = _existing(path)
     with naming(path):
-        return _READERS[path.suffix.lower()](path, dict(options))
+        return _READERS[path.suffix.lower()](path, {k: v for k, v in columns.items() if v is not None})
+
+
+def read_windows(path: str | Path, **options: Unpack[ReadOptions]) -> Windows:
+    """All cases of one file that holds no split."""
+    columns, policies = _divide(dict(options))
+    parts = read_parts(path, **columns)
+    if len(parts) > 1:
+        raise InputError(f"{path} holds a split into training and test cases. Read it with read_split.")
+    (only,) = parts.values()
+    with naming(Path(path)):
+        return check_collection(only.X, only.y, group=only.group, name=Path(path).stem, **policies)
 
 
 def read_split(path: str | Path, **options: Unpack[ReadOptions]) -> Split:
-    """A file as training data, with test data where the file has X_test or NAME_TEST.ts lies beside NAME_TRAIN.ts."""
-    path = _existing(path)
-    with naming(path):
-        parts = _parts(path)
-        if parts is not None:
-            _only(dict(options), path, "layout")
-            name = path.stem.removesuffix("_TRAIN")
-            plain = {k: v for k, v in options.items() if v is not None}
-            return check_split(parts[0], parts[1], name=name, **plain)  # type: ignore[arg-type]
-    return Split(read_windows(path, **options), name=path.stem)
+    """A file as training data, with test data where it holds a split."""
+    columns, policies = _divide(dict(options))
+    parts = read_parts(path, **columns)
+    name = Path(path).stem.removesuffix("_TRAIN")
+    if "test" not in parts:
+        return Split(read_windows(path, **options), name=name)
+    with naming(Path(path)):
+        return check_split(parts["train"][:2], parts["test"][:2], name=name, **policies)
+
+
+def _divide(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What says where the cases are, and the policies; a policy that is None is left to its default."""
+    policies = {k: options.pop(k) for k in Policies.__annotations__ if k in options}
+    if unknown := sorted(options.keys() - Columns.__annotations__.keys()):
+        raise TypeError(f"Unknown options for reading a file: {', '.join(unknown)}")
+    return options, {k: v for k, v in policies.items() if v is not None}
 
 
 def _existing(path: str | Path) -> Path:
@@ -79,19 +112,6 @@ def naming(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _parts(path: Path) -> tuple[tuple[Any, Any], tuple[Any, Any] | None] | None:
-    """(train, test) where the file is one part of a split, otherwise None."""
-    if path.suffix.lower() == ".ts" and path.stem.endswith("_TRAIN"):
-        other = path.with_name(path.stem.removesuffix("_TRAIN") + "_TEST" + path.suffix)
-        return read_ts(path), read_ts(other) if other.is_file() else None
-    if path.suffix.lower() == ".npz":
-        held = load_npz(path, ("X_train", "y_train", "X_test", "y_test"))
-        if "X_train" in held:
-            test = (held["X_test"], held.get("y_test")) if "X_test" in held else None
-            return (held["X_train"], held.get("y_train")), test
-    return None
-
-
 def load_npz(path: Path, keys: Sequence[str]) -> dict[str, Array]:
     """Those of the named arrays that the file holds."""
     with _open_npz(path) as file:
@@ -120,71 +140,67 @@ def _open_npz(path: Path) -> Iterator[Any]:
             yield file
 
 
-def _only(options: dict[str, Any], path: Path, *allowed: str) -> None:
+def _only(columns: dict[str, Any], path: Path, *allowed: str) -> None:
     """Refuses column names and the like for a format that has none."""
-    extra = set(ReadOptions.__annotations__) - set(Policies.__annotations__) - set(allowed)
-    refused = sorted(k for k in extra if options.get(k) is not None)
-    if refused:
+    if refused := sorted(columns.keys() - set(allowed)):
         raise InputError(f"{', '.join(refused)} cannot be used with {path.suffix} files. Leave it out.")
 
 
-def _read_npz(path: Path, options: dict[str, Any]) -> Windows:
-    _only(options, path, "layout")
-    held = load_npz(path, ("X", "x", "y", "group"))
+def _read_npz(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
+    _only(columns, path, "layout")
+    layout = columns.get("layout", "nct")
+    held = load_npz(path, ("X", "x", "y", "group", "X_train", "y_train", "X_test", "y_test"))
+    if "X_train" in held:
+        present = [part for part in ("train", "test") if f"X_{part}" in held]
+        return {part: Content(to_cases(held[f"X_{part}"], layout), held.get(f"y_{part}")) for part in present}
     X = held.get("X", held.get("x"))
     if X is None:
         with _open_npz(path) as file:
             keys = file.files
-        if "X_train" in keys:
-            raise InputError("The file holds a split (X_train ...). Read it with read_split.")
         raise InputError(f"The file has no array 'X'; it holds {keys}. {did_you_mean('X', keys or ['X'])}")
-    return check_collection(X, held.get("y"), group=held.get("group"), name=path.stem, **_given(options))
+    return {"": Content(to_cases(X, layout), held.get("y"), held.get("group"))}
 
 
-def _read_npy(path: Path, options: dict[str, Any]) -> Windows:
-    _only(options, path, "layout")
+def _read_npy(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
+    _only(columns, path, "layout")
     with path.open("rb") as raw:
-        array = np.load(raw, allow_pickle=False)
-    return check_collection(array, name=path.stem, **_given(options))
+        return {"": Content(to_cases(np.load(raw, allow_pickle=False), columns.get("layout", "nct")))}
 
 
-def _read_ts(path: Path, options: dict[str, Any]) -> Windows:
-    _only(options, path)
-    cases, labels = read_ts(path)
-    return check_collection(cases, labels, name=path.stem, **_given(options))
+def _read_ts(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
+    _only(columns, path)
+    if not path.stem.endswith("_TRAIN"):
+        return {"": Content(*read_ts(path))}
+    other = path.with_name(path.stem.removesuffix("_TRAIN") + "_TEST" + path.suffix)
+    parts = {"train": path, "test": other} if other.is_file() else {"train": path}
+    return {part: Content(*read_ts(file)) for part, file in parts.items()}
 
 
-def _read_csv(path: Path, options: dict[str, Any]) -> Windows:
-    _only(options, path, "case", "time", "channels", "label", "group", "header")
-    if options.get("case") is not None or options.get("time") is not None:
-        return _read_long(read_columns(path), path, options)
-    if options.get("channels") is not None:
+def _read_csv(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
+    _only(columns, path, "case", "time", "channels", "label", "group", "header")
+    if "case" in columns or "time" in columns:
+        return _read_long(read_columns(path), columns)
+    if "channels" in columns:
         raise InputError("channels= needs a long table. Name its case= and time= columns too.")
-    taken = {key: options.pop(key, None) for key in ("label", "group", "header")}
-    cases, labels, groups = read_rows(path, **taken)
-    return check_collection(cases, labels, group=groups, name=path.stem, **_given(options))
+    return {"": Content(*read_rows(path, **columns))}
 
 
-def _read_parquet(path: Path, options: dict[str, Any]) -> Windows:
-    _only(options, path, "case", "time", "channels", "label", "group")
+def _read_parquet(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
+    _only(columns, path, "case", "time", "channels", "label", "group")
     try:
         from pyarrow import parquet
     except ImportError as error:
         raise need_extra("pyarrow", "tables", "Reading .parquet files") from error
-    return _read_long(parquet.read_table(path), path, options)
+    return _read_long(parquet.read_table(path), columns)
 
 
-def _read_long(table: Any, path: Path, options: dict[str, Any]) -> Windows:
-    if options.get("case") is None or options.get("time") is None:
+def _read_long(table: Any, columns: dict[str, Any]) -> dict[str, Content]:
+    if "case" not in columns or "time" not in columns:
         raise InputError("A long table needs both case= and time=, the names of the columns that say which is which.")
-    return from_table(table, name=path.stem, **_given(options))
+    return {"": Content(*table_cases(table, **columns))}
 
 
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in options.items() if v is not None}
-
-
-_READERS: dict[str, Callable[[Path, dict[str, Any]], Windows]] = {
+_READERS: dict[str, Callable[[Path, dict[str, Any]], dict[str, Content]]] = {
     ".npz": _read_npz,
     ".npy": _read_npy,
     ".csv": _read_csv,

@@ -7,7 +7,7 @@ import numpy as np
 
 from dicot.cases import to_cases, true_lengths
 from dicot.errors import InputError
-from dicot.policies import Scale, target_length
+from dicot.policies import Array, Scale, target_length
 from dicot.windows import Windows, check_collection
 
 
@@ -53,3 +53,25 @@ def check_split(
         scale = Scale.fit(checked[0].x)
     scaled = checked if scale is None else [check_collection(w, scale=scale) for w in checked]
     return Split(scaled[0], scaled[1] if test is not None else None, family, name)
+
+
+def hold_out(windows: Windows, share: float, seed: int = 0) -> Split:
+    """Part of the cases as test cases: whole groups where there are groups, otherwise a share of each class."""
+    if not 0 < share < 1:
+        raise InputError(f"The share of cases to hold out must lie between 0 and 1; got {share}.")
+    rng = np.random.default_rng(seed)
+    if windows.group is not None:
+        test = np.isin(windows.group, _some(np.unique(windows.group), share, rng))
+    else:
+        kinds = np.zeros(len(windows), int) if windows.y is None else windows.y
+        drawn = [_some(np.flatnonzero(kinds == kind), share, rng) for kind in np.unique(kinds)]
+        test = np.isin(np.arange(len(windows)), np.concatenate(drawn))
+    if test.all() or not test.any():
+        raise InputError("There are too few cases or groups to hold some out. Give a test part of your own.")
+    return Split(windows.subset(~test), windows.subset(test), name=windows.name)
+
+
+def _some(items: Array, share: float, rng: np.random.Generator) -> Array:
+    """A share of the items, at least one where there are two or more."""
+    count = min(max(1, round(share * len(items))), len(items) - 1)
+    return rng.choice(items, count, replace=False)

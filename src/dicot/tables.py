@@ -27,6 +27,20 @@ def from_table(
     Rows may come in any order. Cases keep the order of their first row. Without `channels`, every other column of
     numbers is a channel. Label and group must be the same in all rows of a case.
     """
+    cases, y, groups = table_cases(table, case=case, time=time, channels=channels, label=label, group=group)
+    return check_collection(cases, y, group=groups, name=name, **policies)
+
+
+def table_cases(
+    table: Any,
+    *,
+    case: str,
+    time: str,
+    channels: Sequence[str] | None = None,
+    label: str | None = None,
+    group: str | None = None,
+) -> tuple[list[Array], Array | None, Array | None]:
+    """The cases (C, T_i), labels and groups of a long table, before any policy."""
     columns = _columns(table)
     _require(columns, [case, time, label, group, *(channels or ())])
     if channels is None:
@@ -47,7 +61,7 @@ def from_table(
     values = np.stack([_numbers(columns[c], c) for c in channels])[:, order]  # (C, rows)
     ends = np.flatnonzero(np.diff(codes)) + 1
     y, groups = (None if c is None else _constant(columns[c], c, codes, order, names) for c in (label, group))
-    return check_collection(np.split(values, ends, axis=1), y, group=groups, name=name, **policies)
+    return np.split(values, ends, axis=1), y, groups
 
 
 def _columns(table: Any) -> dict[str, Array]:

@@ -1,5 +1,6 @@
 """dicot embed: turn cases into vectors with a saved model."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -21,20 +22,21 @@ def embed(
     group: opt.Group = None,
 ) -> None:
     """Embed all cases of DATA (training and test part, where it has both) with MODEL's own policies."""
-    from dicot.datasets import raw_parts
+    from dicot.datasets import load_parts
     from dicot.estimator import TimeSeriesEmbedder
     from dicot.vectors import check_vector_file, write_vectors
 
     check_vector_file(out)
     embedder = TimeSeriesEmbedder.from_pretrained(model, device=device)
+    # Files are read into (channels, time), whatever layout the model was fitted with.
+    embedder.preparation_ = replace(embedder.preparation_, layout="nct")
     table = opt.columns(case, time, channels, label, group)
-    parts = raw_parts(data, **table, **({"layout": layout} if layout != "nct" else {}))
-    arrays = {}
-    for part, cases in parts.items():
+    contents = load_parts(data, **table, **({"layout": layout} if layout != "nct" else {}))
+    check_vector_file(out, len(contents))
+    parts = {}
+    for part, cases in contents.items():
         vectors = embedder.transform(cases.X)
-        typer.echo(f"{part or data}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
-        suffix = f"_{part}" if part else ""
-        arrays[f"X{suffix}"] = vectors
-        arrays |= {f"{name}{suffix}": value for name, value in (("y", cases.y), ("group", cases.group)) if value is not None}
-    write_vectors(out, arrays)
+        typer.echo(f"{data} {part}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
+        parts[part] = {"X": vectors, **opt.given(y=cases.y, group=cases.group)}
+    write_vectors(out, parts)
     typer.echo(f"Wrote {out}")

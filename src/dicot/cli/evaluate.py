@@ -1,11 +1,19 @@
 """dicot evaluate: score a method or a saved model beside the controls."""
 
+import shlex
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dicot import __version__
 from dicot.cli import options as opt
+from dicot.errors import InputError, lookup
+
+if TYPE_CHECKING:
+    from dicot.evaluation import Contender, Evaluation, Run
+    from dicot.splits import Split
 
 
 def evaluate(
@@ -37,11 +45,11 @@ def evaluate(
     group: opt.Group = None,
 ) -> None:
     """Train METHOD (or take MODEL), embed, and score it beside both controls and both raw features."""
-    from dicot.scoring import Request, score_and_report
+    from dicot.splits import hold_out
 
     policies = opt.given(unequal=unequal, missing=missing)
-    table = opt.columns(case, time, channels, label, group)
-    split = opt.load_data(data, layout, policies, table)
+    split = opt.load_data(data, layout, policies, opt.columns(case, time, channels, label, group))
+    split = split if split.test is not None else hold_out(split.train, holdout)
     settings = {
         "encoder": encoder,
         "dim": dim,
@@ -51,14 +59,92 @@ def evaluate(
         "device": device,
         **opt.given(steps=steps, batch_size=batch_size, lr=lr, schedule=schedule),
     }
-    request = Request(
-        method=method,
-        model=model,
-        settings=settings,
-        method_params=opt.settings(set_),
-        protocols=tuple(protocols.split(",")),
-        seeds=tuple(seeds.split(",")),
-        holdout=holdout,
-        out=out,
+    _score(split, _hero(model, method, settings, opt.settings(set_)), settings, protocols, seeds, out)
+
+
+def _hero(model: Path | None, method: str, settings: dict[str, Any], params: dict[str, Any] | None) -> "Contender":
+    """What is evaluated: a saved model as it is, or a method trained here."""
+    from dicot.estimator import TimeSeriesEmbedder
+    from dicot.evaluation import Contender, Frozen, contender
+
+    if model is None:
+        return contender(method, method_params=params, **settings)
+    fitted = TimeSeriesEmbedder.from_pretrained(model, device=settings["device"])
+    return Contender(model.name, lambda seed: Frozen(fitted))
+
+
+def _score(
+    split: "Split", hero: "Contender", settings: dict[str, Any], protocols: str, seeds: str, out: Path | None
+) -> None:
+    from rich.console import Console
+
+    from dicot.evaluation import BESIDE, contender, evaluate
+    from dicot.protocols import PROTOCOLS
+    from dicot.report.tables import SHOWN, comparison, to_rich
+
+    names = list(PROTOCOLS) if protocols == "all" else protocols.split(",")
+    chosen = [lookup(PROTOCOLS, name.strip(), "protocol")() for name in names]
+    numbers = [int(seed) for seed in seeds.split(",")]
+    beside = [contender(name, **settings) for name in BESIDE if name != hero.name]
+    assert split.test is not None
+    train, test = split.train, split.test
+    typer.echo(
+        f"{split.name}: {len(train)} training and {len(test)} test cases, {train.n_channels} channel(s), "
+        f"{train.n_times} time steps"
     )
-    score_and_report(request, split, typer.echo)
+    result = evaluate(split, [hero, *beside], chosen, numbers, on_run=_say)
+    Console().print(to_rich(comparison(result.scores, metrics=SHOWN).turned("protocol, metric")))
+    if out is not None:
+        _write(out, split, hero.name, result)
+
+
+def _say(run: "Run") -> None:
+    steps = getattr(getattr(run.transformer, "recipe_", None), "steps", 0)
+    what = run.error or f"{f'{steps} steps, ' if steps else ''}{run.seconds:.1f} s to fit"
+    typer.echo(f"  {run.contender}, seed {run.seed}: {what}")
+
+
+def _write(out: Path, split: "Split", hero: str, result: "Evaluation") -> None:
+    """report.html, scores.csv and the model into the folder."""
+    from dicot.estimator import TimeSeriesEmbedder
+    from dicot.protocols import Features
+    from dicot.report.html import write_page
+    from dicot.report.page import evaluation_page
+    from dicot.report.tables import to_csv
+    from dicot.storage import write_atomic
+
+    write_atomic(out / "scores.csv", to_csv(result.scores).encode())
+    typer.echo(f"Wrote {out / 'scores.csv'}")
+    run = result.run(hero)
+    if run.error is not None:
+        raise InputError(f"{hero} failed, so there is no report: {run.error}")
+    model = run.transformer
+    facts = _facts(split, result)
+    history: tuple[list[float], list[float]] = ([], [])
+    if isinstance(model, TimeSeriesEmbedder):
+        history = (model.history_.loss, model.history_.lr)
+        facts |= {"recipe": model.recipe_, "settings": model.method_params_ or "none"}
+        typer.echo(f"Wrote {model.save_pretrained(out / 'model')}")
+    assert split.test is not None and run.train is not None and run.test is not None
+    page = evaluation_page(
+        f"{hero} on {split.name}",
+        facts,
+        result.scores,
+        hero,
+        train=Features(run.train, split.train.y),
+        test=Features(run.test, split.test.y),
+        history=history,
+    )
+    typer.echo(f"Wrote {write_page(out / 'report.html', page)}")
+
+
+def _facts(split: "Split", result: "Evaluation") -> dict[str, object]:
+    assert split.test is not None
+    train = split.train
+    return {
+        "data set": f"{split.name}, {len(train)} training and {len(split.test)} test cases, "
+        f"{train.n_channels} channel(s), {train.n_times} time steps (fingerprint {train.fingerprint()})",
+        "seconds to fit": ", ".join(f"{run.contender} {run.seconds:.1f}" for run in result.runs if run.error is None),
+        "version": f"dicot {__version__}",
+        "command": shlex.join(["dicot", *sys.argv[1:]]),
+    }

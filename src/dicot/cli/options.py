@@ -1,7 +1,6 @@
 """Options that several commands share, and how they become arguments of the library."""
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -65,10 +64,8 @@ def settings(pairs: list[str] | None) -> dict[str, Any] | None:
 
 def load_data(data: str, layout: str, policies: dict[str, Any], table: dict[str, Any]) -> "Split":
     """A named data set or a file; column options and another layout are for files alone."""
-    from dicot.datasets import load
+    from dicot.datasets import is_path, load
 
-    is_file = Path(data).suffix != "" or Path(data).exists()
-    if not is_file and (table or layout != "nct"):
+    if not is_path(data) and (table or layout != "nct"):
         raise InputError(f"{data!r} is a data set by name; --layout and column options are for files.")
-    extra = {**table, **({"layout": layout} if layout != "nct" else {})}
-    return load(Path(data) if is_file else data, **policies, **extra)
+    return load(data, **policies, **table, **({"layout": layout} if layout != "nct" else {}))

@@ -29,7 +29,7 @@ def load_synthetic(name: str = "synthetic", **policies: Unpack[Policies]) -> Spl
         raise InputError(f"Unknown synthetic data set {name!r}. Did you mean {CARD.name!r}?")
     rng = np.random.default_rng(20180)
     parts = [_draw(rng, n) for n in (CARD.n_train, CARD.n_test)]
-    return check_split(parts[0], parts[1], name=CARD.name, family=CARD.family, **policies)
+    return check_split(parts[0], parts[1], name=CARD.name, **policies)
 
 
 def _draw(rng: np.random.Generator, n: int) -> tuple[Array, Array]:

@@ -10,6 +10,7 @@ from dicot.protocols.base import Score
 DECIMALS = {"nmi": 3, "ari": 3}  # these lie in 0..1, all others are percentages
 DEFAULT_DECIMALS = 2
 NOT_RUN = "not run"
+FAILED = "failed"
 
 
 @dataclass(frozen=True)
@@ -47,17 +48,15 @@ def _cell(scores: Sequence[Score], decimals: int, n_seeds: int) -> Cell:
     if not scores:
         return Cell(NOT_RUN, failed=True)
     values = [s.value for s in scores if s.error is None]
-    # dict.fromkeys: each reason once, in the order of the seeds
-    reasons = "; ".join(dict.fromkeys(" ".join(s.error.split()) for s in scores if s.error is not None))
     if not values:
-        return Cell(f"failed: {reasons}", failed=True)
+        return Cell(FAILED, failed=True)
     text = f"{fmean(values):.{decimals}f}"
     if len(values) > 1:
         text += f" ± {stdev(values):.{decimals}f}"
     if len(values) < n_seeds:
         text += f" ({len(values)} of {n_seeds} seeds)"
-    if reasons:  # an average over the runs that happened to survive cannot be called the best
-        return Cell(f"{text}, failed: {reasons}", failed=True)
+    if len(values) < len(scores):  # an average over the runs that happened to survive cannot be called the best
+        return Cell(f"{text}, rest {FAILED}", failed=True)
     return Cell(text, mean=round(fmean(values), decimals))
 
 
@@ -77,8 +76,21 @@ def _note(seeds: Sequence[int]) -> str:
     return f"{spread} seed{'s' if len(seeds) > 1 else ''} {shown}. Bold: highest mean as printed; ties are all marked."
 
 
-def comparison(scores: Iterable[Score], contenders: Sequence[str] | None = None) -> Table:
-    """The table of all scores, rows in the order of `contenders` (default: first appearance)."""
+def _failures(scores: Iterable[Score]) -> str:
+    """Each reason once, with the contenders it hit."""
+    reasons: dict[str, list[str]] = {}
+    for score in scores:
+        if score.error is not None:
+            hit = reasons.setdefault(" ".join(score.error.split()), [])
+            hit += [] if score.contender in hit else [score.contender]
+    return "".join(f" {', '.join(hit)} {FAILED}: {reason}" for reason, hit in reasons.items())
+
+
+def comparison(
+    scores: Iterable[Score], contenders: Sequence[str] | None = None, metrics: Sequence[str] | None = None
+) -> Table:
+    """The table of all scores (or those of `metrics`), rows in the order of `contenders` (default: as they come)."""
+    scores = [s for s in scores if metrics is None or s.metric in metrics]
     groups: dict[tuple[str, str, str], dict[int, Score]] = {}
     for s in scores:
         runs = groups.setdefault((s.contender, s.protocol, s.metric), {})
@@ -104,5 +116,5 @@ def comparison(scores: Iterable[Score], contenders: Sequence[str] | None = None)
         columns=tuple(f"{protocol} {metric}" for protocol, metric in keys),
         names=tuple(order),
         rows=tuple(zip(*columns, strict=True)),
-        note=_note(seeds),
+        note=_note(seeds) + _failures(scores),
     )

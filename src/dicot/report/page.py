@@ -10,7 +10,7 @@ from dicot.protocols import Features, Score, fit_probe
 from dicot.report.figures import bars, confusion, embedding_map, loss_curve
 from dicot.report.html import Section, render
 from dicot.report.projection import tsne
-from dicot.report.tables import comparison, to_html
+from dicot.report.tables import SHOWN, comparison, to_html
 
 
 def evaluation_page(
@@ -38,7 +38,7 @@ def evaluation_page(
 
 
 def _table(scores: Sequence[Score]) -> Section:
-    return Section("Scores", to_html(comparison(scores).turned("protocol, metric")))
+    return Section("Scores", to_html(comparison(scores, metrics=SHOWN).turned("protocol, metric")))
 
 
 def _overview(scores: Sequence[Score]) -> Section:

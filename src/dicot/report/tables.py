@@ -1,26 +1,32 @@
-"""One table, four looks: terminal, Markdown, CSV, HTML."""
+"""One table, three looks: terminal, Markdown, HTML; and the bare scores as CSV."""
 
 import csv
 import io
+from collections.abc import Iterable
+from dataclasses import astuple, fields
 from html import escape
 
 import rich.table
 import rich.text
 
+from dicot.protocols.base import Score
 from dicot.report.comparison import Cell, Table, comparison
 
-__all__ = ["Table", "comparison", "to_csv", "to_html", "to_markdown", "to_rich"]
+SHOWN = ("accuracy", "macro_f1", "nmi", "ari")  # of each protocol in a table for people; files hold all
+
+__all__ = ["SHOWN", "Table", "comparison", "to_csv", "to_html", "to_markdown", "to_rich"]
 
 
 def to_rich(table: Table, title: str | None = None) -> rich.table.Table:
     """For the terminal; the note is the caption."""
-    out = rich.table.Table(title=title, caption=table.note, caption_justify="left")
+    # Text, not str: brackets in an error message are no markup
+    note = rich.text.Text(table.note, style="table.caption")
+    out = rich.table.Table(title=title, caption=note, caption_justify="left")
     out.add_column(table.corner, no_wrap=True)
     for column in table.columns:
-        out.add_column(column, justify="right", overflow="fold")
+        out.add_column(rich.text.Text(column), justify="right", overflow="fold", min_width=len(column))
     for name, row in zip(table.names, table.rows, strict=True):
         styles = ("bold" if c.best else "red" if c.failed else "" for c in row)
-        # Text, not str: brackets in an error message are no markup
         out.add_row(rich.text.Text(name), *(rich.text.Text(c.label, s) for c, s in zip(row, styles, strict=True)))
     return out
 
@@ -49,34 +55,28 @@ def to_markdown(table: Table) -> str:
             for name, row in zip(table.names, table.rows, strict=True)
         ),
     ]
-    return "\n".join([*lines, "", table.note, ""])
+    return "\n".join([*lines, "", _markdown_text(table.note), ""])
 
 
-def to_csv(table: Table) -> str:
-    """Texts as printed, without marks, so that it opens in a spreadsheet."""
+def to_csv(scores: Iterable[Score]) -> str:
+    """Every score as a row, so that nothing a table leaves out is lost."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([table.corner, *table.columns])
-    for name, row in zip(table.names, table.rows, strict=True):
-        writer.writerow([name, *(c.text for c in row)])
+    writer.writerow([field.name for field in fields(Score)])
+    writer.writerows(astuple(score) for score in scores)
     return out.getvalue()
 
 
 def to_html(table: Table) -> str:
     """A fragment with every text escaped; classes `best` and `failed` carry the look."""
 
-    def shown(cell: Cell, span: str = "") -> str:
+    def shown(cell: Cell) -> str:
         kind = ' class="best"' if cell.best else ' class="failed"' if cell.failed else ""
-        return f"<td{kind}{span}>{escape(cell.label)}</td>"
-
-    def cells(row: tuple[Cell, ...]) -> str:
-        if row[0].failed and len(row) > 1 and len(set(row)) == 1:  # one reason for the whole row is said once
-            return shown(row[0], f' colspan="{len(row)}"')
-        return "".join(map(shown, row))
+        return f"<td{kind}>{escape(cell.label)}</td>"
 
     head = "".join(f'<th scope="col">{escape(c)}</th>' for c in (table.corner, *table.columns))
     body = "\n".join(
-        f'<tr><th scope="row">{escape(name)}</th>{cells(row)}</tr>'
+        f'<tr><th scope="row">{escape(name)}</th>' + "".join(map(shown, row)) + "</tr>"
         for name, row in zip(table.names, table.rows, strict=True)
     )
     return (
