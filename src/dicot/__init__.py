@@ -8,19 +8,19 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from dicot.datasets import load as load
     from dicot.estimator import TimeSeriesEmbedder as TimeSeriesEmbedder
-    from dicot.recordings import slide as slide
-    from dicot.tables import from_table as from_table
     from dicot.windows import Windows as Windows
     from dicot.windows import check_collection as check_collection
+    from dicot.windows import from_table as from_table
+    from dicot.windows import slide as slide
 
 # Public name -> the module that defines it, imported at first use.
 _HOMES = {
     "TimeSeriesEmbedder": "dicot.estimator",
     "Windows": "dicot.windows",
     "check_collection": "dicot.windows",
-    "from_table": "dicot.tables",
+    "from_table": "dicot.windows",
     "load": "dicot.datasets",
-    "slide": "dicot.recordings",
+    "slide": "dicot.windows",
 }
 __all__ = ["TimeSeriesEmbedder", "Windows", "__version__", "check_collection", "from_table", "load", "slide"]
 

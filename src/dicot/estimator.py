@@ -19,13 +19,13 @@ from dicot.embedding import POOLINGS, embed, pooled_dim
 from dicot.encoders import ENCODERS, Encoder, build_encoder
 from dicot.errors import InputError, ModelFileError, lookup
 from dicot.methods import METHODS, build_method
-from dicot.policies import Array
-from dicot.preparation import Preparation
 from dicot.pretrained import from_pretrained, save_pretrained
 from dicot.progress import Bar
 from dicot.train import Checkpoint, History, Recipe, paper_recipe, pretrain
 from dicot.train.draws import weights_seed
 from dicot.windows import Windows
+from dicot.windows.policies import Array
+from dicot.windows.preparation import Preparation
 
 PRESETS = ("paper",)
 RECIPE_PARAMETERS = ("steps", "batch_size", "lr", "schedule")
@@ -177,12 +177,15 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             if config["n_features_in"] is not None:
                 model.n_features_in_ = config["n_features_in"]
         except (KeyError, TypeError) as error:
-            raise ModelFileError(f"The config of {directory} lacks or misspells {error}. Save the model again.") from error
+            raise ModelFileError(
+                f"The config of {directory} lacks or misspells {error}. Save the model again."
+            ) from error
         model._n_features_out = pooled_dim(encoder, model.pooling)
         return model
 
     def _fit_control(self, encoder: Encoder, train: Windows, checkpoint: Checkpoint | None) -> Encoder:
-        self.recipe_, self.history_, self.method_params_ = replace(self.recipe_, steps=0), History(), {}
+        self.recipe_, self.history_ = replace(self.recipe_, steps=0), History()
+        self.method_params_: dict[str, Any] = {}
         CONTROLS[self.method](encoder, train, self.device)
         return encoder
 
@@ -219,7 +222,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return tags
 
     def _check_names(self) -> None:
-        lookup(METHODS | CONTROLS, self.method, "method")
+        lookup({**METHODS, **CONTROLS}, self.method, "method")
         lookup(ENCODERS, self.encoder, "encoder")
         lookup(POOLINGS, self.pooling, "pooling")
         lookup(dict.fromkeys(PRESETS), self.preset, "preset")

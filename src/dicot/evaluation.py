@@ -13,9 +13,9 @@ from dicot.datasets import Split
 from dicot.errors import InputError, lookup
 from dicot.estimator import TimeSeriesEmbedder
 from dicot.methods import METHODS
-from dicot.policies import Array
 from dicot.protocols import Features, Score
 from dicot.protocols.base import Protocol as ScoringProtocol
+from dicot.windows.policies import Array
 
 # What stands beside every method: two encoders that learned nothing, two features that need no encoder.
 BESIDE = (*CONTROLS, *RAW_FEATURES)
@@ -62,6 +62,12 @@ class Run:
     seconds: float = 0.0  # of fit
     error: str | None = None
 
+    def features(self, split: Split) -> tuple[Features, Features]:
+        """Training and test embeddings with their labels."""
+        assert self.train is not None and self.test is not None and split.test is not None
+        assert split.train.y is not None and split.test.y is not None
+        return Features(self.train, split.train.y), Features(self.test, split.test.y)
+
 
 @dataclass
 class Evaluation:
@@ -96,7 +102,9 @@ def evaluate(
     `on_run` is told of each fitted run before it is scored.
     """
     if split.test is None:
-        raise InputError(f"{split.name or 'The data'} has no test part. Give one, or hold cases out of the training part.")
+        raise InputError(
+            f"{split.name or 'The data'} has no test part. Give one, or hold cases out of the training part."
+        )
     for part in (split.train, split.test):
         if part.y is None:
             raise InputError("Scoring needs labels, and these cases have none. Name a label column or pass y.")
@@ -124,15 +132,11 @@ def _run(one: Contender, split: Split, seed: int) -> Run:
 
 
 def _score(run: Run, protocol: ScoringProtocol, split: Split) -> list[Score]:
-    assert split.test is not None
     values: dict[str, float] = dict.fromkeys(protocol.metrics, np.nan)
     error = run.error
-    if run.train is not None and run.test is not None:
+    if error is None:
         try:
-            train, test = Features(run.train, split.train.y), Features(run.test, split.test.y)
-            values = protocol.score(train, test, seed=run.seed)
+            values = protocol.score(*run.features(split), seed=run.seed)
         except Exception as failure:
             error = f"{type(failure).__name__}: {failure}"
-    return [
-        Score(run.contender, protocol.name, metric, run.seed, value, error) for metric, value in values.items()
-    ]
+    return [Score(run.contender, protocol.name, metric, run.seed, value, error) for metric, value in values.items()]

@@ -52,4 +52,4 @@ def _same_run(job: Job, model: TimeSeriesEmbedder, train: Windows) -> bool:
     except ModelFileError:  # killed between the weights and the config of an overwriting save
         return False
     wanted = {**model.get_params(), "device": "auto"}
-    return config["data"]["fingerprint"] == train.fingerprint() and config["estimator"] == wanted
+    return bool(config["data"]["fingerprint"] == train.fingerprint() and config["estimator"] == wanted)

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from dicot.errors import InputError
-from dicot.policies import Array
 from dicot.storage import write_atomic
+from dicot.windows.policies import Array
 
 # "train" and "test", or "" for the only part -> its arrays: X (N, F) and, where known, y and group (N,)
 Parts = Mapping[str, Mapping[str, Array]]
@@ -32,7 +32,7 @@ def write_vectors(path: Path, parts: Parts) -> None:
 def _npz(parts: Parts) -> bytes:
     named = {f"{key}_{part}" if part else key: array for part, held in parts.items() for key, array in held.items()}
     buffer = io.BytesIO()
-    np.savez(buffer, **named)
+    np.savez(buffer, **named)  # type: ignore[arg-type]
     return buffer.getvalue()
 
 

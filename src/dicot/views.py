@@ -61,7 +61,11 @@ def block_layout(n_times: int, k: int, overlap: float, rounding: str = "paper") 
     return lookup(ROUNDINGS, rounding, "rounding")(n_times, k, overlap)
 
 
-def subblocks(x: Tensor, blocks: Blocks) -> Tensor:
-    """(B, C, T) -> (B * k, C, L), the block index running fastest."""
-    cut = torch.stack([x[..., start : start + blocks.length] for start in blocks.starts], dim=1)  # (B, k, C, L)
-    return cut.flatten(0, 1)
+def cut_blocks(x: Tensor, blocks: Blocks) -> Tensor:
+    """(B, C, T) -> (B, k, C, L)."""
+    return torch.stack([x[..., start : start + blocks.length] for start in blocks.starts], dim=1)
+
+
+def subblocks(x: Tensor, k: int, overlap: float = 0.5, rounding: str = "paper") -> Tensor:
+    """The overlapping sub-blocks of each case, (B, C, T) -> (B, k, C, L); "paper" may yield another count than k."""
+    return cut_blocks(x, block_layout(x.shape[-1], k, overlap, rounding))

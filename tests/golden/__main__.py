@@ -17,7 +17,7 @@ def check_file(path: Path) -> tuple[bool, str]:
     if path.stem not in KINDS:
         return False, f"FAIL {path.stem:20} unknown kind; known: {', '.join(KINDS)}"
     try:
-        with np.load(path, allow_pickle=False) as vectors:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as vectors:
             result = KINDS[path.stem](dict(vectors))
     except Exception as error:  # a file that cannot be checked is a failed file, and the others still count
         return False, f"FAIL {path.stem:20} {type(error).__name__}: {error}"

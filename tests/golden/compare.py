@@ -27,8 +27,7 @@ class Comparison:
             return
         error = np.abs(ours - theirs)
         largest = float(error.max(initial=0.0))
-        # max() ignores NaN depending on order, so NaN is looked for by name.
-        if np.isnan(ours).any() or (error > absolute + relative * np.abs(theirs)).any():
+        if not (error <= absolute + relative * np.abs(theirs)).all():  # written so that NaN fails
             self.failures.append(f"{what}: error {largest:.3g}")
         self.largest_error = max(self.largest_error, largest)
 

@@ -12,7 +12,8 @@ TOLERANCE = 1e-9
 def check_encoder(vectors: Vectors) -> Comparison:
     out = Comparison()
     for channels, count in zip(vectors["param_count_C"], vectors["param_count"], strict=True):
-        out.equal(f"parameters at C={channels}", sum(p.numel() for p in InceptionTime(int(channels)).parameters()), count)
+        ours = sum(p.numel() for p in InceptionTime(int(channels)).parameters())
+        out.equal(f"parameters at C={channels}", ours, count)
     names = [str(name) for name in vectors["tensor_names"]]
     for label, case in cases(vectors):
         x = torch.from_numpy(case["x"].transpose(0, 2, 1).copy()).requires_grad_()  # theirs is (B, T, C)
@@ -53,7 +54,7 @@ def ruled_encoder(n_channels: int, names: list[str]) -> InceptionTime:
 def _ruled(name: str, base: np.ndarray, shape: torch.Size) -> np.ndarray:
     if name.endswith("running_var"):
         return 1 + 0.5 * base
-    if name.endswith("running_mean") or name.endswith("bias"):
+    if name.endswith(("running_mean", "bias")):
         return 0.1 * base
     if name.endswith("bn.weight"):
         return 1 + 0.2 * base

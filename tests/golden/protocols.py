@@ -26,16 +26,15 @@ def _check_scores(out: Comparison, label: str, case: dict[str, np.ndarray], same
     out.close(f"{label} decision", np.reshape(decision, case["lr_decision"].shape), case["lr_decision"], absolute=1e-3)
     out.equal(f"{label} prediction", probe.predict(test.x), case["lr_pred"])
     linear = LinearProbe().score(train, test, seed=0)
-    percent = {"accuracy": 1.0 if case["lr_acc"] > 1 else 100.0}
-    for ours, theirs in (
+    for ours, theirs in (  # accuracies are percentages in the file, the others fractions
         ("accuracy", "lr_acc"),
         ("macro_f1", "lr_macro_f1"),
         ("macro_precision", "lr_macro_precision"),
         ("macro_recall", "lr_macro_recall"),
     ):
-        out.close(f"{label} {ours}", linear[ours], case[theirs] * percent.get(ours, 100.0), absolute=1e-6)
+        out.close(f"{label} {ours}", linear[ours], case[theirs] * (1 if ours == "accuracy" else 100), absolute=1e-6)
     neighbour = NearestNeighbour().score(train, test, seed=0)
-    out.close(f"{label} 1-NN", neighbour["accuracy"], case["knn_acc"] * percent["accuracy"], absolute=1e-6)
+    out.close(f"{label} 1-NN", neighbour["accuracy"], case["knn_acc"], absolute=1e-6)
     if same_release:  # k-means may start elsewhere in another release of scikit-learn
         clusters = KMeansClustering().score(train, test, seed=int(case["kmeans_seed"]))
         out.close(f"{label} nmi", clusters["nmi"], case["nmi"], absolute=1e-6)

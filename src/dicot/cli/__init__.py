@@ -12,9 +12,7 @@ from dicot.cli.listing import list_names
 from dicot.cli.pretrain import pretrain
 from dicot.errors import DicotError
 
-app = typer.Typer(
-    help="Embeddings from unlabelled time series.", no_args_is_help=True, pretty_exceptions_enable=False
-)
+app = typer.Typer(help="Embeddings from unlabelled time series.", no_args_is_help=True, pretty_exceptions_enable=False)
 app.command()(pretrain)
 app.command()(embed)
 app.command()(evaluate)

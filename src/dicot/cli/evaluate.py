@@ -13,7 +13,7 @@ from dicot.errors import InputError, lookup
 
 if TYPE_CHECKING:
     from dicot.evaluation import Contender, Evaluation, Run
-    from dicot.splits import Split
+    from dicot.windows import Split
 
 
 def evaluate(
@@ -21,7 +21,9 @@ def evaluate(
     model: Annotated[Path | None, typer.Option(help="Score this saved model instead of training one.")] = None,
     method: opt.Method = "dicot",
     out: Annotated[Path | None, typer.Option(help="Folder for report.html, scores.csv and the model.")] = None,
-    protocols: Annotated[str, typer.Option(help="Names from `dicot list protocols`, separated by commas, or all.")] = "all",
+    protocols: Annotated[
+        str, typer.Option(help="Names from `dicot list protocols`, separated by commas, or all.")
+    ] = "all",
     seeds: Annotated[str, typer.Option(help="Seeds, separated by commas.")] = "1",
     holdout: Annotated[float, typer.Option(help="Share of cases to hold out where DATA has no test part.")] = 0.3,
     encoder: opt.Encoder = "inception_time",
@@ -45,7 +47,7 @@ def evaluate(
     group: opt.Group = None,
 ) -> None:
     """Train METHOD (or take MODEL), embed, and score it beside both controls and both raw features."""
-    from dicot.splits import hold_out
+    from dicot.windows import hold_out
 
     policies = opt.given(unequal=unequal, missing=missing)
     split = opt.load_data(data, layout, policies, opt.columns(case, time, channels, label, group))
@@ -107,7 +109,6 @@ def _say(run: "Run") -> None:
 def _write(out: Path, split: "Split", hero: str, result: "Evaluation") -> None:
     """report.html, scores.csv and the model into the folder."""
     from dicot.estimator import TimeSeriesEmbedder
-    from dicot.protocols import Features
     from dicot.report.html import write_page
     from dicot.report.page import evaluation_page
     from dicot.report.tables import to_csv
@@ -125,16 +126,7 @@ def _write(out: Path, split: "Split", hero: str, result: "Evaluation") -> None:
         history = (model.history_.loss, model.history_.lr)
         facts |= {"recipe": model.recipe_, "settings": model.method_params_ or "none"}
         typer.echo(f"Wrote {model.save_pretrained(out / 'model')}")
-    assert split.test is not None and run.train is not None and run.test is not None
-    page = evaluation_page(
-        f"{hero} on {split.name}",
-        facts,
-        result.scores,
-        hero,
-        train=Features(run.train, split.train.y),
-        test=Features(run.test, split.test.y),
-        history=history,
-    )
+    page = evaluation_page(f"{hero} on {split.name}", facts, result.scores, hero, *run.features(split), history)
     typer.echo(f"Wrote {write_page(out / 'report.html', page)}")
 
 

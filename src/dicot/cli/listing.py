@@ -57,7 +57,10 @@ def _datasets() -> list[tuple[str, str]]:
     from dicot.datasets import available
 
     return [
-        (card.name, f"{card.family or '-':10} {card.n_train} + {card.n_test} cases, {card.n_channels} channel(s), "
-         f"{card.n_times or 'unequal'} time steps, {card.n_classes} classes")
+        (
+            card.name,
+            f"{card.family or '-':10} {card.n_train} + {card.n_test} cases, {card.n_channels} channel(s), "
+            f"{card.n_times or 'unequal'} time steps, {card.n_classes} classes",
+        )
         for card in available()
     ]

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from dicot.datasets import Split
 
 DataArgument = Annotated[
-    str, typer.Argument(help="A data set by name (see `dicot list datasets`) or a .npz, .npy, .csv, .parquet or .ts file.")
+    str,
+    typer.Argument(help="A data set by name (see `dicot list datasets`) or a .npz, .npy, .csv, .parquet or .ts file."),
 ]
 Method = Annotated[str, typer.Option(help="See `dicot list methods`.")]
 Encoder = Annotated[str, typer.Option(help="inception_time, fcn or resnet.")]
@@ -23,7 +24,8 @@ Schedule = Annotated[str | None, typer.Option(help="per_step (the paper) or per_
 Pooling = Annotated[str, typer.Option(help="mean, max or mean+max+std over time.")]
 Family = Annotated[str | None, typer.Option(help="Recipe of ucr, uea or large sets; default: the data set's own.")]
 Setting = Annotated[
-    list[str] | None, typer.Option("--set", help="A setting of the method, name=value; repeat for more. Example: k=[2,5]")
+    list[str] | None,
+    typer.Option("--set", help="A setting of the method, name=value; repeat for more. Example: k=[2,5]"),
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 Layout = Annotated[str, typer.Option(help="Axes of arrays in a file: nct or ntc.")]
@@ -42,7 +44,9 @@ def given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def columns(case: str | None, time: str | None, channels: str | None, label: str | None, group: str | None) -> dict[str, Any]:
+def columns(
+    case: str | None, time: str | None, channels: str | None, label: str | None, group: str | None
+) -> dict[str, Any]:
     """The column options of a table file."""
     names = None if channels is None else [name.strip() for name in channels.split(",")]
     return given(case=case, time=time, channels=names, label=label, group=group)

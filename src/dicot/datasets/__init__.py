@@ -8,7 +8,7 @@ from dicot.datasets.base import Card, Split
 from dicot.datasets.synthetic import CARD as SYNTHETIC
 from dicot.datasets.synthetic import load_synthetic
 from dicot.errors import InputError
-from dicot.files import Content, read_parts, read_split
+from dicot.windows.files import Content, read_parts, read_split
 
 __all__ = ["Card", "Split", "available", "is_path", "load", "load_archive", "load_parts", "load_synthetic"]
 
@@ -16,7 +16,7 @@ __all__ = ["Card", "Split", "available", "is_path", "load", "load_archive", "loa
 def load(name_or_path: str | Path, **options: Any) -> Split:
     """A data set by its name, or a file by its path.
 
-    `options` are the policies unequal, missing, scale and length; a file also takes those of dicot.files.read_split.
+    `options` are the policies unequal, missing, scale and length; a file also takes those of read_split.
     """
     text = str(name_or_path)
     if is_path(name_or_path):

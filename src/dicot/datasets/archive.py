@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from dicot.cases import to_cases, true_lengths
 from dicot.datasets.base import Card, Split
 from dicot.datasets.names import UCR, UEA
 from dicot.errors import InputError, MissingDataError, did_you_mean
-from dicot.files import load_npz, naming
-from dicot.policies import Array, Cases, Scale, cases_where
-from dicot.splits import check_split
-from dicot.tsfile import outline_ts, read_ts
+from dicot.windows.cases import to_cases, true_lengths
+from dicot.windows.files import load_npz, naming
+from dicot.windows.policies import Array, Cases, Scale, cases_where
+from dicot.windows.splits import check_split
+from dicot.windows.tsfile import outline_ts, read_ts
 
 _FAMILIES = {"ucr": UCR, "uea": UEA}
 _CITATIONS = {

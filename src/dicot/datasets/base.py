@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dicot.splits import Split
+from dicot.windows import Split
 
 __all__ = ["Card", "Split"]
 

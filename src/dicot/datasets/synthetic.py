@@ -6,8 +6,8 @@ import numpy as np
 
 from dicot.datasets.base import Card, Split
 from dicot.errors import InputError
-from dicot.policies import Array, Policies
-from dicot.splits import check_split
+from dicot.windows.policies import Array, Policies
+from dicot.windows.splits import check_split
 
 CARD = Card(
     name="synthetic",

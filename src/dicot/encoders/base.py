@@ -41,6 +41,4 @@ class Encoder(nn.Module, ABC):
         if x.ndim != 3 or x.shape[1] != self.n_channels:
             raise InputError(f"This encoder takes (batch, {self.n_channels} channels, time); got {tuple(x.shape)}.")
         if self.training and x.shape[0] * x.shape[2] == 1:
-            raise InputError(
-                "BatchNorm cannot train on one time step of one case. Use a larger batch or longer cases."
-            )
+            raise InputError("BatchNorm cannot train on one time step of one case. Use a larger batch or longer cases.")

@@ -1,6 +1,7 @@
 """The residual ablation backbone, in the Di-COT authors' form and in the original one."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -48,9 +49,7 @@ class ResNet(Encoder):
         super().__init__(n_channels, dim)
         self.original = original
         widths = (n_channels, 64, 128, dim)
-        self.blocks = nn.Sequential(
-            *(ResidualBlock(a, b, original) for a, b in zip(widths, widths[1:], strict=False))
-        )
+        self.blocks = nn.Sequential(*(ResidualBlock(a, b, original) for a, b in pairwise(widths)))
 
     def config(self) -> Mapping[str, Any]:
         return {**super().config(), "original": self.original}

@@ -11,7 +11,7 @@ from dicot.encoders import Encoder
 from dicot.errors import InputError, lookup
 from dicot.losses import POSITIVES, adjacent_block
 from dicot.methods.base import Batch, Method
-from dicot.views import ROUNDINGS, Blocks, block_layout, subblocks
+from dicot.views import ROUNDINGS, Blocks, block_layout, cut_blocks
 from dicot.windows import Windows
 
 WIDTH_PROJECTION = 128
@@ -59,7 +59,7 @@ class DiCOT(Method):
     def prepare(self, train: Windows) -> None:
         if train.n_times < 2:
             raise InputError(
-                f"The cases have {train.n_times} time step (n_features = {train.n_times} in 2-D X); Di-COT needs 2 or more. "
+                f"The cases have {train.n_times} time step (n_features = {train.n_times} in 2-D X); Di-COT needs 2. "
                 "Use longer windows, or a method that does not cut cases into sub-blocks."
             )
         if train.n_times < 4:
@@ -75,19 +75,19 @@ class DiCOT(Method):
 
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
         assert isinstance(plan, Blocks)
-        z = self.projection(self.encoder.embed(subblocks(batch.x, plan)))  # (B * k, F)
-        return adjacent_block(z.unflatten(0, (len(batch.x), len(plan))), self.temperature, self.positive)
+        blocks = cut_blocks(batch.x, plan)  # (B, k, C, L)
+        z = self.projection(self.encoder.embed(blocks.flatten(0, 1)))  # (B * k, F), the block index running fastest
+        return adjacent_block(z.unflatten(0, blocks.shape[:2]), self.temperature, self.positive)
 
 
 def _k_range(k: int | Sequence[int]) -> tuple[int, int]:
     """A fixed k is the range from k to k."""
-    low, high = (k, k) if isinstance(k, int) else tuple(int(end) for end in k)
+    ends = (k, k) if isinstance(k, int) else tuple(k)
+    low, high = (int(ends[0]), int(ends[1])) if len(ends) == 2 else (0, 0)
     if not 2 <= low <= high:
         raise InputError(f"k must be a number >= 2 or a range (low, high) with 2 <= low <= high; got {k}.")
     return low, high
 
 
 def _projection(dim: int) -> nn.Module:
-    return nn.Sequential(
-        nn.Linear(dim, WIDTH_PROJECTION), nn.ReLU(), nn.Linear(WIDTH_PROJECTION, WIDTH_PROJECTION)
-    )
+    return nn.Sequential(nn.Linear(dim, WIDTH_PROJECTION), nn.ReLU(), nn.Linear(WIDTH_PROJECTION, WIDTH_PROJECTION))

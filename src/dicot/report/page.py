@@ -18,7 +18,6 @@ def evaluation_page(
     facts: Mapping[str, object],
     scores: Sequence[Score],
     hero: str,
-    *,
     train: Features,
     test: Features,
     history: tuple[Sequence[float], Sequence[float]],
@@ -68,4 +67,6 @@ def _map(hero: str, test: Features) -> Section:
 def _confusion(hero: str, train: Features, test: Features) -> Section:
     labels: list[object] = np.union1d(train.y, test.y).tolist()
     matrix: NDArray[np.int64] = confusion_matrix(test.y, fit_probe(train).predict(test.x), labels=labels)
-    return Section(f"Confusion of the linear probe on {hero}", confusion(matrix, labels), "Test cases, all training labels.")
+    return Section(
+        f"Confusion of the linear probe on {hero}", confusion(matrix, labels), "Test cases, all training labels."
+    )

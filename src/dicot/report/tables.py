@@ -50,10 +50,7 @@ def to_markdown(table: Table) -> str:
     lines = [
         line([table.corner, *map(_markdown_text, table.columns)]),
         line(["---", *["---:"] * len(table.columns)]),
-        *(
-            line([_markdown_text(name), *map(shown, row)])
-            for name, row in zip(table.names, table.rows, strict=True)
-        ),
+        *(line([_markdown_text(name), *map(shown, row)]) for name, row in zip(table.names, table.rows, strict=True)),
     ]
     return "\n".join([*lines, "", _markdown_text(table.note), ""])
 

@@ -41,9 +41,7 @@ class Checkpoint:
         write_atomic(self.path, save({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, about))
         self._written = time.monotonic()
 
-    def read(
-        self, method: nn.Module, optimiser: torch.optim.Optimizer, identity: Mapping[str, Any]
-    ) -> History | None:
+    def read(self, method: nn.Module, optimiser: torch.optim.Optimizer, identity: Mapping[str, Any]) -> History | None:
         """Load what is there into method and optimiser; None when there is nothing yet."""
         if not self.path.exists():
             return None
@@ -53,7 +51,9 @@ class Checkpoint:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             found = json.loads(about["identity"])
         except (SafetensorError, OSError, KeyError, ValueError) as error:
-            raise ModelFileError(f"{self.path} is not a readable checkpoint ({error}). Delete it to start anew.") from error
+            raise ModelFileError(
+                f"{self.path} is not a readable checkpoint ({error}). Delete it to start anew."
+            ) from error
         _check_same_run(self.path, found, json.loads(json.dumps(dict(identity))))
         method.load_state_dict(_part(tensors, "method."))
         state: dict[int, dict[str, Tensor]] = {}
@@ -61,9 +61,7 @@ class Checkpoint:
             number, _, key = name.partition(".")
             state.setdefault(int(number), {})[key] = value
         optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
-        return History(
-            tensors["history.loss"].tolist(), tensors["history.lr"].tolist(), float(about["seconds"])
-        )
+        return History(tensors["history.loss"].tolist(), tensors["history.lr"].tolist(), float(about["seconds"]))
 
 
 def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

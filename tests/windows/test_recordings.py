@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dicot.errors import InputError
-from dicot.recordings import slide, split_groups
+from dicot.windows.recordings import slide, split_groups
 
 
 def ramp(channels: int, times: int, start: int = 0) -> np.ndarray:

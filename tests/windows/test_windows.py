@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dicot.errors import InputError
-from dicot.policies import Scale
-from dicot.windows import Windows, check_collection, split_by_length
+from dicot.windows.collection import Windows, check_collection, split_by_length
+from dicot.windows.policies import Scale
 
 NAN = np.nan
 needs_pandas = pytest.mark.skipif(importlib.util.find_spec("pandas") is None, reason="pandas is not installed")

@@ -4,8 +4,18 @@ import numpy as np
 import pytest
 
 from dicot.errors import InputError
-from dicot.policies import Scale, crop, equalise, fill_missing, interpolate, name_cases, pad, resample, scale_each_case
-from dicot.policies import zero as zero_missing
+from dicot.windows.policies import (
+    Scale,
+    crop,
+    equalise,
+    fill_missing,
+    interpolate,
+    name_cases,
+    pad,
+    resample,
+    scale_each_case,
+)
+from dicot.windows.policies import zero as zero_missing
 
 NAN = np.nan
 

@@ -5,10 +5,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from dicot.cases import to_array
 from dicot.errors import InputError, did_you_mean
-from dicot.policies import Array, Policies, name_cases
-from dicot.windows import Windows, check_collection
+from dicot.windows.cases import to_array
+from dicot.windows.collection import Windows, check_collection
+from dicot.windows.policies import Array, Policies, name_cases
 
 
 def from_table(
@@ -146,6 +146,6 @@ def _constant(column: Array, name: str, codes: Array, order: Array, names: Array
         bad = names[np.unique(codes[differs])]
         raise InputError(
             f"Column {name!r} must have one value per case; it changes within case(s) {', '.join(map(str, bad[:5]))}. "
-            "Cut the recording into windows with dicot.recordings.slide instead."
+            "Cut the recording into windows with dicot.windows.recordings.slide instead."
         )
     return values

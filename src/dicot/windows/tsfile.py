@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from dicot.errors import InputError
-from dicot.policies import Array, FloatArray
+from dicot.windows.policies import Array, FloatArray
 
 _YES_NO = {"true": True, "false": False}
 

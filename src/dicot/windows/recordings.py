@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from dicot.cases import to_array, to_cases
 from dicot.errors import InputError
-from dicot.policies import Array, Cases, FloatArray, cases_where, fill_missing, name_cases
-from dicot.windows import Windows, check_labels
+from dicot.windows.cases import to_array, to_cases
+from dicot.windows.collection import Windows, check_labels
+from dicot.windows.policies import Array, Cases, FloatArray, cases_where, fill_missing, name_cases
 
 
 def slide(

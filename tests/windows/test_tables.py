@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dicot.errors import InputError
-from dicot.tables import from_table
+from dicot.windows.tables import from_table
 
 # Cases "b" then "a" in order of first appearance; rows in no order of time.
 TABLE: dict[str, Any] = {

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
-from dicot.cases import to_cases
-from dicot.csvfile import read_columns, read_rows
 from dicot.errors import InputError, did_you_mean, need_extra
-from dicot.policies import Array, Cases, Policies
-from dicot.splits import Split, check_split
-from dicot.tables import table_cases
-from dicot.tsfile import read_ts
-from dicot.windows import Windows, check_collection
+from dicot.windows.cases import to_cases
+from dicot.windows.collection import Windows, check_collection
+from dicot.windows.csvfile import read_columns, read_rows
+from dicot.windows.policies import Array, Cases, Policies
+from dicot.windows.splits import Split, check_split
+from dicot.windows.tables import table_cases
+from dicot.windows.tsfile import read_ts
 
 
 class Columns(TypedDict, total=False):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dicot.errors import InputError
-from dicot.tsfile import outline_ts, read_ts
+from dicot.windows.tsfile import outline_ts, read_ts
 
 HEAD = "# a comment\n@problemName Toy\n@timeStamps false\n@missing false\n@univariate {u}\n@equalLength {e}\n"
 

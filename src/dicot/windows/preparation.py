@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from dicot.errors import InputError
-from dicot.policies import Array, Scale
-from dicot.windows import Windows, check_collection, split_by_length
+from dicot.windows.collection import Windows, check_collection, split_by_length
+from dicot.windows.policies import Array, Scale
 
 # The length a case of length `own` gets after a fit on length `fitted`: it depends on that case alone.
 LENGTHS: dict[str, Callable[[int, int], int]] = {"pad": max, "crop": min, "resample": lambda own, fitted: fitted}
@@ -50,9 +50,7 @@ class Preparation:
 
     def _conform(self, cases: Array) -> Windows:
         length = LENGTHS[self.unequal](cases.shape[2], self.n_times)
-        return check_collection(
-            cases, unequal=self.unequal, missing=self.missing, scale=self._scale, length=length
-        )
+        return check_collection(cases, unequal=self.unequal, missing=self.missing, scale=self._scale, length=length)
 
     @property
     def _scale(self) -> str | Scale | None:

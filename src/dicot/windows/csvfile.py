@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from dicot.errors import InputError, did_you_mean
-from dicot.policies import Array, FloatArray
+from dicot.windows.policies import Array, FloatArray
 
 _LOST = {"", "?", "na", "nan", "null"}
 Row = list[str]

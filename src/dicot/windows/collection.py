@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dicot.cases import to_array, to_cases, trim, true_lengths
 from dicot.errors import InputError
-from dicot.policies import (
+from dicot.windows.cases import to_array, to_cases, trim, true_lengths
+from dicot.windows.policies import (
     Array,
     Cases,
     FloatArray,

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from dicot.cases import to_cases, true_lengths
 from dicot.errors import InputError
-from dicot.policies import Array, Scale, target_length
-from dicot.windows import Windows, check_collection
+from dicot.windows.cases import to_cases, true_lengths
+from dicot.windows.collection import Windows, check_collection
+from dicot.windows.policies import Array, Scale, target_length
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dicot.errors import InputError
-from dicot.files import read_split, read_windows
+from dicot.windows.files import read_split, read_windows
 
 X = np.arange(12, dtype=np.float32).reshape(3, 2, 2)
 TS = "@problemName T\n@univariate true\n@equalLength false\n@classLabel true a b\n@data\n"

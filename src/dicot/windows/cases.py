@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dicot.errors import InputError
-from dicot.policies import Array, Cases, FloatArray, name_cases
+from dicot.windows.policies import Array, Cases, FloatArray, name_cases
 
 LAYOUTS = ("nct", "ntc")
 _SHAPE = {"nct": "(cases, channels, time)", "ntc": "(cases, time, channels)"}
@@ -21,7 +21,7 @@ def to_cases(X: Any, layout: str = "nct") -> Cases:
     if isinstance(X, str | bytes | dict | set) or X is None:
         raise InputError(
             f"X must be an array of shape {_SHAPE[layout]} or a list of cases; got {type(X).__name__}. "
-            "Use dicot.files.read_windows for a file and dicot.tables.from_table for a table."
+            "Use dicot.windows.files.read_windows for a file and dicot.windows.tables.from_table for a table."
         )
     if isinstance(X, list | tuple):
         return _from_list(X, layout)

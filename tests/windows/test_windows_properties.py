@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dicot.errors import InputError
-from dicot.windows import check_collection, split_by_length
+from dicot.windows.collection import check_collection, split_by_length
 
 NAN = np.nan
 values = st.floats(-1e6, 1e6, width=32)

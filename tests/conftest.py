@@ -1,0 +1,17 @@
+"""What many tests need: small unlabelled data, and threads that do not fight."""
+
+import numpy as np
+import pytest
+
+from dicot.windows import Windows
+
+
+@pytest.fixture
+def waves() -> Windows:
+    """24 noisy sine waves of 2 channels in three classes of frequency."""
+    rng = np.random.default_rng(0)
+    y = np.arange(24) % 3
+    time = np.linspace(0, 1, 32)
+    phase = rng.uniform(0, 6, size=(24, 2, 1))
+    x = np.sin(2 * np.pi * (2 + 3 * y[:, None, None]) * time + phase) + 0.1 * rng.normal(size=(24, 2, 32))
+    return Windows(x.astype(np.float32), y, name="waves")

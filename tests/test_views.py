@@ -1,0 +1,75 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dicot.errors import InputError
+from dicot.views import block_layout, cut_blocks, paper_rule, subblocks
+
+LENGTHS = st.integers(4, 3000)
+COUNTS = st.integers(2, 20)
+OVERLAPS = st.floats(0, 0.95)
+
+
+@given(LENGTHS, COUNTS, OVERLAPS)
+def test_paper_blocks_are_inside_the_case_and_evenly_spaced(n_times, k, overlap):
+    blocks = block_layout(n_times, k, overlap, "paper")
+    assert blocks.length >= 2
+    assert blocks.starts[0] == 0
+    assert len(blocks) >= 1
+    assert blocks.starts[-1] + blocks.length <= n_times
+    assert len({b - a for a, b in zip(blocks.starts, blocks.starts[1:], strict=False)}) <= 1
+    rule = paper_rule(n_times, k, overlap)
+    if rule is not None and rule[0] <= n_times:
+        assert (blocks.length, len(blocks)) == (rule[0], rule[2])
+
+
+@given(LENGTHS, COUNTS, OVERLAPS)
+def test_exact_blocks_are_k_distinct_ones_that_reach_both_ends(n_times, k, overlap):
+    blocks = block_layout(n_times, k, overlap, "exact")
+    assert len(blocks) == min(k, n_times // 2)
+    assert len(set(blocks.starts)) == len(blocks)
+    assert blocks.starts[0] == 0
+    if len(blocks) > 1:
+        assert blocks.starts[-1] + blocks.length == n_times
+
+
+@pytest.mark.parametrize(
+    ("n_times", "k", "expected"),
+    [
+        (500, 2, (334, 167, 1)),  # D-03: HARTH's length loses a block
+        (50, 2, (34, 17, 1)),
+        (8, 5, (2, 1, 7)),  # more blocks than asked for
+        (6, 3, (4, 2, 2)),  # round half to even: 6 / 2 / 2 = 1.5 -> 2
+        (40, 8, (8, 4, 9)),
+        (4, 10, None),  # D-04
+        (5, 10, None),
+    ],
+)
+def test_the_paper_rule_by_hand(n_times, k, expected):
+    assert paper_rule(n_times, k, 0.5) == expected
+
+
+@pytest.mark.parametrize("rounding", ["paper", "exact"])
+@pytest.mark.parametrize("n_times", [2, 3])
+def test_two_and_three_time_steps_become_blocks_of_one(n_times, rounding):
+    blocks = block_layout(n_times, 5, 0.5, rounding)
+    assert (blocks.length, blocks.starts) == (1, tuple(range(n_times)))
+
+
+def test_one_time_step_and_unknown_rounding_are_refused():
+    with pytest.raises(InputError, match="at least 2 time steps; got 1"):
+        block_layout(1, 2, 0.5)
+    with pytest.raises(InputError, match="Unknown rounding 'exakt'. Did you mean 'exact'"):
+        block_layout(20, 2, 0.5, "exakt")
+
+
+@given(st.integers(4, 60), st.integers(2, 10), st.sampled_from(["paper", "exact"]))
+def test_subblocks_are_slices_of_the_case(n_times, k, rounding):
+    x = torch.arange(2 * 3 * n_times).reshape(2, 3, n_times)
+    blocks = block_layout(n_times, k, 0.5, rounding)
+    cut = subblocks(x, k, rounding=rounding)
+    assert cut.shape == (2, len(blocks), 3, blocks.length)
+    for j, start in enumerate(blocks.starts):
+        assert torch.equal(cut[:, j], x[..., start : start + blocks.length])
+    assert torch.equal(cut, cut_blocks(x, blocks))

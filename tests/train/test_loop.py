@@ -1,0 +1,171 @@
+"""pretrain against a plain loop that shares nothing with it but the batches and the draws."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from dicot.encoders import InceptionTime
+from dicot.errors import InputError, NonFiniteLossError
+from dicot.methods import DiCOT
+from dicot.train import History, Recipe, pretrain
+from dicot.train.draws import epoch_order, plan_generator
+from dicot.windows import Windows
+
+
+class PlainModule(nn.Module):
+    """An inception module with PyTorch's own replicate padding, on (B, C, T)."""
+
+    def __init__(self, width_in: int, width: int) -> None:
+        super().__init__()
+        same = {"padding": "same", "padding_mode": "replicate"}
+        self.bottleneck = nn.Conv1d(width_in, 32, 1)
+        self.convs = nn.ModuleList(nn.Conv1d(32, width // 4, kernel, **same) for kernel in (10, 20, 40))
+        self.poolconv = nn.Conv1d(width_in, width // 4, 1)
+        self.bn = nn.BatchNorm1d(width)
+
+    def forward(self, u):
+        v = self.bottleneck(u)
+        pooled = self.poolconv(nn.MaxPool1d(3, stride=1, padding=1)(u))
+        return F.relu(self.bn(torch.cat([conv(v) for conv in self.convs] + [pooled], dim=1)))
+
+
+class PlainEncoder(nn.Module):
+    def __init__(self, n_channels: int, width: int) -> None:
+        super().__init__()
+        self.project = nn.Linear(n_channels, 128)
+        self.paths, self.skips = nn.ModuleList(), nn.ModuleList()
+        for n in (128, width):
+            self.paths.append(
+                nn.Sequential(PlainModule(n, width), PlainModule(width, width), PlainModule(width, width))
+            )
+            self.skips.append(nn.Sequential(nn.Conv1d(n, width, 1), nn.BatchNorm1d(width)))
+
+    def forward(self, x):  # (B, C, T) -> (B, F)
+        v = self.project(x.transpose(1, 2)).transpose(1, 2)
+        for path, skip in zip(self.paths, self.skips, strict=True):
+            v = F.relu(path(v) + skip(v))
+        return v.mean(-1)
+
+
+def plain_twin(encoder: InceptionTime) -> PlainEncoder:
+    """The same weights; both list their tensors in the order of the sheet."""
+    twin = PlainEncoder(encoder.n_channels, encoder.dim).to(encoder.input.weight.dtype)
+    theirs = twin.state_dict()
+    ours = encoder.state_dict()
+    names = sorted(theirs, key=lambda name: _sheet_order(name))
+    twin.load_state_dict(
+        {name: value.reshape(theirs[name].shape).clone() for name, value in zip(names, ours.values(), strict=True)}
+    )
+    return twin
+
+
+def _sheet_order(name: str) -> tuple[int, ...]:
+    if name.startswith("project"):
+        return (0, 0, 0, name.endswith("bias"))
+    kind, block, *rest = name.split(".")
+    parts = ["bottleneck", "convs.0", "convs.1", "convs.2", "poolconv", "bn", "0", "1"]
+    tensors = ["weight", "bias", "running_mean", "running_var", "num_batches_tracked"]
+    if kind == "skips":
+        return (1 + int(block), 1, parts.index(rest[0]), tensors.index(rest[1]))
+    part = parts.index(".".join(rest[1:-1]))
+    return (1 + int(block), 0, int(rest[0]) * 10 + part, tensors.index(rest[-1]))
+
+
+def plain_loop(twin: PlainEncoder, data: np.ndarray, steps: int, batch: int, per_epoch: bool, seed: int) -> list[float]:
+    optimiser = torch.optim.AdamW(twin.parameters(), lr=3e-4, betas=(0.9, 0.99), weight_decay=3e-4)
+    twin.train()
+    x, losses = torch.from_numpy(data).to(twin.project.weight.dtype), []
+    n_batches, n_times = len(data) // batch, data.shape[2]
+    for step in range(steps):
+        epoch, at = step // n_batches, step % n_batches
+        rows = epoch_order(seed, epoch, len(data))[at * batch : at * batch + batch]
+        k = int(plan_generator(seed, step).integers(2, 11))
+        size = max(2, 2 * round(n_times / (1 + (k - 1) * 0.5) / 2))
+        stride = max(1, round(size * 0.5))
+        count = (n_times - size) // stride + 1
+        blocks = torch.stack([x[rows][:, :, j * stride : j * stride + size] for j in range(count)], dim=1)
+        z = twin(blocks.reshape(-1, data.shape[1], size)).reshape(batch, count, -1)
+        logits = torch.einsum("bjf,bpf->bjp", z, z) / 0.07
+        target = torch.tensor([max(j - 1, 0) for j in range(count)] * batch)
+        loss = F.cross_entropy(logits.reshape(-1, count), target)
+        tick = epoch if per_epoch else step
+        warm = int(0.1 * steps)
+        half = 0.5 * (1 + math.cos(math.pi * (tick - warm) / (steps - warm)))
+        optimiser.param_groups[0]["lr"] = 3e-4 * (tick / warm if tick < warm else half)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    return losses
+
+
+@pytest.mark.parametrize("schedule", ["per_step", "per_epoch"])
+def test_thirty_steps_in_float64_equal_a_plain_loop(schedule):
+    data = np.random.default_rng(0).normal(size=(20, 2, 37)).astype(np.float32)
+    torch.manual_seed(0)
+    encoder = InceptionTime(2, dim=256).double()
+    twin = plain_twin(encoder)
+    recipe = Recipe(30, 8, schedule=schedule, precision="float64")
+    history = pretrain(DiCOT(encoder), Windows(data), recipe, seed=11, device="cpu")
+    losses = plain_loop(twin, data, 30, 8, schedule == "per_epoch", seed=11)
+    np.testing.assert_allclose(history.loss, losses, rtol=1e-9)
+    theirs = {name: value for name, value in twin.state_dict().items()}
+    names = sorted(theirs, key=_sheet_order)
+    moved = False
+    for (label, ours), name in zip(encoder.state_dict().items(), names, strict=True):
+        difference = (ours.reshape(theirs[name].shape) - theirs[name]).abs().max().item()
+        assert difference <= 1e-9, f"{label}: {difference}"
+        moved |= label.endswith("running_mean") and bool(ours.abs().max() > 0.01)
+    assert moved, "the comparison must be of trained networks"
+
+
+def method(n_channels: int = 2) -> DiCOT:
+    torch.manual_seed(0)
+    return DiCOT(InceptionTime(n_channels, dim=8))
+
+
+def test_the_batch_shrinks_to_the_number_of_cases(waves):
+    few = waves.subset([0, 1, 2])
+    assert len(pretrain(method(), few, Recipe(4, 8), seed=0, device="cpu")) == 4
+    assert len(pretrain(method(), waves.subset([0]), Recipe(2, 8), seed=0, device="cpu")) == 2
+
+
+def test_history_is_plain_data_and_on_step_sees_it_grow(waves):
+    lengths = []
+    history = pretrain(method(), waves, Recipe(6, 8), seed=0, device="cpu", on_step=lambda h: lengths.append(len(h)))
+    assert lengths == [1, 2, 3, 4, 5, 6]
+    assert isinstance(history, History)
+    assert all(type(value) is float for value in history.loss + history.lr)
+    assert history.lr[0] > 0  # a warm-up of int(0.6) = 0 steps
+    assert history.seconds > 0
+
+
+def test_a_callback_that_draws_does_not_change_the_run(waves):
+    plain = pretrain(method(), waves, Recipe(4, 8), seed=0, device="cpu").loss
+    assert pretrain(method(), waves, Recipe(4, 8), seed=0, device="cpu", on_step=lambda h: torch.rand(3)).loss == plain
+
+
+def test_a_non_finite_loss_stops_with_its_step(waves):
+    broken = method()
+    huge = Windows(waves.x * np.float32(1e30))
+    with pytest.raises(NonFiniteLossError, match="loss of step 0 is"):
+        pretrain(broken, huge, Recipe(4, 8), seed=0, device="cpu")
+
+
+def test_no_steps_leave_the_weights_alone(waves):
+    untouched = method()
+    before = {name: value.clone() for name, value in untouched.state_dict().items()}
+    assert len(pretrain(untouched, waves, Recipe(0, 8), seed=0, device="cpu")) == 0
+    assert all(torch.equal(value, before[name]) for name, value in untouched.state_dict().items())
+
+
+def test_unknown_and_absent_devices(waves):
+    with pytest.raises(InputError, match="Unknown device 'gpu'"):
+        pretrain(method(), waves, Recipe(1, 8), seed=0, device="gpu")
+    if not torch.cuda.is_available():
+        with pytest.raises(InputError, match="torch sees no GPU"):
+            pretrain(method(), waves, Recipe(1, 8), seed=0, device="cuda")
