@@ -124,7 +124,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             shape = {"n_channels": train.n_channels, "dim": self.dim, **(self.encoder_params or {})}
             fit = self._fit_control if self.method in CONTROLS else self._fit_method
             self.encoder_ = fit(build_encoder(self.encoder, shape), train, checkpoint).cpu().float().eval()
-        self.data_ = {"name": train.name, "fingerprint": train.fingerprint(), "n_cases": len(train)}
+        self.data_ = {"name": train.name, "fingerprint": self.preparation_.fingerprint, "n_cases": len(train)}
         self._n_features_out = pooled_dim(self.encoder_, self.pooling)
         return self
 

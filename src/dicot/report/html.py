@@ -1,11 +1,12 @@
 """One self-contained page: no script, no font, image or style sheet from elsewhere."""
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+
+from dicot.storage import write_atomic
 
 # Nothing may be loaded from anywhere, whatever ends up in the page.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -82,16 +83,5 @@ def render(title: str, sections: Sequence[Section], facts: Mapping[str, object] 
 def write_page(path: str | os.PathLike[str], page: str) -> Path:
     """Write the page at once: a reader sees the old file or the new one, never half of it."""
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(page)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)  # mkstemp makes it private, a report is to be shared
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_atomic(target, page.encode())
     return target

@@ -25,12 +25,19 @@ class Preparation:
     n_channels: int = 0
     n_times: int = 0
     statistics: Scale | None = None
+    fingerprint: str = ""  # of the training cases before scaling
 
     def fit(self, X: Any, y: Any = None) -> tuple["Preparation", Windows]:
         """Check the training set; the returned preparation remembers it."""
         plain = check_collection(X, y, layout=self.layout, unequal=self.unequal, missing=self.missing)
         statistics = Scale.fit(plain.x) if self.scale == "dataset" else None
-        fitted = replace(self, n_channels=plain.n_channels, n_times=plain.n_times, statistics=statistics)
+        fitted = replace(
+            self,
+            n_channels=plain.n_channels,
+            n_times=plain.n_times,
+            statistics=statistics,
+            fingerprint=plain.fingerprint(),
+        )
         return fitted, check_collection(plain, scale=fitted._scale)
 
     def apply(self, X: Any) -> Iterator[tuple[Array, Windows]]:

@@ -1,0 +1,20 @@
+import pytest
+
+from dicot.errors import InputError, did_you_mean, lookup, need_extra
+
+
+def test_suggestions_see_through_case_and_punctuation():
+    assert did_you_mean("TS-TCC", ["tstcc", "tfc"]) == "Did you mean 'tstcc'?"
+    assert did_you_mean("zzz", ["b", "a"]) == "Known: a, b."
+
+
+def test_lookup():
+    assert lookup({"a": 1}, "a", "thing") == 1
+    with pytest.raises(InputError, match="Unknown thing 'b'"):
+        lookup({"a": 1}, "b", "thing")
+
+
+def test_a_missing_extra_names_the_command():
+    assert str(need_extra("pyarrow", "tables", "Reading")) == (
+        "Reading needs pyarrow, which is not installed. Run: pip install 'dicot[tables]'"
+    )

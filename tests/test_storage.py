@@ -1,0 +1,24 @@
+import os
+
+import pytest
+
+from dicot.storage import write_atomic
+
+
+def test_replaces_as_a_whole_and_makes_folders(tmp_path):
+    path = tmp_path / "a" / "b.bin"
+    write_atomic(path, b"one")
+    write_atomic(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert os.listdir(path.parent) == ["b.bin"]
+    assert path.stat().st_mode & 0o044, "others can read it, as any file one writes"
+
+
+def test_a_failure_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+    path = tmp_path / "b.bin"
+    write_atomic(path, b"one")
+    monkeypatch.setattr(os, "fsync", lambda handle: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        write_atomic(path, b"two")
+    assert path.read_bytes() == b"one"
+    assert os.listdir(tmp_path) == ["b.bin"]

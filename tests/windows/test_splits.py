@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+
+from dicot.errors import InputError
+from dicot.windows import Windows, hold_out
+
+
+def windows(y=None, group=None, n: int = 20) -> Windows:
+    x = np.arange(n, dtype=np.float32).reshape(n, 1, 1)
+    return Windows(x, None if y is None else np.array(y), None if group is None else np.array(group), "w")
+
+
+def test_holds_out_a_share_of_each_class():
+    split = hold_out(windows(y=[0] * 10 + [1] * 10), 0.3)
+    assert np.bincount(split.test.y).tolist() == [3, 3]
+    assert sorted([*split.train.x.ravel(), *split.test.x.ravel()]) == list(range(20))
+    assert split.name == "w"
+
+
+def test_holds_out_whole_groups():
+    split = hold_out(windows(y=[0, 1] * 10, group=[i // 4 for i in range(20)]), 0.4)
+    assert len(set(split.test.group)) == 2
+    assert not set(split.test.group) & set(split.train.group)
+
+
+def test_unlabelled_cases_and_the_seed():
+    assert len(hold_out(windows(), 0.25).test) == 5
+    first, again, other = (hold_out(windows(), 0.5, seed).test.x.ravel().tolist() for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_a_class_of_one_stays_in_training():
+    assert hold_out(windows(y=[0] * 19 + [1]), 0.3).test.y.max() == 0
+
+
+@pytest.mark.parametrize("share", [0, 1, -0.2, 1.5])
+def test_the_share_must_leave_both_parts(share):
+    with pytest.raises(InputError, match="between 0 and 1"):
+        hold_out(windows(), share)
+
+
+def test_one_group_cannot_be_divided():
+    with pytest.raises(InputError, match="too few cases or groups"):
+        hold_out(windows(group=[0] * 20), 0.5)
