@@ -30,7 +30,7 @@ def test_npy_holds_one_part(tmp_path):
 
 def test_csv(tmp_path):
     write_vectors(tmp_path / "v.csv", TWO)
-    rows = list(csv.reader((tmp_path / "v.csv").open()))
+    rows = list(csv.reader((tmp_path / "v.csv").read_text().splitlines()))
     assert rows == [
         ["part", "y", "group", "f0", "f1"],
         ["train", "a", "", "1.5", "2.5"],

@@ -86,7 +86,7 @@ def _score(
 
     names = list(PROTOCOLS) if protocols == "all" else protocols.split(",")
     chosen = [lookup(PROTOCOLS, name.strip(), "protocol")() for name in names]
-    numbers = [int(seed) for seed in seeds.split(",")]
+    numbers = opt.whole_numbers(seeds, "--seeds")
     beside = [contender(name, **settings) for name in BESIDE if name != hero.name]
     assert split.test is not None
     train, test = split.train, split.test

@@ -66,6 +66,14 @@ def settings(pairs: list[str] | None) -> dict[str, Any] | None:
     return out or None
 
 
+def whole_numbers(text: str, option: str) -> list[int]:
+    """Numbers separated by commas."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError as error:
+        raise InputError(f"{option} takes whole numbers separated by commas; got {text!r}.") from error
+
+
 def load_data(data: str, layout: str, policies: dict[str, Any], table: dict[str, Any]) -> "Split":
     """A named data set or a file; column options and another layout are for files alone."""
     from dicot.datasets import is_path, load

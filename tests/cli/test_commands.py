@@ -1,0 +1,185 @@
+"""The commands as a user types them, on small data."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dicot import __version__
+from dicot.cli import app, main
+from dicot.errors import DicotError
+from dicot.estimator import TimeSeriesEmbedder
+
+QUICK = ["--dim", "8", "--steps", "2", "--device", "cpu"]
+
+
+def dicot(*words: object) -> str:
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.fixture
+def data(tmp_path, waves):
+    np.savez(tmp_path / "waves.npz", X=waves.x, y=waves.y)
+    return tmp_path / "waves.npz"
+
+
+def test_pretrain_then_embed(tmp_path, data, waves):
+    said = dicot(
+        "pretrain", data, "--out", tmp_path / "model", *QUICK, "--seed", 3, "--set", "k=[2,4]", "--scale", "case"
+    )
+    assert "waves: 24 cases, 2 channel(s), 32 time steps" in said
+    assert "trained: 2 steps" in said and f"Wrote {tmp_path / 'model'}" in said
+    assert sorted(p.name for p in (tmp_path / "model").iterdir()) == ["config.json", "model.safetensors"]
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    assert config["method_params"] == {"temperature": 0.07, "k": [2, 4]}
+    assert (config["seed"], config["data"]["name"]) == (3, "waves")
+    said = dicot("embed", tmp_path / "model", data, "--out", tmp_path / "vectors.npz")
+    assert "24 cases -> 8 features" in said
+    with np.load(tmp_path / "vectors.npz") as held:
+        assert np.array_equal(held["X"], TimeSeriesEmbedder.from_pretrained(tmp_path / "model").transform(waves.x))
+        assert np.array_equal(held["y"], waves.y)
+
+
+def test_the_same_command_again_has_nothing_to_do_and_another_is_refused(tmp_path, data):
+    call = ["pretrain", data, "--out", tmp_path / "model", *QUICK]
+    dicot(*call)
+    weights = (tmp_path / "model" / "model.safetensors").read_bytes()
+    assert "already holds this run" in dicot(*call)
+    with pytest.raises(DicotError, match="holds another model"):
+        dicot(*call, "--seed", 2)
+    dicot(*call, "--seed", 2, "--overwrite")
+    assert (tmp_path / "model" / "model.safetensors").read_bytes() != weights
+
+
+def test_embedding_uses_the_models_own_policies(tmp_path, waves):
+    ragged = waves.x.copy()
+    ragged[::2, :, 20:] = np.nan
+    np.savez(tmp_path / "ragged.npz", X=ragged)
+    dicot("pretrain", tmp_path / "ragged.npz", "--out", tmp_path / "model", *QUICK, "--unequal", "pad")
+    dicot("embed", tmp_path / "model", tmp_path / "ragged.npz", "--out", tmp_path / "all.npy")
+    np.savez(tmp_path / "few.npz", X=ragged[[0, 4], :, :20])
+    dicot("embed", tmp_path / "model", tmp_path / "few.npz", "--out", tmp_path / "few.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "few.npy"), np.load(tmp_path / "all.npy")[[0, 4]], atol=1e-6)
+
+
+def test_long_tables(tmp_path):
+    with (tmp_path / "log.csv").open("w") as file:
+        file.write("who,when,x,y,kind\n")
+        for case in range(4):
+            file.writelines(f"p{case},{t},{t * case},{-t},{'ab'[case % 2]}\n" for t in range(9))
+    words = ["--case", "who", "--time", "when", "--channels", "x,y", "--label", "kind"]
+    dicot("pretrain", tmp_path / "log.csv", "--out", tmp_path / "model", *QUICK, *words)
+    dicot("embed", tmp_path / "model", tmp_path / "log.csv", "--out", tmp_path / "v.csv", *words)
+    rows = list(csv.reader((tmp_path / "v.csv").read_text().splitlines()))
+    assert rows[0][:2] == ["y", "f0"]
+    assert [row[0] for row in rows[1:]] == ["a", "b", "a", "b"]
+
+
+def test_evaluate_writes_table_report_and_model(tmp_path):
+    out = tmp_path / "out"
+    said = dicot("evaluate", "synthetic", *QUICK, "--protocols", "linear,clustering", "--seeds", "1,2", "--out", out)
+    for word in (
+        "dicot, seed 1: 2 steps",
+        "calibrated",
+        "raw-flat",
+        "linear accuracy",
+        "clustering nmi",
+        "report.html",
+    ):
+        assert word in said
+    page = (out / "report.html").read_text()
+    assert page.count("<svg") == 4  # bars, loss and rate, map, confusion
+    assert "http" not in page.split("<body>")[1].replace("http://www.w3.org", "")
+    scores = list(csv.DictReader((out / "scores.csv").read_text().splitlines()))
+    assert {row["contender"] for row in scores} == {"dicot", "random", "calibrated", "raw-mean", "raw-flat"}
+    assert len(scores) == 5 * 2 * 6
+    again = dicot("evaluate", "synthetic", "--model", out / "model", "--protocols", "knn_all", *QUICK)
+    assert "model, seed 1" in again
+
+
+def test_evaluate_holds_cases_out_of_one_file(data):
+    said = dicot("evaluate", data, *QUICK, "--protocols", "knn_all", "--holdout", "0.25")
+    assert "18 training and 6 test cases" in said
+
+
+def test_a_failed_method_is_shown_and_the_command_fails(tmp_path):
+    with pytest.raises(DicotError, match="dicot failed, so there is no report"):
+        dicot("evaluate", "synthetic", *QUICK, "--set", "k=1", "--protocols", "knn_all", "--out", tmp_path)
+    assert "failed" not in (tmp_path / "scores.csv").read_text().splitlines()[0]
+    assert "k must be" in (tmp_path / "scores.csv").read_text()
+    assert not (tmp_path / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"),
+    [
+        ("methods", "Divide and Contrast"),
+        ("controls", "calibrated"),
+        ("encoders", "inception_time"),
+        ("protocols", "linear probe"),
+        ("datasets", "synthetic"),
+    ],
+)
+def test_list(kind, word):
+    assert word in dicot("list", kind)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["pretrain", "GunPont", "--out", "m"], "Did you mean 'GunPoint'"),
+        (["pretrain", "synthetic", "--out", "m", "--method", "di-cot"], "Did you mean 'dicot'"),
+        (["pretrain", "none.npz", "--out", "m"], "There is no file none.npz"),
+        (["pretrain", "synthetic", "--out", "m", "--set", "k"], "name=value"),
+        (["pretrain", "synthetic", "--out", "m", "--label", "y"], "options are for files"),
+        (["pretrain", "synthetic", "--out", "m", "--family", "uae"], "family must be one of"),
+        (["embed", "nowhere", "synthetic", "--out", "v.npz"], "nowhere is not a folder"),
+        (["embed", "nowhere", "synthetic", "--out", "v.doc"], "unknown suffix '.doc'"),
+        (["evaluate", "synthetic", "--protocols", "liner"], "Did you mean 'linear'"),
+        (["evaluate", "synthetic", "--seeds", "one"], "--seeds takes whole numbers"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_mistakes_end_with_exit_code_one_and_a_sentence(words, message, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["dicot", *words])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 1
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []  # nothing is left half-written
+
+
+def test_a_wrong_call_ends_with_exit_code_two(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["dicot", "pretrain"])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert caught.value.code == 2
+
+
+def test_version():
+    assert dicot("--version") == f"dicot {__version__}\n"
+
+
+def test_help_is_light():
+    """Neither torch nor scikit-learn is loaded; the time itself depends on the machine and is not tested."""
+    code = (
+        "import sys; sys.argv = ['dicot', '--help']\n"
+        "from dicot.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'torch', 'sklearn', 'pandas', 'numpy'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.rstrip().endswith("[]")
+    code = "import sys, dicot; print(sorted({'torch', 'sklearn'} & set(sys.modules)), dir(dicot))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("[]") and "TimeSeriesEmbedder" in done.stdout
