@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 KILLS = int(os.environ.get("DICOT_KILLS", "3"))
-STEPS = 60
+STEPS = 40
 
 
 def command(out: Path) -> list[str]:
