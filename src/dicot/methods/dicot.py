@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from dicot.encoders import Encoder
 from dicot.errors import InputError, lookup
-from dicot.losses import POSITIVES, adjacent_block
+from dicot.losses.adjacent_block import POSITIVES, adjacent_block
 from dicot.methods.base import Batch, Method
-from dicot.views import ROUNDINGS, Blocks, block_layout, cut_blocks
+from dicot.views.blocks import ROUNDINGS, Blocks, block_layout, cut_blocks
 from dicot.windows import Windows
 
 WIDTH_PROJECTION = 128

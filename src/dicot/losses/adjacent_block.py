@@ -1,4 +1,4 @@
-"""Losses: embeddings -> scalar, no parameters."""
+"""Pick the neighbouring sub-block among the sub-blocks of the same case (Di-COT)."""
 
 from collections.abc import Callable
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dicot.errors import InputError
-from dicot.views import block_layout, cut_blocks, paper_rule, subblocks
+from dicot.views.blocks import block_layout, cut_blocks, paper_rule, subblocks
 
 LENGTHS = st.integers(4, 3000)
 COUNTS = st.integers(2, 20)

@@ -1,4 +1,4 @@
-"""Views: tensor -> tensor, no parameters. What a method looks at instead of the whole case."""
+"""Sub-blocks: overlapping parts of a case (Di-COT)."""
 
 import math
 from dataclasses import dataclass

@@ -1,0 +1,5 @@
+"""Views: tensor -> tensor, no parameters. What a method looks at instead of the whole case; one idea per file."""
+
+from dicot.views.blocks import Blocks, block_layout, cut_blocks, subblocks
+
+__all__ = ["Blocks", "block_layout", "cut_blocks", "subblocks"]
