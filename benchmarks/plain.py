@@ -55,7 +55,7 @@ class PlainEncoder(nn.Module):
 def plain_loss(encoder: nn.Module, x: torch.Tensor, k: int) -> torch.Tensor:
     n_cases, n_times, n_channels = x.shape
     size = int(round(n_times / (1 + (k - 1) * 0.5) / 2) * 2)
-    stride = int(round(size * 0.5))
+    stride = round(size * 0.5)
     count = (n_times - size) // stride + 1
     blocks = torch.stack([x[:, j * stride : j * stride + size] for j in range(count)], dim=1)
     z = encoder(blocks.reshape(-1, size, n_channels)).reshape(n_cases, count, -1)

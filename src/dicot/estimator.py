@@ -190,7 +190,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return encoder
 
     def _fit_method(self, encoder: Encoder, train: Windows, checkpoint: Checkpoint | None) -> Encoder:
-        paper = METHODS[self.method].paper_params(self.recipe_.temperature)
+        paper = METHODS[self.method].paper_params(self.family, self.recipe_.temperature)
         self.method_params_ = paper | dict(self.method_params or {})
         method = build_method(self.method, encoder, self.method_params_)
         with Bar(f"pretrain {self.method}", self.recipe_.steps, self.verbose) as bar:

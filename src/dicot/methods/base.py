@@ -34,12 +34,19 @@ class Method(nn.Module, ABC):
         self.encoder = encoder
 
     @classmethod
-    def paper_params(cls, temperature: float) -> dict[str, Any]:
-        """Constructor arguments that the paper sets per family of data sets; most methods have none."""
+    def paper_params(cls, family: str | None, temperature: float) -> dict[str, Any]:
+        """Constructor arguments that the paper sets per family of data sets; most methods have none.
+
+        `temperature` is Di-COT's own for the family (see `paper_recipe`).
+        """
         return {}
 
     def prepare(self, train: Windows) -> None:
-        """Look at the training set once before the first step; refuse here what cannot be trained on."""
+        """Look at the training set once before the first step; refuse here what cannot be trained on.
+
+        Parts that depend on the data (on T, on the number of classes) are built here: random draws are seeded, and
+        the optimiser is made afterwards. It must be safe to call again before a checkpoint is loaded.
+        """
         return
 
     def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Hashable:
@@ -55,7 +62,10 @@ class Method(nn.Module, ABC):
         return [{"params": [p for p in self.parameters() if p.requires_grad]}]
 
     def after_step(self, batch: Batch, progress: float) -> None:
-        """Called after each optimiser step, `progress` in (0, 1]: averaged copies, annealing."""
+        """Called after each optimiser step, `progress` in (0, 1]: averaged copies, annealing.
+
+        Whatever it keeps must live in parameters or buffers, so that a checkpoint holds it.
+        """
         return
 
     def trained_encoder(self) -> Encoder:

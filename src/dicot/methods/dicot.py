@@ -53,7 +53,7 @@ class DiCOT(Method):
         self.projection = _projection(encoder.dim) if projection else nn.Identity()
 
     @classmethod
-    def paper_params(cls, temperature: float) -> dict[str, Any]:
+    def paper_params(cls, family: str | None, temperature: float) -> dict[str, Any]:
         return {"temperature": temperature}  # D-05
 
     def prepare(self, train: Windows) -> None:

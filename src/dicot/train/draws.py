@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 # The first number after the seed says what is drawn, so that no two streams coincide.
-WEIGHTS, ORDER, PLAN, DEVICE = range(4)
+WEIGHTS, ORDER, PLAN, DEVICE, PREPARE = range(5)
 
 
 def weights_seed(seed: int) -> int:
@@ -24,6 +24,11 @@ def epoch_order(seed: int, epoch: int, n_cases: int) -> np.ndarray:
 def plan_generator(seed: int, step: int) -> np.random.Generator:
     """For the host's choices of one step."""
     return np.random.default_rng([seed, PLAN, step])
+
+
+def seed_prepare(seed: int) -> None:
+    """Fix what a method draws when it looks at the training set."""
+    torch.default_generator.manual_seed(_word(seed, PREPARE))
 
 
 def seed_step(seed: int, step: int, place: torch.device) -> None:

@@ -12,7 +12,7 @@ from dicot.device import resolve_device, to_device
 from dicot.errors import InputError, NonFiniteLossError
 from dicot.methods import Batch, Method
 from dicot.train.checkpoint import Checkpoint
-from dicot.train.draws import epoch_order, plan_generator, seed_step
+from dicot.train.draws import epoch_order, plan_generator, seed_prepare, seed_step
 from dicot.train.history import History
 from dicot.train.recipe import Recipe, lr_at
 from dicot.windows import Windows
@@ -37,11 +37,25 @@ def pretrain(
     With a `checkpoint` the run is kept on disk and a run found there is continued.
     """
     place, dtype = resolve_device(device), DTYPES[recipe.precision]
+    with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
+        seed_prepare(seed)
+        method.prepare(train)
+        method.to(place, dtype).train()
+        return _train(method, train, recipe, seed, place, on_step, checkpoint)
+
+
+def _train(
+    method: Method,
+    train: Windows,
+    recipe: Recipe,
+    seed: int,
+    place: torch.device,
+    on_step: Callable[[History], None] | None,
+    checkpoint: Checkpoint | None,
+) -> History:
     batch_size = min(recipe.batch_size, len(train))  # D-62
     steps_per_epoch = len(train) // batch_size  # the incomplete last batch is dropped
-    method.prepare(train)
-    method.to(place, dtype).train()
-    x = to_device(train.x, place, dtype)
+    x = to_device(train.x, place, DTYPES[recipe.precision])
     y = to_device(_class_numbers(train), place) if method.needs_labels else None
     optimiser = torch.optim.AdamW(
         method.param_groups(), lr=recipe.lr, betas=recipe.betas, weight_decay=recipe.weight_decay, fused=True
@@ -52,36 +66,35 @@ def pretrain(
     started = time.perf_counter() - history.seconds
     order = torch.empty(0)
 
-    with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
-        for step in range(len(history), recipe.steps):
-            epoch, position = divmod(step, steps_per_epoch)
-            if position == 0 or not len(order):
-                order = to_device(epoch_order(seed, epoch, len(train)), place)
-            index = order[position * batch_size : (position + 1) * batch_size]
-            batch = Batch(x[index], index, None if y is None else y[index])
-            plan = method.plan(tuple(batch.x.shape), plan_generator(seed, step))  # type: ignore[arg-type]
-            rate = lr_at(step, recipe, steps_per_epoch)
-            for group in optimiser.param_groups:
-                group["lr"] = rate
+    for step in range(len(history), recipe.steps):
+        epoch, position = divmod(step, steps_per_epoch)
+        if position == 0 or not len(order):
+            order = to_device(epoch_order(seed, epoch, len(train)), place)
+        index = order[position * batch_size : (position + 1) * batch_size]
+        batch = Batch(x[index], index, None if y is None else y[index])
+        plan = method.plan(tuple(batch.x.shape), plan_generator(seed, step))  # type: ignore[arg-type]
+        rate = lr_at(step, recipe, steps_per_epoch)
+        for group in optimiser.param_groups:
+            group["lr"] = rate
 
-            seed_step(seed, step, place)
-            optimiser.zero_grad()
-            loss = method.loss(batch, plan)
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
-            method.after_step(batch, (step + 1) / recipe.steps)
+        seed_step(seed, step, place)
+        optimiser.zero_grad()
+        loss = method.loss(batch, plan)
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        method.after_step(batch, (step + 1) / recipe.steps)
 
-            unread.append(loss.detach())
-            history.lr.append(rate)
-            last = step + 1 == recipe.steps
-            if last or place.type == "cpu" or len(unread) == STEPS_UNREAD:
-                history.loss += _finite(torch.stack(unread).tolist(), first=len(history))
-                unread.clear()
-                history.seconds = time.perf_counter() - started
-                if checkpoint and (last or checkpoint.due()):
-                    checkpoint.write(method, optimiser, history, identity)
-                if on_step:
-                    on_step(history)
+        unread.append(loss.detach())
+        history.lr.append(rate)
+        last = step + 1 == recipe.steps
+        if last or place.type == "cpu" or len(unread) == STEPS_UNREAD:
+            history.loss += _finite(torch.stack(unread).tolist(), first=len(history))
+            unread.clear()
+            history.seconds = time.perf_counter() - started
+            if checkpoint and (last or checkpoint.due()):
+                checkpoint.write(method, optimiser, history, identity)
+            if on_step:
+                on_step(history)
     method.eval()
     return history
 
