@@ -2,6 +2,7 @@
 
 from tests.golden.dicot_loss import check_dicot_loss
 from tests.golden.encoder import check_encoder
+from tests.golden.ntxent import check_ntxent
 from tests.golden.protocols import check_protocols
 from tests.golden.schedule import check_lr_schedule
 from tests.golden.subblocks import check_subblocks
@@ -11,6 +12,7 @@ KINDS = {
     "dicot_loss": check_dicot_loss,
     "encoder": check_encoder,
     "lr_schedule": check_lr_schedule,
+    "ntxent": check_ntxent,
     "protocols": check_protocols,
     "subblocks": check_subblocks,
 }
