@@ -21,8 +21,8 @@ class AveragedEncoder(nn.Module):
     @torch.no_grad()
     def update(self, live: Encoder) -> None:
         """Take one more iterate in: avg <- avg + (live - avg) / (n + 1); the first one replaces the average."""
-        self.n_averaged += 1
+        self.n_averaged.add_(1)
         for average, parameter in zip(self.encoder.parameters(), live.parameters(), strict=True):
-            average += (parameter - average) / self.n_averaged.to(average.dtype)
+            average.add_((parameter - average) / self.n_averaged.to(average.dtype))
         for kept, buffer in zip(self.encoder.buffers(), live.buffers(), strict=True):
             kept.copy_(buffer)
