@@ -99,3 +99,14 @@ def test_split_groups() -> None:
             split_groups(windows, bad)
     with pytest.raises(InputError, match="carry no groups"):
         split_groups(type(windows)(windows.x), [0])
+
+
+def test_one_recording_takes_its_values_bare_or_in_a_list_of_one() -> None:
+    track = np.arange(12.0)
+    for groups in ("p", ["p"]):
+        assert slide(track, 4, 4, groups=groups).group.tolist() == ["p", "p", "p"]  # type: ignore[union-attr]
+    per_step = [0] * 4 + [1] * 8
+    for labels in (per_step, [per_step]):
+        assert slide(track, 4, 4, labels=labels).y.tolist() == [0, 1, 1]  # type: ignore[union-attr]
+    with pytest.raises(InputError, match="each of the 12 time steps; got 5"):
+        slide(track, 4, 4, labels=[0, 1, 2, 3, 4])

@@ -90,13 +90,13 @@ def check_collection(
     return Windows(np.ascontiguousarray(_scaled(x, scale)), y, group, name)
 
 
-def check_labels(y: Any, n: int, what: str) -> Array:
-    """Labels or group ids as an array (n,) of numbers or of strings."""
+def check_labels(y: Any, n: int, what: str, noun: str = "cases") -> Array:
+    """Labels or group ids as an array (n,) of numbers or of strings, one for each of the n things called `noun`."""
     labels = to_array(y)
     if labels.ndim != 1:
-        raise InputError(f"{what} must have shape (cases,); got {labels.shape}. Pass one value per case.")
+        raise InputError(f"{what} must have shape ({noun},); got {labels.shape}. Pass one value for each.")
     if len(labels) != n:
-        raise InputError(f"{what} must have one value for each of the {n} cases; got {len(labels)}.")
+        raise InputError(f"{what} must have one value for each of the {n} {noun}; got {len(labels)}.")
     if labels.dtype == object:
         labels = _plain(labels, what)
     elif labels.dtype.kind == "S":

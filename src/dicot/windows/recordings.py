@@ -36,10 +36,18 @@ def slide(
     single = not isinstance(recordings, list | tuple) and to_array(recordings).ndim <= 2
     tracks = _tracks([recordings] if single else recordings, length, layout, missing)
     starts = [_starts(track.shape[1], length, stride, keep_tail) for track in tracks]
-    ids = np.arange(len(tracks)) if groups is None else [groups] if single else groups
-    y = None if labels is None else _per_window([labels] if single else labels, tracks, starts, length, "labels")
+    if single:
+        labels, groups = (None if v is None else _of_one_recording(v) for v in (labels, groups))
+    ids = np.arange(len(tracks)) if groups is None else groups
+    y = None if labels is None else _per_window(labels, tracks, starts, length, "labels")
     group = _per_window(ids, tracks, starts, length, "groups")
     return Windows(_cut(tracks, starts, length, stride), y, group, name)
+
+
+def _of_one_recording(values: Any) -> Any:
+    """What belongs to the only recording may come bare, or in a list of one."""
+    listed = not isinstance(values, str) and hasattr(values, "__len__") and len(values) == 1
+    return values if listed else [values]
 
 
 def split_groups(windows: Windows, test_groups: Iterable[Any]) -> tuple[Windows, Windows]:
@@ -99,7 +107,7 @@ def _per_window(values: Any, tracks: Cases, starts: Sequence[Array], length: int
     for number, (value, track) in enumerate(zip(values, tracks, strict=True)):
         steps = to_array(value)
         n_values = 1 if steps.ndim == 0 else track.shape[1]
-        checked.append(check_labels(np.atleast_1d(steps), n_values, f"{what}[{number}]"))
+        checked.append(check_labels(np.atleast_1d(steps), n_values, f"{what}[{number}]", "time steps"))
     if len({v.dtype.kind == "U" for v in checked}) > 1:
         raise InputError(f"{what} must be all strings or all numbers; got both. Convert them to one type.")
     known, codes = np.unique(np.concatenate(checked), return_inverse=True)
