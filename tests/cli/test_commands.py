@@ -111,6 +111,13 @@ def test_evaluate_holds_cases_out_of_one_file(data):
     assert "18 training and 6 test cases" in said
 
 
+def test_several_methods_in_one_table():
+    said = dicot("evaluate", "synthetic", *QUICK, "--method", "dicot,calibrated", "--protocols", "knn_all")
+    assert said.count("calibrated, seed 1") == 1
+    with pytest.raises(DicotError, match="--set is for one method"):
+        dicot("evaluate", "synthetic", *QUICK, "--method", "dicot,random", "--set", "k=3")
+
+
 def test_a_failed_method_is_shown_and_the_command_fails(tmp_path):
     with pytest.raises(DicotError, match="dicot failed, so there is no report"):
         dicot("evaluate", "synthetic", *QUICK, "--set", "k=1", "--protocols", "knn_all", "--out", tmp_path)

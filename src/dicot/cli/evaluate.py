@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 def evaluate(
     data: opt.DataArgument,
     model: Annotated[Path | None, typer.Option(help="Score this saved model instead of training one.")] = None,
-    method: opt.Method = "dicot",
+    method: Annotated[
+        str,
+        typer.Option(help="Names from `dicot list methods`, separated by commas, or all; the first has the pictures."),
+    ] = "dicot",
     out: Annotated[Path | None, typer.Option(help="Folder for report.html, scores.csv and the model.")] = None,
     protocols: Annotated[
         str, typer.Option(help="Names from `dicot list protocols`, separated by commas, or all.")
@@ -46,7 +49,7 @@ def evaluate(
     label: opt.Label = None,
     group: opt.Group = None,
 ) -> None:
-    """Train METHOD (or take MODEL), embed, and score it beside both controls and both raw features."""
+    """Train each METHOD (or take MODEL), embed, and score it beside both controls and both raw features."""
     from dicot.windows import hold_out
 
     policies = opt.given(unequal=unequal, missing=missing)
@@ -61,22 +64,28 @@ def evaluate(
         "device": device,
         **opt.given(steps=steps, batch_size=batch_size, lr=lr, schedule=schedule),
     }
-    _score(split, _hero(model, method, settings, opt.settings(set_)), settings, protocols, seeds, out)
+    _score(split, _subjects(model, method, settings, opt.settings(set_)), settings, protocols, seeds, out)
 
 
-def _hero(model: Path | None, method: str, settings: dict[str, Any], params: dict[str, Any] | None) -> "Contender":
-    """What is evaluated: a saved model as it is, or a method trained here."""
+def _subjects(
+    model: Path | None, methods: str, settings: dict[str, Any], params: dict[str, Any] | None
+) -> "list[Contender]":
+    """What is evaluated: a saved model as it is, or methods trained here."""
     from dicot.estimator import TimeSeriesEmbedder
     from dicot.evaluation import Contender, Frozen, contender
+    from dicot.methods import METHODS
 
-    if model is None:
-        return contender(method, method_params=params, **settings)
-    fitted = TimeSeriesEmbedder.from_pretrained(model, device=settings["device"])
-    return Contender(model.name, lambda seed: Frozen(fitted))
+    if model is not None:
+        fitted = TimeSeriesEmbedder.from_pretrained(model, device=settings["device"])
+        return [Contender(model.name, lambda seed: Frozen(fitted))]
+    names = list(METHODS) if methods == "all" else [name.strip() for name in methods.split(",")]
+    if params and len(names) > 1:
+        raise InputError(f"--set is for one method; got {', '.join(names)}.")
+    return [contender(name, method_params=params, **settings) for name in names]
 
 
 def _score(
-    split: "Split", hero: "Contender", settings: dict[str, Any], protocols: str, seeds: str, out: Path | None
+    split: "Split", subjects: "list[Contender]", settings: dict[str, Any], protocols: str, seeds: str, out: Path | None
 ) -> None:
     from rich.console import Console
 
@@ -87,17 +96,18 @@ def _score(
     names = list(PROTOCOLS) if protocols == "all" else protocols.split(",")
     chosen = [lookup(PROTOCOLS, name.strip(), "protocol")() for name in names]
     numbers = opt.whole_numbers(seeds, "--seeds")
-    beside = [contender(name, **settings) for name in BESIDE if name != hero.name]
+    known = {one.name for one in subjects}
+    beside = [contender(name, **settings) for name in BESIDE if name not in known]
     assert split.test is not None
     train, test = split.train, split.test
     typer.echo(
         f"{split.name}: {len(train)} training and {len(test)} test cases, {train.n_channels} channel(s), "
         f"{train.n_times} time steps"
     )
-    result = evaluate(split, [hero, *beside], chosen, numbers, on_run=_say)
+    result = evaluate(split, [*subjects, *beside], chosen, numbers, on_run=_say)
     Console().print(to_rich(comparison(result.scores, metrics=SHOWN).turned("protocol, metric")))
     if out is not None:
-        _write(out, split, hero.name, result)
+        _write(out, split, subjects[0].name, result)
 
 
 def _say(run: "Run") -> None:
