@@ -21,7 +21,7 @@ def evaluate(
     model: Annotated[Path | None, typer.Option(help="Score this saved model instead of training one.")] = None,
     method: Annotated[
         str,
-        typer.Option(help="Names from `dicot list methods`, separated by commas, or all; the first has the pictures."),
+        typer.Option(help="Names from `dicot list methods`, separated by commas, or all; pictures: the first."),
     ] = "dicot",
     out: Annotated[Path | None, typer.Option(help="Folder for report.html, scores.csv and the model.")] = None,
     protocols: Annotated[
