@@ -5,6 +5,8 @@ from tests.golden.encoder import check_encoder
 from tests.golden.ntxent import check_ntxent
 from tests.golden.protocols import check_protocols
 from tests.golden.schedule import check_lr_schedule
+from tests.golden.simmtm_loss import check_simmtm_loss
+from tests.golden.simmtm_mask import check_simmtm_mask
 from tests.golden.subblocks import check_subblocks
 
 # File stem -> function that recomputes the file's values and reports each comparison.
@@ -14,5 +16,7 @@ KINDS = {
     "lr_schedule": check_lr_schedule,
     "ntxent": check_ntxent,
     "protocols": check_protocols,
+    "simmtm_loss": check_simmtm_loss,
+    "simmtm_mask": check_simmtm_mask,
     "subblocks": check_subblocks,
 }

@@ -1,0 +1,172 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from dicot.encoders import InceptionTime
+from dicot.errors import InputError
+from dicot.methods import Batch, SimMTM
+from dicot.train import Checkpoint, History, Recipe, pretrain
+from dicot.views.masking import mask_runs
+from dicot.windows import Windows
+
+
+def encoder(n_channels: int = 2) -> InceptionTime:
+    torch.manual_seed(0)
+    return InceptionTime(n_channels, dim=16)
+
+
+def loss_of(method: SimMTM, x: torch.Tensor) -> torch.Tensor:
+    torch.manual_seed(3)
+    return method.loss(Batch(x, torch.arange(len(x))), method.plan(tuple(x.shape), np.random.default_rng(0)))
+
+
+def slow_loss(method: SimMTM, x: torch.Tensor, *, all_rows: bool) -> float:
+    """Row by row; the features are aggregated first and decoded afterwards, as the paper writes it."""
+    torch.manual_seed(3)
+    stack = torch.cat([x, mask_runs(x.repeat(method.copies, 1, 1), method.ratio, method.run_length)])
+    features = method.encoder(stack)
+    s = method.projector(features.mean(dim=2))
+    n_rows, n_series = len(stack), len(x)
+    contrast, errors = 0.0, []
+    for r in range(n_rows):
+        others = [q for q in range(n_rows) if q != r]
+        logits = torch.stack([torch.cosine_similarity(s[r], s[q], dim=0) for q in others]) / method.temperature
+        weights = logits.softmax(dim=0)
+        contrast -= sum(w.log().item() for q, w in zip(others, weights, strict=True) if (q - r) % n_series == 0)
+        rebuilt = sum(w * features[q] for q, w in zip(others, weights, strict=True))
+        errors.append((method.decoder(rebuilt[None])[0] - stack[r]).square().mean().item())
+    recon = np.mean(errors if all_rows else errors[:n_series])
+    w1, w2 = method.loss_weights.tolist()
+    return 0.5 / w1**2 * contrast / n_rows + math.log(1 + w1**2) + 0.5 / w2**2 * recon + math.log(1 + w2**2)
+
+
+@pytest.mark.parametrize("target", ["originals", "stack"])
+@pytest.mark.parametrize(("n_series", "copies"), [(3, 3), (1, 3), (2, 1)])
+def test_loss_by_hand(target, n_series, copies):
+    method = SimMTM(encoder(), copies=copies, temperature=0.3, target=target).double()
+    with torch.no_grad():
+        method.loss_weights.copy_(torch.tensor([1.3, 0.7]))
+    x = torch.randn(n_series, 2, 20, dtype=torch.float64)
+    want = slow_loss(method, x, all_rows=target == "stack")
+    assert loss_of(method, x).item() == pytest.approx(want, rel=1e-9)
+
+
+def test_one_encoder_call_on_originals_and_then_copies():
+    method = SimMTM(encoder(), copies=4)
+    seen = []
+    method.encoder.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    x = torch.randn(3, 2, 20)
+    loss_of(method, x)
+    (stack,) = seen
+    assert stack.shape == (15, 2, 20)
+    assert torch.equal(stack[:3], x)
+    assert ((stack == x.repeat(5, 1, 1)) | (stack == 0)).all(), "row r shows series r mod B"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"copies": 1},
+        {"ratio": 0.25},
+        {"run_length": 1},
+        {"run_length": 7.5},
+        {"temperature": 0.05},
+        {"target": "stack"},
+    ],
+    ids=str,
+)
+def test_every_option_changes_the_loss_and_gives_every_gradient(settings):
+    method = SimMTM(encoder(), **settings)
+    x = torch.randn(4, 2, 40)
+    loss = loss_of(method, x)
+    assert not torch.equal(loss, loss_of(SimMTM(encoder()), x))
+    loss.backward()
+    assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in method.parameters())
+
+
+def test_both_losses_reach_the_encoder():
+    """The rebuilt series has a learnable path from features, and the weights carry its gradient to the projector."""
+    method = SimMTM(encoder())
+    with torch.no_grad():
+        method.loss_weights[0] = 1e6  # no weight on the contrast
+    loss_of(method, torch.randn(4, 2, 40)).backward()
+    assert next(method.encoder.parameters()).grad.abs().max() > 0
+    assert method.projector[3].weight.grad.abs().max() > 1e-8
+    assert method.decoder.weight.grad.abs().max() > 0
+
+
+def test_shapes_of_the_heads():
+    method = SimMTM(encoder(5))
+    assert [tuple(p.shape) for p in method.projector.parameters() if p.ndim == 2] == [(256, 16), (128, 256)]
+    assert tuple(method.decoder.weight.shape) == (5, 16, 1)
+    assert method.loss_weights.tolist() == [1, 1]
+
+
+def test_loss_weights_are_learned_without_weight_decay():
+    method = SimMTM(encoder())
+    rest, weights = method.param_groups()
+    assert weights["weight_decay"] == 0 and weights["params"][0] is method.loss_weights
+    assert "weight_decay" not in rest
+    assert len(rest["params"]) + 1 == len(list(method.parameters()))
+    assert all(p is not method.loss_weights for p in rest["params"])
+    x = np.random.default_rng(0).normal(size=(8, 2, 16)).astype(np.float32)
+    pretrain(method, Windows(x), Recipe(4, 4, lr=1e-2), seed=0, device="cpu")
+    assert all(w != 1 for w in method.loss_weights.tolist())
+
+
+def test_a_run_that_was_killed_ends_bit_equal(tmp_path, waves):
+    """Two groups of parameters, one of them without weight decay, come back from a checkpoint."""
+
+    def stop(history: History) -> None:
+        if len(history) == 3:
+            raise KeyboardInterrupt
+
+    recipe, place = Recipe(6, 8, lr=1e-2), tmp_path / "run.safetensors"
+    whole, resumed = SimMTM(encoder()), SimMTM(encoder())
+    history = pretrain(whole, waves, recipe, seed=1, device="cpu")
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(SimMTM(encoder()), waves, recipe, seed=1, device="cpu", on_step=stop, checkpoint=Checkpoint(place, 0))
+    after = pretrain(resumed, waves, recipe, seed=1, device="cpu", checkpoint=Checkpoint(place, 0))
+    assert after.loss == history.loss
+    assert all(torch.equal(value, resumed.state_dict()[name]) for name, value in whole.state_dict().items())
+
+
+@pytest.mark.parametrize(("n_cases", "n_times"), [(1, 12), (1, 1), (2, 1)])
+def test_one_series_and_one_time_step_are_legal(n_cases, n_times):
+    x = np.random.default_rng(0).normal(size=(n_cases, 2, n_times)).astype(np.float32)
+    history = pretrain(SimMTM(encoder()), Windows(x), Recipe(3, 1), seed=0, device="cpu")
+    assert np.isfinite(history.loss).all()
+
+
+def test_series_of_zeros():
+    method = SimMTM(encoder())
+    loss = loss_of(method, torch.zeros(3, 2, 16))
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert all(torch.isfinite(p.grad).all() for p in method.parameters())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"copies": 0}, "copies is a whole number"),
+        ({"copies": 2.5}, "copies is a whole number"),
+        ({"ratio": 0.0}, "ratio is the share"),
+        ({"ratio": 1.0}, "ratio is the share"),
+        ({"run_length": 0.5}, "run_length is the mean length"),
+        ({"temperature": 0.0}, "temperature must be above 0"),
+        ({"target": "original"}, "Did you mean 'originals'"),
+    ],
+    ids=str,
+)
+def test_bad_settings_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        SimMTM(encoder(), **settings)
+
+
+def test_a_share_that_the_runs_cannot_reach_is_said():
+    with pytest.warns(UserWarning, match="0.75 at most"):
+        SimMTM(encoder(), ratio=0.9)
+    assert torch.isfinite(loss_of(SimMTM(encoder(), ratio=0.75), torch.randn(2, 2, 30)))
