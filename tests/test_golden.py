@@ -39,6 +39,9 @@ def copy_with(kind: str, name: str, change, folder: Path) -> None:
         ("protocols", "c0_lr_decision"),
         ("protocols", "r0_cd"),
         ("subblocks", "table"),
+        ("tstcc_tc", "c0_nce"),
+        ("tstcc_tc", "c1_projection"),
+        ("tstcc_tc", "c1_grad_features2"),
     ],
 )
 def test_a_changed_value_is_found(kind, name, tmp_path, capsys):

@@ -6,6 +6,7 @@ from tests.golden.ntxent import check_ntxent
 from tests.golden.protocols import check_protocols
 from tests.golden.schedule import check_lr_schedule
 from tests.golden.subblocks import check_subblocks
+from tests.golden.tstcc_tc import check_tstcc_tc
 
 # File stem -> function that recomputes the file's values and reports each comparison.
 KINDS = {
@@ -15,4 +16,5 @@ KINDS = {
     "ntxent": check_ntxent,
     "protocols": check_protocols,
     "subblocks": check_subblocks,
+    "tstcc_tc": check_tstcc_tc,
 }

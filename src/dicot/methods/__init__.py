@@ -7,11 +7,15 @@ from dicot.encoders import Encoder
 from dicot.errors import InputError, lookup
 from dicot.methods.base import Batch, Method
 from dicot.methods.dicot import DiCOT
+from dicot.methods.tfc import TFC
+from dicot.methods.tstcc import TSTCC
 
 __all__ = ["METHODS", "Batch", "DiCOT", "Method", "build_method"]
 
 METHODS: dict[str, type[Method]] = {
     "dicot": DiCOT,
+    "tfc": TFC,
+    "tstcc": TSTCC,
 }
 
 
