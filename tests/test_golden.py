@@ -43,6 +43,9 @@ def copy_with(kind: str, name: str, change, folder: Path) -> None:
         ("simmtm_loss", "c2_loss_recon_all_rows"),
         ("simmtm_mask", "c2_keep"),
         ("subblocks", "table"),
+        ("tstcc_tc", "c0_nce"),
+        ("tstcc_tc", "c1_projection"),
+        ("tstcc_tc", "c1_grad_features2"),
     ],
 )
 def test_a_changed_value_is_found(kind, name, tmp_path, capsys):

@@ -8,6 +8,7 @@ from tests.golden.schedule import check_lr_schedule
 from tests.golden.simmtm_loss import check_simmtm_loss
 from tests.golden.simmtm_mask import check_simmtm_mask
 from tests.golden.subblocks import check_subblocks
+from tests.golden.tstcc_tc import check_tstcc_tc
 
 # File stem -> function that recomputes the file's values and reports each comparison.
 KINDS = {
@@ -19,4 +20,5 @@ KINDS = {
     "simmtm_loss": check_simmtm_loss,
     "simmtm_mask": check_simmtm_mask,
     "subblocks": check_subblocks,
+    "tstcc_tc": check_tstcc_tc,
 }

@@ -8,12 +8,16 @@ from dicot.errors import InputError, lookup
 from dicot.methods.base import Batch, Method
 from dicot.methods.dicot import DiCOT
 from dicot.methods.simmtm import SimMTM
+from dicot.methods.tfc import TFC
+from dicot.methods.tstcc import TSTCC
 
-__all__ = ["METHODS", "Batch", "DiCOT", "Method", "SimMTM", "build_method"]
+__all__ = ["METHODS", "TFC", "TSTCC", "Batch", "DiCOT", "Method", "SimMTM", "build_method"]
 
 METHODS: dict[str, type[Method]] = {
     "dicot": DiCOT,
     "simmtm": SimMTM,
+    "tfc": TFC,
+    "tstcc": TSTCC,
 }
 
 

@@ -1,0 +1,109 @@
+"""TF-C (NeurIPS 2022): a case and its spectrum, each contrasted with a distorted copy, must agree with each other."""
+
+from collections.abc import Callable, Hashable
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dicot.encoders import Encoder
+from dicot.errors import InputError, lookup
+from dicot.losses.nt_xent import nt_xent, poly_nt_xent
+from dicot.methods.base import Batch, Method
+from dicot.methods.negatives import require_negatives
+from dicot.methods.noise import noise_unit
+from dicot.views.augmentation import jitter
+from dicot.views.spectrum import distort_spectrum, magnitude_spectrum
+from dicot.windows import Windows
+
+WIDTH_PROJECTOR = 256
+FORMS: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {"poly": poly_nt_xent, "plain": nt_xent}
+
+
+class TFC(Method):
+    """The distorted copies are drawn anew at each step; only the encoder of the time domain is evaluated.
+
+    form: of the contrast, the authors' "poly" or the "plain" NT-Xent. weight: lambda, of the two domains' own terms.
+    consistency: the paper's third term, which the authors' code computes and leaves out.
+    noise: in units of each channel's standard deviation in the training set; absolute_noise: in units of the data.
+    remove, add: probability that a bin of the spectrum is removed, or raised; per_sample_maximum: raised by a share of
+    the case's own maximum, not of the batch's. projection_dim: width of the joint space.
+    """
+
+    summary: ClassVar[str] = "bring a case and its spectrum together in a joint space, each robust to distortion"
+    paper: ClassVar[str] = (
+        "Self-Supervised Contrastive Pre-Training For Time Series via Time-Frequency Consistency, NeurIPS 2022"
+    )
+    cost: ClassVar[str] = "4 encoder passes of T time steps, through two encoders; loss O(B^2 F), memory O(B^2)"
+
+    noise_unit: Tensor  # (C, 1)
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        *,
+        form: str = "poly",
+        weight: float = 0.2,
+        consistency: bool = False,
+        temperature: float = 0.2,
+        noise: float = 2.0,
+        absolute_noise: bool = False,
+        remove: float = 0.1,
+        add: float = 0.1,
+        per_sample_maximum: bool = False,
+        projection_dim: int = 128,
+    ) -> None:
+        super().__init__(encoder)
+        lookup(FORMS, form, "form")  # D-23
+        for holds, problem in (
+            (0 <= weight <= 1, f"weight is a share from 0 to 1; got {weight}"),
+            (temperature > 0, f"temperature must be above 0; got {temperature}"),
+            (noise >= 0, f"noise must be 0 or more; got {noise}"),
+            (0 <= remove <= 1, f"remove is a probability from 0 to 1; got {remove}"),
+            (0 <= add <= 1, f"add is a probability from 0 to 1; got {add}"),
+            (projection_dim >= 1, f"projection_dim must be 1 or more; got {projection_dim}"),
+        ):
+            if not holds:
+                raise InputError(f"{problem}.")
+        self.form, self.weight, self.consistency, self.temperature = form, weight, consistency, temperature
+        self.noise, self.absolute_noise = noise, absolute_noise
+        self.remove, self.add, self.per_sample_maximum = remove, add, per_sample_maximum
+        self.spectrum_encoder = encoder.fresh()
+        self.time_projector = _projector(encoder.dim, projection_dim)
+        self.spectrum_projector = _projector(encoder.dim, projection_dim)
+        self.register_buffer("noise_unit", torch.ones(encoder.n_channels, 1))
+
+    def prepare(self, train: Windows) -> None:
+        require_negatives(len(train), "TFC", what="training set")
+        self.noise_unit = noise_unit(train, self.absolute_noise)
+
+    def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> tuple[()]:
+        require_negatives(shape[0], "TFC", what="batch")
+        return ()
+
+    def loss(self, batch: Batch, plan: Hashable) -> Tensor:
+        spectrum = magnitude_spectrum(batch.x)  # (B, C, T)
+        noisy = jitter(batch.x, self.noise * self.noise_unit)  # D-25
+        distorted = distort_spectrum(spectrum, self.remove, self.add, per_sample=self.per_sample_maximum)
+        time, time_copy = self.encoder.embed(batch.x), self.encoder.embed(noisy)  # (B, F) each
+        freq, freq_copy = self.spectrum_encoder.embed(spectrum), self.spectrum_encoder.embed(distorted)
+        own = self._contrast(time, time_copy) + self._contrast(freq, freq_copy)
+
+        z_time, z_freq = self.time_projector(time), self.spectrum_projector(freq)
+        joint = self._contrast(z_time, z_freq)
+        if not self.consistency:  # D-24
+            return self.weight * own + joint
+        z_time_copy, z_freq_copy = self.time_projector(time_copy), self.spectrum_projector(freq_copy)
+        pairs = ((z_time, z_freq_copy), (z_time_copy, z_freq), (z_time_copy, z_freq_copy))
+        term = torch.stack([1 + joint - self._contrast(*pair) for pair in pairs]).sum()
+        return self.weight * own + (1 - self.weight) * term
+
+    def _contrast(self, a: Tensor, b: Tensor) -> Tensor:
+        return FORMS[self.form](a, b, self.temperature)
+
+
+def _projector(dim: int, dim_out: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Linear(dim, WIDTH_PROJECTOR), nn.BatchNorm1d(WIDTH_PROJECTOR), nn.ReLU(), nn.Linear(WIDTH_PROJECTOR, dim_out)
+    )

@@ -1,0 +1,70 @@
+import math
+
+import torch
+
+from dicot.losses.prediction import prediction_contrast
+from dicot.methods.temporal_contrast import ContextLayer, TemporalContrast
+
+
+def slow_layer(layer: ContextLayer, x: torch.Tensor) -> torch.Tensor:
+    """One case (n, H) with a loop over heads and an explicit softmax."""
+    width = x.shape[1]
+    per_head = width // layer.heads
+    q, k, v = layer.qkv(layer.attn_norm(x)).chunk(3, dim=1)
+    heads = []
+    for head in range(layer.heads):
+        part = slice(head * per_head, (head + 1) * per_head)
+        heads.append(torch.softmax(q[:, part] @ k[:, part].T / math.sqrt(width), dim=1) @ v[:, part])
+    x = x + layer.attn_out(torch.cat(heads, dim=1))
+    return x + layer.ff_out(torch.relu(layer.ff_in(layer.ff_norm(x))))
+
+
+def test_a_layer_matches_the_slow_form():
+    torch.manual_seed(0)
+    layer = ContextLayer(12, heads=4).double().eval()
+    x = torch.randn(3, 7, 12, dtype=torch.float64)
+    torch.testing.assert_close(layer(x), torch.stack([slow_layer(layer, case) for case in x]))
+
+
+def test_the_module_by_hand():
+    torch.manual_seed(0)
+    module = TemporalContrast(dim=8, width=12, n_future=3).double().eval()
+    source, target = torch.randn(2, 5, 8, 10, dtype=torch.float64)
+    t = 4
+    contexts = []
+    for case in source:
+        x = torch.cat([module.ctx_token[0], module.embed(case[:, : t + 1].T)])
+        for layer in module.layers:
+            x = slow_layer(layer, x)
+        contexts.append(x[0])
+    context = torch.stack(contexts)
+    nce = torch.stack(
+        [
+            prediction_contrast(target[None, :, :, t + 1 + i], predictor(context)[None])
+            for i, predictor in enumerate(module.predictors)
+        ]
+    ).mean()
+    got = module(source, target, t)
+    torch.testing.assert_close(got[0], nce)
+    torch.testing.assert_close(got[1], module.project(context))
+    assert got[1].shape == (5, 2)
+
+
+def test_the_context_knows_no_order_and_no_future():
+    torch.manual_seed(0)
+    module = TemporalContrast(dim=8, width=8, n_future=2).double().eval()
+    source, target = torch.randn(2, 3, 8, 10, dtype=torch.float64)
+    changed = source.clone()
+    changed[:, :, 5:] = 0
+    torch.testing.assert_close(module(source, target, 4)[1], module(changed, target, 4)[1])
+    torch.testing.assert_close(module.context(source), module.context(source.flip(2)))
+    assert module(source, target, 0)[1].shape == (3, 2), "a past of one time step"
+
+
+def test_dropout_acts_in_training_only():
+    torch.manual_seed(0)
+    module = TemporalContrast(dim=8, width=8, n_future=2)
+    past = torch.randn(3, 8, 6)
+    assert not torch.equal(module.context(past), module.context(past))
+    module.eval()
+    assert torch.equal(module.context(past), module.context(past))

@@ -1,0 +1,140 @@
+import numpy as np
+import pytest
+import torch
+
+from dicot.encoders import FCN, InceptionTime
+from dicot.errors import InputError
+from dicot.losses.nt_xent import nt_xent
+from dicot.methods import Batch
+from dicot.methods.tstcc import TSTCC, future_steps
+from dicot.train import Recipe, pretrain
+from dicot.train.draws import plan_generator
+from dicot.views.augmentation import jitter, permute, scale
+from dicot.windows import Windows
+
+
+def build(n_times: int = 32, **settings) -> TSTCC:
+    torch.manual_seed(0)
+    method = TSTCC(InceptionTime(2, dim=16), **settings)
+    method.prepare(Windows(np.random.default_rng(0).normal(size=(6, 2, n_times)).astype(np.float32)))
+    return method
+
+
+def unit(h: torch.Tensor) -> torch.Tensor:
+    return h / h.square().sum(dim=1, keepdim=True).sqrt()
+
+
+@pytest.mark.parametrize("per_step", [False, True])
+def test_loss_by_hand(per_step):
+    method = build(per_step=per_step, temporal_weight=0.5, contextual_weight=2.0, temperature=0.3).double().eval()
+    x = torch.randn(5, 2, 32, dtype=torch.float64)
+    torch.manual_seed(1)
+    got = method.loss(Batch(x, torch.arange(5)), (3, 20))
+    torch.manual_seed(1)
+    weak = scale(x, 2.0, 1.1, per_step=per_step)
+    strong = jitter(permute(x, 8), 0.8 * method.noise_unit)
+    h1, h2 = unit(method.encoder(weak)), unit(method.encoder(strong))
+    total, contexts = 0.0, []
+    for t, source, target in ((3, h1, h2), (20, h2, h1)):
+        context = method.contrast.context(source[:, :, : t + 1])
+        contexts.append(method.contrast.project(context))
+        for i in range(1, 7):
+            logits = target[:, :, t + i] @ method.contrast.predictors[i - 1](context).T
+            for b in range(5):
+                total = total - logits[b].log_softmax(0)[b] / (5 * 6)
+    torch.testing.assert_close(got, 0.5 * total + 2.0 * nt_xent(*contexts, 0.3))
+
+
+@pytest.mark.parametrize(
+    ("n_times", "expected"), [(2, 1), (3, 1), (4, 2), (6, 3), (8, 4), (11, 5), (12, 6), (13, 6), (500, 6)]
+)
+def test_short_cases_predict_half_of_their_length(n_times, expected):
+    assert future_steps(n_times, 6) == expected
+    method = build(n_times)
+    assert len(method.contrast.predictors) == expected
+    plans = [method.plan((6, 2, n_times), plan_generator(0, step)) for step in range(300)]
+    assert {t for plan in plans for t in plan} <= set(range(n_times - expected))
+    loss = method.loss(Batch(torch.randn(6, 2, n_times), torch.arange(6)), (n_times - expected - 1, 0))
+    assert torch.isfinite(loss)
+
+
+def test_the_two_directions_draw_their_own_t_over_the_whole_range():
+    method = build(20)
+    plans = [method.plan((6, 2, 20), plan_generator(0, step)) for step in range(400)]
+    for direction in (0, 1):
+        assert {plan[direction] for plan in plans} == set(range(14))
+    assert len(set(plans)) > 100
+
+
+def test_noise_is_in_units_of_the_channel():
+    x = np.random.default_rng(0).normal(size=(50, 3, 40)) * [[1.0], [10.0], [0.0]] + 5
+    method = TSTCC(InceptionTime(3, dim=8))
+    method.prepare(Windows(x.astype(np.float32)))
+    assert method.noise_unit.flatten().tolist() == pytest.approx([1, 10, 1], rel=0.05)  # a constant channel: 1
+    absolute = TSTCC(InceptionTime(3, dim=8), absolute_noise=True)
+    absolute.prepare(Windows(x.astype(np.float32)))
+    assert absolute.noise_unit.flatten().tolist() == [1, 1, 1]
+
+
+def test_shapes_of_the_parts():
+    assert build().contrast.proj_out.weight.shape == (4, 8)
+    narrow = build(width=12).contrast
+    assert narrow.embed.weight.shape == (12, 16) and narrow.predictors[0].weight.shape == (16, 12)
+    assert len(build(future=3).contrast.predictors) == 3
+
+
+def test_preparing_again_with_the_same_seed_rebuilds_the_same():
+    first, second = build(), build()
+    torch.manual_seed(0)
+    second.encoder = InceptionTime(2, dim=16)
+    second.prepare(Windows(np.random.default_rng(0).normal(size=(6, 2, 32)).astype(np.float32)))
+    for a, b in zip(first.state_dict().values(), second.state_dict().values(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_a_step_calls_the_encoder_twice(monkeypatch):
+    method, calls = build(), []
+    forward = method.encoder.forward
+    monkeypatch.setattr(method.encoder, "forward", lambda x: calls.append(x.shape) or forward(x))
+    method.loss(Batch(torch.randn(4, 2, 32), torch.arange(4)), (2, 5))
+    assert calls == [(4, 2, 32)] * 2
+
+
+def test_double_precision_and_another_encoder(waves):
+    history = pretrain(TSTCC(FCN(2, dim=8)), waves, Recipe(2, 8, precision="float64"), seed=0, device="cpu")
+    assert np.isfinite(history.loss).all()
+
+
+def test_one_case_and_one_time_step_are_refused():
+    method = TSTCC(InceptionTime(2, dim=8))
+    with pytest.raises(InputError, match="training set needs 2 cases; got 1"):
+        method.prepare(Windows(np.zeros((1, 2, 20), np.float32)))
+    with pytest.raises(InputError, match="a case needs 2; got 1"):
+        method.prepare(Windows(np.zeros((4, 2, 1), np.float32)))
+    with pytest.raises(InputError, match="batch needs 2 cases; got 1. Use a larger batch_size"):
+        pretrain(method, Windows(np.zeros((4, 2, 20), np.float32)), Recipe(1, 1), seed=0, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"future": 0}, "future"),
+        ({"width": 10}, "width"),
+        ({"width": 0}, "width"),
+        ({"scale_std": -1.0}, "scale_std"),
+        ({"max_segments": 1}, "max_segments"),
+        ({"noise": -0.1}, "noise"),
+        ({"temperature": 0.0}, "temperature"),
+        ({"temporal_weight": -1.0}, "temporal_weight"),
+        ({"contextual_weight": -1.0}, "contextual_weight"),
+    ],
+    ids=str,
+)
+def test_bad_settings_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        TSTCC(FCN(1, dim=8), **settings)
+
+
+def test_an_encoder_of_too_few_features_is_refused():
+    with pytest.raises(InputError, match="4 or more features; got dim=2"):
+        TSTCC(FCN(1, dim=2))

@@ -1,0 +1,53 @@
+import cmath
+import math
+
+import pytest
+import torch
+
+from dicot.views.spectrum import distort_spectrum, magnitude_spectrum
+
+
+@pytest.mark.parametrize("n_times", [1, 2, 7, 12])
+def test_spectrum_is_the_transform_along_time_of_each_channel(n_times):
+    x = torch.randn(2, 3, n_times, dtype=torch.float64)
+    got = magnitude_spectrum(x)
+    for b in range(2):
+        for c in range(3):
+            for f in range(n_times):
+                terms = (x[b, c, t].item() * cmath.exp(-2j * math.pi * f * t / n_times) for t in range(n_times))
+                assert got[b, c, f].item() == pytest.approx(abs(sum(terms)), abs=1e-12)
+
+
+def test_a_single_time_step_and_a_constant_case():
+    x = torch.randn(4, 1, 1)
+    torch.testing.assert_close(magnitude_spectrum(x), x.abs())
+    torch.testing.assert_close(magnitude_spectrum(torch.full((1, 1, 4), -2.0)), torch.tensor([[[8.0, 0, 0, 0]]]))
+
+
+def test_nothing_hit_is_twice_the_spectrum_and_all_removed_is_once():
+    spectrum = magnitude_spectrum(torch.randn(3, 2, 16))
+    assert torch.equal(distort_spectrum(spectrum, 0, 0), 2 * spectrum)
+    assert torch.equal(distort_spectrum(spectrum, 1, 0), spectrum)
+
+
+def test_a_tenth_of_the_bins_is_removed_and_another_raised():
+    torch.manual_seed(0)
+    spectrum = torch.ones(20, 2, 1000, dtype=torch.float64)
+    removed = distort_spectrum(spectrum, 0.1, 0)
+    assert (removed == 1).double().mean().item() == pytest.approx(0.1, abs=0.01)
+    added = distort_spectrum(spectrum, 0, 0.1) - 2 * spectrum
+    hit = added[added > 0]
+    assert len(hit) / added.numel() == pytest.approx(0.1, abs=0.01)
+    assert hit.max() <= 0.1 and hit.mean().item() == pytest.approx(0.05, abs=0.002)
+    assert added.dtype == torch.float64
+
+
+def test_the_maximum_is_that_of_the_batch_or_of_the_case():
+    torch.manual_seed(0)
+    spectrum = torch.ones(2, 1, 5000)
+    spectrum[1] *= 1000
+    spectrum[:, :, 0] *= 2
+    most = (distort_spectrum(spectrum, 0, 1) - 2 * spectrum).amax(dim=(1, 2))
+    assert most.tolist() == pytest.approx([200, 200], rel=0.02)
+    own = (distort_spectrum(spectrum, 0, 1, per_sample=True) - 2 * spectrum).amax(dim=(1, 2))
+    assert own.tolist() == pytest.approx([0.2, 200], rel=0.02)
