@@ -39,6 +39,11 @@ def copy_with(kind: str, name: str, change, folder: Path) -> None:
         ("protocols", "c0_lr_decision"),
         ("protocols", "r0_cd"),
         ("subblocks", "table"),
+        ("tnc_discriminator", "c1_logit"),
+        ("tnc_loss", "c2_accuracy"),
+        ("tnc_loss", "c3_grad_d_neg"),
+        ("tnc_sampling", "c0_epsilon"),
+        ("tnc_sampling", "c3_neg_starts"),
     ],
 )
 def test_a_changed_value_is_found(kind, name, tmp_path, capsys):

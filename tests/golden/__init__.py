@@ -6,6 +6,9 @@ from tests.golden.ntxent import check_ntxent
 from tests.golden.protocols import check_protocols
 from tests.golden.schedule import check_lr_schedule
 from tests.golden.subblocks import check_subblocks
+from tests.golden.tnc_discriminator import check_tnc_discriminator
+from tests.golden.tnc_loss import check_tnc_loss
+from tests.golden.tnc_sampling import check_tnc_sampling
 
 # File stem -> function that recomputes the file's values and reports each comparison.
 KINDS = {
@@ -15,4 +18,7 @@ KINDS = {
     "ntxent": check_ntxent,
     "protocols": check_protocols,
     "subblocks": check_subblocks,
+    "tnc_discriminator": check_tnc_discriminator,
+    "tnc_loss": check_tnc_loss,
+    "tnc_sampling": check_tnc_sampling,
 }
