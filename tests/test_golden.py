@@ -46,6 +46,11 @@ def copy_with(kind: str, name: str, change, folder: Path) -> None:
         ("tstcc_tc", "c0_nce"),
         ("tstcc_tc", "c1_projection"),
         ("tstcc_tc", "c1_grad_features2"),
+        ("tnc_discriminator", "c1_logit"),
+        ("tnc_loss", "c2_accuracy"),
+        ("tnc_loss", "c3_grad_d_neg"),
+        ("tnc_sampling", "c0_epsilon"),
+        ("tnc_sampling", "c3_neg_starts"),
     ],
 )
 def test_a_changed_value_is_found(kind, name, tmp_path, capsys):

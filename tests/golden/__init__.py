@@ -9,6 +9,9 @@ from tests.golden.simmtm_loss import check_simmtm_loss
 from tests.golden.simmtm_mask import check_simmtm_mask
 from tests.golden.subblocks import check_subblocks
 from tests.golden.tstcc_tc import check_tstcc_tc
+from tests.golden.tnc_discriminator import check_tnc_discriminator
+from tests.golden.tnc_loss import check_tnc_loss
+from tests.golden.tnc_sampling import check_tnc_sampling
 
 # File stem -> function that recomputes the file's values and reports each comparison.
 KINDS = {
@@ -21,4 +24,7 @@ KINDS = {
     "simmtm_mask": check_simmtm_mask,
     "subblocks": check_subblocks,
     "tstcc_tc": check_tstcc_tc,
+    "tnc_discriminator": check_tnc_discriminator,
+    "tnc_loss": check_tnc_loss,
+    "tnc_sampling": check_tnc_sampling,
 }

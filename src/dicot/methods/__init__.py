@@ -18,6 +18,13 @@ METHODS: dict[str, type[Method]] = {
     "simmtm": SimMTM,
     "tfc": TFC,
     "tstcc": TSTCC,
+from dicot.methods.tnc import TNC
+
+__all__ = ["METHODS", "TNC", "Batch", "DiCOT", "Method", "build_method"]
+
+METHODS: dict[str, type[Method]] = {
+    "dicot": DiCOT,
+    "tnc": TNC,
 }
 
 

@@ -1,0 +1,188 @@
+import importlib.util
+
+import numpy as np
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+import dicot.methods.tnc as module
+from dicot.encoders import InceptionTime
+from dicot.errors import InputError
+from dicot.losses.positive_unlabelled import positive_unlabelled
+from dicot.methods import TNC, Batch
+from dicot.methods.tnc import Discriminator
+from dicot.train import Checkpoint, Recipe, pretrain
+from dicot.train.draws import plan_generator
+from dicot.views.neighbourhoods import reference_range
+from dicot.windows import Windows
+
+needs_adf = pytest.mark.skipif(not importlib.util.find_spec("statsmodels"), reason="the extra 'adf' is not installed")
+
+
+def encoder(n_channels: int = 2) -> InceptionTime:
+    torch.manual_seed(0)
+    return InceptionTime(n_channels, dim=8)
+
+
+def loss_of(method: TNC, x: torch.Tensor) -> torch.Tensor:
+    torch.manual_seed(1)
+    return method.loss(Batch(x, torch.arange(len(x))), method.plan(tuple(x.shape), plan_generator(0, 0)))
+
+
+def test_loss_by_hand():
+    """Window by window with the sheet's rules on the same draws; eval mode, so that no window sees another."""
+    method = TNC(encoder(), window=4, m=3, w_pu=0.2, epsilon=2).eval().double()
+    x, n_times, w, epsilon = torch.randn(5, 2, 60, dtype=torch.float64), 60, 4, 2
+    got = loss_of(method, x)
+
+    torch.manual_seed(1)
+    uniform, normal = torch.rand(5, 4), torch.randn(5, 3)
+    low, high = reference_range(n_times, w)
+    d_close, d_distant = torch.empty(5, 3, dtype=torch.float64), torch.empty(5, 3, dtype=torch.float64)
+    for b in range(5):
+        t = low + int(uniform[b, 0] * (high - low + 1))
+        z = method.encoder.embed(x[b : b + 1, :, t - 2 : t + 2])
+        for j in range(3):
+            near = max(3, min(int(t + float(normal[b, j] * epsilon * w)), n_times - 2))
+            first, last = (2, max(t - 40, 2)) if t > 30 else (min(t + 40, n_times - 5), n_times - 3)
+            far = first + int(uniform[b, j + 1] * (last - first + 1))
+            for centre, out in ((near, d_close), (far, d_distant)):
+                out[b, j] = method.discriminator(z, method.encoder.embed(x[b : b + 1, :, centre - 2 : centre + 2]))
+    torch.testing.assert_close(got, positive_unlabelled(d_close, d_distant, 0.2), rtol=1e-10, atol=1e-12)
+
+
+def test_three_encoder_calls_the_reference_once():
+    method = TNC(encoder(), m=5)
+    shapes = []
+    method.encoder.register_forward_hook(lambda _, inputs, __: shapes.append(tuple(inputs[0].shape)))
+    loss_of(method, torch.randn(3, 2, 100))
+    assert shapes == [(3, 2, 10), (15, 2, 10), (15, 2, 10)]
+
+
+def test_discriminator_has_the_sheets_shape():
+    assert sum(p.numel() for p in Discriminator(256).parameters()) == 526_337
+    torch.manual_seed(0)
+    weight = Discriminator(64).hidden.weight
+    bound = (6 / (128 + 256)) ** 0.5  # Xavier-uniform
+    assert 0.98 * bound < weight.abs().max() <= bound
+    z, other = torch.randn(2, 1, 4), torch.randn(2, 3, 4)
+    train = Discriminator(4)
+    assert train(z, other).shape == (2, 3)
+    assert not torch.equal(train(z, other), train(z, other)), "dropout is on in training"
+    assert not torch.allclose(train.eval()(z, z), Discriminator(4).eval()(z, z))
+
+
+def test_discriminator_is_float32_under_autocast():
+    discriminator, z = Discriminator(4).eval(), torch.randn(3, 4)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(discriminator(z, z), discriminator(z.double(), z.double()))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"window": 6}, {"m": 1}, {"w_pu": 0.0}, {"w_pu": 1.0}, {"epsilon": 3}, {"window": 2, "m": 4}], ids=str
+)
+def test_every_option_trains(settings):
+    loss = loss_of(TNC(encoder(), **settings), torch.randn(2, 2, 64))
+    loss.backward()
+    assert torch.isfinite(loss)
+
+
+def test_both_precisions_see_the_same_windows():
+    method, x = TNC(encoder(), m=4).eval(), torch.randn(3, 2, 40)
+    single = loss_of(method, x).item()
+    assert loss_of(method.double(), x.double()).item() == pytest.approx(single, rel=1e-4)
+
+
+def test_one_case_alone_and_the_shortest_cases():
+    assert torch.isfinite(loss_of(TNC(encoder()), torch.randn(1, 2, 40)))
+    for n_times in range(4, 24):
+        method = TNC(encoder(), m=2)
+        method.prepare(Windows(np.zeros((2, 2, n_times), np.float32)))
+        assert torch.isfinite(loss_of(method, torch.randn(2, 2, n_times)))
+
+
+def test_too_short_cases_are_refused():
+    with pytest.raises(InputError, match="at least 4; got 3 time steps"):
+        TNC(encoder()).prepare(Windows(np.zeros((2, 2, 3), np.float32)))
+    with pytest.raises(InputError, match="at least 31; got 30 time steps"):
+        TNC(encoder(), window=20).prepare(Windows(np.zeros((2, 2, 30), np.float32)))
+
+
+def mixed_cases(n_times: int = 120) -> Windows:
+    """Noise, a random walk, a constant and noise again."""
+    noise = np.random.default_rng(0).normal(size=(4, 1, n_times))
+    noise[1] = noise[1].cumsum(axis=1)
+    noise[2] = 1.0
+    return Windows(noise.astype(np.float32))
+
+
+@needs_adf
+def test_adf_gives_each_reference_the_epsilon_of_the_nearest_centre():
+    method = TNC(encoder(1), adf=True, adf_centres=3, window=12)
+    method.prepare(mixed_cases())
+    assert method.epsilon_centres.tolist() == [24, 60, 95]
+    assert method.epsilon_table.shape == (4, 3)
+    assert method.epsilon_table[2].tolist() == [1, 1, 1] and (method.epsilon_table[0] > 1).any()
+    method.epsilon_table = torch.arange(12).reshape(4, 3)
+    batch = Batch(torch.zeros(3, 1, 120), torch.tensor([3, 0, 2]))
+    assert method._epsilon(batch, torch.tensor([41, 90, 44])).tolist() == [9, 2, 7]
+
+
+@needs_adf
+def test_adf_is_kept_in_the_checkpoint_and_rebuilt_the_same(tmp_path):
+    train, path = mixed_cases(), tmp_path / "run.safetensors"
+    settings = {"adf": True, "adf_centres": 2, "m": 2, "window": 12}
+    whole = TNC(encoder(1), **settings)
+    losses = pretrain(whole, train, Recipe(2, 2), seed=0, device="cpu", checkpoint=Checkpoint(path, 0)).loss
+    again = TNC(encoder(1), **settings)
+    assert pretrain(again, train, Recipe(2, 2), seed=0, device="cpu", checkpoint=Checkpoint(path, 0)).loss == losses
+    assert "epsilon_table" in again.state_dict() and torch.equal(again.epsilon_table, whole.epsilon_table)
+    again.prepare(train)
+    assert torch.equal(again.epsilon_table, whole.epsilon_table)
+
+
+@needs_adf
+def test_more_centres_than_time_steps():
+    method = TNC(encoder(1), adf=True, adf_centres=50, m=2)
+    method.prepare(Windows(np.zeros((2, 1, 8), np.float32)))
+    assert method.epsilon_centres.tolist() == [1, 2, 3, 4, 5, 6]
+    assert torch.isfinite(loss_of(method, torch.randn(2, 1, 8)))
+
+
+def test_the_cost_of_adf_is_announced(monkeypatch):
+    monkeypatch.setattr(module, "adf_table", lambda x, centres, width: np.ones((len(x), len(centres)), np.int64))
+    with pytest.warns(UserWarning, match="up to 28,800 tests"):
+        TNC(encoder(), adf=True).prepare(Windows(np.zeros((600, 2, 40), np.float32)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"window": 3}, "window must be an even number"),
+        ({"window": 0}, "window must be an even number"),
+        ({"m": 0}, "m, the number of windows"),
+        ({"w_pu": 1.5}, "w_pu is a weight"),
+        ({"w_pu": float("nan")}, "w_pu is a weight"),
+        ({"epsilon": 0}, "epsilon must be"),
+        ({"epsilon": 1.5}, "epsilon must be"),
+        ({"epsilon": 2, "adf": True}, "adf=True chooses epsilon"),
+        ({"adf_centres": 0}, "adf_centres"),
+    ],
+    ids=str,
+)
+def test_bad_settings_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        TNC(encoder(), **settings)
+
+
+@pytest.mark.parametrize("adf", [False, True])
+def test_the_loss_reads_no_value_back_from_the_device(adf):
+    """Fake tensors have shapes but no values, so that anything that would wait for the device raises."""
+    with FakeTensorMode():
+        method = TNC(encoder(), m=3, adf=adf)
+        method.epsilon_table = torch.ones(9, 2, dtype=torch.long)
+        method.epsilon_centres = torch.ones(2, dtype=torch.long)
+        batch = Batch(torch.empty(4, 2, 50), torch.ones(4, dtype=torch.long))
+        assert method.loss(batch, method.plan((4, 2, 50), plan_generator(0, 0))).shape == ()
+        with pytest.raises(RuntimeError, match="aten._local_scalar_dense"):
+            batch.x.sum().item()

@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dicot.errors import InputError
+from dicot.views.neighbourhoods import (
+    check_width,
+    close_centres,
+    cut_windows,
+    default_width,
+    distant_centres,
+    distant_range,
+    reference_centres,
+    reference_range,
+    shortest_case,
+)
+
+
+def slow_close(normal: float, t: int, epsilon: int, n_times: int, width: int) -> int:
+    return max(width // 2 + 1, min(int(t + normal * epsilon * width), n_times - width // 2))
+
+
+def slow_distant_range(t: int, epsilon: int, n_times: int, width: int) -> tuple[int, int]:
+    delta = 5 * epsilon * width
+    if t > n_times / 2:
+        return width // 2, max(t - delta, width // 2)
+    return min(t + delta, n_times - width - 1), n_times - width // 2 - 1
+
+
+@st.composite
+def places(draw):
+    width = draw(st.integers(2, 40))
+    n_times = draw(st.integers(shortest_case(width), 12 * width))
+    return n_times, width, draw(st.integers(1, 3)), draw(st.integers(0, 10_000))
+
+
+@given(places())
+def test_centres_match_the_slow_form_and_windows_stay_inside(place):
+    n_times, width, epsilon, seed = place
+    rng, half = np.random.default_rng(seed), width // 2
+    low, high = reference_range(n_times, width)
+    t = rng.integers(low, high + 1, size=5)
+    normal, uniform = 2 * rng.normal(size=(5, 7)), rng.uniform(size=(5, 7))
+    at = torch.from_numpy(t), torch.full((5,), epsilon), n_times, width
+    close, distant = close_centres(torch.from_numpy(normal), *at), distant_centres(torch.from_numpy(uniform), *at)
+    for b in range(5):
+        first, last = slow_distant_range(int(t[b]), epsilon, n_times, width)
+        assert [int(end[b]) for end in distant_range(*at)] == [first, last]
+        assert half <= first <= last < n_times - half
+        for j in range(7):
+            assert close[b, j] == slow_close(normal[b, j], int(t[b]), epsilon, n_times, width)
+            assert distant[b, j] == first + int(uniform[b, j] * (last - first + 1))
+    for centres in (torch.from_numpy(t)[:, None], close, distant):
+        assert centres.min() >= half and centres.max() + half <= n_times
+
+
+def test_epsilon_is_per_case():
+    t, normal = torch.tensor([200, 200]), torch.ones(2, 1)
+    assert close_centres(normal, t, torch.tensor([1, 3]), 400, 20).tolist() == [[220], [260]]
+    low, high = distant_range(t, torch.tensor([1, 3]), 400, 20)
+    assert low.tolist() == [300, 379] and high.tolist() == [389, 389]
+
+
+def test_a_centre_is_rounded_towards_zero_and_clipped():
+    t, one = torch.tensor([10]), torch.tensor([1])
+    got = close_centres(torch.tensor([[0.24, -0.24, 99.0, -99.0]], dtype=torch.float64), t, one, 50, 10)
+    assert got.tolist() == [[12, 7, 45, 6]]
+
+
+@pytest.mark.parametrize(
+    ("n_times", "width", "ends"), [(41, 10, (20, 20)), (40, 10, (5, 34)), (8, 2, (1, 6)), (9, 2, (4, 4))]
+)
+def test_reference_range_falls_back_to_the_whole_case(n_times, width, ends):
+    assert reference_range(n_times, width) == ends
+    got = reference_centres(torch.rand(2000), n_times, width)
+    assert got.dtype == torch.long and set(got.tolist()) == set(range(ends[0], ends[1] + 1))
+
+
+def test_every_integer_is_as_likely_and_the_last_is_never_passed():
+    almost_one = torch.full((1,), 1 - 2**-24)
+    for n_times in (9, 50, 1000, 4097, 1_000_001):
+        assert reference_centres(almost_one, n_times, 2).item() == n_times - 5
+    torch.manual_seed(0)
+    counts = torch.bincount(reference_centres(torch.rand(40_000), 19, 2))[4:]
+    assert len(counts) == 11 and (counts / 40_000 - 1 / 11).abs().max() < 0.01
+
+
+@pytest.mark.parametrize(("epsilon", "share"), [(1, 0.75), (3, 0.0)])
+def test_epsilon_one_leaves_room_for_distant_windows(epsilon, share):
+    """Share of reference centres whose distant windows are not all within one window of an end of the case (D-18)."""
+    n_times, width = 500, default_width(500)
+    low, high = reference_range(n_times, width)
+    t = torch.arange(low, high + 1)
+    first, last = distant_range(t, torch.full_like(t, epsilon), n_times, width)
+    roomy = (first > width // 2) & (first < n_times - width - 1) | (first == width // 2) & (last > width // 2)
+    assert roomy.double().mean().item() == pytest.approx(share, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("n_times", "width"), [(4, 2), (8, 2), (15, 2), (39, 2), (40, 4), (59, 4), (100, 10), (512, 50)]
+)
+def test_default_width_is_even_and_fits(n_times, width):
+    assert default_width(n_times) == width
+    check_width(n_times, width)
+
+
+def test_cases_shorter_than_the_limit_are_refused():
+    check_width(shortest_case(20), 20)
+    with pytest.raises(InputError, match="at least 31; got 30 time steps"):
+        check_width(30, 20)
+
+
+@pytest.mark.parametrize("width", [2, 5, 6])
+def test_windows_are_cut_around_their_centres(width):
+    x, half = torch.randn(3, 2, 20, dtype=torch.float64), width // 2
+    centres = torch.randint(half, 20 - half + 1, (3, 4))
+    got = cut_windows(x, centres, width)
+    assert got.shape == (3, 4, 2, 2 * half) and got.dtype == x.dtype
+    for b in range(3):
+        for j in range(4):
+            assert torch.equal(got[b, j], x[b, :, centres[b, j] - half : centres[b, j] + half])
