@@ -8,10 +8,10 @@ from tests.golden.schedule import check_lr_schedule
 from tests.golden.simmtm_loss import check_simmtm_loss
 from tests.golden.simmtm_mask import check_simmtm_mask
 from tests.golden.subblocks import check_subblocks
-from tests.golden.tstcc_tc import check_tstcc_tc
 from tests.golden.tnc_discriminator import check_tnc_discriminator
 from tests.golden.tnc_loss import check_tnc_loss
 from tests.golden.tnc_sampling import check_tnc_sampling
+from tests.golden.tstcc_tc import check_tstcc_tc
 
 # File stem -> function that recomputes the file's values and reports each comparison.
 KINDS = {

@@ -9,22 +9,17 @@ from dicot.methods.base import Batch, Method
 from dicot.methods.dicot import DiCOT
 from dicot.methods.simmtm import SimMTM
 from dicot.methods.tfc import TFC
+from dicot.methods.tnc import TNC
 from dicot.methods.tstcc import TSTCC
 
-__all__ = ["METHODS", "TFC", "TSTCC", "Batch", "DiCOT", "Method", "SimMTM", "build_method"]
+__all__ = ["METHODS", "TFC", "TNC", "TSTCC", "Batch", "DiCOT", "Method", "SimMTM", "build_method"]
 
 METHODS: dict[str, type[Method]] = {
     "dicot": DiCOT,
     "simmtm": SimMTM,
     "tfc": TFC,
-    "tstcc": TSTCC,
-from dicot.methods.tnc import TNC
-
-__all__ = ["METHODS", "TNC", "Batch", "DiCOT", "Method", "build_method"]
-
-METHODS: dict[str, type[Method]] = {
-    "dicot": DiCOT,
     "tnc": TNC,
+    "tstcc": TSTCC,
 }
 
 
