@@ -2,6 +2,8 @@
 
 from tests.golden.dicot_loss import check_dicot_loss
 from tests.golden.encoder import check_encoder
+from tests.golden.infots_augs import check_infots_augs
+from tests.golden.infots_loss import check_infots_loss
 from tests.golden.ntxent import check_ntxent
 from tests.golden.protocols import check_protocols
 from tests.golden.schedule import check_lr_schedule
@@ -17,6 +19,8 @@ from tests.golden.tstcc_tc import check_tstcc_tc
 KINDS = {
     "dicot_loss": check_dicot_loss,
     "encoder": check_encoder,
+    "infots_augs": check_infots_augs,
+    "infots_loss": check_infots_loss,
     "lr_schedule": check_lr_schedule,
     "ntxent": check_ntxent,
     "protocols": check_protocols,

@@ -20,6 +20,13 @@ METHODS: dict[str, type[Method]] = {
     "tfc": TFC,
     "tnc": TNC,
     "tstcc": TSTCC,
+from dicot.methods.infots import InfoTS
+
+__all__ = ["METHODS", "Batch", "DiCOT", "InfoTS", "Method", "build_method"]
+
+METHODS: dict[str, type[Method]] = {
+    "dicot": DiCOT,
+    "infots": InfoTS,
 }
 
 

@@ -1,0 +1,268 @@
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from dicot.encoders import InceptionTime
+from dicot.errors import InputError
+from dicot.losses.segments import pooled_contrast, segment_contrast
+from dicot.methods import Batch, InfoTS
+from dicot.methods import infots as module
+from dicot.methods.infots import Choices, meta_number
+from dicot.train import Checkpoint, History, Recipe, pretrain
+from dicot.train.draws import plan_generator
+from dicot.views.mixture import mixing_weights, mixture
+from dicot.windows import Windows
+
+
+class Killed(BaseException):
+    """Stands for a power cut."""
+
+
+def make(waves: Windows | None = None, n_channels: int = 2, **settings) -> InfoTS:
+    torch.manual_seed(0)
+    method = InfoTS(InceptionTime(n_channels, dim=8), **settings)
+    if waves is not None:
+        method.prepare(waves)
+    return method
+
+
+def batch_of(waves: Windows, n: int = 6) -> Batch:
+    return Batch(torch.from_numpy(waves.x[:n]), torch.arange(n))
+
+
+@pytest.mark.parametrize("mix", [False, True])
+@pytest.mark.parametrize("first_only", [False, True])
+def test_loss_by_hand(waves, mix, first_only):
+    method, batch = make(waves, first_only=first_only, beta=0.5).train(), batch_of(waves)
+    torch.manual_seed(4)
+    got = method.loss(batch, Choices(mix, 0))
+    torch.manual_seed(4)
+    view = mixture(batch.x, mixing_weights(method.theta.value, sample=True)) if mix else batch.x
+    z = []
+    for x in (view, batch.x):
+        keep = torch.rand(6, 32) < 0.5
+        z.append(F.dropout(method.encoder(x, keep), 0.1))
+    local = segment_contrast(z[0][:1] if first_only else z[0], 8, 0)
+    torch.testing.assert_close(got, pooled_contrast(*z) + 0.5 * local)
+
+
+def test_nothing_is_masked_or_dropped_in_eval_mode(waves):
+    method, batch = make(waves).eval(), batch_of(waves)
+    z = method.encoder(batch.x)
+    torch.testing.assert_close(method.loss(batch, Choices(False, 0)), pooled_contrast(z, z) + segment_contrast(z, 8))
+
+
+def test_theta_and_classifier_are_not_the_optimisers(waves):
+    method = make(waves)
+    trained = {id(p) for group in method.param_groups() for p in group["params"]}
+    assert trained == {id(p) for p in method.encoder.parameters()}
+    method.loss(batch_of(waves), Choices(True, 0)).backward()
+    assert method.theta.value.grad is None
+
+
+def test_plans():
+    method = make()
+    plans = [method.plan((4, 2, 35), plan_generator(0, step)) for step in range(600)]
+    assert np.mean([plan.mix for plan in plans]) == pytest.approx(0.2, abs=0.05)
+    assert {plan.start for plan in plans} == {0, 1, 2, 3}  # T - 8 (T // 8) = 3
+    assert {method.plan((4, 2, 32), plan_generator(0, step)).start for step in range(20)} == {0}
+    assert {method.plan((4, 2, 7), plan_generator(0, step)).start for step in range(20)} == {None}
+    for mix in (0.0, 1.0):
+        sure = make(mix=mix)
+        assert {sure.plan((4, 2, 9), plan_generator(0, step)).mix for step in range(20)} == {bool(mix)}
+
+
+@pytest.mark.parametrize(("n_times", "k"), [(8, 4), (9, 4), (10, 5), (16, 8), (1000, 8)])
+def test_short_cases_have_fewer_segments(n_times, k):
+    method = make()
+    assert method._segments(n_times) == k
+    plan = method.plan((2, 2, n_times), plan_generator(0, 0))
+    assert plan.start + k * (n_times // k) <= n_times
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"mix": 1.0},
+        {"k": 4},
+        {"k": 16},
+        {"beta": 0.0},
+        {"first_only": True},
+        {"keep": 1.0},
+        {"dropout": 0.0},
+        {"meta_steps": 0},
+        {"meta_lr": 0.1},
+        {"meta_beta": 2.0},
+        {"average_weights": False},
+    ],
+    ids=str,
+)
+def test_every_option_trains(waves, settings):
+    history = pretrain(make(**settings), waves, Recipe(2, 8), seed=0, device="cpu")
+    assert np.isfinite(history.loss).all()
+
+
+@pytest.mark.parametrize("n_times", [1, 2, 3, 4, 5, 7, 8])
+def test_short_cases_and_double_precision(n_times):
+    train = Windows(np.random.default_rng(0).normal(size=(5, 1, n_times)).astype(np.float32))
+    method = make(n_channels=1, mix=1.0)
+    pretrain(method, train, Recipe(3, 4, precision="float64"), seed=0, device="cpu")
+    assert method.theta.value.dtype == torch.float64
+    assert method.theta.square.abs().sum() > 0  # the meta step had a gradient
+
+
+def test_constant_cases_give_the_log_of_the_candidates():
+    train = Windows(np.ones((4, 1, 16), np.float32))
+    method = make(train, n_channels=1).eval()
+    with torch.no_grad():
+        for parameter in method.encoder.parameters():
+            parameter.zero_()
+    loss = method.loss(Batch(torch.from_numpy(train.x), torch.arange(4)), Choices(False, 0))
+    assert loss.item() == pytest.approx(math.log(7) + math.log(6), rel=1e-6)
+
+
+@pytest.mark.parametrize(("n_steps", "count"), [(1, 1), (7, 7), (39, 39), (40, 20), (200, 20), (1500, 20), (1999, 20)])
+def test_meta_steps_come_as_often_as_the_sheet_says(n_steps, count):
+    every = max(1, n_steps // 20)
+    numbers = [meta_number(step, step / n_steps, 20) for step in range(1, n_steps + 1)]
+    assert [step for step, number in enumerate(numbers, 1) if number] == list(range(every, n_steps + 1, every))
+    done = [number for number in numbers if number]
+    assert done == list(range(1, len(done) + 1))
+    assert len(done) >= count
+    assert not any(meta_number(step, step / n_steps, 0) for step in range(1, n_steps + 1))
+
+
+def test_meta_step_against_torch_and_the_encoder_stays(waves):
+    method, batch = make(waves, meta_beta=0.7), batch_of(waves)
+    method.encoder(batch.x)  # statistics that differ from the initial ones
+    method.encoder.zero_grad()
+    before = {name: value.clone() for name, value in method.encoder.state_dict().items()}
+    theta = torch.nn.Parameter(method.theta.value.clone())
+    classifier = torch.nn.Linear(8, 24)
+    with torch.no_grad():
+        classifier.weight.copy_(method.weight.value)
+        classifier.bias.copy_(method.bias.value)
+    optimiser = torch.optim.AdamW([theta, *classifier.parameters()], lr=0.01)
+    for number in (1, 2, 3):
+        torch.manual_seed(number)
+        method._meta_step(batch.x, number)
+        torch.manual_seed(number)
+        method.encoder.eval()
+        optimiser.zero_grad()
+        loss = 0
+        for x in (mixture(batch.x, mixing_weights(theta, sample=True)), batch.x):
+            logits = classifier(method.encoder(x).max(-1).values)[:, :6]
+            loss = loss + 0.7 * F.cross_entropy(logits, torch.arange(6))
+        loss.backward()
+        optimiser.step()
+        method.encoder.train().zero_grad()
+    torch.testing.assert_close(method.theta.value, theta.detach(), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(method.weight.value, classifier.weight.detach(), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(method.bias.value, classifier.bias.detach(), rtol=1e-4, atol=1e-5)
+    method._meta_step(batch.x, 4)
+    assert method.encoder.training
+    assert all(p.grad is None for p in method.encoder.parameters())
+    for name, value in method.encoder.state_dict().items():
+        assert torch.equal(value, before[name]), name
+
+
+def test_large_batches_show_the_meta_step_their_first_cases(waves, monkeypatch):
+    monkeypatch.setattr(module, "META_ROWS", 5)
+    method = make()
+    pretrain(method, waves, Recipe(2, 8), seed=0, device="cpu")
+    assert method.weight.value.shape == (5, 8)
+    few = make(waves.subset(slice(3)))
+    assert few.weight.value.shape == (3, 8)  # never more than there are cases
+
+
+def test_the_mixture_adapts_in_a_run_and_not_without_meta_steps(waves):
+    adapted, fixed = make(), make(meta_steps=0)
+    for method in (adapted, fixed):
+        pretrain(method, waves, Recipe(3, 8), seed=1, device="cpu")
+    assert not torch.equal(adapted.theta.value, fixed.theta.value)
+    assert torch.equal(fixed.theta.mean, torch.zeros(7))
+    assert fixed.theta.value.abs().max() < 0.05
+
+
+def test_averaged_weights_with_live_statistics(waves):
+    method, live = make(), make(average_weights=False)
+    for one in (method, live):
+        pretrain(one, waves, Recipe(4, 8), seed=1, device="cpu")
+    assert live.trained_encoder() is live.encoder
+    average = method.trained_encoder()
+    assert average is not method.encoder
+    for name, value in method.encoder.state_dict().items():
+        assert torch.equal(value, live.encoder.state_dict()[name])  # averaging does not disturb training
+        if "running" in name:
+            assert torch.equal(value, average.state_dict()[name])
+    assert any(not torch.equal(a, b) for a, b in zip(average.parameters(), method.encoder.parameters(), strict=True))
+
+
+def run_until(stop: int, path: Path, waves: Windows, recipe: Recipe, **settings) -> None:
+    def on_step(history: History) -> None:
+        if len(history) == stop:
+            raise Killed
+
+    with pytest.raises(Killed):
+        pretrain(make(**settings), waves, recipe, seed=3, device="cpu", on_step=on_step, checkpoint=Checkpoint(path, 0))
+
+
+@pytest.mark.parametrize("meta_steps", [20, 3])  # after every step, after every third
+def test_interrupted_twice_ends_bit_equal(tmp_path, waves, meta_steps):
+    """Checkpoints hold theta, the classifier, their moments, the averaged weights and the count of steps."""
+    recipe, settings = Recipe(10, 8), {"mix": 0.5, "meta_steps": meta_steps}
+    whole = make(**settings)
+    history = pretrain(whole, waves, recipe, seed=3, device="cpu")
+    path = tmp_path / "run.safetensors"
+    run_until(4, path, waves, recipe, **settings)
+    run_until(7, path, waves, recipe, **settings)
+    resumed = make(**settings)
+    with torch.no_grad():
+        for parameter in resumed.parameters():
+            parameter.zero_()
+    after = pretrain(resumed, waves, recipe, seed=3, device="cpu", checkpoint=Checkpoint(path, 0))
+    assert after.loss == history.loss
+    assert whole.theta.square.abs().sum() > 0
+    for name, value in whole.state_dict().items():
+        assert torch.equal(value, resumed.state_dict()[name]), name
+    assert resumed._n_steps == 10
+
+
+def test_preparing_again_starts_anew(waves):
+    method = make()
+    first = pretrain(method, waves, Recipe(3, 8), seed=1, device="cpu")
+    torch.manual_seed(0)
+    fresh = InceptionTime(2, dim=8)
+    method.encoder.load_state_dict(fresh.state_dict())
+    assert pretrain(method, waves, Recipe(3, 8), seed=1, device="cpu").loss == first.loss
+    assert method._n_steps == int(method.n_steps) == 3
+
+
+def test_nothing_to_contrast_is_refused():
+    with pytest.raises(InputError, match="One case of 7 time steps.*needs 2 cases, or 8 time steps"):
+        make(Windows(np.zeros((1, 2, 7), np.float32)))
+    make(Windows(np.zeros((1, 2, 8), np.float32)))
+    make(Windows(np.zeros((2, 2, 7), np.float32)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"mix": 1.1}, "mix is a share"),
+        ({"k": 3}, "k must be at least 4"),
+        ({"beta": -1.0}, "must not be negative"),
+        ({"keep": 0.0}, "keep is a share"),
+        ({"dropout": 1.0}, "dropout is a share"),
+        ({"meta_steps": -1}, "meta_steps"),
+        ({"meta_lr": -0.1}, "must not be negative"),
+        ({"meta_beta": float("nan")}, "must not be negative"),
+    ],
+    ids=str,
+)
+def test_bad_settings_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        make(**settings)
