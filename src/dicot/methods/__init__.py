@@ -7,26 +7,21 @@ from dicot.encoders import Encoder
 from dicot.errors import InputError, lookup
 from dicot.methods.base import Batch, Method
 from dicot.methods.dicot import DiCOT
+from dicot.methods.infots import InfoTS
 from dicot.methods.simmtm import SimMTM
 from dicot.methods.tfc import TFC
 from dicot.methods.tnc import TNC
 from dicot.methods.tstcc import TSTCC
 
-__all__ = ["METHODS", "TFC", "TNC", "TSTCC", "Batch", "DiCOT", "Method", "SimMTM", "build_method"]
-
-METHODS: dict[str, type[Method]] = {
-    "dicot": DiCOT,
-    "simmtm": SimMTM,
-    "tfc": TFC,
-    "tnc": TNC,
-    "tstcc": TSTCC,
-from dicot.methods.infots import InfoTS
-
-__all__ = ["METHODS", "Batch", "DiCOT", "InfoTS", "Method", "build_method"]
+__all__ = ["METHODS", "TFC", "TNC", "TSTCC", "Batch", "DiCOT", "InfoTS", "Method", "SimMTM", "build_method"]
 
 METHODS: dict[str, type[Method]] = {
     "dicot": DiCOT,
     "infots": InfoTS,
+    "simmtm": SimMTM,
+    "tfc": TFC,
+    "tnc": TNC,
+    "tstcc": TSTCC,
 }
 
 
