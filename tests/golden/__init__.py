@@ -1,5 +1,7 @@
 """Float64 vectors computed with the original authors' code, and one checker per kind of vector file."""
 
+from tests.golden.cost_heads import check_cost_heads
+from tests.golden.cost_loss import check_cost_loss
 from tests.golden.dicot_loss import check_dicot_loss
 from tests.golden.encoder import check_encoder
 from tests.golden.ntxent import check_ntxent
@@ -9,6 +11,8 @@ from tests.golden.subblocks import check_subblocks
 
 # File stem -> function that recomputes the file's values and reports each comparison.
 KINDS = {
+    "cost_heads": check_cost_heads,
+    "cost_loss": check_cost_loss,
     "dicot_loss": check_dicot_loss,
     "encoder": check_encoder,
     "lr_schedule": check_lr_schedule,
