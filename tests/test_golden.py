@@ -31,6 +31,11 @@ def copy_with(kind: str, name: str, change, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
+        ("cost_heads", "c1_trend"),
+        ("cost_heads", "c0_season"),
+        ("cost_loss", "c0_grad_season_k"),
+        ("cost_loss", "c2_phase_q"),
+        ("cost_loss", "c1_ptr_after"),
         ("dicot_loss", "c0_loss_next"),
         ("dicot_loss", "c1_grad_preceding"),
         ("encoder", "c0_train_mean"),

@@ -1,5 +1,7 @@
 """Float64 vectors computed with the original authors' code, and one checker per kind of vector file."""
 
+from tests.golden.cost_heads import check_cost_heads
+from tests.golden.cost_loss import check_cost_loss
 from tests.golden.dicot_loss import check_dicot_loss
 from tests.golden.encoder import check_encoder
 from tests.golden.infots_augs import check_infots_augs
@@ -17,6 +19,8 @@ from tests.golden.tstcc_tc import check_tstcc_tc
 
 # File stem -> function that recomputes the file's values and reports each comparison.
 KINDS = {
+    "cost_heads": check_cost_heads,
+    "cost_loss": check_cost_loss,
     "dicot_loss": check_dicot_loss,
     "encoder": check_encoder,
     "infots_augs": check_infots_augs,

@@ -6,6 +6,7 @@ from typing import Any
 from dicot.encoders import Encoder
 from dicot.errors import InputError, lookup
 from dicot.methods.base import Batch, Method
+from dicot.methods.cost import CoST
 from dicot.methods.dicot import DiCOT
 from dicot.methods.infots import InfoTS
 from dicot.methods.simmtm import SimMTM
@@ -22,6 +23,11 @@ METHODS: dict[str, type[Method]] = {
     "tfc": TFC,
     "tnc": TNC,
     "tstcc": TSTCC,
+__all__ = ["METHODS", "Batch", "CoST", "DiCOT", "Method", "build_method"]
+
+METHODS: dict[str, type[Method]] = {
+    "dicot": DiCOT,
+    "cost": CoST,
 }
 
 

@@ -1,0 +1,108 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from dicot.encoders import FCN
+from dicot.errors import InputError
+from dicot.methods.trend_season import SeasonHead, TrendHead, TrendSeasonEncoder
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)
+
+
+def slow_trend(head: TrendHead, h: np.ndarray) -> np.ndarray:
+    outputs = []
+    for conv in head.convolutions:
+        weight, bias = conv.weight.detach().numpy(), conv.bias.detach().numpy()
+        kernel = weight.shape[2]
+        out = np.repeat(np.repeat(bias[None, :, None], len(h), 0), h.shape[2], 2)
+        for t in range(h.shape[2]):
+            for j in range(kernel):
+                past = t - (kernel - 1) + j
+                if past >= 0:
+                    out[:, :, t] += h[:, :, past] @ weight[:, :, j].T
+        outputs.append(out)
+    return np.mean(outputs, axis=0)
+
+
+@pytest.mark.parametrize(("kernels", "n_times"), [((1,), 5), ((1, 2, 4), 9), ((3, 16), 6)])
+def test_trend_matches_the_slow_form_at_every_time_step(kernels, n_times):
+    head = TrendHead(6, 3, kernels).double()
+    h = torch.randn(2, 6, n_times, dtype=torch.float64)
+    expected = slow_trend(head, h.numpy())
+    np.testing.assert_allclose(head(h).detach().numpy(), expected, atol=1e-12)
+    for t in range(n_times):
+        np.testing.assert_allclose(head.at(h, t).detach().numpy(), expected[..., t], atol=1e-12)
+
+
+def test_trend_does_not_see_the_future():
+    head, h = TrendHead(4, 2, (1, 2, 8)), torch.randn(1, 4, 12)
+    changed = h.clone()
+    changed[..., 7:] += 1
+    torch.testing.assert_close(head(changed)[..., :7], head(h)[..., :7])
+    assert not torch.allclose(head(changed)[..., 7], head(h)[..., 7])
+
+
+@pytest.mark.parametrize("n_times", [1, 2, 7, 8])
+def test_season_matches_the_slow_form(n_times):
+    head = SeasonHead(4, 2, n_times, dropout=0.5).double().eval()
+    h = torch.randn(3, 4, n_times, dtype=torch.float64)
+    weight = torch.complex(head.weight_real, head.weight_imag).detach().numpy()
+    bias = torch.complex(head.bias_real, head.bias_imag).detach().numpy()[:, 0]
+    c = np.fft.rfft(h.numpy(), axis=2)
+    out = np.empty((3, 2, n_times // 2 + 1), complex)
+    for f in range(n_times // 2 + 1):
+        out[:, :, f] = c[:, :, f] @ weight[f] + bias[f]
+    np.testing.assert_allclose(head(h).detach().numpy(), np.fft.irfft(out, n=n_times, axis=2), atol=1e-12)
+
+
+def test_season_drops_out_in_training_only():
+    head, h = SeasonHead(4, 2, 40, dropout=0.5), torch.randn(8, 4, 40)
+    assert (head.train()(h) == 0).float().mean().item() == pytest.approx(0.5, abs=0.1)
+    assert (head.eval()(h) != 0).all()
+
+
+def test_initial_weights_have_the_originals_bound():
+    head = SeasonHead(32, 16, 20, dropout=0.1)
+    weight = torch.empty(11, 32, 16, dtype=torch.complex64)
+    torch.nn.init.kaiming_uniform_(weight, a=math.sqrt(5))  # what the original calls
+    bound = 1 / math.sqrt(32 * 16)
+    assert weight.real.abs().max().item() == pytest.approx(bound, rel=1e-2)
+    for parameter in (head.weight_real, head.weight_imag, head.bias_real, head.bias_imag):
+        assert parameter.abs().max().item() == pytest.approx(bound, rel=5e-2)
+
+
+def test_parameter_counts_of_the_sheet():
+    def count(module: torch.nn.Module) -> int:
+        return sum(p.numel() for p in module.parameters())
+
+    assert count(TrendHead(256, 128, [2**i for i in range(8)])) == 8_356_864
+    assert count(SeasonHead(256, 128, 40, 0.1)) == 2 * 690_816  # complex
+
+
+def test_season_runs_in_float32_under_autocast():
+    head, h = SeasonHead(4, 2, 8, dropout=0).eval(), torch.randn(2, 4, 8)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(head(h), head(h.float()))
+        assert head(h.bfloat16()).dtype == torch.float32
+
+
+def test_season_is_for_one_length():
+    with pytest.raises(InputError, match="built for 8 time steps; got 9"):
+        SeasonHead(4, 2, 8, 0.1)(torch.randn(1, 4, 9))
+
+
+def test_heads_as_an_encoder():
+    backbone = FCN(2, dim=6)
+    trend, season = TrendHead(6, 3, (1, 2)), SeasonHead(6, 3, 10, 0.1)
+    encoder = TrendSeasonEncoder(backbone, trend, season).eval()
+    x = torch.randn(4, 2, 10)
+    h = backbone(x)
+    assert encoder.dim == 6
+    torch.testing.assert_close(encoder(x), torch.cat([trend(h), season(h)], dim=1))
+    with pytest.raises(InputError, match="cannot be built or saved by name"):
+        encoder.fresh()
