@@ -14,20 +14,16 @@ from dicot.methods.tfc import TFC
 from dicot.methods.tnc import TNC
 from dicot.methods.tstcc import TSTCC
 
-__all__ = ["METHODS", "TFC", "TNC", "TSTCC", "Batch", "DiCOT", "InfoTS", "Method", "SimMTM", "build_method"]
+__all__ = ["METHODS", "TFC", "TNC", "TSTCC", "Batch", "CoST", "DiCOT", "InfoTS", "Method", "SimMTM", "build_method"]
 
 METHODS: dict[str, type[Method]] = {
     "dicot": DiCOT,
+    "cost": CoST,
     "infots": InfoTS,
     "simmtm": SimMTM,
     "tfc": TFC,
     "tnc": TNC,
     "tstcc": TSTCC,
-__all__ = ["METHODS", "Batch", "CoST", "DiCOT", "Method", "build_method"]
-
-METHODS: dict[str, type[Method]] = {
-    "dicot": DiCOT,
-    "cost": CoST,
 }
 
 
