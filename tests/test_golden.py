@@ -31,6 +31,9 @@ def copy_with(kind: str, name: str, change, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
+        ("catt_loss", "c0_loss_ls"),
+        ("catt_loss", "c3_loss_next"),
+        ("catt_loss", "c2_grad_next"),
         ("dicot_loss", "c0_loss_next"),
         ("dicot_loss", "c1_grad_preceding"),
         ("encoder", "c0_train_mean"),

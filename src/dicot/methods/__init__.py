@@ -6,12 +6,14 @@ from typing import Any
 from dicot.encoders import Encoder
 from dicot.errors import InputError, lookup
 from dicot.methods.base import Batch, Method
+from dicot.methods.catt import CaTT
 from dicot.methods.dicot import DiCOT
 
-__all__ = ["METHODS", "Batch", "DiCOT", "Method", "build_method"]
+__all__ = ["METHODS", "Batch", "CaTT", "DiCOT", "Method", "build_method"]
 
 METHODS: dict[str, type[Method]] = {
     "dicot": DiCOT,
+    "catt": CaTT,
 }
 
 
