@@ -2,6 +2,7 @@
 
 from tests.golden.cost_heads import check_cost_heads
 from tests.golden.cost_loss import check_cost_loss
+from tests.golden.catt_loss import check_catt_loss
 from tests.golden.dicot_loss import check_dicot_loss
 from tests.golden.encoder import check_encoder
 from tests.golden.infots_augs import check_infots_augs
@@ -21,6 +22,7 @@ from tests.golden.tstcc_tc import check_tstcc_tc
 KINDS = {
     "cost_heads": check_cost_heads,
     "cost_loss": check_cost_loss,
+    "catt_loss": check_catt_loss,
     "dicot_loss": check_dicot_loss,
     "encoder": check_encoder,
     "infots_augs": check_infots_augs,

@@ -7,6 +7,7 @@ from dicot.encoders import Encoder
 from dicot.errors import InputError, lookup
 from dicot.methods.base import Batch, Method
 from dicot.methods.cost import CoST
+from dicot.methods.catt import CaTT
 from dicot.methods.dicot import DiCOT
 from dicot.methods.infots import InfoTS
 from dicot.methods.simmtm import SimMTM
@@ -24,6 +25,11 @@ METHODS: dict[str, type[Method]] = {
     "tfc": TFC,
     "tnc": TNC,
     "tstcc": TSTCC,
+__all__ = ["METHODS", "Batch", "CaTT", "DiCOT", "Method", "build_method"]
+
+METHODS: dict[str, type[Method]] = {
+    "dicot": DiCOT,
+    "catt": CaTT,
 }
 
 

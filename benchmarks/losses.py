@@ -1,0 +1,91 @@
+"""python -m benchmarks.losses [NAME ...]: time and memory of the losses on features per time step, CPU.
+
+Each row is measured in a process of its own: the growth of its peak resident memory over one forward and backward
+pass, then the median seconds of more of them.
+"""
+
+import argparse
+import multiprocessing
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dicot.losses.adjacent_block import adjacent_block
+from dicot.losses.adjacent_step import adjacent_step
+from dicot.losses.contrast import instance_contrast, temporal_contrast
+
+
+def dense_adjacent_step(z: Tensor, temperature: float) -> Tensor:
+    """CaTT's two-sided loss as its formula reads, by the whole matrix of pairs."""
+    u = F.normalize(z.flatten(0, 1), dim=-1)
+    e = (u @ u.T / temperature).exp()
+    e = e - e.diagonal().diag()
+    a, c = e.diagonal(-1), e.sum(dim=0)
+    positive = a[:-1] + a[1:]
+    return (c[:-2] + c[1:-1] - a[:-1] - positive).div(positive).log().mean()
+
+
+# A loss is one line here: features (B, T, F) -> scalar.
+LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
+    "catt-dense": lambda z: dense_adjacent_step(z, 0.1),
+    "catt": lambda z: adjacent_step(z, 0.1),
+    "catt-next": lambda z: adjacent_step(z, 0.1, "next"),
+    "dicot": lambda z: adjacent_block(z.unflatten(1, (10, -1)).mean(dim=2), 0.07),
+    "temporal": lambda z: temporal_contrast(z, z.roll(1, dims=0)),
+    "instance": lambda z: instance_contrast(z, z.roll(1, dims=0)),
+}
+
+
+def peak_mib() -> float:
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, KiB elsewhere
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
+
+
+def step_seconds(name: str, z: Tensor) -> float:
+    z.grad = None
+    started = time.perf_counter()
+    LOSSES[name](z).backward()
+    return time.perf_counter() - started
+
+
+def measure(name: str, batch: int, n_times: int, dim: int, repeats: int) -> tuple[float, float]:
+    """(median seconds, peak MiB) of one forward and backward pass."""
+    torch.manual_seed(0)
+    step_seconds(name, torch.randn(1, 10, dim, requires_grad=True))  # what is loaded once does not count
+    z = torch.randn(batch, n_times, dim, requires_grad=True)
+    before = peak_mib()
+    step_seconds(name, z)
+    growth = peak_mib() - before
+    return statistics.median(step_seconds(name, z) for _ in range(repeats)), growth
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(LOSSES)}; all if none is given")
+    parser.add_argument("--batches", type=int, nargs="+", default=[4, 8, 16, 32, 64])
+    parser.add_argument("--n-times", type=int, default=100, help="time steps of a window, a multiple of 10")
+    parser.add_argument("--dim", type=int, default=256)
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    names = options.names or list(LOSSES)
+    if unknown := set(names) - set(LOSSES):
+        parser.error(f"unknown loss {', '.join(sorted(unknown))}; known: {', '.join(LOSSES)}")
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, T = {options.n_times}, F = {options.dim}")
+    print(f"{'loss':14}{'batch':>8}{'N = B T':>10}{'ms':>10}{'MiB':>10}")
+    # One task per process: the peak of a process never falls.
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        for batch in options.batches:
+            for name in names:
+                shape = (batch, options.n_times, options.dim)
+                seconds, mib = pool.apply(measure, (name, *shape, options.repeats))
+                print(f"{name:14}{batch:8}{batch * options.n_times:10}{seconds * 1e3:10.1f}{mib:10.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from dicot.errors import InputError
+from dicot.losses.adjacent_step import MAX_ENTRIES, adjacent_step
+
+FORMS = ["two_sided", "next"]
+ANY_FORM = pytest.mark.parametrize("form", FORMS)
+MASKED_OR_NOT = pytest.mark.parametrize("masked", [False, True])
+
+
+def slow(z: np.ndarray, tau: float, form: str, masked: bool) -> float:
+    """The sheet's formulas with loops: a, c and the terms one by one."""
+    n_times = z.shape[1]
+    rows = [row / max(math.sqrt(float(row @ row)), 1e-12) for window in z for row in window]
+    n = len(rows)
+    e = [[0.0 if i == j else math.exp(float(rows[i] @ rows[j]) / tau) for j in range(n)] for i in range(n)]
+    c = [math.fsum(e[m][i] for m in range(n)) for i in range(n)]
+    a = [0.0 if masked and (i + 1) % n_times == 0 else e[i + 1][i] for i in range(n - 1)]
+    if form == "next":
+        terms = [math.log((c[i] - a[i]) / a[i]) for i in range(n - 1) if a[i]]
+    else:
+        terms = [
+            math.log(((c[i] - a[i]) + (c[i + 1] - a[i] - a[i + 1])) / (a[i] + a[i + 1]))
+            for i in range(n - 2)
+            if a[i] + a[i + 1]
+        ]
+    return math.fsum(terms) / len(terms)
+
+
+def dense(z: torch.Tensor, tau: float, form: str, masked: bool) -> torch.Tensor:
+    """The same by the whole matrix, for autograd."""
+    n_times = z.shape[1]
+    u = torch.nn.functional.normalize(z.flatten(0, 1), dim=-1)
+    e = (u @ u.T / tau).exp() * (1 - torch.eye(len(u), dtype=z.dtype))
+    c, a = e.sum(0), e.diagonal(-1)
+    inside = (torch.arange(1, len(u)) % n_times != 0) | torch.tensor(not masked)
+    a = a * inside
+    if form == "next":
+        return -(a[inside] / (c[:-1] - a)[inside]).log().mean()
+    num = a[:-1] + a[1:]
+    den = (c[:-2] - a[:-1]) + (c[1:-1] - a[:-1] - a[1:])
+    return -(num / den).log().mean()
+
+
+def draw(n_cases: int, n_times: int, dim: int = 5, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n_cases, n_times, dim))
+
+
+@ANY_FORM
+@MASKED_OR_NOT
+@given(st.integers(1, 4), st.integers(2, 7), st.sampled_from([0.1, 0.5, 2.0]), st.integers(0, 1000))
+def test_matches_the_slow_form(form, masked, n_cases, n_times, tau, seed):
+    if n_cases * n_times < 3:
+        return
+    z = draw(n_cases, n_times, seed=seed)
+    got = adjacent_step(torch.from_numpy(z), tau, form, mask_boundaries=masked).item()
+    assert got == pytest.approx(slow(z, tau, form, masked), rel=1e-9, abs=1e-11)
+
+
+@ANY_FORM
+@MASKED_OR_NOT
+@pytest.mark.parametrize("max_entries", [1, 21, 50, 100, 21 * 20, MAX_ENTRIES])
+def test_loss_and_gradient_are_the_dense_ones_whatever_the_block(form, masked, max_entries):
+    z = torch.from_numpy(draw(3, 7)).requires_grad_()
+    loss = adjacent_step(z, 0.1, form, mask_boundaries=masked, max_entries=max_entries)
+    expected = dense(z, 0.1, form, masked)
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-12)
+    (got,), (wanted,) = (torch.autograd.grad(value, z) for value in (loss, expected))
+    torch.testing.assert_close(got, wanted, rtol=1e-10, atol=1e-12)
+
+
+@ANY_FORM
+@MASKED_OR_NOT
+def test_gradient_by_finite_differences(form, masked):
+    z = torch.from_numpy(draw(2, 4, dim=3)).requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda x: adjacent_step(x, 0.3, form, mask_boundaries=masked, max_entries=24), (z,), rtol=1e-6, atol=1e-8
+    )
+
+
+class Largest(TorchDispatchMode):
+    """The number of entries of the largest tensor that any operation made."""
+
+    entries = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        if isinstance(out, torch.Tensor):
+            self.entries = max(self.entries, out.numel())
+        return out
+
+
+@ANY_FORM
+@MASKED_OR_NOT
+def test_no_tensor_exceeds_the_limit(form, masked):
+    z = torch.randn(4, 50, 3, requires_grad=True)
+    with Largest() as whole:
+        adjacent_step(z, 0.1, form, mask_boundaries=masked).backward()
+    assert whole.entries == 200 * 200, "small enough for one block"
+    with Largest() as chunked:
+        adjacent_step(z, 0.1, form, mask_boundaries=masked, max_entries=1000).backward()
+    assert chunked.entries == 1000
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("tau", [0.5, 0.05])
+@pytest.mark.parametrize("shape", [(2, 5), (1, 3), (5, 2)])
+def test_equal_steps_have_closed_forms_and_no_gradient(shape, tau, masked):
+    n_cases, n_times = shape
+    n = n_cases * n_times
+    z = torch.full((*shape, 4), 0.3, dtype=torch.float64, requires_grad=True)
+    two_sided = adjacent_step(z, tau, mask_boundaries=masked)
+    onward = adjacent_step(z, tau, "next", mask_boundaries=masked)
+    if not masked or n_cases == 1:
+        assert two_sided.item() == pytest.approx(math.log((2 * n - 5) / 2), abs=1e-12)
+    assert onward.item() == pytest.approx(math.log(n - 2), abs=1e-12)
+    for loss in (two_sided, onward):
+        (gradient,) = torch.autograd.grad(loss, z)
+        assert gradient.abs().max() < 1e-12
+
+
+@ANY_FORM
+@pytest.mark.parametrize("shape", [(1, 1), (2, 1), (1, 2)])
+def test_fewer_than_three_steps_give_zero_with_a_graph(shape, form):
+    z = torch.randn(*shape, 4, requires_grad=True)
+    loss = adjacent_step(z, 0.1, form)
+    loss.backward()
+    assert loss.item() == 0 and torch.equal(z.grad, torch.zeros_like(z))
+
+
+@ANY_FORM
+def test_no_neighbour_at_all_gives_zero_with_a_graph(form):
+    z = torch.randn(5, 1, 4, requires_grad=True)
+    loss = adjacent_step(z, 0.1, form, mask_boundaries=True)
+    loss.backward()
+    assert loss.item() == 0 and torch.equal(z.grad, torch.zeros_like(z))
+
+
+def test_three_steps_have_one_term():
+    z = torch.from_numpy(draw(1, 3)).requires_grad_()
+    loss = adjacent_step(z, 0.5)
+    u = torch.nn.functional.normalize(z.detach()[0], dim=-1)
+    near, far = ((u[0] @ u[1] / 0.5).exp() + (u[1] @ u[2] / 0.5).exp()), u[0] @ u[2] / 0.5
+    assert loss.item() == pytest.approx((far - near.log()).item(), rel=1e-12)
+    loss.backward()
+    assert torch.isfinite(z.grad).all()
+
+
+@ANY_FORM
+@MASKED_OR_NOT
+@pytest.mark.parametrize("tau", [0.05, 0.01, 0.001])
+def test_small_temperatures_lose_nothing(tau, form, masked):
+    """Neighbours nearly equal, all else opposite: c - a, taken as a difference, would be 0 in float32.
+
+    The pairs (0, 1), (2, 3), ... point the same way and each pair opposes the next.
+    """
+    z = torch.from_numpy(draw(4, 2, dim=8) * 1e-2)
+    z[:, :, 0] += torch.tensor([1.0, -1.0, 1.0, -1.0])[:, None]
+    wide = z.clone().requires_grad_()
+    narrow = z.float().requires_grad_()
+    exact, loss = (adjacent_step(x, tau, form, mask_boundaries=masked) for x in (wide, narrow))
+    exact.backward(), loss.backward()
+    assert loss.item() == pytest.approx(exact.item(), rel=1e-4)
+    assert torch.isfinite(narrow.grad).all()
+    torch.testing.assert_close(narrow.grad.double(), wide.grad, rtol=0, atol=1e-3 * wide.grad.abs().max().item())
+    if tau == 0.05:  # as far as the plain formula holds in float64
+        assert exact.item() == pytest.approx(slow(z.numpy(), tau, form, masked), rel=1e-6)
+
+
+@ANY_FORM
+def test_zero_steps_count_as_orthogonal_and_get_no_gradient(form):
+    z = torch.from_numpy(draw(2, 5))
+    z[0, 2] = 0
+    z[1] = 0
+    z.requires_grad_()
+    loss = adjacent_step(z, 0.5, form, max_entries=30)
+    assert loss.item() == pytest.approx(slow(z.detach().numpy(), 0.5, form, False), rel=1e-10)
+    loss.backward()
+    assert torch.equal(z.grad[0, 2], torch.zeros(5)) and torch.equal(z.grad[1], torch.zeros(5, 5))
+    assert z.grad[0, 0].abs().max() > 0
+
+
+def test_masking_changes_nothing_but_the_boundaries():
+    z = torch.from_numpy(draw(1, 12))
+    assert adjacent_step(z, 0.5).item() == adjacent_step(z, 0.5, mask_boundaries=True).item(), "one window has none"
+    split = z.reshape(3, 4, 5)
+    assert adjacent_step(split, 0.5).item() == adjacent_step(z, 0.5).item(), "windows are strung together"
+    assert adjacent_step(split, 0.5, mask_boundaries=True).item() != adjacent_step(split, 0.5).item()
+
+
+def test_scale_does_not_matter():
+    z = torch.from_numpy(draw(2, 6))
+    assert adjacent_step(7 * z, 0.1).item() == pytest.approx(adjacent_step(z, 0.1).item(), rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_similarity_is_float32_for_half_precision(dtype):
+    z = torch.randn(2, 10, 16, generator=torch.Generator().manual_seed(0)).to(dtype).requires_grad_()
+    loss = adjacent_step(z, 0.05)
+    loss.backward()
+    assert loss.dtype == torch.float32 and z.grad.dtype == dtype
+    assert loss.item() == pytest.approx(adjacent_step(z.detach().float(), 0.05).item(), rel=1e-6)
+
+
+def test_autocast_does_not_lower_the_precision():
+    z = torch.randn(2, 10, 16, requires_grad=True)
+    plain = adjacent_step(z, 0.1)
+    (wanted,) = torch.autograd.grad(plain, z)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = adjacent_step(z, 0.1)
+        (got,) = torch.autograd.grad(loss, z)
+    assert torch.equal(loss, plain) and torch.equal(got, wanted)
+
+
+def test_unknown_form():
+    with pytest.raises(InputError, match="Unknown form 'nxt'. Did you mean 'next'"):
+        adjacent_step(torch.zeros(1, 4, 3), 1.0, "nxt")

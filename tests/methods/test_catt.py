@@ -1,0 +1,96 @@
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from dicot.encoders import InceptionTime
+from dicot.errors import InputError
+from dicot.losses.adjacent_step import adjacent_step
+from dicot.methods import Batch, CaTT
+from dicot.train import Recipe, pretrain
+from dicot.windows import Windows
+
+
+def encoder() -> InceptionTime:
+    torch.manual_seed(0)
+    return InceptionTime(2, dim=16)
+
+
+def test_loss_by_hand():
+    method = CaTT(encoder(), temperature=0.3).eval()
+    x = torch.randn(3, 2, 20)
+    steps = [method.encoder(x[b : b + 1])[0, :, t] for b in range(3) for t in range(20)]  # row b * T + t
+    got = method.loss(Batch(x, torch.arange(3)), ())
+    torch.testing.assert_close(got, adjacent_step(torch.stack(steps)[None], 0.3), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"form": "next"},
+        {"mask_boundaries": True},
+        {"form": "next", "mask_boundaries": True},
+        {"temperature": 0.05},
+        {"temperature": 0.1},
+    ],
+    ids=str,
+)
+def test_every_option_reaches_the_loss_and_every_weight(settings):
+    method, x = CaTT(encoder(), **settings), torch.randn(2, 2, 24)
+    loss = method.loss(Batch(x, torch.arange(2)), ())
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert all(torch.isfinite(p.grad).all() for p in method.parameters())
+    assert loss.item() != CaTT(encoder()).loss(Batch(x, torch.arange(2)), ()).item()
+
+
+def test_one_encoder_pass_without_parts_of_its_own():
+    method = CaTT(encoder())
+    passes = []
+    method.encoder.register_forward_hook(lambda *_: passes.append(1))
+    method.loss(Batch(torch.randn(2, 2, 12), torch.arange(2)), ())
+    assert len(passes) == 1
+    assert {name.partition(".")[0] for name, _ in method.named_parameters()} == {"encoder"}
+    assert method.plan((2, 2, 12), np.random.default_rng(0)) == ()
+
+
+def test_float64_batches():
+    method = CaTT(encoder().double(), mask_boundaries=True)
+    assert method.loss(Batch(torch.randn(2, 2, 12, dtype=torch.float64), torch.arange(2)), ()).dtype == torch.float64
+
+
+@pytest.mark.parametrize(("family", "expected"), [("large", 0.1), ("ucr", 0.5), ("uea", 0.5), (None, 0.5)])
+def test_temperature_by_family(family, expected):
+    assert CaTT.paper_params(family, 0.07) == {"temperature": expected}
+
+
+def test_single_time_steps_warn_or_are_refused():
+    flat = Windows(np.random.default_rng(0).normal(size=(6, 2, 1)).astype(np.float32))
+    with pytest.warns(UserWarning, match="1 time step: the neighbours"):
+        history = pretrain(CaTT(encoder()), flat, Recipe(2, 4), seed=0, device="cpu")
+    assert np.isfinite(history.loss).all()
+    with pytest.raises(InputError, match="1 time step.*mask_boundaries=False"):
+        CaTT(encoder(), mask_boundaries=True).prepare(flat)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CaTT(encoder()).prepare(Windows(np.zeros((2, 2, 2), np.float32)))
+
+
+def test_a_single_case_can_be_trained_on():
+    alone = Windows(np.random.default_rng(0).normal(size=(1, 2, 30)).astype(np.float32))
+    assert np.isfinite(pretrain(CaTT(encoder()), alone, Recipe(2, 8), seed=0, device="cpu").loss).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"temperature": 0.0}, "temperature must be above 0; got 0.0"),
+        ({"temperature": -1.0}, "temperature"),
+        ({"form": "two-sided"}, "Did you mean 'two_sided'"),
+    ],
+    ids=str,
+)
+def test_bad_settings_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        CaTT(encoder(), **settings)
