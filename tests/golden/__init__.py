@@ -1,8 +1,8 @@
 """Float64 vectors computed with the original authors' code, and one checker per kind of vector file."""
 
+from tests.golden.catt_loss import check_catt_loss
 from tests.golden.cost_heads import check_cost_heads
 from tests.golden.cost_loss import check_cost_loss
-from tests.golden.catt_loss import check_catt_loss
 from tests.golden.dicot_loss import check_dicot_loss
 from tests.golden.encoder import check_encoder
 from tests.golden.infots_augs import check_infots_augs

@@ -6,8 +6,8 @@ from typing import Any
 from dicot.encoders import Encoder
 from dicot.errors import InputError, lookup
 from dicot.methods.base import Batch, Method
-from dicot.methods.cost import CoST
 from dicot.methods.catt import CaTT
+from dicot.methods.cost import CoST
 from dicot.methods.dicot import DiCOT
 from dicot.methods.infots import InfoTS
 from dicot.methods.simmtm import SimMTM
@@ -15,21 +15,30 @@ from dicot.methods.tfc import TFC
 from dicot.methods.tnc import TNC
 from dicot.methods.tstcc import TSTCC
 
-__all__ = ["METHODS", "TFC", "TNC", "TSTCC", "Batch", "CoST", "DiCOT", "InfoTS", "Method", "SimMTM", "build_method"]
+__all__ = [
+    "METHODS",
+    "TFC",
+    "TNC",
+    "TSTCC",
+    "Batch",
+    "CaTT",
+    "CoST",
+    "DiCOT",
+    "InfoTS",
+    "Method",
+    "SimMTM",
+    "build_method",
+]
 
 METHODS: dict[str, type[Method]] = {
     "dicot": DiCOT,
+    "catt": CaTT,
     "cost": CoST,
     "infots": InfoTS,
     "simmtm": SimMTM,
     "tfc": TFC,
     "tnc": TNC,
     "tstcc": TSTCC,
-__all__ = ["METHODS", "Batch", "CaTT", "DiCOT", "Method", "build_method"]
-
-METHODS: dict[str, type[Method]] = {
-    "dicot": DiCOT,
-    "catt": CaTT,
 }
 
 
