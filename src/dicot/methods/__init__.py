@@ -7,11 +7,15 @@ from dicot.encoders import Encoder
 from dicot.errors import InputError, lookup
 from dicot.methods.base import Batch, Method
 from dicot.methods.dicot import DiCOT
+from dicot.methods.soft import Soft
+from dicot.methods.ts2vec import TS2Vec
 
-__all__ = ["METHODS", "Batch", "DiCOT", "Method", "build_method"]
+__all__ = ["METHODS", "Batch", "DiCOT", "Method", "Soft", "TS2Vec", "build_method"]
 
 METHODS: dict[str, type[Method]] = {
     "dicot": DiCOT,
+    "soft": Soft,
+    "ts2vec": TS2Vec,
 }
 
 
