@@ -66,6 +66,14 @@ def copy_with(kind: str, name: str, change, folder: Path) -> None:
         ("tnc_loss", "c3_grad_d_neg"),
         ("tnc_sampling", "c0_epsilon"),
         ("tnc_sampling", "c3_neg_starts"),
+        ("soft_loss", "c0_grad_z2"),
+        ("soft_loss", "c1_soft_matrix"),
+        ("soft_loss", "c3_temp_soft"),
+        ("subblocks", "table"),
+        ("ts2vec_crops", "c1_crop_eleft"),
+        ("ts2vec_crops", "c2_offset"),
+        ("ts2vec_loss", "c1_grad_z1"),
+        ("ts2vec_loss", "c5_loss"),
     ],
 )
 def test_a_changed_value_is_found(kind, name, tmp_path, capsys):

@@ -17,6 +17,10 @@ from tests.golden.tnc_discriminator import check_tnc_discriminator
 from tests.golden.tnc_loss import check_tnc_loss
 from tests.golden.tnc_sampling import check_tnc_sampling
 from tests.golden.tstcc_tc import check_tstcc_tc
+from tests.golden.soft_loss import check_soft_loss
+from tests.golden.subblocks import check_subblocks
+from tests.golden.ts2vec_crops import check_ts2vec_crops
+from tests.golden.ts2vec_loss import check_ts2vec_loss
 
 # File stem -> function that recomputes the file's values and reports each comparison.
 KINDS = {
@@ -37,4 +41,8 @@ KINDS = {
     "tnc_discriminator": check_tnc_discriminator,
     "tnc_loss": check_tnc_loss,
     "tnc_sampling": check_tnc_sampling,
+    "soft_loss": check_soft_loss,
+    "subblocks": check_subblocks,
+    "ts2vec_crops": check_ts2vec_crops,
+    "ts2vec_loss": check_ts2vec_loss,
 }

@@ -4,6 +4,11 @@ import torch
 from torch import Tensor
 
 
+def without_diagonal(square: Tensor) -> Tensor:
+    """(..., n, n) -> (..., n, n - 1): each row without its diagonal entry, the order of the others kept."""
+    return square.tril(-1)[..., :-1] + square.triu(1)[..., 1:]
+
+
 def other_log_probabilities(z1: Tensor, z2: Tensor) -> Tensor:
     """(G, n, F) twice -> (G, 2n, 2n - 1): for each of the 2n vectors of a group, log softmax over all the others.
 
@@ -13,9 +18,7 @@ def other_log_probabilities(z1: Tensor, z2: Tensor) -> Tensor:
     with torch.autocast(z1.device.type, enabled=False):
         z = torch.cat([z1, z2], dim=1)
         z = z.float() if z.dtype in (torch.float16, torch.bfloat16) else z
-        similarity = z @ z.transpose(1, 2)  # (G, 2n, 2n)
-        logits = similarity.tril(-1)[:, :, :-1] + similarity.triu(1)[:, :, 1:]  # each row without its diagonal entry
-        return logits.log_softmax(dim=-1)
+        return without_diagonal(z @ z.transpose(1, 2)).log_softmax(dim=-1)
 
 
 def paired_contrast(z1: Tensor, z2: Tensor) -> Tensor:

@@ -39,6 +39,15 @@ METHODS: dict[str, type[Method]] = {
     "tfc": TFC,
     "tnc": TNC,
     "tstcc": TSTCC,
+from dicot.methods.soft import Soft
+from dicot.methods.ts2vec import TS2Vec
+
+__all__ = ["METHODS", "Batch", "DiCOT", "Method", "Soft", "TS2Vec", "build_method"]
+
+METHODS: dict[str, type[Method]] = {
+    "dicot": DiCOT,
+    "soft": Soft,
+    "ts2vec": TS2Vec,
 }
 
 

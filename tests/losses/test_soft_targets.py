@@ -1,0 +1,112 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from dicot.losses import chunking
+from dicot.losses.contrast import paired_contrast, without_diagonal
+from dicot.losses.hierarchical import hierarchical_contrast
+from dicot.losses.soft import soft_contrast, soft_hierarchical_contrast, time_lag_weights
+
+CPU = torch.device("cpu")
+
+
+def slow_soft(view1: np.ndarray, view2: np.ndarray, weights: np.ndarray) -> float:
+    """(n, F) twice: every candidate j of anchor i counts with weights[i, j]."""
+    n, everything = len(view1), [*view1, *view2]
+    total = 0.0
+    for row in range(2 * n):
+        scores = {j: float(everything[row] @ everything[j]) for j in range(2 * n) if j != row}
+        log_sum = math.log(sum(math.exp(s) for s in scores.values()))
+        total -= sum(weights[row % n, j % n] * (score - log_sum) for j, score in scores.items())
+    return total / (2 * n)
+
+
+def slow_lags(n: int, tau: float) -> np.ndarray:
+    v = np.array([[2 / (1 + math.exp(min(abs(s - t) * tau, 700))) for s in range(n)] for t in range(n)])
+    v[v < 1e-6] = 0
+    return v
+
+
+def slow_hierarchy(z1, z2, weights, tau_temp, lambda_, unit) -> float:
+    total, depth = 0.0, 0
+    while True:
+        n_cases, _, n_times = z1.shape
+        lags = slow_lags(n_times, tau_temp * 2**depth) if tau_temp else np.eye(n_times)
+        total += lambda_ * np.mean([slow_soft(z1[:, :, t], z2[:, :, t], weights) for t in range(n_times)])
+        if n_times > 1 and depth >= unit:
+            total += (1 - lambda_) * np.mean([slow_soft(z1[b].T, z2[b].T, lags) for b in range(n_cases)])
+        depth += 1
+        if n_times == 1:
+            return total / depth
+        even = n_times // 2 * 2
+        z1, z2 = (np.maximum(z[..., 0:even:2], z[..., 1:even:2]) for z in (z1, z2))
+
+
+def draw(*shape: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    weights = rng.uniform(0, 0.5, size=(shape[0], shape[0]))
+    np.fill_diagonal(weights, 1)
+    return rng.normal(size=shape), rng.normal(size=shape), weights
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 7), (4, 5, 8), (1, 3, 5), (2, 3, 2), (3, 4, 1)])
+@pytest.mark.parametrize(("tau_temp", "lambda_", "unit"), [(1.0, 0.5, 0), (2.5, 0.3, 1), (0.0, 0.5, 0)])
+def test_matches_the_slow_form(shape, tau_temp, lambda_, unit):
+    z1, z2, weights = draw(*shape)
+    for given, slow in ((torch.from_numpy(weights), weights), (None, np.eye(shape[0]))):
+        ours = soft_hierarchical_contrast(
+            torch.from_numpy(z1), torch.from_numpy(z2), given, tau_temp=tau_temp, lambda_=lambda_, temporal_unit=unit
+        )
+        assert ours.item() == pytest.approx(slow_hierarchy(z1, z2, slow, tau_temp, lambda_, unit), abs=1e-12)
+
+
+def test_the_identity_is_the_hard_loss():
+    z1, z2 = (torch.from_numpy(z) for z in draw(4, 6, 5)[:2])
+    torch.testing.assert_close(soft_contrast(z1, z2, torch.eye(6)), paired_contrast(z1, z2))
+    soft = soft_hierarchical_contrast(z1, z2, torch.eye(4), tau_temp=1e9)  # every lag but 0 weighs nothing
+    torch.testing.assert_close(soft, hierarchical_contrast(z1, z2))
+
+
+def test_a_single_case_has_no_instance_part():
+    z = torch.randn(3, 1, 4, requires_grad=True)
+    loss = soft_contrast(z, z.detach(), torch.ones(1, 1))
+    loss.backward()
+    assert loss.item() == 0 and torch.equal(z.grad, torch.zeros_like(z))
+
+
+@pytest.mark.parametrize(("n_times", "tau"), [(1, 1.0), (6, 0.1), (40, 1.0), (30, 1000.0)])
+def test_time_lag_weights(n_times, tau):
+    ours = time_lag_weights(n_times, tau, torch.float64, CPU)
+    np.testing.assert_allclose(ours, slow_lags(n_times, tau), rtol=1e-12)
+    assert torch.equal(ours.diagonal(), torch.ones(n_times, dtype=torch.float64))
+
+
+def test_small_lag_weights_are_zero():
+    row = time_lag_weights(40, 1.0, torch.float64, CPU)[0]
+    assert row[14] > 1e-6 and torch.equal(row[15:], torch.zeros(25, dtype=torch.float64))  # 2 e^-14.5 = 1e-6
+
+
+def test_rows_lose_their_diagonal_entry_and_keep_their_order():
+    square = torch.arange(9).reshape(3, 3)
+    assert without_diagonal(square).tolist() == [[1, 2], [3, 5], [6, 7]]
+
+
+def test_chunks_do_not_change_loss_or_gradient(monkeypatch):
+    results = []
+    for limit in (10**9, 200):
+        monkeypatch.setattr(chunking, "LIMIT", limit)
+        z1, z2, weights = (torch.from_numpy(array) for array in draw(5, 4, 9))
+        z1.requires_grad_()
+        loss = soft_hierarchical_contrast(z1, z2, weights, tau_temp=1.0)
+        loss.backward()
+        results.append((loss.detach(), z1.grad))
+    for whole, chunked in zip(*results, strict=True):
+        torch.testing.assert_close(chunked, whole, rtol=1e-12, atol=1e-14)
+
+
+def test_half_precision_is_widened():
+    z = torch.full((2, 64, 4), 40.0, dtype=torch.float16)
+    loss = soft_hierarchical_contrast(z, z, torch.eye(2), tau_temp=1.0)
+    assert loss.dtype == torch.float32 and torch.isfinite(loss)

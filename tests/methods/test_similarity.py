@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+import torch
+
+from dicot.methods import similarity as module
+from dicot.methods.similarity import CaseSimilarity, sharpen, unit_rows
+
+
+def slow_similarity(x: np.ndarray) -> np.ndarray:
+    """The rule on the full matrix, as it is written."""
+    flat, n = x.reshape(len(x), -1), len(x)
+    norms = np.linalg.norm(flat, axis=1)
+    cosine = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            if norms[i] > 0 and norms[j] > 0:
+                cosine[i, j] = flat[i] @ flat[j] / (norms[i] * norms[j])
+    distance = -cosine
+    np.fill_diagonal(distance, min(distance[i, j] for i in range(n) for j in range(n) if i != j))
+    low, high = distance.min(axis=0), distance.max(axis=0)
+    span = np.where(high - low > 1e-14, high - low, np.inf)
+    return 1 - (distance - low) / span
+
+
+def cases(n: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, 2, 7))
+
+
+def fitted(x: np.ndarray) -> CaseSimilarity:
+    similarity = CaseSimilarity()
+    similarity.fit(x)
+    return similarity
+
+
+@pytest.mark.parametrize("n_cases", [2, 3, 11])
+@pytest.mark.parametrize("block", [1, 4, 2048])
+def test_slices_are_those_of_the_full_matrix(n_cases, block, monkeypatch):
+    monkeypatch.setattr(module, "BLOCK", block)
+    x = cases(n_cases)
+    x[0] = 0  # cosine undefined, taken as 0
+    full = slow_similarity(x)
+    similarity = fitted(x)
+    for index in (np.arange(n_cases), np.arange(n_cases)[::-2].copy(), np.array([n_cases - 1])):
+        ours = similarity(torch.from_numpy(x[index]), torch.from_numpy(index))
+        np.testing.assert_allclose(ours, full[np.ix_(index, index)], atol=1e-13)
+        assert torch.equal(ours.diagonal(), torch.ones(len(index), dtype=torch.float64))
+
+
+def test_memory_is_linear_in_the_cases():
+    similarity = fitted(cases(30))
+    assert sum(buffer.numel() for buffer in similarity.buffers()) == 31
+
+
+def test_one_case_equal_cases_and_zeros():
+    for x in (cases(1), np.repeat(cases(1), 4, axis=0), np.zeros((3, 1, 5)), np.full((3, 1, 5), 2.5)):
+        for kind in (np.float64, np.float32):
+            index = torch.arange(len(x))
+            ours = fitted(x.astype(kind))(torch.from_numpy(x.astype(kind)), index)
+            assert torch.equal(ours, torch.ones(len(x), len(x), dtype=ours.dtype))
+
+
+def test_large_sets_are_estimated_with_a_warning(monkeypatch):
+    x = cases(60)
+    exact = fitted(x)
+    monkeypatch.setattr(module, "EXACT_UP_TO", 50)
+    monkeypatch.setattr(module, "SAMPLED_CASES", 20)
+    torch.manual_seed(0)
+    with pytest.warns(UserWarning, match="60 cases is estimated from 20 random ones .exact up to 50 cases"):
+        estimate = fitted(x)
+    assert (estimate.farthest <= exact.farthest).all() and estimate.closest >= exact.closest
+    assert (estimate.farthest == exact.farthest).any()
+    index = torch.arange(60)
+    ours = estimate(torch.from_numpy(x), index)
+    assert ours.min() >= 0 and ours.max() <= 1, "outside the estimated range it is clamped"
+    torch.manual_seed(0)
+    with pytest.warns(UserWarning, match="estimated"):
+        again = fitted(x)
+    assert torch.equal(again.farthest, estimate.farthest)
+
+
+def test_sharpening_by_hand():
+    similarity = torch.tensor([[1.0, 0.2], [1.0, 1.0]], dtype=torch.float64)
+    weights = sharpen(similarity, tau=10.0, alpha=0.5)
+    assert weights[0, 0] == weights[1, 1] == 1
+    assert weights[0, 1].item() == pytest.approx(1 / (1 + np.exp(8)))
+    assert weights[1, 0].item() == 0.5
+    assert sharpen(similarity, 10.0, 1.0)[0, 0] == 1
+
+
+def test_cosines_of_huge_and_tiny_cases_are_finite():
+    x = torch.tensor([[[1e30, 1e30]], [[1e-30, 1e-30]], [[0.0, 0.0]]])
+    unit = unit_rows(x)
+    torch.testing.assert_close(unit @ unit.T, torch.tensor([[1.0, 1, 0], [1, 1, 0], [0, 0, 0]]))
+
+
+def test_a_read_only_array_is_taken(tmp_path):
+    np.save(tmp_path / "x.npy", cases(4))
+    held = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert torch.equal(fitted(held).farthest, fitted(cases(4)).farthest)

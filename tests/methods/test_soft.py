@@ -1,0 +1,152 @@
+import numpy as np
+import pytest
+import torch
+
+from dicot.encoders import InceptionTime
+from dicot.errors import InputError
+from dicot.losses.soft import soft_hierarchical_contrast
+from dicot.methods import Batch, Soft, TS2Vec
+from dicot.methods import similarity as similarity_module
+from dicot.methods.similarity import sharpen
+from dicot.train import Checkpoint, Recipe, pretrain
+from dicot.train.draws import plan_generator
+from dicot.views.crops import Crops
+from dicot.windows import Windows
+
+WHOLE = Crops(n_times=32, left=0, right=32, outer_left=0, outer_right=32)
+
+
+def make(**settings) -> Soft:
+    torch.manual_seed(0)
+    return Soft(InceptionTime(2, dim=16), **settings)
+
+
+def batch_of(waves: Windows, index: list[int]) -> Batch:
+    return Batch(torch.from_numpy(waves.x[index]), torch.tensor(index))
+
+
+def test_loss_by_hand(waves):
+    method = make(tau_inst=5.0, tau_temp=0.5, alpha=0.4, lambda_=0.3).eval()
+    method.prepare(waves)
+    index = [7, 2, 19]
+    batch = batch_of(waves, index)
+    h = method.encoder(batch.x)
+    flat = waves.x.reshape(24, -1).astype(np.float64)
+    unit = flat / np.linalg.norm(flat, axis=1, keepdims=True)
+    distance = -unit @ unit.T
+    np.fill_diagonal(distance, distance[~np.eye(24, dtype=bool)].min())
+    similarity = 1 - (distance - distance.min(0)) / (distance.max(0) - distance.min(0))
+    weights = sharpen(torch.from_numpy(similarity[np.ix_(index, index)]), 5.0, 0.4)
+    expected = soft_hierarchical_contrast(h, h, weights, tau_temp=0.5, lambda_=0.3)
+    torch.testing.assert_close(method.loss(batch, WHOLE), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_both_parts_off_is_ts2vec(waves):
+    soft = make(tau_inst=0, tau_temp=0)
+    torch.manual_seed(0)
+    hard = TS2Vec(InceptionTime(2, dim=16))
+    losses = [pretrain(method, waves, Recipe(3, 8), seed=3, device="cpu").loss for method in (soft, hard)]
+    assert losses[0] == losses[1]
+    assert soft.similarity is None
+
+
+def test_weights_follow_the_index_and_not_the_labels(waves):
+    """D-13: the authors' code looked up the class label."""
+    losses = []
+    for y in (waves.y, np.zeros(24), None):
+        losses.append(pretrain(make(), Windows(waves.x, y), Recipe(2, 8), seed=1, device="cpu").loss)
+    assert losses[0] == losses[1] == losses[2]
+    method = make()
+    method.prepare(waves)
+    similarity = method.similarity
+    assert similarity is not None
+    x = torch.from_numpy(waves.x[[3, 4]])
+    assert not torch.equal(similarity(x, torch.tensor([3, 4])), similarity(x, torch.tensor([0, 1])))
+
+
+@pytest.mark.parametrize("n_cases", [1, 2])
+def test_small_batches(n_cases, waves):
+    method = make()
+    method.prepare(waves.subset(slice(0, n_cases)))
+    for step in range(4):
+        method.zero_grad()
+        plan = method.plan((n_cases, 2, 32), plan_generator(0, step))
+        loss = method.loss(batch_of(waves, list(range(n_cases))), plan)
+        loss.backward()
+        assert torch.isfinite(loss)
+        assert all(torch.isfinite(p.grad).all() for group in method.param_groups() for p in group["params"])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"tau_inst": 0},
+        {"tau_temp": 0},
+        {"tau_inst": 50.0, "tau_temp": 2.5},
+        {"alpha": 1.0},
+        {"lambda_": 0.0},
+        {"lambda_": 1.0},
+        {"temporal_unit": 1},
+        {"mask": 0.0, "dropout": 0.0},
+        {"max_train_length": 8},
+        {"average_weights": False},
+    ],
+    ids=str,
+)
+def test_every_option_trains(settings, waves):
+    method = make(**settings)
+    history = pretrain(method, waves, Recipe(2, 4), seed=0, device="cpu")
+    assert np.isfinite(history.loss).all()
+    assert (method.trained_encoder() is method.encoder) == (settings == {"average_weights": False})
+
+
+def test_float64(waves):
+    history = pretrain(make(), waves, Recipe(2, 4, precision="float64"), seed=0, device="cpu")
+    assert np.isfinite(history.loss).all()
+
+
+@pytest.mark.filterwarnings("ignore:The range of similarities")
+def test_a_resumed_run_is_the_same_run_even_with_an_estimate(waves, tmp_path, monkeypatch):
+    monkeypatch.setattr(similarity_module, "EXACT_UP_TO", 10)
+    monkeypatch.setattr(similarity_module, "SAMPLED_CASES", 6)
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(history):
+        if len(history) == 2:
+            raise StoppedError
+
+    whole = make()
+    pretrain(whole, waves, Recipe(4, 8), seed=5, device="cpu")
+    kept = Checkpoint(tmp_path / "run.safetensors", seconds=0)
+    with pytest.raises(StoppedError):
+        pretrain(make(), waves, Recipe(4, 8), seed=5, device="cpu", checkpoint=kept, on_step=stop)
+    resumed = make()
+    pretrain(resumed, waves, Recipe(4, 8), seed=5, device="cpu", checkpoint=kept)
+    for name, value in whole.state_dict().items():
+        assert torch.equal(value, resumed.state_dict()[name]), name
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tau_inst": -1}, "tau_inst must be 0 .hard loss. or above, and finite; got -1"),
+        ({"tau_temp": float("inf")}, "tau_temp must be 0"),
+        ({"tau_temp": float("nan")}, "tau_temp must be 0"),
+        ({"alpha": -0.1}, "alpha is a share"),
+        ({"lambda_": 2}, "lambda_ is a share, 0 <= lambda_ <= 1; got 2"),
+        ({"mask": 1}, "mask is a share"),
+        ({"dropout": 1}, "dropout is a share"),
+        ({"temporal_unit": -1}, "temporal_unit"),
+        ({"max_train_length": 0}, "max_train_length"),
+    ],
+)
+def test_bad_settings(settings, message):
+    with pytest.raises(InputError, match=message):
+        make(**settings)
+
+
+def test_too_short_cases_are_refused_before_training():
+    with pytest.raises(InputError, match="random crops need 2"):
+        make().prepare(Windows(np.zeros((4, 2, 1), np.float32)))
