@@ -12,15 +12,14 @@ from tests.golden.protocols import check_protocols
 from tests.golden.schedule import check_lr_schedule
 from tests.golden.simmtm_loss import check_simmtm_loss
 from tests.golden.simmtm_mask import check_simmtm_mask
+from tests.golden.soft_loss import check_soft_loss
 from tests.golden.subblocks import check_subblocks
 from tests.golden.tnc_discriminator import check_tnc_discriminator
 from tests.golden.tnc_loss import check_tnc_loss
 from tests.golden.tnc_sampling import check_tnc_sampling
-from tests.golden.tstcc_tc import check_tstcc_tc
-from tests.golden.soft_loss import check_soft_loss
-from tests.golden.subblocks import check_subblocks
 from tests.golden.ts2vec_crops import check_ts2vec_crops
 from tests.golden.ts2vec_loss import check_ts2vec_loss
+from tests.golden.tstcc_tc import check_tstcc_tc
 
 # File stem -> function that recomputes the file's values and reports each comparison.
 KINDS = {

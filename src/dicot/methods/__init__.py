@@ -11,8 +11,10 @@ from dicot.methods.cost import CoST
 from dicot.methods.dicot import DiCOT
 from dicot.methods.infots import InfoTS
 from dicot.methods.simmtm import SimMTM
+from dicot.methods.soft import Soft
 from dicot.methods.tfc import TFC
 from dicot.methods.tnc import TNC
+from dicot.methods.ts2vec import TS2Vec
 from dicot.methods.tstcc import TSTCC
 
 __all__ = [
@@ -27,6 +29,8 @@ __all__ = [
     "InfoTS",
     "Method",
     "SimMTM",
+    "Soft",
+    "TS2Vec",
     "build_method",
 ]
 
@@ -36,18 +40,11 @@ METHODS: dict[str, type[Method]] = {
     "cost": CoST,
     "infots": InfoTS,
     "simmtm": SimMTM,
+    "soft": Soft,
     "tfc": TFC,
     "tnc": TNC,
-    "tstcc": TSTCC,
-from dicot.methods.soft import Soft
-from dicot.methods.ts2vec import TS2Vec
-
-__all__ = ["METHODS", "Batch", "DiCOT", "Method", "Soft", "TS2Vec", "build_method"]
-
-METHODS: dict[str, type[Method]] = {
-    "dicot": DiCOT,
-    "soft": Soft,
     "ts2vec": TS2Vec,
+    "tstcc": TSTCC,
 }
 
 

@@ -39,8 +39,8 @@ def pretrain(
     place, dtype = resolve_device(device), DTYPES[recipe.precision]
     with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
         seed_prepare(seed)
-        method.prepare(train)
-        method.to(place, dtype).train()
+        method.to(place, dtype).prepare(train)
+        method.to(place, dtype).train()  # with the parts that were built just now
         return _train(method, train, recipe, seed, place, on_step, checkpoint)
 
 
