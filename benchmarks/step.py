@@ -12,7 +12,7 @@ import torch
 
 from benchmarks.plain import plain_seconds
 from dicot.encoders import InceptionTime
-from dicot.methods import DiCOT
+from dicot.methods.dicot import DiCOT
 from dicot.train import History, Recipe, pretrain
 from dicot.train.draws import plan_generator
 from dicot.windows import Windows

@@ -23,9 +23,9 @@ from tests.golden.tstcc_tc import check_tstcc_tc
 
 # File stem -> function that recomputes the file's values and reports each comparison.
 KINDS = {
+    "catt_loss": check_catt_loss,
     "cost_heads": check_cost_heads,
     "cost_loss": check_cost_loss,
-    "catt_loss": check_catt_loss,
     "dicot_loss": check_dicot_loss,
     "encoder": check_encoder,
     "infots_augs": check_infots_augs,
@@ -35,13 +35,12 @@ KINDS = {
     "protocols": check_protocols,
     "simmtm_loss": check_simmtm_loss,
     "simmtm_mask": check_simmtm_mask,
+    "soft_loss": check_soft_loss,
     "subblocks": check_subblocks,
-    "tstcc_tc": check_tstcc_tc,
     "tnc_discriminator": check_tnc_discriminator,
     "tnc_loss": check_tnc_loss,
     "tnc_sampling": check_tnc_sampling,
-    "soft_loss": check_soft_loss,
-    "subblocks": check_subblocks,
     "ts2vec_crops": check_ts2vec_crops,
     "ts2vec_loss": check_ts2vec_loss,
+    "tstcc_tc": check_tstcc_tc,
 }

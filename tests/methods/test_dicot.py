@@ -5,7 +5,8 @@ import torch
 from dicot.encoders import InceptionTime
 from dicot.errors import InputError
 from dicot.losses import adjacent_block
-from dicot.methods import Batch, DiCOT
+from dicot.methods import Batch
+from dicot.methods.dicot import DiCOT
 from dicot.train.draws import plan_generator
 from dicot.views import block_layout
 from dicot.windows import Windows

@@ -5,7 +5,7 @@ import torch
 
 from dicot.encoders import InceptionTime
 from dicot.errors import ModelFileError
-from dicot.methods import DiCOT
+from dicot.methods.dicot import DiCOT
 from dicot.train import Checkpoint, History, Recipe, pretrain
 
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from dicot.encoders import InceptionTime
 from dicot.errors import InputError, NonFiniteLossError
-from dicot.methods import DiCOT
+from dicot.methods.dicot import DiCOT
 from dicot.train import History, Recipe, pretrain
 from dicot.train.draws import epoch_order, plan_generator
 from dicot.windows import Windows

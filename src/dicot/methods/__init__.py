@@ -17,22 +17,7 @@ from dicot.methods.tnc import TNC
 from dicot.methods.ts2vec import TS2Vec
 from dicot.methods.tstcc import TSTCC
 
-__all__ = [
-    "METHODS",
-    "TFC",
-    "TNC",
-    "TSTCC",
-    "Batch",
-    "CaTT",
-    "CoST",
-    "DiCOT",
-    "InfoTS",
-    "Method",
-    "SimMTM",
-    "Soft",
-    "TS2Vec",
-    "build_method",
-]
+__all__ = ["METHODS", "Batch", "Method", "build_method"]
 
 METHODS: dict[str, type[Method]] = {
     "dicot": DiCOT,
