@@ -7,11 +7,13 @@ from dicot.encoders import Encoder
 from dicot.errors import InputError, lookup
 from dicot.methods.base import Batch, Method
 from dicot.methods.dicot import DiCOT
+from dicot.methods.supervised import Supervised
 
-__all__ = ["METHODS", "Batch", "DiCOT", "Method", "build_method"]
+__all__ = ["METHODS", "Batch", "DiCOT", "Method", "Supervised", "build_method"]
 
 METHODS: dict[str, type[Method]] = {
     "dicot": DiCOT,
+    "supervised": Supervised,
 }
 
 
