@@ -32,17 +32,19 @@ LAYERS: dict[str, set[str]] = {
     "controls": {"encoders", "windows", "device"},
     "embedding": {"encoders", "device", "errors"},
     "pretrained": {"encoders", "storage", "errors"},
+    "fitting": {"embedding", "encoders", "methods", "progress", "train", "windows", "errors"},
     "estimator": {
+        "fitting",
         "controls",
         "embedding",
         "encoders",
         "methods",
         "pretrained",
-        "progress",
         "train",
         "windows",
         "errors",
     },
+    "classifier": {"fitting", "estimator", "encoders", "methods", "train", "windows", "errors"},
     "runs": {"estimator", "pretrained", "train", "windows", "errors"},
     "vectors": {"windows", "storage", "errors"},
     "classical": {"errors"},
@@ -56,7 +58,7 @@ LAYERS["__main__"] = {"cli"}
 TORCH_FREE = {"errors", "storage", "progress", "windows", "datasets", "vectors", "classical", "protocols", "report"}
 HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "aeon", "safetensors.torch"}  # seconds each to import
 METHOD_NAMES = {"catt", "ts2vec", "tnc", "tstcc", "tfc", "infots", "simmtm"}  # "soft" and "cost" are also plain words
-METHOD_CLASSES = {"DiCOT", "CaTT", "TS2Vec", "Soft", "TNC", "TSTCC", "TFC", "CoST", "InfoTS", "SimMTM"}
+METHOD_CLASSES = {"DiCOT", "CaTT", "TS2Vec", "Soft", "TNC", "TSTCC", "TFC", "CoST", "InfoTS", "SimMTM", "Supervised"}
 DATA_SETS = {"HARTH", "PAMAP2", "WISDM2", "SKODA", "SLEEP", "ECG", "GunPoint", "OSULeaf"}
 NAMELESS = ("train/", "protocols/", "embedding.py", "controls.py")
 PICKLE = re.compile(r"\b(pickle|dill|joblib)\b")

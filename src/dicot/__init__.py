@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from dicot.classifier import TimeSeriesClassifier as TimeSeriesClassifier
     from dicot.datasets import load as load
     from dicot.estimator import TimeSeriesEmbedder as TimeSeriesEmbedder
     from dicot.windows import Windows as Windows
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 # Public name -> the module that defines it, imported at first use.
 _HOMES = {
+    "TimeSeriesClassifier": "dicot.classifier",
     "TimeSeriesEmbedder": "dicot.estimator",
     "Windows": "dicot.windows",
     "check_collection": "dicot.windows",
@@ -22,7 +24,16 @@ _HOMES = {
     "load": "dicot.datasets",
     "slide": "dicot.windows",
 }
-__all__ = ["TimeSeriesEmbedder", "Windows", "__version__", "check_collection", "from_table", "load", "slide"]
+__all__ = [
+    "TimeSeriesClassifier",
+    "TimeSeriesEmbedder",
+    "Windows",
+    "__version__",
+    "check_collection",
+    "from_table",
+    "load",
+    "slide",
+]
 
 
 def __getattr__(name: str) -> Any:

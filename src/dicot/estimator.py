@@ -8,21 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from dicot.controls import CONTROLS
-from dicot.embedding import POOLINGS, embed, pooled_dim
+from dicot.embedding import POOLINGS, pooled_dim
 from dicot.encoders import ENCODERS, Encoder, build_encoder
-from dicot.errors import InputError, ModelFileError, lookup
+from dicot.errors import ModelFileError, lookup
+from dicot.fitting import check_columns, embed_groups, in_order, seed_from, seeded_weights, train_with_bar
 from dicot.methods import METHODS, build_method
 from dicot.pretrained import from_pretrained, save_pretrained
-from dicot.progress import Bar
-from dicot.train import Checkpoint, History, Recipe, paper_recipe, pretrain
-from dicot.train.draws import weights_seed
+from dicot.train import Checkpoint, History, Recipe, paper_recipe
 from dicot.windows import Windows
 from dicot.windows.policies import Array
 from dicot.windows.preparation import Preparation
@@ -114,13 +112,12 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         With a `checkpoint` the run is kept on disk, and a run found there is continued.
         """
         self._check_names()
-        self._check_features(X, reset=True)
+        check_columns(self, X, reset=True)
         wanted = Preparation(self.layout, self.unequal, self.missing, self.scale)
         self.preparation_, train = wanted.fit(X, y)
-        self.seed_ = _seed(self.random_state)
+        self.seed_ = seed_from(self.random_state)
         self.recipe_ = self._recipe(train)
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(weights_seed(self.seed_))
+        with seeded_weights(self.seed_):
             shape = {"n_channels": train.n_channels, "dim": self.dim, **(self.encoder_params or {})}
             fit = self._fit_control if self.method in CONTROLS else self._fit_method
             self.encoder_ = fit(build_encoder(self.encoder, shape), train, checkpoint).cpu().float().eval()
@@ -130,11 +127,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """(N, F) embeddings; a case's row does not depend on the other cases."""
-        groups = list(self._embed(X, self.pooling))
-        out = np.empty((sum(len(index) for index, _ in groups), self._n_features_out), np.float32)
-        for index, rows in groups:
-            out[index] = rows
-        return out
+        return in_order(self._embed(X, self.pooling))
 
     def transform_time_steps(self, X: Any) -> NDArray[np.float32] | list[NDArray[np.float32]]:
         """Features per time step, (N, F, T), or a list of (F, T_i) where the lengths differ."""
@@ -193,24 +186,22 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         paper = METHODS[self.method].paper_params(self.family, self.recipe_.temperature)
         self.method_params_ = paper | dict(self.method_params or {})
         method = build_method(self.method, encoder, self.method_params_)
-        with Bar(f"pretrain {self.method}", self.recipe_.steps, self.verbose) as bar:
-            self.history_ = pretrain(
-                method,
-                train,
-                self.recipe_,
-                seed=self.seed_,
-                device=self.device,
-                on_step=lambda h: bar.update(len(h), f"loss {h.loss[-1]:.3f}  {len(h) / h.seconds:.1f} steps/s"),
-                checkpoint=checkpoint,
-            )
+        self.history_ = train_with_bar(
+            f"pretrain {self.method}",
+            method,
+            train,
+            self.recipe_,
+            seed=self.seed_,
+            device=self.device,
+            verbose=self.verbose,
+            checkpoint=checkpoint,
+        )
         return method.trained_encoder()
 
     def _embed(self, X: Any, pooling: str | None) -> Iterator[tuple[Array, NDArray[np.float32]]]:
         check_is_fitted(self)
-        self._check_features(X, reset=False)
-        for index, windows in self.preparation_.apply(X):
-            with Bar("embed", len(windows), self.verbose) as bar:
-                yield index, embed(self.encoder_, windows.x, pooling=pooling, device=self.device, on_batch=bar.update)
+        check_columns(self, X, reset=False)
+        return embed_groups(self.encoder_, self.preparation_, X, pooling, device=self.device, verbose=self.verbose)
 
     def _recipe(self, train: Windows) -> Recipe:
         given = {name: getattr(self, name) for name in RECIPE_PARAMETERS if getattr(self, name) is not None}
@@ -226,18 +217,3 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         lookup(ENCODERS, self.encoder, "encoder")
         lookup(POOLINGS, self.pooling, "pooling")
         lookup(dict.fromkeys(PRESETS), self.preset, "preset")
-
-    def _check_features(self, X: Any, reset: bool) -> None:
-        """scikit-learn's bookkeeping of column names and counts, which only 2-D input has."""
-        if getattr(X, "ndim", None) == 2:
-            validate_data(self, X, reset=reset, skip_check_array=True)
-
-
-def _seed(random_state: int | np.random.RandomState | None) -> int:
-    if random_state is None:
-        return int(np.random.SeedSequence().generate_state(1)[0])
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
-    if random_state < 0:
-        raise InputError(f"random_state must be 0 or above; got {random_state}.")
-    return int(random_state)

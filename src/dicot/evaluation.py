@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dicot.classical import RAW_FEATURES
+from dicot.classical import CLASSICAL, RAW_FEATURES
 from dicot.controls import CONTROLS
 from dicot.datasets import Split
 from dicot.errors import InputError, lookup
@@ -82,10 +82,10 @@ class Evaluation:
 
 
 def contender(name: str, **settings: Any) -> Contender:
-    """A method or control with these settings of TimeSeriesEmbedder, or a raw feature, which has none."""
-    if name in RAW_FEATURES:
-        return Contender(name, lambda seed: RAW_FEATURES[name]())
-    lookup({**METHODS, **CONTROLS, **RAW_FEATURES}, name, "contender")
+    """A method or control with these settings of TimeSeriesEmbedder, or a classical baseline, which has none."""
+    if name in CLASSICAL:
+        return Contender(name, lambda seed: CLASSICAL[name](random_state=seed))
+    lookup({**METHODS, **CONTROLS, **CLASSICAL}, name, "contender")
     return Contender(name, lambda seed: TimeSeriesEmbedder(name, random_state=seed, **settings))
 
 

@@ -131,6 +131,7 @@ def test_a_failed_method_is_shown_and_the_command_fails(tmp_path):
     [
         ("methods", "Divide and Contrast"),
         ("controls", "calibrated"),
+        ("controls", "minirocket"),
         ("encoders", "inception_time"),
         ("protocols", "linear probe"),
         ("datasets", "synthetic"),

@@ -17,7 +17,7 @@ def case(n, seed):
 
 def test_the_keys_are_the_promised_ones():
     counts = [f"knn_{n}" for n in (5, 10, 50, 100, 500, "all")]
-    assert list(PROTOCOLS) == ["linear", "few_1pct", "few_5", "few_10", *counts, "clustering"]
+    assert list(PROTOCOLS) == ["linear", "ridge", "forest", "few_1pct", "few_5", "few_10", *counts, "clustering"]
 
 
 @pytest.mark.parametrize("key", PROTOCOLS)

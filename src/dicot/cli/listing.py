@@ -17,7 +17,7 @@ class Kind(StrEnum):
 
 
 def list_names(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
-    """List methods, controls, encoders, protocols, or the data sets at hand."""
+    """List methods, controls and classical baselines, encoders, protocols, or the data sets at hand."""
     for name, text in {
         Kind.methods: _methods,
         Kind.controls: _controls,
@@ -35,10 +35,10 @@ def _methods() -> list[tuple[str, str]]:
 
 
 def _controls() -> list[tuple[str, str]]:
-    from dicot.classical import RAW_FEATURES
+    from dicot.classical import CLASSICAL
     from dicot.controls import CONTROLS
 
-    return [(name, (kind.__doc__ or "").splitlines()[0]) for name, kind in {**CONTROLS, **RAW_FEATURES}.items()]
+    return [(name, (kind.__doc__ or "").splitlines()[0]) for name, kind in {**CONTROLS, **CLASSICAL}.items()]
 
 
 def _encoders() -> list[tuple[str, str]]:

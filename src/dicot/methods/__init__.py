@@ -30,6 +30,13 @@ METHODS: dict[str, type[Method]] = {
     "tnc": TNC,
     "ts2vec": TS2Vec,
     "tstcc": TSTCC,
+from dicot.methods.supervised import Supervised
+
+__all__ = ["METHODS", "Batch", "DiCOT", "Method", "Supervised", "build_method"]
+
+METHODS: dict[str, type[Method]] = {
+    "dicot": DiCOT,
+    "supervised": Supervised,
 }
 
 

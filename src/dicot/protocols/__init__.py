@@ -4,11 +4,15 @@ from collections.abc import Callable
 
 from dicot.protocols.base import Features, Protocol, Score
 from dicot.protocols.clustering import KMeansClustering
+from dicot.protocols.forest import ForestProbe
 from dicot.protocols.neighbours import NearestNeighbour
 from dicot.protocols.probe import FewLabels, FittedProbe, LinearProbe, fit_probe
+from dicot.protocols.ridge import RidgeProbe
 
 PROTOCOLS: dict[str, Callable[[], Protocol]] = {
     "linear": LinearProbe,
+    "ridge": RidgeProbe,
+    "forest": ForestProbe,
     "few_1pct": lambda: FewLabels(fraction=0.01),
     "few_5": lambda: FewLabels(per_class=5),
     "few_10": lambda: FewLabels(per_class=10),
@@ -26,10 +30,12 @@ __all__ = [
     "Features",
     "FewLabels",
     "FittedProbe",
+    "ForestProbe",
     "KMeansClustering",
     "LinearProbe",
     "NearestNeighbour",
     "Protocol",
+    "RidgeProbe",
     "Score",
     "fit_probe",
 ]

@@ -40,6 +40,14 @@ class Preparation:
         )
         return fitted, check_collection(plain, scale=fitted._scale)
 
+    def fit_another(self, X: Any, y: Any = None) -> tuple["Preparation", Windows]:
+        """Prepare a second training set as the first: its statistics stay, and so does the length of "resample"."""
+        length = self.n_times if self.unequal == "resample" else None
+        plain = check_collection(X, y, layout=self.layout, unequal=self.unequal, missing=self.missing, length=length)
+        self._check_channels(plain)
+        fitted = replace(self, n_times=plain.n_times, fingerprint=plain.fingerprint())
+        return fitted, check_collection(plain, scale=self._scale)
+
     def apply(self, X: Any) -> Iterator[tuple[Array, Windows]]:
         """Positions and cases, one group per length, so that no case depends on its company."""
         if self.unequal == "error":
@@ -48,12 +56,15 @@ class Preparation:
         else:
             groups = [(index, self._conform(cases)) for index, cases in split_by_length(X, self.layout)]
         for index, windows in groups:
-            if windows.n_channels != self.n_channels:
-                raise InputError(
-                    f"X has {windows.n_channels} channel(s); this model was fitted on {self.n_channels}. "
-                    "Pass the same channels in the same order."
-                )
+            self._check_channels(windows)
             yield index, windows
+
+    def _check_channels(self, windows: Windows) -> None:
+        if windows.n_channels != self.n_channels:
+            raise InputError(
+                f"X has {windows.n_channels} channel(s); this model was fitted on {self.n_channels}. "
+                "Pass the same channels in the same order."
+            )
 
     def _conform(self, cases: Array) -> Windows:
         length = LENGTHS[self.unequal](cases.shape[2], self.n_times)

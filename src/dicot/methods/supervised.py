@@ -1,0 +1,62 @@
+"""Supervised_B: what the same encoder and budget reach when the labels are known."""
+
+import hashlib
+from collections.abc import Callable, Hashable
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from dicot.encoders import Encoder
+from dicot.errors import InputError, lookup
+from dicot.methods.base import Batch, Method
+from dicot.windows import Windows
+
+# (B, F, T) -> (B, F)
+POOLS: dict[str, Callable[[Tensor], Tensor]] = {"mean": lambda h: h.mean(dim=-1), "max": lambda h: h.amax(dim=-1)}
+
+
+class Supervised(Method):
+    """Encoder, pooling over time, one linear layer, cross-entropy. Shuffled and scheduled as all methods are (D-56).
+
+    pool: "mean" as every embedding here, or "max" as the authors' classifier. The evaluated encoder is pooled by the
+    embedder's own setting, and the linear layer is thrown away.
+    """
+
+    summary: ClassVar[str] = "learn the labels by cross-entropy, keep the encoder: a reference, not self-supervised"
+    paper: ClassVar[str] = "Supervised_B of Divide and Contrast, ICML 2026"
+    cost: ClassVar[str] = "encodes T time steps per case in one pass; loss O(B F K) for K classes"
+    needs_labels: ClassVar[bool] = True
+
+    head: nn.Linear  # F -> K, made in prepare, which knows the classes
+
+    def __init__(self, encoder: Encoder, *, pool: str = "mean") -> None:
+        super().__init__(encoder)
+        lookup(POOLS, pool, "pool")
+        self.pool = pool
+        self.labels = ""
+
+    def prepare(self, train: Windows) -> None:
+        if train.y is None:
+            raise InputError("This method learns from labels, and the training set has none. Pass y.")
+        classes, numbers = np.unique(train.y, return_inverse=True)
+        if len(classes) < 2:
+            raise InputError(
+                f"A classifier needs at least 2 classes; the {len(train)} label(s) hold 1 class, {classes[0]}."
+            )
+        # Kept so that a checkpoint is not continued with other labels: a data fingerprint covers x alone.
+        self.labels = hashlib.sha256(numbers.astype(np.int64).tobytes()).hexdigest()[:16]
+        self.head = nn.Linear(self.encoder.dim, len(classes))
+
+    def logits(self, x: Tensor) -> Tensor:
+        """(B, C, T) -> (B, K) scores of the classes in ascending order, in float32 or wider."""
+        z = POOLS[self.pool](self.encoder(x))
+        with torch.autocast(z.device.type, enabled=False):
+            scores: Tensor = self.head(z.to(self.head.weight.dtype))
+            return scores
+
+    def loss(self, batch: Batch, plan: Hashable) -> Tensor:
+        assert batch.y is not None  # the loop sees to it
+        return cross_entropy(self.logits(batch.x), batch.y)

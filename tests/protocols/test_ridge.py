@@ -1,0 +1,65 @@
+"""The ridge probe against the closed form of its leave-one-out choice."""
+
+import numpy as np
+import pytest
+
+import dicot.protocols.ridge as ridge_module
+from dicot.errors import InputError
+from dicot.protocols import Features, RidgeProbe
+from dicot.protocols.metrics import classification_scores
+from dicot.protocols.subsets import stratified_cap
+
+
+def blobs(n, k, f, seed, spread=0.7):
+    centres = spread * np.random.default_rng(99).normal(size=(k, f))
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % k
+    return Features(centres[y] + rng.normal(size=(n, f)), y)
+
+
+def slow_ridge(train, x):
+    """Every strength, every case left out in turn; the mean and the weights solved anew each time."""
+    mean, scale = train.x.mean(axis=0), train.x.std(axis=0)
+    z, classes = (train.x - mean) / scale, np.unique(train.y)
+    targets = np.where(train.y[:, None] == classes, 1.0, -1.0)
+
+    def solve(rows, alpha):
+        centre, height = z[rows].mean(axis=0), targets[rows].mean(axis=0)
+        a = z[rows] - centre
+        weights = np.linalg.solve(a.T @ a + alpha * np.eye(z.shape[1]), a.T @ (targets[rows] - height))
+        return lambda v: (v - centre) @ weights + height
+
+    everything = np.arange(len(z))
+    errors = []
+    for alpha in np.logspace(-3, 3, 10):
+        left_out = [(solve(np.delete(everything, i), alpha)(z[i]) - targets[i]) ** 2 for i in everything]
+        errors.append(np.mean(left_out))
+    best = np.logspace(-3, 3, 10)[int(np.argmin(errors))]
+    return classes[solve(everything, best)((x - mean) / scale).argmax(axis=1)]
+
+
+@pytest.mark.parametrize(("k", "f"), [(3, 4), (2, 3), (3, 40)])
+def test_matches_a_slow_reference(k, f):
+    train, test = blobs(30, k, f, 1), blobs(60, k, f, 2)
+    expected = classification_scores(test.y, slow_ridge(train, test.x))
+    assert RidgeProbe().score(train, test, seed=1) == pytest.approx(expected, abs=1e-9)
+    assert expected["accuracy"] > 50
+
+
+def test_strings_constant_features_and_the_seed_make_no_difference():
+    train, test = blobs(60, 3, 4, 1), blobs(60, 3, 4, 2)
+    names = np.array(["a", "b", "c"])
+    plain = RidgeProbe().score(train, test, seed=1)
+    wide = [Features(np.column_stack([p.x, np.full(60, 7.0)]), names[p.y]) for p in (train, test)]
+    assert RidgeProbe().score(*wide, seed=5) == plain
+
+
+def test_large_sets_are_capped_and_one_class_is_refused(monkeypatch):
+    train, test = blobs(200, 3, 4, 1), blobs(60, 3, 4, 2)
+    subset = train.rows(stratified_cap(train.y, 30))
+    expected = RidgeProbe().score(subset, test, seed=1)
+    monkeypatch.setattr(ridge_module, "MAX_CASES", 30)
+    assert RidgeProbe().score(train, test, seed=1) == expected
+    one = Features(np.ones((4, 2)), np.zeros(4, int))
+    with pytest.raises(InputError, match="ridge probe needs at least 2 classes"):
+        RidgeProbe().score(one, one, seed=1)

@@ -1,0 +1,186 @@
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dicot import TimeSeriesClassifier, TimeSeriesEmbedder
+from dicot.errors import InputError
+
+QUICK = {"random_state": 0, "device": "cpu"}
+
+
+def small(**settings) -> TimeSeriesClassifier:
+    return TimeSeriesClassifier(**{"dim": 16, "steps": 2, **QUICK, **settings})
+
+
+@pytest.fixture
+def embedder(waves) -> TimeSeriesEmbedder:
+    return TimeSeriesEmbedder(dim=16, steps=2, scale="dataset", **QUICK).fit(waves.x)
+
+
+# Some checks ask for accuracy, so it must learn: few large steps of the fastest encoder do.
+@parametrize_with_checks([TimeSeriesClassifier(encoder="fcn", dim=16, steps=25, lr=3e-3, batch_size=32)])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("pool", ["mean", "max"])
+def test_it_learns_and_gives_probabilities(waves, pool):
+    names = np.array(["walk", "run", "sit"])[waves.y]
+    model = small(epochs=20, steps=None, batch_size=8, lr=1e-2, pool=pool).fit(waves.x, names)
+    assert model.classes_.tolist() == ["run", "sit", "walk"]
+    assert model.score(waves.x, names) > 0.9
+    probabilities = model.predict_proba(waves.x)
+    np.testing.assert_allclose(probabilities.sum(1), 1, rtol=1e-12)
+    assert (model.classes_[probabilities.argmax(1)] == model.predict(waves.x)).all()
+
+
+def test_predictions_are_those_of_the_trained_network(waves):
+    model = small(pool="max").fit(waves.x, waves.y)
+    with torch.no_grad():
+        expected = model.head_(model.encoder_(torch.from_numpy(waves.x)).amax(-1)).softmax(1)
+    np.testing.assert_allclose(model.predict_proba(waves.x), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("labels", [["b", "a", "c"], [7, -3, 40], [True, False, True]], ids=str)
+def test_labels_come_back_as_they_were(waves, labels):
+    y = np.array(labels)[waves.y]
+    model = small().fit(waves.x, y)
+    assert model.predict(waves.x).dtype == y.dtype
+    assert set(model.predict(waves.x)) <= set(labels)
+    assert np.array_equal(small().fit(waves.x, list(y)).predict_proba(waves.x), model.predict_proba(waves.x))
+
+
+@pytest.mark.parametrize(
+    ("settings", "steps"),
+    [
+        ({"epochs": 3, "batch_size": 10}, 6),  # 24 // 10 steps per epoch
+        ({"epochs": 3, "batch_size": 16}, 3),
+        ({"epochs": 3, "batch_size": 100}, 3),  # at least one
+        ({"epochs": 3, "batch_size": 10, "steps": 1}, 1),
+    ],
+    ids=str,
+)
+def test_epochs_become_steps_and_the_rate_has_no_warm_up(waves, settings, steps):
+    model = small(**{"steps": None, "lr": 2e-3, **settings}).fit(waves.x, waves.y)
+    assert len(model.history_) == model.recipe_.steps == steps
+    assert model.history_.lr[0] == 2e-3
+    assert (model.recipe_.betas, model.recipe_.weight_decay) == ((0.9, 0.999), 3e-4)
+    assert TimeSeriesClassifier()._recipe(160).steps == 500
+
+
+def test_same_seed_same_bytes_and_the_callers_random_state_is_untouched(waves):
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    first, again, other = (small(random_state=s).fit(waves.x, waves.y).predict_proba(waves.x) for s in (1, 1, 2))
+    assert first.tobytes() == again.tobytes()
+    assert not np.array_equal(first, other)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_unequal_and_missing_values_are_handled_as_in_the_embedder(waves):
+    cases = [case[:, : 20 + i % 5] for i, case in enumerate(waves.x)]
+    with pytest.raises(InputError, match="unequal="):
+        small().fit(cases, waves.y)
+    model = small(unequal="pad", scale="dataset").fit(cases, waves.y)
+    np.testing.assert_allclose(model.predict_proba(cases[:3]), model.predict_proba(cases)[:3], atol=1e-6)
+    holes = waves.x.copy()
+    holes[3, 0, 5] = np.nan
+    time_first = small(missing="zero", layout="ntc").fit(holes.transpose(0, 2, 1), waves.y)
+    assert np.isfinite(time_first.predict_proba(holes.transpose(0, 2, 1))).all()
+
+
+def test_fine_tuning_starts_from_the_embedder_and_leaves_it_alone(waves, embedder):
+    before = embedder.transform(waves.x)
+    untouched = TimeSeriesClassifier(embedder, steps=0, **QUICK).fit(waves.x, waves.y)
+    assert untouched.encoder_.dim == 16
+    for mine, its in zip(untouched.encoder_.parameters(), embedder.encoder_.parameters(), strict=True):
+        assert torch.equal(mine, its)
+    embedder.encoder_.requires_grad_(False)  # as an averaged encoder's
+    tuned = TimeSeriesClassifier(embedder, steps=3, **QUICK).fit(waves.x, waves.y)
+    pairs = list(zip(tuned.encoder_.parameters(), embedder.encoder_.parameters(), strict=True))
+    assert all(not torch.equal(mine, its) for mine, its in pairs)
+    assert np.array_equal(embedder.transform(waves.x), before)
+
+
+def test_fine_tuning_prepares_input_as_the_embedder_did(waves, embedder):
+    tuned = TimeSeriesClassifier(embedder, steps=1, **QUICK).fit(waves.x[:6] + 5, waves.y[:6])
+    its, mine = embedder.preparation_, tuned.preparation_
+    assert mine.statistics is its.statistics and mine.fingerprint != its.fingerprint
+    long = TimeSeriesEmbedder(dim=16, steps=1, unequal="resample", **QUICK).fit(waves.x)
+    short = TimeSeriesClassifier(long, steps=1, **QUICK).fit(waves.x[..., :20], waves.y)
+    assert short.preparation_.n_times == 32
+    with pytest.raises(InputError, match=r"1 channel\(s\); this model was fitted on 2"):
+        TimeSeriesClassifier(embedder, **QUICK).fit(waves.x[:, :1], waves.y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"scale": "case"}, "scale='case' contradicts the pretrained embedder's 'dataset'"),
+        ({"dim": 32}, "dim=32 contradicts"),
+        ({"encoder": "fcn"}, "Leave encoder out"),
+    ],
+    ids=str,
+)
+def test_what_contradicts_the_embedder_is_refused(waves, embedder, settings, message):
+    with pytest.raises(InputError, match=message):
+        TimeSeriesClassifier(embedder, **settings).fit(waves.x, waves.y)
+    same = TimeSeriesClassifier(embedder, scale="dataset", dim=16, steps=1, **QUICK)
+    assert same.fit(waves.x, waves.y).predict(waves.x).shape == (24,)
+
+
+def test_pretrained_must_be_a_fitted_embedder(waves):
+    with pytest.raises(InputError, match="fitted TimeSeriesEmbedder; got str"):
+        TimeSeriesClassifier("dicot").fit(waves.x, waves.y)
+    with pytest.raises(NotFittedError):
+        TimeSeriesClassifier(TimeSeriesEmbedder()).fit(waves.x, waves.y)
+
+
+def test_cloning_keeps_the_fitted_embedder_for_searches(waves, embedder):
+    model = TimeSeriesClassifier(embedder, steps=1, **QUICK)
+    assert clone(model).pretrained is embedder
+    assert cross_val_score(model, waves.x, waves.y, cv=2).shape == (2,)
+    search = GridSearchCV(small(), {"pool": ["mean", "max"]}, cv=2).fit(waves.x, waves.y)
+    assert search.predict(waves.x).shape == (24,)
+    fitted = model.fit(waves.x, waves.y)
+    copy = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(copy.predict_proba(waves.x), fitted.predict_proba(waves.x))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"encoder": "fcnn"}, "Did you mean 'fcn'"),
+        ({"pool": "mean+max"}, "Unknown pool"),
+        ({"epochs": 0}, "epochs and batch_size must be 1 or more; got 0 and 16"),
+        ({"batch_size": 0}, "got 50 and 0"),
+        ({"lr": -1.0}, "lr must be"),
+        ({"schedule": "hourly"}, "schedule must be"),
+        ({"encoder_params": {"depth": 3}}, "does not take"),
+        ({"unequal": "stretch"}, "unequal"),
+        ({"random_state": -1}, "0 or above"),
+    ],
+    ids=str,
+)
+def test_bad_settings_are_refused_at_fit(settings, message, waves):
+    with pytest.raises(InputError, match=message):
+        small(**settings).fit(waves.x, waves.y)
+
+
+def test_bad_labels_are_refused(waves):
+    with pytest.raises(InputError, match="requires y"):
+        small().fit(waves.x, None)
+    with pytest.raises(InputError, match="at least 2 classes"):
+        small().fit(waves.x, np.zeros(24, int))
+    with pytest.raises(ValueError, match="Unknown label type"):
+        small().fit(waves.x, np.linspace(0, 1, 24))
+    with pytest.raises(InputError, match="one value for each of the 24 cases; got 3"):
+        small().fit(waves.x, [0, 1, 2])
+    with pytest.raises(NotFittedError):
+        small().predict(waves.x)
