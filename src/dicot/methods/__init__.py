@@ -12,6 +12,7 @@ from dicot.methods.dicot import DiCOT
 from dicot.methods.infots import InfoTS
 from dicot.methods.simmtm import SimMTM
 from dicot.methods.soft import Soft
+from dicot.methods.supervised import Supervised
 from dicot.methods.tfc import TFC
 from dicot.methods.tnc import TNC
 from dicot.methods.ts2vec import TS2Vec
@@ -26,17 +27,11 @@ METHODS: dict[str, type[Method]] = {
     "infots": InfoTS,
     "simmtm": SimMTM,
     "soft": Soft,
+    "supervised": Supervised,
     "tfc": TFC,
     "tnc": TNC,
     "ts2vec": TS2Vec,
     "tstcc": TSTCC,
-from dicot.methods.supervised import Supervised
-
-__all__ = ["METHODS", "Batch", "DiCOT", "Method", "Supervised", "build_method"]
-
-METHODS: dict[str, type[Method]] = {
-    "dicot": DiCOT,
-    "supervised": Supervised,
 }
 
 
