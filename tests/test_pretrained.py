@@ -33,7 +33,7 @@ def test_config_tells_where_it_comes_from(saved, waves):
     _, folder = saved
     config = json.loads((folder / "config.json").read_text())
     assert config["library_version"] == dicot.__version__
-    assert config["data"] == {"name": "waves", "fingerprint": waves.fingerprint(), "n_cases": 24}
+    assert config["data"] == {"name": "waves", "fingerprint": waves.fingerprint(), "labels": "", "n_cases": 24}
     assert config["recipe"]["steps"] == 2 and config["recipe"]["schedule"] == "per_step"
     assert config["method_params"] == {"temperature": 0.07}
     assert len(config["preparation"]["statistics"]["mean"]) == 2

@@ -20,7 +20,7 @@ from dicot.encoders import Encoder, build_encoder
 from dicot.errors import InputError
 from dicot.estimator import TimeSeriesEmbedder
 from dicot.fitting import check_columns, embed_groups, in_order, seed_from, seeded_weights, train_with_bar
-from dicot.methods import Supervised
+from dicot.methods.supervised import Supervised
 from dicot.train import Recipe
 from dicot.windows import Windows
 from dicot.windows.preparation import Preparation

@@ -121,7 +121,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             shape = {"n_channels": train.n_channels, "dim": self.dim, **(self.encoder_params or {})}
             fit = self._fit_control if self.method in CONTROLS else self._fit_method
             self.encoder_ = fit(build_encoder(self.encoder, shape), train, checkpoint).cpu().float().eval()
-        self.data_ = {"name": train.name, "fingerprint": self.preparation_.fingerprint, "n_cases": len(train)}
+        self.data_ = data_card(self.method, train, self.preparation_.fingerprint)
         self._n_features_out = pooled_dim(self.encoder_, self.pooling)
         return self
 
@@ -217,3 +217,9 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         lookup(ENCODERS, self.encoder, "encoder")
         lookup(POOLINGS, self.pooling, "pooling")
         lookup(dict.fromkeys(PRESETS), self.preset, "preset")
+
+
+def data_card(method: str, train: Windows, fingerprint: str) -> dict[str, Any]:
+    """What a model remembers of its training set; labels count only where the method learns from them."""
+    labels = train.label_fingerprint() if method in METHODS and METHODS[method].needs_labels else ""
+    return {"name": train.name, "fingerprint": fingerprint, "labels": labels, "n_cases": len(train)}

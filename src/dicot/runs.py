@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dicot.errors import InputError, ModelFileError
-from dicot.estimator import TimeSeriesEmbedder
+from dicot.estimator import TimeSeriesEmbedder, data_card
 from dicot.pretrained import CONFIG, read_config
 from dicot.train import Checkpoint
 from dicot.windows import Windows
@@ -52,4 +52,5 @@ def _same_run(job: Job, model: TimeSeriesEmbedder, train: Windows) -> bool:
     except ModelFileError:  # killed between the weights and the config of an overwriting save
         return False
     wanted = {**model.get_params(), "device": "auto"}
-    return bool(config["data"]["fingerprint"] == train.fingerprint() and config["estimator"] == wanted)
+    card = data_card(model.method, train, train.fingerprint())
+    return bool(config["data"] == card and config["estimator"] == wanted)

@@ -192,3 +192,15 @@ def test_help_is_light():
     code = "import sys, dicot; print(sorted({'torch', 'sklearn'} & set(sys.modules)), dir(dicot))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("[]") and "TimeSeriesEmbedder" in done.stdout
+
+
+def test_other_labels_are_another_run_where_labels_are_learned_from(tmp_path, waves):
+    for name, y in (("a", waves.y), ("b", waves.y[::-1])):
+        np.savez(tmp_path / "data.npz", X=waves.x, y=y)
+        for method in ("supervised", "dicot"):
+            call = ["pretrain", tmp_path / "data.npz", "--out", tmp_path / method, "--method", method, *QUICK]
+            if (name, method) == ("b", "supervised"):
+                with pytest.raises(DicotError, match="holds another model"):
+                    dicot(*call)
+            else:
+                assert ("already holds this run" in dicot(*call)) == (name == "b")

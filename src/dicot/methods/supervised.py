@@ -1,6 +1,5 @@
 """Supervised_B: what the same encoder and budget reach when the labels are known."""
 
-import hashlib
 from collections.abc import Callable, Hashable
 from typing import ClassVar
 
@@ -47,7 +46,7 @@ class Supervised(Method):
                 f"A classifier needs at least 2 classes; the {len(train)} label(s) hold 1 class, {classes[0]}."
             )
         # Kept so that a checkpoint is not continued with other labels: a data fingerprint covers x alone.
-        self.labels = hashlib.sha256(numbers.astype(np.int64).tobytes()).hexdigest()[:16]
+        self.labels = train.label_fingerprint()
         self.head = nn.Linear(self.encoder.dim, len(classes))
 
     def logits(self, x: Tensor) -> Tensor:

@@ -48,7 +48,7 @@ def _overview(scores: Sequence[Score]) -> Section:
         if (score.protocol, score.metric) == (protocol, metric):
             found = values.setdefault(score.contender, [])
             found += [score.value] if score.error is None else []
-    note = "random and calibrated are encoders without training; raw-mean and raw-flat use no encoder."
+    note = "random and calibrated are encoders without training; raw-mean and raw-flat use no encoder at all."
     return Section(f"{protocol}: {metric}", bars(values, metric), note)
 
 

@@ -58,6 +58,10 @@ class Windows:
         digest.update(np.ascontiguousarray(self.x).data)
         return digest.hexdigest()[:16]
 
+    def label_fingerprint(self) -> str:
+        """16 hex digits that change with any label; empty where there are none."""
+        return "" if self.y is None else hashlib.sha256(repr(self.y.tolist()).encode()).hexdigest()[:16]
+
 
 def check_collection(
     X: Any,
