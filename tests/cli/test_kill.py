@@ -1,6 +1,6 @@
 """kill -9 during `dicot pretrain`, again and again: the run that is finished at last has the bits of one left alone.
 
-DICOT_KILLS sets how often it is killed (default 3).
+DICOT_KILLS sets how often it is killed (default 2).
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-KILLS = int(os.environ.get("DICOT_KILLS", "3"))
+KILLS = int(os.environ.get("DICOT_KILLS", "2"))
 STEPS = 40
 
 

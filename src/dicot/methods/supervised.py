@@ -40,7 +40,7 @@ class Supervised(Method):
     def prepare(self, train: Windows) -> None:
         if train.y is None:
             raise InputError("This method learns from labels, and the training set has none. Pass y.")
-        classes, numbers = np.unique(train.y, return_inverse=True)
+        classes = np.unique(train.y)
         if len(classes) < 2:
             raise InputError(
                 f"A classifier needs at least 2 classes; the {len(train)} label(s) hold 1 class, {classes[0]}."

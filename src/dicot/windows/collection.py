@@ -59,8 +59,11 @@ class Windows:
         return digest.hexdigest()[:16]
 
     def label_fingerprint(self) -> str:
-        """16 hex digits that change with any label; empty where there are none."""
-        return "" if self.y is None else hashlib.sha256(repr(self.y.tolist()).encode()).hexdigest()[:16]
+        """16 hex digits that change with the class of any case, not with the classes' names; empty without labels."""
+        if self.y is None:
+            return ""
+        numbers = np.unique(self.y, return_inverse=True)[1]
+        return hashlib.sha256(numbers.astype(np.int64).tobytes()).hexdigest()[:16]
 
 
 def check_collection(
