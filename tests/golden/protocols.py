@@ -33,8 +33,10 @@ def _check_scores(out: Comparison, label: str, case: dict[str, np.ndarray], same
         ("macro_recall", "lr_macro_recall"),
     ):
         out.close(f"{label} {ours}", linear[ours], case[theirs] * (1 if ours == "accuracy" else 100), absolute=1e-6)
-    neighbour = NearestNeighbour().score(train, test, seed=0)
-    out.close(f"{label} 1-NN", neighbour["accuracy"], case["knn_acc"], absolute=1e-6)
+    neighbour = NearestNeighbour()
+    out.equal(f"{label} 1-NN prediction", neighbour.predict(train, test.x, seed=0), case["knn_pred"])
+    accuracy = neighbour.score(train, test, seed=0)["accuracy"]
+    out.close(f"{label} 1-NN", accuracy, case["knn_acc"], absolute=1e-6)
     if same_release:  # k-means may start elsewhere in another release of scikit-learn
         clusters = KMeansClustering().score(train, test, seed=int(case["kmeans_seed"]))
         out.close(f"{label} nmi", clusters["nmi"], case["nmi"], absolute=1e-6)

@@ -3,7 +3,7 @@
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
-from dicot.protocols.base import Features, Protocol, check_classes, check_pair
+from dicot.protocols.base import Features, Floats, Labels, Protocol, check_classes, check_pair
 from dicot.protocols.metrics import CLASSIFICATION_METRICS, classification_scores
 from dicot.protocols.subsets import SubsetSeed, check_per_class, check_subset_seed, fixed_per_class, subset_seed_for
 
@@ -38,10 +38,15 @@ class NearestNeighbour(Protocol):
             return train
         return train.rows(fixed_per_class(train.y, self.per_class, subset_seed_for(self.subset_seed, seed)))
 
-    def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
-        check_pair(train, test)
-        check_classes(train, "Nearest neighbour")
+    def predict(self, train: Features, x: Floats, seed: int) -> Labels:
+        """The label of the reference case closest to each row of x (N, F)."""
         reference = self.reference(train, seed)
         scaler = StandardScaler().fit(reference.x)  # only the reference cases count as known
         model = KNeighborsClassifier(n_neighbors=1).fit(scaler.transform(reference.x), reference.y)
-        return classification_scores(test.y, model.predict(scaler.transform(test.x)))
+        labels: Labels = model.predict(scaler.transform(x))
+        return labels
+
+    def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
+        check_pair(train, test)
+        check_classes(train, "Nearest neighbour")
+        return classification_scores(test.y, self.predict(train, test.x, seed))
