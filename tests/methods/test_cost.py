@@ -5,14 +5,12 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from dicot import TimeSeriesEmbedder
 from dicot.encoders import FCN, InceptionTime
 from dicot.errors import InputError
 from dicot.losses.frequency import frequency_contrast
 from dicot.losses.momentum_contrast import queue_contrast
 from dicot.methods import Batch, CoST
 from dicot.methods.cost import TimeStep
-from dicot.methods.trend_season import TrendSeasonEncoder
 from dicot.train import Checkpoint, Recipe, pretrain
 from dicot.train.draws import plan_generator
 from dicot.windows import Windows
@@ -198,28 +196,9 @@ def test_training_lowers_the_loss_once_the_queue_holds_keys(waves):
     assert np.mean(loss[-20:]) < np.mean(loss[5:25]) - 0.1
 
 
-def test_embedding_is_the_backbone_or_the_heads():
-    assert isinstance(prepared().trained_encoder(), InceptionTime)
-    method = prepared(embedding="heads").eval()
-    encoder = method.trained_encoder()
-    assert isinstance(encoder, TrendSeasonEncoder)
-    data = batch()
-    h = method.encoder(data.x)
-    expected = torch.cat([method.trend(h).mean(2), method.season(h).mean(2)], dim=1)
-    torch.testing.assert_close(encoder.embed(data.x), expected)
-    with pytest.raises(InputError, match="Raise max_length"):
-        prepared(n_times=20, max_length=10, embedding="heads")
-
-
-def test_heads_through_the_estimator(waves, tmp_path):
-    model = TimeSeriesEmbedder(
-        "cost", method_params={"embedding": "heads"}, encoder="fcn", dim=8, steps=2, batch_size=8, random_state=0
-    ).fit(waves.x)
-    assert model.transform(waves.x).shape == (24, 8)
-    with pytest.raises(InputError, match="built for 32 time steps; got 20"):
-        model.transform(waves.x[..., :20])
-    with pytest.raises(InputError, match="not in ENCODERS"):
-        model.save_pretrained(tmp_path / "model")
+def test_what_is_evaluated_is_the_encoder():
+    method = prepared()
+    assert method.trained_encoder() is method.encoder
 
 
 @pytest.mark.parametrize(
@@ -235,7 +214,6 @@ def test_heads_through_the_estimator(waves, tmp_path):
         ({"probability": 2.0}, "probability"),
         ({"dropout": 1.0}, "dropout"),
         ({"max_length": 0}, "max_length"),
-        ({"embedding": "head"}, "Did you mean 'heads'"),
     ],
     ids=str,
 )

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.encoders import FCN
 from dicot.errors import InputError
-from dicot.methods.trend_season import SeasonHead, TrendHead, TrendSeasonEncoder
+from dicot.methods.trend_season import SeasonHead, TrendHead
 
 
 @pytest.fixture(autouse=True)
@@ -94,15 +93,3 @@ def test_season_runs_in_float32_under_autocast():
 def test_season_is_for_one_length():
     with pytest.raises(InputError, match="built for 8 time steps; got 9"):
         SeasonHead(4, 2, 8, 0.1)(torch.randn(1, 4, 9))
-
-
-def test_heads_as_an_encoder():
-    backbone = FCN(2, dim=6)
-    trend, season = TrendHead(6, 3, (1, 2)), SeasonHead(6, 3, 10, 0.1)
-    encoder = TrendSeasonEncoder(backbone, trend, season).eval()
-    x = torch.randn(4, 2, 10)
-    h = backbone(x)
-    assert encoder.dim == 6
-    torch.testing.assert_close(encoder(x), torch.cat([trend(h), season(h)], dim=1))
-    with pytest.raises(InputError, match="cannot be built or saved by name"):
-        encoder.fresh()

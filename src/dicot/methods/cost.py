@@ -11,15 +11,13 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from dicot.encoders import Encoder
-from dicot.errors import InputError, lookup
+from dicot.errors import InputError
 from dicot.losses.frequency import frequency_contrast
 from dicot.losses.momentum_contrast import enqueued, queue_contrast, unit
 from dicot.methods.base import Batch, Method
-from dicot.methods.trend_season import SeasonHead, TrendHead, TrendSeasonEncoder
+from dicot.methods.trend_season import SeasonHead, TrendHead
 from dicot.views.distortion import distort
 from dicot.windows import Windows
-
-EMBEDDINGS = {"backbone": "the encoder's features", "heads": "trend and season, for windows of the training length"}
 
 
 @dataclass(frozen=True)
@@ -38,8 +36,7 @@ class CoST(Method):
     sigma, probability: strength of scaling, shift and jitter, and the chance of each.
     max_length: longer cases are cut, anew at each step, to one window of this many time steps; the season head holds
     about 8 F^2 / 2 (T / 2 + 1) bytes of weights, and the optimiser twice as much beside.
-    embedding: "backbone", or "heads" for trend and season side by side; the latter is for one T and has no registry
-    name to be saved under.
+    What is evaluated is the encoder itself; the heads serve training only.
     """
 
     summary: ClassVar[str] = "trend against a queue of earlier keys, season by amplitude and phase of its frequencies"
@@ -63,7 +60,6 @@ class CoST(Method):
         probability: float = 0.5,
         dropout: float = 0.1,
         max_length: int = 3000,
-        embedding: str = "backbone",
     ) -> None:
         super().__init__(encoder)
         _check(alpha >= 0, "alpha must be 0 or above", alpha)
@@ -76,21 +72,15 @@ class CoST(Method):
         _check(0 <= dropout < 1, "dropout is a share, 0 <= dropout < 1", dropout)
         _check(max_length >= 1, "max_length must be 1 or above", max_length)
         _check(encoder.dim >= 2, "CoST needs an encoder with dim >= 2, half for trend and half for season", encoder.dim)
-        lookup(EMBEDDINGS, embedding, "embedding")
         self.alpha, self.queue_size, self.momentum, self.temperature = alpha, queue_size, momentum, temperature
         self.kernels, self.sigma, self.probability, self.dropout = tuple(kernels), sigma, probability, dropout
-        self.max_length, self.embedding = max_length, embedding
+        self.max_length = max_length
         half = encoder.dim // 2
         self.trend = TrendHead(encoder.dim, half, self.kernels)
         self.projection = nn.Sequential(nn.Linear(half, half), nn.ReLU(), nn.Linear(half, half))
 
     def prepare(self, train: Windows) -> None:
         """Build what depends on T (the season head) and the state of a run: the key network's copies and the queue."""
-        if self.embedding == "heads" and train.n_times > self.max_length:
-            raise InputError(
-                f"The season head would be built for max_length = {self.max_length} time steps, and the cases have "
-                f"{train.n_times}. Raise max_length, or use embedding='backbone'."
-            )
         like = next(self.encoder.parameters())
         half = self.encoder.dim // 2
         season = SeasonHead(self.encoder.dim, half, min(train.n_times, self.max_length), self.dropout)
@@ -119,11 +109,6 @@ class CoST(Method):
         amplitude, phase = frequency_contrast(self.season(h), self.season(self.encoder(view_k)))
         self._enqueue(k)
         return time + self.alpha * (amplitude + phase) / 2
-
-    def trained_encoder(self) -> Encoder:
-        if self.embedding == "heads":
-            return TrendSeasonEncoder(self.encoder, self.trend, self.season)
-        return self.encoder
 
     @torch.no_grad()
     def _keys(self, view: Tensor, t: int) -> Tensor:

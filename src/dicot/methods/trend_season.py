@@ -1,14 +1,12 @@
 """Heads that split features into a trend half and a season half (CoST)."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dicot.encoders import Encoder
 from dicot.errors import InputError
 
 
@@ -58,7 +56,7 @@ class SeasonHead(nn.Module):
         if h.shape[-1] != self.n_times:
             raise InputError(
                 f"The season head was built for {self.n_times} time steps; got {h.shape[-1]}. "
-                "Use windows of the training length, or the backbone's embedding."
+                "Use windows of the training length."
             )
         with torch.autocast(h.device.type, enabled=False):  # there is no complex half precision
             h = h.float() if h.dtype in (torch.float16, torch.bfloat16) else h
@@ -69,21 +67,3 @@ class SeasonHead(nn.Module):
             season = torch.fft.irfft(torch.complex(real, imag).permute(1, 2, 0), n=self.n_times, dim=2)
         dropped: Tensor = self.dropout(season)
         return dropped
-
-
-class TrendSeasonEncoder(Encoder):
-    """Backbone and heads as one encoder: (B, C, T) -> (B, 2 D, T), trend first; for one T only."""
-
-    def __init__(self, backbone: Encoder, trend: TrendHead, season: SeasonHead) -> None:
-        super().__init__(backbone.n_channels, 2 * season.bias_real.shape[-1])
-        self.backbone, self.trend, self.season = backbone, trend, season
-
-    def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
-        h = self.backbone(x, keep)
-        return torch.cat([self.trend(h), self.season(h)], dim=1)
-
-    def config(self) -> Mapping[str, Any]:
-        raise InputError(
-            "Trend and season heads belong to the method that trained them and cannot be built or saved by name. "
-            "Use embedding='backbone' for a model to be saved."
-        )
