@@ -5,6 +5,7 @@ pass, then the median seconds of more of them.
 """
 
 import argparse
+import math
 import multiprocessing
 import resource
 import statistics
@@ -18,7 +19,15 @@ from torch import Tensor
 
 from dicot.losses.adjacent_block import adjacent_block
 from dicot.losses.adjacent_step import adjacent_step
-from dicot.losses.contrast import instance_contrast, temporal_contrast
+from dicot.losses.frequency import frequency_contrast
+from dicot.losses.hierarchical import hierarchical_contrast
+from dicot.losses.momentum_contrast import queue_contrast, unit
+from dicot.losses.nt_xent import nt_xent, poly_nt_xent
+from dicot.losses.positive_unlabelled import positive_unlabelled
+from dicot.losses.prediction import prediction_contrast
+from dicot.losses.segments import pooled_contrast, segment_contrast
+from dicot.losses.series_similarity import aggregate, copies_contrast, cosine_similarity, log_weights
+from dicot.losses.soft import soft_hierarchical_contrast
 
 
 def dense_adjacent_step(z: Tensor, temperature: float) -> Tensor:
@@ -31,14 +40,31 @@ def dense_adjacent_step(z: Tensor, temperature: float) -> Tensor:
     return (c[:-2] + c[1:-1] - a[:-1] - positive).div(positive).log().mean()
 
 
+def simmtm(z: Tensor) -> Tensor:
+    """Contrast and aggregation of a stack of four rows per series."""
+    log_p = log_weights(cosine_similarity(z.mean(dim=1)), 0.2)
+    return copies_contrast(log_p, len(z) // 4) + aggregate(log_p.exp(), z[..., :6]).square().mean()
+
+
 # A loss is one line here: features (B, T, F) -> scalar.
 LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
     "catt-dense": lambda z: dense_adjacent_step(z, 0.1),
     "catt": lambda z: adjacent_step(z, 0.1),
     "catt-next": lambda z: adjacent_step(z, 0.1, "next"),
     "dicot": lambda z: adjacent_block(z.unflatten(1, (10, -1)).mean(dim=2), 0.07),
-    "temporal": lambda z: temporal_contrast(z, z.roll(1, dims=0)),
-    "instance": lambda z: instance_contrast(z, z.roll(1, dims=0)),
+    "ts2vec": lambda z: hierarchical_contrast(z.transpose(1, 2), z.roll(1, dims=0).transpose(1, 2)),
+    "soft": lambda z: soft_hierarchical_contrast(
+        z.transpose(1, 2), z.roll(1, dims=0).transpose(1, 2), torch.eye(len(z)), tau_temp=1.0
+    ),
+    "tnc": lambda z: positive_unlabelled(z[..., 0], z[..., 1], 0.05),
+    "tstcc": lambda z: prediction_contrast(z[:, :6].transpose(0, 1), z[:, -6:].transpose(0, 1)),
+    "nt-xent": lambda z: nt_xent(z.mean(dim=1), z[:, 0]),
+    "tfc": lambda z: poly_nt_xent(z.mean(dim=1), z[:, 0]),
+    "cost-time": lambda z: queue_contrast(unit(z[:, 0]), unit(z[:, 1]), torch.randn(z.shape[2], 256), 0.07),
+    "cost-frequency": lambda z: torch.stack(frequency_contrast(*z.transpose(1, 2).chunk(2, dim=1))).sum(),
+    "infots-global": lambda z: pooled_contrast(z.transpose(1, 2), z.roll(1, dims=0).transpose(1, 2)),
+    "infots-local": lambda z: segment_contrast(z.transpose(1, 2), 8),
+    "simmtm": simmtm,
 }
 
 
@@ -57,7 +83,7 @@ def step_seconds(name: str, z: Tensor) -> float:
 def measure(name: str, batch: int, n_times: int, dim: int, repeats: int) -> tuple[float, float]:
     """(median seconds, peak MiB) of one forward and backward pass."""
     torch.manual_seed(0)
-    step_seconds(name, torch.randn(1, 10, dim, requires_grad=True))  # what is loaded once does not count
+    step_seconds(name, torch.randn(4, 20, dim, requires_grad=True))  # what is loaded once does not count
     z = torch.randn(batch, n_times, dim, requires_grad=True)
     before = peak_mib()
     step_seconds(name, z)
@@ -77,14 +103,20 @@ def main() -> None:
     if unknown := set(names) - set(LOSSES):
         parser.error(f"unknown loss {', '.join(sorted(unknown))}; known: {', '.join(LOSSES)}")
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, T = {options.n_times}, F = {options.dim}")
-    print(f"{'loss':14}{'batch':>8}{'N = B T':>10}{'ms':>10}{'MiB':>10}")
+    print(f"{'loss':16}{'batch':>8}{'N = B T':>10}{'ms':>10}{'MiB':>10}")
     # One task per process: the peak of a process never falls.
+    first, last = options.batches[0], options.batches[-1]
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        for batch in options.batches:
-            for name in names:
+        for name in names:
+            times = []
+            for batch in options.batches:
                 shape = (batch, options.n_times, options.dim)
                 seconds, mib = pool.apply(measure, (name, *shape, options.repeats))
-                print(f"{name:14}{batch:8}{batch * options.n_times:10}{seconds * 1e3:10.1f}{mib:10.1f}", flush=True)
+                times.append(seconds)
+                print(f"{name:16}{batch:8}{batch * options.n_times:10}{seconds * 1e3:10.1f}{mib:10.1f}", flush=True)
+            if last > first:
+                power = math.log(times[-1] / times[0]) / math.log(last / first)
+                print(f"{name:16}time grows as B^{power:.2f}", flush=True)
 
 
 if __name__ == "__main__":

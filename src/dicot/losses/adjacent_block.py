@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dicot.errors import lookup
+from dicot.losses.precision import wide
 
 
 def _previous(k: int, device: torch.device) -> Tensor:
@@ -45,7 +46,7 @@ def adjacent_block(z: Tensor, temperature: float, positive: str = "previous") ->
     """
     targets = lookup(POSITIVES, positive, "positive")
     with torch.autocast(z.device.type, enabled=False):
-        z = z.float() if z.dtype in (torch.float16, torch.bfloat16) else z
+        z = wide(z)
         n_cases, k, _ = z.shape
         logits = (z @ z.transpose(1, 2) / temperature).reshape(n_cases * k, k)
         losses = [F.cross_entropy(logits, target(k, z.device).repeat(n_cases)) for target in targets]

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from dicot.errors import lookup
+from dicot.losses.precision import wide
 
 # The similarity of all pairs, (BT)^2 numbers, is held in row blocks of at most this many entries (or one row):
 # one such block in the forward pass, two in the backward pass, 16 MiB each in float32.
@@ -114,7 +115,7 @@ def adjacent_step(
     terms_of = lookup(FORMS, form, "form")
     n_cases, n_times, _ = z.shape
     with torch.autocast(z.device.type, enabled=False):
-        z = z.float() if z.dtype in (torch.float16, torch.bfloat16) else z
+        z = wide(z)
         if n_cases * n_times < 3 or (mask_boundaries and n_times == 1):
             return (z * 0).sum()
         u = _unit(z.flatten(0, 1))

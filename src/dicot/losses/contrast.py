@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from dicot.losses.precision import wide
+
 
 def without_diagonal(square: Tensor) -> Tensor:
     """(..., n, n) -> (..., n, n - 1): each row without its diagonal entry, the order of the others kept."""
@@ -17,7 +19,7 @@ def other_log_probabilities(z1: Tensor, z2: Tensor) -> Tensor:
     """
     with torch.autocast(z1.device.type, enabled=False):
         z = torch.cat([z1, z2], dim=1)
-        z = z.float() if z.dtype in (torch.float16, torch.bfloat16) else z
+        z = wide(z)
         return without_diagonal(z @ z.transpose(1, 2)).log_softmax(dim=-1)
 
 
@@ -33,10 +35,16 @@ def paired_contrast(z1: Tensor, z2: Tensor) -> Tensor:
 
 
 def instance_contrast(z1: Tensor, z2: Tensor) -> Tensor:
-    """TS2Vec's instance loss on (B, T, F): at every time step, tell the own series from the others."""
+    """TS2Vec's instance loss on (B, T, F): at every time step, tell the own series from the others.
+
+    Time O(T B^2 F), memory O(T B^2).
+    """
     return paired_contrast(z1.transpose(0, 1), z2.transpose(0, 1))
 
 
 def temporal_contrast(z1: Tensor, z2: Tensor) -> Tensor:
-    """TS2Vec's temporal loss on (B, T, F): in every series, tell the own time step from the others."""
+    """TS2Vec's temporal loss on (B, T, F): in every series, tell the own time step from the others.
+
+    Time O(B T^2 F), memory O(B T^2).
+    """
     return paired_contrast(z1, z2)

@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dicot.losses.contrast import instance_contrast
+from dicot.losses.precision import wide
 
 SHIFT = 1e-6  # keeps root and angle differentiable where a coefficient is zero
 
@@ -15,7 +16,7 @@ def spectrum(s: Tensor) -> tuple[Tensor, Tensor]:
     The shifts are the original's: on both parts for the amplitude, on the real part alone for the phase.
     """
     with torch.autocast(s.device.type, enabled=False):
-        s = s.float() if s.dtype in (torch.float16, torch.bfloat16) else s
+        s = wide(s)
         c = torch.fft.rfft(F.normalize(s, dim=1), dim=2).transpose(1, 2)
         amplitude = torch.sqrt((c.real + SHIFT) ** 2 + (c.imag + SHIFT) ** 2)
         return amplitude, torch.atan2(c.imag, c.real + SHIFT)

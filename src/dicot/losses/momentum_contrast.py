@@ -4,11 +4,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dicot.losses.precision import wide
+
 
 def unit(z: Tensor) -> Tensor:
     """(B, D) -> (B, D) rows of length 1, in float32 or wider."""
     with torch.autocast(z.device.type, enabled=False):
-        return F.normalize(z.float() if z.dtype in (torch.float16, torch.bfloat16) else z, dim=1)
+        return F.normalize(wide(z), dim=1)
 
 
 def queue_logits(q: Tensor, k: Tensor, queue: Tensor, temperature: float) -> Tensor:

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from dicot.losses.contrast import paired_contrast
+from dicot.losses.precision import wide
 
 
 def pooled_contrast(z1: Tensor, z2: Tensor) -> Tensor:
@@ -28,7 +29,7 @@ def segment_contrast(z: Tensor, k: int, start: int = 0) -> Tensor:
     covered = z[..., start : start + k * length]
     segments = covered.reshape(*z.shape[:2], k, length).max(dim=-1).values  # (B, F, k)
     with torch.autocast(z.device.type, enabled=False):
-        segments = segments.float() if segments.dtype in (torch.float16, torch.bfloat16) else segments
+        segments = wide(segments)
         similarity = segments.transpose(1, 2) @ segments  # (B, k, k)
         positive, candidate = _targets(k, z.device)
         log_p = similarity.masked_fill(~candidate, float("-inf")).log_softmax(dim=-1)

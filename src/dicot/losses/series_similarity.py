@@ -7,11 +7,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dicot.losses.precision import wide
+
 
 def cosine_similarity(z: Tensor) -> Tensor:
-    """z (N, E) -> (N, N), in float32 or wider; a zero vector is similar to nothing."""
+    """z (N, E) -> (N, N), in float32 or wider; a zero vector is similar to nothing. Memory O(N^2)."""
     with torch.autocast(z.device.type, enabled=False):
-        z = z.float() if z.dtype in (torch.float16, torch.bfloat16) else z
+        z = wide(z)
         u = F.normalize(z, dim=-1, eps=1e-8)
         return u @ u.T
 

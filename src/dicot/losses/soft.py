@@ -23,7 +23,7 @@ def soft_contrast(z1: Tensor, z2: Tensor, weights: Tensor) -> Tensor:
     """Cross-entropy of all pairs of (G, n, F) twice against `weights` (n, n), which all groups share.
 
     Both views of vector j are candidates of vector i with target weights[i, j], itself left out. Targets do not sum to
-    one; the mean is over the 2n anchors. With the identity it is `paired_contrast`.
+    one; the mean is over the 2n anchors. With the identity it is `paired_contrast`. Time O(G n^2 F), memory O(G n^2).
     """
     log_p = other_log_probabilities(z1, z2).mean(dim=0)  # (2n, 2n - 1); the targets are the same in every group
     targets = without_diagonal(weights.to(log_p.dtype).repeat(2, 2))

@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dicot.losses.precision import wide
+
 EXACT_UP_TO = 50_000  # cases; above, the range of distances is estimated
 SAMPLED_CASES = 4096
 BLOCK = 2048  # cases on each side of a block of pairs
@@ -67,7 +69,7 @@ def sharpen(similarity: Tensor, tau: float, alpha: float) -> Tensor:
 def unit_rows(x: Tensor) -> Tensor:
     """(N, C, T) -> (N, C T) of length one, float32 or wider; a case of zeros stays zero, so that its cosines are 0."""
     flat = x.flatten(1)
-    flat = flat.float() if flat.dtype in (torch.float16, torch.bfloat16) else flat
+    flat = wide(flat)
     peak = flat.abs().amax(dim=1, keepdim=True)  # taken out first: squares of large values leave the range of float32
     return F.normalize(flat / torch.where(peak > 0, peak, 1), dim=1)
 

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dicot.errors import InputError
+from dicot.losses.precision import wide
 
 
 class TrendHead(nn.Module):
@@ -59,7 +60,7 @@ class SeasonHead(nn.Module):
                 "Use windows of the training length."
             )
         with torch.autocast(h.device.type, enabled=False):  # there is no complex half precision
-            h = h.float() if h.dtype in (torch.float16, torch.bfloat16) else h
+            h = wide(h)
             c = torch.fft.rfft(h, dim=2).permute(2, 0, 1)  # (n_bins, B, F)
             # (a + bi)(c + di) in real products, so that no complex copy of the weights is made
             real = torch.baddbmm(self.bias_real, c.real, self.weight_real) - c.imag @ self.weight_imag
