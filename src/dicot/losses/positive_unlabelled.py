@@ -10,7 +10,8 @@ from dicot.losses.precision import wide
 def positive_unlabelled(d_close: Tensor, d_distant: Tensor, w_pu: float) -> Tensor:
     """TNC's loss on logits of any shape: close pairs are positive, distant ones positive with weight `w_pu`.
 
-    L = 1/2 [bce(d_close, 1) + w_pu bce(d_distant, 1) + (1 - w_pu) bce(d_distant, 0)], in float32 or wider. Time and memory O(B m).
+    L = 1/2 [bce(d_close, 1) + w_pu bce(d_distant, 1) + (1 - w_pu) bce(d_distant, 0)], in float32 or wider.
+    Time and memory O(B m).
     """
     with torch.autocast(d_close.device.type, enabled=False):
         d_close, d_distant = wide(d_close), wide(d_distant)
