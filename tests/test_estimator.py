@@ -19,7 +19,7 @@ def small(**settings) -> TimeSeriesEmbedder:
 
 
 @pytest.mark.filterwarnings("ignore:Cases of . time steps are too short")
-@parametrize_with_checks([TimeSeriesEmbedder(steps=2)])
+@parametrize_with_checks([TimeSeriesEmbedder(steps=2, device="cpu")])  # on a GPU two fits differ in the last bits
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 

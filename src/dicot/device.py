@@ -1,5 +1,9 @@
 """Which device a run uses, and how arrays get there."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -27,3 +31,21 @@ def to_device(array: np.ndarray, place: torch.device, dtype: torch.dtype | None 
     """
     sound = array if array.flags.writeable and array.flags.c_contiguous else np.array(array, order="C")
     return torch.from_numpy(sound.reshape(-1)).view(array.shape).to(place, dtype)
+
+
+@contextmanager
+def float32_convolutions(fast: bool = False) -> Iterator[None]:
+    """Convolutions on a GPU in true float32, or with `fast` in TF32 (10 bits of mantissa), torch's own default.
+
+    In TF32 an embedding would depend on the batch size in the fifth digit.
+    """
+    # Both, because torch refuses to report a setting that differs between them.
+    parts: tuple[Any, Any] = (torch.backends.cudnn.conv, torch.backends.cudnn.rnn)
+    before = [part.fp32_precision for part in parts]
+    try:
+        for part in parts:
+            part.fp32_precision = "tf32" if fast else "ieee"
+        yield
+    finally:
+        for part, value in zip(parts, before, strict=True):
+            part.fp32_precision = value

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dicot.device import resolve_device, to_device
+from dicot.device import float32_convolutions, resolve_device, to_device
 from dicot.encoders import Encoder
 from dicot.errors import lookup
 
@@ -47,7 +47,7 @@ def embed(
     encoder.to(place).eval()
     parts = []
     try:
-        with torch.inference_mode():
+        with torch.inference_mode(), float32_convolutions():
             for start in range(0, len(x), batch_size):
                 batch = to_device(x[start : start + batch_size], place, home.dtype)
                 # A batch of one runs through other kernels, whose last bits differ: give it company.

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dicot.device import resolve_device, to_device
+from dicot.device import float32_convolutions, resolve_device, to_device
 from dicot.errors import InputError, NonFiniteLossError
 from dicot.methods import Batch, Method
 from dicot.train.checkpoint import Checkpoint
@@ -17,7 +17,7 @@ from dicot.train.history import History
 from dicot.train.recipe import Recipe, lr_at
 from dicot.windows import Windows
 
-DTYPES = {"float32": torch.float32, "float64": torch.float64}
+DTYPES = {"float32": torch.float32, "tf32": torch.float32, "float64": torch.float64}
 STEPS_UNREAD = 50  # on a GPU losses are fetched this rarely: reading one waits for the device
 
 
@@ -37,7 +37,8 @@ def pretrain(
     With a `checkpoint` the run is kept on disk and a run found there is continued.
     """
     place, dtype = resolve_device(device), DTYPES[recipe.precision]
-    with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
+    own_draws = torch.random.fork_rng(devices=[place] if place.type == "cuda" else [])
+    with own_draws, float32_convolutions(fast=recipe.precision == "tf32"):
         seed_prepare(seed)
         method.to(place, dtype).prepare(train)
         method.to(place, dtype).train()  # with the parts that were built just now
