@@ -40,7 +40,8 @@ def float32_convolutions(fast: bool = False) -> Iterator[None]:
     In TF32 an embedding would depend on the batch size in the fifth digit.
     """
     # Both, because torch refuses to report a setting that differs between them.
-    parts: tuple[Any, Any] = (torch.backends.cudnn.conv, torch.backends.cudnn.rnn)
+    cudnn: Any = torch.backends.cudnn
+    parts = (cudnn.conv, cudnn.rnn)
     before = [part.fp32_precision for part in parts]
     try:
         for part in parts:
