@@ -27,8 +27,8 @@ def test_an_embedding_does_not_depend_on_its_company_and_equals_the_cpus(waves):
         np.testing.assert_allclose(embed(model, x, device="cuda", batch_size=batch_size), whole, atol=1e-6, rtol=0)
     order = np.random.default_rng(1).permutation(50)
     np.testing.assert_allclose(embed(model, x[order], device="cuda"), whole[order], atol=1e-6, rtol=0)
+    assert next(model.parameters()).device.type == "cpu", "back where it was"
     np.testing.assert_allclose(embed(model, x, device="cpu"), whole, atol=1e-5, rtol=0)
-    assert next(model.parameters()).device.type == "cpu"
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -43,20 +43,21 @@ def embed(
     """
     pool = None if pooling is None else lookup(POOLINGS, pooling, "pooling")
     place = resolve_device(device)
-    was_training, home = encoder.training, next(encoder.parameters())
+    first = next(encoder.parameters())
+    was_training, home, dtype = encoder.training, first.device, first.dtype
     encoder.to(place).eval()
     parts = []
     try:
         with torch.inference_mode(), float32_convolutions():
             for start in range(0, len(x), batch_size):
-                batch = to_device(x[start : start + batch_size], place, home.dtype)
+                batch = to_device(x[start : start + batch_size], place, dtype)
                 # A batch of one runs through other kernels, whose last bits differ: give it company.
                 h = encoder(batch.repeat(2, 1, 1) if len(batch) == 1 else batch)[: len(batch)]  # (B, F, T)
                 parts.append((h if pool is None else pool(h)).cpu().numpy())
                 if on_batch:
                     on_batch(min(start + batch_size, len(x)))
     finally:
-        encoder.to(home.device).train(was_training)
+        encoder.to(home).train(was_training)
     return np.concatenate(parts)
 
 
