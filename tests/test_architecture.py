@@ -50,7 +50,17 @@ LAYERS: dict[str, set[str]] = {
     "classical": {"errors"},
     "protocols": {"errors"},
     "report": {"protocols", "storage", "errors"},
-    "evaluation": {"estimator", "controls", "classical", "datasets", "methods", "protocols", "windows", "errors"},
+    "evaluation": {
+        "progress",
+        "estimator",
+        "controls",
+        "classical",
+        "datasets",
+        "methods",
+        "protocols",
+        "windows",
+        "errors",
+    },
 }
 LAYERS["cli"] = set(LAYERS) | {"__init__"}
 LAYERS["__init__"] = set(LAYERS) - {"__init__"}

@@ -13,6 +13,7 @@ from dicot.datasets import Split
 from dicot.errors import InputError, lookup
 from dicot.estimator import TimeSeriesEmbedder
 from dicot.methods import METHODS
+from dicot.progress import Bar
 from dicot.protocols import Features, Score
 from dicot.protocols.base import Protocol as ScoringProtocol
 from dicot.windows.policies import Array
@@ -115,7 +116,10 @@ def evaluate(
             if on_run:
                 on_run(run)
             out.runs.append(run)
-            out.scores += [score for protocol in protocols for score in _score(run, protocol, split)]
+            with Bar(f"score {one.name}", len(protocols)) as bar:
+                for done, protocol in enumerate(protocols):
+                    bar.update(done, protocol.name)
+                    out.scores += _score(run, protocol, split)
     return out
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 KILLS = int(os.environ.get("DICOT_KILLS", "2"))
-STEPS = 40
+STEPS = 24
 
 
 def command(out: Path) -> list[str]:

@@ -12,6 +12,10 @@ from dicot.protocols import Features, Score
 from dicot.protocols.base import check_classes, check_pair
 
 
+def test_whole_numbers_as_floats_are_labels():
+    assert Features(np.ones((3, 2)), np.array([2.0, 0.0, 1.0])).y.tolist() == [2, 0, 1]
+
+
 def test_features_become_float64_and_keep_their_labels():
     f = Features(np.ones((3, 2), np.float32), np.array([2, 0, 1]))
     assert f.x.dtype == np.float64
@@ -35,7 +39,7 @@ def test_object_strings_become_plain_strings():
         (np.ones((0, 2)), np.zeros(0, int), "at least one case"),
         (np.ones((3, 0)), np.zeros(3, int), "at least one case"),
         (np.ones((3, 2)), np.zeros((3, 1), int), r"shape \(cases,\)"),
-        (np.ones((3, 2)), np.zeros(3), "integers or strings; got float64"),
+        (np.ones((3, 2)), np.array([0.5, 1, 2]), "integers or strings; got float64"),
         (np.ones((2, 2)), np.array(["a", None], dtype=object), "mixture"),
         (np.array([[0.0], [np.nan], [np.inf]]), np.zeros(3, int), "2 of 3 cases hold NaN or infinity, first case 1"),
     ],

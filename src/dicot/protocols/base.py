@@ -24,6 +24,8 @@ def _checked_labels(y: ArrayLike | None) -> Labels:
         labels = labels.astype(str)
     if labels.ndim != 1:
         raise InputError(f"Labels must have shape (cases,); got {labels.shape}.")
+    if labels.dtype.kind == "f" and np.isfinite(labels).all() and np.array_equal(labels, np.round(labels)):
+        labels = labels.astype(np.int64)  # whole numbers, as a text file gives them
     if labels.dtype.kind not in "biuU":
         raise InputError(f"Labels must be integers or strings; got {labels.dtype}. Convert them first.")
     return labels
