@@ -19,7 +19,7 @@ from dicot.windows import Windows
 
 SHAPES = ((8, 24, 1), (8, 150, 1), (8, 100, 6))  # batch, time steps, channels
 N_CASES = 1024
-WARM_UP = 5
+WARM_UP = 3
 
 
 def our_seconds(data: np.ndarray, batch: int, steps: int, device: str, seed: int = 0) -> list[float]:
@@ -38,8 +38,8 @@ def our_seconds(data: np.ndarray, batch: int, steps: int, device: str, seed: int
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu", choices=["cpu"], help="the GPU has its own benchmark")
-    parser.add_argument("--steps", type=int, default=15, help="timed steps per turn")
-    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=6, help="timed steps per turn")
+    parser.add_argument("--turns", type=int, default=8, help="many short turns, so that both see the same machine")
     options = parser.parse_args()
     ratios = []
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {options.turns} x {options.steps} steps")
