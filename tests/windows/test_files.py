@@ -164,3 +164,14 @@ def test_unreadable_files(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(InputError, match="There is no file"):
         read_split(tmp_path / "folder.csv")
+
+
+def test_an_encrypted_archive_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "locked.npz"
+    np.savez(path, X=np.zeros((2, 1, 3)))
+    raw = bytearray(path.read_bytes())
+    for magic, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):  # the flag "encrypted" in both headers
+        raw[raw.index(magic) + offset] |= 1
+    path.write_bytes(bytes(raw))
+    with pytest.raises(InputError, match=r"locked\.npz cannot be read as \.npz .*encrypted"):
+        read_windows(path)

@@ -105,7 +105,8 @@ def naming(path: Path) -> Iterator[None]:
         if str(path) in str(error):
             raise
         raise InputError(f"{path}: {error}") from error
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error, csv.Error, NotImplementedError) as error:
+    # RuntimeError: zipfile raises it for encrypted members and for compressions it does not know.
+    except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, csv.Error) as error:
         raise InputError(
             f"{path} cannot be read as {path.suffix} ({error}). "
             "The file may be truncated or hold another format; write or fetch it again."
