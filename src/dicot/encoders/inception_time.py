@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dicot.encoders.base import Encoder
+from dicot.encoders.inception_pass import block_pass
 from dicot.encoders.padding import same_margins
 from dicot.errors import InputError
 
@@ -14,14 +15,21 @@ KERNELS = (10, 20, 40)
 
 
 class InceptionModule(nn.Module):
-    """Three convolutions of different reach behind a bottleneck, and a max-pool branch beside them."""
+    """Three convolutions of different reach behind a bottleneck, and a max-pool branch beside them.
+
+    `forward` is the definition; training takes the same steps faster (see `inception_pass`).
+    """
 
     def __init__(self, width_in: int, width_out: int) -> None:
         super().__init__()
         branch = width_out // (len(KERNELS) + 1)
         self.bottleneck = nn.Conv1d(width_in, WIDTH_BOTTLENECK, 1)
-        for kernel in KERNELS:
-            self.add_module(f"conv{kernel}", nn.Conv1d(WIDTH_BOTTLENECK, branch, kernel))
+        self.branches = tuple(f"conv{kernel}" for kernel in KERNELS)
+        for kernel, name in zip(KERNELS, self.branches, strict=True):
+            conv = nn.Conv1d(WIDTH_BOTTLENECK, branch, kernel)
+            # Stored with taps first, so that all kernels together are joined and split without strided copies.
+            conv.weight = nn.Parameter(conv.weight.detach().permute(2, 1, 0).contiguous().permute(2, 1, 0))
+            self.add_module(name, conv)
         self.poolconv = nn.Conv1d(width_in, branch, 1)
         self.bn = nn.BatchNorm1d(width_out)
 
@@ -70,5 +78,8 @@ class InceptionTime(Encoder):
         v = self.input(x)
         if keep is not None:
             v = v * keep.unsqueeze(1)
+        if self.training:
+            u = v.permute(2, 0, 1).contiguous()  # (T, B, 128)
+            return block_pass(self.block1, block_pass(self.block0, u)).permute(1, 2, 0)
         y: Tensor = self.block1(self.block0(v))
         return y

@@ -56,16 +56,22 @@ class Checkpoint:
             ) from error
         _check_same_run(self.path, found, json.loads(json.dumps(dict(identity))))
         method.load_state_dict(_part(tensors, "method."))
+        parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
         state: dict[int, dict[str, Tensor]] = {}
         for name, value in _part(tensors, "optimiser.").items():
             number, _, key = name.partition(".")
-            state.setdefault(int(number), {})[key] = value
+            state.setdefault(int(number), {})[key] = _stored_as(value, parameters[int(number)])
         optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
         return History(tensors["history.loss"].tolist(), tensors["history.lr"].tolist(), float(about["seconds"]))
 
 
 def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _stored_as(value: Tensor, parameter: Tensor) -> Tensor:
+    """The fused optimiser goes through memory, so a moment must lie in memory as its parameter does."""
+    return value if value.ndim == 0 else torch.empty_like(parameter, dtype=value.dtype).copy_(value)
 
 
 def _check_same_run(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:

@@ -1,0 +1,40 @@
+"""Convolution of very short cases as one dense map.
+
+With edges repeated, a kernel that is longer than the case reaches every time step from every other one, and most taps
+fall on the two ends. With the taps that read the same time step added up, T products per output are left.
+"""
+
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+
+@lru_cache(maxsize=64)
+def folding(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """(T * T, taps): 1 where the tap of output t reads time step s, rows in the order (t, s)."""
+    t, j = torch.arange(n_times).unsqueeze(1), torch.arange(n_taps)
+    source = (t + j - left).clamp(0, n_times - 1)  # (T, taps)
+    fold = torch.zeros(n_times, n_times, n_taps)
+    fold[t, source, j] = 1
+    return fold.flatten(0, 1).to(device, dtype)
+
+
+def forward(v: Tensor, taps: Tensor, left: int) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """(T, B, C) and taps (n, C, O) -> (T, B, O), and what the backward pass needs."""
+    n_times, n_cases, width = v.shape
+    fold = folding(n_times, len(taps), left, v.dtype, v.device)
+    dense = (fold @ taps.reshape(len(taps), -1)).view(n_times, n_times * width, -1)  # (t, (s, C), O)
+    rows = v.transpose(0, 1).reshape(n_cases, -1)  # (B, (s, C))
+    return torch.bmm(rows.expand(n_times, -1, -1), dense), (rows, dense)
+
+
+def backward(dy: Tensor, kept: tuple[Tensor, ...], n_taps: int, left: int) -> tuple[Tensor, Tensor]:
+    """Gradients of v and of the taps."""
+    rows, dense = kept
+    n_times, n_cases, n_out = dy.shape
+    fold = folding(n_times, n_taps, left, dy.dtype, dy.device)
+    drows = torch.bmm(dy, dense.transpose(1, 2)).sum(dim=0)
+    ddense = torch.bmm(rows.T.expand(n_times, -1, -1), dy)
+    dtaps = (fold.T @ ddense.view(n_times * n_times, -1)).view(n_taps, -1, n_out)
+    return drows.view(n_cases, n_times, -1).transpose(0, 1).contiguous(), dtaps

@@ -1,0 +1,108 @@
+"""The training pass by hand against autograd through the definition, and its convolutions against plain sums."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from dicot.encoders import InceptionTime, convolution, folded, spectral
+from dicot.encoders.inception_pass import block_pass
+from dicot.encoders.padding import same_margins
+
+LENGTHS = [1, 2, 3, 7, 12, 25, 40, 160, 161, 333]
+
+
+def padded_convolution(v: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """(T, B, C) -> (T, B, O) by PyTorch's own padding and convolution."""
+    x = F.pad(v.permute(1, 2, 0), same_margins(weight.shape[2]), mode="replicate")
+    return F.conv1d(x, weight).permute(2, 0, 1)
+
+
+@pytest.mark.parametrize("n_taps", [1, 3, 10, 40])
+@pytest.mark.parametrize("n_times", LENGTHS)
+@pytest.mark.parametrize("way", [spectral, folded], ids=["spectral", "folded"])
+def test_convolution_and_its_gradients(way, n_times, n_taps):
+    if way is folded and n_times > 40:
+        pytest.skip("the dense map is for short cases")
+    torch.manual_seed(n_times)
+    v = torch.randn(n_times, 3, 4, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(5, 4, n_taps, dtype=torch.float64, requires_grad=True)
+    dy = torch.randn(n_times, 3, 5, dtype=torch.float64)
+    expected = padded_convolution(v, weight)
+    expected.backward(dy)
+    left = same_margins(n_taps)[0]
+    with torch.no_grad():
+        y, kept = way.forward(v, weight.permute(2, 1, 0), left)
+        dv, dtaps = way.backward(dy, kept, n_taps, left)
+    torch.testing.assert_close(y, expected, atol=1e-11, rtol=0)
+    torch.testing.assert_close(dv, v.grad, atol=1e-11, rtol=0)
+    torch.testing.assert_close(dtaps.permute(2, 1, 0), weight.grad, atol=1e-10, rtol=0)
+
+
+def test_single_precision_is_as_good_as_a_plain_convolution():
+    torch.manual_seed(0)
+    v, weight = torch.randn(100, 8, 32), torch.randn(64, 32, 40)
+    exact = padded_convolution(v.double(), weight.double())
+    ours = (convolution.forward(v, weight)[0] - exact).abs().max()
+    plain = (padded_convolution(v, weight) - exact).abs().max()
+    assert ours < 4 * plain
+    assert ours < 1e-4 * exact.std()
+
+
+def by_definition(encoder: InceptionTime, x: torch.Tensor) -> torch.Tensor:
+    return encoder.block1(encoder.block0(encoder.input(x)))
+
+
+@pytest.mark.parametrize("n_times", LENGTHS)
+def test_pass_equals_the_definition(n_times):
+    """Features, gradients and running statistics; ties in the pooling included, since half of what it reads is 0."""
+    torch.manual_seed(n_times)
+    expected = InceptionTime(2, dim=16).double().train()
+    ours = copy.deepcopy(expected)
+    x, dy = torch.randn(4, 2, n_times, dtype=torch.float64), torch.randn(4, 16, n_times, dtype=torch.float64)
+    h = by_definition(expected, x)
+    h.backward(dy)
+    features = ours(x)
+    features.backward(dy)
+    torch.testing.assert_close(features, h, atol=1e-10, rtol=0)
+    for (name, mine), (_, other) in zip(ours.named_parameters(), expected.named_parameters(), strict=True):
+        torch.testing.assert_close(mine.grad, other.grad, atol=1e-8, rtol=1e-8, msg=name)
+    for mine, other in zip(ours.buffers(), expected.buffers(), strict=True):
+        torch.testing.assert_close(mine, other, atol=1e-12, rtol=1e-12)
+
+
+def test_cumulative_statistics_and_no_gradient():
+    """The calibrated control averages over its batches: BatchNorm without momentum."""
+    torch.manual_seed(0)
+    expected = InceptionTime(1, dim=8).double().train()
+    for module in expected.modules():
+        if isinstance(module, torch.nn.BatchNorm1d):
+            module.momentum = None
+    ours = copy.deepcopy(expected)
+    with torch.no_grad():
+        for _ in range(3):
+            x = torch.randn(4, 1, 30, dtype=torch.float64)
+            by_definition(expected, x)
+            ours(x)
+    for mine, other in zip(ours.buffers(), expected.buffers(), strict=True):
+        torch.testing.assert_close(mine, other, atol=1e-12, rtol=1e-12)
+
+
+def test_a_bias_in_front_of_batch_norm_gets_no_gradient_but_decays():
+    encoder = InceptionTime(1, dim=8).train()
+    optimiser = torch.optim.AdamW(encoder.parameters(), lr=0.1, weight_decay=0.5)
+    before = encoder.block0.module0.conv10.bias.detach().clone()
+    encoder(torch.randn(4, 1, 20)).square().sum().backward()
+    optimiser.step()
+    np.testing.assert_allclose(encoder.block0.module0.conv10.bias.detach(), before * 0.95, rtol=1e-6)
+
+
+def test_block_pass_leaves_the_input_alone():
+    encoder = InceptionTime(1, dim=8).train()
+    u = torch.randn(9, 3, 128, requires_grad=True)
+    before = u.detach().clone()
+    block_pass(encoder.block0, u).sum().backward()
+    assert torch.equal(u, before)
+    assert u.grad is not None and u.grad.shape == u.shape
