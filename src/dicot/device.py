@@ -41,7 +41,7 @@ def float32_convolutions(fast: bool = False) -> Iterator[None]:
     """
     # Both, because torch refuses to report a setting that differs between them.
     cudnn: Any = torch.backends.cudnn
-    parts = (cudnn.conv, cudnn.rnn)
+    parts = (cudnn.conv, cudnn.rnn, torch.backends.cuda.matmul)
     before = [part.fp32_precision for part in parts]
     try:
         for part in parts:

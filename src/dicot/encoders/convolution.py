@@ -14,8 +14,9 @@ def forward(v: Tensor, weight: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
     return _way(len(v), n_taps).forward(v, weight.permute(2, 1, 0), same_margins(n_taps)[0])  # type: ignore[no-any-return]
 
 
-def backward(dy: Tensor, kept: tuple[Tensor, ...], n_taps: int) -> tuple[Tensor, Tensor]:
+def backward(dy: Tensor, kept: tuple[Tensor, ...], weight: Tensor) -> tuple[Tensor, Tensor]:
     """Gradients of v and of the kernels."""
+    n_taps = weight.shape[2]
     dv, dtaps = _way(len(dy), n_taps).backward(dy, kept, n_taps, same_margins(n_taps)[0])
     return dv, dtaps.permute(2, 1, 0)
 

@@ -4,6 +4,8 @@ Convolutions are matrix products there (see `convolution`), time never moves in 
 BatchNorm, which takes it out again, is left out: its gradient is zero.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -11,6 +13,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from dicot.encoders import convolution, pooling
+from dicot.encoders.branches import together
 from dicot.encoders.pictures import as_picture, as_rows
 
 aten = torch.ops.aten
@@ -62,12 +65,18 @@ def module_forward(module: Any, u: Tensor) -> tuple[Tensor, Kept]:
     narrow = torch.addmm(module.bottleneck.bias, u.view(-1, width), module.bottleneck.weight[..., 0].T)
     narrow = narrow.view(n_times, n_cases, -1)
     convs = [getattr(module, name) for name in module.branches]
-    outputs, kept = zip(*(convolution.forward(narrow, conv.weight) for conv in convs), strict=True)
-    pooled, winner = pooling.forward(u)
-    joined = torch.cat([*outputs, pooled @ module.poolconv.weight[..., 0].T], dim=2)
+    tasks: list[Callable[[], Any]] = [partial(convolution.forward, narrow, conv.weight) for conv in convs]
+    tasks.append(partial(_pool_branch, module, u))
+    *convolved, (pooled, winner, projected) = together(tasks, u.device)
+    joined = torch.cat([*(y for y, _ in convolved), projected], dim=2)
     bias = torch.cat([conv.bias for conv in (*convs, module.poolconv)])
     normed = norm_forward(joined.flatten(0, 1), module.bn, bias)
-    return normed.y.relu_().view_as(joined), Kept(u, list(kept), pooled, winner, normed)
+    return normed.y.relu_().view_as(joined), Kept(u, [kept for _, kept in convolved], pooled, winner, normed)
+
+
+def _pool_branch(module: Any, u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    pooled, winner = pooling.forward(u)
+    return pooled, winner, pooled @ module.poolconv.weight[..., 0].T
 
 
 def module_backward(module: Any, dout: Tensor, kept: Kept, gradients: dict[str, Tensor]) -> Tensor:
@@ -78,20 +87,30 @@ def module_backward(module: Any, dout: Tensor, kept: Kept, gradients: dict[str, 
     dx, gradients["bn.weight"], gradients["bn.bias"] = norm_backward(dpre, kept.normed, module.bn)
     *doutputs, dpoolconv = dx.chunk(len(module.branches) + 1, dim=1)
     *biases, gradients["poolconv.bias"] = torch.zeros_like(module.bn.bias).chunk(len(doutputs) + 1)
-    narrow: Tensor | None = None
-    for name, doutput, convolved, bias in zip(module.branches, doutputs, kept.convolutions, biases, strict=True):
-        n_taps = getattr(module, name).weight.shape[2]
-        dnarrow, dweight = convolution.backward(doutput.reshape(n_times, n_cases, -1), convolved, n_taps)
-        narrow = dnarrow if narrow is None else narrow.add_(dnarrow)
+    tasks: list[Callable[[], Any]] = [
+        partial(convolution.backward, doutput.reshape(n_times, n_cases, -1), convolved, getattr(module, name).weight)
+        for name, doutput, convolved in zip(module.branches, doutputs, kept.convolutions, strict=True)
+    ]
+    tasks.append(partial(_pool_branch_backward, module, dpoolconv, kept))
+    du: Tensor
+    *convolved, (du, gradients["poolconv.weight"]) = together(tasks, rows.device)
+    for name, (_, dweight), bias in zip(module.branches, convolved, biases, strict=True):
         gradients[f"{name}.weight"], gradients[f"{name}.bias"] = dweight, bias
-    assert narrow is not None
-    dnarrow = narrow.view(len(rows), -1)
+    dnarrow = convolved[0][0]
+    for dv, _ in convolved[1:]:
+        dnarrow.add_(dv)
+    dnarrow = dnarrow.view(len(rows), -1)
     gradients["bottleneck.weight"] = (dnarrow.T @ rows).unsqueeze(2)
     gradients["bottleneck.bias"] = dnarrow.sum(dim=0)
-    gradients["poolconv.weight"] = (dpoolconv.T @ kept.pooled.view(-1, width)).unsqueeze(2)
-    du = pooling.backward((dpoolconv @ module.poolconv.weight[..., 0]).view_as(kept.u), kept.u, kept.winner)
     du.view(-1, width).addmm_(dnarrow, module.bottleneck.weight[..., 0])
     return du
+
+
+def _pool_branch_backward(module: Any, dprojected: Tensor, kept: Kept) -> tuple[Tensor, Tensor]:
+    """Gradients of u, as far as this branch goes, and of the 1 x 1 convolution."""
+    dpooled = (dprojected @ module.poolconv.weight[..., 0]).view_as(kept.u)
+    dweight = (dprojected.T @ kept.pooled.flatten(0, 1)).unsqueeze(2)
+    return pooling.backward(dpooled, kept.u, kept.winner), dweight
 
 
 class BlockPass(torch.autograd.Function):

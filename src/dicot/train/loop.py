@@ -1,7 +1,8 @@
 """The training loop, written once and read from top to bottom."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ from torch import Tensor
 
 from dicot.device import float32_convolutions, resolve_device, to_device
 from dicot.errors import InputError, NonFiniteLossError
-from dicot.methods import Batch, Method
+from dicot.methods import Method
 from dicot.train.checkpoint import Checkpoint
 from dicot.train.draws import epoch_order, plan_generator, seed_prepare, seed_step
 from dicot.train.history import History
 from dicot.train.recipe import Recipe, lr_at
+from dicot.train.stepper import Data, build_stepper
 from dicot.windows import Windows
 
 DTYPES = {"float32": torch.float32, "tf32": torch.float32, "float64": torch.float64}
@@ -28,6 +30,7 @@ def pretrain(
     *,
     seed: int,
     device: str | torch.device = "auto",
+    stepper: str = "auto",
     on_step: Callable[[History], None] | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> History:
@@ -35,57 +38,74 @@ def pretrain(
 
     The caller's random state is left as it was. `on_step` sees the history whenever new losses were read.
     With a `checkpoint` the run is kept on disk and a run found there is continued.
+    `stepper`: "eager", "graphs" (CUDA graphs) or "auto"; same numbers up to rounding.
     """
-    place, dtype = resolve_device(device), DTYPES[recipe.precision]
-    own_draws = torch.random.fork_rng(devices=[place] if place.type == "cuda" else [])
-    with own_draws, float32_convolutions(fast=recipe.precision == "tf32"):
-        seed_prepare(seed)
-        method.to(place, dtype).prepare(train)
-        method.to(place, dtype).train()  # with the parts that were built just now
-        return _train(method, train, recipe, seed, place, on_step, checkpoint)
+    place = resolve_device(device)
+    run = training(method, train, recipe, seed, place, stepper, checkpoint)
+    with own_draws(place), float32_convolutions(fast=recipe.precision == "tf32"), own_stream(place):
+        while True:
+            try:
+                history = next(run)
+            except StopIteration as end:
+                finished: History = end.value
+                return finished
+            if on_step:
+                on_step(history)
 
 
-def _train(
+def own_draws(place: torch.device) -> Any:
+    """The caller's random state is put back at the end."""
+    return torch.random.fork_rng(devices=[place] if place.type == "cuda" else [])
+
+
+def own_stream(place: torch.device) -> Any:
+    """A stream beside the caller's: nothing can be recorded on the default one."""
+    return torch.cuda.stream(torch.cuda.Stream(place)) if place.type == "cuda" else nullcontext()  # type: ignore[no-untyped-call]
+
+
+def training(
     method: Method,
     train: Windows,
     recipe: Recipe,
     seed: int,
     place: torch.device,
-    on_step: Callable[[History], None] | None,
-    checkpoint: Checkpoint | None,
-) -> History:
+    stepper: str = "auto",
+    checkpoint: Checkpoint | None = None,
+) -> Generator[History, None, History]:
+    """The run itself; it pauses whenever new losses were read, and others may run meanwhile.
+
+    The device's random state and precision, and the current stream, are those of the caller of each stretch.
+    """
+    dtype = DTYPES[recipe.precision]
+    seed_prepare(seed)
+    method.to(place, dtype).prepare(train)
+    method.to(place, dtype).train()  # with the parts that were built just now
     batch_size = min(recipe.batch_size, len(train))  # D-62
     steps_per_epoch = len(train) // batch_size  # the incomplete last batch is dropped
-    x = to_device(train.x, place, DTYPES[recipe.precision])
     y = to_device(_class_numbers(train), place) if method.needs_labels else None
-    optimiser = torch.optim.AdamW(
-        method.param_groups(), lr=recipe.lr, betas=recipe.betas, weight_decay=recipe.weight_decay, fused=True
-    )
+    data = Data(to_device(train.x, place, dtype), y)
+    optimiser = build_optimiser(method, recipe, place)
     identity = _identity(method, train, recipe, seed)
     history = (checkpoint.read(method, optimiser, identity) if checkpoint else None) or History()
+    shape = (batch_size, train.n_channels, train.n_times)
+    first = len(history)
+    plans = [method.plan(shape, plan_generator(seed, step)) for step in range(first, recipe.steps)]
+    take_step = build_stepper(stepper, method, optimiser, data, plans)
     unread: list[Tensor] = []
     started = time.perf_counter() - history.seconds
     order = torch.empty(0)
 
-    for step in range(len(history), recipe.steps):
+    for step, plan in enumerate(plans, start=first):
         epoch, position = divmod(step, steps_per_epoch)
         if position == 0 or not len(order):
             order = to_device(epoch_order(seed, epoch, len(train)), place)
-        index = order[position * batch_size : (position + 1) * batch_size]
-        batch = Batch(x[index], index, None if y is None else y[index])
-        plan = method.plan(tuple(batch.x.shape), plan_generator(seed, step))  # type: ignore[arg-type]
         rate = lr_at(step, recipe, steps_per_epoch)
-        for group in optimiser.param_groups:
-            group["lr"] = rate
-
+        set_rate(optimiser, rate)
         seed_step(seed, step, place)
-        optimiser.zero_grad()
-        loss = method.loss(batch, plan)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        loss, batch = take_step(order[position * batch_size : (position + 1) * batch_size], plan)
         method.after_step(batch, (step + 1) / recipe.steps)
 
-        unread.append(loss.detach())
+        unread.append(loss.clone())
         history.lr.append(rate)
         last = step + 1 == recipe.steps
         if last or place.type == "cpu" or len(unread) == STEPS_UNREAD:
@@ -94,10 +114,30 @@ def _train(
             history.seconds = time.perf_counter() - started
             if checkpoint and (last or checkpoint.due()):
                 checkpoint.write(method, optimiser, history, identity)
-            if on_step:
-                on_step(history)
+            yield history
     method.eval()
     return history
+
+
+def build_optimiser(method: Method, recipe: Recipe, place: torch.device) -> torch.optim.Optimizer:
+    """Fused AdamW; on a GPU its rate is a tensor there, so that a recorded step reads the current one."""
+    on_gpu = place.type == "cuda"
+    return torch.optim.AdamW(
+        method.param_groups(),
+        lr=torch.tensor(recipe.lr, device=place) if on_gpu else recipe.lr,
+        betas=recipe.betas,
+        weight_decay=recipe.weight_decay,
+        fused=True,
+        capturable=on_gpu,
+    )
+
+
+def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
+    for group in optimiser.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
 
 
 def _finite(losses: list[float], first: int) -> list[float]:

@@ -1,0 +1,122 @@
+"""How one training step is carried out: op by op, or on a GPU as a CUDA graph per plan.
+
+A graph is the whole step (batch, loss, gradients, optimiser) as the device sees it, recorded once and replayed without
+the host, which for small networks is the slower of the two.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from dicot.errors import lookup
+from dicot.methods import Batch, Method
+
+log = logging.getLogger(__name__)
+
+FEWEST_REPLAYS = 4  # recording takes about as long as two or three steps op by op
+MOST_GRAPHS = 64  # each holds the memory of its results, beside what all of them share
+
+
+class Data(NamedTuple):
+    """The training set on its device."""
+
+    x: Tensor  # (N, C, T)
+    y: Tensor | None  # (N,) class numbers, where the method needs them
+
+    def batch(self, index: Tensor) -> Batch:
+        return Batch(self.x[index], index, None if self.y is None else self.y[index])
+
+
+class Outcome(NamedTuple):
+    loss: Tensor  # scalar; the next step may overwrite it
+    batch: Batch
+
+
+Stepper = Callable[[Tensor, Hashable], Outcome]  # rows of the training set, plan -> outcome
+
+
+class EagerStepper:
+    """Op by op: the reference for the others."""
+
+    def __init__(self, method: Method, optimiser: torch.optim.Optimizer, data: Data, plans: Sequence[Hashable]) -> None:
+        self.method, self.optimiser, self.data = method, optimiser, data
+
+    def __call__(self, index: Tensor, plan: Hashable) -> Outcome:
+        batch = self.data.batch(index)
+        self.optimiser.zero_grad()
+        loss = self.method.loss(batch, plan)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step()
+        return Outcome(loss.detach(), batch)
+
+
+class GraphStepper:
+    """CUDA graphs for the plans that come often, op by op for the rest and where recording fails.
+
+    The plans of the whole run are known beforehand, so what is worth recording is not a guess.
+    """
+
+    def __init__(self, method: Method, optimiser: torch.optim.Optimizer, data: Data, plans: Sequence[Hashable]) -> None:
+        self.eager = EagerStepper(method, optimiser, data, plans)
+        self.optimiser = optimiser
+        often = [plan for plan, count in Counter(plans).most_common(MOST_GRAPHS) if count >= FEWEST_REPLAYS]
+        self.worthwhile = set(often)
+        self.recorded: dict[Hashable, tuple[torch.cuda.CUDAGraph, Outcome]] = {}
+        self.failures: Counter[Hashable] = Counter()
+        self.index: Tensor | None = None  # where the graphs read which rows to train on
+        log.info("%d of %d plans come often enough to be recorded as CUDA graphs", len(often), len(set(plans)))
+
+    def __call__(self, index: Tensor, plan: Hashable) -> Outcome:
+        # The first step makes the optimiser's moments and loads the libraries; neither may happen in a recording.
+        warm = self.index is not None and len(self.optimiser.state) > 0
+        if warm and plan in self.worthwhile and plan not in self.recorded:
+            self._record(plan)
+        if self.index is None:
+            self.index = index.clone()
+        if plan not in self.recorded:
+            return self.eager(index, plan)
+        graph, outcome = self.recorded[plan]
+        self.index.copy_(index)
+        graph.replay()
+        return outcome
+
+    def _record(self, plan: Hashable) -> None:
+        assert self.index is not None
+        graph = torch.cuda.CUDAGraph()
+        pool = next(iter(self.recorded.values()))[0].pool() if self.recorded else None
+        try:
+            graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+            try:
+                outcome = self.eager(self.index, plan)
+                self.optimiser.zero_grad()  # the next gradients are no longer those of the recording
+            finally:
+                graph.capture_end()
+        except RuntimeError as error:
+            self.optimiser.zero_grad()
+            self.failures[plan] += 1
+            # What a step loads at first use (a plan of the FFT library) is there after one run op by op: try once more.
+            if self.failures[plan] > 1:
+                self.worthwhile.discard(plan)
+                log.warning("steps with plan %s run op by op: %s", plan, str(error).splitlines()[0])
+            return
+        self.recorded[plan] = graph, outcome
+
+
+STEPPERS: dict[str, type[EagerStepper] | type[GraphStepper]] = {"eager": EagerStepper, "graphs": GraphStepper}
+
+
+def build_stepper(
+    name: str, method: Method, optimiser: torch.optim.Optimizer, data: Data, plans: Sequence[Hashable]
+) -> Stepper:
+    """ "auto" takes graphs on a GPU; anything else is taken at its word, graphs off a GPU with a logged reason not."""
+    if name == "auto":
+        name = "graphs" if data.x.is_cuda else "eager"
+    kind = lookup(STEPPERS, name, "stepper")
+    if kind is GraphStepper and not data.x.is_cuda:
+        log.warning("CUDA graphs need a GPU; the steps run op by op on %s", data.x.device)
+        kind = EagerStepper
+    return kind(method, optimiser, data, plans)
