@@ -12,20 +12,12 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from dicot.encoders import convolution, pooling
+from dicot.encoders import convolution
 from dicot.encoders.branches import together
-from dicot.encoders.pictures import as_picture, as_rows
+from dicot.encoders.kernels import rows_for
+from dicot.encoders.rows import Normed
 
-aten = torch.ops.aten
-
-
-class Normed(NamedTuple):
-    """What BatchNorm and ReLU keep: input and output rows (M, C), mean and 1 / standard deviation of the batch."""
-
-    x: Tensor
-    y: Tensor
-    mean: Tensor
-    rstd: Tensor
+Tasks = list[Callable[[], Any]]
 
 
 class Kept(NamedTuple):
@@ -34,83 +26,61 @@ class Kept(NamedTuple):
     u: Tensor
     convolutions: list[tuple[Tensor, ...]]
     pooled: Tensor
-    winner: Tensor
+    winner: Tensor | None
     normed: Normed
 
 
-def norm_forward(x: Tensor, norm: nn.BatchNorm1d, bias: Tensor) -> Normed:
-    """BatchNorm of rows (M, C); the running statistics move as if `bias` had been added to x."""
-    assert norm.running_mean is not None and norm.num_batches_tracked is not None
-    norm.num_batches_tracked.add_(1)
-    momentum = 1 / float(norm.num_batches_tracked) if norm.momentum is None else norm.momentum
-    y, mean, rstd = aten.native_batch_norm(
-        as_picture(x), norm.weight, norm.bias, norm.running_mean, norm.running_var, True, momentum, norm.eps
-    )
-    norm.running_mean.add_(bias, alpha=momentum)
-    return Normed(x, as_rows(y), mean, rstd)
-
-
-def norm_backward(dy: Tensor, kept: Normed, norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of the rows, of the scale and of the shift."""
-    statistics = (norm.running_mean, norm.running_var, kept.mean, kept.rstd)
-    dx, dweight, dbias = aten.native_batch_norm_backward(
-        as_picture(dy), as_picture(kept.x), norm.weight, *statistics, True, norm.eps, [True, True, True]
-    )
-    return as_rows(dx), dweight, dbias
-
-
-def module_forward(module: Any, u: Tensor) -> tuple[Tensor, Kept]:
+def module_forward(module: Any, u: Tensor, rows: Any) -> tuple[Tensor, Kept]:
     """(T, B, C) -> (T, B, F)."""
     n_times, n_cases, width = u.shape
     narrow = torch.addmm(module.bottleneck.bias, u.view(-1, width), module.bottleneck.weight[..., 0].T)
     narrow = narrow.view(n_times, n_cases, -1)
     convs = [getattr(module, name) for name in module.branches]
-    tasks: list[Callable[[], Any]] = [partial(convolution.forward, narrow, conv.weight) for conv in convs]
-    tasks.append(partial(_pool_branch, module, u))
+    tasks: Tasks = [partial(convolution.forward, narrow, conv.weight) for conv in convs]
+    tasks.append(partial(_pool_branch, module, u, rows))
     *convolved, (pooled, winner, projected) = together(tasks, u.device)
-    joined = torch.cat([*(y for y, _ in convolved), projected], dim=2)
     bias = torch.cat([conv.bias for conv in (*convs, module.poolconv)])
-    normed = norm_forward(joined.flatten(0, 1), module.bn, bias)
-    return normed.y.relu_().view_as(joined), Kept(u, [kept for _, kept in convolved], pooled, winner, normed)
+    normed = rows.norm_forward([*(y.flatten(0, 1) for y, _ in convolved), projected], module.bn, bias)
+    return normed.y.view(n_times, n_cases, -1), Kept(u, [kept for _, kept in convolved], pooled, winner, normed)
 
 
-def _pool_branch(module: Any, u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    pooled, winner = pooling.forward(u)
-    return pooled, winner, pooled @ module.poolconv.weight[..., 0].T
+def _pool_branch(module: Any, u: Tensor, rows: Any) -> tuple[Tensor, Tensor | None, Tensor]:
+    pooled, winner = rows.pool_forward(u)
+    return pooled, winner, pooled.flatten(0, 1) @ module.poolconv.weight[..., 0].T
 
 
-def module_backward(module: Any, dout: Tensor, kept: Kept, gradients: dict[str, Tensor]) -> Tensor:
+def module_backward(module: Any, dout: Tensor, kept: Kept, rows: Any, gradients: dict[str, Tensor]) -> Tensor:
     """The gradient of u; those of the parameters are put under their names."""
     n_times, n_cases, width = kept.u.shape
-    rows = kept.u.view(-1, width)
-    dpre = aten.threshold_backward(dout.flatten(0, 1), kept.normed.y, 0)
-    dx, gradients["bn.weight"], gradients["bn.bias"] = norm_backward(dpre, kept.normed, module.bn)
-    *doutputs, dpoolconv = dx.chunk(len(module.branches) + 1, dim=1)
-    *biases, gradients["poolconv.bias"] = torch.zeros_like(module.bn.bias).chunk(len(doutputs) + 1)
-    tasks: list[Callable[[], Any]] = [
-        partial(convolution.backward, doutput.reshape(n_times, n_cases, -1), convolved, getattr(module, name).weight)
-        for name, doutput, convolved in zip(module.branches, doutputs, kept.convolutions, strict=True)
+    n_parts = len(module.branches) + 1
+    dparts, gradients["bn.weight"], gradients["bn.bias"] = rows.norm_backward(
+        dout.flatten(0, 1), kept.normed, module.bn, n_parts
+    )
+    tasks: Tasks = [
+        partial(convolution.backward, dy.reshape(n_times, n_cases, -1), convolved, getattr(module, name).weight)
+        for name, dy, convolved in zip(module.branches, dparts, kept.convolutions, strict=False)
     ]
-    tasks.append(partial(_pool_branch_backward, module, dpoolconv, kept))
+    tasks.append(partial(_pool_branch_backward, module, dparts[-1], kept, rows))
     du: Tensor
-    *convolved, (du, gradients["poolconv.weight"]) = together(tasks, rows.device)
+    *convolved, (du, gradients["poolconv.weight"]) = together(tasks, dout.device)
+    *biases, gradients["poolconv.bias"] = torch.zeros_like(module.bn.bias).chunk(n_parts)
     for name, (_, dweight), bias in zip(module.branches, convolved, biases, strict=True):
         gradients[f"{name}.weight"], gradients[f"{name}.bias"] = dweight, bias
     dnarrow = convolved[0][0]
     for dv, _ in convolved[1:]:
         dnarrow.add_(dv)
-    dnarrow = dnarrow.view(len(rows), -1)
-    gradients["bottleneck.weight"] = (dnarrow.T @ rows).unsqueeze(2)
+    dnarrow = dnarrow.flatten(0, 1)
+    gradients["bottleneck.weight"] = (dnarrow.T @ kept.u.view(-1, width)).unsqueeze(2)
     gradients["bottleneck.bias"] = dnarrow.sum(dim=0)
     du.view(-1, width).addmm_(dnarrow, module.bottleneck.weight[..., 0])
     return du
 
 
-def _pool_branch_backward(module: Any, dprojected: Tensor, kept: Kept) -> tuple[Tensor, Tensor]:
+def _pool_branch_backward(module: Any, dprojected: Tensor, kept: Kept, rows: Any) -> tuple[Tensor, Tensor]:
     """Gradients of u, as far as this branch goes, and of the 1 x 1 convolution."""
     dpooled = (dprojected @ module.poolconv.weight[..., 0]).view_as(kept.u)
     dweight = (dprojected.T @ kept.pooled.flatten(0, 1)).unsqueeze(2)
-    return pooling.backward(dpooled, kept.u, kept.winner), dweight
+    return rows.pool_backward(dpooled, kept.u, kept.winner), dweight
 
 
 class BlockPass(torch.autograd.Function):
@@ -118,32 +88,36 @@ class BlockPass(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, u: Tensor, block: Any, *parameters: Tensor) -> Tensor:
+        rows = rows_for(u, block.module0.poolconv.out_channels)
         h, kept = u, []
         for module in (block.module0, block.module1, block.module2):
-            h, state = module_forward(module, h)
+            h, state = module_forward(module, h, rows)
             kept.append(state)
         conv = block.residual.conv
-        normed = norm_forward((u @ conv.weight[..., 0].T).flatten(0, 1), block.residual.bn, conv.bias)
-        ctx.block, ctx.kept, ctx.residual = block, kept, normed
-        return normed.y.view_as(h).add_(h).relu_()
+        normed = rows.norm_forward(
+            [u.flatten(0, 1) @ conv.weight[..., 0].T], block.residual.bn, conv.bias, h.flatten(0, 1)
+        )
+        ctx.block, ctx.kept, ctx.residual, ctx.rows = block, kept, normed, rows
+        out: Tensor = normed.y.view_as(h)
+        return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, ...]:
-        block, kept, residual = ctx.block, ctx.kept, ctx.residual
-        u, conv, norm = kept[0].u, block.residual.conv, block.residual.bn
+        block, kept, residual, rows = ctx.block, ctx.kept, ctx.residual, ctx.rows
+        del ctx.kept, ctx.residual
+        u, conv = kept[0].u, block.residual.conv
         gradients = {"residual.conv.bias": torch.zeros_like(conv.bias)}
-        dh = aten.threshold_backward(dout.contiguous(), residual.y.view_as(dout), 0)
-        ds, gradients["residual.bn.weight"], gradients["residual.bn.bias"] = norm_backward(
-            dh.flatten(0, 1), residual, norm
+        dh = torch.ops.aten.threshold_backward(dout.contiguous(), residual.y.view_as(dout), 0)
+        (ds,), gradients["residual.bn.weight"], gradients["residual.bn.bias"] = rows.norm_backward(
+            dh.flatten(0, 1), residual, block.residual.bn, masked=False
         )
         gradients["residual.conv.weight"] = (ds.T @ u.flatten(0, 1)).unsqueeze(2)
         for number in (2, 1, 0):
             of_module: dict[str, Tensor] = {}
-            dh = module_backward(getattr(block, f"module{number}"), dh, kept[number], of_module)
+            dh = module_backward(getattr(block, f"module{number}"), dh, kept.pop(), rows, of_module)
             gradients |= {f"module{number}.{name}": gradient for name, gradient in of_module.items()}
         dh.flatten(0, 1).addmm_(ds, conv.weight[..., 0])
-        del ctx.kept, ctx.residual
         return dh, None, *(gradients[name] for name, _ in block.named_parameters())
 
 

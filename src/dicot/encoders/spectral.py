@@ -40,9 +40,8 @@ def transforms(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device:
     angle = (2 * math.pi / period) * (frequency.unsqueeze(1) * position % period).double()
     real, imag = angle.cos(), -angle.sin()  # of exp(-i angle), (f, P)
 
-    source = (n_outputs * torch.arange(n_segments) + position.unsqueeze(1) - left).clamp(
-        0, n_times - 1
-    )  # (P, segments)
+    first = n_outputs * torch.arange(n_segments) - left
+    source = (first + position.unsqueeze(1)).clamp(0, n_times - 1)  # (P, segments)
     v_real, v_imag = real, imag
     if n_segments == 1:  # the edges folded in: no padded copy is made
         fold = torch.zeros(period, n_times, dtype=torch.float64)
@@ -91,10 +90,30 @@ def backward(dy: Tensor, kept: tuple[Tensor, ...], n_taps: int, left: int) -> tu
     for part in range(2):
         torch.bmm(dproduct, kernel[part].transpose(1, 2), out=dspectrum[part])
         torch.bmm(spectrum[part].transpose(1, 2), dproduct, out=dkernel[part])
-    dv = (fixed.analysis.T @ dspectrum.view(4 * n_freq, -1)).view(-1, n_cases, width)
+    dv = fixed.analysis.T @ dspectrum.view(4 * n_freq, -1)
     if fixed.source is not None:
-        dv = dv.new_zeros(n_times, n_cases, width).index_add_(0, fixed.source, dv)
-    return dv, (fixed.kernel.T @ dkernel.view(2 * n_freq, -1)).view(n_taps, width, n_out)
+        dv = _overlap_add(dv.view(len(dv), -1, n_cases * width), n_times, n_taps, left)
+    return dv.view(n_times, n_cases, width), (fixed.kernel.T @ dkernel.view(2 * n_freq, -1)).view(n_taps, width, n_out)
+
+
+def _overlap_add(dsegments: Tensor, n_times: int, n_taps: int, left: int) -> Tensor:
+    """Gradients of the segments' inputs (P, segments, R), summed where they read the same time step -> (T, R).
+
+    The last n_taps - 1 inputs of a segment are the first ones of the next, and the ends were read many times.
+    """
+    period, n_segments, n_values = dsegments.shape
+    n_outputs = period - n_taps + 1
+    assert n_taps <= n_outputs, "a segment overlaps with its neighbours only"
+    padded = dsegments.new_zeros(n_segments * n_outputs + n_taps - 1, n_values)
+    padded[: n_segments * n_outputs].view(n_segments, n_outputs, -1).copy_(dsegments[:n_outputs].transpose(0, 1))
+    tails = padded.as_strided(
+        (n_segments, n_taps - 1, n_values), (n_outputs * n_values, n_values, 1), n_outputs * n_values
+    )
+    tails.add_(dsegments[n_outputs:].transpose(0, 1))
+    dv = padded[left : left + n_times]
+    dv[0] += padded[:left].sum(dim=0)
+    dv[-1] += padded[left + n_times :].sum(dim=0)
+    return dv
 
 
 def _interleaved(a: Tensor, b: Tensor) -> Tensor:

@@ -1,0 +1,194 @@
+// BatchNorm with ReLU, and max-pooling over three time steps, on float32 rows of channels; see kernels.py.
+// A matrix of M rows and C columns may come in parts, each with `width` neighbouring columns. All sums are taken in
+// a fixed order, so that the same input gives the same bits.
+
+__device__ float4 load(const float* x, long long i) { return reinterpret_cast<const float4*>(x)[i]; }
+__device__ void store(float* x, long long i, float4 v) { reinterpret_cast<float4*>(x)[i] = v; }
+__device__ float relu(float x) { return x > 0.f ? x : 0.f; }
+__device__ float largest(float a, float b) { return a > b ? a : b; }
+
+// Columns 4 j .. 4 j + 3 of a row.
+__device__ float4 at(const float* a, const float* b, const float* c, const float* d, int width, long long row, int j) {
+  int part = 4 * j / width;
+  const float* x = part == 0 ? a : part == 1 ? b : part == 2 ? c : d;
+  return load(x, (row * width + (4 * j - part * width)) / 4);
+}
+
+#define PARTS const float* a, const float* b, const float* c, const float* d, int width
+#define COLUMN int j = blockIdx.y * blockDim.x + threadIdx.x; bool inside = 4 * j < n_columns
+
+// Sums of two quantities over the rows of a block, written to partial[block][quantity][column].
+__device__ void reduce_rows(float4 s, float4 q, float* partial, int n_columns, int j, bool inside) {
+  extern __shared__ float4 shared[];
+  int lane = threadIdx.y * blockDim.x + threadIdx.x, n = blockDim.x * blockDim.y;
+  shared[lane] = s; shared[n + lane] = q;
+  __syncthreads();
+  if (threadIdx.y == 0 && inside) {
+    for (int y = 1; y < blockDim.y; ++y) {
+      float4 v = shared[y * blockDim.x + threadIdx.x], w = shared[n + y * blockDim.x + threadIdx.x];
+      s.x += v.x; s.y += v.y; s.z += v.z; s.w += v.w;
+      q.x += w.x; q.y += w.y; q.z += w.z; q.w += w.w;
+    }
+    long long first = (long long)blockIdx.x * 2 * n_columns;
+    store(partial, first / 4 + j, s);
+    store(partial, (first + n_columns) / 4 + j, q);
+  }
+}
+
+// Sums of x - x[0] and of its square: taken from the first row, they do not cancel.
+extern "C" __global__ void norm_sums(PARTS, int n_rows, int n_columns, int rows_per_block, float* partial) {
+  COLUMN;
+  float4 s = make_float4(0, 0, 0, 0), q = s;
+  if (inside) {
+    float4 o = at(a, b, c, d, width, 0, j);
+    long long first = (long long)blockIdx.x * rows_per_block, stop = first + rows_per_block;
+    if (stop > n_rows) stop = n_rows;
+    for (long long r = first + threadIdx.y; r < stop; r += blockDim.y) {
+      float4 v = at(a, b, c, d, width, r, j);
+      v.x -= o.x; v.y -= o.y; v.z -= o.z; v.w -= o.w;
+      s.x += v.x; s.y += v.y; s.z += v.z; s.w += v.w;
+      q.x += v.x * v.x; q.y += v.y * v.y; q.z += v.z * v.z; q.w += v.w * v.w;
+    }
+  }
+  reduce_rows(s, q, partial, n_columns, j, inside);
+}
+
+// Statistics, running statistics, and the affine map of every column: kept = mean, 1 / deviation, scale, offset.
+extern "C" __global__ void norm_statistics(PARTS, const float* partial, int n_blocks, int n_rows, int n_columns,
+    const float* weight, const float* shift, const float* bias, float* running_mean, float* running_var,
+    long long* n_batches, double momentum, double epsilon, float* kept) {
+  int column = blockIdx.x * blockDim.x + threadIdx.x;
+  if (column == 0) *n_batches += 1;
+  if (column >= n_columns) return;
+  double s = 0, q = 0;
+  for (int block = 0; block < n_blocks; ++block) {
+    s += partial[(long long)block * 2 * n_columns + column];
+    q += partial[((long long)block * 2 + 1) * n_columns + column];
+  }
+  int part = column / width;
+  const float* x = part == 0 ? a : part == 1 ? b : part == 2 ? c : d;
+  s /= n_rows;
+  double mean = s + x[column - part * width], var = q / n_rows - s * s;
+  if (var < 0) var = 0;
+  double rstd = rsqrt(var + epsilon), scale = weight[column] * rstd;
+  running_mean[column] += momentum * (mean + bias[column] - running_mean[column]);
+  running_var[column] += momentum * (var * n_rows / (n_rows > 1 ? n_rows - 1 : 1) - running_var[column]);
+  kept[column] = mean; kept[n_columns + column] = rstd;
+  kept[2 * n_columns + column] = scale; kept[3 * n_columns + column] = shift[column] - mean * scale;
+}
+
+// y = relu(scale x + offset + added)
+extern "C" __global__ void norm_apply(PARTS, int n_rows, int n_columns, const float* kept, const float* added,
+    int has_added, float* y) {
+  COLUMN;
+  if (!inside) return;
+  float4 k = load(kept, n_columns / 2 + j), o = load(kept, 3 * n_columns / 4 + j);
+  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < n_rows; r += (long long)gridDim.x * blockDim.y) {
+    float4 v = at(a, b, c, d, width, r, j);
+    v.x = v.x * k.x + o.x; v.y = v.y * k.y + o.y; v.z = v.z * k.z + o.z; v.w = v.w * k.w + o.w;
+    long long i = r * (n_columns / 4) + j;
+    if (has_added) { float4 h = load(added, i); v.x += h.x; v.y += h.y; v.z += h.z; v.w += h.w; }
+    store(y, i, make_float4(relu(v.x), relu(v.y), relu(v.z), relu(v.w)));
+  }
+}
+
+// The gradient in front of ReLU; without a mask that of BatchNorm's output itself.
+__device__ float4 gradient(const float* dy, const float* y, int masked, long long i) {
+  float4 g = load(dy, i);
+  if (masked) {
+    float4 m = load(y, i);
+    g.x = m.x > 0 ? g.x : 0; g.y = m.y > 0 ? g.y : 0; g.z = m.z > 0 ? g.z : 0; g.w = m.w > 0 ? g.w : 0;
+  }
+  return g;
+}
+
+// Sums of g and of g (x - mean).
+extern "C" __global__ void grad_sums(PARTS, const float* dy, const float* y, int masked, int n_rows, int n_columns,
+    int rows_per_block, const float* kept, float* partial) {
+  COLUMN;
+  float4 s = make_float4(0, 0, 0, 0), q = s;
+  if (inside) {
+    float4 m = load(kept, j);
+    long long first = (long long)blockIdx.x * rows_per_block, stop = first + rows_per_block;
+    if (stop > n_rows) stop = n_rows;
+    for (long long r = first + threadIdx.y; r < stop; r += blockDim.y) {
+      float4 v = at(a, b, c, d, width, r, j), g = gradient(dy, y, masked, r * (n_columns / 4) + j);
+      s.x += g.x; s.y += g.y; s.z += g.z; s.w += g.w;
+      q.x += g.x * (v.x - m.x); q.y += g.y * (v.y - m.y); q.z += g.z * (v.z - m.z); q.w += g.w * (v.w - m.w);
+    }
+  }
+  reduce_rows(s, q, partial, n_columns, j, inside);
+}
+
+// Gradients of weight and shift, and the map dx = of_g g + of_x x + rest of every column.
+extern "C" __global__ void grad_statistics(const float* partial, int n_blocks, int n_rows, int n_columns,
+    const float* weight, const float* kept, float* dweight, float* dshift, float* map) {
+  int column = blockIdx.x * blockDim.x + threadIdx.x;
+  if (column >= n_columns) return;
+  double s = 0, q = 0;
+  for (int block = 0; block < n_blocks; ++block) {
+    s += partial[(long long)block * 2 * n_columns + column];
+    q += partial[((long long)block * 2 + 1) * n_columns + column];
+  }
+  double mean = kept[column], rstd = kept[n_columns + column], of_g = weight[column] * rstd;
+  double of_x = -of_g * rstd * rstd * q / n_rows;
+  dshift[column] = s; dweight[column] = q * rstd;
+  map[column] = of_g; map[n_columns + column] = of_x; map[2 * n_columns + column] = -of_g * s / n_rows - of_x * mean;
+}
+
+extern "C" __global__ void grad_apply(PARTS, const float* dy, const float* y, int masked, int n_rows, int n_columns,
+    const float* map, float* da, float* db, float* dc, float* dd) {
+  COLUMN;
+  if (!inside) return;
+  float4 f = load(map, j), h = load(map, n_columns / 4 + j), o = load(map, n_columns / 2 + j);
+  int part = 4 * j / width;
+  float* dx = part == 0 ? da : part == 1 ? db : part == 2 ? dc : dd;
+  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < n_rows; r += (long long)gridDim.x * blockDim.y) {
+    float4 v = at(a, b, c, d, width, r, j), g = gradient(dy, y, masked, r * (n_columns / 4) + j);
+    v.x = f.x * g.x + h.x * v.x + o.x; v.y = f.y * g.y + h.y * v.y + o.y;
+    v.z = f.z * g.z + h.z * v.z + o.z; v.w = f.w * g.w + h.w * v.w + o.w;
+    store(dx, (r * width + (4 * j - part * width)) / 4, v);
+  }
+}
+
+// The largest of three neighbouring time steps; `stride` values lie between two time steps.
+extern "C" __global__ void pool(const float* u, float* y, int n_times, int stride) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (4LL * i >= stride) return;
+  for (int t = blockIdx.y; t < n_times; t += gridDim.y) {
+    long long k = (long long)t * (stride / 4) + i;
+    float4 v = load(u, k);
+    if (t > 0) {
+      float4 w = load(u, k - stride / 4);
+      v.x = largest(v.x, w.x); v.y = largest(v.y, w.y); v.z = largest(v.z, w.z); v.w = largest(v.w, w.w);
+    }
+    if (t + 1 < n_times) {
+      float4 w = load(u, k + stride / 4);
+      v.x = largest(v.x, w.x); v.y = largest(v.y, w.y); v.z = largest(v.z, w.z); v.w = largest(v.w, w.w);
+    }
+    store(y, k, v);
+  }
+}
+
+// Of equal values the first one won: who, among five neighbours, is the middle one the winner for?
+__device__ float handed_back(float a, float b, float c, float d, float e, float before, float own, float after) {
+  return (c > a && c > b ? before : 0.f) + (c > b && c >= d ? own : 0.f) + (c >= d && c >= e ? after : 0.f);
+}
+
+extern "C" __global__ void pool_backward(const float* dy, const float* u, float* du, int n_times, int stride) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (4LL * i >= stride) return;
+  const float low = -1.f / 0.f;
+  const float4 none = make_float4(low, low, low, low), zero = make_float4(0, 0, 0, 0);
+  long long s = stride / 4;
+  for (int t = blockIdx.y; t < n_times; t += gridDim.y) {
+    long long k = t * s + i;
+    float4 a = t > 1 ? load(u, k - 2 * s) : none, b = t > 0 ? load(u, k - s) : none, c = load(u, k);
+    float4 d = t + 1 < n_times ? load(u, k + s) : none, e = t + 2 < n_times ? load(u, k + 2 * s) : none;
+    float4 p = t > 0 ? load(dy, k - s) : zero, o = load(dy, k), n = t + 1 < n_times ? load(dy, k + s) : zero;
+    store(du, k, make_float4(handed_back(a.x, b.x, c.x, d.x, e.x, p.x, o.x, n.x),
+                             handed_back(a.y, b.y, c.y, d.y, e.y, p.y, o.y, n.y),
+                             handed_back(a.z, b.z, c.z, d.z, e.z, p.z, o.z, n.z),
+                             handed_back(a.w, b.w, c.w, d.w, e.w, p.w, o.w, n.w)));
+  }
+}
