@@ -9,8 +9,7 @@ from dicot.encoders import FCN, InceptionTime
 from dicot.errors import InputError
 from dicot.losses.frequency import frequency_contrast
 from dicot.losses.momentum_contrast import queue_contrast
-from dicot.methods import Batch, CoST
-from dicot.methods.cost import TimeStep
+from dicot.methods import Batch, CoST, Places
 from dicot.train import Checkpoint, Recipe, pretrain
 from dicot.train.draws import plan_generator
 from dicot.windows import Windows
@@ -44,7 +43,7 @@ def test_loss_by_hand():
         0.9 * k.clone() + 0.1 * q.detach()
         for k, q in zip(method._key_parameters(), method._query_parameters(), strict=True)
     ]
-    got = method.loss(data, TimeStep(0, 13))
+    got = method.loss(data, Places((0, 13)))
     for key, expected in zip(method._key_parameters(), expected_key, strict=True):
         torch.testing.assert_close(key, expected)
     h = method.encoder(data.x)
@@ -62,7 +61,7 @@ def test_loss_by_hand():
 def test_every_trained_parameter_has_a_gradient_and_no_copy_is_trained(n_times, dtype):
     method = prepared(n_times, n_channels=1).to(dtype)
     x = torch.randn(2, 1, n_times, dtype=dtype)
-    loss = method.loss(Batch(x, torch.arange(2)), TimeStep(0, n_times - 1))
+    loss = method.loss(Batch(x, torch.arange(2)), Places((0, n_times - 1)))
     loss.backward()
     trained = {id(p) for group in method.param_groups() for p in group["params"]}
     parts = (method.encoder, method.trend, method.season, method.projection)
@@ -79,7 +78,7 @@ def test_three_passes_and_statistics_of_their_own():
     calls = []
     method.encoder.register_forward_hook(lambda *_: calls.append("query"))
     method.key_encoder.register_forward_hook(lambda *_: calls.append("key"))
-    method.loss(batch(), TimeStep(0, 3))
+    method.loss(batch(), Places((0, 3)))
     assert calls == ["query", "key", "query"]
     counts = [{int(b) for n, b in net.named_buffers() if n.endswith("num_batches_tracked")}
               for net in (method.encoder, method.key_encoder)]  # fmt: skip
@@ -92,7 +91,7 @@ def test_the_key_network_starts_as_a_copy_and_follows_slowly():
         assert torch.equal(key, query) and key is not query
     before = [key.clone() for key in method._key_parameters()]
     move(method)
-    method.loss(batch(), TimeStep(0, 3))
+    method.loss(batch(), Places((0, 3)))
     pairs = zip(before, method._key_parameters(), method._query_parameters(), strict=True)
     for old, key, query in pairs:
         torch.testing.assert_close(key, 0.75 * old + 0.25 * query)
@@ -104,7 +103,7 @@ def test_the_two_views_are_drawn_apart_and_per_case():
     method.encoder.register_forward_hook(lambda _module, args, _out: seen.append(args[0]))
     method.key_encoder.register_forward_hook(lambda _module, args, _out: seen.append(args[0]))
     x = torch.ones(4, 2, 20)
-    method.loss(Batch(x, torch.arange(4)), TimeStep(0, 0))
+    method.loss(Batch(x, torch.arange(4)), Places((0, 0)))
     view_q, view_k, again = seen
     assert torch.equal(view_k, again)
     assert not torch.equal(view_q, view_k) and not torch.equal(view_q, x)
@@ -117,7 +116,7 @@ def test_the_queue_wraps_around(size, n_cases, pointer):
     torch.testing.assert_close(method.queue.norm(dim=0), torch.ones(size))
     start = method.queue.clone()
     for _ in range(2):
-        method.loss(batch(n_cases), TimeStep(0, 3)).backward()
+        method.loss(batch(n_cases), Places((0, 3))).backward()
     assert method.pointer.item() == pointer
     assert not (method.queue == start).any()
     torch.testing.assert_close(method.queue.norm(dim=0), torch.ones(size))
@@ -128,15 +127,15 @@ def test_a_single_case_trains_on_the_time_loss_alone():
     for alpha in (0.0, 100.0):
         method = prepared(alpha=alpha)
         torch.manual_seed(2)
-        losses.append(method.loss(batch(1), TimeStep(0, 3)).item())
+        losses.append(method.loss(batch(1), Places((0, 3))).item())
     assert losses[0] == losses[1] > 0
 
 
 def test_plans_cover_windows_and_time_steps():
     method = prepared(max_length=5)
     plans = {method.plan((2, 2, 7), plan_generator(0, step)) for step in range(300)}
-    assert plans == {TimeStep(start, t) for start in range(3) for t in range(5)}
-    assert {method.plan((2, 2, 3), plan_generator(0, step)).start for step in range(20)} == {0}
+    assert plans == {Places((start, t)) for start in range(3) for t in range(5)}
+    assert {method.plan((2, 2, 3), plan_generator(0, step)).at[0] for step in range(20)} == {0}
 
 
 def test_long_cases_are_cut_to_one_window_for_both_views():
@@ -145,7 +144,7 @@ def test_long_cases_are_cut_to_one_window_for_both_views():
     seen = []
     method.encoder.register_forward_hook(lambda _module, args, _out: seen.append(args[0]))
     data = batch()
-    method.loss(data, TimeStep(5, 7))
+    method.loss(data, Places((5, 7)))
     assert len(seen) == 2 and all(torch.equal(x, data.x[..., 5:13]) for x in seen)
 
 

@@ -1,5 +1,6 @@
 import math
 
+import pytest
 import torch
 
 from dicot.losses.prediction import prediction_contrast
@@ -57,7 +58,7 @@ def test_the_context_knows_no_order_and_no_future():
     changed = source.clone()
     changed[:, :, 5:] = 0
     torch.testing.assert_close(module(source, target, 4)[1], module(changed, target, 4)[1])
-    torch.testing.assert_close(module.context(source), module.context(source.flip(2)))
+    torch.testing.assert_close(module.context(source, 9), module.context(source.flip(2), 9))
     assert module(source, target, 0)[1].shape == (3, 2), "a past of one time step"
 
 
@@ -65,6 +66,16 @@ def test_dropout_acts_in_training_only():
     torch.manual_seed(0)
     module = TemporalContrast(dim=8, width=8, n_future=2)
     past = torch.randn(3, 8, 6)
-    assert not torch.equal(module.context(past), module.context(past))
+    assert not torch.equal(module.context(past, 5), module.context(past, 5))
     module.eval()
-    assert torch.equal(module.context(past), module.context(past))
+    assert torch.equal(module.context(past, 5), module.context(past, 5))
+
+
+@pytest.mark.parametrize("t", [0, 3, 8])
+def test_a_place_in_a_tensor_gives_what_the_number_gives(t):
+    """What lies behind it is hidden from attention instead of being cut off."""
+    torch.manual_seed(0)
+    module = TemporalContrast(dim=8, width=16, n_future=2).double().eval()
+    source, target = torch.randn(2, 3, 8, 11, dtype=torch.float64)
+    for got, expected in zip(module(source, target, torch.tensor(t)), module(source, target, t), strict=True):
+        torch.testing.assert_close(got, expected, atol=1e-12, rtol=0)

@@ -178,7 +178,7 @@ def test_bad_settings_are_refused(settings, message):
 @pytest.mark.parametrize("adf", [False, True])
 def test_the_loss_reads_no_value_back_from_the_device(adf):
     """Fake tensors have shapes but no values, so that anything that would wait for the device raises."""
-    with FakeTensorMode():
+    with FakeTensorMode(allow_non_fake_inputs=True):
         method = TNC(encoder(), m=3, adf=adf)
         method.epsilon_table = torch.ones(9, 2, dtype=torch.long)
         method.epsilon_centres = torch.ones(2, dtype=torch.long)

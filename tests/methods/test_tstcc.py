@@ -5,7 +5,7 @@ import torch
 from dicot.encoders import FCN, InceptionTime
 from dicot.errors import InputError
 from dicot.losses.nt_xent import nt_xent
-from dicot.methods import Batch
+from dicot.methods import Batch, Places
 from dicot.methods.tstcc import TSTCC, future_steps
 from dicot.train import Recipe, pretrain
 from dicot.train.draws import plan_generator
@@ -29,14 +29,14 @@ def test_loss_by_hand(per_step):
     method = build(per_step=per_step, temporal_weight=0.5, contextual_weight=2.0, temperature=0.3).double().eval()
     x = torch.randn(5, 2, 32, dtype=torch.float64)
     torch.manual_seed(1)
-    got = method.loss(Batch(x, torch.arange(5)), (3, 20))
+    got = method.loss(Batch(x, torch.arange(5)), Places((3, 20)))
     torch.manual_seed(1)
     weak = scale(x, 2.0, 1.1, per_step=per_step)
     strong = jitter(permute(x, 8), 0.8 * method.noise_unit)
     h1, h2 = unit(method.encoder(weak)), unit(method.encoder(strong))
     total, contexts = 0.0, []
     for t, source, target in ((3, h1, h2), (20, h2, h1)):
-        context = method.contrast.context(source[:, :, : t + 1])
+        context = method.contrast.context(source, t)
         contexts.append(method.contrast.project(context))
         for i in range(1, 7):
             logits = target[:, :, t + i] @ method.contrast.predictors[i - 1](context).T
@@ -53,8 +53,8 @@ def test_short_cases_predict_half_of_their_length(n_times, expected):
     method = build(n_times)
     assert len(method.contrast.predictors) == expected
     plans = [method.plan((6, 2, n_times), plan_generator(0, step)) for step in range(300)]
-    assert {t for plan in plans for t in plan} <= set(range(n_times - expected))
-    loss = method.loss(Batch(torch.randn(6, 2, n_times), torch.arange(6)), (n_times - expected - 1, 0))
+    assert {t for plan in plans for t in plan.at} <= set(range(n_times - expected))
+    loss = method.loss(Batch(torch.randn(6, 2, n_times), torch.arange(6)), Places((n_times - expected - 1, 0)))
     assert torch.isfinite(loss)
 
 
@@ -62,7 +62,7 @@ def test_the_two_directions_draw_their_own_t_over_the_whole_range():
     method = build(20)
     plans = [method.plan((6, 2, 20), plan_generator(0, step)) for step in range(400)]
     for direction in (0, 1):
-        assert {plan[direction] for plan in plans} == set(range(14))
+        assert {plan.at[direction] for plan in plans} == set(range(14))
     assert len(set(plans)) > 100
 
 
@@ -96,7 +96,7 @@ def test_a_step_calls_the_encoder_twice(monkeypatch):
     method, calls = build(), []
     forward = method.encoder.forward
     monkeypatch.setattr(method.encoder, "forward", lambda x: calls.append(x.shape) or forward(x))
-    method.loss(Batch(torch.randn(4, 2, 32), torch.arange(4)), (2, 5))
+    method.loss(Batch(torch.randn(4, 2, 32), torch.arange(4)), Places((2, 5)))
     assert calls == [(4, 2, 32)] * 2
 
 

@@ -35,6 +35,22 @@ __device__ void reduce_rows(float4 s, float4 q, float* partial, int n_columns, i
   }
 }
 
+// The sums of all blocks; true for the one thread of a column that goes on with them.
+__device__ bool reduce_blocks(const float* partial, int n_blocks, int n_columns, int column, double& s, double& q) {
+  __shared__ double sums[2][16][32];
+  s = q = 0;
+  if (column < n_columns)
+    for (int block = threadIdx.y; block < n_blocks; block += 16) {
+      s += partial[(long long)block * 2 * n_columns + column];
+      q += partial[((long long)block * 2 + 1) * n_columns + column];
+    }
+  sums[0][threadIdx.y][threadIdx.x] = s; sums[1][threadIdx.y][threadIdx.x] = q;
+  __syncthreads();
+  if (threadIdx.y > 0 || column >= n_columns) return false;
+  for (int y = 1; y < 16; ++y) { s += sums[0][y][threadIdx.x]; q += sums[1][y][threadIdx.x]; }
+  return true;
+}
+
 // Sums of x - x[0] and of its square: taken from the first row, they do not cancel.
 extern "C" __global__ void norm_sums(PARTS, int n_rows, int n_columns, int rows_per_block, float* partial) {
   COLUMN;
@@ -57,14 +73,10 @@ extern "C" __global__ void norm_sums(PARTS, int n_rows, int n_columns, int rows_
 extern "C" __global__ void norm_statistics(PARTS, const float* partial, int n_blocks, int n_rows, int n_columns,
     const float* weight, const float* shift, const float* bias, float* running_mean, float* running_var,
     long long* n_batches, double momentum, double epsilon, float* kept) {
+  double s, q;
   int column = blockIdx.x * blockDim.x + threadIdx.x;
+  if (!reduce_blocks(partial, n_blocks, n_columns, column, s, q)) return;
   if (column == 0) *n_batches += 1;
-  if (column >= n_columns) return;
-  double s = 0, q = 0;
-  for (int block = 0; block < n_blocks; ++block) {
-    s += partial[(long long)block * 2 * n_columns + column];
-    q += partial[((long long)block * 2 + 1) * n_columns + column];
-  }
   int part = column / width;
   const float* x = part == 0 ? a : part == 1 ? b : part == 2 ? c : d;
   s /= n_rows;
@@ -123,13 +135,9 @@ extern "C" __global__ void grad_sums(PARTS, const float* dy, const float* y, int
 // Gradients of weight and shift, and the map dx = of_g g + of_x x + rest of every column.
 extern "C" __global__ void grad_statistics(const float* partial, int n_blocks, int n_rows, int n_columns,
     const float* weight, const float* kept, float* dweight, float* dshift, float* map) {
+  double s, q;
   int column = blockIdx.x * blockDim.x + threadIdx.x;
-  if (column >= n_columns) return;
-  double s = 0, q = 0;
-  for (int block = 0; block < n_blocks; ++block) {
-    s += partial[(long long)block * 2 * n_columns + column];
-    q += partial[((long long)block * 2 + 1) * n_columns + column];
-  }
+  if (!reduce_blocks(partial, n_blocks, n_columns, column, s, q)) return;
   double mean = kept[column], rstd = kept[n_columns + column], of_g = weight[column] * rstd;
   double of_x = -of_g * rstd * rstd * q / n_rows;
   dshift[column] = s; dweight[column] = q * rstd;

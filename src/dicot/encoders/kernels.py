@@ -80,7 +80,7 @@ def norm_forward(parts: Sequence[Tensor], norm: nn.BatchNorm1d, bias: Tensor, ad
     y = parts[0].new_empty(n_rows, n_columns)
     _launch("norm_sums", place, grid, BLOCK, *x, n_rows, n_columns, per_block, partial)
     _launch(
-        "norm_statistics", place, (-(-n_columns // 64), 1, 1), (64, 1, 1), *x, partial, grid[0], n_rows, n_columns,
+        "norm_statistics", place, (-(-n_columns // 32), 1, 1), (32, 16, 1), *x, partial, grid[0], n_rows, n_columns,
         norm.weight, norm.bias, bias, norm.running_mean, norm.running_var, norm.num_batches_tracked,
         float(next_momentum(norm)), float(norm.eps), statistics,
     )  # fmt: skip
@@ -103,7 +103,7 @@ def norm_backward(
     dparts = [torch.empty_like(part) for part in kept.x]
     _launch("grad_sums", place, grid, BLOCK, *x, *of_output, n_rows, n_columns, per_block, kept.statistics, partial)
     _launch(
-        "grad_statistics", place, (-(-n_columns // 64), 1, 1), (64, 1, 1), partial, grid[0], n_rows, n_columns,
+        "grad_statistics", place, (-(-n_columns // 32), 1, 1), (32, 16, 1), partial, grid[0], n_rows, n_columns,
         norm.weight, kept.statistics, dweight, dbias, of_x,
     )  # fmt: skip
     _launch("grad_apply", place, grid, BLOCK, *x, *of_output, n_rows, n_columns, of_x, *_four(dparts)[:MOST_PARTS])

@@ -20,13 +20,13 @@ class Transforms(NamedTuple):
     """Fixed matrices for cases of one length. Real and imaginary parts are rows of their own; f frequencies."""
 
     source: Tensor | None  # (P * segments,) the time step that each input of a segment reads; None for one segment
-    analysis: Tensor  # (4 f, T or P): the spectrum V in rows (Re, Im) per frequency, then (Im, -Re) per frequency
-    kernel: Tensor  # (2 f, taps): the real part of the taps' spectrum, then its imaginary part
-    synthesis: Tensor  # (S, 2 f): from rows (Re, Im) per frequency back to the S outputs of a segment
+    analysis: Tensor  # (T or P, 4 f): the spectrum as (Re, Im) per frequency, then as (Im, -Re) per frequency
+    kernel: Tensor  # (taps, 2 f): the real part of the taps' spectrum, then its imaginary part
+    synthesis: Tensor  # (S, 2 f): from (Re, Im) per frequency back to the S outputs of a segment
 
     @property
     def n_frequencies(self) -> int:
-        return len(self.kernel) // 2
+        return self.kernel.shape[1] // 2
 
 
 @lru_cache(maxsize=512)
@@ -35,6 +35,7 @@ def transforms(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device:
     n_segments = math.ceil(n_times / LONGEST_SEGMENT)
     n_outputs = math.ceil(n_times / n_segments)
     period = n_outputs + n_taps - 1
+    period += (2, 1, 0, 0)[period % 4]  # an even number of frequencies: matrix units read four values at a time
     position = torch.arange(period)
     frequency = torch.arange(period // 2 + 1)
     angle = (2 * math.pi / period) * (frequency.unsqueeze(1) * position % period).double()
@@ -55,7 +56,7 @@ def transforms(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device:
         weight[-1] = 1
     synthesis = _interleaved(weight * real, weight * imag)[:, :n_outputs].T / period
     kernel = torch.cat([real, imag])[:, :n_taps]
-    parts = (matrix.to(device, dtype).contiguous() for matrix in (analysis, kernel, synthesis))
+    parts = (matrix.to(device, dtype).contiguous() for matrix in (analysis.T, kernel.T, synthesis))
     return Transforms(None if n_segments == 1 else source.flatten().to(device), *parts)
 
 
@@ -65,8 +66,8 @@ def forward(v: Tensor, taps: Tensor, left: int) -> tuple[Tensor, tuple[Tensor, .
     fixed = transforms(n_times, len(taps), left, v.dtype, v.device)
     n_freq, n_outputs = fixed.n_frequencies, len(fixed.synthesis)
     segmented = v if fixed.source is None else v.index_select(0, fixed.source)
-    spectrum = (fixed.analysis @ segmented.view(fixed.analysis.shape[1], -1)).view(2, n_freq, -1, width)
-    kernel = (fixed.kernel @ taps.reshape(len(taps), -1)).view(2, n_freq, width, -1)
+    spectrum = (fixed.analysis.T @ segmented.view(len(fixed.analysis), -1)).view(2, n_freq, -1, width)
+    kernel = (fixed.kernel.T @ taps.reshape(len(taps), -1)).view(2, n_freq, width, -1)
     product = torch.bmm(spectrum[0], kernel[0]).baddbmm_(spectrum[1], kernel[1])  # (f, 2 B segments, O)
     y = (fixed.synthesis @ product.view(2 * n_freq, -1)).view(n_outputs, -1, n_cases, taps.shape[2])
     if fixed.source is not None:
@@ -90,26 +91,26 @@ def backward(dy: Tensor, kept: tuple[Tensor, ...], n_taps: int, left: int) -> tu
     for part in range(2):
         torch.bmm(dproduct, kernel[part].transpose(1, 2), out=dspectrum[part])
         torch.bmm(spectrum[part].transpose(1, 2), dproduct, out=dkernel[part])
-    dv = fixed.analysis.T @ dspectrum.view(4 * n_freq, -1)
+    dv = fixed.analysis @ dspectrum.view(4 * n_freq, -1)
     if fixed.source is not None:
-        dv = _overlap_add(dv.view(len(dv), -1, n_cases * width), n_times, n_taps, left)
-    return dv.view(n_times, n_cases, width), (fixed.kernel.T @ dkernel.view(2 * n_freq, -1)).view(n_taps, width, n_out)
+        dv = _overlap_add(dv.view(len(dv), -1, n_cases * width), n_outputs, n_times, n_taps, left)
+    return dv.view(n_times, n_cases, width), (fixed.kernel @ dkernel.view(2 * n_freq, -1)).view(n_taps, width, n_out)
 
 
-def _overlap_add(dsegments: Tensor, n_times: int, n_taps: int, left: int) -> Tensor:
+def _overlap_add(dsegments: Tensor, n_outputs: int, n_times: int, n_taps: int, left: int) -> Tensor:
     """Gradients of the segments' inputs (P, segments, R), summed where they read the same time step -> (T, R).
 
     The last n_taps - 1 inputs of a segment are the first ones of the next, and the ends were read many times.
     """
-    period, n_segments, n_values = dsegments.shape
-    n_outputs = period - n_taps + 1
+    _, n_segments, n_values = dsegments.shape
+    n_inputs = n_outputs + n_taps - 1  # what lies behind them up to the period is read by no output
     assert n_taps <= n_outputs, "a segment overlaps with its neighbours only"
     padded = dsegments.new_zeros(n_segments * n_outputs + n_taps - 1, n_values)
     padded[: n_segments * n_outputs].view(n_segments, n_outputs, -1).copy_(dsegments[:n_outputs].transpose(0, 1))
     tails = padded.as_strided(
         (n_segments, n_taps - 1, n_values), (n_outputs * n_values, n_values, 1), n_outputs * n_values
     )
-    tails.add_(dsegments[n_outputs:].transpose(0, 1))
+    tails.add_(dsegments[n_outputs:n_inputs].transpose(0, 1))
     dv = padded[left : left + n_times]
     dv[0] += padded[:left].sum(dim=0)
     dv[-1] += padded[left + n_times :].sum(dim=0)

@@ -22,7 +22,9 @@ class AveragedEncoder(nn.Module):
     def update(self, live: Encoder) -> None:
         """Take one more iterate in: avg <- avg + (live - avg) / (n + 1); the first one replaces the average."""
         self.n_averaged.add_(1)
-        for average, parameter in zip(self.encoder.parameters(), live.parameters(), strict=True):
-            average.add_((parameter - average) / self.n_averaged.to(average.dtype))
-        for kept, buffer in zip(self.encoder.buffers(), live.buffers(), strict=True):
-            kept.copy_(buffer)
+        averages: list[Tensor] = list(self.encoder.parameters())
+        # All tensors by one call each: on a GPU three launches instead of three per tensor.
+        steps = list(torch._foreach_sub(list(live.parameters()), averages))
+        torch._foreach_div_(steps, self.n_averaged.to(averages[0].dtype))
+        torch._foreach_add_(averages, steps)
+        torch._foreach_copy_(list(self.encoder.buffers()), list(live.buffers()))

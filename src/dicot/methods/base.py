@@ -21,6 +21,16 @@ class Batch:
     y: Tensor | None = None  # (B,) labels, only for methods that need them
 
 
+@dataclass(frozen=True)
+class Places:
+    """A plan of time steps that a step reads at, without any shape depending on them.
+
+    All of them share one tensor program: a recorded step is given them as a tensor instead of numbers.
+    """
+
+    at: tuple[int, ...] | Tensor
+
+
 class Method(nn.Module, ABC):
     """An objective around one encoder. Concrete methods are final: no method inherits from another."""
 

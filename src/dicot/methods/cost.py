@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -14,18 +13,10 @@ from dicot.encoders import Encoder
 from dicot.errors import InputError
 from dicot.losses.frequency import frequency_contrast
 from dicot.losses.momentum_contrast import enqueued, queue_contrast, unit
-from dicot.methods.base import Batch, Method
+from dicot.methods.base import Batch, Method, Places
 from dicot.methods.trend_season import SeasonHead, TrendHead
 from dicot.views.distortion import distort
 from dicot.windows import Windows
-
-
-@dataclass(frozen=True)
-class TimeStep:
-    """Where a step looks: the window [start, start + length) of the cases, and time step t of it for the trend."""
-
-    start: int
-    t: int
 
 
 class CoST(Method):
@@ -93,17 +84,21 @@ class CoST(Method):
         self.register_buffer("queue", directions.to(like.device, like.dtype))
         self.register_buffer("pointer", torch.zeros((), dtype=torch.long, device=like.device))
 
-    def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> TimeStep:
+    def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Places:
+        """Where the window of the cases begins, and the time step in it that the trend is read at."""
         length = min(shape[2], self.max_length)
-        return TimeStep(start=int(rng.integers(shape[2] - length + 1)), t=int(rng.integers(length)))
+        return Places((int(rng.integers(shape[2] - length + 1)), int(rng.integers(length))))
 
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
-        assert isinstance(plan, TimeStep)
-        x = batch.x[..., plan.start : plan.start + self.max_length]
+        assert isinstance(plan, Places)
+        start, t = plan.at
+        x = batch.x
+        if x.shape[2] > self.max_length:
+            x = x.index_select(2, start + torch.arange(self.max_length, device=x.device))
         view_q, view_k = (distort(x, self.sigma, self.probability) for _ in range(2))  # D-27
         h = self.encoder(view_q)  # D-26: nothing stands between input and encoder
-        q = unit(self.projection(self.trend.at(h, plan.t)))
-        k = self._keys(view_k, plan.t)
+        q = unit(self.projection(self.trend.at(h, t)))
+        k = self._keys(view_k, t)
         # The backward pass still needs the queue that the loss saw, and below it is overwritten.
         time = queue_contrast(q, k, self.queue.clone(), self.temperature)
         amplitude, phase = frequency_contrast(self.season(h), self.season(self.encoder(view_k)))
@@ -111,7 +106,7 @@ class CoST(Method):
         return time + self.alpha * (amplitude + phase) / 2
 
     @torch.no_grad()
-    def _keys(self, view: Tensor, t: int) -> Tensor:
+    def _keys(self, view: Tensor, t: int | Tensor) -> Tensor:
         """Let the key network follow the trained one, then encode with it: (B, C, T) -> (B, D) unit vectors.
 
         Parameters only: the key network's BatchNorm has statistics of its own, from its own passes in train mode.

@@ -22,10 +22,10 @@ class TrendHead(nn.Module):
     def forward(self, h: Tensor) -> Tensor:
         return self._mean(F.pad(h, (self.reach - 1, 0)))
 
-    def at(self, h: Tensor, t: int) -> Tensor:
+    def at(self, h: Tensor, t: int | Tensor) -> Tensor:
         """The trend at time step t alone, (B, D), for a T-th of the work."""
-        seen = h[..., max(0, t + 1 - self.reach) : t + 1]
-        return self._mean(F.pad(seen, (self.reach - seen.shape[-1], 0)))[..., 0]
+        seen = t + torch.arange(self.reach, device=h.device)
+        return self._mean(F.pad(h, (self.reach - 1, 0)).index_select(2, seen))[..., 0]
 
     def _mean(self, padded: Tensor) -> Tensor:
         """`padded` has reach - 1 time steps before the first output; a shorter kernel starts later."""

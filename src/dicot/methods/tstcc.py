@@ -11,7 +11,7 @@ from torch import Tensor
 from dicot.encoders import Encoder
 from dicot.errors import InputError
 from dicot.losses.nt_xent import nt_xent
-from dicot.methods.base import Batch, Method
+from dicot.methods.base import Batch, Method, Places
 from dicot.methods.negatives import require_negatives
 from dicot.methods.noise import noise_unit
 from dicot.methods.temporal_contrast import HEADS, TemporalContrast
@@ -84,19 +84,20 @@ class TSTCC(Method):
         n_future = future_steps(train.n_times, self.future)
         self.contrast = TemporalContrast(self.encoder.dim, self.width, n_future)
 
-    def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> tuple[int, int]:
+    def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Places:
         """The last time step of the past, drawn for each of the two directions."""
         require_negatives(shape[0], "TSTCC", what="batch")
         first, second = rng.integers(shape[2] - len(self.contrast.predictors), size=2).tolist()
-        return first, second
+        return Places((first, second))
 
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
-        assert isinstance(plan, tuple)
+        assert isinstance(plan, Places)
+        first, second = plan.at
         weak = scale(batch.x, self.scale_mean, self.scale_std, per_step=self.per_step)
         strong = jitter(permute(batch.x, self.max_segments), self.noise * self.noise_unit)  # D-25, D-66
         h1, h2 = (F.normalize(self.encoder(view), dim=1) for view in (weak, strong))  # (B, F, T)
-        forth, q1 = self.contrast(h1, h2, plan[0])
-        back, q2 = self.contrast(h2, h1, plan[1])
+        forth, q1 = self.contrast(h1, h2, first)
+        back, q2 = self.contrast(h2, h1, second)
         total: Tensor = self.temporal_weight * (forth + back)
         return total + self.contextual_weight * nt_xent(q1, q2, self.temperature)
 

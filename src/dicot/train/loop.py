@@ -10,17 +10,17 @@ import torch
 from torch import Tensor
 
 from dicot.device import float32_convolutions, resolve_device, to_device
-from dicot.errors import InputError, NonFiniteLossError
+from dicot.errors import InputError
 from dicot.methods import Method
 from dicot.train.checkpoint import Checkpoint
 from dicot.train.draws import epoch_order, plan_generator, seed_prepare, seed_step
 from dicot.train.history import History
+from dicot.train.losses import LossReader
 from dicot.train.recipe import Recipe, lr_at
 from dicot.train.stepper import Data, build_stepper
 from dicot.windows import Windows
 
 DTYPES = {"float32": torch.float32, "tf32": torch.float32, "float64": torch.float64}
-STEPS_UNREAD = 50  # on a GPU losses are fetched this rarely: reading one waits for the device
 
 
 def pretrain(
@@ -41,16 +41,13 @@ def pretrain(
     `stepper`: "eager", "graphs" (CUDA graphs) or "auto"; same numbers up to rounding.
     """
     place = resolve_device(device)
-    run = training(method, train, recipe, seed, place, stepper, checkpoint)
+    history = History()
+    run = training(method, train, recipe, seed, place, stepper, checkpoint, history)
     with own_draws(place), float32_convolutions(fast=recipe.precision == "tf32"), own_stream(place):
-        while True:
-            try:
-                history = next(run)
-            except StopIteration as end:
-                finished: History = end.value
-                return finished
-            if on_step:
+        for read in run:
+            if read and on_step:
                 on_step(history)
+    return history
 
 
 def own_draws(place: torch.device) -> Any:
@@ -71,10 +68,11 @@ def training(
     place: torch.device,
     stepper: str = "auto",
     checkpoint: Checkpoint | None = None,
-) -> Generator[History, None, History]:
-    """The run itself; it pauses whenever new losses were read, and others may run meanwhile.
+    history: History | None = None,
+) -> Generator[bool, None, History]:
+    """The run itself, written into `history`. It pauses after each step, and others may run meanwhile.
 
-    The device's random state and precision, and the current stream, are those of the caller of each stretch.
+    It says whether new losses were read. Random state, precision and stream of the device are those of the caller.
     """
     dtype = DTYPES[recipe.precision]
     seed_prepare(seed)
@@ -86,12 +84,14 @@ def training(
     data = Data(to_device(train.x, place, dtype), y)
     optimiser = build_optimiser(method, recipe, place)
     identity = _identity(method, train, recipe, seed)
-    history = (checkpoint.read(method, optimiser, identity) if checkpoint else None) or History()
+    history = History() if history is None else history
+    if checkpoint and (found := checkpoint.read(method, optimiser, identity)):
+        history.loss, history.lr, history.seconds = found.loss, found.lr, found.seconds
+    losses = LossReader(history, place)
     shape = (batch_size, train.n_channels, train.n_times)
     first = len(history)
     plans = [method.plan(shape, plan_generator(seed, step)) for step in range(first, recipe.steps)]
     take_step = build_stepper(stepper, method, optimiser, data, plans)
-    unread: list[Tensor] = []
     started = time.perf_counter() - history.seconds
     order = torch.empty(0)
 
@@ -105,16 +105,14 @@ def training(
         loss, batch = take_step(order[position * batch_size : (position + 1) * batch_size], plan)
         method.after_step(batch, (step + 1) / recipe.steps)
 
-        unread.append(loss.clone())
+        losses.add(loss)
         history.lr.append(rate)
-        last = step + 1 == recipe.steps
-        if last or place.type == "cpu" or len(unread) == STEPS_UNREAD:
-            history.loss += _finite(torch.stack(unread).tolist(), first=len(history))
-            unread.clear()
-            history.seconds = time.perf_counter() - started
-            if checkpoint and (last or checkpoint.due()):
-                checkpoint.write(method, optimiser, history, identity)
-            yield history
+        save = checkpoint is not None and (step + 1 == recipe.steps or checkpoint.due())
+        read = losses.read(wait=save or step + 1 == recipe.steps)
+        history.seconds = time.perf_counter() - started
+        if checkpoint is not None and save:
+            checkpoint.write(method, optimiser, history, identity)
+        yield read
     method.eval()
     return history
 
@@ -138,15 +136,6 @@ def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
             group["lr"].fill_(rate)
         else:
             group["lr"] = rate
-
-
-def _finite(losses: list[float], first: int) -> list[float]:
-    for step, loss in enumerate(losses, start=first):
-        if not np.isfinite(loss):
-            raise NonFiniteLossError(
-                f"The loss of step {step} is {loss}. Scale the data (scale='dataset'), lower lr, or raise temperature."
-            )
-    return losses
 
 
 def _class_numbers(train: Windows) -> np.ndarray:

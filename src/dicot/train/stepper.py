@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dicot.errors import lookup
-from dicot.methods import Batch, Method
+from dicot.methods import Batch, Method, Places
 
 log = logging.getLogger(__name__)
 
@@ -63,29 +63,39 @@ class GraphStepper:
     def __init__(self, method: Method, optimiser: torch.optim.Optimizer, data: Data, plans: Sequence[Hashable]) -> None:
         self.eager = EagerStepper(method, optimiser, data, plans)
         self.optimiser = optimiser
-        often = [plan for plan, count in Counter(plans).most_common(MOST_GRAPHS) if count >= FEWEST_REPLAYS]
+        counts = Counter(map(_program, plans))
+        often = [program for program, count in counts.most_common(MOST_GRAPHS) if count >= FEWEST_REPLAYS]
         self.worthwhile = set(often)
         self.recorded: dict[Hashable, tuple[torch.cuda.CUDAGraph, Outcome]] = {}
         self.failures: Counter[Hashable] = Counter()
-        self.index: Tensor | None = None  # where the graphs read which rows to train on
-        log.info("%d of %d plans come often enough to be recorded as CUDA graphs", len(often), len(set(plans)))
+        # Where the graphs read which rows to train on, and places in time.
+        self.index: Tensor | None = None
+        self.places: Tensor | None = None
+        log.info("%d of %d programs come often enough to be recorded as CUDA graphs", len(often), len(counts))
 
     def __call__(self, index: Tensor, plan: Hashable) -> Outcome:
         # The first step makes the optimiser's moments and loads the libraries; neither may happen in a recording.
         warm = self.index is not None and len(self.optimiser.state) > 0
-        if warm and plan in self.worthwhile and plan not in self.recorded:
-            self._record(plan)
+        program = _program(plan)
         if self.index is None:
             self.index = index.clone()
-        if plan not in self.recorded:
+        if isinstance(plan, Places):
+            at = torch.tensor(plan.at).to(index.device, non_blocking=True)
+            self.places = at if self.places is None else self.places.copy_(at)
+        if warm and program in self.worthwhile and program not in self.recorded:
+            self._record(program, plan)
+        if program not in self.recorded:
             return self.eager(index, plan)
-        graph, outcome = self.recorded[plan]
+        graph, outcome = self.recorded[program]
         self.index.copy_(index)
         graph.replay()
         return outcome
 
-    def _record(self, plan: Hashable) -> None:
+    def _record(self, program: Hashable, plan: Hashable) -> None:
         assert self.index is not None
+        if isinstance(plan, Places):
+            assert self.places is not None
+            plan = Places(self.places)
         graph = torch.cuda.CUDAGraph()
         pool = next(iter(self.recorded.values()))[0].pool() if self.recorded else None
         try:
@@ -97,13 +107,18 @@ class GraphStepper:
                 graph.capture_end()
         except RuntimeError as error:
             self.optimiser.zero_grad()
-            self.failures[plan] += 1
+            self.failures[program] += 1
             # What a step loads at first use (a plan of the FFT library) is there after one run op by op: try once more.
-            if self.failures[plan] > 1:
-                self.worthwhile.discard(plan)
-                log.warning("steps with plan %s run op by op: %s", plan, str(error).splitlines()[0])
+            if self.failures[program] > 1:
+                self.worthwhile.discard(program)
+                log.warning("steps of the plan %s run op by op: %s", program, str(error).splitlines()[0])
             return
-        self.recorded[plan] = graph, outcome
+        self.recorded[program] = graph, outcome
+
+
+def _program(plan: Hashable) -> Hashable:
+    """What of a plan decides which operations a step consists of."""
+    return Places if isinstance(plan, Places) else plan
 
 
 STEPPERS: dict[str, type[EagerStepper] | type[GraphStepper]] = {"eager": EagerStepper, "graphs": GraphStepper}
