@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
@@ -103,3 +104,16 @@ def test_one_class_and_too_few_steps_are_refused(monkeypatch):
     monkeypatch.setattr(logistic_module, "MAX_STEPS", 2)
     with pytest.raises(RuntimeError, match="did not converge in 2 steps"):
         one_vs_rest(x, y, device="cpu")
+
+
+def test_a_class_without_gradient_stays_and_does_not_disturb_the_others():
+    x, y = classes(100, 3, 4, 0.5)
+    targets = torch.from_numpy(y[:, None] == np.arange(3))
+    problem, _, _ = logistic_module._on_principal_axes(torch.from_numpy(x), targets)
+    v = torch.ones(5, 3, dtype=torch.float64)
+    gradient, curvature = problem.derivatives(v, problem.z @ v)
+    alone, _ = logistic_module._newton_step(problem, gradient, curvature)
+    gradient[:, 1] = 0
+    step, reach = logistic_module._newton_step(problem, gradient, curvature)
+    assert (step[:, 1] == 0).all() and (reach[:, 1] == 0).all()
+    torch.testing.assert_close(step[:, [0, 2]], alone[:, [0, 2]])

@@ -126,9 +126,10 @@ def _newton_step(problem: _Problem, gradient: Tensor, curvature: Tensor) -> tupl
         residual = residual - length * product
         ahead = scale * residual
         before, norm = norm, (residual * ahead).sum(dim=0)
-        if not (norm > goal).any():
+        going = norm > goal
+        if not going.any():
             break
-        guess = ahead + (norm / before) * guess
+        guess = torch.where(going, ahead + (norm / before) * guess, 0.0)  # a class that is done stays as it is
     return step, reach
 
 
