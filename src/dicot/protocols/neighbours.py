@@ -7,9 +7,16 @@ from dicot.protocols.base import Features, Floats, Labels, Protocol, check_class
 from dicot.protocols.metrics import CLASSIFICATION_METRICS, classification_scores
 from dicot.protocols.subsets import SubsetSeed, check_per_class, check_subset_seed, fixed_per_class, subset_seed_for
 
+LARGE = 20_000  # reference cases from which the own search is used
+TREE = 15  # features up to which scikit-learn searches by a tree, which beats any comparison with all references
+
 
 class NearestNeighbour(Protocol):
-    """The label of the closest reference case (Euclidean); `per_class=None` uses all training cases."""
+    """The label of the closest reference case (Euclidean); `per_class=None` uses all training cases.
+
+    Up to `LARGE` references or `TREE` features by scikit-learn, else by `dicot.solvers` on the GPU or, where there is
+    none, the CPU. Both are exact.
+    """
 
     metrics = CLASSIFICATION_METRICS
 
@@ -42,8 +49,14 @@ class NearestNeighbour(Protocol):
         """The label of the reference case closest to each row of x (N, F)."""
         reference = self.reference(train, seed)
         scaler = StandardScaler().fit(reference.x)  # only the reference cases count as known
-        model = KNeighborsClassifier(n_neighbors=1).fit(scaler.transform(reference.x), reference.y)
-        labels: Labels = model.predict(scaler.transform(x))
+        known, asked = scaler.transform(reference.x), scaler.transform(x)
+        labels: Labels
+        if len(known) >= LARGE and known.shape[1] > TREE:
+            from dicot.solvers import nearest  # torch
+
+            labels = reference.y[nearest(known, asked)]
+        else:
+            labels = KNeighborsClassifier(n_neighbors=1).fit(known, reference.y).predict(asked)
         return labels
 
     def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
