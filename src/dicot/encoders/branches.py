@@ -16,7 +16,7 @@ def together(tasks: Sequence[Callable[[], Any]], place: torch.device) -> list[An
     if place.type != "cuda" or not torch.cuda.is_current_stream_capturing():
         return [task() for task in tasks]
     trunk = torch.cuda.current_stream(place)
-    streams = [trunk, *_side_streams(len(tasks) - 1, place)]
+    streams = [trunk, *_side_streams(trunk.cuda_stream, len(tasks) - 1, place)]
     results = []
     # A side stream first waits for the trunk: memory that it reuses may have been read there.
     for stream in streams[1:]:
@@ -29,6 +29,11 @@ def together(tasks: Sequence[Callable[[], Any]], place: torch.device) -> list[An
     return results
 
 
-@lru_cache(maxsize=16)
-def _side_streams(count: int, place: torch.device) -> tuple[Any, ...]:
-    return tuple(torch.cuda.Stream(place) for _ in range(count))  # type: ignore[no-untyped-call]
+@lru_cache(maxsize=256)
+def _side_streams(trunk: int, count: int, place: torch.device) -> tuple[Any, ...]:
+    """The same ones for the same trunk, and no others: what runs on two trunks at once must not meet on a third stream.
+
+    cuBLAS has one scratch memory per stream. PyTorch hands out 32 streams per priority in turn, so these are taken from
+    another priority than the trunks.
+    """
+    return tuple(torch.cuda.Stream(place, priority=-1) for _ in range(count))  # type: ignore[no-untyped-call]

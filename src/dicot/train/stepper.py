@@ -6,7 +6,8 @@ the host, which for small networks is the slower of the two.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
@@ -99,12 +100,13 @@ class GraphStepper:
         graph = torch.cuda.CUDAGraph()
         pool = next(iter(self.recorded.values()))[0].pool() if self.recorded else None
         try:
-            graph.capture_begin(pool=pool, capture_error_mode="thread_local")
-            try:
-                outcome = self.eager(self.index, plan)
-                self.optimiser.zero_grad()  # the next gradients are no longer those of the recording
-            finally:
-                graph.capture_end()
+            with _own_scratch():
+                graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+                try:
+                    outcome = self.eager(self.index, plan)
+                    self.optimiser.zero_grad()  # the next gradients are no longer those of the recording
+                finally:
+                    graph.capture_end()
         except RuntimeError as error:
             self.optimiser.zero_grad()
             self.failures[program] += 1
@@ -114,6 +116,17 @@ class GraphStepper:
                 log.warning("steps of the plan %s run op by op: %s", program, str(error).splitlines()[0])
             return
         self.recorded[program] = graph, outcome
+
+
+@contextmanager
+def _own_scratch() -> Iterator[None]:
+    """cuBLAS takes its scratch memory from the recording's own: graphs that are replayed at once must not share any."""
+    clear: Callable[[], None] = torch._C._cuda_clearCublasWorkspaces
+    clear()
+    try:
+        yield
+    finally:
+        clear()
 
 
 def _program(plan: Hashable) -> Hashable:
