@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dicot.device import float32_convolutions, resolve_device, to_device
+from dicot.device import float32_arithmetic, resolve_device, to_device
 from dicot.errors import InputError, NonFiniteLossError
 from dicot.methods import Batch, Method
 from dicot.train.checkpoint import Checkpoint
@@ -38,7 +38,7 @@ def pretrain(
     """
     place, dtype = resolve_device(device), DTYPES[recipe.precision]
     own_draws = torch.random.fork_rng(devices=[place] if place.type == "cuda" else [])
-    with own_draws, float32_convolutions(fast=recipe.precision == "tf32"):
+    with own_draws, float32_arithmetic(fast=recipe.precision == "tf32"):
         seed_prepare(seed)
         method.to(place, dtype).prepare(train)
         method.to(place, dtype).train()  # with the parts that were built just now
