@@ -29,7 +29,7 @@ POOLINGS: dict[str, Callable[[Tensor], Tensor]] = {"mean": _mean, "max": _max, "
 
 # Bytes that the features of one pass and what is made on the way to them may take. On a CPU it is what stays in its
 # caches: batches beyond that are slower, not faster.
-WORKING_MEMORY = {"cpu": 20 * 2**20, "cuda": 2**30}
+WORKING_MEMORY = {"cpu": 32 * 2**20, "cuda": 2**30}
 ARRAYS_PER_PASS = 8  # of the features' size, while a pass runs
 
 
