@@ -30,7 +30,8 @@ LAYERS: dict[str, set[str]] = {
     "methods": {"encoders", "views", "losses", "windows", "errors"},
     "train": {"methods", "encoders", "windows", "device", "storage", "errors"},
     "controls": {"encoders", "windows", "device"},
-    "embedding": {"encoders", "device", "errors"},
+    "transfer": {"device"},
+    "embedding": {"encoders", "device", "transfer", "errors"},
     "pretrained": {"encoders", "storage", "errors"},
     "fitting": {"embedding", "encoders", "methods", "progress", "train", "windows", "errors"},
     "estimator": {

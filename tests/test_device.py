@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.device import float32_convolutions, resolve_device, to_device
+from dicot.device import float32_arithmetic, resolve_device, to_device
 from dicot.errors import InputError
 
 
@@ -28,16 +28,31 @@ def test_a_read_only_array_is_copied():
     assert array.sum() == 0
 
 
+def precisions() -> tuple[str, str]:
+    return torch.backends.cudnn.conv.fp32_precision, torch.backends.cuda.matmul.fp32_precision
+
+
 @pytest.mark.parametrize(("fast", "inside"), [(False, "ieee"), (True, "tf32")])
-def test_precision_of_convolutions_is_set_and_restored(fast, inside):
-    before = torch.backends.cudnn.conv.fp32_precision
-    with float32_convolutions(fast):
-        assert torch.backends.cudnn.conv.fp32_precision == inside
-    assert torch.backends.cudnn.conv.fp32_precision == before
+def test_precision_is_set_and_restored(fast, inside):
+    before = precisions()
+    with float32_arithmetic(fast):
+        assert precisions() == (inside, inside)
+    assert precisions() == before
 
 
 def test_precision_is_restored_after_an_error():
-    before = torch.backends.cudnn.conv.fp32_precision
-    with pytest.raises(KeyError), float32_convolutions():
+    before = precisions()
+    with pytest.raises(KeyError), float32_arithmetic():
         {}["nothing"]
-    assert torch.backends.cudnn.conv.fp32_precision == before
+    assert precisions() == before
+
+
+def test_what_the_caller_chose_for_matrix_products_comes_back():
+    torch.set_float32_matmul_precision("high")
+    try:
+        with float32_arithmetic():
+            assert precisions() == ("ieee", "ieee")
+        assert torch.get_float32_matmul_precision() == "high"
+        assert torch.backends.cuda.matmul.fp32_precision == "tf32"
+    finally:
+        torch.set_float32_matmul_precision("highest")

@@ -1,9 +1,12 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 import torch
 
-from dicot.embedding import embed, pooled_dim
-from dicot.encoders import InceptionTime
+from dicot import transfer
+from dicot.embedding import cases_at_once, embed, pooled_dim
+from dicot.encoders import ENCODERS, InceptionTime, build_encoder
 from dicot.errors import InputError
 from dicot.windows import Windows
 
@@ -62,3 +65,64 @@ def test_counts_what_is_done(encoder, waves):
     done = []
     embed(encoder, waves.x, batch_size=10, on_batch=done.append)
     assert done == [10, 20, 24]
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("n_times", [1, 9, 70])
+def test_every_encoder_gives_what_its_definition_gives(name, n_times):
+    torch.manual_seed(0)
+    made = build_encoder(name, {"n_channels": 2, "dim": 16})
+    x = torch.randn(11, 2, n_times)
+    with torch.no_grad():
+        made.train()(x)
+        expected = made.eval()(x).numpy()
+    np.testing.assert_allclose(embed(made, x.numpy(), pooling=None), expected, atol=1e-5, rtol=0)
+    np.testing.assert_allclose(embed(made, x.numpy(), batch_size=4), expected.mean(-1), atol=1e-5, rtol=0)
+
+
+def test_a_memory_map_is_read_piece_by_piece(encoder, tmp_path, monkeypatch):
+    x = np.random.default_rng(0).normal(size=(600, 2, 256)).astype(np.float32)
+    x.tofile(tmp_path / "cases.bin")
+    mapped = np.memmap(tmp_path / "cases.bin", np.float32, mode="r", shape=x.shape)
+    read = []
+
+    def spy(array, *args):
+        read.append(len(array))
+        return to_device(array, *args)
+
+    to_device = transfer.to_device
+    monkeypatch.setattr(transfer, "to_device", spy)
+    expected = embed(encoder, x[:40], batch_size=40)
+    read.clear()
+    tracemalloc.start()
+    z = embed(encoder, mapped, batch_size=40)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert sum(read) == 600 and max(read) <= 40
+    assert peak < x.nbytes / 4, f"{peak} bytes of arrays at once; the file has {x.nbytes}"
+    assert np.array_equal(z[:40], expected)
+
+
+def test_long_cases_go_through_in_smaller_pieces(encoder):
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    features = 256 * 3000 * 4
+    assert cases_at_once(features, gpu) * features * 8 <= 2**30
+    assert cases_at_once(features, cpu) < cases_at_once(features, gpu)
+    assert cases_at_once(10**12, gpu) == 2, "one at a time would take other kernels"
+    done = []
+    x = np.random.default_rng(0).normal(size=(9, 2, 12_000)).astype(np.float32)
+    z = embed(encoder, x, on_batch=done.append)
+    assert done == [2, 4, 6, 8, 9]
+    np.testing.assert_allclose(z[8:], embed(encoder, x[8:]), atol=1e-6, rtol=0)
+
+
+def test_no_cases_give_no_embeddings(encoder):
+    assert embed(encoder, np.empty((0, 2, 30), np.float32)).shape == (0, 32)
+    assert embed(encoder, np.empty((0, 2, 30), np.float32), pooling=None).shape == (0, 32, 30)
+
+
+@pytest.mark.parametrize("shape", [(3, 1, 8), (3, 8)])
+def test_refuses_other_shapes_in_words_and_stays_in_its_mode(encoder, shape):
+    with pytest.raises(InputError, match="takes .*2 channels"):
+        embed(encoder.train(), np.zeros(shape, np.float32))
+    assert encoder.training

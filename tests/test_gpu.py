@@ -6,7 +6,7 @@ import torch
 
 from dicot.controls import CONTROLS
 from dicot.embedding import embed
-from dicot.encoders import InceptionTime
+from dicot.encoders import ENCODERS, InceptionTime, build_encoder
 from dicot.methods import METHODS, build_method
 from dicot.solvers import leave_one_out_ridge, nearest, one_vs_rest
 from dicot.train import Checkpoint, Recipe, pretrain
@@ -60,10 +60,49 @@ def test_a_run_resumes(tmp_path, waves):
 
 
 def test_torchs_own_settings_are_restored(waves):
-    before = torch.backends.cudnn.conv.fp32_precision
+    parts = (torch.backends.cudnn.conv, torch.backends.cuda.matmul)
+    before = [part.fp32_precision for part in parts]
     pretrain(build_method("dicot", encoder(), {}), waves, Recipe(2, 8, precision="tf32"), seed=1, device="cuda")
     embed(encoder(), waves.x, device="cuda")
-    assert torch.backends.cudnn.conv.fp32_precision == before
+    assert [part.fp32_precision for part in parts] == before
+
+
+def test_embeddings_are_in_float32_whatever_the_caller_allows():
+    model, x = encoder(), np.random.default_rng(0).normal(size=(30, 2, 150)).astype(np.float32)
+    expected = embed(model, x, device="cuda")
+    torch.set_float32_matmul_precision("high")
+    try:
+        assert np.array_equal(embed(model, x, device="cuda"), expected)
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+@pytest.mark.parametrize("pooling", ["mean", None])
+@pytest.mark.parametrize("name", ENCODERS)
+def test_overlapped_batches_arrive_in_their_rows(name, pooling, tmp_path):
+    """Many more batches than buffers, the last one smaller, from a read-only file in double precision."""
+    torch.manual_seed(0)
+    model = build_encoder(name, {"n_channels": 3, "dim": 64})
+    x = np.random.default_rng(0).normal(size=(1003, 3, 90))
+    x.tofile(tmp_path / "cases.bin")
+    mapped = np.memmap(tmp_path / "cases.bin", np.float64, mode="r", shape=x.shape)
+    done = []
+    z = embed(model, mapped, pooling=pooling, device="cuda", batch_size=32, on_batch=done.append)
+    assert done == [*range(32, 1003, 32), 1003]
+    with torch.no_grad():
+        h = model.eval()(torch.from_numpy(x.astype(np.float32))).numpy()
+    np.testing.assert_allclose(z, h if pooling is None else h.mean(-1), atol=1e-5, rtol=0)
+
+
+def test_long_cases_take_bounded_memory():
+    torch.manual_seed(0)
+    model = InceptionTime(1)
+    x = np.random.default_rng(0).normal(size=(128, 1, 10_000)).astype(np.float32)  # 2.4 GiB of features
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    embed(model, x, device="cuda")
+    assert torch.cuda.max_memory_allocated() - before < 1.5 * 2**30
 
 
 def test_solvers_answer_as_on_the_cpu():

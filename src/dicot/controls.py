@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from dicot.device import float32_convolutions, resolve_device, to_device
+from dicot.device import float32_arithmetic, resolve_device, to_device
 from dicot.encoders import Encoder
 from dicot.windows import Windows
 
@@ -29,7 +29,7 @@ def calibrated_control(encoder: Encoder, train: Windows, device: str | torch.dev
         norm.reset_running_stats()
         norm.momentum = None  # cumulative average
     encoder.to(place).train()
-    with torch.no_grad(), float32_convolutions():
+    with torch.no_grad(), float32_arithmetic():
         for start in range(0, len(train), BATCH):
             encoder(to_device(train.x[start : start + BATCH], place))
     for norm, momentum in zip(norms, usual, strict=True):

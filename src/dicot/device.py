@@ -34,14 +34,15 @@ def to_device(array: np.ndarray, place: torch.device, dtype: torch.dtype | None 
 
 
 @contextmanager
-def float32_convolutions(fast: bool = False) -> Iterator[None]:
-    """Convolutions on a GPU in true float32, or with `fast` in TF32 (10 bits of mantissa), torch's own default.
+def float32_arithmetic(fast: bool = False) -> Iterator[None]:
+    """Convolutions and matrix products on a GPU in true float32, or with `fast` in TF32 (10 bits of mantissa).
 
-    In TF32 an embedding would depend on the batch size in the fifth digit.
+    Torch's own defaults are TF32 for convolutions and float32 for matrix products. In TF32 an embedding would depend on
+    the batch size in the fifth digit.
     """
-    # Both, because torch refuses to report a setting that differs between them.
-    cudnn: Any = torch.backends.cudnn
-    parts = (cudnn.conv, cudnn.rnn, torch.backends.cuda.matmul)
+    # Both of cudnn's, because torch refuses to report a setting that differs between them.
+    backends: Any = torch.backends
+    parts = (backends.cudnn.conv, backends.cudnn.rnn, backends.cuda.matmul)
     before = [part.fp32_precision for part in parts]
     try:
         for part in parts:

@@ -6,9 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dicot.device import float32_convolutions, resolve_device, to_device
+from dicot.device import float32_arithmetic, resolve_device
 from dicot.encoders import Encoder
 from dicot.errors import lookup
+from dicot.transfer import through
 
 
 def _mean(h: Tensor) -> Tensor:
@@ -26,6 +27,11 @@ def _mean_max_std(h: Tensor) -> Tensor:
 # (B, F, T) -> (B, F), or (B, 3 F)
 POOLINGS: dict[str, Callable[[Tensor], Tensor]] = {"mean": _mean, "max": _max, "mean+max+std": _mean_max_std}
 
+# Bytes that the features of one pass and what is made on the way to them may take. On a CPU it is what stays in its
+# caches: batches beyond that are slower, not faster.
+WORKING_MEMORY = {"cpu": 32 * 2**20, "cuda": 2**30}
+ARRAYS_PER_PASS = 8  # of the features' size, while a pass runs
+
 
 def embed(
     encoder: Encoder,
@@ -38,27 +44,37 @@ def embed(
 ) -> np.ndarray:
     """Embed cases (N, C, T) as (N, F); `pooling=None` gives the features per time step, (N, F, T).
 
-    A case's embedding does not depend on the other cases of the call, on their order or on `batch_size`.
-    `on_batch` is told how many cases are done.
+    A case's embedding does not depend on the other cases of the call, on their order or on `batch_size`. That is the
+    most cases that go through the encoder at once; fewer do where they would take too much memory. A memory-mapped x
+    is read piece by piece. `on_batch` is told how many cases are done.
     """
     pool = None if pooling is None else lookup(POOLINGS, pooling, "pooling")
     place = resolve_device(device)
     first = next(encoder.parameters())
     was_training, home, dtype = encoder.training, first.device, first.dtype
     encoder.to(place).eval()
-    parts = []
     try:
-        with torch.inference_mode(), float32_convolutions():
-            for start in range(0, len(x), batch_size):
-                batch = to_device(x[start : start + batch_size], place, dtype)
+        encoder.check_input(x)
+        shape = (encoder.dim, x.shape[2]) if pooling is None else (pooled_dim(encoder, pooling),)
+        y = np.empty((len(x), *shape), torch.empty(0, dtype=dtype).numpy().dtype)
+        with torch.inference_mode(), float32_arithmetic():
+            frozen = encoder.frozen(x.shape[2])
+
+            def compute(batch: Tensor) -> Tensor:
                 # A batch of one runs through other kernels, whose last bits differ: give it company.
-                h = encoder(batch.repeat(2, 1, 1) if len(batch) == 1 else batch)[: len(batch)]  # (B, F, T)
-                parts.append((h if pool is None else pool(h)).cpu().numpy())
-                if on_batch:
-                    on_batch(min(start + batch_size, len(x)))
+                h = frozen(batch.repeat(2, 1, 1) if len(batch) == 1 else batch)[: len(batch)]  # (B, F, T)
+                return h if pool is None else pool(h)
+
+            at_once = min(batch_size, cases_at_once(encoder.dim * x.shape[2] * first.element_size(), place))
+            through(compute, x, y, at_once, place, dtype, on_batch)
     finally:
         encoder.to(home).train(was_training)
-    return np.concatenate(parts)
+    return y
+
+
+def cases_at_once(bytes_per_case: int, place: torch.device) -> int:
+    """How many cases whose features take so many bytes go through an encoder together: two at least."""
+    return max(2, WORKING_MEMORY.get(place.type, WORKING_MEMORY["cuda"]) // (ARRAYS_PER_PASS * max(1, bytes_per_case)))
 
 
 def pooled_dim(encoder: Encoder, pooling: str) -> int:

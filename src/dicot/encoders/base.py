@@ -1,9 +1,10 @@
 """The one interface every encoder answers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
 
 from dicot.errors import InputError
@@ -32,11 +33,18 @@ class Encoder(nn.Module, ABC):
         features: Tensor = self(x)
         return features.mean(dim=-1)
 
+    def frozen(self, n_times: int) -> Callable[[Tensor], Tensor]:
+        """What `forward` computes in eval mode with the weights as they are, for many batches of cases of n_times.
+
+        Here the encoder itself, in the mode it is in; an encoder that can prepare its weights for the task does so.
+        """
+        return self
+
     def fresh(self) -> "Encoder":
         """An encoder of the same shape with new weights."""
         return type(self)(**self.config())
 
-    def check_input(self, x: Tensor) -> None:
+    def check_input(self, x: Tensor | np.ndarray) -> None:
         """Say it in words before a convolution or BatchNorm says it in shapes."""
         if x.ndim != 3 or x.shape[1] != self.n_channels:
             raise InputError(f"This encoder takes (batch, {self.n_channels} channels, time); got {tuple(x.shape)}.")

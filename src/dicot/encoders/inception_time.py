@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dicot.encoders.base import Encoder
+from dicot.encoders.inception_inference import FrozenInception
 from dicot.encoders.inception_pass import block_pass
 from dicot.encoders.padding import same_margins
 from dicot.errors import InputError
@@ -17,7 +18,8 @@ KERNELS = (10, 20, 40)
 class InceptionModule(nn.Module):
     """Three convolutions of different reach behind a bottleneck, and a max-pool branch beside them.
 
-    `forward` is the definition; training takes the same steps faster (see `inception_pass`).
+    `forward` is the definition; training and embedding take the same steps faster (see `inception_pass` and
+    `inception_inference`).
     """
 
     def __init__(self, width_in: int, width_out: int) -> None:
@@ -81,5 +83,9 @@ class InceptionTime(Encoder):
         if self.training:
             u = v.permute(2, 0, 1).contiguous()  # (T, B, 128)
             return block_pass(self.block1, block_pass(self.block0, u)).permute(1, 2, 0)
+        # Not through `frozen`: preparing it pays over many batches only, and the definition is what it is held to.
         y: Tensor = self.block1(self.block0(v))
         return y
+
+    def frozen(self, n_times: int) -> FrozenInception:
+        return FrozenInception(self, n_times)

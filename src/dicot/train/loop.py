@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dicot.device import float32_convolutions, resolve_device, to_device
+from dicot.device import float32_arithmetic, resolve_device, to_device
 from dicot.errors import InputError
 from dicot.methods import Method
 from dicot.train.checkpoint import Checkpoint
@@ -43,7 +43,7 @@ def pretrain(
     place = resolve_device(device)
     history = History()
     run = training(method, train, recipe, seed, place, stepper, checkpoint, history)
-    with own_draws(place), float32_convolutions(fast=recipe.precision == "tf32"), own_stream(place):
+    with own_draws(place), float32_arithmetic(fast=recipe.precision == "tf32"), own_stream(place):
         for read in run:
             if read and on_step:
                 on_step(history)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from dicot.device import float32_convolutions, resolve_device
+from dicot.device import float32_arithmetic, resolve_device
 from dicot.methods import Method
 from dicot.train.checkpoint import Checkpoint
 from dicot.train.history import History
@@ -49,7 +49,7 @@ def pretrain_many(
         waiting = deque(number for number, run in enumerate(runs) if run.recipe.precision == precision)
         active: deque[tuple[int, Generator[bool, None, History], Any]] = deque()
         streams = [own_stream(place) for _ in range(at_once if place.type == "cuda" else 1)]
-        with own_draws(place), float32_convolutions(fast=precision == "tf32"):
+        with own_draws(place), float32_arithmetic(fast=precision == "tf32"):
             while waiting or active:
                 while waiting and streams:
                     number = waiting.popleft()

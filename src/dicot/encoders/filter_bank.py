@@ -1,0 +1,131 @@
+"""Several kernels over one input as one convolution with fixed weights, prepared once for cases of one length.
+
+For inference: nothing is kept for a backward pass, the kernels' spectra are computed once, and a case is cut into short
+segments whose inputs overlap. Transforms are matrix products as in `spectral`; the edges that replicate padding repeats
+are folded into the matrices of the first and last segments, so that no padded copy is made.
+"""
+
+import math
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from dicot.encoders import folded
+from dicot.encoders.padding import same_margins
+from dicot.encoders.scratch import Scratch
+
+LONGEST_SEGMENT = 64  # outputs; shorter segments overlap too much, longer ones make the transforms dear
+LONGEST_DENSE = 12  # time steps up to which a dense map takes fewer products
+
+
+class FilterBank(Protocol):
+    def __call__(self, v: Tensor, scratch: Scratch) -> Tensor:
+        """(T, B, C) -> (T, B, O), in memory of `scratch`."""
+
+
+def filter_bank(kernels: Tensor, bias: Tensor, n_times: int, like: Tensor) -> FilterBank:
+    """For cases of n_times, in the type of `like`; kernels (O, C, n) and bias (O,) come in double precision."""
+    return (Dense if n_times <= LONGEST_DENSE else Spectral)(kernels, bias, n_times, like)
+
+
+def joined(kernels: list[Tensor]) -> Tensor:
+    """Kernels (O, C, n) of several lengths as one (sum of O, C, longest n) that reads the same time steps."""
+    longest = max(kernel.shape[2] for kernel in kernels)
+    whole = kernels[0].new_zeros(sum(len(kernel) for kernel in kernels), kernels[0].shape[1], longest)
+    row = 0
+    for kernel in kernels:
+        n_taps = kernel.shape[2]
+        start = same_margins(longest)[0] - same_margins(n_taps)[0]
+        whole[row : row + len(kernel), :, start : start + n_taps] = kernel
+        row += len(kernel)
+    return whole
+
+
+class Dense:
+    """Every time step from every other one: the cheapest way for very short cases (see `folded`)."""
+
+    def __init__(self, kernels: Tensor, bias: Tensor, n_times: int, like: Tensor) -> None:
+        n_out, width, n_taps = kernels.shape
+        fold = folded.folding(n_times, n_taps, same_margins(n_taps)[0], kernels.dtype, kernels.device)
+        dense = fold @ kernels.permute(2, 1, 0).reshape(n_taps, -1)
+        self.dense = dense.view(n_times, n_times * width, n_out).to(like)  # (t, (s, C), O)
+        self.bias = bias.to(like)
+
+    def __call__(self, v: Tensor, scratch: Scratch) -> Tensor:
+        n_times, n_cases, _ = v.shape
+        rows = v.transpose(0, 1).reshape(n_cases, -1).expand(n_times, -1, -1)  # (B, (s, C)) for each t
+        y = scratch.take("convolved", n_times, n_cases, len(self.bias))
+        return torch.bmm(rows, self.dense, out=y).add_(self.bias)
+
+
+class Segment(NamedTuple):
+    reads: slice
+    analysis: Tensor  # (4 f, time steps read)
+    writes: slice
+
+
+class Spectral:
+    """By the convolution theorem. Real and imaginary parts are rows of their own; f frequencies, period P."""
+
+    def __init__(self, kernels: Tensor, bias: Tensor, n_times: int, like: Tensor) -> None:
+        n_out, width, n_taps = kernels.shape
+        n_outputs = math.ceil(n_times / math.ceil(n_times / LONGEST_SEGMENT))
+        period = n_outputs + n_taps - 1
+        turns = torch.arange(period // 2 + 1).unsqueeze(1) * torch.arange(period) % period
+        angle = turns.double() * (2 * math.pi / period)
+        real, imag = angle.cos(), -angle.sin()  # of exp(-i angle), (f, P)
+        # Correlation: Y = V conj(W), so (Re, Im) Y = (Re, Im) V * Re W + (Im, -Re) V * Im W
+        analysis = torch.cat([_interleaved(real, imag), _interleaved(imag, -real)])
+        self.segments = _segments(analysis, n_times, n_outputs, same_margins(n_taps)[0], like)
+        mirrored = torch.full_like(real[:, :1], 2)  # a frequency and its mirror image
+        mirrored[0] = 1
+        if period % 2 == 0:
+            mirrored[-1] = 1
+        synthesis = _interleaved(mirrored * real, mirrored * imag)[:, :n_outputs].T / period  # (S, 2 f)
+        self.synthesis = synthesis.to(like).contiguous()
+        spectra = torch.cat([real, imag])[:, :n_taps] @ kernels.permute(2, 1, 0).reshape(n_taps, -1)
+        self.spectra = spectra.view(2, len(real), width, n_out).to(like)
+        self.constant = (bias * period).to(like)  # at frequency 0: one row there is every time step
+
+    def __call__(self, v: Tensor, scratch: Scratch) -> Tensor:
+        n_times, n_cases, _ = v.shape
+        n_segments, (_, n_freq, width, n_out) = len(self.segments), self.spectra.shape
+        rows = v.flatten(1)
+        parts = scratch.take("spectrum", 4 * n_freq, n_segments, n_cases * width)
+        for number, segment in enumerate(self.segments):
+            torch.mm(segment.analysis, rows[segment.reads], out=parts[:, number])
+        spectrum = parts.view(2, n_freq, -1, width)
+        product = scratch.take("product", n_freq, 2 * n_segments * n_cases, n_out)
+        torch.bmm(spectrum[0], self.spectra[0], out=product).baddbmm_(spectrum[1], self.spectra[1])
+        product[0, : n_segments * n_cases] += self.constant
+        parts = product.view(2 * n_freq, n_segments, -1)
+        y = scratch.take("convolved", n_times, n_cases * n_out)
+        for number, segment in enumerate(self.segments):
+            to = y[segment.writes]
+            torch.mm(self.synthesis[: len(to)], parts[:, number], out=to)
+        return y.view(n_times, n_cases, n_out)
+
+
+def _segments(analysis: Tensor, n_times: int, n_outputs: int, left: int, like: Tensor) -> list[Segment]:
+    """Outputs in runs of n_outputs. A segment that reaches beyond the case adds these columns to those of its ends."""
+    period = analysis.shape[1]
+    inner = analysis.to(like)
+    segments = []
+    for start in range(0, n_times, n_outputs):
+        first, stop = start - left, start - left + period
+        before, after = max(-first, 0), max(stop - n_times, 0)
+        matrix = inner
+        if before or after:
+            cut = analysis[:, before : period - after].clone()
+            cut[:, 0] += analysis[:, :before].sum(dim=1)
+            cut[:, -1] += analysis[:, period - after :].sum(dim=1)
+            matrix = cut.to(like)
+        reads, writes = slice(first + before, stop - after), slice(start, min(start + n_outputs, n_times))
+        segments.append(Segment(reads, matrix, writes))
+    return segments
+
+
+def _interleaved(a: Tensor, b: Tensor) -> Tensor:
+    """Rows a[0], b[0], a[1], b[1], ..."""
+    return torch.stack([a, b], dim=1).flatten(0, 1)

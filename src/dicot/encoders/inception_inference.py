@@ -1,0 +1,138 @@
+"""InceptionTime with fixed weights, on (T, B, C) tensors: BatchNorm folded into the kernels, no gradients."""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from dicot.encoders.filter_bank import filter_bank, joined
+from dicot.encoders.scratch import Scratch
+from dicot.errors import InputError
+
+
+class Affine(NamedTuple):
+    """A linear map of rows (M, C) -> (M, O) with a shift: weight (C, O) and bias (O,)."""
+
+    weight: Tensor
+    bias: Tensor
+
+    def after(self, other: "Affine") -> "Affine":
+        return Affine(other.weight @ self.weight, other.bias @ self.weight + self.bias)
+
+    def scaled(self, scale: Tensor, shift: Tensor) -> "Affine":
+        return Affine(self.weight * scale, self.bias * scale + shift)
+
+    def to(self, like: Tensor) -> "Affine":
+        return Affine(self.weight.to(like).contiguous(), self.bias.to(like))
+
+
+def exact(parameter: Tensor) -> Tensor:
+    """A copy on the host in double precision: folding is done once, and on every device alike."""
+    return parameter.detach().to("cpu", torch.float64, copy=True)
+
+
+def affine(conv: nn.Conv1d) -> Affine:
+    """A convolution of one tap."""
+    assert conv.bias is not None
+    return Affine(exact(conv.weight)[..., 0].T, exact(conv.bias))
+
+
+def scale_and_shift(norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor]:
+    """BatchNorm in eval mode is scale * x + shift."""
+    assert norm.running_mean is not None and norm.running_var is not None
+    scale = exact(norm.weight) / (exact(norm.running_var) + norm.eps).sqrt()
+    return scale, exact(norm.bias) - scale * exact(norm.running_mean)
+
+
+def largest_of_three(u: Tensor, out: Tensor) -> Tensor:
+    """The largest of three neighbouring time steps, (T, B, C) -> (T, B, C)."""
+    out[0] = u[0]
+    torch.maximum(u[1:], u[:-1], out=out[1:])
+    torch.maximum(out[:-1], u[1:], out=out[:-1])
+    return out
+
+
+class FrozenModule:
+    """An InceptionModule for cases of one length.
+
+    `source` is the linear map in front of the module where its convolutions read that map's input. `lift` is added to
+    the output, in front of ReLU, whose floor rises with it: no pass over the output is needed for it.
+    """
+
+    def __init__(self, module: Any, n_times: int, source: Affine | None = None, lift: Tensor | None = None) -> None:
+        convs = [getattr(module, name) for name in module.branches]
+        kernels = joined([exact(conv.weight) for conv in convs])
+        scale, shift = scale_and_shift(module.bn)
+        floor = torch.zeros_like(shift) if lift is None else lift
+        shift = shift + floor
+        n = len(kernels)  # outputs of the convolutions; those of the pooled branch follow
+        bias = torch.cat([exact(conv.bias) for conv in convs]) * scale[:n] + shift[:n]
+        like = module.bn.weight
+        narrow = affine(module.bottleneck)
+        self.narrow = (narrow if source is None else narrow.after(source)).to(like)
+        self.bank = filter_bank(kernels * scale[:n, None, None], bias, n_times, like)
+        self.pool = affine(module.poolconv).scaled(scale[n:], shift[n:]).to(like)
+        self.floor, self.pool_floor = floor[:n].to(like), floor[n:].to(like)
+
+    def __call__(self, source: Tensor, u: Tensor, out: Tensor, scratch: Scratch) -> Tensor:
+        """`source` (T, B, C') is what the convolutions read, `u` (T, B, C) what is pooled."""
+        n_times, n_cases, width = u.shape
+        v = scratch.take("narrow", n_times * n_cases, len(self.narrow.bias))
+        torch.addmm(self.narrow.bias, source.flatten(0, 1), self.narrow.weight, out=v)
+        y = self.bank(v.view(n_times, n_cases, -1), scratch)
+        n_convolved = y.shape[2]
+        torch.maximum(y, self.floor, out=out[..., :n_convolved])
+        pooled = largest_of_three(u, scratch.take("pooled", n_times, n_cases, width))
+        rest = out.flatten(0, 1)[:, n_convolved:]
+        torch.addmm(self.pool.bias, pooled.flatten(0, 1), self.pool.weight, out=rest)
+        torch.maximum(rest, self.pool_floor, out=rest)
+        return out
+
+
+class FrozenBlock:
+    """An InceptionBlock for cases of one length."""
+
+    def __init__(self, block: Any, n_times: int, source: Affine | None = None) -> None:
+        residual = affine(block.residual.conv).scaled(*scale_and_shift(block.residual.bn))
+        residual = residual if source is None else residual.after(source)
+        self.residual = residual.to(block.residual.bn.weight).weight
+        self.first = FrozenModule(block.module0, n_times, source)
+        self.second = FrozenModule(block.module1, n_times)
+        self.third = FrozenModule(block.module2, n_times, lift=residual.bias)
+
+    def __call__(self, source: Tensor, u: Tensor, out: Tensor, scratch: Scratch) -> Tensor:
+        h = self.first(source, u, out, scratch)
+        h = self.second(h, h, scratch.take("between", *out.shape), scratch)
+        h = self.third(h, h, out, scratch)
+        h.flatten(0, 1).addmm_(source.flatten(0, 1), self.residual)
+        return h.relu_()
+
+
+class FrozenInception:
+    """What an InceptionTime computes in eval mode with the weights it has now, for cases of one length."""
+
+    def __init__(self, encoder: Any, n_times: int) -> None:
+        self.n_times, self.dim, self.check_input = n_times, encoder.dim, encoder.check_input
+        self.scratch = Scratch(encoder.input.weight)
+        entry = affine(encoder.input)
+        self.entry = entry.to(encoder.input.weight)
+        # The input projection is linear and so are most maps behind it: few channels go through both at once.
+        self.joint = encoder.n_channels < len(entry.bias)
+        self.block0 = FrozenBlock(encoder.block0, n_times, entry if self.joint else None)
+        self.block1 = FrozenBlock(encoder.block1, n_times)
+
+    @torch.inference_mode()
+    def __call__(self, x: Tensor) -> Tensor:
+        """(B, C, T) -> (B, F, T)"""
+        self.check_input(x)
+        n_cases, n_channels, n_times = x.shape
+        if n_times != self.n_times:
+            raise InputError(f"Frozen for cases of {self.n_times} time steps; got {n_times}.")
+        scratch = self.scratch
+        source = scratch.take("source", n_times, n_cases, n_channels).copy_(x.permute(2, 0, 1))
+        u = scratch.take("entry", n_times, n_cases, len(self.entry.bias))
+        torch.addmm(self.entry.bias, source.flatten(0, 1), self.entry.weight, out=u.flatten(0, 1))
+        h = scratch.take("features", n_times, n_cases, self.dim)
+        h = self.block0(source if self.joint else u, u, h, scratch)
+        y = x.new_empty(n_times, n_cases, self.dim)  # the caller's to keep
+        return self.block1(h, h, y, scratch).permute(1, 2, 0)

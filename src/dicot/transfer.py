@@ -1,0 +1,93 @@
+"""Cases to a device and results back, batch by batch, with the copies hidden behind the arithmetic on a GPU."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dicot.device import to_device
+
+
+class Lane:
+    """The memory of one batch on its way to a GPU and back; two of them take turns."""
+
+    def __init__(self, n_cases: int, x: np.ndarray, y: np.ndarray, place: torch.device, dtype: torch.dtype) -> None:
+        shape_in, shape_out = (n_cases, *x.shape[1:]), (n_cases, *y.shape[1:])
+        # Page-locked, so that the GPU copies by itself while the host goes on.
+        self.host_in = torch.empty(shape_in, dtype=dtype, pin_memory=True)
+        self.host_out = torch.empty(shape_out, dtype=dtype, pin_memory=True)
+        self.device_in = torch.empty(shape_in, dtype=dtype, device=place)
+        self.device_out = torch.empty(shape_out, dtype=dtype, device=place)
+        self.arrived, self.computed, self.returned = (torch.cuda.Event() for _ in range(3))  # type: ignore[no-untyped-call]
+        self.rows: slice | None = None  # of the batch that is under way
+
+
+def through(
+    compute: Callable[[Tensor], Tensor],
+    x: np.ndarray,
+    y: np.ndarray,
+    batch_size: int,
+    place: torch.device,
+    dtype: torch.dtype,
+    on_batch: Callable[[int], None] | None = None,
+) -> None:
+    """Fill y (N, ...) with compute(x) (N, ...), at most batch_size cases at a time.
+
+    x is read once, batch by batch, and never copied whole. `on_batch` is told how many cases are done.
+    """
+    pieces = [slice(start, min(start + batch_size, len(x))) for start in range(0, len(x), batch_size)]
+    done = on_batch or (lambda n_done: None)
+    if place.type == "cuda":
+        _overlapped(compute, x, y, pieces, place, dtype, done)
+        return
+    for rows in pieces:
+        y[rows] = compute(to_device(x[rows], place, dtype)).cpu().numpy()
+        done(rows.stop)
+
+
+def _overlapped(
+    compute: Callable[[Tensor], Tensor],
+    x: np.ndarray,
+    y: np.ndarray,
+    pieces: list[slice],
+    place: torch.device,
+    dtype: torch.dtype,
+    done: Callable[[int], None],
+) -> None:
+    """While the GPU works on one batch the host reads the next one; copies run on streams of their own."""
+    largest = max((rows.stop - rows.start for rows in pieces), default=0)
+    lanes = [Lane(largest, x, y, place, dtype) for _ in pieces[:2]]
+    working = torch.cuda.current_stream(place)
+    inwards, outwards = torch.cuda.Stream(place), torch.cuda.Stream(place)  # type: ignore[no-untyped-call]
+    inwards.wait_stream(working)  # the lanes' memory may have been in use on the working stream until now
+
+    def finish(lane: Lane) -> None:
+        if lane.rows is not None:
+            lane.returned.synchronize()
+            y[lane.rows] = lane.host_out[: lane.rows.stop - lane.rows.start].numpy()
+            done(lane.rows.stop)
+            lane.rows = None
+
+    try:
+        for number, rows in enumerate(pieces):
+            lane, n_cases = lanes[number % 2], rows.stop - rows.start
+            finish(lane)  # after this nothing reads or writes the lane's memory
+            lane.host_in[:n_cases].numpy()[...] = x[rows]
+            lane.rows = rows
+            with torch.cuda.stream(inwards):
+                lane.device_in[:n_cases].copy_(lane.host_in[:n_cases], non_blocking=True)
+                lane.arrived.record(inwards)
+            working.wait_event(lane.arrived)
+            lane.device_out[:n_cases] = compute(lane.device_in[:n_cases])
+            lane.computed.record(working)
+            outwards.wait_event(lane.computed)
+            with torch.cuda.stream(outwards):
+                lane.host_out[:n_cases].copy_(lane.device_out[:n_cases], non_blocking=True)
+                lane.returned.record(outwards)
+        for number in range(len(pieces), len(pieces) + len(lanes)):  # the older one first
+            finish(lanes[number % len(lanes)])
+    finally:
+        # The lanes' memory goes back to the working stream's pool: no copy may be under way then, error or not.
+        inwards.synchronize()
+        outwards.synchronize()
