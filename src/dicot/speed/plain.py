@@ -21,7 +21,7 @@ SAME: Any = {"padding": "same", "padding_mode": "replicate"}
 WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 
 
-class Module(nn.Module):
+class PlainModule(nn.Module):
     """Three convolutions behind a bottleneck, a max-pool branch beside them."""
 
     def __init__(self, width_in: int) -> None:
@@ -38,12 +38,12 @@ class Module(nn.Module):
         return torch.relu(self.norm(joined))
 
 
-class Block(nn.Module):
+class PlainBlock(nn.Module):
     """Three modules and the residual around them."""
 
     def __init__(self, width_in: int) -> None:
         super().__init__()
-        self.path = nn.Sequential(Module(width_in), Module(256), Module(256))
+        self.path = nn.Sequential(PlainModule(width_in), PlainModule(256), PlainModule(256))
         self.skip = nn.Sequential(nn.Conv1d(width_in, 256, 1, **SAME), nn.BatchNorm1d(256))
 
     def forward(self, v: Tensor) -> Tensor:
@@ -56,7 +56,7 @@ class PlainEncoder(nn.Module):
     def __init__(self, n_channels: int) -> None:
         super().__init__()
         self.project = nn.Linear(n_channels, 128)
-        self.blocks = nn.Sequential(Block(128), Block(256))
+        self.blocks = nn.Sequential(PlainBlock(128), PlainBlock(256))
 
     def forward(self, x: Tensor) -> Tensor:  # (B, T, C) -> (B, 256)
         y: Tensor = self.blocks(self.project(x.float()).transpose(1, 2)).mean(dim=-1)

@@ -1,5 +1,6 @@
 """The shapes that are measured, and how much is measured of each."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -75,7 +76,7 @@ class Effort:
     """Turns of plain and ours; in each, `warm_up` steps that do not count and `steps` that do.
 
     `runs` of the turns are ours as well, each of `length` steps (None: warm-up and steps). `checked` steps are compared
-    with eager float32.
+    with eager float32. On a busy machine no further turn begins once `seconds` have passed.
     """
 
     turns: int
@@ -84,6 +85,7 @@ class Effort:
     checked: int
     runs: int
     length: int | None = None
+    seconds: float = math.inf
 
 
 def effort_for(shape: Shape, kind: str, *, methods: bool = False) -> Effort:
@@ -96,4 +98,4 @@ def effort_for(shape: Shape, kind: str, *, methods: bool = False) -> Effort:
         return Effort(turns=2, warm_up=1, steps=2, checked=0 if methods else 3, runs=2)
     if methods:
         return Effort(turns=2, warm_up=2, steps=5, checked=0, runs=2)
-    return Effort(turns=5, warm_up=2, steps=8, checked=50, runs=5)
+    return Effort(turns=5, warm_up=2, steps=8, checked=50, runs=5, seconds=20)

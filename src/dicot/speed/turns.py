@@ -1,6 +1,7 @@
 """Plain and ours in short turns, so that both see the same machine; the ratio is that of the medians."""
 
 import statistics
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -33,7 +34,10 @@ def in_turns(
     """Each is called with the number of the turn, which serves as seed."""
     theirs: list[float] = []
     runs: list[Seconds] = []
+    started = time.monotonic()
     for turn in range(effort.turns):
+        if turn > 1 and time.monotonic() - started > effort.seconds:
+            break
         theirs += plain(turn)[effort.warm_up :]
         if turn < effort.runs:
             runs.append(ours(turn))
