@@ -8,7 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dicot.speed.ours import counts, dicot
+from dicot.encoders.folded import folding
+from dicot.speed.ours import counts, dicot, fresh_start
 from dicot.speed.plain import PlainEncoder, plain_loss, plain_seconds, plain_settings
 from dicot.train.draws import plan_generator
 from dicot.views.blocks import block_layout
@@ -121,3 +122,10 @@ def test_both_draw_the_same_number_of_sub_blocks():
     plans = [dicot(1).plan((8, 1, 150), plan_generator(4, step)) for step in range(12)]
     assert plans == [block_layout(150, k, 0.5) for k in counts(4, 12)]
     assert len(set(plans)) > 3
+
+
+def test_a_fresh_start_forgets_what_earlier_runs_built():
+    folding(5, 10, 4, torch.float32, torch.device("cpu"))
+    assert folding.cache_info().currsize
+    fresh_start("cpu")
+    assert folding.cache_info().currsize == 0

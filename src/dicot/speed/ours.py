@@ -41,7 +41,8 @@ def fresh_start(device: str) -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith("dicot."):
             for value in list(vars(module).values()):
-                if callable(getattr(value, "cache_clear", None)):
+                own = str(getattr(value, "__module__", "")).startswith("dicot.")
+                if own and callable(getattr(value, "cache_clear", None)):
                     value.cache_clear()
     if "torch._dynamo" in sys.modules:
         torch._dynamo.reset()  # type: ignore[no-untyped-call, unused-ignore]
