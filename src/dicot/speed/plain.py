@@ -86,7 +86,8 @@ def plain_settings(seed: int = 0) -> Iterator[None]:
     flags = cudnn.deterministic, cudnn.benchmark
     algorithms = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     workspace = os.environ.get(WORKSPACE)
-    devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
+    running = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    devices = [torch.cuda.current_device()] if running else []
     with torch.random.fork_rng(devices), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*deterministic.*", category=UserWarning)
         try:
