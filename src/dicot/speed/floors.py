@@ -95,6 +95,11 @@ def measure_ceilings(device: str, precision: str) -> Ceilings:
     return Ceilings(2 * side**3 / product, 2 * COPIED[kind] / copy)
 
 
+def best_of(a: Ceilings, b: Ceilings) -> Ceilings:
+    """The higher of each."""
+    return Ceilings(max(a.operations, b.operations), max(a.bytes, b.bytes))
+
+
 def _best(call: Callable[[], object], kind: str) -> float:
     def wait() -> None:
         if kind == "cuda":
