@@ -9,6 +9,8 @@ from dicot.embedding import embed
 from dicot.encoders import ENCODERS, InceptionTime, build_encoder
 from dicot.methods import METHODS, build_method
 from dicot.solvers import leave_one_out_ridge, nearest, one_vs_rest
+from dicot.speed import Options, Shape, run_benchmark
+from dicot.speed.memory import memory_section
 from dicot.train import Checkpoint, Recipe, pretrain
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
@@ -121,3 +123,17 @@ def test_solvers_answer_as_on_the_cpu():
     np.testing.assert_array_equal(
         nearest(references, queries, device="cuda"), nearest(references, queries, device="cpu")
     )
+
+
+def test_the_speed_benchmark_counts_whole_runs_and_leaves_torchs_settings():
+    before = torch.backends.cudnn.conv.fp32_precision, torch.backends.cuda.matmul.fp32_precision
+    shape = Shape(8, 24, 1)
+    result = run_benchmark(Options("cuda", shapes=(shape,), steps=2, checked=10, embedding=True))
+    assert result.agrees and len(result.ratios) == 2, "float32 and tf32"
+    steps = result.sections[0]
+    for _, values in steps.rows:
+        found = dict(zip(steps.columns[1:], values, strict=True))
+        assert found["steps"] == "200" and found["ratio"] == found["plain ms"] / found["ours all in ms"]
+    assert (torch.backends.cudnn.conv.fp32_precision, torch.backends.cuda.matmul.fp32_precision) == before
+    ((_, peaks),) = memory_section([shape], "cuda").rows
+    assert min(peaks) > 0

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dicot import __version__
+from dicot.cli.bench import bench
 from dicot.cli.embed import embed
 from dicot.cli.evaluate import evaluate
 from dicot.cli.listing import list_names
@@ -17,6 +18,7 @@ app.command()(pretrain)
 app.command()(embed)
 app.command()(evaluate)
 app.command("list")(list_names)
+app.add_typer(bench, name="bench")
 
 
 def _show_version(wanted: bool) -> None:

@@ -163,3 +163,24 @@ def bars(values: Mapping[str, Sequence[float]], metric: str) -> str:
         axes.set_xlabel(metric)
 
     return _svg(draw, (7.2, 1.0 + 0.34 * len(values)), f"{metric} of {len(values)} contenders")
+
+
+def power_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], x_label: str, y_label: str) -> str:
+    """Lines (x, y) by name on logarithmic axes, where a power law is straight."""
+    for name, (x, y) in curves.items():
+        if len(x) != len(y) or len(x) == 0 or min(*x, *y) <= 0:
+            raise InputError(f"A curve needs as many x as y, all above 0; {name!r} has {len(x)} and {len(y)}.")
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        for i, (name, (x, y)) in enumerate(curves.items()):
+            style = {"color": PALETTE[i % len(PALETTE)], "marker": MARKERS[i % len(MARKERS)], "markersize": 4}
+            axes.loglog(x, y, linewidth=1.2, label=_legend_text(name), **style)
+        ticks = sorted({value for x, _ in curves.values() for value in x})
+        axes.set_xticks(ticks, [f"{value:g}" for value in ticks])
+        axes.minorticks_off()
+        axes.set(xlabel=x_label, ylabel=y_label)
+        if len(curves) > 1:
+            axes.legend(frameon=False)
+
+    return _svg(draw, (5.4, 3.4), f"{y_label} against {x_label}: {', '.join(curves)}")

@@ -1,0 +1,81 @@
+"""dicot bench: benchmarks of the library itself."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dicot.cli import options as opt
+
+if TYPE_CHECKING:
+    from dicot.speed.sections import Section
+
+WIDTH = 140  # of a table that goes into a file or a pipe
+
+bench = typer.Typer(help="Benchmarks.", no_args_is_help=True)
+
+
+@bench.callback()
+def root() -> None:
+    """Benchmarks."""
+
+
+@bench.command()
+def speed(
+    device: opt.Device = "auto",
+    quick: Annotated[bool, typer.Option("--quick", help="Three small shapes only; two minutes on two cores.")] = False,
+    precision: Annotated[
+        list[str] | None, typer.Option(help="float32 or tf32; repeat for more. Default: both on a GPU.")
+    ] = None,
+    shape: Annotated[
+        list[str] | None, typer.Option(help="batch,time steps,channels instead of the usual ones; repeat for more.")
+    ] = None,
+    turns: Annotated[int | None, typer.Option(min=1, help="Turns of plain and ours.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Timed steps per turn.")] = None,
+    checked: Annotated[int | None, typer.Option(min=1, help="Losses compared with eager float32.")] = None,
+    accuracy: Annotated[bool, typer.Option("--accuracy", help="Also probe accuracy over three seeds.")] = False,
+    methods: Annotated[bool, typer.Option("--methods", help="Also every method beside its plain loop.")] = False,
+    scaling: Annotated[bool, typer.Option("--scaling", help="Also cost and memory against the sizes.")] = False,
+    embedding: Annotated[bool, typer.Option("--embedding", help="Also the throughput of embedding.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for speed-cpu or speed-cuda .md, .csv and .svg.")] = None,
+) -> None:
+    """Training steps beside a plain loop, as ratios; exit code 1 where losses leave the tolerance."""
+    from dicot.speed import Options, parse_shape, run_benchmark, write_result
+
+    options = Options(
+        device,
+        quick,
+        tuple(precision or ()),
+        tuple(parse_shape(text) for text in shape or ()),
+        turns,
+        steps,
+        checked,
+        accuracy,
+        methods,
+        scaling,
+        embedding,
+        draw=out is not None,
+    )
+    result = run_benchmark(options, _show)
+    typer.echo(result.machine)
+    if out is not None:
+        command = shlex.join(["dicot", *sys.argv[1:]])
+        for path in write_result(out, result, command):
+            typer.echo(f"Wrote {path}")
+    typer.echo(f"min ratio {min(result.ratios):.2f}")
+    if not result.agrees:
+        typer.secho("Error: the losses are not those of eager float32; see the table above.", fg="red", err=True)
+        raise typer.Exit(1)
+
+
+def _show(section: "Section") -> None:
+    from rich.console import Console
+
+    from dicot.report.tables import to_rich
+
+    console = Console()
+    if not console.is_terminal:
+        console.width = WIDTH
+    console.print(to_rich(section.table(), section.title))

@@ -1,0 +1,101 @@
+"""Fast and still the same? Losses of the first steps beside eager float32 through the encoder's definition.
+
+Training is chaotic: AdamW's first updates are nearly the sign of the gradient, and the sign of a gradient near zero is
+decided by rounding. Weights that differ by 1e-7 end in losses that differ by percents fifty steps later, whichever way
+they are trained. So two things are asked: the first ten losses agree closely, which a wrong gradient would not allow,
+and over all steps the deviation stays on average within what chaos does. What it does is measured beside it.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from dicot.device import float32_convolutions
+from dicot.fitting import seeded_weights
+from dicot.methods import Method
+from dicot.methods.dicot import DiCOT
+from dicot.speed.ours import dicot
+from dicot.speed.reference import Definition, plain_pretrain
+from dicot.speed.shapes import Shape
+from dicot.train import History, Recipe, pretrain
+from dicot.windows import Windows
+
+EARLY = 10  # steps
+ROUNDING = 1e-7  # relative change of the weights that shows what chaos alone does
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """Largest relative deviation of the first ten losses, and mean relative deviation of all."""
+
+    early: float
+    mean: float
+
+
+# TF32 keeps 10 bits of mantissa, so that each product is off by up to 5e-4.
+TOLERANCES = {"float32": Tolerance(5e-3, 0.1), "tf32": Tolerance(5e-2, 0.15)}
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Of one shape in one precision: how far the losses are apart."""
+
+    steps: int
+    early: float
+    mean: float
+    chaos: float  # the mean deviation that a change of the weights by ROUNDING brings
+    tolerance: Tolerance
+
+    @property
+    def holds(self) -> bool:
+        return self.early <= self.tolerance.early and self.mean <= self.tolerance.mean
+
+
+class _EnoughError(Exception):
+    """Ends a run of `pretrain` early."""
+
+
+def first_losses(method: Method, train: Windows, recipe: Recipe, steps: int, device: str) -> np.ndarray:
+    """Of a run by `recipe`, which would go on."""
+    losses: list[float] = []
+
+    def look(history: History) -> None:
+        losses[:] = history.loss[:steps]
+        if len(losses) == steps:
+            raise _EnoughError
+
+    with suppress(_EnoughError):
+        pretrain(method, train, recipe, seed=0, device=device, on_step=look)
+    return np.array(losses)
+
+
+def check_losses(
+    shape: Shape, precision: str, steps: int, device: str, make: Callable[[int], Method] = dicot
+) -> Agreement:
+    """The first steps of the paper's run, ours (`make`) against the reference, same seed and plans."""
+    train, recipe = shape.windows(), shape.recipe(precision)
+    steps = min(steps, recipe.steps)
+    ours = first_losses(_seeded(make, shape), train, recipe, steps, device)
+    nudged = first_losses(_nudged(_seeded(make, shape)), train, recipe, steps, device)
+    method = _seeded(lambda n_channels: DiCOT(Definition(n_channels)), shape)
+    with float32_convolutions():
+        losses, _ = plain_pretrain(method, train, recipe, seed=0, device=device, steps=steps)
+    exact = np.array(losses)
+    apart, chaos = np.abs(ours / exact - 1), np.abs(nudged / ours - 1)
+    return Agreement(steps, float(apart[:EARLY].max()), float(apart.mean()), float(chaos.mean()), TOLERANCES[precision])
+
+
+def _seeded(make: Callable[[int], Method], shape: Shape) -> Method:
+    with seeded_weights(0):
+        return make(shape.n_channels)
+
+
+def _nudged(method: Method) -> Method:
+    noise = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in method.parameters():
+            parameter.mul_(1 + ROUNDING * torch.randn(parameter.shape, generator=noise))
+    return method

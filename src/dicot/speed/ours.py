@@ -1,0 +1,72 @@
+"""Seconds of our own training: of single steps, and of a run as a whole with all that is built on the way."""
+
+import gc
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from dicot.encoders import InceptionTime
+from dicot.fitting import seeded_weights
+from dicot.methods import Method
+from dicot.methods.dicot import DiCOT
+from dicot.train import History, Recipe, pretrain
+from dicot.train.draws import plan_generator
+from dicot.windows import Windows
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """`steps`: a step each, or on a GPU the mean of the steps between two reads. `total`: from call to return."""
+
+    steps: list[float]
+    total: float
+
+
+def dicot(n_channels: int) -> DiCOT:
+    """Di-COT as the paper has it."""
+    return DiCOT(InceptionTime(n_channels))
+
+
+def counts(seed: int, steps: int) -> list[int]:
+    """The k that `pretrain` draws for Di-COT at each step of this seed; the cost of a step depends on it."""
+    return [int(plan_generator(seed, step).integers(2, 11)) for step in range(steps)]
+
+
+def fresh_start(device: str) -> None:
+    """Leave nothing for the next run to profit or to suffer from: cached matrices, compiled graphs, GPU memory."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("dicot."):
+            for value in list(vars(module).values()):
+                own = str(getattr(value, "__module__", "")).startswith("dicot.")
+                if own and callable(getattr(value, "cache_clear", None)):
+                    value.cache_clear()
+    if "torch._dynamo" in sys.modules:
+        torch._dynamo.reset()  # type: ignore[no-untyped-call, unused-ignore]
+    gc.collect()
+    if device.startswith("cuda"):
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+
+
+def our_seconds(
+    make: Callable[[int], Method], train: Windows, recipe: Recipe, device: str, *, warm_up: int = 1, seed: int = 0
+) -> Seconds:
+    """Time `pretrain`. The first `warm_up` steps, on a GPU all until the first read, count in the total alone."""
+    with seeded_weights(seed):
+        method = make(train.n_channels)
+    fresh_start(device)
+    stamps: list[tuple[int, float]] = []
+
+    def stamp(history: History) -> None:
+        stamps.append((len(history), time.perf_counter()))
+
+    started = time.perf_counter()
+    pretrain(method, train, recipe, seed=seed, device=device, on_step=stamp)
+    total = time.perf_counter() - started
+    done, at = np.array(stamps).T
+    counted = done[:-1] >= warm_up
+    return Seconds((np.diff(at) / np.diff(done))[counted].tolist(), total)

@@ -1,0 +1,101 @@
+"""The shapes that are measured, and how much is measured of each."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from dicot.errors import InputError
+from dicot.train import Recipe, paper_recipe
+from dicot.windows import Windows
+
+N_CASES = 1024  # as many as the plain loop draws from
+N_CLASSES = 4  # random labels, for the one method that needs some
+HEAVY_ON_CPU = 10_000  # time steps of a batch; a plain step then takes many seconds
+
+
+class Shape(NamedTuple):
+    """What decides the cost of a step."""
+
+    batch: int
+    n_times: int
+    n_channels: int
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self))
+
+    @property
+    def family(self) -> str:
+        """Whose recipe of the paper applies: batches of 8 are the archives', all others the large sets'."""
+        if self.batch > 8:
+            return "large"
+        return "ucr" if self.n_channels == 1 else "uea"
+
+    def recipe(self, precision: str) -> Recipe:
+        """The paper's, with this shape's batch."""
+        recipe = paper_recipe(self.family, N_CASES, self.n_times)
+        return replace(recipe, batch_size=self.batch, precision=precision)
+
+    def windows(self, n_cases: int = N_CASES) -> Windows:
+        """Noise with random labels."""
+        rng = np.random.default_rng(0)
+        x = rng.standard_normal((max(n_cases, self.batch), self.n_channels, self.n_times), dtype=np.float32)
+        return Windows(x, rng.integers(N_CLASSES, size=len(x)), name=f"noise {self}")
+
+
+QUICK = (Shape(8, 24, 1), Shape(8, 150, 1), Shape(8, 100, 6))
+CPU = (*QUICK, Shape(128, 500, 6))
+CUDA = (
+    Shape(8, 150, 1),
+    Shape(8, 1000, 3),
+    Shape(8, 100, 6),
+    Shape(128, 500, 6),
+    Shape(128, 100, 52),
+    Shape(128, 40, 3),
+    Shape(128, 50, 60),
+    Shape(16, 3000, 1),
+    Shape(16, 2500, 2),
+)
+METHOD_SHAPES = (Shape(8, 150, 1), Shape(128, 100, 6))
+
+
+def parse_shape(text: str) -> Shape:
+    """Batch, time steps and channels, as in "8,150,1"."""
+    try:
+        shape = Shape(*(int(part) for part in text.split(",")))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"A shape is batch,time steps,channels such as 8,150,1; got {text!r}.") from error
+    if shape.batch < 2 or shape.n_times < 12 or shape.n_channels < 1:
+        raise InputError(f"A shape needs a batch of 2, 12 time steps and 1 channel at least; got {text!r}.")
+    return shape
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Turns of plain and ours; in each, `warm_up` steps that do not count and `steps` that do.
+
+    `runs` of the turns are ours as well, each of `length` steps (None: warm-up and steps). `checked` steps are compared
+    with eager float32. On a busy machine no further turn begins once `seconds` have passed.
+    """
+
+    turns: int
+    warm_up: int
+    steps: int
+    checked: int
+    runs: int
+    length: int | None = None
+    seconds: float = math.inf
+
+
+def effort_for(shape: Shape, kind: str, *, methods: bool = False) -> Effort:
+    """Many short turns on a CPU, whose speed drifts; on a GPU one run of the paper's length between two plain turns."""
+    if kind == "cuda":
+        if methods:
+            return Effort(turns=2, warm_up=3, steps=10, checked=0, runs=1, length=200)
+        return Effort(turns=2, warm_up=10, steps=20, checked=50, runs=1, length=shape.recipe("float32").steps)
+    if shape.batch * shape.n_times > HEAVY_ON_CPU:
+        return Effort(turns=2, warm_up=1, steps=2, checked=0 if methods else 3, runs=2)
+    if methods:
+        return Effort(turns=2, warm_up=2, steps=5, checked=0, runs=2)
+    return Effort(turns=5, warm_up=2, steps=8, checked=50, runs=5, seconds=20)
