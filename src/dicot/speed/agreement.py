@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from dicot.device import float32_convolutions
+from dicot.device import float32_arithmetic
 from dicot.fitting import seeded_weights
 from dicot.methods import Method
 from dicot.methods.dicot import DiCOT
@@ -81,7 +81,7 @@ def check_losses(
     ours = first_losses(_seeded(make, shape), train, recipe, steps, device)
     nudged = first_losses(_nudged(_seeded(make, shape)), train, recipe, steps, device)
     method = _seeded(lambda n_channels: DiCOT(Definition(n_channels)), shape)
-    with float32_convolutions():
+    with float32_arithmetic():
         losses, _ = plain_pretrain(method, train, recipe, seed=0, device=device, steps=steps)
     exact = np.array(losses)
     apart, chaos = np.abs(ours / exact - 1), np.abs(nudged / ours - 1)
