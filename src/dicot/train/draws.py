@@ -36,8 +36,16 @@ def seed_step(seed: int, step: int, place: torch.device) -> None:
     word = _word(seed, DEVICE, step)
     torch.default_generator.manual_seed(word)
     if place.type == "cuda":
-        number = torch.cuda.current_device() if place.index is None else place.index
-        torch.cuda.default_generators[number].manual_seed(word)
+        _generator(place).manual_seed(word)
+
+
+def drawn_on_device(place: torch.device) -> bool:
+    """Whether a GPU has drawn random numbers since its generator was seeded."""
+    return place.type == "cuda" and _generator(place).get_offset() > 0
+
+
+def _generator(place: torch.device) -> torch.Generator:
+    return torch.cuda.default_generators[torch.cuda.current_device() if place.index is None else place.index]
 
 
 def _word(*entropy: int) -> int:

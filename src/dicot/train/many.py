@@ -1,5 +1,6 @@
 """Many runs at once on one device: small ones leave a GPU mostly idle."""
 
+import inspect
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import torch
 from dicot.device import float32_arithmetic, resolve_device
 from dicot.methods import Method
 from dicot.train.checkpoint import Checkpoint
+from dicot.train.draws import drawn_on_device
 from dicot.train.history import History
 from dicot.train.loop import own_draws, own_stream, training
 from dicot.train.recipe import Recipe
@@ -30,6 +32,14 @@ class Run:
     checkpoint: Checkpoint | None = None
 
 
+@dataclass
+class _Active:
+    number: int
+    steps: Generator[bool, None, History]
+    slot: Any  # a stream, given back at the end
+    stream: Any  # the stream that the steps are sent to
+
+
 def pretrain_many(
     runs: Sequence[Run],
     *,
@@ -47,32 +57,37 @@ def pretrain_many(
     histories: dict[int, History] = {}
     for precision in sorted({run.recipe.precision for run in runs}):  # a setting of the whole process
         waiting = deque(number for number, run in enumerate(runs) if run.recipe.precision == precision)
-        active: deque[tuple[int, Generator[bool, None, History], Any]] = deque()
-        streams = [own_stream(place) for _ in range(at_once if place.type == "cuda" else 1)]
+        active: deque[_Active] = deque()
+        slots = [own_stream(place) for _ in range(at_once if place.type == "cuda" else 1)]
+        shared = own_stream(place)
         with own_draws(place), float32_arithmetic(fast=precision == "tf32"):
             while waiting or active:
-                while waiting and streams:
-                    number = waiting.popleft()
-                    run = runs[number]
+                while waiting and slots:
+                    run, slot = runs[waiting[0]], slots.pop()
                     steps = training(run.method, run.train, run.recipe, run.seed, place, stepper, run.checkpoint)
-                    active.append((number, steps, streams.pop()))
-                number, steps, stream = active.popleft()
-                with stream:
-                    history = _turn(steps)
+                    active.append(_Active(waiting.popleft(), steps, slot, slot))
+                current = active.popleft()
+                with current.stream:
+                    history = _turn(current.steps)
                 if history is None:
-                    active.append((number, steps, stream))
+                    if current.stream is current.slot and drawn_on_device(place):
+                        # Recorded steps read the seed of their draws from one place in memory: they must not overlap.
+                        shared.stream.wait_stream(current.slot.stream)
+                        current.stream = shared
+                    active.append(current)
                     continue
-                streams.append(stream)
-                histories[number] = history
+                slots.append(current.slot)
+                histories[current.number] = history
                 if on_run:
-                    on_run(number, history)
+                    on_run(current.number, history)
     return [histories[number] for number in range(len(runs))]
 
 
 def _turn(steps: Generator[bool, None, History]) -> History | None:
-    """A few steps of a run; its history once it has ended."""
+    """A few steps of a run, at first only one; its history once it has ended."""
+    first = inspect.getgeneratorstate(steps) == inspect.GEN_CREATED
     try:
-        for _ in range(TURN):
+        for _ in range(1 if first else TURN):
             next(steps)
     except StopIteration as end:
         history: History = end.value

@@ -1,0 +1,62 @@
+"""Several runs in one call."""
+
+import numpy as np
+import pytest
+import torch
+
+from dicot.encoders import InceptionTime
+from dicot.errors import NonFiniteLossError
+from dicot.methods import build_method
+from dicot.train import Checkpoint, Recipe, Run, pretrain, pretrain_many
+from dicot.windows import Windows
+
+
+def run(name: str, seed: int, waves: Windows, steps: int = 12, precision: str = "float32", **more) -> Run:
+    torch.manual_seed(seed)
+    method = build_method(name, InceptionTime(waves.n_channels, dim=16), {})
+    return Run(method, waves, Recipe(steps, 8, precision=precision), seed, **more)
+
+
+SPECS = [("dicot", 0, 12, "float32"), ("ts2vec", 1, 5, "float64"), ("infots", 2, 7, "float32"), ("dicot", 3, 0, "tf32")]
+    ("dicot", 0, 12, "float32"),
+    ("ts2vec", 1, 5, "float64"),
+    ("infots", 2, 7, "float32"),
+    ("dicot", 3, 0, "float32"),
+]
+
+
+def test_each_run_ends_as_it_does_alone(waves):
+    together = [run(name, seed, waves, steps, precision) for name, seed, steps, precision in SPECS]
+    ended: list[int] = []
+    histories = pretrain_many(together, device="cpu", on_run=lambda number, history: ended.append(number))
+    assert sorted(ended) == [0, 1, 2, 3]
+    for one, history, (name, seed, steps, precision) in zip(together, histories, SPECS, strict=True):
+        alone = run(name, seed, waves, steps, precision)
+        expected = pretrain(alone.method, waves, alone.recipe, seed=seed, device="cpu")
+        assert history.loss == expected.loss and history.lr == expected.lr and len(history) == steps
+        for mine, other in zip(one.method.state_dict().values(), alone.method.state_dict().values(), strict=True):
+            assert torch.equal(mine, other)
+        assert not one.method.training
+
+
+def test_no_runs_and_the_callers_random_state(waves):
+    assert pretrain_many([], device="cpu") == []
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    one = run("dicot", 0, waves)
+    torch.set_rng_state(before)
+    pretrain_many([one], device="cpu")
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_finished_run_is_read_from_its_checkpoint(tmp_path, waves):
+    first, second = (run("dicot", 0, waves, checkpoint=Checkpoint(tmp_path / "run.safetensors", 0)) for _ in range(2))
+    (done,) = pretrain_many([first], device="cpu")
+    (again,) = pretrain_many([second], device="cpu")
+    assert again.loss == done.loss
+
+
+def test_a_run_that_fails_says_so(waves):
+    broken = Windows(np.full_like(waves.x, np.nan))
+    with pytest.raises(NonFiniteLossError, match="step 0"):
+        pretrain_many([run("dicot", 0, broken)], device="cpu")
