@@ -17,11 +17,11 @@ def run(name: str, seed: int, waves: Windows, steps: int = 12, precision: str = 
     return Run(method, waves, Recipe(steps, 8, precision=precision), seed, **more)
 
 
-SPECS = [("dicot", 0, 12, "float32"), ("ts2vec", 1, 5, "float64"), ("infots", 2, 7, "float32"), ("dicot", 3, 0, "tf32")]
+SPECS = [
     ("dicot", 0, 12, "float32"),
     ("ts2vec", 1, 5, "float64"),
     ("infots", 2, 7, "float32"),
-    ("dicot", 3, 0, "float32"),
+    ("dicot", 3, 0, "tf32"),
 ]
 
 

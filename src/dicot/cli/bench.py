@@ -39,6 +39,7 @@ def speed(
     methods: Annotated[bool, typer.Option("--methods", help="Also every method beside its plain loop.")] = False,
     scaling: Annotated[bool, typer.Option("--scaling", help="Also cost and memory against the sizes.")] = False,
     embedding: Annotated[bool, typer.Option("--embedding", help="Also the throughput of embedding.")] = False,
+    archive: Annotated[bool, typer.Option("--archive", help="Also all archive sets at once (DICOT_DATA).")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for speed-cpu or speed-cuda .md, .csv and .svg.")] = None,
 ) -> None:
     """Training steps beside a plain loop, as ratios; exit code 1 where losses leave the tolerance."""
@@ -56,6 +57,7 @@ def speed(
         methods,
         scaling,
         embedding,
+        archive,
         draw=out is not None,
     )
     result = run_benchmark(options, _show)

@@ -77,12 +77,14 @@ class InceptionTime(Encoder):
 
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         self.check_input(x)
+        if self.training:
+            u = F.linear(x.permute(2, 0, 1), self.input.weight[..., 0], self.input.bias)  # (T, B, 128)
+            if keep is not None:
+                u = u * keep.T.unsqueeze(2)
+            return block_pass(self.block1, block_pass(self.block0, u)).permute(1, 2, 0)
         v = self.input(x)
         if keep is not None:
             v = v * keep.unsqueeze(1)
-        if self.training:
-            u = v.permute(2, 0, 1).contiguous()  # (T, B, 128)
-            return block_pass(self.block1, block_pass(self.block0, u)).permute(1, 2, 0)
         # Not through `frozen`: preparing it pays over many batches only, and the definition is what it is held to.
         y: Tensor = self.block1(self.block0(v))
         return y

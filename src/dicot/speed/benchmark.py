@@ -10,6 +10,7 @@ import torch
 from dicot.device import resolve_device
 from dicot.errors import InputError
 from dicot.speed.accuracy import accuracy_section
+from dicot.speed.archive import archive_sections
 from dicot.speed.embedding import embedding_section
 from dicot.speed.memory import memory_section
 from dicot.speed.scaling import scaling_sections
@@ -35,6 +36,7 @@ class Options:
     methods: bool = False
     scaling: bool = False
     embedding: bool = False
+    archive: bool = False
     draw: bool = False
 
 
@@ -80,6 +82,8 @@ def _sections(options: Options, device: str, precisions: Sequence[str], result: 
         yield memory_section(shapes, device)
     if options.embedding:
         yield embedding_section(shapes, device)
+    if options.archive:
+        yield from archive_sections(precisions[-1], device)
 
 
 def _effort(options: Options, shape: Shape, kind: str, methods: bool = False) -> Effort:

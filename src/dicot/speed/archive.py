@@ -1,0 +1,99 @@
+"""Di-COT on every archive set at hand: `pretrain_many` beside what the plain loop would take."""
+
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dicot.datasets import available, load
+from dicot.encoders import InceptionTime
+from dicot.errors import DicotError, InputError
+from dicot.fitting import seeded_weights
+from dicot.methods.dicot import DiCOT
+from dicot.progress import Bar
+from dicot.speed.ours import counts, fresh_start
+from dicot.speed.plain import plain_seconds
+from dicot.speed.sections import Section
+from dicot.speed.shapes import N_CASES
+from dicot.train import Recipe, Run, paper_recipe, pretrain_many
+from dicot.windows import Windows
+
+FAMILIES = ("ucr", "uea")
+LENGTHS = 8  # lengths at which the plain loop is timed; in between its cost is taken as linear
+WARM_UP, STEPS = 5, 15
+
+
+@dataclass(frozen=True)
+class Entry:
+    name: str
+    train: Windows
+    recipe: Recipe
+
+
+def entries(precision: str) -> tuple[list[Entry], list[str]]:
+    """The archive sets of the data folder with the paper's recipe, and the names of those that cannot be loaded."""
+    found, refused = [], []
+    for card in available():
+        if card.family not in FAMILIES:
+            continue
+        try:
+            train = load(card.name).train
+        except DicotError:
+            refused.append(card.name)
+            continue
+        recipe = paper_recipe(card.family, len(train), train.n_times)
+        found.append(Entry(card.name, train, replace(recipe, precision=precision)))
+    if not found:
+        raise InputError("There are no archive sets here. Set DICOT_DATA to a folder with ucr/ and uea/.")
+    return found, refused
+
+
+def archive_sections(precision: str, device: str, chosen: Sequence[Entry] | None = None) -> Iterator[Section]:
+    """Total wall clock, and the plain loop's times that it is compared with."""
+    sets, refused = entries(precision) if chosen is None else (list(chosen), [])
+    lengths = sorted({entry.train.n_times for entry in sets})
+    picked = sorted({lengths[round(i)] for i in np.linspace(0, len(lengths) - 1, LENGTHS)})
+    plain = [_plain(n_times, device) for n_times in picked]
+    steps = sum(entry.recipe.steps for entry in sets)
+    expected = sum(entry.recipe.steps * float(np.interp(entry.train.n_times, picked, plain)) for entry in sets)
+    ours = _ours(sets, device)
+    without = f" Not loaded, because values are missing: {', '.join(refused)}." if refused else ""
+    yield Section(
+        "archive",
+        f"Di-COT on all {len(sets)} archive sets at once",
+        ("precision", "runs", "steps", "plain s", "ours s", "ratio"),
+        ((precision, (str(len(sets)), str(steps), expected, ours, expected / ours)),),
+        "Ours: wall clock of one call of pretrain_many with the paper's recipes, with all that is built on the way. "
+        f"Plain: steps times ms per step of the table below, linear in between.{without}",
+    )
+    rows = tuple((f"8, {n_times}, 1", (1e3 * seconds,)) for n_times, seconds in zip(picked, plain, strict=True))
+    yield Section("archive-plain", "The plain loop on archive lengths", ("B, T, C", "plain ms"), rows, "Medians.")
+
+
+def _plain(n_times: int, device: str) -> float:
+    data = np.random.default_rng(0).standard_normal((N_CASES, 1, n_times), dtype=np.float32)
+    fresh_start(device)
+    return statistics.median(plain_seconds(data, 8, counts(0, WARM_UP + STEPS), device)[WARM_UP:])
+
+
+def _ours(sets: Sequence[Entry], device: str) -> float:
+    with seeded_weights(0):
+        runs = [
+            Run(DiCOT(InceptionTime(entry.train.n_channels), temperature=entry.recipe.temperature),
+                entry.train, entry.recipe, seed=0)
+            for entry in sets
+        ]  # fmt: skip
+    fresh_start(device)
+    ended = 0
+    started = time.perf_counter()
+    with Bar("archive", len(runs)) as bar:
+
+        def end(number: int, _: object) -> None:
+            nonlocal ended
+            ended += 1
+            bar.update(ended, sets[number].name)
+
+        pretrain_many(runs, device=device, on_run=end)
+    return time.perf_counter() - started
