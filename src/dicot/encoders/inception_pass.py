@@ -26,7 +26,7 @@ class Kept(NamedTuple):
     u: Tensor
     convolutions: list[tuple[Tensor, ...]]
     pooled: Tensor
-    winner: Tensor | None
+    pairs: Tensor | None
     normed: Normed
 
 
@@ -38,15 +38,15 @@ def module_forward(module: Any, u: Tensor, rows: Any) -> tuple[Tensor, Kept]:
     convs = [getattr(module, name) for name in module.branches]
     tasks: Tasks = [partial(convolution.forward, narrow, conv.weight) for conv in convs]
     tasks.append(partial(_pool_branch, module, u, rows))
-    *convolved, (pooled, winner, projected) = together(tasks, u.device)
+    *convolved, (pooled, pairs, projected) = together(tasks, u.device)
     bias = torch.cat([conv.bias for conv in (*convs, module.poolconv)])
     normed = rows.norm_forward([*(y.flatten(0, 1) for y, _ in convolved), projected], module.bn, bias)
-    return normed.y.view(n_times, n_cases, -1), Kept(u, [kept for _, kept in convolved], pooled, winner, normed)
+    return normed.y.view(n_times, n_cases, -1), Kept(u, [kept for _, kept in convolved], pooled, pairs, normed)
 
 
 def _pool_branch(module: Any, u: Tensor, rows: Any) -> tuple[Tensor, Tensor | None, Tensor]:
-    pooled, winner = rows.pool_forward(u)
-    return pooled, winner, pooled.flatten(0, 1) @ module.poolconv.weight[..., 0].T
+    pooled, pairs = rows.pool_forward(u)
+    return pooled, pairs, pooled.flatten(0, 1) @ module.poolconv.weight[..., 0].T
 
 
 def module_backward(module: Any, dout: Tensor, kept: Kept, rows: Any, gradients: dict[str, Tensor]) -> Tensor:
@@ -80,7 +80,7 @@ def _pool_branch_backward(module: Any, dprojected: Tensor, kept: Kept, rows: Any
     """Gradients of u, as far as this branch goes, and of the 1 x 1 convolution."""
     dpooled = (dprojected @ module.poolconv.weight[..., 0]).view_as(kept.u)
     dweight = (dprojected.T @ kept.pooled.flatten(0, 1)).unsqueeze(2)
-    return rows.pool_backward(dpooled, kept.u, kept.winner), dweight
+    return rows.pool_backward(dpooled, kept.u, kept.pairs), dweight
 
 
 class BlockPass(torch.autograd.Function):

@@ -117,7 +117,7 @@ def pool_forward(u: Tensor) -> tuple[Tensor, Tensor | None]:
     return y, None
 
 
-def pool_backward(dy: Tensor, u: Tensor, winner: Tensor | None) -> Tensor:
+def pool_backward(dy: Tensor, u: Tensor, pairs: Tensor | None) -> Tensor:
     """See `rows.pool_backward`."""
     du = torch.empty_like(u)
     _launch("pool_backward", u.device, *_over_time(u), dy, u, du, len(u), u[0].numel())

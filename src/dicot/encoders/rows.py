@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 aten = torch.ops.aten
-WINDOW = ([3, 1], [1, 1], [1, 0])  # kernel, stride and padding of the pooling
 
 
 class Normed(NamedTuple):
@@ -51,16 +50,40 @@ def norm_backward(
 
 
 def pool_forward(u: Tensor) -> tuple[Tensor, Tensor | None]:
-    """The largest of three neighbouring time steps of (T, B, C), and which one it was: of equal ones the first."""
-    largest, winner = aten.max_pool2d_with_indices(_as_picture(u.flatten(1)), *WINDOW)
-    return _as_rows(largest).view_as(u), winner
+    """The largest of three neighbouring time steps of (T, B, C), and of each two, which the way back goes through.
+
+    pairs[t] = max(u[t], u[t + 1]), then y[t] = max(pairs[t - 1], pairs[t]): no index of 8 bytes per value is kept.
+    """
+    if len(u) == 1:
+        return u.clone(), None
+    pairs = torch.maximum(u[:-1], u[1:])
+    y = torch.empty_like(u)
+    y[0], y[-1] = pairs[0], pairs[-1]
+    torch.maximum(pairs[:-1], pairs[1:], out=y[1:-1])
+    return y, pairs
 
 
-def pool_backward(dy: Tensor, u: Tensor, winner: Tensor | None) -> Tensor:
-    du = aten.max_pool2d_with_indices_backward(
-        _as_picture(dy.flatten(1)), _as_picture(u.flatten(1)), *WINDOW, [1, 1], False, winner
-    )
-    return _as_rows(du).view_as(u)
+def pool_backward(dy: Tensor, u: Tensor, pairs: Tensor | None) -> Tensor:
+    """The gradient of u, to the first of equal values; dy is used up on the way."""
+    if pairs is None:
+        return dy
+    later = _to_the_later(dy[1:-1], pairs)
+    dpairs = dy[1:]  # the gradient of pairs[t] grows in the place of dy[t + 1]
+    dpairs[:-1] -= later
+    dpairs[1:] += later
+    dpairs[0] += dy[0]
+    later = _to_the_later(dpairs, u)
+    du = torch.empty_like(u)
+    torch.sub(dpairs, later, out=du[:-1])
+    du[-1] = 0
+    du[1:] += later
+    return du
+
+
+def _to_the_later(dlarger: Tensor, x: Tensor) -> Tensor:
+    """What of the gradient of max(x[t], x[t + 1]) goes to x[t + 1]: all where that is the larger one, else nothing."""
+    passed: Tensor = aten.threshold_backward(dlarger, x[1:] - x[:-1], 0)
+    return passed
 
 
 def next_momentum(norm: nn.BatchNorm1d) -> float:

@@ -20,7 +20,7 @@ class Transforms(NamedTuple):
     """Fixed matrices for cases of one length. Real and imaginary parts are rows of their own; f frequencies."""
 
     source: Tensor | None  # (P * segments,) the time step that each input of a segment reads; None for one segment
-    analysis: Tensor  # (T or P, 4 f): the spectrum as (Re, Im) per frequency, then as (Im, -Re) per frequency
+    analysis: Tensor  # (T or P, 2 f): the spectrum as (Re, Im) per frequency
     kernel: Tensor  # (taps, 2 f): the real part of the taps' spectrum, then its imaginary part
     synthesis: Tensor  # (S, 2 f): from (Re, Im) per frequency back to the S outputs of a segment
 
@@ -48,8 +48,7 @@ def transforms(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device:
         fold = torch.zeros(period, n_times, dtype=torch.float64)
         fold[position, source[:, 0]] = 1
         v_real, v_imag = real @ fold, imag @ fold
-    # Correlation: Y = V conj(W), so (Re, Im) Y = (Re, Im) V * Re W + (Im, -Re) V * Im W
-    analysis = torch.cat([_interleaved(v_real, v_imag), _interleaved(v_imag, -v_real)])
+    analysis = _interleaved(v_real, v_imag)
     weight = torch.full((len(frequency), 1), 2.0, dtype=torch.float64)  # a frequency and its mirror image
     weight[0] = 1
     if period % 2 == 0:
@@ -66,7 +65,12 @@ def forward(v: Tensor, taps: Tensor, left: int) -> tuple[Tensor, tuple[Tensor, .
     fixed = transforms(n_times, len(taps), left, v.dtype, v.device)
     n_freq, n_outputs = fixed.n_frequencies, len(fixed.synthesis)
     segmented = v if fixed.source is None else v.index_select(0, fixed.source)
-    spectrum = (fixed.analysis.T @ segmented.view(len(fixed.analysis), -1)).view(2, n_freq, -1, width)
+    # Correlation: Y = V conj(W), so (Re, Im) Y = (Re, Im) V * Re W + (Im, -Re) V * Im W; both forms of V are kept.
+    spectrum = v.new_empty(2, n_freq, 2, segmented.numel() // (len(fixed.analysis) * width), width)
+    torch.mm(fixed.analysis.T, segmented.view(len(fixed.analysis), -1), out=spectrum[0].view(2 * n_freq, -1))
+    spectrum[1, :, 0] = spectrum[0, :, 1]
+    torch.neg(spectrum[0, :, 0], out=spectrum[1, :, 1])
+    spectrum = spectrum.flatten(2, 3)  # (2, f, 2 B segments, C)
     kernel = (fixed.kernel.T @ taps.reshape(len(taps), -1)).view(2, n_freq, width, -1)
     product = torch.bmm(spectrum[0], kernel[0]).baddbmm_(spectrum[1], kernel[1])  # (f, 2 B segments, O)
     y = (fixed.synthesis @ product.view(2 * n_freq, -1)).view(n_outputs, -1, n_cases, taps.shape[2])
@@ -91,7 +95,10 @@ def backward(dy: Tensor, kept: tuple[Tensor, ...], n_taps: int, left: int) -> tu
     for part in range(2):
         torch.bmm(dproduct, kernel[part].transpose(1, 2), out=dspectrum[part])
         torch.bmm(spectrum[part].transpose(1, 2), dproduct, out=dkernel[part])
-    dv = fixed.analysis @ dspectrum.view(4 * n_freq, -1)
+    direct, turned = dspectrum.view(2, n_freq, 2, -1)
+    direct[:, 1] += turned[:, 0]
+    direct[:, 0] -= turned[:, 1]
+    dv = fixed.analysis @ direct.view(2 * n_freq, -1)
     if fixed.source is not None:
         dv = _overlap_add(dv.view(len(dv), -1, n_cases * width), n_outputs, n_times, n_taps, left)
     return dv.view(n_times, n_cases, width), (fixed.kernel @ dkernel.view(2 * n_freq, -1)).view(n_taps, width, n_out)
