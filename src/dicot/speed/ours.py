@@ -37,19 +37,21 @@ def counts(seed: int, steps: int) -> list[int]:
 
 
 def fresh_start(device: str) -> None:
-    """Leave nothing for the next run to profit or to suffer from: cached matrices, compiled graphs, GPU memory."""
+    """Leave nothing for the next run to profit or to suffer from: on a GPU cached matrices, graphs and memory too.
+
+    There the run as a whole counts; on a CPU a step does, as it is after the first time that a length comes.
+    """
+    gc.collect()
+    if not device.startswith("cuda"):
+        return
     for name, module in list(sys.modules.items()):
         if name.startswith("dicot."):
             for value in list(vars(module).values()):
                 own = str(getattr(value, "__module__", "")).startswith("dicot.")
                 if own and callable(getattr(value, "cache_clear", None)):
                     value.cache_clear()
-    if "torch._dynamo" in sys.modules:
-        torch._dynamo.reset()  # type: ignore[no-untyped-call, unused-ignore]
-    gc.collect()
-    if device.startswith("cuda"):
-        torch.cuda.synchronize()
-        torch.cuda.empty_cache()
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
 
 
 def our_seconds(
