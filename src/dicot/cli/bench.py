@@ -10,6 +10,7 @@ import typer
 from dicot.cli import options as opt
 
 if TYPE_CHECKING:
+    from dicot.speed.benchmark import Result
     from dicot.speed.sections import Section
 
 WIDTH = 140  # of a table that goes into a file or a pipe
@@ -60,12 +61,17 @@ def speed(
         archive,
         draw=out is not None,
     )
-    result = run_benchmark(options, _show)
+    command = shlex.join(["dicot", *sys.argv[1:]])
+
+    def show(result: "Result") -> None:
+        _show(result.sections[-1])
+        if out is not None:  # after every part: whoever interrupts the rest keeps what there is
+            write_result(out, result, command)
+
+    result = run_benchmark(options, show)
     typer.echo(result.machine)
     if out is not None:
-        command = shlex.join(["dicot", *sys.argv[1:]])
-        for path in write_result(out, result, command):
-            typer.echo(f"Wrote {path}")
+        typer.echo(f"Wrote speed-{result.kind}.md, .csv and figures to {out}")
     typer.echo(f"min ratio {min(result.ratios):.2f}")
     if not result.agrees:
         typer.secho("Error: the losses are not those of eager float32; see the table above.", fg="red", err=True)

@@ -93,7 +93,7 @@ class TSTCC(Method):
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
         assert isinstance(plan, Places)
         # On a GPU always as tensors: dropout then draws the same whether the step is recorded or not.
-        first, second = torch.tensor(plan.at, device=batch.x.device) if batch.x.is_cuda else plan.at
+        first, second = torch.as_tensor(plan.at, device=batch.x.device) if batch.x.is_cuda else plan.at
         weak = scale(batch.x, self.scale_mean, self.scale_std, per_step=self.per_step)
         strong = jitter(permute(batch.x, self.max_segments), self.noise * self.noise_unit)  # D-25, D-66
         h1, h2 = (F.normalize(self.encoder(view), dim=1) for view in (weak, strong))  # (B, F, T)

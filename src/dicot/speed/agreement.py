@@ -23,6 +23,7 @@ from dicot.speed.shapes import Shape
 from dicot.train import History, Recipe, pretrain
 from dicot.windows import Windows
 
+SMALLEST = 1e-6  # losses below this differ in nothing that counts
 EARLY = 10  # steps
 ROUNDING = 1e-7  # relative change of the weights that shows what chaos alone does
 
@@ -84,8 +85,14 @@ def check_losses(
     with float32_arithmetic():
         losses, _ = plain_pretrain(method, train, recipe, seed=0, device=device, steps=steps)
     exact = np.array(losses)
-    apart, chaos = np.abs(ours / exact - 1), np.abs(nudged / ours - 1)
+    apart, chaos = _relative(ours, exact), _relative(nudged, ours)
     return Agreement(steps, float(apart[:EARLY].max()), float(apart.mean()), float(chaos.mean()), TOLERANCES[precision])
+
+
+def _relative(losses: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """How far apart; a loss may become zero."""
+    deviation: np.ndarray = np.abs(losses - others) / np.maximum(np.abs(others), SMALLEST)
+    return deviation
 
 
 def _seeded(make: Callable[[int], Method], shape: Shape) -> Method:

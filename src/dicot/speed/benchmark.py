@@ -51,8 +51,8 @@ class Result:
     agrees: bool = True
 
 
-def run_benchmark(options: Options, on_section: Callable[[Section], None] = lambda section: None) -> Result:
-    """Measure; `on_section` sees each part as soon as it is there."""
+def run_benchmark(options: Options, on_section: Callable[[Result], None] = lambda result: None) -> Result:
+    """Measure; `on_section` sees the result whenever a part was added to it."""
     place = resolve_device(options.device)
     precisions = options.precisions or PRECISIONS[place.type]
     unknown = set(precisions) - set(PRECISIONS["cuda"])
@@ -61,7 +61,7 @@ def run_benchmark(options: Options, on_section: Callable[[Section], None] = lamb
     result = Result(place.type, machine(place))
     for section in _sections(options, str(place), precisions, result):
         result.sections.append(section)
-        on_section(section)
+        on_section(result)
     return result
 
 

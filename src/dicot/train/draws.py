@@ -44,6 +44,14 @@ def drawn_on_device(place: torch.device) -> bool:
     return place.type == "cuda" and _generator(place).get_offset() > 0
 
 
+def renew_generator(place: torch.device) -> None:
+    """After a recording that failed: the GPU's generator would go on believing that it is part of one."""
+    generator = _generator(place)
+    seed = generator.initial_seed()
+    generator.graphsafe_set_state(torch.Generator(place).graphsafe_get_state())
+    generator.manual_seed(seed)
+
+
 def _generator(place: torch.device) -> torch.Generator:
     return torch.cuda.default_generators[torch.cuda.current_device() if place.index is None else place.index]
 

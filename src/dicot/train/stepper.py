@@ -15,6 +15,7 @@ from torch import Tensor
 
 from dicot.errors import lookup
 from dicot.methods import Batch, Method, Places
+from dicot.train.draws import renew_generator
 
 log = logging.getLogger(__name__)
 
@@ -107,8 +108,9 @@ class GraphStepper:
                     self.optimiser.zero_grad()  # the next gradients are no longer those of the recording
                 finally:
                     graph.capture_end()
-        except RuntimeError as error:
+        except RuntimeError as error:  # torch.AcceleratorError is one
             self.optimiser.zero_grad()
+            renew_generator(self.index.device)
             self.failures[program] += 1
             # What a step loads at first use (a plan of the FFT library) is there after one run op by op: try once more.
             if self.failures[program] > 1:
