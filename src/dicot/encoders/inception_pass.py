@@ -14,7 +14,7 @@ from torch.autograd.function import once_differentiable
 
 from dicot.encoders import convolution
 from dicot.encoders.branches import together
-from dicot.encoders.kernels import rows_for
+from dicot.encoders.row_ways import rows_for
 from dicot.encoders.rows import Normed
 
 Tasks = list[Callable[[], Any]]

@@ -5,7 +5,6 @@ work and the log says why.
 """
 
 import logging
-import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
@@ -14,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dicot.encoders import rows
 from dicot.encoders.rows import Normed, next_momentum
 
 log = logging.getLogger(__name__)
@@ -29,14 +27,8 @@ SHARED = 2 * 64 * 4 * 16  # bytes: two sums of four columns per thread
 MOST_BLOCKS = 528  # four per multiprocessor of a large GPU
 
 
-def rows_for(u: Tensor, width: int) -> Any:
-    """The module to use for rows like u, in parts of `width` columns: this one where it can be, else `rows`."""
-    fits = u.is_cuda and u.dtype == torch.float32 and width % 4 == 0 and u.shape[-1] % 4 == 0
-    return _THIS if fits and _compiled(u.device) is not None else rows
-
-
 @lru_cache(maxsize=16)
-def _compiled(place: torch.device) -> dict[str, Any] | None:
+def compiled(place: torch.device) -> dict[str, Any] | None:
     try:
         from torch.cuda._utils import _cuda_load_module, _nvrtc_compile
 
@@ -53,7 +45,7 @@ def _compiled(place: torch.device) -> dict[str, Any] | None:
 def _launch(
     name: str, place: torch.device, grid: tuple[int, int, int], block: tuple[int, int, int], *args: Any
 ) -> None:
-    kernels = _compiled(place)
+    kernels = compiled(place)
     assert kernels is not None
     shared = SHARED if name.endswith("sums") else 0
     kernels[name](grid=grid, block=block, args=list(args), shared_mem=shared, stream=torch.cuda.current_stream(place))
@@ -126,6 +118,3 @@ def pool_backward(dy: Tensor, u: Tensor, pairs: Tensor | None) -> Tensor:
 
 def _over_time(u: Tensor) -> tuple[Size, Size]:
     return (-(-u[0].numel() // (4 * 256)), min(len(u), 65535), 1), (256, 1, 1)
-
-
-_THIS = sys.modules[__name__]
