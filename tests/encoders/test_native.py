@@ -95,3 +95,12 @@ def test_the_log_names_the_reason(monkeypatch, caplog):
         assert "no C compiler" in caplog.text
     finally:
         native.library.cache_clear()
+
+
+@compiled
+def test_nan_is_not_hidden():
+    norm = torch.nn.BatchNorm1d(16).requires_grad_(False)
+    x = torch.randn(5, 16)
+    x[2, 3] = torch.nan
+    y = native.norm_forward([x], norm, torch.zeros(16)).y
+    assert y[:, 3].isnan().all() and not y[:, 4:].isnan().any()

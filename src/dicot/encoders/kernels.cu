@@ -4,7 +4,7 @@
 
 __device__ float4 load(const float* x, long long i) { return reinterpret_cast<const float4*>(x)[i]; }
 __device__ void store(float* x, long long i, float4 v) { reinterpret_cast<float4*>(x)[i] = v; }
-__device__ float relu(float x) { return x > 0.f ? x : 0.f; }
+__device__ float relu(float x) { return x < 0.f ? 0.f : x; }  // NaN stays NaN
 __device__ float largest(float a, float b) { return a > b ? a : b; }
 
 // Columns 4 j .. 4 j + 3 of a row.

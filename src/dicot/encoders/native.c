@@ -1,6 +1,6 @@
 // BatchNorm with ReLU, and max-pooling over three time steps, on float32 rows of channels; see native.py.
 // The rows (M, C) come in up to four parts of `width` columns. Each thread takes a run of rows, and sums are put together
-// in the order of the threads: the same input and number of threads give the same bits.
+// in the order of the threads: the same input and number of threads give the same bits. NaN stays NaN.
 
 #include <math.h>
 #include <omp.h>
@@ -86,9 +86,9 @@ void norm_forward(in a, in b, in c, in d, int width, long n_rows, int n_columns,
         float *to = y + r * n_columns + p * width;
         if (added) {
           const float *h = added + r * n_columns + p * width;
-          for (int j = 0; j < width; ++j) { float v = x[j] * k[j] + o[j] + h[j]; to[j] = v > 0 ? v : 0; }
+          for (int j = 0; j < width; ++j) { float v = x[j] * k[j] + o[j] + h[j]; to[j] = v < 0 ? 0 : v; }
         } else
-          for (int j = 0; j < width; ++j) { float v = x[j] * k[j] + o[j]; to[j] = v > 0 ? v : 0; }
+          for (int j = 0; j < width; ++j) { float v = x[j] * k[j] + o[j]; to[j] = v < 0 ? 0 : v; }
       }
   }
 }
