@@ -14,6 +14,7 @@ from torch import Tensor
 from dicot.encoders import folded
 from dicot.encoders.padding import same_margins
 from dicot.encoders.scratch import Scratch
+from dicot.encoders.spectral import interleaved
 
 LONGEST_SEGMENT = 64  # outputs; shorter segments overlap too much, longer ones make the transforms dear
 LONGEST_DENSE = 12  # time steps up to which a dense map takes fewer products
@@ -76,13 +77,13 @@ class Spectral:
         angle = turns.double() * (2 * math.pi / period)
         real, imag = angle.cos(), -angle.sin()  # of exp(-i angle), (f, P)
         # Correlation: Y = V conj(W), so (Re, Im) Y = (Re, Im) V * Re W + (Im, -Re) V * Im W
-        analysis = torch.cat([_interleaved(real, imag), _interleaved(imag, -real)])
+        analysis = torch.cat([interleaved(real, imag), interleaved(imag, -real)])
         self.segments = _segments(analysis, n_times, n_outputs, same_margins(n_taps)[0], like)
         mirrored = torch.full_like(real[:, :1], 2)  # a frequency and its mirror image
         mirrored[0] = 1
         if period % 2 == 0:
             mirrored[-1] = 1
-        synthesis = _interleaved(mirrored * real, mirrored * imag)[:, :n_outputs].T / period  # (S, 2 f)
+        synthesis = interleaved(mirrored * real, mirrored * imag)[:, :n_outputs].T / period  # (S, 2 f)
         self.synthesis = synthesis.to(like).contiguous()
         spectra = torch.cat([real, imag])[:, :n_taps] @ kernels.permute(2, 1, 0).reshape(n_taps, -1)
         self.spectra = spectra.view(2, len(real), width, n_out).to(like)
@@ -124,8 +125,3 @@ def _segments(analysis: Tensor, n_times: int, n_outputs: int, left: int, like: T
         reads, writes = slice(first + before, stop - after), slice(start, min(start + n_outputs, n_times))
         segments.append(Segment(reads, matrix, writes))
     return segments
-
-
-def _interleaved(a: Tensor, b: Tensor) -> Tensor:
-    """Rows a[0], b[0], a[1], b[1], ..."""
-    return torch.stack([a, b], dim=1).flatten(0, 1)

@@ -47,6 +47,7 @@ def _launch(
 ) -> None:
     kernels = compiled(place)
     assert kernels is not None
+    assert all(arg.is_contiguous() for arg in args if isinstance(arg, Tensor)), "kernels go through memory"
     shared = SHARED if name.endswith("sums") else 0
     kernels[name](grid=grid, block=block, args=list(args), shared_mem=shared, stream=torch.cuda.current_stream(place))
 

@@ -83,6 +83,7 @@ def _processor() -> str:
 
 
 def _address(tensor: Tensor | None) -> ctypes.c_void_p:
+    assert tensor is None or tensor.is_contiguous(), "C goes through memory"
     return ctypes.c_void_p(None if tensor is None else tensor.data_ptr())
 
 

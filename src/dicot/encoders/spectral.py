@@ -48,12 +48,12 @@ def transforms(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device:
         fold = torch.zeros(period, n_times, dtype=torch.float64)
         fold[position, source[:, 0]] = 1
         v_real, v_imag = real @ fold, imag @ fold
-    analysis = _interleaved(v_real, v_imag)
+    analysis = interleaved(v_real, v_imag)
     weight = torch.full((len(frequency), 1), 2.0, dtype=torch.float64)  # a frequency and its mirror image
     weight[0] = 1
     if period % 2 == 0:
         weight[-1] = 1
-    synthesis = _interleaved(weight * real, weight * imag)[:, :n_outputs].T / period
+    synthesis = interleaved(weight * real, weight * imag)[:, :n_outputs].T / period
     kernel = torch.cat([real, imag])[:, :n_taps]
     parts = (matrix.to(device, dtype).contiguous() for matrix in (analysis.T, kernel.T, synthesis))
     return Transforms(None if n_segments == 1 else source.flatten().to(device), *parts)
@@ -124,6 +124,6 @@ def _overlap_add(dsegments: Tensor, n_outputs: int, n_times: int, n_taps: int, l
     return dv
 
 
-def _interleaved(a: Tensor, b: Tensor) -> Tensor:
+def interleaved(a: Tensor, b: Tensor) -> Tensor:
     """Rows a[0], b[0], a[1], b[1], ..."""
     return torch.stack([a, b], dim=1).flatten(0, 1)
