@@ -39,7 +39,7 @@ def library() -> ctypes.CDLL | None:
         return None
     try:
         return ctypes.CDLL(str(_compiled()))
-    except (OSError, subprocess.SubprocessError, LookupError) as error:
+    except (OSError, subprocess.SubprocessError, LookupError, RuntimeError) as error:  # RuntimeError: no home folder
         log.info("the C functions could not be compiled, PyTorch's operators are used instead: %s", error)
         return None
 
