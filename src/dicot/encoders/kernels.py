@@ -42,9 +42,7 @@ def compiled(place: torch.device) -> dict[str, Any] | None:
         return None
 
 
-def _launch(
-    name: str, place: torch.device, grid: tuple[int, int, int], block: tuple[int, int, int], *args: Any
-) -> None:
+def _launch(name: str, place: torch.device, grid: Size, block: Size, *args: Any) -> None:
     kernels = compiled(place)
     assert kernels is not None
     assert all(arg.is_contiguous() for arg in args if isinstance(arg, Tensor)), "kernels go through memory"

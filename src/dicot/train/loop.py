@@ -56,8 +56,12 @@ def own_draws(place: torch.device) -> Any:
 
 
 def own_stream(place: torch.device) -> Any:
-    """A stream beside the caller's: nothing can be recorded on the default one."""
-    return torch.cuda.stream(torch.cuda.Stream(place)) if place.type == "cuda" else nullcontext()  # type: ignore[no-untyped-call]
+    """A stream beside the caller's, which it first waits for: nothing can be recorded on the default one."""
+    if place.type != "cuda":
+        return nullcontext()
+    stream = torch.cuda.Stream(place)  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream(place))
+    return torch.cuda.stream(stream)
 
 
 def training(
