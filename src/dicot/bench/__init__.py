@@ -1,0 +1,1 @@
+"""The benchmark: jobs, suites, the ledger they are recorded in, and what runs them."""
