@@ -26,7 +26,7 @@ LAYERS: dict[str, set[str]] = {
     "datasets": {"windows", "errors"},
     "views": {"errors"},
     "losses": {"errors"},
-    "encoders": {"errors"},
+    "encoders": {"storage", "errors"},
     "methods": {"encoders", "views", "losses", "windows", "errors"},
     "train": {"methods", "encoders", "windows", "device", "storage", "errors"},
     "controls": {"encoders", "windows", "device"},

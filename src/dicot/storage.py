@@ -1,8 +1,15 @@
-"""Files that are either whole or not there."""
+"""Files that are either whole or not there, and the folder for those that can be made again."""
 
 import os
 import tempfile
 from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """DICOT_CACHE, else the user's usual place for such files; it may not exist yet."""
+    if own := os.environ.get("DICOT_CACHE"):
+        return Path(own).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dicot"
 
 
 def write_atomic(path: Path, data: bytes) -> None:

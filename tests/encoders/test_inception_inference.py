@@ -5,7 +5,8 @@ import torch
 from torch.nn import functional as F
 
 from dicot.encoders import InceptionTime
-from dicot.encoders.filter_bank import Dense, Spectral, joined
+from dicot.encoders.convolution import joined
+from dicot.encoders.filter_bank import Dense, Spectral
 from dicot.encoders.inception_inference import largest_of_three
 from dicot.encoders.padding import same_margins
 from dicot.encoders.scratch import Scratch

@@ -45,19 +45,31 @@ def test_single_precision_is_as_good_as_a_plain_convolution():
     torch.manual_seed(0)
     v, weight = torch.randn(100, 8, 32), torch.randn(64, 32, 40)
     exact = padded_convolution(v.double(), weight.double())
-    ours = (convolution.forward(v, weight)[0] - exact).abs().max()
+    ours = (convolution.forward(v, [weight])[0] - exact).abs().max()
     plain = (padded_convolution(v, weight) - exact).abs().max()
     assert ours < 4 * plain
     assert ours < 1e-4 * exact.std()
+
+
+def with_both_forms(*args, usual=spectral.transforms) -> spectral.Transforms:
+    """The matrices as they are on a GPU: (Re, Im) of the spectrum and (Im, -Re)."""
+    fixed = usual(*args)
+    real, imag = fixed.analysis[:, 0::2], fixed.analysis[:, 1::2]
+    turned = torch.stack([imag, -real], dim=2).flatten(1)
+    return fixed._replace(analysis=torch.cat([fixed.analysis, turned], dim=1))
 
 
 def by_definition(encoder: InceptionTime, x: torch.Tensor) -> torch.Tensor:
     return encoder.block1(encoder.block0(encoder.input(x)))
 
 
+@pytest.mark.parametrize("joined", [False, True])
 @pytest.mark.parametrize("n_times", LENGTHS)
-def test_pass_equals_the_definition(n_times):
+def test_pass_equals_the_definition(n_times, joined, monkeypatch):
     """Features, gradients and running statistics; ties in the pooling included, since half of what it reads is 0."""
+    if joined:  # as on a GPU
+        monkeypatch.setattr(convolution, "groups", lambda names, place: [names])
+        monkeypatch.setattr(spectral, "transforms", with_both_forms)
     torch.manual_seed(n_times)
     expected = InceptionTime(2, dim=16).double().train()
     ours = copy.deepcopy(expected)

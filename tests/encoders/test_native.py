@@ -34,8 +34,8 @@ def test_norm_equals_the_operators(n_rows, width, n_parts):
     # The mask of ReLU is that of our own output, which may differ from the exact one where a value is nearly 0.
     exact = exact._replace(y=kept.y.double())
     for masked in (True, False):
-        dparts, dweight, dshift = native.norm_backward(dy, kept, norm, n_parts, masked)
-        wanted = rows.norm_backward(dy.double(), exact, exact_norm, n_parts, masked)
+        dparts, dweight, dshift = native.norm_backward(dy, kept, norm, [width] * n_parts, masked)
+        wanted = rows.norm_backward(dy.double(), exact, exact_norm, [width] * n_parts, masked)
         for mine, other in zip([*dparts, dweight, dshift], [*wanted[0], *wanted[1:]], strict=True):
             torch.testing.assert_close(mine.double(), other, rtol=1e-4, atol=2e-4)
 

@@ -61,17 +61,17 @@ def test_many_runs_end_as_they_do_alone(waves):
         assert history.loss == alone.loss, name
 
 
-@pytest.mark.parametrize(("n_rows", "width", "n_parts"), [(7, 16, 4), (5000, 64, 4), (5000, 256, 1)])
-def test_kernels_equal_the_operators(n_rows, width, n_parts):
+@pytest.mark.parametrize(("n_rows", "widths"), [(7, (48, 16)), (5000, (192, 64)), (5000, (256,))])
+def test_kernels_equal_the_operators(n_rows, widths):
     torch.manual_seed(0)
-    parts = [3 * torch.randn(n_rows, width, device="cuda") + 10 for _ in range(n_parts)]
-    bias, dy = torch.randn(width * n_parts, device="cuda"), torch.randn(n_rows, width * n_parts, device="cuda")
-    added = torch.randn_like(dy) if n_parts == 1 else None
+    parts = [3 * torch.randn(n_rows, width, device="cuda") + 10 for width in widths]
+    bias, dy = torch.randn(sum(widths), device="cuda"), torch.randn(n_rows, sum(widths), device="cuda")
+    added = torch.randn_like(dy) if len(widths) == 1 else None
     found = []
     for way in (kernels, rows):
-        norm = torch.nn.BatchNorm1d(width * n_parts, device="cuda")
+        norm = torch.nn.BatchNorm1d(sum(widths), device="cuda")
         kept = way.norm_forward(parts, norm, bias, added)
-        dparts, *rest = way.norm_backward(dy, kept, norm, n_parts, masked=False)
+        dparts, *rest = way.norm_backward(dy, kept, norm, widths, masked=False)
         found.append([kept.y, *dparts, *rest, norm.running_mean, norm.running_var, norm.num_batches_tracked.float()])
     for mine, other in zip(*found, strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-4)

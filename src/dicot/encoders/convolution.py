@@ -1,24 +1,57 @@
-"""A length-preserving convolution with edges repeated, by whichever way is cheapest for the length."""
+"""Length-preserving convolutions with edges repeated, by whichever way is cheapest for the length."""
 
+from collections.abc import Sequence
 from types import ModuleType
 
+import torch
 from torch import Tensor
 
 from dicot.encoders import folded, spectral
 from dicot.encoders.padding import same_margins
 
 
-def forward(v: Tensor, weight: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """(T, B, C) and kernels (O, C, n) -> (T, B, O), and what the backward pass needs."""
-    n_taps = weight.shape[2]
-    return _way(len(v), n_taps).forward(v, weight.permute(2, 1, 0), same_margins(n_taps)[0])  # type: ignore[no-any-return]
+def groups(names: Sequence[str], place: torch.device) -> list[Sequence[str]]:
+    """Which kernels of different length over one input to join into one convolution.
+
+    A GPU likes few and large products. On a CPU it is the arithmetic that counts, and kernels joined are all as long as
+    the longest one.
+    """
+    return [names] if place.type == "cuda" else [[name] for name in names]
 
 
-def backward(dy: Tensor, kept: tuple[Tensor, ...], weight: Tensor) -> tuple[Tensor, Tensor]:
+def forward(v: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """(T, B, C) and kernels (O, C, n), each with its n -> (T, B, sum of O), and what the backward pass needs."""
+    taps = joined(weights)
+    return _way(len(v), len(taps)).forward(v, taps, same_margins(len(taps))[0])  # type: ignore[no-any-return]
+
+
+def backward(dy: Tensor, kept: tuple[Tensor, ...], weights: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
     """Gradients of v and of the kernels."""
-    n_taps = weight.shape[2]
-    dv, dtaps = _way(len(dy), n_taps).backward(dy, kept, n_taps, same_margins(n_taps)[0])
-    return dv, dtaps.permute(2, 1, 0)
+    longest = max(weight.shape[2] for weight in weights)
+    dv, dtaps = _way(len(dy), longest).backward(dy, kept, longest, same_margins(longest)[0])
+    return dv, [part.permute(2, 1, 0) for part in _parts(dtaps, weights)]
+
+
+def joined(weights: Sequence[Tensor]) -> Tensor:
+    """Kernels (O, C, n) of several lengths as the taps (longest n, C, sum of O) that read the same time steps."""
+    if len(weights) == 1:
+        return weights[0].permute(2, 1, 0)
+    shape = max(weight.shape[2] for weight in weights), weights[0].shape[1], sum(len(weight) for weight in weights)
+    taps = weights[0].new_zeros(shape)
+    for part, weight in zip(_parts(taps, weights), weights, strict=True):
+        part.copy_(weight.permute(2, 1, 0))
+    return taps
+
+
+def _parts(taps: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:
+    """Where each kernel lies among the joined taps: the shorter ones read the middle of what the longest one reads."""
+    parts, column = [], 0
+    for weight in weights:
+        n_out, _, n_taps = weight.shape
+        start = same_margins(len(taps))[0] - same_margins(n_taps)[0]
+        parts.append(taps[start : start + n_taps, :, column : column + n_out])
+        column += n_out
+    return parts
 
 
 def _way(n_times: int, n_taps: int) -> ModuleType:

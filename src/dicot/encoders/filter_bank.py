@@ -25,31 +25,18 @@ class FilterBank(Protocol):
         """(T, B, C) -> (T, B, O), in memory of `scratch`."""
 
 
-def filter_bank(kernels: Tensor, bias: Tensor, n_times: int, like: Tensor) -> FilterBank:
-    """For cases of n_times, in the type of `like`; kernels (O, C, n) and bias (O,) come in double precision."""
-    return (Dense if n_times <= LONGEST_DENSE else Spectral)(kernels, bias, n_times, like)
-
-
-def joined(kernels: list[Tensor]) -> Tensor:
-    """Kernels (O, C, n) of several lengths as one (sum of O, C, longest n) that reads the same time steps."""
-    longest = max(kernel.shape[2] for kernel in kernels)
-    whole = kernels[0].new_zeros(sum(len(kernel) for kernel in kernels), kernels[0].shape[1], longest)
-    row = 0
-    for kernel in kernels:
-        n_taps = kernel.shape[2]
-        start = same_margins(longest)[0] - same_margins(n_taps)[0]
-        whole[row : row + len(kernel), :, start : start + n_taps] = kernel
-        row += len(kernel)
-    return whole
+def filter_bank(taps: Tensor, bias: Tensor, n_times: int, like: Tensor) -> FilterBank:
+    """For cases of n_times, in the type of `like`; taps (n, C, O) and bias (O,) come in double precision."""
+    return (Dense if n_times <= LONGEST_DENSE else Spectral)(taps, bias, n_times, like)
 
 
 class Dense:
     """Every time step from every other one: the cheapest way for very short cases (see `folded`)."""
 
-    def __init__(self, kernels: Tensor, bias: Tensor, n_times: int, like: Tensor) -> None:
-        n_out, width, n_taps = kernels.shape
-        fold = folded.folding(n_times, n_taps, same_margins(n_taps)[0], kernels.dtype, kernels.device)
-        dense = fold @ kernels.permute(2, 1, 0).reshape(n_taps, -1)
+    def __init__(self, taps: Tensor, bias: Tensor, n_times: int, like: Tensor) -> None:
+        n_taps, width, n_out = taps.shape
+        fold = folded.folding(n_times, n_taps, same_margins(n_taps)[0], taps.dtype, taps.device)
+        dense = fold @ taps.view(n_taps, -1)
         self.dense = dense.view(n_times, n_times * width, n_out).to(like)  # (t, (s, C), O)
         self.bias = bias.to(like)
 
@@ -69,8 +56,8 @@ class Segment(NamedTuple):
 class Spectral:
     """By the convolution theorem. Real and imaginary parts are rows of their own; f frequencies, period P."""
 
-    def __init__(self, kernels: Tensor, bias: Tensor, n_times: int, like: Tensor) -> None:
-        n_out, width, n_taps = kernels.shape
+    def __init__(self, taps: Tensor, bias: Tensor, n_times: int, like: Tensor) -> None:
+        n_taps, width, n_out = taps.shape
         n_outputs = math.ceil(n_times / math.ceil(n_times / LONGEST_SEGMENT))
         period = n_outputs + n_taps - 1
         turns = torch.arange(period // 2 + 1).unsqueeze(1) * torch.arange(period) % period
@@ -85,7 +72,7 @@ class Spectral:
             mirrored[-1] = 1
         synthesis = interleaved(mirrored * real, mirrored * imag)[:, :n_outputs].T / period  # (S, 2 f)
         self.synthesis = synthesis.to(like).contiguous()
-        spectra = torch.cat([real, imag])[:, :n_taps] @ kernels.permute(2, 1, 0).reshape(n_taps, -1)
+        spectra = torch.cat([real, imag])[:, :n_taps] @ taps.view(n_taps, -1)
         self.spectra = spectra.view(2, len(real), width, n_out).to(like)
         self.constant = (bias * period).to(like)  # at frequency 0: one row there is every time step
 

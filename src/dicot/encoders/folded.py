@@ -4,13 +4,13 @@ With edges repeated, a kernel that is longer than the case reaches every time st
 fall on the two ends. With the taps that read the same time step added up, T products per output are left.
 """
 
-from functools import lru_cache
-
 import torch
 from torch import Tensor
 
+from dicot.encoders.constants import constant
 
-@lru_cache(maxsize=64)
+
+@constant(most=64)
 def folding(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """(T * T, taps): 1 where the tap of output t reads time step s, rows in the order (t, s)."""
     t, j = torch.arange(n_times).unsqueeze(1), torch.arange(n_taps)

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from dicot.encoders.filter_bank import filter_bank, joined
+from dicot.encoders.convolution import joined
+from dicot.encoders.filter_bank import filter_bank
 from dicot.encoders.scratch import Scratch
 from dicot.errors import InputError
 
@@ -61,16 +62,16 @@ class FrozenModule:
 
     def __init__(self, module: Any, n_times: int, source: Affine | None = None, lift: Tensor | None = None) -> None:
         convs = [getattr(module, name) for name in module.branches]
-        kernels = joined([exact(conv.weight) for conv in convs])
+        taps = joined([exact(conv.weight) for conv in convs])
         scale, shift = scale_and_shift(module.bn)
         floor = torch.zeros_like(shift) if lift is None else lift
         shift = shift + floor
-        n = len(kernels)  # outputs of the convolutions; those of the pooled branch follow
+        n = taps.shape[2]  # outputs of the convolutions; those of the pooled branch follow
         bias = torch.cat([exact(conv.bias) for conv in convs]) * scale[:n] + shift[:n]
         like = module.bn.weight
         narrow = affine(module.bottleneck)
         self.narrow = (narrow if source is None else narrow.after(source)).to(like)
-        self.bank = filter_bank(kernels * scale[:n, None, None], bias, n_times, like)
+        self.bank = filter_bank(taps * scale[:n], bias, n_times, like)
         self.pool = affine(module.poolconv).scaled(scale[n:], shift[n:]).to(like)
         self.floor, self.pool_floor = floor[:n].to(like), floor[n:].to(like)
 

@@ -35,13 +35,16 @@ def module_forward(module: Any, u: Tensor, rows: Any) -> tuple[Tensor, Kept]:
     n_times, n_cases, width = u.shape
     narrow = torch.addmm(module.bottleneck.bias, u.view(-1, width), module.bottleneck.weight[..., 0].T)
     narrow = narrow.view(n_times, n_cases, -1)
-    convs = [getattr(module, name) for name in module.branches]
-    tasks: Tasks = [partial(convolution.forward, narrow, conv.weight) for conv in convs]
+    tasks: Tasks = [partial(convolution.forward, narrow, weights) for weights in _groups(module, u.device)]
     tasks.append(partial(_pool_branch, module, u, rows))
     *convolved, (pooled, pairs, projected) = together(tasks, u.device)
-    bias = torch.cat([conv.bias for conv in (*convs, module.poolconv)])
+    bias = torch.cat([getattr(module, name).bias for name in (*module.branches, "poolconv")])
     normed = rows.norm_forward([*(y.flatten(0, 1) for y, _ in convolved), projected], module.bn, bias)
     return normed.y.view(n_times, n_cases, -1), Kept(u, [kept for _, kept in convolved], pooled, pairs, normed)
+
+
+def _groups(module: Any, place: torch.device) -> list[list[Tensor]]:
+    return [[getattr(module, name).weight for name in group] for group in convolution.groups(module.branches, place)]
 
 
 def _pool_branch(module: Any, u: Tensor, rows: Any) -> tuple[Tensor, Tensor | None, Tensor]:
@@ -52,19 +55,21 @@ def _pool_branch(module: Any, u: Tensor, rows: Any) -> tuple[Tensor, Tensor | No
 def module_backward(module: Any, dout: Tensor, kept: Kept, rows: Any, gradients: dict[str, Tensor]) -> Tensor:
     """The gradient of u; those of the parameters are put under their names."""
     n_times, n_cases, width = kept.u.shape
-    n_parts = len(module.branches) + 1
+    groups = _groups(module, dout.device)
+    widths = [*(sum(len(weight) for weight in group) for group in groups), len(module.poolconv.weight)]
     dparts, gradients["bn.weight"], gradients["bn.bias"] = rows.norm_backward(
-        dout.flatten(0, 1), kept.normed, module.bn, n_parts
+        dout.flatten(0, 1), kept.normed, module.bn, widths
     )
     tasks: Tasks = [
-        partial(convolution.backward, dy.reshape(n_times, n_cases, -1), convolved, getattr(module, name).weight)
-        for name, dy, convolved in zip(module.branches, dparts, kept.convolutions, strict=False)
+        partial(convolution.backward, dy.reshape(n_times, n_cases, -1), convolved, weights)
+        for dy, convolved, weights in zip(dparts, kept.convolutions, groups, strict=False)
     ]
     tasks.append(partial(_pool_branch_backward, module, dparts[-1], kept, rows))
     du: Tensor
     *convolved, (du, gradients["poolconv.weight"]) = together(tasks, dout.device)
-    *biases, gradients["poolconv.bias"] = torch.zeros_like(module.bn.bias).chunk(n_parts)
-    for name, (_, dweight), bias in zip(module.branches, convolved, biases, strict=True):
+    *biases, gradients["poolconv.bias"] = torch.zeros_like(module.bn.bias).chunk(len(module.branches) + 1)
+    dweights = [dweight for _, of_group in convolved for dweight in of_group]
+    for name, dweight, bias in zip(module.branches, dweights, biases, strict=True):
         gradients[f"{name}.weight"], gradients[f"{name}.bias"] = dweight, bias
     dnarrow = convolved[0][0]
     for dv, _ in convolved[1:]:
@@ -110,7 +115,7 @@ class BlockPass(torch.autograd.Function):
         gradients = {"residual.conv.bias": torch.zeros_like(conv.bias)}
         dh = torch.ops.aten.threshold_backward(dout.contiguous(), residual.y.view_as(dout), 0)
         (ds,), gradients["residual.bn.weight"], gradients["residual.bn.bias"] = rows.norm_backward(
-            dh.flatten(0, 1), residual, block.residual.bn, masked=False
+            dh.flatten(0, 1), residual, block.residual.bn, [dh.shape[2]], masked=False
         )
         gradients["residual.conv.weight"] = (ds.T @ u.flatten(0, 1)).unsqueeze(2)
         for number in (2, 1, 0):

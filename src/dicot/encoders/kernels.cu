@@ -1,21 +1,23 @@
 // BatchNorm with ReLU, and max-pooling over three time steps, on float32 rows of channels; see kernels.py.
-// A matrix of M rows and C columns may come in parts, each with `width` neighbouring columns. All sums are taken in
-// a fixed order, so that the same input gives the same bits.
+// A matrix of M rows and C columns may come in two parts, the first with `width` columns. All sums are taken in a fixed
+// order, so that the same input gives the same bits.
 
 __device__ float4 load(const float* x, long long i) { return reinterpret_cast<const float4*>(x)[i]; }
 __device__ void store(float* x, long long i, float4 v) { reinterpret_cast<float4*>(x)[i] = v; }
 __device__ float relu(float x) { return x < 0.f ? 0.f : x; }  // NaN stays NaN
 __device__ float largest(float a, float b) { return a > b ? a : b; }
 
-// Columns 4 j .. 4 j + 3 of a row.
-__device__ float4 at(const float* a, const float* b, const float* c, const float* d, int width, long long row, int j) {
-  int part = 4 * j / width;
-  const float* x = part == 0 ? a : part == 1 ? b : part == 2 ? c : d;
-  return load(x, (row * width + (4 * j - part * width)) / 4);
+// A column's part: where it begins, how wide it is, and the column's place in it.
+struct Part { float* x; int width, column; };
+__device__ Part part_of(const float* a, const float* b, int width, int n_columns, int column) {
+  return column < width ? Part{(float*)a, width, column} : Part{(float*)b, n_columns - width, column - width};
 }
+// Where columns 4 j .. 4 j + 3 of a row lie in their part, counted in fours.
+__device__ long long place(Part p, long long row) { return (row * p.width + p.column) / 4; }
 
-#define PARTS const float* a, const float* b, const float* c, const float* d, int width
-#define COLUMN int j = blockIdx.y * blockDim.x + threadIdx.x; bool inside = 4 * j < n_columns
+#define PARTS const float* a, const float* b, int width
+#define COLUMN int j = blockIdx.y * blockDim.x + threadIdx.x; bool inside = 4 * j < n_columns; \
+  Part p = part_of(a, b, width, n_columns, 4 * j)
 
 // Sums of two quantities over the rows of a block, written to partial[block][quantity][column].
 __device__ void reduce_rows(float4 s, float4 q, float* partial, int n_columns, int j, bool inside) {
@@ -56,11 +58,11 @@ extern "C" __global__ void norm_sums(PARTS, int n_rows, int n_columns, int rows_
   COLUMN;
   float4 s = make_float4(0, 0, 0, 0), q = s;
   if (inside) {
-    float4 o = at(a, b, c, d, width, 0, j);
+    float4 o = load(p.x, place(p, 0));
     long long first = (long long)blockIdx.x * rows_per_block, stop = first + rows_per_block;
     if (stop > n_rows) stop = n_rows;
     for (long long r = first + threadIdx.y; r < stop; r += blockDim.y) {
-      float4 v = at(a, b, c, d, width, r, j);
+      float4 v = load(p.x, place(p, r));
       v.x -= o.x; v.y -= o.y; v.z -= o.z; v.w -= o.w;
       s.x += v.x; s.y += v.y; s.z += v.z; s.w += v.w;
       q.x += v.x * v.x; q.y += v.y * v.y; q.z += v.z * v.z; q.w += v.w * v.w;
@@ -77,10 +79,9 @@ extern "C" __global__ void norm_statistics(PARTS, const float* partial, int n_bl
   int column = blockIdx.x * blockDim.x + threadIdx.x;
   if (!reduce_blocks(partial, n_blocks, n_columns, column, s, q)) return;
   if (column == 0) *n_batches += 1;
-  int part = column / width;
-  const float* x = part == 0 ? a : part == 1 ? b : part == 2 ? c : d;
+  Part p = part_of(a, b, width, n_columns, column);
   s /= n_rows;
-  double mean = s + x[column - part * width], var = q / n_rows - s * s;
+  double mean = s + p.x[p.column], var = q / n_rows - s * s;
   if (var < 0) var = 0;
   double rstd = rsqrt(var + epsilon), scale = weight[column] * rstd;
   running_mean[column] += momentum * (mean + bias[column] - running_mean[column]);
@@ -96,7 +97,7 @@ extern "C" __global__ void norm_apply(PARTS, int n_rows, int n_columns, const fl
   if (!inside) return;
   float4 k = load(kept, n_columns / 2 + j), o = load(kept, 3 * n_columns / 4 + j);
   for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < n_rows; r += (long long)gridDim.x * blockDim.y) {
-    float4 v = at(a, b, c, d, width, r, j);
+    float4 v = load(p.x, place(p, r));
     v.x = v.x * k.x + o.x; v.y = v.y * k.y + o.y; v.z = v.z * k.z + o.z; v.w = v.w * k.w + o.w;
     long long i = r * (n_columns / 4) + j;
     if (has_added) { float4 h = load(added, i); v.x += h.x; v.y += h.y; v.z += h.z; v.w += h.w; }
@@ -124,7 +125,7 @@ extern "C" __global__ void grad_sums(PARTS, const float* dy, const float* y, int
     long long first = (long long)blockIdx.x * rows_per_block, stop = first + rows_per_block;
     if (stop > n_rows) stop = n_rows;
     for (long long r = first + threadIdx.y; r < stop; r += blockDim.y) {
-      float4 v = at(a, b, c, d, width, r, j), g = gradient(dy, y, masked, r * (n_columns / 4) + j);
+      float4 v = load(p.x, place(p, r)), g = gradient(dy, y, masked, r * (n_columns / 4) + j);
       s.x += g.x; s.y += g.y; s.z += g.z; s.w += g.w;
       q.x += g.x * (v.x - m.x); q.y += g.y * (v.y - m.y); q.z += g.z * (v.z - m.z); q.w += g.w * (v.w - m.w);
     }
@@ -145,17 +146,16 @@ extern "C" __global__ void grad_statistics(const float* partial, int n_blocks, i
 }
 
 extern "C" __global__ void grad_apply(PARTS, const float* dy, const float* y, int masked, int n_rows, int n_columns,
-    const float* map, float* da, float* db, float* dc, float* dd) {
+    const float* map, float* da, float* db) {
   COLUMN;
   if (!inside) return;
   float4 f = load(map, j), h = load(map, n_columns / 4 + j), o = load(map, n_columns / 2 + j);
-  int part = 4 * j / width;
-  float* dx = part == 0 ? da : part == 1 ? db : part == 2 ? dc : dd;
+  float* dx = part_of(da, db, width, n_columns, 4 * j).x;
   for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < n_rows; r += (long long)gridDim.x * blockDim.y) {
-    float4 v = at(a, b, c, d, width, r, j), g = gradient(dy, y, masked, r * (n_columns / 4) + j);
+    float4 v = load(p.x, place(p, r)), g = gradient(dy, y, masked, r * (n_columns / 4) + j);
     v.x = f.x * g.x + h.x * v.x + o.x; v.y = f.y * g.y + h.y * v.y + o.y;
     v.z = f.z * g.z + h.z * v.z + o.z; v.w = f.w * g.w + h.w * v.w + o.w;
-    store(dx, (r * width + (4 * j - part * width)) / 4, v);
+    store(dx, place(p, r), v);
   }
 }
 

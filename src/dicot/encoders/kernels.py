@@ -1,58 +1,103 @@
 """The four functions of `rows` in CUDA (kernels.cu): half the memory traffic, no index kept for the pooling.
 
-The kernels are compiled by NVRTC at first use, in a fraction of a second. Where that is not possible `rows` does the
-work and the log says why.
+The kernels are compiled by NVRTC at first use, in a fraction of a second, and kept in the user's cache folder. Where
+that is not possible `rows` does the work and the log says why.
 """
 
+import ctypes
+import hashlib
 import logging
+import struct
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from dicot.encoders.rows import Normed, next_momentum
+from dicot.storage import cache_folder, write_atomic
 
 log = logging.getLogger(__name__)
 Size = tuple[int, int, int]  # of a grid or block
 
-NAMES = [
-    "norm_sums", "norm_statistics", "norm_apply", "grad_sums", "grad_statistics", "grad_apply", "pool", "pool_backward",
-]  # fmt: skip
-MOST_PARTS = 4
+# The arguments of each kernel as a C struct: P an address, i an int, d a double.
+ARGUMENTS = {
+    "norm_sums": "PPiiiiP",
+    "norm_statistics": "PPiPiiiPPPPPPddP",
+    "norm_apply": "PPiiiPPiP",
+    "grad_sums": "PPiPPiiiiPP",
+    "grad_statistics": "PiiiPPPPP",
+    "grad_apply": "PPiPPiiiPPP",
+    "pool": "PPii",
+    "pool_backward": "PPPii",
+}
 BLOCK = (64, 4, 1)  # four columns each x rows
 SHARED = 2 * 64 * 4 * 16  # bytes: two sums of four columns per thread
 MOST_BLOCKS = 528  # four per multiprocessor of a large GPU
+BUFFER, BUFFER_SIZE, END = 1, 2, 0  # of cuLaunchKernel's `extra`
+
+
+class Compiled(NamedTuple):
+    driver: Any  # the CUDA driver's library
+    functions: dict[str, Any]
+    module: Any  # owns the functions
 
 
 @lru_cache(maxsize=16)
-def compiled(place: torch.device) -> dict[str, Any] | None:
+def compiled(place: torch.device) -> Compiled | None:
     try:
-        from torch.cuda._utils import _cuda_load_module, _nvrtc_compile
+        from torch.cuda._utils import _check_cuda, _get_gpu_runtime_library
 
-        source = files("dicot.encoders").joinpath("kernels.cu").read_text(encoding="utf-8")
+        driver: Any = _get_gpu_runtime_library()
+        module, functions = ctypes.c_void_p(), {name: ctypes.c_void_p() for name in ARGUMENTS}
         with torch.cuda.device(place):
-            code, _ = _nvrtc_compile(source, NAMES[0])
-            found: dict[str, Any] = _cuda_load_module(code, NAMES)  # type: ignore[assignment]
-            return found
+            torch.empty(0, device=place)  # a context for the driver
+            _check_cuda(driver.cuModuleLoadData(ctypes.byref(module), _code(place)))
+            for name, function in functions.items():
+                _check_cuda(driver.cuModuleGetFunction(ctypes.byref(function), module, name.encode()))
+        return Compiled(driver, functions, module)
     except (ImportError, AttributeError, TypeError, RuntimeError, OSError) as error:
         log.warning("the CUDA kernels could not be compiled, PyTorch's operators are used instead: %s", error)
         return None
 
 
+def _code(place: torch.device) -> bytes:
+    """Machine code for the device, from the cache folder where it was compiled before."""
+    from torch.cuda._utils import _nvrtc_compile
+
+    source = files("dicot.encoders").joinpath("kernels.cu").read_text(encoding="utf-8")
+    key = f"{source}\n{torch.cuda.get_device_capability(place)} {torch.__version__} {torch.version.cuda}"
+    kept = cache_folder() / f"kernels-{hashlib.sha256(key.encode()).hexdigest()[:16]}.ptx"
+    if kept.exists():
+        return kept.read_bytes()
+    code, _ = _nvrtc_compile(source, next(iter(ARGUMENTS)))
+    try:
+        write_atomic(kept, code)
+    except OSError as error:
+        log.info("the compiled CUDA kernels could not be kept: %s", error)
+    return code
+
+
 def _launch(name: str, place: torch.device, grid: Size, block: Size, *args: Any) -> None:
-    kernels = compiled(place)
-    assert kernels is not None
+    loaded = compiled(place)
+    assert loaded is not None
     assert all(arg.is_contiguous() for arg in args if isinstance(arg, Tensor)), "kernels go through memory"
+    values = (arg.data_ptr() if isinstance(arg, Tensor) else arg for arg in args)
+    packed = ctypes.create_string_buffer(struct.pack(ARGUMENTS[name], *values))
+    size = ctypes.c_size_t(struct.calcsize(ARGUMENTS[name]))
+    extra = (ctypes.c_void_p * 5)(BUFFER, ctypes.addressof(packed), BUFFER_SIZE, ctypes.addressof(size), END)
     shared = SHARED if name.endswith("sums") else 0
-    kernels[name](grid=grid, block=block, args=list(args), shared_mem=shared, stream=torch.cuda.current_stream(place))
+    stream = ctypes.c_void_p(torch._C._cuda_getCurrentRawStream(place.index))
+    status = loaded.driver.cuLaunchKernel(loaded.functions[name], *grid, *block, shared, stream, None, extra)
+    if status:
+        raise RuntimeError(f"The CUDA kernel {name} could not be launched: the driver says {status}.")
 
 
-def _four(parts: Sequence[Tensor]) -> list[Any]:
-    """Kernels take four parts and the width of one; the places of missing parts are never read."""
-    return [*parts, *[parts[0]] * (MOST_PARTS - len(parts)), parts[0].shape[1]]
+def _two(parts: Sequence[Tensor]) -> list[Any]:
+    """Kernels take two parts and the width of the first; the second of one part is never read."""
+    return [parts[0], parts[-1], parts[0].shape[1]]
 
 
 def _grid(n_rows: int, n_columns: int) -> tuple[Size, int]:
@@ -65,7 +110,7 @@ def norm_forward(parts: Sequence[Tensor], norm: nn.BatchNorm1d, bias: Tensor, ad
     """See `rows.norm_forward`."""
     place, n_rows, n_columns = parts[0].device, len(parts[0]), norm.num_features
     grid, per_block = _grid(n_rows, n_columns)
-    x = _four(parts)
+    x = _two(parts)
     partial = parts[0].new_empty(grid[0], 2, n_columns)
     statistics = parts[0].new_empty(4, n_columns)
     y = parts[0].new_empty(n_rows, n_columns)
@@ -83,12 +128,12 @@ def norm_forward(parts: Sequence[Tensor], norm: nn.BatchNorm1d, bias: Tensor, ad
 
 
 def norm_backward(
-    dy: Tensor, kept: Normed, norm: nn.BatchNorm1d, n_parts: int = 1, masked: bool = True
+    dy: Tensor, kept: Normed, norm: nn.BatchNorm1d, widths: Sequence[int], masked: bool = True
 ) -> tuple[Sequence[Tensor], Tensor, Tensor]:
     """See `rows.norm_backward`."""
     place, (n_rows, n_columns) = dy.device, kept.y.shape
     grid, per_block = _grid(n_rows, n_columns)
-    x, of_output = _four(kept.x), (dy, kept.y, int(masked))
+    x, of_output = _two(kept.x), (dy, kept.y, int(masked))
     partial = dy.new_empty(grid[0], 2, n_columns)
     dweight, dbias, of_x = dy.new_empty(n_columns), dy.new_empty(n_columns), dy.new_empty(3, n_columns)
     dparts = [torch.empty_like(part) for part in kept.x]
@@ -97,7 +142,7 @@ def norm_backward(
         "grad_statistics", place, (-(-n_columns // 32), 1, 1), (32, 16, 1), partial, grid[0], n_rows, n_columns,
         norm.weight, kept.statistics, dweight, dbias, of_x,
     )  # fmt: skip
-    _launch("grad_apply", place, grid, BLOCK, *x, *of_output, n_rows, n_columns, of_x, *_four(dparts)[:MOST_PARTS])
+    _launch("grad_apply", place, grid, BLOCK, *x, *of_output, n_rows, n_columns, of_x, dparts[0], dparts[-1])
     return dparts, dweight, dbias
 
 

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from dicot.encoders.rows import Normed, next_momentum
+from dicot.storage import cache_folder
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ def _compiled() -> Path:
     source = files("dicot.encoders").joinpath("native.c").read_text(encoding="utf-8")
     threads = _openmp()
     key = "\n".join([source, *FLAGS, threads, platform.platform(), _processor()])
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dicot"
+    cache = cache_folder()
     target = cache / f"native-{hashlib.sha256(key.encode()).hexdigest()[:16]}.so"
     if not target.exists():
         cache.mkdir(parents=True, exist_ok=True)
@@ -119,7 +120,7 @@ def norm_forward(parts: Sequence[Tensor], norm: nn.BatchNorm1d, bias: Tensor, ad
 
 
 def norm_backward(
-    dy: Tensor, kept: Normed, norm: nn.BatchNorm1d, n_parts: int = 1, masked: bool = True
+    dy: Tensor, kept: Normed, norm: nn.BatchNorm1d, widths: Sequence[int], masked: bool = True
 ) -> tuple[Sequence[Tensor], Tensor, Tensor]:
     """See `rows.norm_backward`."""
     n_rows, n_columns = kept.y.shape

@@ -15,13 +15,13 @@ aten = torch.ops.aten
 class Normed(NamedTuple):
     """What the backward pass of BatchNorm and ReLU needs."""
 
-    x: Sequence[Tensor]  # input rows (M, C), whole or in parts of equally many columns
+    x: Sequence[Tensor]  # input rows (M, C), whole or in parts
     y: Tensor  # (M, C) behind ReLU
     statistics: Tensor  # (2 or more, C): mean, 1 / standard deviation
 
 
 def norm_forward(parts: Sequence[Tensor], norm: nn.BatchNorm1d, bias: Tensor, added: Tensor | None = None) -> Normed:
-    """relu(BatchNorm(x) + added) of rows (M, C) that come in parts of equally many columns.
+    """relu(BatchNorm(x) + added) of rows (M, C) that come in parts.
 
     The running statistics move as if `bias` had been added to x.
     """
@@ -38,15 +38,15 @@ def norm_forward(parts: Sequence[Tensor], norm: nn.BatchNorm1d, bias: Tensor, ad
 
 
 def norm_backward(
-    dy: Tensor, kept: Normed, norm: nn.BatchNorm1d, n_parts: int = 1, masked: bool = True
+    dy: Tensor, kept: Normed, norm: nn.BatchNorm1d, widths: Sequence[int], masked: bool = True
 ) -> tuple[Sequence[Tensor], Tensor, Tensor]:
-    """Gradients of the rows, in parts, of the scale and of the shift; not `masked`: dy is already that before ReLU."""
+    """Gradients of the rows, in parts of these widths, of scale and shift; not `masked`: dy is that before ReLU."""
     dpre = aten.threshold_backward(dy, kept.y, 0) if masked else dy
     (x,), (mean, rstd) = kept.x, kept.statistics
     dx, dweight, dbias = aten.native_batch_norm_backward(
         _as_picture(dpre), _as_picture(x), norm.weight, None, None, mean, rstd, True, norm.eps, [True, True, True]
     )
-    return _as_rows(dx).chunk(n_parts, dim=1), dweight, dbias
+    return _as_rows(dx).split(list(widths), dim=1), dweight, dbias
 
 
 def pool_forward(u: Tensor) -> tuple[Tensor, Tensor | None]:

@@ -7,11 +7,12 @@ replicate padding repeats are part of that matrix.
 """
 
 import math
-from functools import lru_cache
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from dicot.encoders.constants import constant
 
 LONGEST_SEGMENT = 160  # outputs; longer cases are cut into equal segments, whose inputs overlap
 
@@ -20,7 +21,7 @@ class Transforms(NamedTuple):
     """Fixed matrices for cases of one length. Real and imaginary parts are rows of their own; f frequencies."""
 
     source: Tensor | None  # (P * segments,) the time step that each input of a segment reads; None for one segment
-    analysis: Tensor  # (T or P, 2 f): the spectrum as (Re, Im) per frequency
+    analysis: Tensor  # (T or P, 2 f): the spectrum as (Re, Im) per frequency; on a GPU also as (Im, -Re), 4 f
     kernel: Tensor  # (taps, 2 f): the real part of the taps' spectrum, then its imaginary part
     synthesis: Tensor  # (S, 2 f): from (Re, Im) per frequency back to the S outputs of a segment
 
@@ -29,7 +30,7 @@ class Transforms(NamedTuple):
         return self.kernel.shape[1] // 2
 
 
-@lru_cache(maxsize=512)
+@constant(most=512)
 def transforms(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device: torch.device) -> Transforms:
     """For outputs y[t] = sum_j w[j] v[t + j - left], where an index outside 0 .. T - 1 reads the nearest end."""
     n_segments = math.ceil(n_times / LONGEST_SEGMENT)
@@ -49,6 +50,8 @@ def transforms(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device:
         fold[position, source[:, 0]] = 1
         v_real, v_imag = real @ fold, imag @ fold
     analysis = interleaved(v_real, v_imag)
+    if device.type == "cuda":  # a few more products for fewer passes over memory
+        analysis = torch.cat([analysis, interleaved(v_imag, -v_real)])
     weight = torch.full((len(frequency), 1), 2.0, dtype=torch.float64)  # a frequency and its mirror image
     weight[0] = 1
     if period % 2 == 0:
@@ -66,11 +69,7 @@ def forward(v: Tensor, taps: Tensor, left: int) -> tuple[Tensor, tuple[Tensor, .
     n_freq, n_outputs = fixed.n_frequencies, len(fixed.synthesis)
     segmented = v if fixed.source is None else v.index_select(0, fixed.source)
     # Correlation: Y = V conj(W), so (Re, Im) Y = (Re, Im) V * Re W + (Im, -Re) V * Im W; both forms of V are kept.
-    spectrum = v.new_empty(2, n_freq, 2, segmented.numel() // (len(fixed.analysis) * width), width)
-    torch.mm(fixed.analysis.T, segmented.view(len(fixed.analysis), -1), out=spectrum[0].view(2 * n_freq, -1))
-    spectrum[1, :, 0] = spectrum[0, :, 1]
-    torch.neg(spectrum[0, :, 0], out=spectrum[1, :, 1])
-    spectrum = spectrum.flatten(2, 3)  # (2, f, 2 B segments, C)
+    spectrum = _both_forms(fixed, segmented.view(len(fixed.analysis), -1)).view(2, n_freq, -1, width)
     kernel = (fixed.kernel.T @ taps.reshape(len(taps), -1)).view(2, n_freq, width, -1)
     product = torch.bmm(spectrum[0], kernel[0]).baddbmm_(spectrum[1], kernel[1])  # (f, 2 B segments, O)
     y = (fixed.synthesis @ product.view(2 * n_freq, -1)).view(n_outputs, -1, n_cases, taps.shape[2])
@@ -95,13 +94,31 @@ def backward(dy: Tensor, kept: tuple[Tensor, ...], n_taps: int, left: int) -> tu
     for part in range(2):
         torch.bmm(dproduct, kernel[part].transpose(1, 2), out=dspectrum[part])
         torch.bmm(spectrum[part].transpose(1, 2), dproduct, out=dkernel[part])
-    direct, turned = dspectrum.view(2, n_freq, 2, -1)
-    direct[:, 1] += turned[:, 0]
-    direct[:, 0] -= turned[:, 1]
-    dv = fixed.analysis @ direct.view(2 * n_freq, -1)
+    dv = _both_forms_backward(fixed, dspectrum.view(2, n_freq, 2, -1))
     if fixed.source is not None:
         dv = _overlap_add(dv.view(len(dv), -1, n_cases * width), n_outputs, n_times, n_taps, left)
     return dv.view(n_times, n_cases, width), (fixed.kernel @ dkernel.view(2 * n_freq, -1)).view(n_taps, width, n_out)
+
+
+def _both_forms(fixed: Transforms, v: Tensor) -> Tensor:
+    """(T or P, R) -> (2, f, 2, R): the spectrum as (Re, Im) and as (Im, -Re)."""
+    spectrum = v.new_empty(2, fixed.n_frequencies, 2, v.shape[1])
+    n_rows = fixed.analysis.shape[1]
+    torch.mm(fixed.analysis.T, v, out=spectrum.view(-1, v.shape[1])[:n_rows])
+    if n_rows == 2 * fixed.n_frequencies:
+        spectrum[1, :, 0] = spectrum[0, :, 1]
+        torch.neg(spectrum[0, :, 0], out=spectrum[1, :, 1])
+    return spectrum
+
+
+def _both_forms_backward(fixed: Transforms, dspectrum: Tensor) -> Tensor:
+    """The gradient of v; dspectrum is used up on the way."""
+    n_rows = fixed.analysis.shape[1]
+    if n_rows == 2 * fixed.n_frequencies:
+        direct, turned = dspectrum
+        direct[:, 1] += turned[:, 0]
+        direct[:, 0] -= turned[:, 1]
+    return fixed.analysis @ dspectrum.view(-1, dspectrum.shape[-1])[:n_rows]
 
 
 def _overlap_add(dsegments: Tensor, n_outputs: int, n_times: int, n_taps: int, left: int) -> Tensor:

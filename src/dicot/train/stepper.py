@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from dicot.encoders.constants import held
 from dicot.errors import lookup
 from dicot.methods import Batch, Method, Places
 from dicot.train.draws import renew_generator
@@ -36,6 +37,12 @@ class Data(NamedTuple):
 class Outcome(NamedTuple):
     loss: Tensor  # scalar; the next step may overwrite it
     batch: Batch
+
+
+class Recording(NamedTuple):
+    graph: torch.cuda.CUDAGraph
+    outcome: Outcome
+    constants: list[object]  # what its replays read besides
 
 
 Stepper = Callable[[Tensor, Hashable], Outcome]  # rows of the training set, plan -> outcome
@@ -68,7 +75,7 @@ class GraphStepper:
         counts = Counter(map(_program, plans))
         often = [program for program, count in counts.most_common(MOST_GRAPHS) if count >= FEWEST_REPLAYS]
         self.worthwhile = set(often)
-        self.recorded: dict[Hashable, tuple[torch.cuda.CUDAGraph, Outcome]] = {}
+        self.recorded: dict[Hashable, Recording] = {}
         self.failures: Counter[Hashable] = Counter()
         # Where the graphs read which rows to train on, and places in time.
         self.index: Tensor | None = None
@@ -88,10 +95,10 @@ class GraphStepper:
             self._record(program, plan)
         if program not in self.recorded:
             return self.eager(index, plan)
-        graph, outcome = self.recorded[program]
+        recording = self.recorded[program]
         self.index.copy_(index)
-        graph.replay()
-        return outcome
+        recording.graph.replay()
+        return recording.outcome
 
     def _record(self, program: Hashable, plan: Hashable) -> None:
         assert self.index is not None
@@ -99,10 +106,11 @@ class GraphStepper:
             assert self.places is not None
             plan = Places(self.places)
         graph = torch.cuda.CUDAGraph()
-        pool = next(iter(self.recorded.values()))[0].pool() if self.recorded else None
+        pool = next(iter(self.recorded.values())).graph.pool() if self.recorded else None
         try:
-            with _own_scratch():
-                graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+            with _own_scratch(), held() as constants:
+                # Relaxed: what the step needs for the first time may be loaded and copied beside the recording.
+                graph.capture_begin(pool=pool, capture_error_mode="relaxed")
                 try:
                     outcome = self.eager(self.index, plan)
                     self.optimiser.zero_grad()  # the next gradients are no longer those of the recording
@@ -117,7 +125,7 @@ class GraphStepper:
                 self.worthwhile.discard(program)
                 log.warning("steps of the plan %s run op by op: %s", program, str(error).splitlines()[0])
             return
-        self.recorded[program] = graph, outcome
+        self.recorded[program] = Recording(graph, outcome, constants)
 
 
 @contextmanager
