@@ -46,7 +46,7 @@ def norm_backward(
     dx, dweight, dbias = aten.native_batch_norm_backward(
         _as_picture(dpre), _as_picture(x), norm.weight, None, None, mean, rstd, True, norm.eps, [True, True, True]
     )
-    return _as_rows(dx).split(list(widths), dim=1), dweight, dbias
+    return torch.split(_as_rows(dx), list(widths), dim=1), dweight, dbias
 
 
 def pool_forward(u: Tensor) -> tuple[Tensor, Tensor | None]:
