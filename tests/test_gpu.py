@@ -27,9 +27,9 @@ def test_an_embedding_does_not_depend_on_its_company_and_equals_the_cpus(waves):
     x = np.random.default_rng(0).normal(size=(50, 2, 150)).astype(np.float32)
     whole = embed(model, x, device="cuda")
     for batch_size in (1, 7, 32):
-        np.testing.assert_allclose(embed(model, x, device="cuda", batch_size=batch_size), whole, atol=1e-6, rtol=0)
+        np.testing.assert_allclose(embed(model, x, device="cuda", batch_size=batch_size), whole, atol=1e-6, rtol=2e-6)
     order = np.random.default_rng(1).permutation(50)
-    np.testing.assert_allclose(embed(model, x[order], device="cuda"), whole[order], atol=1e-6, rtol=0)
+    np.testing.assert_allclose(embed(model, x[order], device="cuda"), whole[order], atol=1e-6, rtol=2e-6)
     assert next(model.parameters()).device.type == "cpu", "back where it was"
     np.testing.assert_allclose(embed(model, x, device="cpu"), whole, atol=1e-5, rtol=0)
 

@@ -81,7 +81,8 @@ class SimMTM(Method):
         target = stack if self.rebuild_all else batch.x
         # The weights of a row sum to 1 and the decoder is affine, so decoding before aggregating gives the same as
         # after it, with C instead of F values per time step to add up and to keep for the gradient.
-        rebuilt = aggregate(log_p[: len(target)].exp(), self.decoder(features))
+        decoded = F.linear(features.transpose(1, 2), self.decoder.weight[..., 0], self.decoder.bias).transpose(1, 2)
+        rebuilt = aggregate(log_p[: len(target)].exp(), decoded)
         return uncertainty_weighted([contrast, F.mse_loss(rebuilt, target)], self.loss_weights)
 
     def param_groups(self) -> list[dict[str, Any]]:

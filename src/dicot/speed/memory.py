@@ -56,11 +56,11 @@ def train_some(which: str, shape: Shape, device: str, steps: int) -> None:
 
 def cuda_peak(which: str, shape: Shape, device: str, steps: int) -> list[float]:
     fresh_start(device)
-    before = torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device)
+    before = torch.cuda.memory_allocated(device)
     torch.cuda.reset_peak_memory_stats(device)
     train_some(which, shape, device, steps)
-    after = torch.cuda.max_memory_allocated(device), torch.cuda.max_memory_reserved(device)
-    return [(high - low) / MIB for high, low in zip(after, before, strict=True)]
+    allocated, reserved = torch.cuda.max_memory_allocated(device), torch.cuda.max_memory_reserved(device)
+    return [(allocated - before) / MIB, reserved / MIB]
 
 
 def cpu_peak(which: str, shape: Shape, device: str, steps: int) -> list[float]:

@@ -21,6 +21,19 @@ def epoch_order(seed: int, epoch: int, n_cases: int) -> np.ndarray:
     return np.random.default_rng([seed, ORDER, epoch]).permutation(n_cases)
 
 
+def batch_rows(seed: int, first: int, stop: int, n_cases: int, batch_size: int) -> np.ndarray:
+    """(steps, B): the cases of steps first .. stop - 1; the incomplete last batch of an epoch is dropped."""
+    per_epoch = n_cases // batch_size
+    rows = np.empty((stop - first, batch_size), np.int64)
+    order = np.empty(0)
+    for number, step in enumerate(range(first, stop)):
+        epoch, position = divmod(step, per_epoch)
+        if position == 0 or number == 0:
+            order = epoch_order(seed, epoch, n_cases)
+        rows[number] = order[position * batch_size : (position + 1) * batch_size]
+    return rows
+
+
 def plan_generator(seed: int, step: int) -> np.random.Generator:
     """For the host's choices of one step."""
     return np.random.default_rng([seed, PLAN, step])

@@ -13,7 +13,7 @@ from dicot.device import float32_arithmetic, resolve_device, to_device
 from dicot.errors import InputError
 from dicot.methods import Method
 from dicot.train.checkpoint import Checkpoint
-from dicot.train.draws import epoch_order, plan_generator, seed_prepare, seed_step
+from dicot.train.draws import batch_rows, plan_generator, seed_prepare, seed_step
 from dicot.train.history import History
 from dicot.train.losses import LossReader
 from dicot.train.recipe import Recipe, lr_at
@@ -83,7 +83,7 @@ def training(
     method.to(place, dtype).prepare(train)
     method.to(place, dtype).train()  # with the parts that were built just now
     batch_size = min(recipe.batch_size, len(train))  # D-62
-    steps_per_epoch = len(train) // batch_size  # the incomplete last batch is dropped
+    steps_per_epoch = len(train) // batch_size
     y = to_device(_class_numbers(train), place) if method.needs_labels else None
     data = Data(to_device(train.x, place, dtype), y)
     optimiser = build_optimiser(method, recipe, place)
@@ -96,17 +96,15 @@ def training(
     first = len(history)
     plans = [method.plan(shape, plan_generator(seed, step)) for step in range(first, recipe.steps)]
     take_step = build_stepper(stepper, method, optimiser, data, plans)
+    # All at once: a copy to a GPU waits for the steps that are under way there.
+    rows = to_device(batch_rows(seed, first, recipe.steps, len(train), batch_size), place)
     started = time.perf_counter() - history.seconds
-    order = torch.empty(0)
 
-    for step, plan in enumerate(plans, start=first):
-        epoch, position = divmod(step, steps_per_epoch)
-        if position == 0 or not len(order):
-            order = to_device(epoch_order(seed, epoch, len(train)), place)
+    for step, index, plan in zip(range(first, recipe.steps), rows, plans, strict=True):
         rate = lr_at(step, recipe, steps_per_epoch)
         set_rate(optimiser, rate)
         seed_step(seed, step, place)
-        loss, batch = take_step(order[position * batch_size : (position + 1) * batch_size], plan)
+        loss, batch = take_step(index, plan)
         method.after_step(batch, (step + 1) / recipe.steps)
 
         losses.add(loss)

@@ -20,7 +20,7 @@ from dicot.train.draws import renew_generator
 
 log = logging.getLogger(__name__)
 
-FEWEST_REPLAYS = 4  # recording takes about as long as two or three steps op by op
+FEWEST_REPLAYS = 2  # recording takes about as long as a step op by op
 MOST_GRAPHS = 64  # each holds the memory of its results, beside what all of them share
 
 
