@@ -60,3 +60,17 @@ def test_a_run_that_fails_says_so(waves):
     broken = Windows(np.full_like(waves.x, np.nan))
     with pytest.raises(NonFiniteLossError, match="step 0"):
         pretrain_many([run("dicot", 0, broken)], device="cpu")
+
+
+def test_the_others_go_on_where_errors_are_handed_over(waves):
+    broken = Windows(np.full_like(waves.x, np.nan))
+    errors: dict[int, Exception] = {}
+    ended: list[int] = []
+    found = pretrain_many(
+        [run("dicot", 0, broken), run("dicot", 1, waves)],
+        device="cpu",
+        on_run=lambda number, history: ended.append(number),
+        on_error=errors.__setitem__,
+    )
+    assert list(errors) == [0] and isinstance(errors[0], NonFiniteLossError) and ended == [1]
+    assert len(found[0]) < len(found[1]) == 12

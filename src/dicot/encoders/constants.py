@@ -21,7 +21,7 @@ class Constant(Generic[R]):
     def __init__(self, build: Callable[..., R], most: int) -> None:
         self.build = build
         self.kept = lru_cache(most)(self._make)
-        self.cache_clear = self.kept.cache_clear
+        self.cache_clear, self.cache_info = self.kept.cache_clear, self.kept.cache_info
         update_wrapper(self, build)
 
     def __call__(self, *args: Any) -> R:

@@ -23,6 +23,7 @@ from dicot.windows import Windows
 FAMILIES = ("ucr", "uea")
 LENGTHS = 8  # lengths at which the plain loop is timed; in between its cost is taken as linear
 WARM_UP, STEPS = 5, 15
+ROUNDS = 2  # of which the faster counts: a busy moment would speak for us
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ def archive_sections(precision: str, device: str, chosen: Sequence[Entry] | None
     sets, refused = entries(precision) if chosen is None else (list(chosen), [])
     lengths = sorted({entry.train.n_times for entry in sets})
     picked = sorted({lengths[round(i)] for i in np.linspace(0, len(lengths) - 1, LENGTHS)})
-    plain = [_plain(n_times, device) for n_times in picked]
+    rounds = [[_plain(n_times, device) for n_times in picked] for _ in range(ROUNDS)]
+    plain = [min(seconds) for seconds in zip(*rounds, strict=True)]
     steps = sum(entry.recipe.steps for entry in sets)
     expected = sum(entry.recipe.steps * float(np.interp(entry.train.n_times, picked, plain)) for entry in sets)
     ours = _ours(sets, device)
@@ -69,7 +71,9 @@ def archive_sections(precision: str, device: str, chosen: Sequence[Entry] | None
         f"Plain: steps times ms per step of the table below, linear in between.{without}",
     )
     rows = tuple((f"8, {n_times}, 1", (1e3 * seconds,)) for n_times, seconds in zip(picked, plain, strict=True))
-    yield Section("archive-plain", "The plain loop on archive lengths", ("B, T, C", "plain ms"), rows, "Medians.")
+    yield Section(
+        "archive-plain", "The plain loop on archive lengths", ("B, T, C", "plain ms"), rows, "The lower of two medians."
+    )
 
 
 def _plain(n_times: int, device: str) -> float:

@@ -6,6 +6,7 @@ uninterrupted one, and a run trained beside others draws what it draws alone (D-
 
 import numpy as np
 import torch
+from torch import Tensor
 
 # The first number after the seed says what is drawn, so that no two streams coincide.
 WEIGHTS, ORDER, PLAN, DEVICE, PREPARE = range(5)
@@ -52,16 +53,42 @@ def seed_step(seed: int, step: int, place: torch.device) -> None:
         _generator(place).manual_seed(word)
 
 
-def drawn_on_device(place: torch.device) -> bool:
-    """Whether a GPU has drawn random numbers since its generator was seeded."""
-    return place.type == "cuda" and _generator(place).get_offset() > 0
+class OwnDraws:
+    """Entered and left any number of times: what happens inside draws from a random state that belongs to one run.
+
+    On a GPU recorded steps read the seed of their draws from a place in memory that belongs to the state of the
+    generator, and every replay writes it, drawing or not: runs that are under way at once must not share one.
+    """
+
+    def __init__(self, place: torch.device) -> None:
+        self.place = place
+        self.own = torch.Generator(place) if place.type == "cuda" else None
+        self.callers: tuple[Tensor, torch.Generator | None] | None = None
+
+    def __enter__(self) -> None:
+        cpu = torch.get_rng_state()
+        if self.own is None:
+            self.callers = cpu, None
+            return
+        shared = _generator(self.place)
+        self.callers = cpu, shared.graphsafe_get_state()
+        shared.graphsafe_set_state(self.own)
+
+    def __exit__(self, *_: object) -> None:
+        assert self.callers is not None
+        cpu, state = self.callers
+        torch.set_rng_state(cpu)
+        if state is not None:
+            shared = _generator(self.place)
+            self.own = shared.graphsafe_get_state()  # another one after a recording that failed
+            shared.graphsafe_set_state(state)
 
 
 def renew_generator(place: torch.device) -> None:
     """After a recording that failed: the GPU's generator would go on believing that it is part of one."""
     generator = _generator(place)
     seed = generator.initial_seed()
-    generator.graphsafe_set_state(torch.Generator(place).graphsafe_get_state())
+    generator.graphsafe_set_state(torch.Generator(place))
     generator.manual_seed(seed)
 
 

@@ -13,7 +13,7 @@ from dicot.device import float32_arithmetic, resolve_device, to_device
 from dicot.errors import InputError
 from dicot.methods import Method
 from dicot.train.checkpoint import Checkpoint
-from dicot.train.draws import batch_rows, plan_generator, seed_prepare, seed_step
+from dicot.train.draws import OwnDraws, batch_rows, plan_generator, seed_prepare, seed_step
 from dicot.train.history import History
 from dicot.train.losses import LossReader
 from dicot.train.recipe import Recipe, lr_at
@@ -43,16 +43,11 @@ def pretrain(
     place = resolve_device(device)
     history = History()
     run = training(method, train, recipe, seed, place, stepper, checkpoint, history)
-    with own_draws(place), float32_arithmetic(fast=recipe.precision == "tf32"), own_stream(place):
+    with OwnDraws(place), float32_arithmetic(fast=recipe.precision == "tf32"), own_stream(place):
         for read in run:
             if read and on_step:
                 on_step(history)
     return history
-
-
-def own_draws(place: torch.device) -> Any:
-    """The caller's random state is put back at the end."""
-    return torch.random.fork_rng(devices=[place] if place.type == "cuda" else [])
 
 
 def own_stream(place: torch.device) -> Any:

@@ -1,6 +1,5 @@
 """Many runs at once on one device: small ones leave a GPU mostly idle."""
 
-import inspect
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
@@ -11,9 +10,9 @@ import torch
 from dicot.device import float32_arithmetic, resolve_device
 from dicot.methods import Method
 from dicot.train.checkpoint import Checkpoint
-from dicot.train.draws import drawn_on_device
+from dicot.train.draws import OwnDraws
 from dicot.train.history import History
-from dicot.train.loop import own_draws, own_stream, training
+from dicot.train.loop import own_stream, training
 from dicot.train.recipe import Recipe
 from dicot.windows import Windows
 
@@ -36,8 +35,8 @@ class Run:
 class _Active:
     number: int
     steps: Generator[bool, None, History]
-    slot: Any  # a stream, given back at the end
-    stream: Any  # the stream that the steps are sent to
+    draws: OwnDraws
+    stream: Any  # given back at the end
 
 
 def pretrain_many(
@@ -47,49 +46,52 @@ def pretrain_many(
     stepper: str = "auto",
     at_once: int = AT_ONCE,
     on_run: Callable[[int, History], None] | None = None,
+    on_error: Callable[[int, Exception], None] | None = None,
 ) -> list[History]:
     """Train every run in place, several at a time on a GPU, one after the other on a CPU.
 
     A run draws and computes what it does alone (see `pretrain`); a history's seconds include the others' turns.
-    `on_run` is told the number of a run that has ended, and its history.
+    `on_run` is told the number of a run that has ended, and its history. The error of a run is raised, or with
+    `on_error` handed over, while the others go on; its history is then as far as it came.
     """
     place = resolve_device(device)
-    histories: dict[int, History] = {}
+    histories = [History() for _ in runs]
     for precision in sorted({run.recipe.precision for run in runs}):  # a setting of the whole process
         waiting = deque(number for number, run in enumerate(runs) if run.recipe.precision == precision)
         active: deque[_Active] = deque()
-        slots = [own_stream(place) for _ in range(at_once if place.type == "cuda" else 1)]
-        shared = own_stream(place)
-        with own_draws(place), float32_arithmetic(fast=precision == "tf32"):
+        streams = [own_stream(place) for _ in range(at_once if place.type == "cuda" else 1)]
+        with float32_arithmetic(fast=precision == "tf32"):
             while waiting or active:
-                while waiting and slots:
-                    run, slot = runs[waiting[0]], slots.pop()
-                    steps = training(run.method, run.train, run.recipe, run.seed, place, stepper, run.checkpoint)
-                    active.append(_Active(waiting.popleft(), steps, slot, slot))
+                while waiting and streams:
+                    run, number = runs[waiting[0]], waiting.popleft()
+                    steps = training(
+                        run.method, run.train, run.recipe, run.seed, place, stepper, run.checkpoint, histories[number]
+                    )
+                    active.append(_Active(number, steps, OwnDraws(place), streams.pop()))
                 current = active.popleft()
-                with current.stream:
-                    history = _turn(current.steps)
-                if history is None:
-                    if current.stream is current.slot and drawn_on_device(place):
-                        # Recorded steps read the seed of their draws from one place in memory: they must not overlap.
-                        shared.stream.wait_stream(current.slot.stream)
-                        current.stream = shared
+                try:
+                    with current.stream, current.draws:
+                        ended = _turn(current.steps)
+                except Exception as error:
+                    if on_error is None:
+                        raise
+                    on_error(current.number, error)
+                    streams.append(current.stream)
+                    continue
+                if not ended:
                     active.append(current)
                     continue
-                slots.append(current.slot)
-                histories[current.number] = history
+                streams.append(current.stream)
                 if on_run:
-                    on_run(current.number, history)
-    return [histories[number] for number in range(len(runs))]
+                    on_run(current.number, histories[current.number])
+    return histories
 
 
-def _turn(steps: Generator[bool, None, History]) -> History | None:
-    """A few steps of a run, at first only one; its history once it has ended."""
-    first = inspect.getgeneratorstate(steps) == inspect.GEN_CREATED
+def _turn(steps: Generator[bool, None, History]) -> bool:
+    """A few steps of a run; whether it has ended."""
     try:
-        for _ in range(1 if first else TURN):
+        for _ in range(TURN):
             next(steps)
-    except StopIteration as end:
-        history: History = end.value
-        return history
-    return None
+    except StopIteration:
+        return True
+    return False
