@@ -93,6 +93,7 @@ def renew_generator(place: torch.device) -> None:
 
 
 def _generator(place: torch.device) -> torch.Generator:
+    torch.cuda.init()  # type: ignore[no-untyped-call]  # else there is none yet
     return torch.cuda.default_generators[torch.cuda.current_device() if place.index is None else place.index]
 
 
