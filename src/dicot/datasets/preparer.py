@@ -103,6 +103,10 @@ def prepare_set(
     chosen = preparer.chosen(settings)
     folder = (out or data_folders()[0]) / FAMILY / preparer.name
     partial = folder.with_name(f"{folder.name}.partial")
+    try:
+        partial.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"Nothing can be written to {folder.parent} ({error}). Name another data folder.") from error
     prepared = preparer.prepare(raw, Work(chosen, partial, on_progress))
     surprises = _surprises(preparer, prepared) if chosen == preparer.chosen(None) else []
     notes = [*prepared.notes, *surprises, *_shared(preparer, prepared)]
