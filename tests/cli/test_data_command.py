@@ -38,7 +38,7 @@ def test_prepare_show_check_list(raw: Path, tmp_path: Path) -> None:
     said = dicot("prepare", "WISDM2", "--raw", raw)
     assert "wisdm2: 6 + 54 cases, 3 channel(s), 40 time steps, 6 classes (fingerprint " in said
     assert "Note: 1 of 1251 lines are no records" in said
-    assert "Note: 6 training windows; the publisher's files give 134614" in said
+    assert "Note: The raw files give 6 training cases instead of 134614, 54 test cases instead of 14421" in said
     shown = dicot("show", "wisdm2")
     for word in ("fingerprint", "Lockhart", "borders", "0, 1, 2", "n_train 134614, n_test 14421"):
         assert word in shown

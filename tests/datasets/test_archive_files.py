@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from dicot.datasets import archive, archive_files, available, card, check, load
-from dicot.datasets.names import OFFICIAL, UCR, UEA, Official
+from dicot.datasets.base import Sizes
+from dicot.datasets.names import OFFICIAL, UCR, UEA
 from dicot.errors import InputError, MissingDataError
 from dicot.windows import Split
 
@@ -18,7 +19,7 @@ FORMS = {
     ".tsv": ("2\t1\t2\n1\t3\t4\n", "1\t5\t6\n"),
     ".arff": (ARFF + "1,2,2\n3,4,1\n", ARFF + "5,6,1\n"),
 }
-TWO = Official(2, 1, 1, 2, 2)
+TWO = Sizes(2, 1, 1, 2, 2)
 
 
 @pytest.fixture
@@ -89,12 +90,12 @@ def test_a_set_needs_both_parts_and_its_own_folder(data: Path) -> None:
         (TWO._replace(n_classes=3), "2 classes instead of 3"),
     ],
 )
-def test_other_sizes_are_refused(data: Path, monkeypatch: pytest.MonkeyPatch, wanted: Official, message: str) -> None:
+def test_other_sizes_are_refused(data: Path, monkeypatch: pytest.MonkeyPatch, wanted: Sizes, message: str) -> None:
     write(data, ".ts")
     monkeypatch.setattr(archive, "OFFICIAL", {"Coffee": wanted})
     with pytest.raises(InputError, match=f"Data set Coffee: the files hold {message}. Fetch them again, or rename"):
         load("Coffee")
-    monkeypatch.setattr(archive, "OFFICIAL", {"Coffee": Official(None, None, None, None, None)})
+    monkeypatch.setattr(archive, "OFFICIAL", {"Coffee": Sizes()})
     load("Coffee")
 
 

@@ -56,9 +56,9 @@ def test_the_card_says_all(raw: Path, tmp_path: Path) -> None:
 
 def test_other_sizes_warn_and_stay_on_the_card(raw: Path, tmp_path: Path) -> None:
     (raw / "0.txt").unlink()
-    with pytest.warns(SizeWarning, match="toy: 2 training windows; the publisher's files give 3"):
+    with pytest.warns(SizeWarning, match="toy: The raw files give 2 training cases instead of 3. Some may be missing"):
         card = prepare_set(TOY, raw, out=tmp_path)
-    assert any("2 training windows" in note for note in card.notes)
+    assert any("2 training cases" in note for note in card.notes)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # with another setting no sizes are known
         prepare_set(TOY, raw, out=tmp_path, settings={"factor": 2})

@@ -45,7 +45,7 @@ def show(name: Name) -> None:
     if name.lower() in PREPARERS:
         preparer = PREPARERS[name.lower()]
         paper = preparer.paper or preparer.expected
-        stated = [f"{f.name} {getattr(paper, f.name)}" for f in fields(paper) if getattr(paper, f.name) is not None]
+        stated = [f"{what} {size}" for what, size in paper._asdict().items() if size is not None]
         typer.echo(f"{'in the paper':24} {', '.join(stated)}")
 
 

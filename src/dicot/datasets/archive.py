@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from dicot.datasets.archive_files import archive_files, archive_sizes, other_part, read_archive, set_name
-from dicot.datasets.base import Card, Split
+from dicot.datasets.base import Card, Sizes, Split, differences
 from dicot.datasets.folders import cache_folder
 from dicot.datasets.names import OFFICIAL, UCR, UEA
 from dicot.datasets.preparers import PREPARERS
@@ -137,14 +137,8 @@ def _check_sizes(name: str, train: tuple[Cases, Array], test: tuple[Cases, Array
     if official is None:
         return
     longest = max(int(true_lengths(cases).max()) for cases, _ in (train, test))
-    found = (len(train[0]), len(test[0]), train[0][0].shape[0], longest, len(np.unique(train[1])))
-    words = ("training cases", "test cases", "channels", "time steps", "classes")
-    wrong = [
-        f"{here} {word} instead of {wanted}"
-        for here, wanted, word in zip(found, official, words, strict=True)
-        if wanted is not None and here != wanted
-    ]
-    if wrong:
+    found = Sizes(len(train[0]), len(test[0]), train[0][0].shape[0], longest, len(np.unique(train[1])))
+    if wrong := differences(found, official):
         raise InputError(
             f"the files hold {', '.join(wrong)}. Fetch them again, or rename them if this is not the archive's set."
         )

@@ -17,6 +17,7 @@ from dicot.windows.tsfile import Outline, outline_ts, read_ts
 from dicot.windows.tsvfile import outline_tsv, read_tsv
 
 FAMILIES = ("ucr", "uea")
+Found = tuple[int, int, int, int | None, int]  # the fields of Sizes, as the files have them
 _ARRAYS = ("X_train", "y_train", "X_test", "y_test")
 
 
@@ -28,16 +29,6 @@ class Form(NamedTuple):
 
 
 FORMS = {".ts": Form(read_ts, outline_ts), ".tsv": Form(read_tsv, outline_tsv), ".arff": Form(read_arff, outline_arff)}
-
-
-class Sizes(NamedTuple):
-    """What the files of a set hold; n_times is None where the lengths differ."""
-
-    n_train: int
-    n_test: int
-    n_channels: int
-    n_times: int | None
-    n_classes: int
 
 
 def archive_files() -> Iterator[Path]:
@@ -92,17 +83,17 @@ def read_archive(path: Path) -> tuple[tuple[Any, Array], tuple[Any, Array]]:
     return parts[0], parts[1]
 
 
-def archive_sizes(path: Path) -> Sizes | None:
+def archive_sizes(path: Path) -> Found | None:
     """Reads no more than headers and labels; None for a set without classes."""
     if path.suffix == ".npz":
         return _npz_sizes(path)
     train, test = (FORMS[path.suffix].outline(file) for file in (path, other_part(path)))
     if not train.header.classes:
         return None  # a regression problem
-    return Sizes(train.n_cases, test.n_cases, train.n_channels, train.n_times, len(train.header.classes))
+    return train.n_cases, test.n_cases, train.n_channels, train.n_times, len(train.header.classes)
 
 
-def _npz_sizes(path: Path) -> Sizes:
+def _npz_sizes(path: Path) -> Found:
     """Shapes come from the headers of the arrays inside the zip; only the training labels are read."""
     with naming(path):
         with zipfile.ZipFile(path) as archive:
@@ -112,7 +103,7 @@ def _npz_sizes(path: Path) -> Sizes:
             shape, test_shape = (_npy_shape(archive, name) for name in ("X_train", "X_test"))
         n_classes = len(np.unique(load_npz(path, ("y_train",))["y_train"]))
     n_channels = 1 if len(shape) == 2 else shape[1]
-    return Sizes(shape[0], test_shape[0], n_channels, shape[-1], n_classes)
+    return shape[0], test_shape[0], n_channels, shape[-1], n_classes
 
 
 def _npy_shape(archive: zipfile.ZipFile, name: str) -> tuple[int, ...]:

@@ -3,14 +3,31 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dicot.errors import InputError
 from dicot.windows import Split, Windows
 
-__all__ = ["Card", "Split", "fingerprint", "pick_channels"]
+__all__ = ["Card", "Sizes", "Split", "differences", "fingerprint", "pick_channels"]
+
+
+class Sizes(NamedTuple):
+    """Published sizes to hold a data set against; None where they are not known, or lengths differ."""
+
+    n_train: int | None = None
+    n_test: int | None = None
+    n_channels: int | None = None
+    n_times: int | None = None
+    n_classes: int | None = None
+
+
+def differences(found: Sizes, wanted: Sizes) -> list[str]:
+    """What is not as it should be, in words: `2 training cases instead of 28`."""
+    words = ("training cases", "test cases", "channels", "time steps", "classes")
+    pairs = zip(found, wanted, words, strict=True)
+    return [f"{here} {word} instead of {there}" for here, there, word in pairs if there is not None and here != there]
 
 
 @dataclass(frozen=True)

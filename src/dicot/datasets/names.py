@@ -1,17 +1,6 @@
 """The 128 univariate (UCR 2018) and 30 multivariate (UEA 2018) archive sets and their sizes."""
 
-from typing import NamedTuple
-
-
-class Official(NamedTuple):
-    """Sizes as published; None where lengths differ, or where published versions do."""
-
-    n_train: int | None
-    n_test: int | None
-    n_channels: int | None
-    n_times: int | None
-    n_classes: int | None
-
+from dicot.datasets.base import Sizes
 
 # name, training cases, test cases, time steps, classes
 _UCR = """
@@ -65,10 +54,10 @@ StandWalkJump 12 15 4 2500 3; UWaveGestureLibrary 120 320 3 315 8
 """
 
 
-def _table(text: str, *fixed: str) -> dict[str, Official]:
+def _table(text: str, *fixed: str) -> dict[str, Sizes]:
     rows = (entry.split() for entry in text.split(";"))
     return {
-        name: Official(*(None if size == "-" else int(size) for size in (*sizes[:2], *fixed, *sizes[2:])))
+        name: Sizes(*(None if size == "-" else int(size) for size in (*sizes[:2], *fixed, *sizes[2:])))
         for name, *sizes in rows
     }
 
@@ -76,4 +65,4 @@ def _table(text: str, *fixed: str) -> dict[str, Official]:
 _UCR_SIZES, _UEA_SIZES = _table(_UCR, "1"), _table(_UEA)
 UCR: tuple[str, ...] = tuple(_UCR_SIZES)
 UEA: tuple[str, ...] = tuple(_UEA_SIZES)
-OFFICIAL: dict[str, Official] = _UCR_SIZES | _UEA_SIZES
+OFFICIAL: dict[str, Sizes] = _UCR_SIZES | _UEA_SIZES

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from dicot import __version__
-from dicot.datasets.base import Card
+from dicot.datasets.base import Card, Sizes, differences
 from dicot.datasets.folders import data_folders
 from dicot.datasets.prepared import FAMILY, Prepared, write_prepared
 from dicot.errors import InputError, MissingDataError, lookup
 from dicot.storage import write_atomic
 from dicot.windows.policies import Array
 
+__all__ = ["OnProgress", "Preparer", "SizeWarning", "Sizes", "Work", "prepare_set", "raw_files", "read_each"]
 OnProgress = Callable[[float, str], None]  # share done from 0 to 1, and what is being read
 
 
@@ -28,17 +29,6 @@ class SizeWarning(UserWarning):
 
 def _silent(share: float, note: str) -> None:
     """Tells nobody."""
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Counts to hold a prepared set against; None where they are not known."""
-
-    n_train: int | None = None
-    n_test: int | None = None
-    n_channels: int | None = None
-    n_times: int | None = None
-    n_classes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -96,7 +86,7 @@ def prepare_set(
     """Reads `raw` and writes `out`/large/NAME; the same call goes on where a killed one stopped.
 
     `out` is a data folder, by default the first of data_folders(). Warns where the raw files give other sizes than the
-    publisher's do; the card keeps the warnings.
+    publisher's do; the card keeps the warning.
     """
     if not raw.is_dir():
         raise InputError(f"There is no folder {raw}. {preparer.missing()}")
@@ -106,11 +96,13 @@ def prepare_set(
     try:
         partial.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"Nothing can be written to {folder.parent} ({error}). Name another data folder.") from error
+        raise InputError(
+            f"Nothing can be written to {folder.parent} ({error}). Name another data folder with --out."
+        ) from error
     prepared = preparer.prepare(raw, Work(chosen, partial, on_progress))
-    surprises = _surprises(preparer, prepared) if chosen == preparer.chosen(None) else []
-    notes = [*prepared.notes, *surprises, *_shared(preparer, prepared)]
-    for text in surprises:
+    surprise = _surprise(preparer, prepared) if chosen == preparer.chosen(None) else []
+    notes = (*prepared.notes, *surprise, *_shared(preparer, prepared))
+    for text in surprise:
         warnings.warn(f"{preparer.name}: {text}", SizeWarning, stacklevel=2)
     train, test = prepared.train, prepared.test
     card = Card(
@@ -129,7 +121,7 @@ def prepare_set(
         transfer_channels=preparer.transfer_channels,
         paper_transfer_channels=preparer.paper_transfer_channels,
         settings=chosen,
-        notes=tuple(notes),
+        notes=notes,
         version=__version__,
     )
     card = write_prepared(folder, prepared, card)
@@ -137,27 +129,17 @@ def prepare_set(
     return card
 
 
-def _surprises(preparer: Preparer, prepared: Prepared) -> list[str]:
-    """One sentence for each size that is not the expected one."""
+def _surprise(preparer: Preparer, prepared: Prepared) -> list[str]:
+    """A sentence where the sizes are not the expected ones."""
     train = prepared.train
     found = Sizes(len(train), len(prepared.test), train.n_channels, train.n_times, len(prepared.labels))
-    names = {
-        "n_train": "training windows",
-        "n_test": "test windows",
-        "n_channels": "channels",
-        "n_times": "time steps",
-        "n_classes": "classes",
-    }
-    return [
-        f"{getattr(found, key)} {what}; the publisher's files give {wanted}. Some may be missing or of another version."
-        for key, what in names.items()
-        if (wanted := getattr(preparer.expected, key)) is not None and wanted != getattr(found, key)
-    ]
+    wrong = differences(found, preparer.expected)
+    return [f"The raw files give {', '.join(wrong)}. Some may be missing or of another version."] if wrong else []
 
 
 def _shared(preparer: Preparer, prepared: Prepared) -> list[str]:
     """A group in both parts is a fault, unless the set is known to be split otherwise; then the card says so."""
-    groups = [set(np.unique(part.group)) for part in (prepared.train, prepared.test) if part.group is not None]
+    groups = [set(np.unique(part.group).tolist()) for part in (prepared.train, prepared.test) if part.group is not None]
     both = sorted(set.intersection(*groups))
     if both and not preparer.shared_groups:
         raise InputError(f"{preparer.name}: groups {both[:5]} are in both parts. This is a fault of the preparer.")

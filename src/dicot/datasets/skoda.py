@@ -112,12 +112,14 @@ def blocked(x: Array, label: Array, name: str) -> tuple[Windows, Windows]:
     return train, test
 
 
-def _preparer(name: str, cut: Callable[[Array, Array, str], tuple[Windows, Windows]], expected: Sizes) -> Preparer:
+def _preparer(
+    name: str, cut: Callable[[Array, Array, str], tuple[Windows, Windows]], expected: Sizes, *notes: str
+) -> Preparer:
     def prepare(raw: Path, work: Work) -> Prepared:
         path = raw_files(raw, f"{VARIABLE}.*", f"{VARIABLE}.mat")[0]
         (held,) = read_each([path], read_arm, work, until=0.5)
         train, test = cut(held["x"], held["label"], name)
-        return Prepared(train, test, tuple(GESTURES.values()), STRIDE)
+        return Prepared(train, test, tuple(GESTURES.values()), STRIDE, notes)
 
     return Preparer(
         name=name,
@@ -133,5 +135,10 @@ def _preparer(name: str, cut: Callable[[Array, Array, str], tuple[Windows, Windo
     )
 
 
-SKODA_PAPER = _preparer("skoda-paper", shuffled, Sizes(22_587, 5_646, 60, LENGTH, 11))
+SKODA_PAPER = _preparer(
+    "skoda-paper",
+    shuffled,
+    Sizes(22_587, 5_646, 60, LENGTH, 11),
+    "Windows are shuffled time steps without an order in time (D-47).",
+)
 SKODA_BLOCKED = _preparer("skoda-blocked", blocked, Sizes(n_channels=60, n_times=LENGTH, n_classes=11))
