@@ -1,0 +1,159 @@
+"""A prepared data set: one folder of plain arrays and a card, written whole or not at all, read by memory map."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+
+from dicot.datasets.base import Card, fingerprint, pick_channels
+from dicot.datasets.folders import data_folders
+from dicot.errors import InputError
+from dicot.storage import write_atomic
+from dicot.windows import Split, Windows
+from dicot.windows.policies import Array, Policies, cases_where, name_cases
+from dicot.windows.splits import check_split
+
+FAMILY = "large"
+CARD = "card.json"
+_PARTS = ("train", "test")
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What a preparer hands over: both parts with y = 0 .. K-1 and a group for every window."""
+
+    train: Windows
+    test: Windows
+    labels: tuple[str, ...]  # what class 0, 1, ... means: one map for both parts
+    stride: int | None = None
+    notes: tuple[str, ...] = ()  # what was odd in the raw files
+
+    def __post_init__(self) -> None:
+        for part, windows in zip(_PARTS, (self.train, self.test), strict=True):
+            _check_part(part, windows, len(self.labels))
+        shapes = [(w.n_channels, w.n_times) for w in (self.train, self.test)]
+        if shapes[0] != shapes[1]:
+            raise InputError(f"Both parts must have one shape (channels, time); got {shapes[0]} and {shapes[1]}.")
+
+    @property
+    def split(self) -> Split:
+        return Split(self.train, self.test, FAMILY, self.train.name)
+
+
+def _check_part(part: str, windows: Windows, n_classes: int) -> None:
+    if windows.x.dtype != np.float32 or windows.x.ndim != 3 or not len(windows):
+        raise InputError(f"The {part} part must be float32 (N, C, T) with N > 0; got {windows.x.shape}.")
+    if windows.y is None or windows.group is None:
+        raise InputError(f"Every window of the {part} part needs a label and a group.")
+    if windows.y.dtype.kind != "i" or not (windows.y.min() >= 0 and windows.y.max() < n_classes):
+        raise InputError(f"The labels of the {part} part must be whole numbers from 0 to {n_classes - 1}.")
+    bad = cases_where(lambda x: ~np.isfinite(x), windows.x)
+    if len(bad):
+        raise InputError(f"The {part} part holds NaN or inf in {name_cases(bad, 'window', 'windows')}.")
+
+
+def write_prepared(folder: Path, prepared: Prepared, card: Card) -> Card:
+    """The folder with everything in it, in one step, in place of what was there; the card with its fingerprint."""
+    card = replace(card, fingerprint=fingerprint(prepared.split))
+    fresh, old = (folder.with_name(f".{folder.name}.{what}") for what in ("new", "old"))
+    for left in (fresh, old):  # by a run that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    for part, windows in zip(_PARTS, (prepared.train, prepared.test), strict=True):
+        assert windows.y is not None and windows.group is not None
+        arrays: dict[str, Array] = {"X": windows.x, "y": windows.y.astype(np.int64), "group": windows.group}
+        for letter, array in arrays.items():
+            with (fresh / f"{letter}_{part}.npy").open("wb") as file:
+                np.save(file, array, allow_pickle=False)
+                os.fsync(file.fileno())
+    write_atomic(fresh / CARD, (json.dumps(asdict(card), indent=2) + "\n").encode())
+    if folder.exists():
+        os.replace(folder, old)
+    os.replace(fresh, folder)
+    shutil.rmtree(old, ignore_errors=True)
+    return card
+
+
+def read_card(folder: Path) -> Card:
+    """The card of a prepared folder."""
+    path = folder / CARD
+    try:
+        held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        facts: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in held.items()}
+        return Card(**facts)
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"{path} cannot be read as a card ({error}). Prepare the data set again.") from error
+
+
+def find_prepared(name: str) -> Path | None:
+    """The folder of a prepared set on this machine."""
+    return next((path.parent for path in _cards() if path.parent.name == name.lower()), None)
+
+
+def prepared_cards() -> list[Card]:
+    """The cards of all prepared sets on this machine."""
+    cards: dict[str, Card] = {}
+    for path in _cards():
+        cards.setdefault(path.parent.name, read_card(path.parent))
+    return list(cards.values())
+
+
+def _cards() -> Iterator[Path]:
+    for folder in data_folders():
+        yield from sorted(path for path in (folder / FAMILY).glob(f"*/{CARD}") if path.parent.name[0] != ".")
+
+
+def load_prepared(folder: Path, channels: Sequence[int] | None = None, **policies: Unpack[Policies]) -> Split:
+    """Both parts, memory-mapped; sizes and types are held against the card.
+
+    Values are read only where `channels` or a policy ask for it: scale="dataset" is the training part's z-score (D-51).
+    """
+    card = read_card(folder)
+    train, test = (_load_part(folder, part, card) for part in _PARTS)
+    split = pick_channels(Split(train, test, card.family, card.name), channels)
+    if not policies:
+        return split
+    assert split.test is not None
+    x, x_test = split.train.x, split.test.x
+    changed = check_split((x, train.y), (x_test, test.y), name=card.name, family=card.family, **policies)
+    assert changed.test is not None
+    return replace(
+        changed, train=replace(changed.train, group=train.group), test=replace(changed.test, group=test.group)
+    )
+
+
+def _load_part(folder: Path, part: str, card: Card) -> Windows:
+    n = card.n_train if part == "train" else card.n_test
+    wanted = {"X": (n, card.n_channels, card.n_times), "y": (n,), "group": (n,)}
+    kinds = {"X": "f", "y": "i", "group": "iU"}
+    held = {}
+    for letter, shape in wanted.items():
+        path = folder / f"{letter}_{part}.npy"
+        try:
+            array = np.load(path, mmap_mode="r" if letter == "X" else None, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise InputError(f"{path} cannot be read ({error}). Prepare {card.name} again.") from error
+        if array.shape != shape or array.dtype.kind not in kinds[letter]:
+            raise InputError(
+                f"{path}: the card says {shape}; the file holds {array.shape} of {array.dtype}. "
+                f"Prepare {card.name} again."
+            )
+        held[letter] = array
+    return Windows(held["X"], held["y"], held["group"], card.name)
+
+
+def check_prepared(folder: Path) -> Card:
+    """The card, after reading all values and finding the fingerprint on it; otherwise an InputError."""
+    card = read_card(folder)
+    found = fingerprint(load_prepared(folder))
+    if found != card.fingerprint:
+        raise InputError(
+            f"{folder}: the card's fingerprint is {card.fingerprint}, that of the arrays {found}. "
+            f"The files were changed or damaged; prepare {card.name} again."
+        )
+    return card

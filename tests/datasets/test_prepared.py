@@ -1,0 +1,141 @@
+"""A prepared set on disk: whole or not at all, and found out when it was changed."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dicot.datasets import available, card, check, fingerprint, load
+from dicot.datasets.base import Card
+from dicot.datasets.prepared import CARD, Prepared, check_prepared, load_prepared, read_card, write_prepared
+from dicot.errors import InputError, MissingDataError
+from dicot.windows import Windows
+
+LABELS = ("rest", "work")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DICOT_DATA", str(tmp_path))
+    monkeypatch.setenv("DICOT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "large" / "toy"
+
+
+def windows(n: int, who: str, seed: int = 0) -> Windows:
+    x = np.random.default_rng(seed).normal(size=(n, 4, 6)).astype(np.float32)
+    return Windows(x, np.arange(n) % 2, np.array([who] * n), "toy")
+
+
+def write(folder: Path, prepared: Prepared | None = None) -> Card:
+    prepared = prepared or Prepared(windows(5, "a"), windows(3, "b"), LABELS, 2)
+    facts = Card("toy", "large", 5, 3, 4, 6, 2, "a source", "free", "nobody", labels=LABELS, transfer_channels=(1, 2))
+    return write_prepared(folder, prepared, facts)
+
+
+def test_what_is_written_is_loaded_by_name(folder: Path) -> None:
+    written = write(folder)
+    split = load("TOY")
+    assert (split.name, split.family, split.train.name) == ("toy", "large", "toy")
+    assert split.test is not None and split.test.group is not None
+    np.testing.assert_array_equal(split.train.x, windows(5, "a").x)
+    assert isinstance(split.train.x, np.memmap) and not split.train.x.flags.writeable
+    assert split.test.y.tolist() == [0, 1, 0] and split.test.group.tolist() == ["b"] * 3  # type: ignore[union-attr]
+    assert card("toy") == check("toy") == written
+    assert written.fingerprint == fingerprint(split) and len(written.fingerprint) == 16
+    assert written in available()
+
+
+def test_channels_and_scale(folder: Path) -> None:
+    write(folder)
+    split = load("toy", channels=[2, 0], scale="dataset")
+    assert split.test is not None
+    assert split.test.group.tolist() == ["b"] * 3  # type: ignore[union-attr]
+    x = windows(5, "a").x[:, [2, 0]]
+    np.testing.assert_allclose(split.train.x, (x - x.mean((0, 2))[:, None]) / x.std((0, 2))[:, None], atol=1e-5)
+    assert np.array_equal(load("synthetic", channels=[1]).train.x[:, 0], load("synthetic").train.x[:, 1])
+    with pytest.raises(InputError, match=r"channels must be numbers from 0 to 3 for toy; got \[4\]"):
+        load("toy", channels=[4])
+
+
+def test_a_new_version_takes_the_place_of_the_old(folder: Path) -> None:
+    first = write(folder)
+    second = write(folder, Prepared(windows(5, "a", seed=1), windows(3, "b"), LABELS))
+    assert check_prepared(folder) == second and second.fingerprint != first.fingerprint
+    assert [path.name for path in folder.parent.iterdir()] == ["toy"]
+
+
+@pytest.mark.parametrize("at", range(1, 8))
+def test_a_run_that_dies_while_writing_leaves_the_old_set(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """Killed at any of the six arrays or the card, the set is still the old one; the next run is not in its way."""
+    before = write(folder)
+    calls = 0
+    sync = os.fsync
+
+    def die(handle: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            raise KeyboardInterrupt
+        sync(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", die)
+        with pytest.raises(KeyboardInterrupt):
+            write(folder, Prepared(windows(5, "a", seed=1), windows(3, "b"), LABELS))
+    assert check("toy") == before
+    assert [found.name for found in available()].count("toy") == 1
+    write(folder)
+    assert [path.name for path in folder.parent.iterdir()] == ["toy"]
+
+
+def test_changed_values_and_sizes_are_found(folder: Path) -> None:
+    write(folder)
+    x = np.load(folder / "X_test.npy")
+    x[0, 0, 0] += 1
+    np.save(folder / "X_test.npy", x)
+    load("toy")  # sizes are right; values are not read
+    with pytest.raises(InputError, match=r"fingerprint is .*, that of the arrays .*prepare toy again"):
+        check("toy")
+    np.save(folder / "X_test.npy", x[:2])
+    with pytest.raises(InputError, match=r"X_test\.npy: the card says \(3, 4, 6\); the file holds \(2, 4, 6\)"):
+        load("toy")
+    np.save(folder / "X_test.npy", x.astype(int))
+    with pytest.raises(InputError, match="of int64"):
+        load("toy")
+    (folder / "y_train.npy").unlink()
+    with pytest.raises(InputError, match=r"y_train\.npy cannot be read"):
+        load_prepared(folder)
+    (folder / CARD).write_text(json.dumps({"name": "toy", "colour": "red"}))
+    with pytest.raises(InputError, match=r"card\.json cannot be read as a card .*colour"):
+        read_card(folder)
+
+
+def test_unsound_parts_are_refused() -> None:
+    good = windows(4, "a")
+    for bad, message in (
+        (replace(good, x=good.x.astype(np.float64)), "must be float32"),
+        (replace(good, x=np.full_like(good.x, np.nan)), "NaN or inf in windows 0, 1, 2, 3"),
+        (replace(good, y=None), "needs a label and a group"),
+        (replace(good, group=None), "needs a label and a group"),
+        (replace(good, y=np.arange(4)), "whole numbers from 0 to 1"),
+        (replace(good, x=good.x[:, :2]), "one shape"),
+    ):
+        with pytest.raises(InputError, match=message):
+            Prepared(good, bad, LABELS)
+
+
+def test_a_missing_set_says_what_to_do(folder: Path) -> None:
+    for ask in (load, card, check):
+        with pytest.raises(
+            MissingDataError, match=r"harth is not on this machine \(looked for .*large/harth"
+        ) as caught:
+            ask("HARTH")
+        for word in ("https://", "S006.csv", "dicot data prepare harth --raw DIR", "dicot data check harth"):
+            assert word in str(caught.value)
+    with pytest.raises(InputError, match="Did you mean 'skoda-paper'"):
+        load("skoda_papr")
