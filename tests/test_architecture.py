@@ -23,7 +23,7 @@ LAYERS: dict[str, set[str]] = {
     "progress": set(),
     "device": {"errors"},
     "windows": {"errors"},
-    "datasets": {"windows", "errors"},
+    "datasets": {"windows", "storage", "errors"},
     "views": {"errors"},
     "losses": {"errors"},
     "encoders": {"errors"},

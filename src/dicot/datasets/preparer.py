@@ -1,0 +1,182 @@
+"""How a large data set is made from its publisher's raw files."""
+
+import hashlib
+import io
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dicot import __version__
+from dicot.datasets.base import Card
+from dicot.datasets.folders import data_folders
+from dicot.datasets.prepared import Prepared, write_prepared
+from dicot.errors import InputError, MissingDataError, lookup
+from dicot.storage import write_atomic
+from dicot.windows.policies import Array
+
+OnProgress = Callable[[float, str], None]  # share done from 0 to 1, and what is being read
+
+
+def _silent(share: float, note: str) -> None:
+    """Tells nobody."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Counts to hold a prepared set against; None where they are not known."""
+
+    n_train: int | None = None
+    n_test: int | None = None
+    n_channels: int | None = None
+    n_times: int | None = None
+    n_classes: int | None = None
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a preparer is given beside the raw folder."""
+
+    settings: Mapping[str, Any]
+    partial: Path  # finished files are kept here until the set is whole
+    on_progress: OnProgress = _silent
+
+
+@dataclass(frozen=True)
+class Preparer:
+    """One large data set: where its raw files come from, and the function that turns them into windows."""
+
+    name: str
+    source: str  # the publisher's page
+    licence: str
+    citation: str
+    download: str  # what to fetch there and what the raw folder must hold
+    prepare: Callable[[Path, Work], Prepared]
+    expected: Sizes  # what the publisher's files give with the settings left alone
+    paper: Sizes = Sizes()  # what the Di-COT paper states, where it is something else
+    settings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # name -> allowed values, the default first
+    transfer_channels: tuple[int, ...] = ()
+    paper_transfer_channels: tuple[int, ...] = ()
+    shared_groups: bool = False  # True: the split is not by group, and card and report must say so
+
+    def missing(self) -> MissingDataError:
+        """The error for a set that is not here: what to download, where to put it, which commands follow."""
+        places = " or ".join(str(folder / "large" / self.name) for folder in data_folders())
+        return MissingDataError(
+            f"The data set {self.name} is not on this machine (looked for {places}). Download it from {self.source}: "
+            f"{self.download} Put that into a folder DIR of your choice, then run: "
+            f"dicot data prepare {self.name} --raw DIR. To check the result: dicot data check {self.name}"
+        )
+
+    def chosen(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
+        """All settings: the given ones, checked, and defaults for the rest."""
+        for name, value in (given or {}).items():
+            allowed = lookup(self.settings, name, f"setting of {self.name}")
+            if value not in allowed:
+                raise InputError(f"{name} must be one of {', '.join(map(str, allowed))}; got {value!r}.")
+        return {name: allowed[0] for name, allowed in self.settings.items()} | dict(given or {})
+
+
+def prepare_set(
+    preparer: Preparer,
+    raw: Path,
+    *,
+    out: Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    on_progress: OnProgress = _silent,
+) -> Card:
+    """Reads `raw` and writes `out`/large/NAME; the same call goes on where a killed one stopped.
+
+    `out` is a data folder, by default the first of data_folders(). Warns where the raw files give other sizes than the
+    publisher's do; the card keeps the warnings.
+    """
+    if not raw.is_dir():
+        raise InputError(f"There is no folder {raw}. {preparer.missing()}")
+    chosen = preparer.chosen(settings)
+    folder = (out or data_folders()[0]) / "large" / preparer.name
+    partial = folder.with_name(f"{folder.name}.partial")
+    prepared = preparer.prepare(raw, Work(chosen, partial, on_progress))
+    surprises = _surprises(preparer, prepared) if chosen == preparer.chosen(None) else []
+    notes = [*prepared.notes, *surprises, *_shared(preparer, prepared)]
+    for text in surprises:
+        warnings.warn(f"{preparer.name}: {text}", stacklevel=2)
+    train, test = prepared.train, prepared.test
+    card = Card(
+        name=preparer.name,
+        family="large",
+        n_train=len(train),
+        n_test=len(test),
+        n_channels=train.n_channels,
+        n_times=train.n_times,
+        n_classes=len(prepared.labels),
+        source=preparer.source,
+        licence=preparer.licence,
+        citation=preparer.citation,
+        labels=prepared.labels,
+        stride=prepared.stride,
+        transfer_channels=preparer.transfer_channels,
+        paper_transfer_channels=preparer.paper_transfer_channels,
+        settings=chosen,
+        notes=tuple(notes),
+        version=__version__,
+    )
+    card = write_prepared(folder, prepared, card)
+    shutil.rmtree(partial, ignore_errors=True)
+    return card
+
+
+def _surprises(preparer: Preparer, prepared: Prepared) -> list[str]:
+    """One sentence for each size that is not the expected one."""
+    train = prepared.train
+    found = Sizes(len(train), len(prepared.test), train.n_channels, train.n_times, len(prepared.labels))
+    names = {
+        "n_train": "training windows",
+        "n_test": "test windows",
+        "n_channels": "channels",
+        "n_times": "time steps",
+        "n_classes": "classes",
+    }
+    return [
+        f"{getattr(found, key)} {what}; the publisher's files give {wanted}. Some may be missing or of another version."
+        for key, what in names.items()
+        if (wanted := getattr(preparer.expected, key)) is not None and wanted != getattr(found, key)
+    ]
+
+
+def _shared(preparer: Preparer, prepared: Prepared) -> list[str]:
+    """A group in both parts is a fault, unless the set is known to be split otherwise; then the card says so."""
+    groups = [set(np.unique(part.group)) for part in (prepared.train, prepared.test) if part.group is not None]
+    both = sorted(set.intersection(*groups))
+    if both and not preparer.shared_groups:
+        raise InputError(f"{preparer.name}: groups {both[:5]} are in both parts. This is a fault of the preparer.")
+    return ["Training and test windows come from the same groups."] if both else []
+
+
+def read_each(
+    files: Sequence[Path], read: Callable[[Path], dict[str, Array]], work: Work, until: float = 1.0
+) -> Iterator[dict[str, Array]]:
+    """What `read` gives for each file, in order; from the partial folder where an earlier run has read it.
+
+    `until` is the share of the whole work that this is, for the progress bar.
+    """
+    for done, path in enumerate(files):
+        work.on_progress(until * done / len(files), path.name)
+        kept = work.partial / f"{path.stem}-{_stamp(path)}.npz"
+        if not kept.is_file():
+            buffer = io.BytesIO()
+            np.savez(buffer, **read(path))  # type: ignore[arg-type]
+            write_atomic(kept, buffer.getvalue())
+        with np.load(kept, allow_pickle=False) as held:
+            yield dict(held)
+    work.on_progress(until, "")
+
+
+def _stamp(path: Path) -> str:
+    """Changes with the file and with the version that reads it, so that no stale part is taken up."""
+    facts = path.stat()
+    text = f"{path} {facts.st_size} {facts.st_mtime_ns} {__version__}"
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
