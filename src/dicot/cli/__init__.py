@@ -7,6 +7,7 @@ import typer
 
 from dicot import __version__
 from dicot.cli.bench import bench
+from dicot.cli.data import data
 from dicot.cli.embed import embed
 from dicot.cli.evaluate import evaluate
 from dicot.cli.listing import list_names
@@ -19,6 +20,7 @@ app.command()(embed)
 app.command()(evaluate)
 app.command("list")(list_names)
 app.add_typer(bench, name="bench")
+app.add_typer(data, name="data")
 
 
 def _show_version(wanted: bool) -> None:

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 DataArgument = Annotated[
     str,
-    typer.Argument(help="A data set by name (see `dicot list datasets`) or a .npz, .npy, .csv, .parquet or .ts file."),
+    typer.Argument(
+        help="A data set by name (see `dicot list datasets`) or a .npz, .npy, .csv, .parquet, .ts, .tsv or .arff file."
+    ),
 ]
 Method = Annotated[str, typer.Option(help="See `dicot list methods`.")]
 Encoder = Annotated[str, typer.Option(help="inception_time, fcn or resnet.")]

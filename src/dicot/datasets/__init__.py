@@ -1,29 +1,73 @@
 """Data sets by name or path: `load` one, see what is `available`."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dicot.datasets.archive import archive_cards, load_archive
-from dicot.datasets.base import Card, Split
+from dicot.datasets.archive import archive_card, archive_cards, load_archive, missing_archive
+from dicot.datasets.base import Card, Split, fingerprint, pick_channels
+from dicot.datasets.prepared import check_prepared, find_prepared, load_prepared, prepared_cards, read_card
+from dicot.datasets.preparers import PREPARERS
 from dicot.datasets.synthetic import CARD as SYNTHETIC
 from dicot.datasets.synthetic import load_synthetic
 from dicot.errors import InputError
 from dicot.windows.files import Content, read_parts, read_split
 
-__all__ = ["Card", "Split", "available", "is_path", "load", "load_archive", "load_parts", "load_synthetic"]
+__all__ = [
+    "PREPARERS",
+    "Card",
+    "Split",
+    "available",
+    "card",
+    "check",
+    "fingerprint",
+    "is_path",
+    "load",
+    "load_archive",
+    "load_parts",
+    "load_synthetic",
+]
 
 
 def load(name_or_path: str | Path, **options: Any) -> Split:
     """A data set by its name, or a file by its path.
 
-    `options` are the policies unequal, missing, scale and length; a file also takes those of read_split.
+    `options` are the policies unequal, missing, scale and length, and for a name `channels`, the numbers of those to
+    keep; a file also takes the options of read_split.
     """
-    text = str(name_or_path)
     if is_path(name_or_path):
         return read_split(name_or_path, **options)
-    if text.lower() == SYNTHETIC.name:
-        return load_synthetic(**options)
-    return load_archive(text, **options)
+    name = str(name_or_path)
+    channels = options.pop("channels", None)
+    folder = find_prepared(name)
+    if folder is not None:
+        return load_prepared(folder, channels, **options)
+    if name.lower() in PREPARERS:
+        raise PREPARERS[name.lower()].missing()
+    split = load_synthetic(**options) if name.lower() == SYNTHETIC.name else load_archive(name, **options)
+    return pick_channels(split, channels)
+
+
+def card(name: str) -> Card:
+    """The facts about one data set at hand, without reading its values."""
+    folder = find_prepared(name)
+    if folder is not None:
+        return read_card(folder)
+    if name.lower() in PREPARERS:
+        raise PREPARERS[name.lower()].missing()
+    found = SYNTHETIC if name.lower() == SYNTHETIC.name else archive_card(name)
+    if found is None:
+        raise missing_archive(name)
+    return found
+
+
+def check(name: str) -> Card:
+    """The card with its fingerprint, after reading everything and finding the right sizes and values."""
+    folder = find_prepared(name)
+    if folder is not None:
+        return check_prepared(folder)
+    split = load(name, missing="zero")  # missing values are no damage
+    return replace(card(name), fingerprint=fingerprint(split))
 
 
 def is_path(name_or_path: str | Path) -> bool:
@@ -45,4 +89,4 @@ def load_parts(name_or_path: str | Path, **columns: Any) -> dict[str, Content]:
 
 def available() -> list[Card]:
     """What `load` can give right now without a download."""
-    return [*archive_cards(), SYNTHETIC]
+    return [*archive_cards(), *prepared_cards(), SYNTHETIC]

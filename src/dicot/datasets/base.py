@@ -1,15 +1,16 @@
 """What a data set is: its Card (facts that cost nothing to read) and its Split (the cases)."""
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from dicot.windows import Split
+from dicot.errors import InputError
+from dicot.windows import Split, Windows
 
-__all__ = ["Card", "Split", "fingerprint"]
+__all__ = ["Card", "Split", "fingerprint", "pick_channels"]
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,25 @@ def fingerprint(split: Split) -> str:
     """16 hex digits that change with any value, label or group of either part."""
     digest = hashlib.sha256()
     for part in (split.train, split.test):
-        for array in (None, None, None) if part is None else (part.x, part.y, part.group):
-            if array is None:
-                digest.update(b"none")
-                continue
-            # Text of another width and whole numbers of another size mean the same labels.
-            sound = np.ascontiguousarray(array)
-            plain = sound if sound.dtype == np.float32 else np.char.encode(sound.astype(str), "utf-8")
-            digest.update(f"{plain.dtype.str}{plain.shape}".encode())
-            digest.update(plain.view(np.uint8).data)
+        if part is None:
+            digest.update(b"no test part")
+            continue
+        digest.update(repr(part.x.shape).encode())
+        digest.update(np.ascontiguousarray(part.x).data)
+        for values in (part.y, part.group):  # as text: whole numbers of another size are the same labels
+            digest.update(b"none" if values is None else "\n".join(map(str, values.tolist())).encode())
     return digest.hexdigest()[:16]
+
+
+def pick_channels(split: Split, channels: Sequence[int] | None) -> Split:
+    """The split with these channels only, counted from 0, in this order; None keeps all."""
+    if channels is None:
+        return split
+    known = range(split.train.n_channels)
+    if not channels or any(isinstance(c, bool) or c not in known for c in channels):
+        raise InputError(f"channels must be numbers from 0 to {known.stop - 1} for {split.name}; got {list(channels)}.")
+
+    def pick(part: Windows) -> Windows:
+        return replace(part, x=np.ascontiguousarray(part.x[:, list(channels)]))
+
+    return replace(split, train=pick(split.train), test=None if split.test is None else pick(split.test))

@@ -3,18 +3,22 @@
 import json
 import os
 import shutil
-import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from dicot.datasets.base import Card, fingerprint
+from dicot.datasets.base import Card, fingerprint, pick_channels
+from dicot.datasets.folders import data_folders
 from dicot.errors import InputError
+from dicot.storage import write_atomic
 from dicot.windows import Split, Windows
-from dicot.windows.policies import Array, cases_where, name_cases
+from dicot.windows.policies import Array, Policies, cases_where, name_cases
+from dicot.windows.splits import check_split
 
+FAMILY = "large"
 CARD = "card.json"
 _PARTS = ("train", "test")
 
@@ -38,7 +42,7 @@ class Prepared:
 
     @property
     def split(self) -> Split:
-        return Split(self.train, self.test, "large", self.train.name)
+        return Split(self.train, self.test, FAMILY, self.train.name)
 
 
 def _check_part(part: str, windows: Windows, n_classes: int) -> None:
@@ -56,30 +60,23 @@ def _check_part(part: str, windows: Windows, n_classes: int) -> None:
 def write_prepared(folder: Path, prepared: Prepared, card: Card) -> Card:
     """The folder with everything in it, in one step, in place of what was there; the card with its fingerprint."""
     card = replace(card, fingerprint=fingerprint(prepared.split))
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
-        for part, windows in zip(_PARTS, (prepared.train, prepared.test), strict=True):
-            for letter, array in _arrays(windows).items():
-                np.save(fresh / f"{letter}_{part}.npy", array, allow_pickle=False)
-        (fresh / CARD).write_text(json.dumps(asdict(card), indent=2) + "\n", encoding="utf-8")
-        fresh.chmod(0o755)  # mkdtemp makes it private
-        if folder.exists():
-            old = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old."))
-            os.replace(folder, old / folder.name)
-            os.replace(fresh, folder)
-            shutil.rmtree(old)
-        else:
-            os.replace(fresh, folder)
-    except BaseException:
-        shutil.rmtree(fresh, ignore_errors=True)
-        raise
+    fresh, old = (folder.with_name(f".{folder.name}.{what}") for what in ("new", "old"))
+    for left in (fresh, old):  # by a run that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    for part, windows in zip(_PARTS, (prepared.train, prepared.test), strict=True):
+        assert windows.y is not None and windows.group is not None
+        arrays: dict[str, Array] = {"X": windows.x, "y": windows.y.astype(np.int64), "group": windows.group}
+        for letter, array in arrays.items():
+            with (fresh / f"{letter}_{part}.npy").open("wb") as file:
+                np.save(file, array, allow_pickle=False)
+                os.fsync(file.fileno())
+    write_atomic(fresh / CARD, (json.dumps(asdict(card), indent=2) + "\n").encode())
+    if folder.exists():
+        os.replace(folder, old)
+    os.replace(fresh, folder)
+    shutil.rmtree(old, ignore_errors=True)
     return card
-
-
-def _arrays(windows: Windows) -> dict[str, Array]:
-    assert windows.y is not None and windows.group is not None
-    return {"X": windows.x, "y": windows.y.astype(np.int64), "group": windows.group}
 
 
 def read_card(folder: Path) -> Card:
@@ -87,16 +84,47 @@ def read_card(folder: Path) -> Card:
     path = folder / CARD
     try:
         held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return Card(**{name: tuple(value) if isinstance(value, list) else value for name, value in held.items()})
+        facts: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in held.items()}
+        return Card(**facts)
     except (OSError, ValueError, TypeError) as error:
         raise InputError(f"{path} cannot be read as a card ({error}). Prepare the data set again.") from error
 
 
-def load_prepared(folder: Path) -> Split:
-    """Both parts, memory-mapped; sizes and types are held against the card, values are not read."""
+def find_prepared(name: str) -> Path | None:
+    """The folder of a prepared set on this machine."""
+    return next((path.parent for path in _cards() if path.parent.name == name.lower()), None)
+
+
+def prepared_cards() -> list[Card]:
+    """The cards of all prepared sets on this machine."""
+    cards: dict[str, Card] = {}
+    for path in _cards():
+        cards.setdefault(path.parent.name, read_card(path.parent))
+    return list(cards.values())
+
+
+def _cards() -> Iterator[Path]:
+    for folder in data_folders():
+        yield from sorted(path for path in (folder / FAMILY).glob(f"*/{CARD}") if path.parent.name[0] != ".")
+
+
+def load_prepared(folder: Path, channels: Sequence[int] | None = None, **policies: Unpack[Policies]) -> Split:
+    """Both parts, memory-mapped; sizes and types are held against the card.
+
+    Values are read only where `channels` or a policy ask for it: scale="dataset" is the training part's z-score (D-51).
+    """
     card = read_card(folder)
     train, test = (_load_part(folder, part, card) for part in _PARTS)
-    return Split(train, test, card.family, card.name)
+    split = pick_channels(Split(train, test, card.family, card.name), channels)
+    if not policies:
+        return split
+    assert split.test is not None
+    x, x_test = split.train.x, split.test.x
+    changed = check_split((x, train.y), (x_test, test.y), name=card.name, family=card.family, **policies)
+    assert changed.test is not None
+    return replace(
+        changed, train=replace(changed.train, group=train.group), test=replace(changed.test, group=test.group)
+    )
 
 
 def _load_part(folder: Path, part: str, card: Card) -> Windows:

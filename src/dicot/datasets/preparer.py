@@ -14,12 +14,16 @@ import numpy as np
 from dicot import __version__
 from dicot.datasets.base import Card
 from dicot.datasets.folders import data_folders
-from dicot.datasets.prepared import Prepared, write_prepared
+from dicot.datasets.prepared import FAMILY, Prepared, write_prepared
 from dicot.errors import InputError, MissingDataError, lookup
 from dicot.storage import write_atomic
 from dicot.windows.policies import Array
 
 OnProgress = Callable[[float, str], None]  # share done from 0 to 1, and what is being read
+
+
+class SizeWarning(UserWarning):
+    """The raw files give other sizes than the publisher's do."""
 
 
 def _silent(share: float, note: str) -> None:
@@ -57,7 +61,7 @@ class Preparer:
     download: str  # what to fetch there and what the raw folder must hold
     prepare: Callable[[Path, Work], Prepared]
     expected: Sizes  # what the publisher's files give with the settings left alone
-    paper: Sizes = Sizes()  # what the Di-COT paper states, where it is something else
+    paper: Sizes | None = None  # what the Di-COT paper states, where it is something else
     settings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # name -> allowed values, the default first
     transfer_channels: tuple[int, ...] = ()
     paper_transfer_channels: tuple[int, ...] = ()
@@ -65,7 +69,7 @@ class Preparer:
 
     def missing(self) -> MissingDataError:
         """The error for a set that is not here: what to download, where to put it, which commands follow."""
-        places = " or ".join(str(folder / "large" / self.name) for folder in data_folders())
+        places = " or ".join(str(folder / FAMILY / self.name) for folder in data_folders())
         return MissingDataError(
             f"The data set {self.name} is not on this machine (looked for {places}). Download it from {self.source}: "
             f"{self.download} Put that into a folder DIR of your choice, then run: "
@@ -97,17 +101,17 @@ def prepare_set(
     if not raw.is_dir():
         raise InputError(f"There is no folder {raw}. {preparer.missing()}")
     chosen = preparer.chosen(settings)
-    folder = (out or data_folders()[0]) / "large" / preparer.name
+    folder = (out or data_folders()[0]) / FAMILY / preparer.name
     partial = folder.with_name(f"{folder.name}.partial")
     prepared = preparer.prepare(raw, Work(chosen, partial, on_progress))
     surprises = _surprises(preparer, prepared) if chosen == preparer.chosen(None) else []
     notes = [*prepared.notes, *surprises, *_shared(preparer, prepared)]
     for text in surprises:
-        warnings.warn(f"{preparer.name}: {text}", stacklevel=2)
+        warnings.warn(f"{preparer.name}: {text}", SizeWarning, stacklevel=2)
     train, test = prepared.train, prepared.test
     card = Card(
         name=preparer.name,
-        family="large",
+        family=FAMILY,
         n_train=len(train),
         n_test=len(test),
         n_channels=train.n_channels,
@@ -154,6 +158,14 @@ def _shared(preparer: Preparer, prepared: Prepared) -> list[str]:
     if both and not preparer.shared_groups:
         raise InputError(f"{preparer.name}: groups {both[:5]} are in both parts. This is a fault of the preparer.")
     return ["Training and test windows come from the same groups."] if both else []
+
+
+def raw_files(raw: Path, pattern: str, what: str) -> list[Path]:
+    """The files below the raw folder that fit the pattern, sorted by path."""
+    files = sorted(path for path in raw.rglob(pattern) if path.is_file())
+    if not files:
+        raise MissingDataError(f"{raw} holds no {pattern}. Expected {what}.")
+    return files
 
 
 def read_each(

@@ -1,4 +1,4 @@
-"""Files of cases, read by their suffix: .npz, .npy, .csv, .parquet, .ts."""
+"""Files of cases, read by their suffix: .npz, .npy, .csv, .parquet, and the archives' .ts, .tsv, .arff."""
 
 import csv
 import zipfile
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 import numpy as np
 
 from dicot.errors import InputError, did_you_mean, need_extra
+from dicot.windows.arfffile import read_arff
 from dicot.windows.cases import to_cases
 from dicot.windows.collection import Windows, check_collection
 from dicot.windows.csvfile import read_columns, read_rows
@@ -18,6 +19,7 @@ from dicot.windows.policies import Array, Cases, Policies
 from dicot.windows.splits import Split, check_split
 from dicot.windows.tables import table_cases
 from dicot.windows.tsfile import read_ts
+from dicot.windows.tsvfile import read_tsv
 
 
 class Columns(TypedDict, total=False):
@@ -47,7 +49,7 @@ class Content(NamedTuple):
 def read_parts(path: str | Path, **columns: Unpack[Columns]) -> dict[str, Content]:
     """The cases of a file as they are: {"train": ..., "test": ...} where it holds a split, otherwise {"": ...}.
 
-    A split is an .npz with X_train, or NAME_TRAIN.ts (with NAME_TEST.ts beside it).
+    A split is an .npz with X_train, or NAME_TRAIN.ts, .tsv or .arff (with NAME_TEST beside it).
     """
     path = _existing(path)
     with naming(path):
@@ -168,13 +170,14 @@ def _read_npy(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
         return {"": Content(to_cases(np.load(raw, allow_pickle=False), columns.get("layout", "nct")))}
 
 
-def _read_ts(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
+def _read_archive(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
     _only(columns, path)
+    read = _ARCHIVE_READERS[path.suffix.lower()]
     if not path.stem.endswith("_TRAIN"):
-        return {"": Content(*read_ts(path))}
+        return {"": Content(*read(path))}
     other = path.with_name(path.stem.removesuffix("_TRAIN") + "_TEST" + path.suffix)
     parts = {"train": path, "test": other} if other.is_file() else {"train": path}
-    return {part: Content(*read_ts(file)) for part, file in parts.items()}
+    return {part: Content(*read(file)) for part, file in parts.items()}
 
 
 def _read_csv(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
@@ -201,10 +204,15 @@ def _read_long(table: Any, columns: dict[str, Any]) -> dict[str, Content]:
     return {"": Content(*table_cases(table, **columns))}
 
 
+_ARCHIVE_READERS: dict[str, Callable[[Path], tuple[Cases, Array | None]]] = {
+    ".ts": read_ts,
+    ".tsv": read_tsv,
+    ".arff": read_arff,
+}
 _READERS: dict[str, Callable[[Path, dict[str, Any]], dict[str, Content]]] = {
     ".npz": _read_npz,
     ".npy": _read_npy,
     ".csv": _read_csv,
     ".parquet": _read_parquet,
-    ".ts": _read_ts,
+    **dict.fromkeys(_ARCHIVE_READERS, _read_archive),
 }

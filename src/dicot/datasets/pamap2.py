@@ -1,0 +1,119 @@
+"""PAMAP2: heart rate and three inertial units on nine people, 100 Hz, twelve activities."""
+
+from pathlib import Path
+
+import numpy as np
+
+from dicot.datasets.prepared import Prepared
+from dicot.datasets.preparer import Preparer, Sizes, Work, raw_files, read_each
+from dicot.datasets.tracks import cut_track
+from dicot.errors import InputError
+from dicot.windows.files import naming
+from dicot.windows.policies import Array
+
+NAME = "pamap2"
+LENGTH, STRIDE = 100, 50
+COLUMNS = 54  # time stamp, activity, then 52 channels
+TEST_SUBJECTS = (8, 9)
+MIN_SUBJECTS = 6  # activities of fewer people are left out
+# All activities of the description; those with six and more people are the twelve without a comment.
+ACTIVITIES = {
+    1: "lying",
+    2: "sitting",
+    3: "standing",
+    4: "walking",
+    5: "running",
+    6: "cycling",
+    7: "Nordic walking",
+    9: "watching TV",  # optional
+    10: "computer work",  # optional
+    11: "car driving",  # optional
+    12: "ascending stairs",
+    13: "descending stairs",
+    16: "vacuum cleaning",
+    17: "ironing",
+    18: "folding laundry",  # optional
+    19: "house cleaning",  # optional
+    20: "playing soccer",  # optional
+    24: "rope jumping",
+}
+
+
+def read_recording(path: Path) -> dict[str, Array]:
+    """One .dat file as x (52, T) with NaN where a sensor gave nothing, and activity (T,); without activity 0."""
+    with naming(path):
+        table = np.loadtxt(path, ndmin=2)
+        if table.shape[1] != COLUMNS:
+            raise InputError(f"Expected {COLUMNS} columns; got {table.shape[1]}.")
+        activity = table[:, 1].astype(np.int64)
+        unknown = np.setdiff1d(activity, [0, *ACTIVITIES])
+        if len(unknown):
+            raise InputError(f"Unknown activities {unknown[:5].tolist()}; known are 0 and {list(ACTIVITIES)}.")
+        return {"x": table[activity != 0, 2:].T.astype(np.float32), "activity": activity[activity != 0]}
+
+
+def prepare(raw: Path, work: Work) -> Prepared:
+    """All files joined, gaps filled, rare activities left out, people split, scaled, cut."""
+    files = raw_files(raw, "subject10[1-9].dat", "subject101.dat to subject109.dat in Protocol and Optional")
+    held = list(read_each(files, read_recording, work, until=0.8))
+    x = np.concatenate([one["x"] for one in held], axis=1)
+    activity = np.concatenate([one["activity"] for one in held])
+    subject = np.repeat([int(path.stem[-1]) for path in files], [len(one["activity"]) for one in held])
+    del held
+    fill_gaps(x)
+    kept = np.isin(activity, common_activities(activity, subject))
+    x, activity, subject = x[:, kept], activity[kept], subject[kept]
+    known, label = np.unique(activity, return_inverse=True)
+    in_test = np.isin(subject, TEST_SUBJECTS)
+    if in_test.all() or not in_test.any():
+        raise InputError(f"{raw} must hold subjects of {TEST_SUBJECTS} for the test part and others to train on.")
+    scale(x, in_test, work.settings["scaling"])
+    work.on_progress(0.9, "windows")
+    train, test = (
+        cut_track(x[:, some], label[some], subject[some], LENGTH, STRIDE, borders=work.settings["borders"], name=NAME)
+        for some in (~in_test, in_test)
+    )
+    return Prepared(train, test, tuple(ACTIVITIES[code] for code in known.tolist()), STRIDE)
+
+
+def fill_gaps(x: Array) -> None:
+    """In place: straight lines along the joined recordings, people or not; before a channel's first value its mean."""
+    at = np.arange(x.shape[1])
+    for channel in x:
+        gap = np.isnan(channel)
+        if gap.all():
+            raise InputError("A sensor has no value in any file. Check the raw files.")
+        if gap.any():
+            first = int(np.argmin(gap))
+            channel[gap] = np.interp(at[gap], at[~gap], channel[~gap])
+            channel[:first] = channel[first:].mean(dtype=np.float64)
+
+
+def common_activities(activity: Array, subject: Array) -> Array:
+    """Those that enough people did."""
+    return np.array([a for a in np.unique(activity) if len(np.unique(subject[activity == a])) >= MIN_SUBJECTS])
+
+
+def scale(x: Array, in_test: Array, by: str) -> None:
+    """In place: each channel to 0 .. 1 over the test part as the paper's loader does (D-48), or the training part."""
+    seen = in_test if by == "test" else ~in_test
+    for channel in x:
+        low, high = channel[seen].min(), channel[seen].max()
+        channel -= low
+        channel /= (high - low) or 1.0
+
+
+PAMAP2 = Preparer(
+    name=NAME,
+    source="https://archive.ics.uci.edu/dataset/231/pamap2+physical+activity+monitoring",
+    licence="CC BY 4.0",
+    citation="Reiss and Stricker, Introducing a new benchmarked dataset for activity monitoring, ISWC, 2012",
+    download="PAMAP2_Dataset.zip; unpacked it holds Protocol and Optional with files subject10N.dat.",
+    prepare=prepare,
+    # From the published numbers of rows per person. The paper's own come from a file that no script makes (11.4).
+    expected=Sizes(33_486, 5_368, 52, LENGTH, 12),
+    paper=Sizes(51_192, 11_590, 52, LENGTH, 18),
+    settings={"scaling": ("test", "train"), "borders": ("cross", "cut")},
+    transfer_channels=(2, 3, 4),  # accelerometer of the hand, 16 g
+    paper_transfer_channels=(4, 5, 6),  # its z beside x and y of another one (D-50)
+)

@@ -1,0 +1,97 @@
+"""The .arff form of the UCR and UEA archives: values then label per line, or all channels in one quoted field."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from dicot.errors import InputError
+from dicot.windows.policies import Array, FloatArray
+from dicot.windows.tsfile import Header, Outline
+
+_QUOTES = "'\""
+
+
+def read_arff(path: str | Path) -> tuple[list[FloatArray], Array | None]:
+    """The cases (C, T) with NaN for ?, and the labels as strings (None where the last column is a number)."""
+    path = Path(path)
+    header, lines = _open(path)
+    cases: list[FloatArray] = []
+    labels: list[str] = []
+    for number, line in lines:
+        try:
+            case, label = _case(line, header)
+            if cases and case.shape != cases[0].shape:
+                raise ValueError(f"expected shape {cases[0].shape} as in the first case, got {case.shape}")
+        except ValueError as error:
+            raise InputError(f"{path}, line {number}: {error}. The file may be truncated; fetch it again.") from error
+        cases.append(case)
+        labels.append(label)
+    if not cases:
+        raise InputError(f"{path} holds no case after its @data line. The file may be truncated; fetch it again.")
+    return cases, np.array(labels) if header.labelled else None
+
+
+def outline_arff(path: str | Path) -> Outline:
+    """Header, number of cases and shape of the first case."""
+    header, lines = _open(Path(path))
+    _, first = next(lines, (0, ""))
+    shape = _case(first, header)[0].shape if first else (0, 0)
+    return Outline(header, bool(first) + sum(1 for _ in lines), shape[0], shape[1])
+
+
+def _open(path: Path) -> tuple[Header, Iterator[tuple[int, str]]]:
+    """The header and the numbered lines after @data."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error}). Check the path.") from error
+    numbered = ((n, line.strip()) for n, line in enumerate(text.splitlines(), 1))
+    lines = ((n, line) for n, line in numbered if line and line[0] != "%")
+    header = Header(univariate=True)
+    for number, line in lines:
+        tag, _, rest = line.partition(" ")
+        if tag.lower() == "@data":
+            if not header.labelled:
+                raise InputError(f"{path}: the last @attribute must be the class, such as {{a,b}}, or a number.")
+            return header, lines
+        if tag.lower() not in ("@relation", "@attribute", "@end"):
+            raise InputError(
+                f"{path}, line {number}: expected @relation, @attribute, @end or @data, got {line[:40]!r}."
+            )
+        if tag.lower() == "@attribute":
+            _read_attribute(header, rest.strip())
+        elif tag.lower() == "@relation":
+            header.problem = rest.strip().strip(_QUOTES)
+    raise InputError(f"{path} has no @data line. It is no .arff file or is truncated; fetch it again.")
+
+
+def _read_attribute(header: Header, text: str) -> None:
+    """The last attribute says what the label is: a class of {...}, or a number to predict."""
+    kind = text.rpartition(" ")[2].lower()
+    if text.endswith("}"):
+        names = text[text.index("{") + 1 : -1].split(",")
+        header.classes, header.target = tuple(name.strip().strip(_QUOTES) for name in names), False
+    else:
+        header.classes, header.target = None, kind in ("numeric", "real", "integer")
+        header.univariate = header.univariate and kind != "relational"
+
+
+def _case(line: str, header: Header) -> tuple[FloatArray, str]:
+    """One data line; a ValueError says what is wrong with it."""
+    if header.univariate:
+        values, _, label = line.rpartition(",")
+        channels = [values]
+    else:
+        if line[0] not in _QUOTES or line.find(line[0], 1) < 0:
+            raise ValueError("expected all channels in one field between quotation marks")
+        end = line.index(line[0], 1)
+        channels, label = line[1:end].split("\\n"), line[end + 1 :].strip().removeprefix(",")
+    label = label.strip().strip(_QUOTES)
+    if not label or (header.classes is not None and label not in header.classes):
+        raise ValueError(f"expected a label of {header.classes or 'numbers'} at the end, got {label!r}")
+    rows = [np.array(channel.replace("?", "nan").split(","), dtype=np.float64) for channel in channels]
+    if len({len(row) for row in rows}) > 1:
+        raise ValueError(f"the channels must have one length, got {sorted({len(row) for row in rows})}")
+    with np.errstate(over="ignore"):  # too large for float32 becomes inf, which is refused later with the case named
+        return np.stack(rows).astype(np.float32), label
