@@ -56,12 +56,10 @@ def write_hypnogram(path: Path, stages: list[tuple[float, float, str]], start: s
 
 def pack_212(numbers: np.ndarray) -> bytes:
     """Numbers of 12 bits, two in three bytes; of an odd count the last has two bytes."""
-    out = bytearray()
-    for at in range(0, len(numbers), 2):
-        first = int(numbers[at]) & 0xFFF
-        second = int(numbers[at + 1]) & 0xFFF if at + 1 < len(numbers) else 0
-        out += bytes([first & 0xFF, first >> 8 | second >> 8 << 4, second & 0xFF])
-    return bytes(out if len(numbers) % 2 == 0 else out[:-1])
+    bits = np.append(numbers, np.zeros(len(numbers) % 2, int)) & 0xFFF
+    first, second = bits[0::2], bits[1::2]
+    packed = np.stack([first & 0xFF, first >> 8 | second >> 8 << 4, second & 0xFF], axis=1).astype(np.uint8).tobytes()
+    return packed if len(numbers) % 2 == 0 else packed[:-1]
 
 
 def write_wfdb(record: Path, stored: np.ndarray, form: int = 212, rate: int = 250, gain: str = "200") -> None:
