@@ -75,7 +75,7 @@ METHOD_CLASSES = {"DiCOT", "CaTT", "TS2Vec", "Soft", "TNC", "TSTCC", "TFC", "CoS
 DATA_SETS = {"HARTH", "PAMAP2", "WISDM2", "SKODA", "SLEEP", "ECG", "GunPoint", "OSULeaf"}
 NAMELESS = ("train/", "protocols/", "embedding.py", "controls.py")
 PICKLE = re.compile(r"\b(pickle|dill|joblib)\b")
-PROPER_NAMES_WITH_DIGIT = {"ts2vec", "pamap2", "wisdm2"}
+PROPER_NAMES_WITH_DIGIT = {"ts2vec", "pamap2", "wisdm2", "wisdm2019"}
 
 
 def short(path: Path) -> str:

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from dicot.errors import InputError
-from dicot.windows import Windows, hold_out
+from dicot.windows import Split, Windows, hold_out
+from dicot.windows.splits import with_policies
 
 
 def windows(y=None, group=None, n: int = 20) -> Windows:
@@ -42,3 +43,17 @@ def test_the_share_must_leave_both_parts(share):
 def test_one_group_cannot_be_divided():
     with pytest.raises(InputError, match="too few cases or groups"):
         hold_out(windows(group=[0] * 20), 0.5)
+
+
+def test_policies_keep_groups_and_use_training_statistics():
+    split = hold_out(windows(y=[0, 1] * 10, group=[i // 4 for i in range(20)]), 0.4)
+    assert with_policies(split) is split
+    scaled = with_policies(split, scale="dataset")
+    assert (scaled.train.group.tolist(), scaled.test.group.tolist()) == (
+        split.train.group.tolist(),
+        split.test.group.tolist(),
+    )
+    assert scaled.train.x.mean() == pytest.approx(0, abs=1e-6)
+    expected = (split.test.x - split.train.x.mean()) / split.train.x.std()
+    np.testing.assert_allclose(scaled.test.x, expected, rtol=1e-5)
+    assert with_policies(Split(windows()), unequal="pad", length=3).test is None

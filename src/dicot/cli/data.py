@@ -20,11 +20,11 @@ Name = Annotated[str, typer.Argument(help="A name from `dicot data list`.")]
 @data.command("list")
 def list_sets() -> None:
     """All known data sets, here or not."""
-    from dicot.datasets import PREPARERS, available
+    from dicot.datasets import PREPARERS, STANDINS, available
     from dicot.datasets.names import UCR, UEA
 
     here = {card.name: card for card in available()}
-    known = dict.fromkeys(PREPARERS, "large") | dict.fromkeys(UCR, "ucr") | dict.fromkeys(UEA, "uea")
+    known = dict.fromkeys([*PREPARERS, *STANDINS], "large") | dict.fromkeys(UCR, "ucr") | dict.fromkeys(UEA, "uea")
     for name in sorted({*here, *known}, key=str.lower):
         card = here.get(name)
         family = known.get(name) if card is None else card.family

@@ -8,6 +8,7 @@ from dicot.datasets.archive import archive_card, archive_cards, load_archive, mi
 from dicot.datasets.base import Card, Split, fingerprint, pick_channels
 from dicot.datasets.prepared import check_prepared, find_prepared, load_prepared, prepared_cards, read_card
 from dicot.datasets.preparers import PREPARERS
+from dicot.datasets.standins import STANDINS
 from dicot.datasets.synthetic import CARD as SYNTHETIC
 from dicot.datasets.synthetic import load_synthetic
 from dicot.errors import InputError
@@ -15,6 +16,7 @@ from dicot.windows.files import Content, read_parts, read_split
 
 __all__ = [
     "PREPARERS",
+    "STANDINS",
     "Card",
     "Split",
     "available",
@@ -44,6 +46,8 @@ def load(name_or_path: str | Path, **options: Any) -> Split:
         return load_prepared(folder, channels, **options)
     if name.lower() in PREPARERS:
         raise PREPARERS[name.lower()].missing()
+    if name.lower() in STANDINS:
+        return pick_channels(STANDINS[name.lower()].load(**options), channels)
     split = load_synthetic(**options) if name.lower() == SYNTHETIC.name else load_archive(name, **options)
     return pick_channels(split, channels)
 
@@ -55,6 +59,10 @@ def card(name: str) -> Card:
         return read_card(folder)
     if name.lower() in PREPARERS:
         raise PREPARERS[name.lower()].missing()
+    if name.lower() in STANDINS:
+        standin = STANDINS[name.lower()]
+        standin.path()  # an error where it is not here
+        return standin.card
     found = SYNTHETIC if name.lower() == SYNTHETIC.name else archive_card(name)
     if found is None:
         raise missing_archive(name)
@@ -89,4 +97,5 @@ def load_parts(name_or_path: str | Path, **columns: Any) -> dict[str, Content]:
 
 def available() -> list[Card]:
     """What `load` can give right now without a download."""
-    return [*archive_cards(), *prepared_cards(), SYNTHETIC]
+    standins = [standin.card for standin in STANDINS.values() if standin.is_here()]
+    return [*archive_cards(), *prepared_cards(), *standins, SYNTHETIC]

@@ -13,6 +13,7 @@ from dicot.datasets.base import Card, Sizes, Split, differences
 from dicot.datasets.folders import cache_folder
 from dicot.datasets.names import OFFICIAL, UCR, UEA
 from dicot.datasets.preparers import PREPARERS
+from dicot.datasets.standins import STANDINS
 from dicot.errors import InputError, MissingDataError, did_you_mean
 from dicot.windows.cases import to_cases, true_lengths
 from dicot.windows.policies import Array, Cases, Scale, cases_where
@@ -91,7 +92,8 @@ def _archive_name(name: str) -> str:
     """The archive's spelling, or an error that suggests the closest name."""
     spelling = {known.lower(): known for known in (*UCR, *UEA)}
     if name.lower() not in spelling:
-        known = {set_name(path) for path in archive_files()} | set(spelling.values()) | {"synthetic", *PREPARERS}
+        here = {set_name(path) for path in archive_files()}
+        known = here | {"synthetic", *spelling.values(), *PREPARERS, *STANDINS}
         raise InputError(f"Unknown data set {name!r}. {did_you_mean(name, known)}")
     return spelling[name.lower()]
 

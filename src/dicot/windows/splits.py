@@ -1,14 +1,14 @@
 """Split: a data set as a training and a test part, prepared by the same rules."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from dicot.errors import InputError
 from dicot.windows.cases import to_cases, true_lengths
 from dicot.windows.collection import Windows, check_collection
-from dicot.windows.policies import Array, Scale, target_length
+from dicot.windows.policies import Array, Policies, Scale, target_length
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,8 +22,8 @@ class Split:
 
 
 def check_split(
-    train: tuple[Any, Any],
-    test: tuple[Any, Any] | None,
+    train: tuple[Any, ...],
+    test: tuple[Any, ...] | None,
     *,
     layout: str = "nct",
     unequal: str = "error",
@@ -33,15 +33,20 @@ def check_split(
     name: str = "",
     family: str | None = None,
 ) -> Split:
-    """(X, y) of each part as a Split of one length; scale="dataset" means the training part's statistics."""
+    """(X, y) or (X, y, group) of each part as a Split of one length.
+
+    scale="dataset" means the training part's statistics.
+    """
     parts = [train] if test is None else [train, test]
-    cases = [to_cases(x, layout) for x, _ in parts]
+    cases = [to_cases(x, layout) for x, *_ in parts]
     # Under "error" each part is checked on its own first, which can name the cases.
     if length is None and unequal != "error":
         length = target_length(np.concatenate([true_lengths(c) for c in cases]), unequal)
     checked = [
-        check_collection(c, y, unequal=unequal, missing=missing, length=length, name=name)
-        for c, (_, y) in zip(cases, parts, strict=True)
+        check_collection(
+            c, y, group=group[0] if group else None, unequal=unequal, missing=missing, length=length, name=name
+        )
+        for c, (_, y, *group) in zip(cases, parts, strict=True)
     ]
     shapes = [(w.n_channels, w.n_times) for w in checked]
     if shapes[0] != shapes[-1]:
@@ -53,6 +58,15 @@ def check_split(
         scale = Scale.fit(checked[0].x)
     scaled = checked if scale is None else [check_collection(w, scale=scale) for w in checked]
     return Split(scaled[0], scaled[1] if test is not None else None, family, name)
+
+
+def with_policies(split: Split, **policies: Unpack[Policies]) -> Split:
+    """A split changed by policies; without any it comes back itself."""
+    if not policies:
+        return split
+    train = (split.train.x, split.train.y, split.train.group)
+    test = None if split.test is None else (split.test.x, split.test.y, split.test.group)
+    return check_split(train, test, name=split.name, family=split.family, **policies)
 
 
 def hold_out(windows: Windows, share: float, seed: int = 0) -> Split:

@@ -1,0 +1,135 @@
+"""ECG: the MIT-BIH atrial fibrillation database, two leads of 23 records of about ten hours."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from dicot.datasets.prepared import Prepared
+from dicot.datasets.preparer import Preparer, Sizes, Work, raw_files, read_each
+from dicot.datasets.rhythms import OTHER, RHYTHMS, majority, rhythm_per_step
+from dicot.errors import InputError
+from dicot.windows import Windows
+from dicot.windows.policies import Array, Scale
+from dicot.windows.wfdb import RHYTHM, read_wfdb_header, read_wfdb_marks, read_wfdb_signals
+
+LENGTH = 2500  # 10 s
+N_CHUNKS = 72
+# The records with signals; 00735 and 03665 have none. Sorted, the first five test and the others train.
+_RECORDS = """
+04015 04043 04048 04126 04746 04908 04936 05091 05121 05261 06426 06453 06995 07162 07859 07879 07910 08215 08219 08378
+08405 08434 08455
+"""
+RECORDS: tuple[str, ...] = tuple(_RECORDS.split())
+N_TEST = 5
+Starts = Callable[[int], Array]  # time steps of a record -> where its windows begin
+
+
+def chunk_starts(n_times: int) -> Array:
+    """One window in the middle of each of 72 chunks of equal length; the last chunk also has the remainder (D-43)."""
+    edges = np.append(np.arange(N_CHUNKS) * (n_times // N_CHUNKS), n_times)
+    starts: Array = edges[:-1] + np.diff(edges) // 2 - LENGTH // 2
+    return starts
+
+
+def all_starts(n_times: int) -> Array:
+    """Windows side by side; the tail is dropped."""
+    return np.arange(0, n_times - LENGTH + 1, LENGTH)
+
+
+def prepare_ecg(raw: Path, work: Work, starts: Starts, name: str, notes: tuple[str, ...] = ()) -> Prepared:
+    """Windows of all records from their first rhythm on, cut to the shortest record, in units of training records."""
+    paths = [_find(raw, record) for record in RECORDS]
+    n_times = min(_span(path) for path in paths)
+    if n_times < N_CHUNKS * LENGTH:
+        raise InputError(f"The shortest record has {n_times} time steps; {N_CHUNKS * LENGTH} are needed at least.")
+    at = starts(n_times)
+    x = np.empty((len(paths), len(at), 2, LENGTH), dtype=np.float32)
+    y = np.empty((len(paths), len(at)), dtype=np.int64)
+    mean, variance = (np.empty((len(paths), 2)) for _ in range(2))
+    # Windows depend on the length of all records: kept ones of another length must not be taken up.
+    kept = replace(work, partial=work.partial / str(n_times))
+    read = partial(_read_record, starts=at, n_times=n_times)
+    for i, held in enumerate(read_each([path.with_suffix(".dat") for path in paths], read, kept)):
+        x[i], y[i], mean[i], variance[i] = held["x"], held["y"], held["mean"], held["variance"]
+    mean, variance = mean[N_TEST:], variance[N_TEST:]
+    centre = mean.mean(0)  # of records of one length
+    scale = Scale(centre, np.sqrt((variance + (mean - centre) ** 2).mean(0)))
+    for record in x:  # one at a time, in place: all of them together are large
+        record[:] = scale(record)
+    group = np.repeat(RECORDS, len(at)).reshape(y.shape)
+    test, train = (
+        Windows(x[rows].reshape(-1, 2, LENGTH), y[rows].reshape(-1), group[rows].reshape(-1), name)
+        for rows in (slice(N_TEST), slice(N_TEST, None))
+    )
+    return Prepared(train, test, RHYTHMS, int(at[1] - at[0]), notes)
+
+
+def _find(raw: Path, record: str) -> Path:
+    """The path of a record without its suffix."""
+    head = raw_files(raw, f"{record}.hea", _FILES)[0]
+    for suffix in (".dat", ".atr"):
+        raw_files(head.parent, f"{record}{suffix}", _FILES)
+    return head.with_suffix("")
+
+
+def _span(path: Path) -> int:
+    """Time steps from the first rhythm to the end."""
+    n_times = read_wfdb_header(path).n_times
+    if n_times is None:
+        raise InputError(f"{path}.hea does not say how long the record is. Fetch it again.")
+    return n_times - _rhythms(path, n_times)[0]
+
+
+def _rhythms(path: Path, n_times: int) -> tuple[int, Array]:
+    marks = [mark for mark in read_wfdb_marks(path.with_suffix(".atr")) if mark.symbol == RHYTHM]
+    try:
+        first, labels = rhythm_per_step([mark.sample for mark in marks], [mark.aux for mark in marks], n_times)
+    except InputError as error:
+        raise InputError(f"{path}.atr: {error}") from error
+    if (labels == OTHER).any():
+        raise InputError(f"{path}.atr names rhythms beside {', '.join(RHYTHMS)}. Fetch the database's own file.")
+    return first, labels
+
+
+def _read_record(data: Path, starts: Array, n_times: int) -> dict[str, Array]:
+    """Windows and labels of one record in millivolts, and the statistics of each lead."""
+    path = data.with_suffix("")
+    signals = read_wfdb_signals(path)
+    first, labels = _rhythms(path, signals.shape[1])
+    signals = signals[:, first : first + n_times]
+    if signals.shape != (2, n_times) or np.isnan(signals).any():
+        raise InputError(f"{data} must hold two leads without invalid values. Fetch it again.")
+    return {
+        "x": np.stack([signals[:, at : at + LENGTH] for at in starts]),
+        "y": majority(labels, starts, LENGTH),
+        "mean": signals.mean(1, dtype=np.float64),
+        "variance": signals.var(1, dtype=np.float64),
+    }
+
+
+_FILES = "the .hea, .dat and .atr files of the 23 records with signals, 04015 to 08455"
+_FIXED = (
+    "One window in the middle of each of 72 chunks of a record, in training too; the authors' pretraining draws a "
+    "window at random inside its chunk at each visit."
+)
+ECG = Preparer(
+    name="ecg",
+    source="https://physionet.org/content/afdb/1.0.0/",
+    licence="ODC-By 1.0",
+    citation="Moody and Mark, A new method for detecting atrial fibrillation using R-R intervals, Computers in "
+    "Cardiology 10, 1983; Goldberger et al., PhysioBank, PhysioToolkit, and PhysioNet, Circulation 101(23), 2000",
+    download=f"{_FILES}.",
+    prepare=partial(prepare_ecg, starts=chunk_starts, name="ecg", notes=(_FIXED,)),
+    expected=Sizes(n_train=1296, n_test=360, n_channels=2, n_times=LENGTH, n_classes=4),
+    paper=Sizes(n_train=59922, n_test=16645),  # D-42: its tables were made with 1,296 and 360
+)
+ECG_FULL = replace(
+    ECG,
+    name="ecg-full",
+    prepare=partial(prepare_ecg, starts=all_starts, name="ecg-full"),
+    expected=Sizes(n_train=59922, n_test=16645, n_channels=2, n_times=LENGTH, n_classes=4),
+    paper=None,
+)

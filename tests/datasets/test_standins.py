@@ -1,0 +1,162 @@
+"""Stand-ins: cut from small files with the arrays of the real ones, and the real ones where they are."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dicot.datasets import arrhythmia, available, card, check, hapt, load, night, wisdm2019
+from dicot.datasets.base import fingerprint
+from dicot.datasets.standin import StandIn
+from dicot.datasets.standins import STANDINS
+from dicot.errors import InputError, MissingDataError
+
+
+def hapt_rows(n: int = 300) -> dict[str, Any]:
+    """Two experiments of each user, without a label at first, then of class 5, then of class 12."""
+    users = np.repeat(np.arange(1, 31), 2 * n)
+    label = np.tile(np.repeat([-1, 5, 12], [100, 80, n - 180]), 60)
+    x = np.arange(60 * n * 6, dtype=np.float32).reshape(-1, 6)
+    return {"X": x, "label": label, "user": users, "experiment": np.repeat(np.arange(60), n)}
+
+
+def test_hapt() -> None:
+    held = hapt_rows()
+    made = hapt.cut(held)
+    assert (made.train.x.shape, made.test.x.shape) == ((21 * 4, 6, 128), (9 * 4, 6, 128))
+    assert sorted(set(made.test.group.tolist())) == [2, 4, 9, 10, 12, 13, 18, 20, 24]  # type: ignore[union-attr]
+    # Windows begin at 0, 64 and 128: the first is mostly unlabelled, the last mostly class 12.
+    assert made.train.y.tolist() == [4, 11] * 42  # type: ignore[union-attr]
+    np.testing.assert_array_equal(made.train.x[0], held["X"][64:192].T)
+    np.testing.assert_array_equal(made.train.x[2], held["X"][364:492].T)  # none crosses two experiments
+    held["label"][0] = 13
+    with pytest.raises(InputError, match="label must be 1 to 12"):
+        hapt.cut(held)
+
+
+def wisdm_rows() -> dict[str, Any]:
+    """One recording of 500 rows of each of 22 subjects; every other one has another unit of time."""
+    subjects = np.array([*range(1600, 1616), 1624, 1632, 1638, 1640, 1645, 1650])
+    time = np.concatenate([(10**6 if i % 2 else 50) * np.arange(500) for i in range(22)])
+    activity = np.repeat(["A", "S"] * 11, 500)
+    x = np.arange(22 * 500 * 3, dtype=np.float32).reshape(-1, 3)
+    return {"X": x, "activity": activity, "subject": np.repeat(subjects, 500), "timestamp": time}
+
+
+def test_wisdm_windows_cross_no_gap() -> None:
+    held = wisdm_rows()
+    held["timestamp"][100:500] += 150 + 1  # more than three usual intervals
+    held["timestamp"][700:1000] += 10**6  # two of them: no gap
+    made = wisdm2019.cut(held)
+    first, second = (made.train.x[made.train.group == subject] for subject in (1600, 1601))
+    assert first[:, 0, 0].tolist() == [300, 900]  # rows 100 and 300: the 100 before the gap are too few
+    assert second[:, 0, 0].tolist() == [1500, 2100]
+    assert made.train.y[:4].tolist() == [0, 0, 17, 17]  # type: ignore[index]
+    assert sorted(set(made.test.group.tolist())) == [1607, 1615, 1624, 1632, 1638]  # type: ignore[union-attr]
+    np.testing.assert_array_equal(first[0], held["X"][100:300].T)
+
+
+def test_wisdm_time_that_goes_back_ends_a_recording() -> None:
+    held = wisdm_rows()
+    held["timestamp"][250:500] -= 10**6
+    made = wisdm2019.cut(held)
+    assert made.train.x[made.train.group == 1600][:, 0, 0].tolist() == [0, 750]
+    held["activity"][3] = "N"
+    with pytest.raises(InputError, match=r"letters A, B.*; got \['N'\]"):
+        wisdm2019.cut(held)
+
+
+def test_night_is_split_in_time_with_a_gap() -> None:
+    y = np.array([0] * 100 + [1, 2, 3, 4] * 25 + [0] * 100)
+    x = np.arange(300, dtype=np.float32)[:, None, None] * np.ones((1, 1, 3000), np.float32)
+    made = night.cut({"X": x, "y": y})
+    kept = np.arange(40, 260)
+    assert made.train.x[:, 0, 0].tolist() == kept[:132].tolist()
+    assert made.test.x[:, 0, 5].tolist() == kept[142:].tolist()
+    np.testing.assert_array_equal(made.test.y, y[kept[142:]])
+    with pytest.raises(InputError, match=r"Expected X \(epochs, 1, 3000\)"):
+        night.cut({"X": x[:, 0], "y": y})
+
+
+def records() -> dict[str, Any]:
+    """Per record 1 window of each of five rhythms, the last of no class, from sample 10 on; 4 beats between."""
+    held: dict[str, Any] = {"gain": np.array([200.0]), "baseline": np.array([1024])}
+    for number, record in enumerate(arrhythmia.RECORDS):
+        starts = 10 + 2500 * np.arange(5)
+        held[f"sig_{record}"] = (np.arange(12_600)[:, None] + [number, 0]).astype(np.int16)
+        held[f"ann_sample_{record}"] = np.sort(np.concatenate([starts, starts[:4] + 100]))
+        held[f"ann_symbol_{record}"] = np.array(["+", "N"] * 4 + ["+"])
+        held[f"ann_aux_{record}"] = np.array(["(N", "", "(AFIB", "", "(NOD", "", "(AFL", "", "(T"])
+    return held
+
+
+def test_arrhythmia() -> None:
+    made = arrhythmia.cut(records())
+    assert (made.train.x.shape, made.test.x.shape) == ((40, 2, 2500), (16, 2, 2500))
+    assert made.train.y.tolist() == [3, 0, 2, 1] * 10  # type: ignore[union-attr]
+    assert made.test.group.tolist() == ["100"] * 4 + ["201"] * 8 + ["203"] * 4  # type: ignore[union-attr]
+    time = np.arange(2510, 5010)
+    expected = np.stack([time + 1, time]) - 1024  # the second window of record 103, number 1
+    np.testing.assert_allclose(made.train.x[1], expected / 200, rtol=1e-6)
+    assert made.train.x.flags.c_contiguous
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    """HAPT by the small rows, as if the card were theirs; its file is not written yet."""
+    (tmp_path / "data" / "large").mkdir(parents=True)
+    monkeypatch.setenv("DICOT_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("DICOT_CACHE", str(tmp_path / "cache"))
+    mark = fingerprint(hapt.cut(hapt_rows()).split)
+    fitting = replace(STANDINS["hapt"], card=replace(STANDINS["hapt"].card, fingerprint=mark))
+    monkeypatch.setitem(STANDINS, "hapt", fitting)
+    return fitting
+
+
+def test_by_name(small: StandIn, tmp_path: Path) -> None:
+    assert "hapt" not in [card.name for card in available()]
+    np.savez(tmp_path / "data" / "large" / small.file, **hapt_rows())
+    split = load("HAPT")
+    assert (split.name, split.family, len(split.train)) == ("hapt", "large", 84)
+    assert split.train.group is not None
+    assert "hapt" in [card.name for card in available()]
+    assert check("hapt") == small.card
+    assert load("hapt", channels=small.card.transfer_channels).train.n_channels == 3
+    scaled = load("hapt", scale="dataset")
+    assert scaled.train.x.mean() == pytest.approx(0, abs=1e-3)
+    assert scaled.train.group is not None
+    with pytest.raises(InputError, match="Did you mean 'wisdm2019'"):
+        load("wisdm2018")
+
+
+def test_missing_and_foreign_files(small: StandIn, tmp_path: Path) -> None:
+    path = tmp_path / "data" / "large" / small.file
+    with pytest.raises(MissingDataError, match=r"hapt is not on this machine.*hapt_raw\.npz.*uci\.edu.*X \(rows, 6"):
+        load("hapt")
+    with pytest.raises(MissingDataError, match="dicot data check hapt"):
+        card("hapt")
+    np.savez(path, X=np.zeros((3, 6)))
+    with pytest.raises(InputError, match=r"hapt_raw\.npz: The file must hold X .*; experiment, label, user is missing"):
+        load("hapt")
+    np.savez(path, **{**hapt_rows(), "X": np.ones((18_000, 6), np.float32)})
+    with pytest.raises(InputError, match=f"fingerprint .*; those of hapt have {small.card.fingerprint}"):
+        load("hapt")
+
+
+@pytest.mark.parametrize("name", STANDINS)
+def test_the_real_files(name: str) -> None:
+    root = os.environ.get("DICOT_DATA")
+    if root is None or not STANDINS[name].is_here():
+        pytest.skip(f"DICOT_DATA names no folder with large/{STANDINS[name].file}")
+    facts, split = STANDINS[name].card, load(name)
+    assert split.test is not None
+    assert (len(split.train), len(split.test)) == (facts.n_train, facts.n_test)
+    assert split.train.x.shape[1:] == split.test.x.shape[1:] == (facts.n_channels, facts.n_times)
+    for part in (split.train, split.test):
+        assert np.unique(part.y).tolist() == list(range(facts.n_classes))  # type: ignore[arg-type]
+        assert part.x.flags.c_contiguous
+    if name != "sleepedf-night":  # one person
+        assert not set(split.train.group.tolist()) & set(split.test.group.tolist())  # type: ignore[union-attr]
