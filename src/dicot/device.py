@@ -38,16 +38,18 @@ def float32_arithmetic(fast: bool = False) -> Iterator[None]:
     """Convolutions and matrix products on a GPU in true float32, or with `fast` in TF32 (10 bits of mantissa).
 
     Torch's own defaults are TF32 for convolutions and float32 for matrix products. In TF32 an embedding would depend on
-    the batch size in the fifth digit.
+    the batch size in the fifth digit. Either way the same input gives the same bits.
     """
     # Both of cudnn's, because torch refuses to report a setting that differs between them.
     backends: Any = torch.backends
     parts = (backends.cudnn.conv, backends.cudnn.rnn, backends.cuda.matmul)
-    before = [part.fp32_precision for part in parts]
+    before, repeatable = [part.fp32_precision for part in parts], backends.cudnn.deterministic
     try:
+        backends.cudnn.deterministic = True
         for part in parts:
             part.fp32_precision = "tf32" if fast else "ieee"
         yield
     finally:
+        backends.cudnn.deterministic = repeatable
         for part, value in zip(parts, before, strict=True):
             part.fp32_precision = value

@@ -82,7 +82,7 @@ def test_values_are_scaled_by_training_records(raw: Path, chunks: Split) -> None
 
 
 def test_side_by_side(raw: Path, tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match="windows; the publisher's files give"):
+    with pytest.warns(UserWarning, match="training cases instead of 59922"):
         card = prepare_set(ECG_FULL, raw, out=tmp_path)
     assert (card.n_train, card.n_test, card.stride) == (18 * 72, 5 * 72, 2500)
     split = load_prepared(tmp_path / "large" / "ecg-full")

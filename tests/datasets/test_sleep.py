@@ -81,7 +81,7 @@ def test_prepared_by_subject(tmp_path: Path) -> None:
         for night in (1,) if subject == 13 else (1, 2):
             name = f"SC4{subject:02d}{night}"
             write_night(raw / "sleep-cassette", name, sleep_stages((2, "1"), (1, "R")), 3, 100 * subject + 10 * night)
-    with pytest.warns(UserWarning, match="sleep: (72 training|21 test) windows; the publisher's files give"):
+    with pytest.warns(UserWarning, match="sleep: The raw files give 72 training cases instead of 25612, 21 test cases"):
         card = prepare_set(SLEEP, raw, out=tmp_path / "data")
     split = load_prepared(tmp_path / "data" / "large" / "sleep")
     assert split.test is not None
