@@ -10,11 +10,11 @@ import numpy as np
 
 from dicot.datasets.archive_files import archive_files, archive_sizes, other_part, read_archive, set_name
 from dicot.datasets.base import Card, Sizes, Split, differences
-from dicot.datasets.folders import cache_folder
 from dicot.datasets.names import OFFICIAL, UCR, UEA
 from dicot.datasets.preparers import PREPARERS
 from dicot.datasets.standins import STANDINS
 from dicot.errors import InputError, MissingDataError, did_you_mean
+from dicot.storage import cache_folder
 from dicot.windows.cases import to_cases, true_lengths
 from dicot.windows.policies import Array, Cases, Scale, cases_where
 from dicot.windows.splits import check_split

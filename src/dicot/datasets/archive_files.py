@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dicot.datasets.folders import cache_folder, user_folder
+from dicot.datasets.folders import user_folder
 from dicot.errors import InputError
+from dicot.storage import cache_folder
 from dicot.windows.arfffile import outline_arff, read_arff
 from dicot.windows.files import load_npz, naming
 from dicot.windows.policies import Array

@@ -4,11 +4,7 @@ import os
 from pathlib import Path
 
 from dicot.errors import InputError
-
-
-def cache_folder() -> Path:
-    """What is fetched or prepared here: the folder DICOT_CACHE, otherwise one in the user's home."""
-    return Path(os.environ.get("DICOT_CACHE") or Path.home() / ".cache" / "dicot").expanduser()
+from dicot.storage import cache_folder
 
 
 def user_folder() -> Path | None:

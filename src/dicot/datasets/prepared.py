@@ -16,7 +16,7 @@ from dicot.errors import InputError
 from dicot.storage import write_atomic
 from dicot.windows import Split, Windows
 from dicot.windows.policies import Array, Policies, cases_where, name_cases
-from dicot.windows.splits import check_split
+from dicot.windows.splits import with_policies
 
 FAMILY = "large"
 CARD = "card.json"
@@ -115,16 +115,7 @@ def load_prepared(folder: Path, channels: Sequence[int] | None = None, **policie
     """
     card = read_card(folder)
     train, test = (_load_part(folder, part, card) for part in _PARTS)
-    split = pick_channels(Split(train, test, card.family, card.name), channels)
-    if not policies:
-        return split
-    assert split.test is not None
-    x, x_test = split.train.x, split.test.x
-    changed = check_split((x, train.y), (x_test, test.y), name=card.name, family=card.family, **policies)
-    assert changed.test is not None
-    return replace(
-        changed, train=replace(changed.train, group=train.group), test=replace(changed.test, group=test.group)
-    )
+    return with_policies(pick_channels(Split(train, test, card.family, card.name), channels), **policies)
 
 
 def _load_part(folder: Path, part: str, card: Card) -> Windows:
