@@ -1,6 +1,7 @@
 """Many runs at once on one device: small ones leave a GPU mostly idle."""
 
 import inspect
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ class _Active:
     steps: Generator[bool, None, History]
     slot: Any  # a stream, given back at the end
     stream: Any  # the stream that the steps are sent to
+    seconds: float = 0.0  # of its own turns
 
 
 def pretrain_many(
@@ -47,11 +49,14 @@ def pretrain_many(
     stepper: str = "auto",
     at_once: int = AT_ONCE,
     on_run: Callable[[int, History], None] | None = None,
-) -> list[History]:
+    on_error: Callable[[int, Exception], None] | None = None,
+) -> list[History | None]:
     """Train every run in place, several at a time on a GPU, one after the other on a CPU.
 
-    A run draws and computes what it does alone (see `pretrain`); a history's seconds include the others' turns.
-    `on_run` is told the number of a run that has ended, and its history.
+    A run draws and computes what it does alone (see `pretrain`). A history's seconds are those of the run's own turns,
+    `prepare` included, so that they add up to those of the whole call; seconds before a resumption do not count.
+    `on_run` is told the number of a run that has ended, and its history. With `on_error`, which is told the number of a
+    run that failed and why, the others go on and the failed one has no history; without it the first failure is raised.
     """
     place = resolve_device(device)
     histories: dict[int, History] = {}
@@ -67,8 +72,17 @@ def pretrain_many(
                     steps = training(run.method, run.train, run.recipe, run.seed, place, stepper, run.checkpoint)
                     active.append(_Active(waiting.popleft(), steps, slot, slot))
                 current = active.popleft()
-                with current.stream:
-                    history = _turn(current.steps)
+                started = time.perf_counter()
+                try:
+                    with current.stream:
+                        history = _turn(current.steps)
+                except Exception as error:
+                    if on_error is None:
+                        raise
+                    slots.append(current.slot)
+                    on_error(current.number, error)
+                    continue
+                current.seconds += time.perf_counter() - started
                 if history is None:
                     if current.stream is current.slot and drawn_on_device(place):
                         # Recorded steps read the seed of their draws from one place in memory: they must not overlap.
@@ -77,10 +91,11 @@ def pretrain_many(
                     active.append(current)
                     continue
                 slots.append(current.slot)
+                history.seconds = current.seconds
                 histories[current.number] = history
                 if on_run:
                     on_run(current.number, history)
-    return [histories[number] for number in range(len(runs))]
+    return [histories.get(number) for number in range(len(runs))]
 
 
 def _turn(steps: Generator[bool, None, History]) -> History | None:
