@@ -21,6 +21,7 @@ from dicot.fitting import check_columns, embed_groups, in_order, seed_from, seed
 from dicot.methods import METHODS, build_method
 from dicot.pretrained import from_pretrained, save_pretrained
 from dicot.train import Checkpoint, History, Recipe, Run, paper_recipe, pretrain_many
+from dicot.train.many import AT_ONCE
 from dicot.windows import Windows
 from dicot.windows.policies import Array
 from dicot.windows.preparation import Preparation
@@ -231,9 +232,10 @@ def fit_many(
     data: Sequence[tuple[Any, Any]],
     *,
     checkpoints: Sequence[Checkpoint | None] | None = None,
+    at_once: int = AT_ONCE,
     on_error: Callable[[int, Exception], None] | None = None,
 ) -> None:
-    """Fit each model on its (X, y) as its own `fit` would, several at a time on a GPU.
+    """Fit each model on its (X, y) as its own `fit` would, on a GPU several of them `at_once`.
 
     `on_error` is told the number of a model whose fit failed, and why; the others go on. Without it the first
     failure is raised. The seconds of a history are the model's own share.
@@ -255,6 +257,7 @@ def fit_many(
     pretrain_many(
         list(runs.values()),
         device=models[0].device if models else "cpu",
+        at_once=at_once,
         on_run=lambda place, history: models[numbers[place]]._finish(runs[numbers[place]], history),
         on_error=None if on_error is None else lambda place, error: on_error(numbers[place], error),
     )
