@@ -1,5 +1,6 @@
 """Which device a run uses, and how arrays get there."""
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,6 +61,13 @@ def describe_device(device: str | torch.device) -> str:
     """The name of the GPU, or "cpu"."""
     place = resolve_device(device)
     return torch.cuda.get_device_name(place) if place.type == "cuda" else place.type
+
+
+def release_memory(device: str | torch.device) -> None:
+    """Give the GPU memory that is no longer in use back to other processes."""
+    if resolve_device(device).type == "cuda":
+        gc.collect()
+        torch.cuda.empty_cache()
 
 
 @contextmanager

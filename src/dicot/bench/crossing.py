@@ -1,7 +1,8 @@
 """Entries x data sets x seeds, narrowed or changed by the options of a run."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from dicot.bench.contenders import Entry, own_params
 from dicot.bench.jobs import Contender, DataSet, Job
@@ -24,23 +25,22 @@ class Options:
 
 
 def cross(
-    suite: str, entries: Iterable[Entry], pairs: Sequence[Pair], seeds: Sequence[int], options: Options
+    suite: str, entries: Sequence[Entry], pairs: Sequence[Pair], seeds: Sequence[int], options: Options
 ) -> list[Job]:
     """A job for every entry, pair, protocol and seed that the options let through."""
-    return [
-        Job(suite, own, source, target, protocol, seed, steps, trial)
-        for entry in _chosen(list(entries), options)
-        for contender, trained in _scheduled(entry.contender, options)
-        for source, target in pairs
-        for own in [replace(contender, method_params=own_params(contender, source.name))]
-        for protocol in _applicable(contender, options.protocols or entry.protocols)
-        for steps in [options.steps if protocol in TRAINING else None]
-        for trial in [options.steps is not None and (trained or protocol in TRAINING)]
-        for seed in options.seeds or seeds
-    ]
+    jobs = []
+    for entry in _chosen(entries, options):
+        protocols = _applicable(entry.contender, options.protocols or entry.protocols)
+        for contender, (source, target) in product(_scheduled(entry.contender, options), pairs):
+            own = replace(contender, method_params=own_params(contender, source.name))
+            for protocol, seed in product(protocols, options.seeds or seeds):
+                trains = protocol in TRAINING
+                trial = options.steps is not None and (trains or "steps" in contender.settings)
+                jobs.append(Job(suite, own, source, target, protocol, seed, options.steps if trains else None, trial))
+    return jobs
 
 
-def _chosen(entries: list[Entry], options: Options) -> list[Entry]:
+def _chosen(entries: Sequence[Entry], options: Options) -> Sequence[Entry]:
     """Those that were asked for; no trained contender without its controls."""
     from dicot.controls import CONTROLS
     from dicot.methods import METHODS
@@ -52,17 +52,17 @@ def _chosen(entries: list[Entry], options: Options) -> list[Entry]:
     return [entry for entry in entries if entry in wanted or (trained and entry.contender.name in CONTROLS)]
 
 
-def _scheduled(contender: Contender, options: Options) -> Iterator[tuple[Contender, bool]]:
-    """The contender with the settings of a training, once for each schedule, and whether it is trained at all."""
+def _scheduled(contender: Contender, options: Options) -> list[Contender]:
+    """The contender with the settings of a training, once for each schedule; as it is where it is not trained."""
     from dicot.methods import METHODS
 
     if contender.kind not in METHODS:
-        yield contender, False
-        return
+        return [contender]
     steps = {} if options.steps is None else {"steps": options.steps}
-    for schedule in options.schedules:
-        more = {"schedule": schedule, "precision": options.precision, **steps}
-        yield replace(contender, settings={**contender.settings, **more}), True
+    return [
+        replace(contender, settings={**contender.settings, "schedule": name, "precision": options.precision, **steps})
+        for name in options.schedules
+    ]
 
 
 def _applicable(contender: Contender, protocols: Sequence[str]) -> list[str]:

@@ -31,14 +31,18 @@ class Ledger:
         if not create and not self.path.exists():
             raise InputError(f"There is no ledger at {self.path}. Name another with --ledger, or run a suite first.")
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
+        self._db.row_factory = sqlite3.Row
         try:
-            self._db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
-            self._db.row_factory = sqlite3.Row
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
             self._check_version()
         except sqlite3.DatabaseError as error:
+            self.close()
             raise InputError(f"{self.path} cannot be opened as a ledger ({error}). Name another file.") from error
+        except InputError:
+            self.close()
+            raise
 
     def __enter__(self) -> "Ledger":
         return self

@@ -35,6 +35,7 @@ COLUMNS = {
     "error": "TEXT",
     "recorded": "TEXT NOT NULL",
 }
+SECONDS = ("fit_seconds", "embed_seconds", "score_seconds")
 Row = dict[str, Any]
 Member = tuple[str, str]  # suite, contender
 
@@ -84,7 +85,7 @@ def line_of(job: Job, result: Result) -> Line:
         "target_data": result.target_data,
         "version": __version__,
         "device": result.device,
-        **{name: number(getattr(result, name)) for name in ("fit_seconds", "embed_seconds", "score_seconds")},
+        **{name: number(round(getattr(result, name), 4)) for name in SECONDS},
         "peak_memory": result.peak_memory,
         "error": result.error,
         "recorded": datetime.now(UTC).isoformat(timespec="seconds"),

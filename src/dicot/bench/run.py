@@ -28,6 +28,8 @@ Record = Callable[[Job, Result], None]
 
 def run_units(units: Sequence[Unit], site: Site, shelf: Shelf, record: Record) -> None:
     """Fit these units, at once where there are several, and score their jobs."""
+    from dicot.device import release_memory
+
     sources: dict[str, Loaded] = {}
     for unit in units:
         try:
@@ -42,6 +44,7 @@ def run_units(units: Sequence[Unit], site: Site, shelf: Shelf, record: Record) -
             _assess(fitted, jobs, target, result, shelf, record)
         if checkpoint := site.checkpoint(unit, sources[unit.key]):
             checkpoint.path.unlink(missing_ok=True)  # only now: until here it would have to be trained again
+    release_memory(site.device)
 
 
 def fail(jobs: Iterable[Job], error: Exception, record: Record, known: Result | None = None) -> None:
@@ -60,7 +63,9 @@ def _known(source: Loaded, site: Site) -> Result:
 
 def _fitted_result(known: Result, fitted: Fitted) -> Result:
     recipe = getattr(fitted.model, "recipe_", None)
-    settings = {} if recipe is None else {**asdict(recipe), "method_params": fitted.model.method_params_}
+    settings: dict[str, Any] = {}
+    if recipe is not None and recipe.steps > 0:
+        settings = {**asdict(recipe), "method_params": fitted.model.method_params_}
     return replace(known, recipe=settings, fit_seconds=fitted.seconds, peak_memory=fitted.peak_memory)
 
 

@@ -123,10 +123,9 @@ SUITES: dict[str, Callable[[Options], list[Job]]] = {
 def suite_jobs(suites: Sequence[str], options: Options) -> list[Job]:
     """The jobs of all these suites."""
     makers = [lookup(SUITES, name, "suite") for name in suites]
-    for name in options.protocols:
-        lookup(every_protocol(), name, "protocol")
+    _check_names(options)
     options = replace(options, sets=tuple(spelled(name) for name in options.sets))
-    everyone = [job.contender for make in makers for job in make(replace(options, contenders=()))]
+    everyone = [job.contender for make in makers for job in make(replace(options, contenders=(), protocols=()))]
     known = {name for contender in everyone for name in (contender.name, contender.kind)}
     for name in options.contenders:
         if name not in known:
@@ -135,6 +134,16 @@ def suite_jobs(suites: Sequence[str], options: Options) -> list[Job]:
     if not jobs:
         raise InputError(f"Nothing is left of {', '.join(suites)} with these options. Use fewer of them.")
     return jobs
+
+
+def _check_names(options: Options) -> None:
+    from dicot.train.recipe import PRECISIONS, SCHEDULES
+
+    lookup(dict.fromkeys(PRECISIONS), options.precision, "precision")
+    for name in options.schedules:
+        lookup(dict.fromkeys(SCHEDULES), name, "schedule")
+    for name in options.protocols:
+        lookup(every_protocol(), name, "protocol")
 
 
 def _probed() -> list[Entry]:
