@@ -63,6 +63,11 @@ def describe_device(device: str | torch.device) -> str:
     return torch.cuda.get_device_name(place) if place.type == "cuda" else place.type
 
 
+def load_optimisers() -> None:
+    """Torch loads what its optimisers need when the first of them is made: seconds that belong to no fit."""
+    torch.optim.SGD([torch.zeros(1)])
+
+
 def release_memory(device: str | torch.device) -> None:
     """Give the GPU memory that is no longer in use back to other processes."""
     if resolve_device(device).type == "cuda":

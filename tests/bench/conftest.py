@@ -1,5 +1,6 @@
 """A small data set in a file, and jobs on it that take a fraction of a second."""
 
+import multiprocessing
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,18 @@ from dicot.bench.jobs import Contender, DataSet, Job
 from dicot.windows import Windows
 
 TINY = {"dim": 8, "steps": 2, "batch_size": 4, "schedule": "per_step", "precision": "float32"}
+LOADED = ["dicot.cli", "dicot.bench.executors", "dicot.bench.suites", "dicot.evaluation", "torch._dynamo"]
+
+
+@pytest.fixture(scope="session")
+def processes():
+    """New processes fork from a server that has imported everything: they begin with their work at once."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(LOADED)
+    first = context.Process(target=len, args=("",))  # starts the server
+    first.start()
+    first.join()
+    return context
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import csv
 import math
-import multiprocessing
 import sqlite3
 from dataclasses import replace
 
@@ -76,12 +75,10 @@ def write(path, first: int) -> None:
             ledger.record(replace(JOB, seed=seed), replace(GOOD, values={"accuracy": float(seed)}))
 
 
-def test_several_writers_at_a_new_file(tmp_path):
+def test_several_writers_at_a_new_file(tmp_path, processes):
     """Half of each writer's jobs are also another's."""
     path = tmp_path / "bench.sqlite"
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["dicot.bench.model_protocols"])  # what this file imports
-    writers = [context.Process(target=write, args=(path, 10 * n)) for n in range(4)]
+    writers = [processes.Process(target=write, args=(path, 10 * n)) for n in range(4)]
     for writer in writers:
         writer.start()
     for writer in writers:

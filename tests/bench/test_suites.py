@@ -59,7 +59,9 @@ def test_the_large_sets():
 
 
 def test_transfer_takes_the_accelerometers():
-    pairs = {(job.source.name, job.source.channels, job.target.name, job.target.channels) for job in jobs_of("transfer")}
+    pairs = {
+        (job.source.name, job.source.channels, job.target.name, job.target.channels) for job in jobs_of("transfer")
+    }
     assert len(pairs) == 4
     assert ("harth", (3, 4, 5), "pamap2", (2, 3, 4)) in pairs
     own = {(job.source.name, job.target.name) for job in jobs_of("transfer", sets=("a", "b"))}

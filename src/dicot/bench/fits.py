@@ -47,6 +47,11 @@ def fit_units(
     units: Sequence[Unit], sources: Mapping[str, Loaded], site: Site, on_error: OnError
 ) -> Iterator[tuple[Unit, Fitted]]:
     """Each unit with its fitted contender; `on_error` is told of those that cannot be fitted."""
+    from dicot.device import load_optimisers
+    from dicot.methods import METHODS
+
+    if any(unit.first.contender.kind in METHODS for unit in units):
+        load_optimisers()
     models = []
     for unit in units:
         try:
