@@ -124,7 +124,9 @@ def test_other_data_under_the_same_name_run_again(tmp_path, job, data, waves):
     assert finish([job("raw-mean")], path).units == []
 
 
-def test_missing_data_is_named_and_not_a_failure(tmp_path, job):
+def test_missing_data_is_named_and_not_a_failure(tmp_path, job, monkeypatch):
+    monkeypatch.setenv("DICOT_CACHE", str(tmp_path))
+    monkeypatch.delenv("DICOT_DATA", raising=False)
     path = tmp_path / "bench.sqlite"
     plan = finish([job("raw-mean"), job("raw-mean", source=DataSet("harth"))], path)
     assert plan.missing == ("harth",)

@@ -1,5 +1,7 @@
 """Several runs in one call."""
 
+import time
+
 import numpy as np
 import pytest
 import torch
@@ -60,3 +62,22 @@ def test_a_run_that_fails_says_so(waves):
     broken = Windows(np.full_like(waves.x, np.nan))
     with pytest.raises(NonFiniteLossError, match="step 0"):
         pretrain_many([run("dicot", 0, broken)], device="cpu")
+
+
+def test_a_run_that_fails_leaves_the_others_if_somebody_is_told(waves):
+    broken = Windows(np.full_like(waves.x, np.nan))
+    told: dict[int, str] = {}
+    histories = pretrain_many(
+        [run("dicot", 0, broken), run("dicot", 0, waves)],
+        device="cpu",
+        on_error=lambda number, error: told.update({number: type(error).__name__}),
+    )
+    assert told == {0: "NonFiniteLossError"}
+    assert histories[0] is None and len(histories[1]) == 12
+
+
+def test_seconds_add_up(waves):
+    started = time.perf_counter()
+    histories = pretrain_many([run("dicot", seed, waves) for seed in range(3)], device="cpu")
+    whole = time.perf_counter() - started
+    assert 0 < sum(history.seconds for history in histories) <= whole
