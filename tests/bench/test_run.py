@@ -137,15 +137,15 @@ def test_missing_data_is_named_and_not_a_failure(tmp_path, job, monkeypatch):
 def test_fine_tuning_starts_from_the_encoder_and_cost_is_recorded(tmp_path, job):
     path = tmp_path / "bench.sqlite"
     jobs = [job(protocol=f"finetune-{share}", steps=2, trial=True) for share in (1, 10, 100)]
-    jobs += [job("random", "finetune-100", steps=2, trial=True), job(protocol="fit_cost"), job("random", "fit_cost")]
+    jobs += [job("random", "finetune-100", steps=2, trial=True), job(protocol="cost"), job("random", "cost")]
     finish(jobs, path)
     found = records(path)
     assert all(record.error is None for record in found.values())
     assert all(0 <= found["dicot", f"finetune-{share}", "accuracy", 1].value <= 100 for share in (1, 10, 100))
     assert found["dicot", "finetune-10", "accuracy", 1].trial
-    assert found["dicot", "fit_cost", "step_ms", 1].value > 0
-    assert ("random", "fit_cost", "step_ms", 1) not in found
-    assert found["random", "fit_cost", "seconds", 1].value > 0
+    assert found["dicot", "cost", "step_ms", 1].value > 0
+    assert ("random", "cost", "step_ms", 1) not in found
+    assert found["random", "cost", "fit_seconds", 1].value > 0
 
 
 def test_transfer_takes_channels_of_both(tmp_path, job, data):

@@ -99,13 +99,13 @@ def test_batch_sizes():
     sizes = [job.contender.settings["batch_size"] for job in jobs if job.contender.kind == "catt"]
     assert sizes == [8, 16, 32, 64, 128, 256, 512]
     assert not any(job.trial for job in jobs)
-    assert {job.protocol for job in jobs} == {"fit_cost"}
+    assert {job.protocol for job in jobs} == {"cost"}
 
 
 def test_smoke_has_everyone_and_every_protocol_and_marks_trials():
     jobs = jobs_of("smoke")
     assert {job.contender.kind for job in jobs} == {*METHODS, *CONTROLS, *CLASSICAL}
-    assert {job.protocol for job in jobs} == {*PROTOCOLS, "finetune-1", "finetune-10", "finetune-100", "fit_cost"}
+    assert {job.protocol for job in jobs} == {*PROTOCOLS, "finetune-1", "finetune-10", "finetune-100", "cost"}
     assert all(job.trial for job in jobs if job.contender.kind in METHODS or job.protocol.startswith("finetune"))
     assert not any(job.trial for job in jobs if job.contender.kind in CLASSICAL)
     assert {job.contender.settings["steps"] for job in jobs if job.contender.kind in METHODS} == {10}
@@ -127,6 +127,8 @@ def test_options():
     assert Counter(job.contender.kind for job in jobs) == {"tnc": 4, "random": 2, "calibrated": 2}
     assert all(job.trial == (job.contender.kind == "tnc") for job in jobs)
     assert {job.contender.kind for job in jobs_of("ucr", contenders=("raw-mean",))} == {"raw-mean"}
+    archives = suite_jobs(["ucr", "uea"], Options(sets=("GunPoint", "NATOPS")))
+    assert {(job.suite, job.source.name) for job in archives} == {("ucr", "GunPoint"), ("uea", "NATOPS")}
     both = suite_jobs(["knn", "clustering"], Options(sets=("harth",)))
     assert {job.suite for job in both} == {"knn", "clustering"}
 

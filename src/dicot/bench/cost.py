@@ -11,14 +11,14 @@ class FitCost(ModelProtocol):
     neither can be told. A control takes no steps and has no time per step.
     """
 
-    metrics = ("step_ms", "peak_mib", "seconds")
+    metrics = ("step_ms", "peak_mib", "fit_seconds")
     alone = True
-    name = "fit_cost"
+    name = "cost"
     description = "time per step and peak memory of the fit"
 
     def score(self, fitted: Fitted, data: Split, *, seed: int, steps: int | None = None) -> dict[str, float]:
         history = fitted.model.history_
-        values = {"seconds": fitted.seconds}
+        values = {"fit_seconds": fitted.seconds}
         if len(history):
             values["step_ms"] = 1e3 * history.seconds / len(history)
         if fitted.peak_memory:

@@ -28,14 +28,13 @@ COLUMNS = {
     "target_data": "TEXT NOT NULL",
     "version": "TEXT NOT NULL",
     "device": "TEXT NOT NULL",
-    "fit_seconds": "REAL",
-    "embed_seconds": "REAL",
-    "score_seconds": "REAL",
+    "seconds_fit": "REAL",
+    "seconds_embed": "REAL",
+    "seconds_score": "REAL",
     "peak_memory": "INTEGER NOT NULL",
     "error": "TEXT",
     "recorded": "TEXT NOT NULL",
 }
-SECONDS = ("fit_seconds", "embed_seconds", "score_seconds")
 Row = dict[str, Any]
 Member = tuple[str, str]  # suite, contender
 
@@ -85,7 +84,9 @@ def line_of(job: Job, result: Result) -> Line:
         "target_data": result.target_data,
         "version": __version__,
         "device": result.device,
-        **{name: number(round(getattr(result, name), 4)) for name in SECONDS},
+        "seconds_fit": number(round(result.fit_seconds, 4)),
+        "seconds_embed": number(round(result.embed_seconds, 4)),
+        "seconds_score": number(round(result.score_seconds, 4)),
         "peak_memory": result.peak_memory,
         "error": result.error,
         "recorded": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -112,7 +113,7 @@ def record_of(row: Row, member: Member, metric: str, value: float | None) -> Rec
         metric=metric,
         value=math.nan if value is None else value,
         trial=bool(row["trial"]),
-        fit_seconds=math.nan if row["fit_seconds"] is None else row["fit_seconds"],
+        fit_seconds=math.nan if row["seconds_fit"] is None else row["seconds_fit"],
         **{name: row[name] for name in (*taken, *provenance)},
     )
 

@@ -11,7 +11,7 @@ MODEL_PROTOCOLS: dict[str, Callable[[], ModelProtocol]] = {
     "finetune-1": lambda: FineTuning(0.01),
     "finetune-10": lambda: FineTuning(0.1),
     "finetune-100": lambda: FineTuning(1.0),
-    "fit_cost": FitCost,
+    "cost": FitCost,
 }
 TRAINING = {name for name, make in MODEL_PROTOCOLS.items() if make().trains}
 ALONE = {name for name, make in MODEL_PROTOCOLS.items() if make().alone}

@@ -20,13 +20,13 @@ KNN = ("knn_5", "knn_10", "knn_50", "knn_100", "knn_500")
 def smoke(options: Options) -> list[Job]:
     """Every contender and every protocol on tiny data with ten steps: shows that the code runs."""
     options = replace(options, steps=options.steps or SMOKE_STEPS)
-    protocols = tuple(name for name in every_protocol() if name != "fit_cost")
+    protocols = tuple(name for name in every_protocol() if name != "cost")
     everyone = [*who.methods(*protocols, labelled=True), *who.controls(*protocols), *who.classical(*protocols)]
     pairs = [whole(name) for name in options.sets or TINY]
     # Once each: a transfer, and a timed run with the schedule of the authors' code.
     first, last = (replace(pairs[end][0], channels=(0,)) for end in (0, -1))
     moved = [*who.variants({"dicot": {}}, "linear"), *who.controls("linear")]
-    timed, per_epoch = who.variants({"dicot": {}}, "linear", "fit_cost"), replace(options, schedules=("per_epoch",))
+    timed, per_epoch = who.variants({"dicot": {}}, "linear", "cost"), replace(options, schedules=("per_epoch",))
     return [
         *cross("smoke", everyone, pairs, ONE_SEED, options),
         *cross("smoke", moved, [(first, last)], ONE_SEED, options),
@@ -63,12 +63,12 @@ def transfers(options: Options) -> list[Job]:
 
 def ucr(options: Options) -> list[Job]:
     """Linear probes on the univariate archive."""
-    return cross("ucr", _probed(), [whole(name) for name in options.sets or PAPER_UCR], ONE_SEED, options)
+    return cross("ucr", _probed(), _archive(options, PAPER_UCR, PAPER_UEA), ONE_SEED, options)
 
 
 def uea(options: Options) -> list[Job]:
     """Linear probes on the multivariate archive."""
-    return cross("uea", _probed(), [whole(name) for name in options.sets or PAPER_UEA], ONE_SEED, options)
+    return cross("uea", _probed(), _archive(options, PAPER_UEA, PAPER_UCR), ONE_SEED, options)
 
 
 def ablation(options: Options) -> list[Job]:
@@ -100,7 +100,7 @@ def positive_selection(options: Options) -> list[Job]:
 
 def batch_scaling(options: Options) -> list[Job]:
     """What a step costs against the batch size; the controls show what fitting costs without any step."""
-    entries = [*who.batch_sizes("fit_cost"), *who.controls("fit_cost")]
+    entries = [*who.batch_sizes("cost"), *who.controls("cost")]
     return cross("batch_scaling", entries, [whole(name) for name in options.sets or SCALING], ONE_SEED, options)
 
 
@@ -149,6 +149,11 @@ def _check_names(options: Options) -> None:
 def _probed() -> list[Entry]:
     baselines = who.classical("linear", rocket=("ridge",), raw=("forest",))
     return [*who.methods("linear"), *who.controls("linear"), *baselines]
+
+
+def _archive(options: Options, own: Sequence[str], other: Sequence[str]) -> list[Pair]:
+    """All of an archive, or the given sets as far as they are not of the other archive."""
+    return [whole(name) for name in options.sets or own if name not in other]
 
 
 def _large(options: Options) -> list[Pair]:
