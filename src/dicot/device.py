@@ -68,11 +68,17 @@ def load_optimisers() -> None:
     torch.optim.SGD([torch.zeros(1)])
 
 
-def release_memory(device: str | torch.device) -> None:
-    """Give the GPU memory that is no longer in use back to other processes."""
-    if resolve_device(device).type == "cuda":
+def release_memory(device: str | torch.device) -> bool:
+    """Give back GPU memory that is no longer in use; False where an error made the GPU useless to this process."""
+    place = resolve_device(device)
+    if place.type == "cuda":
         gc.collect()
-        torch.cuda.empty_cache()
+        try:
+            torch.cuda.synchronize(place)
+            torch.cuda.empty_cache()
+        except RuntimeError:  # torch.AcceleratorError is one
+            return False
+    return True
 
 
 @contextmanager

@@ -2,11 +2,13 @@
 
 import multiprocessing
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from dicot.bench.jobs import Contender, DataSet, Job
+from dicot.methods import METHODS, Method
 from dicot.windows import Windows
 
 TINY = {"dim": 8, "steps": 2, "batch_size": 4, "schedule": "per_step", "precision": "float32"}
@@ -45,3 +47,20 @@ def job(data):
         return Job("test", contender, source, more.pop("target", source), protocol, seed, **more)
 
     return make
+
+
+class Toy(Method):
+    """Brings the embeddings of a batch together."""
+
+    summary: ClassVar[str] = "a toy"
+    paper: ClassVar[str] = "none"
+    cost: ClassVar[str] = "nothing"
+
+    def loss(self, batch, plan):
+        return self.encoder.embed(batch.x).var(dim=0).mean()
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """A method that was added by one class and one line."""
+    monkeypatch.setitem(METHODS, "toy", Toy)

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -14,21 +13,10 @@ from dicot.bench.ledger import Ledger
 from dicot.bench.loading import Shelf
 from dicot.bench.planning import make_plan
 from dicot.bench.run import run_units
+from dicot.errors import LostWorkerError
 from dicot.estimator import TimeSeriesEmbedder
-from dicot.methods import METHODS, Method
 from dicot.protocols import PROTOCOLS, Features
 from dicot.train import Checkpoint
-
-
-class Toy(Method):
-    """Brings the embeddings of a batch together."""
-
-    summary: ClassVar[str] = "a toy"
-    paper: ClassVar[str] = "none"
-    cost: ClassVar[str] = "nothing"
-
-    def loss(self, batch, plan):
-        return self.encoder.embed(batch.x).var(dim=0).mean()
 
 
 def finish(jobs, path, **options):
@@ -176,6 +164,25 @@ def test_several_fits_at_once_give_the_same_values_and_one_failure(tmp_path, job
     assert "NonFiniteLossError" in together[jobs[2].key].error
 
 
+def test_a_device_that_fails_fails_all_fits_of_a_group(tmp_path, job, monkeypatch):
+    def breaks(*words, **more):
+        raise RuntimeError("device lost")
+
+    monkeypatch.setattr("dicot.estimator.fit_many", breaks)
+    rows = {}
+    units = units_of([job(), job("catt")])
+    run_units(units, Site("cpu", tmp_path / "work", 8), Shelf(), lambda one, result: rows.update({one.key: result}))
+    assert [result.error for result in rows.values()] == ["RuntimeError: device lost"] * 2
+
+
+def test_a_useless_gpu_ends_the_run_with_advice(tmp_path, job, monkeypatch):
+    monkeypatch.setattr("dicot.device.release_memory", lambda device: False)
+    path = tmp_path / "bench.sqlite"
+    with pytest.raises(LostWorkerError, match="same command again"):
+        finish([job("raw-mean"), job("raw-mean", seed=2)], path)
+    assert len(records(path)) == 4, "the first unit was recorded"
+
+
 def test_an_interrupted_fit_goes_on_and_says_that_its_time_is_unknown(tmp_path, job, monkeypatch):
     path = tmp_path / "bench.sqlite"
     monkeypatch.setattr("dicot.bench.fits.CHECKPOINT_SECONDS", 0)
@@ -202,8 +209,7 @@ def test_an_interrupted_fit_goes_on_and_says_that_its_time_is_unknown(tmp_path, 
     assert records(whole)["dicot", "linear", "accuracy", 1].value == found.value
 
 
-def test_a_registered_method_is_run_and_recorded(tmp_path, job, monkeypatch):
-    monkeypatch.setitem(METHODS, "toy", Toy)
+def test_a_registered_method_is_run_and_recorded(tmp_path, job, toy):
     path = tmp_path / "bench.sqlite"
     finish([job("toy")], path)
     assert records(path)["toy", "linear", "accuracy", 1].error is None

@@ -1,7 +1,6 @@
 """What each suite consists of."""
 
 from collections import Counter
-from typing import ClassVar
 
 import pytest
 
@@ -11,7 +10,7 @@ from dicot.bench.suites import SUITES, suite_jobs
 from dicot.classical import CLASSICAL
 from dicot.controls import CONTROLS
 from dicot.errors import InputError
-from dicot.methods import METHODS, Method
+from dicot.methods import METHODS
 from dicot.protocols import PROTOCOLS
 
 RIVALS = {name for name, method in METHODS.items() if not method.needs_labels}
@@ -149,18 +148,6 @@ def test_mistakes(suite, options, message):
         jobs_of(suite, **options)
 
 
-class Toy(Method):
-    """Brings the embeddings of a batch together."""
-
-    summary: ClassVar[str] = "a toy"
-    paper: ClassVar[str] = "none"
-    cost: ClassVar[str] = "nothing"
-
-    def loss(self, batch, plan):
-        return self.encoder.embed(batch.x).var(dim=0).mean()
-
-
-def test_a_registered_method_takes_part_everywhere(monkeypatch):
-    monkeypatch.setitem(METHODS, "toy", Toy)
+def test_a_registered_method_takes_part_everywhere(toy):
     for suite in ("smoke", "large", "low_label", "knn", "clustering", "transfer", "ucr", "uea"):
         assert "toy" in {job.contender.name for job in jobs_of(suite)}

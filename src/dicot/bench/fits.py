@@ -108,13 +108,17 @@ def _together(
     trains = [sources[unit.key].split.train for unit, _ in models]
     checkpoints = [site.checkpoint(unit, sources[unit.key]) for unit, _ in models]
     resumed = [checkpoint is not None and checkpoint.path.exists() for checkpoint in checkpoints]
-    fit_many(
-        [model for _, model in models],
-        [(train.x, train.y) for train in trains],
-        checkpoints=checkpoints,
-        at_once=site.at_once,
-        on_error=told,
-    )
+    try:
+        fit_many(
+            [model for _, model in models],
+            [(train.x, train.y) for train in trains],
+            checkpoints=checkpoints,
+            at_once=site.at_once,
+            on_error=told,
+        )
+    except Exception as error:  # of the device, not of one of the fits
+        for number in set(range(len(models))) - failed:
+            told(number, error)
     for number, (unit, model) in enumerate(models):
         if number not in failed:
             yield unit, Fitted(model, math.nan if resumed[number] else model.history_.seconds)

@@ -28,8 +28,6 @@ Record = Callable[[Job, Result], None]
 
 def run_units(units: Sequence[Unit], site: Site, shelf: Shelf, record: Record) -> None:
     """Fit these units, at once where there are several, and score their jobs."""
-    from dicot.device import release_memory
-
     sources: dict[str, Loaded] = {}
     for unit in units:
         try:
@@ -44,7 +42,6 @@ def run_units(units: Sequence[Unit], site: Site, shelf: Shelf, record: Record) -
             _assess(fitted, jobs, target, result, shelf, record)
         if checkpoint := site.checkpoint(unit, sources[unit.key]):
             checkpoint.path.unlink(missing_ok=True)  # only now: until here it would have to be trained again
-    release_memory(site.device)
 
 
 def fail(jobs: Iterable[Job], error: Exception, record: Record, known: Result | None = None) -> None:

@@ -17,7 +17,7 @@ from dicot.bench.jobs import Job, Unit
 from dicot.bench.ledger import Ledger
 from dicot.bench.lines import Result
 from dicot.bench.loading import Shelf
-from dicot.bench.run import fail, run_units
+from dicot.bench.run import Record, fail, run_units
 from dicot.errors import LostWorkerError
 
 Task = tuple[Unit, ...]
@@ -35,15 +35,14 @@ class _Worker:
 
 def run_in_process(tasks: Sequence[Task], ledger: Path, site: Site, on_job: OnJob) -> None:
     """One after the other, here."""
+    from dicot.device import release_memory
+
     shelf = Shelf()
     with Ledger(ledger) as book:
-
-        def record(job: Job, result: Result) -> None:
-            book.record(job, result)
-            on_job(job, result.error)
-
         for task in tasks:
-            run_units(task, site, shelf, record)
+            run_units(task, site, shelf, _recorder(book, on_job))
+            if not release_memory(site.device):
+                raise LostWorkerError("The GPU takes no more work from this process. Run the same command again.")
 
 
 def run_in_pool(tasks: Sequence[Task], count: int, ledger: Path, site: Site, on_job: OnJob) -> None:
@@ -65,6 +64,14 @@ def run_in_pool(tasks: Sequence[Task], count: int, ledger: Path, site: Site, on_
         for worker in workers:
             worker.process.kill()  # idle, or nobody waits for it any more; the ledger is whole at any moment
             worker.process.join()
+
+
+def _recorder(book: Ledger, on_job: OnJob) -> Record:
+    def record(job: Job, result: Result) -> None:
+        book.record(job, result)
+        on_job(job, result.error)
+
+    return record
 
 
 def _idle(workers: list[_Worker], count: int, ledger: Path, site: Site) -> _Worker | None:
@@ -123,26 +130,21 @@ def _write_off(worker: _Worker, ledger: Path, on_job: OnJob) -> None:
     how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     error = LostWorkerError(f"the worker {how}. Where memory is short, use fewer workers.")
     with Ledger(ledger) as book:
-
-        def record(job: Job, result: Result) -> None:
-            book.record(job, result)
-            on_job(job, result.error)
-
-        fail(worker.open.values(), error, record)
+        fail(worker.open.values(), error, _recorder(book, on_job))
 
 
 def _work(connection: "Connection[tuple[str, str | None] | None, Task | None]", ledger: Path, site: Site) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends this process
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    from dicot.device import release_memory
+
     shelf = Shelf()
     with Ledger(ledger) as book:
-
-        def record(job: Job, result: Result) -> None:
-            book.record(job, result)
-            connection.send((job.key, result.error))
-
+        record = _recorder(book, lambda job, error: connection.send((job.key, error)))
         while task := connection.recv():
             run_units(task, site, shelf, record)
+            if not release_memory(site.device):
+                return  # another worker takes the next task
             connection.send(None)
 
 
