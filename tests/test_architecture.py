@@ -64,16 +64,18 @@ LAYERS: dict[str, set[str]] = {
         "errors",
     },
 }
+LAYERS["bench"] = set(LAYERS) - {"report", "runs", "vectors", "solvers", "pretrained"}
 LAYERS["speed"] = set(LAYERS)  # a benchmark looks at everything
 LAYERS["cli"] = set(LAYERS) | {"__init__"}
 LAYERS["__init__"] = set(LAYERS) - {"__init__"}
 LAYERS["__main__"] = {"cli"}
 TORCH_FREE = {"errors", "storage", "progress", "windows", "datasets", "vectors", "classical", "protocols", "report"}
+TORCH_FREE |= {"bench"}
 HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "aeon", "safetensors.torch"}  # seconds each to import
 METHOD_NAMES = {"catt", "ts2vec", "tnc", "tstcc", "tfc", "infots", "simmtm"}  # "soft" and "cost" are also plain words
 METHOD_CLASSES = {"DiCOT", "CaTT", "TS2Vec", "Soft", "TNC", "TSTCC", "TFC", "CoST", "InfoTS", "SimMTM", "Supervised"}
 DATA_SETS = {"HARTH", "PAMAP2", "WISDM2", "SKODA", "SLEEP", "ECG", "GunPoint", "OSULeaf"}
-NAMELESS = ("train/", "protocols/", "embedding.py", "controls.py")
+NAMELESS = ("train/", "protocols/", "embedding.py", "controls.py", "bench/run.py", "bench/fits.py", "bench/workers.py")
 PICKLE = re.compile(r"\b(pickle|dill|joblib)\b")
 PROPER_NAMES_WITH_DIGIT = {"ts2vec", "pamap2", "wisdm2", "wisdm2019"}
 

@@ -1,8 +1,10 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
-from dicot.device import float32_arithmetic, resolve_device, to_device
+from dicot.device import describe_device, float32_arithmetic, peak_memory, resolve_device, to_device
 from dicot.errors import InputError
 
 
@@ -56,3 +58,15 @@ def test_what_the_caller_chose_for_matrix_products_comes_back():
         assert torch.backends.cuda.matmul.fp32_precision == "tf32"
     finally:
         torch.set_float32_matmul_precision("highest")
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/clear_refs").exists(), reason="the system does not tell how large a process was"
+)
+def test_peak_memory_is_that_of_what_happens_inside():
+    with peak_memory("cpu") as peak:
+        np.ones(2**24)  # 128 MiB, and gone again
+        assert 0.9 * 2**27 <= peak() < 2**28
+    with peak_memory("cpu") as peak:
+        assert peak() < 2**26
+    assert describe_device("cpu") == "cpu"

@@ -21,7 +21,7 @@ from dicot.errors import InputError
 from dicot.estimator import TimeSeriesEmbedder
 from dicot.fitting import check_columns, embed_groups, in_order, seed_from, seeded_weights, train_with_bar
 from dicot.methods.supervised import Supervised
-from dicot.train import Recipe
+from dicot.train import Recipe, Run
 from dicot.windows import Windows
 from dicot.windows.preparation import Preparation
 
@@ -105,9 +105,8 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         self.recipe_ = self._recipe(len(train))
         with seeded_weights(self.seed_):
             method = Supervised(self._first_encoder(train), pool=self.pool)
-        self.history_ = train_with_bar(
-            "train", method, train, self.recipe_, seed=self.seed_, device=self.device, verbose=self.verbose
-        )
+        run = Run(method, train, self.recipe_, self.seed_)
+        self.history_ = train_with_bar("train", run, device=self.device, verbose=self.verbose)
         self.encoder_ = method.trained_encoder().cpu().float().eval()
         self.head_ = method.head.cpu().float().eval()
         return self

@@ -1,13 +1,17 @@
 """Which device a run uses, and how arrays get there."""
 
-from collections.abc import Iterator
+import gc
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from dicot.errors import InputError
+
+_MEMORY, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")  # Linux
 
 
 def resolve_device(device: str | torch.device) -> torch.device:
@@ -53,3 +57,55 @@ def float32_arithmetic(fast: bool = False) -> Iterator[None]:
         backends.cudnn.deterministic = repeatable
         for part, value in zip(parts, before, strict=True):
             part.fp32_precision = value
+
+
+def describe_device(device: str | torch.device) -> str:
+    """The name of the GPU, or "cpu"."""
+    place = resolve_device(device)
+    return torch.cuda.get_device_name(place) if place.type == "cuda" else place.type
+
+
+def load_optimisers() -> None:
+    """Torch loads what its optimisers need when the first of them is made: seconds that belong to no fit."""
+    torch.optim.SGD([torch.zeros(1)])
+
+
+def release_memory(device: str | torch.device) -> bool:
+    """Give back GPU memory that is no longer in use; False where an error made the GPU useless to this process."""
+    place = resolve_device(device)
+    if place.type == "cuda":
+        gc.collect()
+        try:
+            torch.cuda.synchronize(place)
+            torch.cuda.empty_cache()
+        except RuntimeError:  # torch.AcceleratorError is one
+            return False
+    return True
+
+
+@contextmanager
+def peak_memory(device: str | torch.device) -> Iterator[Callable[[], int]]:
+    """Gives a function that says by how many bytes memory grew at most since the start.
+
+    On a GPU that of tensors, on a CPU that of the whole process, from which memory that was freed before but not given
+    back is missing. 0 where the system does not tell.
+    """
+    place = resolve_device(device)
+    if place.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(place)
+        before = torch.cuda.memory_allocated(place)
+        yield lambda: torch.cuda.max_memory_allocated(place) - before
+        return
+    try:
+        _RESET.write_text("5")  # the highest point so far becomes the present one
+        start = _resident()["VmRSS"]
+    except OSError:
+        yield lambda: 0
+    else:
+        yield lambda: max(0, _resident()["VmHWM"] - start)
+
+
+def _resident() -> dict[str, int]:
+    """Bytes in memory now (VmRSS) and at most (VmHWM)."""
+    lines = (line.split() for line in _MEMORY.read_text().splitlines())
+    return {words[0].rstrip(":"): 1024 * int(words[1]) for words in lines if words[-1] == "kB"}

@@ -31,6 +31,10 @@ class MissingDataError(DicotError, FileNotFoundError):
     """A data set is not on this machine and could not be fetched."""
 
 
+class LostWorkerError(DicotError, RuntimeError):
+    """A process that ended in the middle of its work."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A sentence that suggests the closest known name, or lists them all."""
     names = sorted(known)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,18 @@ from sklearn.utils.validation import check_is_fitted
 from dicot.controls import CONTROLS
 from dicot.embedding import POOLINGS, pooled_dim
 from dicot.encoders import ENCODERS, Encoder, build_encoder
-from dicot.errors import ModelFileError, lookup
+from dicot.errors import InputError, ModelFileError, lookup
 from dicot.fitting import check_columns, embed_groups, in_order, seed_from, seeded_weights, train_with_bar
 from dicot.methods import METHODS, build_method
 from dicot.pretrained import from_pretrained, save_pretrained
-from dicot.train import Checkpoint, History, Recipe, paper_recipe
+from dicot.train import Checkpoint, History, Recipe, Run, paper_recipe, pretrain_many
+from dicot.train.many import AT_ONCE
 from dicot.windows import Windows
 from dicot.windows.policies import Array
 from dicot.windows.preparation import Preparation
 
 PRESETS = ("paper",)
-RECIPE_PARAMETERS = ("steps", "batch_size", "lr", "schedule")
+RECIPE_PARAMETERS = ("steps", "batch_size", "lr", "schedule", "precision")
 
 
 class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -44,7 +45,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     dim : features of the encoder
     method_params : arguments of the method, for example {"temperature": 0.1, "k": (2, 5)}
     encoder_params : arguments of the encoder beside dim, for example {"original": True} for "resnet"
-    steps, batch_size, lr, schedule : the recipe; None leaves each to the preset
+    steps, batch_size, lr, schedule, precision : the recipe; None leaves each to the preset
     pooling : "mean", "max" or "mean+max+std" over time
     layout : "nct" (cases, channels, time) or "ntc" for 3-D input and lists
     unequal : "error", "pad", "crop" or "resample" for cases of unequal length
@@ -77,6 +78,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         batch_size: int | None = None,
         lr: float | None = None,
         schedule: str | None = None,
+        precision: str | None = None,
         pooling: str = "mean",
         layout: str = "nct",
         unequal: str = "error",
@@ -97,6 +99,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.batch_size = batch_size
         self.lr = lr
         self.schedule = schedule
+        self.precision = precision
         self.pooling = pooling
         self.layout = layout
         self.unequal = unequal
@@ -111,18 +114,9 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
         With a `checkpoint` the run is kept on disk, and a run found there is continued.
         """
-        self._check_names()
-        check_columns(self, X, reset=True)
-        wanted = Preparation(self.layout, self.unequal, self.missing, self.scale)
-        self.preparation_, train = wanted.fit(X, y)
-        self.seed_ = seed_from(self.random_state)
-        self.recipe_ = self._recipe(train)
-        with seeded_weights(self.seed_):
-            shape = {"n_channels": train.n_channels, "dim": self.dim, **(self.encoder_params or {})}
-            fit = self._fit_control if self.method in CONTROLS else self._fit_method
-            self.encoder_ = fit(build_encoder(self.encoder, shape), train, checkpoint).cpu().float().eval()
-        self.data_ = data_card(self.method, train, self.preparation_.fingerprint)
-        self._n_features_out = pooled_dim(self.encoder_, self.pooling)
+        run = self._start(X, y, checkpoint)
+        if run is not None:
+            self._finish(run, train_with_bar(f"pretrain {self.method}", run, device=self.device, verbose=self.verbose))
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
@@ -176,27 +170,35 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         model._n_features_out = pooled_dim(encoder, model.pooling)
         return model
 
-    def _fit_control(self, encoder: Encoder, train: Windows, checkpoint: Checkpoint | None) -> Encoder:
-        self.recipe_, self.history_ = replace(self.recipe_, steps=0), History()
+    def _start(self, X: Any, y: Any, checkpoint: Checkpoint | None) -> Run | None:
+        """All of a fit but the training, which is returned; a control has none and is fitted."""
+        self._check_names()
+        check_columns(self, X, reset=True)
+        wanted = Preparation(self.layout, self.unequal, self.missing, self.scale)
+        self.preparation_, train = wanted.fit(X, y)
+        self.data_ = data_card(self.method, train, self.preparation_.fingerprint)
+        self.seed_ = seed_from(self.random_state)
+        self.recipe_ = self._recipe(train)
         self.method_params_: dict[str, Any] = {}
-        CONTROLS[self.method](encoder, train, self.device)
-        return encoder
+        with seeded_weights(self.seed_):
+            shape = {"n_channels": train.n_channels, "dim": self.dim, **(self.encoder_params or {})}
+            encoder = build_encoder(self.encoder, shape)
+            if self.method not in CONTROLS:
+                paper = METHODS[self.method].paper_params(self.family, self.recipe_.temperature)
+                self.method_params_ = paper | dict(self.method_params or {})
+                method = build_method(self.method, encoder, self.method_params_)
+                return Run(method, train, self.recipe_, self.seed_, checkpoint)
+            self.recipe_ = replace(self.recipe_, steps=0)
+            CONTROLS[self.method](encoder, train, self.device)
+            self._take(encoder, History())
+            return None
 
-    def _fit_method(self, encoder: Encoder, train: Windows, checkpoint: Checkpoint | None) -> Encoder:
-        paper = METHODS[self.method].paper_params(self.family, self.recipe_.temperature)
-        self.method_params_ = paper | dict(self.method_params or {})
-        method = build_method(self.method, encoder, self.method_params_)
-        self.history_ = train_with_bar(
-            f"pretrain {self.method}",
-            method,
-            train,
-            self.recipe_,
-            seed=self.seed_,
-            device=self.device,
-            verbose=self.verbose,
-            checkpoint=checkpoint,
-        )
-        return method.trained_encoder()
+    def _finish(self, run: Run, history: History) -> None:
+        self._take(run.method.trained_encoder(), history)
+
+    def _take(self, encoder: Encoder, history: History) -> None:
+        self.encoder_, self.history_ = encoder.cpu().float().eval(), history
+        self._n_features_out = pooled_dim(self.encoder_, self.pooling)
 
     def _embed(self, X: Any, pooling: str | None) -> Iterator[tuple[Array, NDArray[np.float32]]]:
         check_is_fitted(self)
@@ -223,3 +225,39 @@ def data_card(method: str, train: Windows, fingerprint: str) -> dict[str, Any]:
     """What a model remembers of its training set; labels count only where the method learns from them."""
     labels = train.label_fingerprint() if method in METHODS and METHODS[method].needs_labels else ""
     return {"name": train.name, "fingerprint": fingerprint, "labels": labels, "n_cases": len(train)}
+
+
+def fit_many(
+    models: Sequence[TimeSeriesEmbedder],
+    data: Sequence[tuple[Any, Any]],
+    *,
+    checkpoints: Sequence[Checkpoint | None] | None = None,
+    at_once: int = AT_ONCE,
+    on_error: Callable[[int, Exception], None] | None = None,
+) -> None:
+    """Fit each model on its (X, y) as its own `fit` would, on a GPU several of them `at_once`.
+
+    `on_error` is told the number of a model whose fit failed, and why; the others go on. Without it the first
+    failure is raised. The seconds of a history are the model's own share.
+    """
+    if len({model.device for model in models}) > 1:
+        raise InputError(f"All models must be for one device; got {sorted({model.device for model in models})}.")
+    runs: dict[int, Run] = {}
+    for number, (model, (X, y)) in enumerate(zip(models, data, strict=True)):
+        try:
+            run = model._start(X, y, checkpoints[number] if checkpoints else None)
+        except Exception as error:
+            if on_error is None:
+                raise
+            on_error(number, error)
+            continue
+        if run is not None:
+            runs[number] = run
+    numbers = list(runs)
+    pretrain_many(
+        list(runs.values()),
+        device=models[0].device if models else "cpu",
+        at_once=at_once,
+        on_run=lambda place, history: models[numbers[place]]._finish(runs[numbers[place]], history),
+        on_error=None if on_error is None else lambda place, error: on_error(numbers[place], error),
+    )

@@ -13,11 +13,9 @@ from sklearn.utils.validation import validate_data
 from dicot.embedding import embed
 from dicot.encoders import Encoder
 from dicot.errors import InputError
-from dicot.methods import Method
 from dicot.progress import Bar
-from dicot.train import Checkpoint, History, Recipe, pretrain
+from dicot.train import History, Run, pretrain
 from dicot.train.draws import weights_seed
-from dicot.windows import Windows
 from dicot.windows.policies import Array
 from dicot.windows.preparation import Preparation
 
@@ -49,27 +47,17 @@ def check_columns(estimator: BaseEstimator, X: Any, *, reset: bool) -> None:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
-def train_with_bar(
-    what: str,
-    method: Method,
-    train: Windows,
-    recipe: Recipe,
-    *,
-    seed: int,
-    device: str,
-    verbose: bool,
-    checkpoint: Checkpoint | None = None,
-) -> History:
+def train_with_bar(what: str, run: Run, *, device: str, verbose: bool) -> History:
     """`pretrain`, with loss and speed shown in a terminal."""
-    with Bar(what, recipe.steps, verbose) as bar:
+    with Bar(what, run.recipe.steps, verbose) as bar:
         return pretrain(
-            method,
-            train,
-            recipe,
-            seed=seed,
+            run.method,
+            run.train,
+            run.recipe,
+            seed=run.seed,
             device=device,
             on_step=lambda h: bar.update(len(h), f"loss {h.loss[-1]:.3f}  {len(h) / h.seconds:.1f} steps/s"),
-            checkpoint=checkpoint,
+            checkpoint=run.checkpoint,
         )
 
 

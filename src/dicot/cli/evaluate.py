@@ -35,6 +35,7 @@ def evaluate(
     batch_size: opt.BatchSize = None,
     lr: opt.Rate = None,
     schedule: opt.Schedule = None,
+    precision: opt.Precision = None,
     pooling: opt.Pooling = "mean",
     family: opt.Family = None,
     set_: opt.Setting = None,
@@ -62,7 +63,7 @@ def evaluate(
         "family": family or split.family,
         "scale": scale,
         "device": device,
-        **opt.given(steps=steps, batch_size=batch_size, lr=lr, schedule=schedule),
+        **opt.given(steps=steps, batch_size=batch_size, lr=lr, schedule=schedule, precision=precision),
     }
     _score(split, _subjects(model, method, settings, opt.settings(set_)), settings, protocols, seeds, out)
 

@@ -14,18 +14,20 @@ class Kind(StrEnum):
     encoders = "encoders"
     protocols = "protocols"
     datasets = "datasets"
+    suites = "suites"
 
 
 def list_names(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
-    """List methods, controls and classical baselines, encoders, protocols, or the data sets at hand."""
+    """List methods, controls and classical baselines, encoders, protocols, the data sets at hand, or suites."""
     for name, text in {
         Kind.methods: _methods,
         Kind.controls: _controls,
         Kind.encoders: _encoders,
         Kind.protocols: _protocols,
         Kind.datasets: _datasets,
+        Kind.suites: _suites,
     }[kind]():
-        typer.echo(f"{name:16} {text}")
+        typer.echo(f"{name:18} {text}")
 
 
 def _methods() -> list[tuple[str, str]]:
@@ -48,9 +50,9 @@ def _encoders() -> list[tuple[str, str]]:
 
 
 def _protocols() -> list[tuple[str, str]]:
-    from dicot.protocols import PROTOCOLS
+    from dicot.bench.model_protocols import every_protocol
 
-    return [(name, make().description) for name, make in PROTOCOLS.items()]
+    return [(name, make().description) for name, make in every_protocol().items()]
 
 
 def _datasets() -> list[tuple[str, str]]:
@@ -64,3 +66,9 @@ def _datasets() -> list[tuple[str, str]]:
         )
         for card in available()
     ]
+
+
+def _suites() -> list[tuple[str, str]]:
+    from dicot.bench.suites import SUITES
+
+    return [(name, (suite.__doc__ or "").splitlines()[0]) for name, suite in SUITES.items()]

@@ -18,6 +18,7 @@ def pretrain(
     batch_size: opt.BatchSize = None,
     lr: opt.Rate = None,
     schedule: opt.Schedule = None,
+    precision: opt.Precision = None,
     pooling: opt.Pooling = "mean",
     family: opt.Family = None,
     set_: opt.Setting = None,
@@ -51,7 +52,7 @@ def pretrain(
         "method_params": opt.settings(set_),
         "scale": scale,
         "random_state": seed,
-        **opt.given(steps=steps, batch_size=batch_size, lr=lr, schedule=schedule),
+        **opt.given(steps=steps, batch_size=batch_size, lr=lr, schedule=schedule, precision=precision),
         **policies,
     }
     job = Job(out, parameters, checkpoint_seconds, overwrite)

@@ -1,5 +1,6 @@
 """Many runs at once on one device: small ones leave a GPU mostly idle."""
 
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ class _Active:
     steps: Generator[bool, None, History]
     draws: OwnDraws
     stream: Any  # given back at the end
+    seconds: float = 0.0  # of its own turns
 
 
 def pretrain_many(
@@ -47,15 +49,16 @@ def pretrain_many(
     at_once: int = AT_ONCE,
     on_run: Callable[[int, History], None] | None = None,
     on_error: Callable[[int, Exception], None] | None = None,
-) -> list[History]:
+) -> list[History | None]:
     """Train every run in place, several at a time on a GPU, one after the other on a CPU.
 
-    A run draws and computes what it does alone (see `pretrain`); a history's seconds include the others' turns.
-    `on_run` is told the number of a run that has ended, and its history. The error of a run is raised, or with
-    `on_error` handed over, while the others go on; its history is then as far as it came.
+    A run draws and computes what it does alone (see `pretrain`). A history's seconds are those of the run's own turns,
+    `prepare` included, so that they add up to those of the whole call; seconds before a resumption do not count.
+    `on_run` is told the number of a run that has ended, and its history. With `on_error`, which is told the number of a
+    run that failed and why, the others go on and the failed one has no history; without it the first failure is raised.
     """
     place = resolve_device(device)
-    histories = [History() for _ in runs]
+    histories: dict[int, History] = {}
     for precision in sorted({run.recipe.precision for run in runs}):  # a setting of the whole process
         waiting = deque(number for number, run in enumerate(runs) if run.recipe.precision == precision)
         active: deque[_Active] = deque()
@@ -64,34 +67,37 @@ def pretrain_many(
             while waiting or active:
                 while waiting and streams:
                     run, number = runs[waiting[0]], waiting.popleft()
-                    steps = training(
-                        run.method, run.train, run.recipe, run.seed, place, stepper, run.checkpoint, histories[number]
-                    )
+                    steps = training(run.method, run.train, run.recipe, run.seed, place, stepper, run.checkpoint)
                     active.append(_Active(number, steps, OwnDraws(place), streams.pop()))
                 current = active.popleft()
+                started = time.perf_counter()
                 try:
                     with current.stream, current.draws:
-                        ended = _turn(current.steps)
+                        history = _turn(current.steps)
                 except Exception as error:
                     if on_error is None:
                         raise
-                    on_error(current.number, error)
                     streams.append(current.stream)
+                    on_error(current.number, error)
                     continue
-                if not ended:
+                current.seconds += time.perf_counter() - started
+                if history is None:
                     active.append(current)
                     continue
                 streams.append(current.stream)
+                history.seconds = current.seconds
+                histories[current.number] = history
                 if on_run:
-                    on_run(current.number, histories[current.number])
-    return histories
+                    on_run(current.number, history)
+    return [histories.get(number) for number in range(len(runs))]
 
 
-def _turn(steps: Generator[bool, None, History]) -> bool:
-    """A few steps of a run; whether it has ended."""
+def _turn(steps: Generator[bool, None, History]) -> History | None:
+    """A few steps of a run; its history once it has ended."""
     try:
         for _ in range(TURN):
             next(steps)
-    except StopIteration:
-        return True
-    return False
+    except StopIteration as end:
+        history: History = end.value
+        return history
+    return None

@@ -1,0 +1,110 @@
+"""A unit of work: a contender is fitted once, each target embedded once, each job scored and recorded at once.
+
+Nothing here asks who the contender is. What fails becomes the result of the jobs that needed it.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dicot.bench.fits import Site, fit_units
+from dicot.bench.fitted import Fitted
+from dicot.bench.jobs import DataSet, Job, Unit
+from dicot.bench.lines import Result
+from dicot.bench.loading import Loaded, Shelf
+from dicot.bench.model_protocols import MODEL_PROTOCOLS, every_protocol
+from dicot.errors import lookup
+from dicot.protocols import PROTOCOLS, Features
+
+LONGEST_ERROR = 1000  # characters that are kept of a message
+
+Record = Callable[[Job, Result], None]
+
+
+def run_units(units: Sequence[Unit], site: Site, shelf: Shelf, record: Record) -> None:
+    """Fit these units, at once where there are several, and score their jobs."""
+    sources: dict[str, Loaded] = {}
+    for unit in units:
+        try:
+            sources[unit.key] = shelf.get(unit.first.source)
+        except Exception as error:
+            fail(unit.jobs, error, record)
+    ready = [unit for unit in units if unit.key in sources]
+    known = {unit.key: _known(sources[unit.key], site) for unit in ready}
+    for unit, fitted in fit_units(ready, sources, site, lambda u, error: fail(u.jobs, error, record, known[u.key])):
+        result = _fitted_result(known[unit.key], fitted)
+        for target, jobs in unit.by_target().items():
+            _assess(fitted, jobs, target, result, shelf, record)
+        if checkpoint := site.checkpoint(unit, sources[unit.key]):
+            checkpoint.path.unlink(missing_ok=True)  # only now: until here it would have to be trained again
+
+
+def fail(jobs: Iterable[Job], error: Exception, record: Record, known: Result | None = None) -> None:
+    """A failure is a result too: NaN, and the reason."""
+    reason = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
+    for job in jobs:
+        values = dict.fromkeys(lookup(every_protocol(), job.protocol, "protocol")().metrics, math.nan)
+        record(job, replace(known or Result(), values=values, error=reason))
+
+
+def _known(source: Loaded, site: Site) -> Result:
+    from dicot.device import describe_device
+
+    return Result(source_data=source.fingerprint, device=describe_device(site.device))
+
+
+def _fitted_result(known: Result, fitted: Fitted) -> Result:
+    recipe = getattr(fitted.model, "recipe_", None)
+    settings: dict[str, Any] = {}
+    if recipe is not None and recipe.steps > 0:
+        settings = {**asdict(recipe), "method_params": fitted.model.method_params_}
+    return replace(known, recipe=settings, fit_seconds=fitted.seconds, peak_memory=fitted.peak_memory)
+
+
+def _assess(fitted: Fitted, jobs: Sequence[Job], target: DataSet, known: Result, shelf: Shelf, record: Record) -> None:
+    """Score the jobs of one target: the network itself, and embeddings, which are made once."""
+    try:
+        data = shelf.get(target)
+    except Exception as error:
+        fail(jobs, error, record, known)
+        return
+    known = replace(known, target_data=data.fingerprint)
+    for job in jobs:
+        if job.protocol in MODEL_PROTOCOLS:
+            protocol = MODEL_PROTOCOLS[job.protocol]()
+            _score(job, partial(protocol.score, fitted, data.split, seed=job.seed, steps=job.steps), known, record)
+    embedded = [job for job in jobs if job.protocol not in MODEL_PROTOCOLS]
+    if not embedded:
+        return
+    try:
+        started = time.perf_counter()
+        train, test = _embeddings(fitted.model, data)
+    except Exception as error:
+        fail(embedded, error, record, known)
+        return
+    known = replace(known, embed_seconds=time.perf_counter() - started)
+    for job in embedded:
+        _score(job, partial(PROTOCOLS[job.protocol]().score, train, test, seed=job.seed), known, record)
+
+
+def _embeddings(model: Any, data: Loaded) -> tuple[Features, Features]:
+    train, test = data.split.train, data.split.test
+    assert test is not None and train.y is not None and test.y is not None
+    return Features(model.transform(train.x), train.y), Features(model.transform(test.x), test.y)
+
+
+def _score(job: Job, compute: Callable[[], dict[str, float]], known: Result, record: Record) -> None:
+    started = time.perf_counter()
+    try:
+        values = compute()
+        if not np.isfinite(list(values.values())).all():
+            raise ArithmeticError(f"a value is not finite: {values}")
+    except Exception as error:
+        fail([job], error, record, known)
+        return
+    record(job, replace(known, values=values, score_seconds=time.perf_counter() - started))

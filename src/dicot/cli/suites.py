@@ -1,0 +1,137 @@
+"""dicot bench SUITE: run suites into a ledger, and hand ledgers on."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dicot.cli import options as opt
+
+if TYPE_CHECKING:
+    from dicot.bench.planning import Plan
+    from dicot.bench.tally import Finished
+
+LEDGER = Path("out/bench.sqlite")
+
+LedgerFile = Annotated[Path, typer.Option(help="The file that results are kept in.")]
+
+
+def run(
+    suites: Annotated[list[str], typer.Argument(help="Suites; what several of them need is trained once.")],
+    only: Annotated[str | None, typer.Option(help="Contenders, separated by commas; controls come along.")] = None,
+    sets: Annotated[str | None, typer.Option(help="Data sets instead of the suite's, separated by commas.")] = None,
+    seeds: Annotated[str | None, typer.Option(help="Seeds instead of the suite's, separated by commas.")] = None,
+    protocols: Annotated[str | None, typer.Option(help="Protocols instead of the suite's.")] = None,
+    schedule: Annotated[str, typer.Option(help="per_step, per_epoch (the authors' code) or both.")] = "per_step",
+    precision: opt.Precision = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Training steps: a trial, and marked as one.")] = None,
+    ledger: LedgerFile = LEDGER,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: one per core.")] = None,
+    device: opt.Device = "auto",
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed jobs again.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")] = False,
+    export: Annotated[Path | None, typer.Option(help="Write the ledger to this .csv or .parquet at the end.")] = None,
+) -> None:
+    """Run what is missing of SUITES (`dicot list suites`). The same command continues a run that was interrupted."""
+    from dicot.bench.crossing import Options
+    from dicot.bench.ledger import Ledger
+    from dicot.bench.planning import make_plan
+    from dicot.bench.suites import suite_jobs
+
+    options = Options(
+        contenders=_names(only),
+        sets=_names(sets),
+        seeds=tuple(opt.whole_numbers(seeds, "--seeds")) if seeds else (),
+        protocols=_names(protocols),
+        schedules=("per_step", "per_epoch") if schedule == "both" else (schedule,),
+        precision=precision or "float32",
+        steps=steps,
+    )
+    jobs = suite_jobs(suites, options)
+    with Ledger(":memory:" if dry_run and not ledger.exists() else ledger) as book:
+        plan = make_plan(jobs, book, retry_failed=retry_failed)
+        _announce(plan)
+        if dry_run:
+            _show(plan)
+            return
+        book.enrol(jobs)
+    _execute(plan, ledger, device, workers)
+    if export is not None:
+        export_ledger(export, ledger)
+
+
+def export_ledger(
+    out: Annotated[Path, typer.Argument(help="A .csv or .parquet file.")], ledger: LedgerFile = LEDGER
+) -> None:
+    """Write the ledger as a table."""
+    from dicot.bench import exchange
+    from dicot.bench.ledger import Ledger
+
+    with Ledger(ledger, create=False) as book:
+        typer.echo(f"Wrote {exchange.export_ledger(book, out)} rows to {out}")
+
+
+def merge_ledgers(
+    others: Annotated[list[Path], typer.Argument(help="Ledgers, or tables that were exported from some.")],
+    ledger: LedgerFile = LEDGER,
+) -> None:
+    """Take the rows of other ledgers over into this one; of two for one job the newer stays."""
+    from dicot.bench import exchange
+    from dicot.bench.ledger import Ledger
+
+    with Ledger(ledger) as book:
+        for other in others:
+            found, taken = exchange.merge_ledger(book, other)
+            typer.echo(f"{other}: {found} rows, {taken} of them taken over into {ledger}")
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",")) if text else ()
+
+
+def _announce(plan: "Plan") -> None:
+    """What a user should know before hours are spent."""
+    units = plan.units
+    states = list(plan.states.values())
+    said = ", ".join(f"{states.count(state)} {state}" for state in ("recorded", "failed", "no data", "to run"))
+    typer.echo(f"{len(states)} jobs: {said}, in {len(units)} fits.")
+    if plan.missing:
+        typer.echo(f"{len(plan.missing)} data sets are not here and are left out: {', '.join(plan.missing)}.")
+    if plan.changed:
+        typer.echo(f"Other data than when they were recorded, so their jobs run again: {', '.join(plan.changed)}.")
+    if states.count("failed"):
+        typer.echo("Failed jobs are run again with --retry-failed.")
+
+
+def _show(plan: "Plan") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from dicot.bench.planning import STATES
+
+    table = Table("contender", *STATES)
+    for name, counts in plan.counts().items():
+        table.add_row(name, *(str(counts[state]) for state in STATES))
+    Console().print(table)
+
+
+def _execute(plan: "Plan", ledger: Path, device: str, workers: int | None) -> None:
+    from dicot.bench.executors import default_workers, execute, site_for
+    from dicot.bench.tally import Tally
+    from dicot.device import resolve_device
+    from dicot.progress import Bar
+
+    units, place = plan.units, str(resolve_device(device))
+    count = workers or default_workers(place)
+    with Bar("bench", len(units)) as bar:
+
+        def tell(finished: "Finished") -> None:
+            bar.update(finished.number, str(finished.unit))
+            if not sys.stderr.isatty():
+                typer.echo(f"[{finished.number}/{len(units)}] {finished}")
+
+        tally = Tally(units, tell)
+        execute(units, ledger, site_for(ledger, place, count), count, tally)
+    failed = f"; {tally.failed} of them failed: {tally.first_error}" if tally.failed else ""
+    typer.echo(f"{tally.jobs} jobs recorded in {ledger}{failed}")

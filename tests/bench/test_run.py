@@ -1,0 +1,215 @@
+"""Units of work: fitted once, scored by all protocols, failures as rows."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dicot.bench.executors import execute, site_for
+from dicot.bench.fits import Site
+from dicot.bench.jobs import Contender, DataSet, units_of
+from dicot.bench.ledger import Ledger
+from dicot.bench.loading import Shelf
+from dicot.bench.planning import make_plan
+from dicot.bench.run import run_units
+from dicot.errors import LostWorkerError
+from dicot.estimator import TimeSeriesEmbedder
+from dicot.protocols import PROTOCOLS, Features
+from dicot.train import Checkpoint
+
+
+def finish(jobs, path, **options):
+    """What `dicot bench` does: plan, enrol, run, in this process; the plan."""
+    with Ledger(path) as ledger:
+        plan = make_plan(jobs, ledger, **options)
+        ledger.enrol(jobs)
+    execute(plan.units, path, site_for(path, "cpu", 1), 1, lambda job, error: None)
+    return plan
+
+
+def records(path):
+    with Ledger(path) as ledger:
+        return {(r.contender, r.protocol, r.metric, r.seed): r for r in ledger.records()}
+
+
+def test_values_are_those_of_an_estimator_and_a_protocol(tmp_path, job, waves):
+    path = tmp_path / "bench.sqlite"
+    finish([job(), job(protocol="clustering"), job("raw-mean")], path)
+    found = records(path)
+    model = TimeSeriesEmbedder("dicot", dim=8, steps=2, batch_size=4, random_state=1, device="cpu")
+    model.fit(waves.x[::2])
+    parts = [Features(model.transform(waves.x[k::2]), waves.y[k::2]) for k in (0, 1)]
+    for protocol in ("linear", "clustering"):
+        for metric, value in PROTOCOLS[protocol]().score(*parts, seed=1).items():
+            assert found["dicot", protocol, metric, 1].value == value
+    one = found["dicot", "linear", "accuracy", 1]
+    assert (one.steps, one.batch_size, one.schedule, one.device) == (2, 4, "per_step", "cpu")
+    assert one.fit_seconds > 0
+    raw = found["raw-mean", "linear", "accuracy", 1]
+    assert (raw.steps, raw.batch_size, raw.schedule, raw.precision) == (0, 0, "", "")
+
+
+def test_a_fit_serves_all_protocols_and_an_embedding_all_of_a_target(tmp_path, job, monkeypatch):
+    calls = []
+    for name in ("fit", "transform"):
+        usual = getattr(TimeSeriesEmbedder, name)
+        monkeypatch.setattr(
+            TimeSeriesEmbedder,
+            name,
+            lambda self, *words, _usual=usual, _name=name, **more: calls.append(_name) or _usual(self, *words, **more),
+        )
+    finish([job(protocol=name) for name in ("linear", "knn_5", "ridge")], tmp_path / "bench.sqlite")
+    assert calls == ["fit", "transform", "transform"]
+
+
+def test_only_what_is_missing_runs(tmp_path, job, monkeypatch):
+    path = tmp_path / "bench.sqlite"
+    assert len(finish([job()], path).units) == 1
+    before = records(path)
+    plan = finish([job(), job(protocol="knn_5"), job(seed=2)], path)
+    assert {j.key for unit in plan.units for j in unit.jobs} == {job(protocol="knn_5").key, job(seed=2).key}
+    assert records(path).items() >= before.items()
+    monkeypatch.setattr(TimeSeriesEmbedder, "fit", None)
+    assert finish([job(), job(seed=2)], path).units == []
+
+
+def test_a_failing_contender_is_a_row_and_is_retried_only_on_demand(tmp_path, job):
+    path = tmp_path / "bench.sqlite"
+    broken = Contender("broken", "dicot", {"k": 1}, {"dim": 8, "steps": 2})
+    jobs = [job(contender=broken), job("raw-mean"), job("raw-mean", source=DataSet(str(tmp_path / "gone.npz")))]
+    finish(jobs, path)
+    found = records(path)
+    assert "InputError: k must be" in found["broken", "linear", "accuracy", 1].error
+    assert math.isnan(found["broken", "linear", "macro_f1", 1].value)
+    with Ledger(path) as ledger:
+        assert sorted(r.error is None for r in ledger.records()) == [False] * 8 + [True] * 4
+    assert finish(jobs, path).units == []
+    assert len(finish(jobs, path, retry_failed=True).units) == 2
+
+
+def test_one_failing_protocol_leaves_the_others(tmp_path, job, monkeypatch):
+    def breaks(self, train, test, *, seed):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(PROTOCOLS["linear"], "score", breaks)
+    path = tmp_path / "bench.sqlite"
+    finish([job(), job(protocol="knn_5")], path)
+    found = records(path)
+    assert found["dicot", "linear", "accuracy", 1].error == "MemoryError: no room"
+    assert found["dicot", "knn_5", "accuracy", 1].error is None
+
+
+def test_other_data_under_the_same_name_run_again(tmp_path, job, data, waves):
+    path = tmp_path / "bench.sqlite"
+    finish([job("raw-mean")], path)
+    first = records(path)["raw-mean", "linear", "accuracy", 1]
+    x, y = waves.x + np.arange(24)[:, None, None], waves.y
+    np.savez(data, X_train=x[::2], y_train=y[::2], X_test=x[1::2], y_test=y[1::2])
+    plan = finish([job("raw-mean")], path)
+    assert plan.changed == (data,) and len(plan.units) == 1
+    assert records(path)["raw-mean", "linear", "accuracy", 1].value != first.value
+    assert finish([job("raw-mean")], path).units == []
+
+
+def test_missing_data_is_named_and_not_a_failure(tmp_path, job, monkeypatch):
+    monkeypatch.setenv("DICOT_CACHE", str(tmp_path))
+    monkeypatch.delenv("DICOT_DATA", raising=False)
+    path = tmp_path / "bench.sqlite"
+    plan = finish([job("raw-mean"), job("raw-mean", source=DataSet("harth"))], path)
+    assert plan.missing == ("harth",)
+    assert plan.counts() == {"raw-mean": {"to run": 1, "no data": 1}}
+    assert len(records(path)) == 4
+
+
+def test_fine_tuning_starts_from_the_encoder_and_cost_is_recorded(tmp_path, job):
+    path = tmp_path / "bench.sqlite"
+    jobs = [job(protocol=f"finetune-{share}", steps=2, trial=True) for share in (1, 10, 100)]
+    jobs += [job("random", "finetune-100", steps=2, trial=True), job(protocol="cost"), job("random", "cost")]
+    finish(jobs, path)
+    found = records(path)
+    assert all(record.error is None for record in found.values())
+    assert all(0 <= found["dicot", f"finetune-{share}", "accuracy", 1].value <= 100 for share in (1, 10, 100))
+    assert found["dicot", "finetune-10", "accuracy", 1].trial
+    assert found["dicot", "cost", "step_ms", 1].value > 0
+    assert ("random", "cost", "step_ms", 1) not in found
+    assert found["random", "cost", "fit_seconds", 1].value > 0
+
+
+def test_transfer_takes_channels_of_both(tmp_path, job, data):
+    path = tmp_path / "bench.sqlite"
+    first, second = DataSet(data, (0,)), DataSet(data, (1,))
+    finish([job(source=first, target=second), replace(job(seed=2), target=DataSet(data, (0, 7)))], path)
+    found = records(path)
+    assert found["dicot", "linear", "accuracy", 1].error is None
+    assert "has 2 channel(s); the job asks for [0, 7]" in found["dicot", "linear", "accuracy", 2].error
+
+
+def test_several_fits_at_once_give_the_same_values_and_one_failure(tmp_path, job, data):
+    broken = Contender("broken", "dicot", {}, {"dim": 8, "steps": 2, "lr": 1e30})
+    jobs = [job(), job("catt"), job(contender=broken), job(seed=2), job("calibrated")]
+    found = []
+    for units in ([units_of(jobs)], [[unit] for unit in units_of(jobs)]):
+        rows = {}
+        site = Site("cpu", tmp_path / "work", at_once=8)
+        for group in units:
+            run_units(group, site, Shelf(), lambda one, result, _rows=rows: _rows.update({one.key: result}))
+        found.append(rows)
+    together, alone = found
+    assert together.keys() == alone.keys()
+    for one in jobs:
+        assert together[one.key].error == alone[one.key].error
+        if one.contender is not broken:
+            assert together[one.key].values == alone[one.key].values
+    assert "NonFiniteLossError" in together[jobs[2].key].error
+
+
+def test_a_device_that_fails_fails_all_fits_of_a_group(tmp_path, job, monkeypatch):
+    def breaks(*words, **more):
+        raise RuntimeError("device lost")
+
+    monkeypatch.setattr("dicot.estimator.fit_many", breaks)
+    rows = {}
+    units = units_of([job(), job("catt")])
+    run_units(units, Site("cpu", tmp_path / "work", 8), Shelf(), lambda one, result: rows.update({one.key: result}))
+    assert [result.error for result in rows.values()] == ["RuntimeError: device lost"] * 2
+
+
+def test_a_useless_gpu_ends_the_run_with_advice(tmp_path, job, monkeypatch):
+    monkeypatch.setattr("dicot.device.release_memory", lambda device: False)
+    path = tmp_path / "bench.sqlite"
+    with pytest.raises(LostWorkerError, match="same command again"):
+        finish([job("raw-mean"), job("raw-mean", seed=2)], path)
+    assert len(records(path)) == 4, "the first unit was recorded"
+
+
+def test_an_interrupted_fit_goes_on_and_says_that_its_time_is_unknown(tmp_path, job, monkeypatch):
+    path = tmp_path / "bench.sqlite"
+    monkeypatch.setattr("dicot.bench.fits.CHECKPOINT_SECONDS", 0)
+    slow = job(contender=Contender("dicot", "dicot", {}, {"dim": 8, "steps": 6, "batch_size": 4}))
+    usual, written = Checkpoint.write, []
+
+    def dies(self, method, optimiser, history, identity):
+        usual(self, method, optimiser, history, identity)
+        written.append(len(history))
+        if len(written) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Checkpoint, "write", dies)
+    with pytest.raises(KeyboardInterrupt):
+        finish([slow], path)
+    assert len(list((tmp_path / "bench.work").iterdir())) == 1
+    finish([slow], path)
+    assert written == [1, 2, 3, 4, 5, 6]
+    found = records(path)["dicot", "linear", "accuracy", 1]
+    assert found.error is None and math.isnan(found.fit_seconds)
+    assert not (tmp_path / "bench.work").exists()
+    whole = tmp_path / "whole.sqlite"
+    finish([slow], whole)
+    assert records(whole)["dicot", "linear", "accuracy", 1].value == found.value
+
+
+def test_a_registered_method_is_run_and_recorded(tmp_path, job, toy):
+    path = tmp_path / "bench.sqlite"
+    finish([job("toy")], path)
+    assert records(path)["toy", "linear", "accuracy", 1].error is None

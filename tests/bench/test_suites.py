@@ -1,0 +1,153 @@
+"""What each suite consists of."""
+
+from collections import Counter
+
+import pytest
+
+from dicot.bench.crossing import Options
+from dicot.bench.sets import LARGE, PAPER_UCR, PAPER_UEA
+from dicot.bench.suites import SUITES, suite_jobs
+from dicot.classical import CLASSICAL
+from dicot.controls import CONTROLS
+from dicot.errors import InputError
+from dicot.methods import METHODS
+from dicot.protocols import PROTOCOLS
+
+RIVALS = {name for name, method in METHODS.items() if not method.needs_labels}
+
+
+def jobs_of(suite: str, **options):
+    return suite_jobs([suite], Options(**options))
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_every_suite_has_both_controls_on_every_set_beside_a_trained_contender(suite):
+    jobs = jobs_of(suite)
+    kinds = {(job.contender.kind, job.source.name) for job in jobs}
+    for name in {job.source.name for job in jobs if job.contender.kind in METHODS}:
+        assert {(control, name) for control in CONTROLS} <= kinds
+    assert {job.suite for job in jobs} == {suite}
+    narrowed = {job.contender.kind for job in jobs_of(suite, contenders=("dicot",))}
+    assert {"dicot", *CONTROLS} == narrowed
+
+
+def test_the_archives_as_in_the_paper():
+    assert (len(PAPER_UCR), len(PAPER_UEA)) == (124, 28)
+    for suite, names in (("ucr", PAPER_UCR), ("uea", PAPER_UEA)):
+        jobs = jobs_of(suite)
+        assert {job.source.name for job in jobs} == set(names)
+        assert {job.seed for job in jobs} == {1}
+        scored = {kind: set() for kind in (*RIVALS, *CONTROLS, *CLASSICAL)}
+        for job in jobs:
+            scored[job.contender.kind].add(job.protocol)
+        assert scored.pop("minirocket") == {"linear", "ridge"}
+        assert scored.pop("raw-mean") == scored.pop("raw-flat") == {"linear", "forest"}
+        assert set(map(tuple, scored.values())) == {("linear",)}
+
+
+def test_the_large_sets():
+    for suite in ("large", "low_label", "knn", "clustering"):
+        jobs = jobs_of(suite)
+        assert {job.source.name for job in jobs} == set(LARGE)
+        assert {job.seed for job in jobs} == {1, 2, 3, 4, 5}
+        assert {job.contender.kind for job in jobs} >= RIVALS
+    assert {job.protocol for job in jobs_of("knn")} == {f"knn_{n}" for n in (5, 10, 50, 100, 500)}
+    assert "supervised" in {job.contender.kind for job in jobs_of("clustering")}
+    (catt,) = (job for job in jobs_of("large", seeds=(1,), sets=("ecg",)) if job.contender.kind == "catt")
+    assert catt.contender.method_params == {"temperature": 0.5}
+
+
+def test_transfer_takes_the_accelerometers():
+    pairs = {
+        (job.source.name, job.source.channels, job.target.name, job.target.channels) for job in jobs_of("transfer")
+    }
+    assert len(pairs) == 4
+    assert ("harth", (3, 4, 5), "pamap2", (2, 3, 4)) in pairs
+    own = {(job.source.name, job.target.name) for job in jobs_of("transfer", sets=("a", "b"))}
+    assert own == {("a", "b"), ("b", "a")}
+
+
+def test_ablations_share_what_is_the_default_anyway():
+    jobs = [job for job in jobs_of("extended_ablation", seeds=(1,)) if job.contender.kind == "dicot"]
+    on_uea = {job.contender.name: job.key for job in jobs if job.source.name == "NATOPS"}
+    usual = {"Temperature \\tau -> 0.07", "Overlap -> 50%", "Uniform Splits Sampling (k_{max}) -> 10"}
+    assert len(on_uea) == 16 and len(set(on_uea.values())) == 14
+    assert len({on_uea[name] for name in usual}) == 1
+    on_ucr = {job.contender.name: job.key for job in jobs if job.source.name == "GunPoint"}
+    assert on_ucr["Temperature \\tau -> 1.0"] == on_ucr["Overlap -> 50%"] != on_ucr["Temperature \\tau -> 0.07"]
+    plain = [job.key for job in jobs_of("uea", sets=("NATOPS",)) if job.contender.kind == "dicot"]
+    assert plain == [on_uea["Overlap -> 50%"]]
+
+
+def test_a_temperature_stays_said_where_the_family_is_unknown():
+    jobs = jobs_of("extended_ablation", sets=("mine",), seeds=(1,))
+    assert len({job.key for job in jobs if job.contender.name.startswith("Temperature")}) == 4
+
+
+def test_ablation_has_the_papers_rows():
+    rows = Counter(job.contender.name for job in jobs_of("ablation", sets=("harth",), seeds=(1,)))
+    assert len(rows) == 9 + 2 and set(rows.values()) == {1}
+    encoders = {job.contender.settings.get("encoder") for job in jobs_of("ablation", sets=("harth",), seeds=(1,))}
+    assert encoders == {None, "fcn", "resnet"}
+    positives = {job.contender.method_params.get("positive") for job in jobs_of("positive_selection", seeds=(1,))}
+    assert positives == {None, "next", "both"}
+
+
+def test_batch_sizes():
+    jobs = jobs_of("batch_scaling")
+    sizes = [job.contender.settings["batch_size"] for job in jobs if job.contender.kind == "catt"]
+    assert sizes == [8, 16, 32, 64, 128, 256, 512]
+    assert not any(job.trial for job in jobs)
+    assert {job.protocol for job in jobs} == {"cost"}
+
+
+def test_smoke_has_everyone_and_every_protocol_and_marks_trials():
+    jobs = jobs_of("smoke")
+    assert {job.contender.kind for job in jobs} == {*METHODS, *CONTROLS, *CLASSICAL}
+    assert {job.protocol for job in jobs} == {*PROTOCOLS, "finetune-1", "finetune-10", "finetune-100", "cost"}
+    assert all(job.trial for job in jobs if job.contender.kind in METHODS or job.protocol.startswith("finetune"))
+    assert not any(job.trial for job in jobs if job.contender.kind in CLASSICAL)
+    assert {job.contender.settings["steps"] for job in jobs if job.contender.kind in METHODS} == {10}
+    assert {job.contender.settings.get("schedule") for job in jobs} == {None, "per_step", "per_epoch"}
+
+
+def test_what_has_no_network_is_not_fine_tuned():
+    jobs = jobs_of("large", sets=("harth",), protocols=("finetune-10", "ridge"))
+    for job in jobs:
+        assert job.protocol == "ridge" or job.contender.kind not in CLASSICAL
+    assert {job.protocol for job in jobs if job.contender.kind == "random"} == {"finetune-10", "ridge"}
+
+
+def test_options():
+    jobs = jobs_of(
+        "ucr", contenders=("tnc",), sets=("gunpoint",), seeds=(3, 4), schedules=("per_step", "per_epoch"), steps=5
+    )
+    assert {job.source.name for job in jobs} == {"GunPoint"} and {job.seed for job in jobs} == {3, 4}
+    assert Counter(job.contender.kind for job in jobs) == {"tnc": 4, "random": 2, "calibrated": 2}
+    assert all(job.trial == (job.contender.kind == "tnc") for job in jobs)
+    assert {job.contender.kind for job in jobs_of("ucr", contenders=("raw-mean",))} == {"raw-mean"}
+    archives = suite_jobs(["ucr", "uea"], Options(sets=("GunPoint", "NATOPS")))
+    assert {(job.suite, job.source.name) for job in archives} == {("ucr", "GunPoint"), ("uea", "NATOPS")}
+    both = suite_jobs(["knn", "clustering"], Options(sets=("harth",)))
+    assert {job.suite for job in both} == {"knn", "clustering"}
+
+
+@pytest.mark.parametrize(
+    ("suite", "options", "message"),
+    [
+        ("urc", {}, "Unknown suite 'urc'. Did you mean 'ucr'"),
+        ("ucr", {"contenders": ("dicott",)}, "Did you mean 'dicot'"),
+        ("ucr", {"protocols": ("liner",)}, "Did you mean 'linear'"),
+        ("ucr", {"schedules": ("per_stp",)}, "Did you mean 'per_step'"),
+        ("ucr", {"precision": "tf23"}, "Did you mean 'tf32'"),
+        ("ucr", {"contenders": ("raw-mean",), "protocols": ("finetune-1",)}, "Nothing is left"),
+    ],
+)
+def test_mistakes(suite, options, message):
+    with pytest.raises(InputError, match=message):
+        jobs_of(suite, **options)
+
+
+def test_a_registered_method_takes_part_everywhere(toy):
+    for suite in ("smoke", "large", "low_label", "knn", "clustering", "transfer", "ucr", "uea"):
+        assert "toy" in {job.contender.name for job in jobs_of(suite)}

@@ -1,0 +1,77 @@
+"""dicot bench SUITE as a user types it."""
+
+import csv
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dicot.cli import app
+from dicot.errors import DicotError
+
+
+def dicot(*words: object) -> str:
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.fixture
+def call(tmp_path, waves):
+    """`dicot bench knn` on small data with a step or two."""
+    path = tmp_path / "waves.npz"
+    np.savez(path, X_train=waves.x[::2], y_train=waves.y[::2], X_test=waves.x[1::2], y_test=waves.y[1::2])
+    narrow = ["--sets", path, "--only", "dicot", "--protocols", "knn_5", "--seeds", "1", "--steps", 1]
+    where = ["--ledger", tmp_path / "bench.sqlite", "--device", "cpu", "--workers", 1]
+    return ["bench", "knn", *narrow, *where]
+
+
+def test_a_suite_runs_once_and_is_exported(tmp_path, call):
+    dry = dicot(*call, "--dry-run")
+    assert "3 jobs: 0 recorded, 0 failed, 0 no data, 3 to run, in 3 fits." in dry and "calibrated" in dry
+    assert not (tmp_path / "bench.sqlite").exists()
+    said = dicot(*call, "--export", tmp_path / "a.csv")
+    assert "[3/3]" in said and "dicot on" in said and "3 jobs recorded" in said
+    rows = list(csv.DictReader((tmp_path / "a.csv").read_text().splitlines()))
+    assert {(row["contender"], row["trial"]) for row in rows} == {("dicot", "1"), ("random", "0"), ("calibrated", "0")}
+    assert all(0 <= float(row["accuracy"]) <= 100 for row in rows)
+    assert "3 jobs: 3 recorded, 0 failed, 0 no data, 0 to run" in dicot(*call)
+    assert "Wrote 3 rows" in dicot("bench", "export", tmp_path / "b.csv", "--ledger", tmp_path / "bench.sqlite")
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    said = dicot("bench", "merge", tmp_path / "a.csv", "--ledger", tmp_path / "new.sqlite")
+    assert "3 rows, 3 of them taken over" in said
+
+
+def test_both_schedules_and_failures(tmp_path, call):
+    said = dicot(*call, "--schedule", "both", "--sets", f"{tmp_path / 'waves.npz'},{tmp_path / 'none.npz'}")
+    assert "8 jobs" in said and "per_epoch" in said
+    assert "4 of them failed: dicot on" in said and "There is no file" in said
+    assert "Failed jobs are run again with --retry-failed." in dicot(*call, "--sets", tmp_path / "none.npz")
+    again = dicot(*call, "--sets", tmp_path / "none.npz", "--retry-failed")
+    assert "3 to run" in again
+
+
+def test_missing_data_is_named_once(call, tmp_path, monkeypatch):
+    monkeypatch.setenv("DICOT_CACHE", str(tmp_path))
+    monkeypatch.delenv("DICOT_DATA", raising=False)
+    said = dicot(*call, "--sets", "harth,synthetic,pamap2")
+    assert said.count("2 data sets are not here and are left out: harth, pamap2.") == 1
+    assert "3 jobs recorded" in said
+
+
+def test_mistakes(tmp_path):
+    for words, message in (
+        (["bench", "smok"], "Did you mean 'smoke'"),
+        (["bench", "ucr", "--seeds", "x"], "--seeds takes whole numbers"),
+        (["bench", "export", tmp_path / "a.csv", "--ledger", tmp_path / "none"], "There is no ledger"),
+    ):
+        with pytest.raises(DicotError, match=message):
+            dicot(*words)
+
+
+def test_suites_and_their_protocols_are_listed():
+    assert "Linear probes on the univariate archive" in dicot("list", "suites")
+    assert "finetune-10" in dicot("list", "protocols")
+    assert "speed" in dicot("bench", "--help") and "SUITES" in dicot("bench", "ucr", "--help")
