@@ -46,7 +46,9 @@ def check_average(table: str, what: str, entries: Sequence[float], printed: floa
     return Check(table, what, printed, float(mean), verdict)
 
 
-def check_ranks(table: str, what: str, rows: Mapping[str, Sequence[float]], printed: Mapping[str, float]) -> list[Check]:
+def check_ranks(
+    table: str, what: str, rows: Mapping[str, Sequence[float]], printed: Mapping[str, float]
+) -> list[Check]:
     """Average ranks of the named rows over their columns; where values tie, rounding may have hidden an order."""
     values = np.array([rows[name] for name in rows]).T  # (data sets, methods)
     mean, low, high = (rankdata(-values, axis=1, method=way).mean(axis=0) for way in ("average", "min", "max"))

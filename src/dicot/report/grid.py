@@ -1,5 +1,6 @@
 """Records as a table of runs: lines down, data sets across, one record per seed in a cell."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from dicot.bench.record import Record
 
 Runs = Mapping[int, "Record"]
+JOINT = " and "  # between the metrics of a joined grid
 NOISE = 9  # decimals of a mean: sums in another order may differ in the last bit
 
 
@@ -27,6 +29,7 @@ class Grid:
     lines: tuple[Line, ...]
     columns: tuple[str, ...]
     cells: Mapping[tuple[Line, str], Runs]
+    unit: str = "data set(s)"  # what a column is
 
     @cached_property
     def labels(self) -> dict[Line, str]:
@@ -39,7 +42,7 @@ class Grid:
 
     @property
     def decimals(self) -> int:
-        return DECIMALS.get(self.metric, DEFAULT_DECIMALS)
+        return max(DECIMALS.get(name, DEFAULT_DECIMALS) for name in self.metric.split(JOINT))
 
     @property
     def seeds(self) -> list[int]:
@@ -70,20 +73,28 @@ def column_of(record: "Record") -> str:
 
 
 def grid(records: "Iterable[Record]", metric: str, protocols: Sequence[str] | None = None) -> Grid:
-    """The runs of one metric (by these protocols), lines as they come, columns by name."""
+    """The runs of one metric (by these protocols), lines in their usual order, columns by name."""
     cells: dict[tuple[Line, str], dict[int, Record]] = {}
     for record in records:
         if record.metric == metric and (protocols is None or record.protocol in protocols):
             cells.setdefault((line_of(record), column_of(record)), {})[record.seed] = record
     if not cells:
         raise InputError(f"There is no record of {metric} by {', '.join(protocols or ['any protocol'])}.")
-    lines = tuple(dict.fromkeys(line for line, _ in cells))
-    return Grid(metric, lines, tuple(sorted({column for _, column in cells})), cells)
+    return _grid(metric, cells)
+
+
+def _grid(metric: str, cells: Mapping[tuple[Line, str], Runs], unit: str = "data set(s)") -> Grid:
+    lines = sorted({line for line, _ in cells}, key=lambda line: line.place)
+    return Grid(metric, tuple(lines), tuple(sorted({column for _, column in cells}, key=natural)), cells, unit)
+
+
+def natural(text: str) -> list[tuple[int, int, str]]:
+    """A key to sort by that puts 5 before 10, numbers before words, and does not mind capitals."""
+    words = re.findall(r"\d+|\D+", text)
+    return [(0, int(word), "") if word.isdecimal() else (1, 0, word.lower()) for word in words]
 
 
 def joined(grids: Sequence[Grid]) -> Grid:
     """Several metrics side by side, each data set once per metric."""
     cells = {(line, f"{column} {g.metric}"): runs for g in grids for (line, column), runs in g.cells.items()}
-    columns = tuple(f"{column} {g.metric}" for g in grids for column in g.columns)
-    lines = tuple(dict.fromkeys(line for g in grids for line in g.lines))
-    return Grid(" and ".join(g.metric for g in grids), lines, columns, cells)
+    return _grid(JOINT.join(g.metric for g in grids), cells, "pair(s) of data set and metric")

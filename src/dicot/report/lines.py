@@ -1,16 +1,17 @@
 """A line of a benchmark table: who was scored, how, and what it is called there."""
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dicot.errors import InputError
+from dicot.report.paper import NAMES, variant_names
 
 if TYPE_CHECKING:
     from dicot.bench.record import Record
 
 CONTROLS = ("random", "calibrated")  # the keys of dicot.controls, which needs torch
-SCHEDULES = {"per_step": "schedule as in the paper", "per_epoch": "schedule as in the authors' code"}
+LAST = ("supervised", "end-to-end", "minirocket", "raw-mean", "raw-flat", *CONTROLS)  # below the methods, in this order
 
 
 @dataclass(frozen=True)
@@ -23,14 +24,13 @@ class Line:
     trial: bool = False
 
     @property
-    def key(self) -> str:
-        """The contender without its settings: `random` of `random, encoder=fcn`."""
-        return base_name(self.contender)
-
-
-def base_name(contender: str) -> str:
-    """What stands before the first comma, bracket or space."""
-    return contender.replace(",", " ").replace("(", " ").split(" ")[0]
+    def place(self) -> tuple[int, int, str, str, str]:
+        """Where it stands in a table: Di-COT, its rivals and others, the paper's variants, references, controls."""
+        known = [name for name in NAMES if name not in LAST]
+        for block, names in ((0, known), (2, variant_names()), (3, LAST)):
+            if self.contender in names:
+                return block, names.index(self.contender), "", self.protocol, self.schedule
+        return 1, 0, self.contender, self.protocol, self.schedule
 
 
 def line_of(record: "Record") -> Line:
@@ -47,31 +47,16 @@ def line_labels(lines: Iterable[Line]) -> dict[Line, str]:
         if len({other.protocol for other in own}) > 1:
             words.append(line.protocol)
         if len({other.schedule for other in own}) > 1:
-            words.append(SCHEDULES.get(line.schedule, line.schedule or "no schedule"))
+            words.append(line.schedule or "no schedule")
         out[line] = ", ".join(words) + (" (trial)" if line.trial else "")
     return out
 
 
-def require_controls(contenders: Collection[str], what: str) -> None:
-    """A table of methods is not printed without both controls (D-02)."""
-    found = {base_name(contender) for contender in contenders}
-    if missing := [name for name in CONTROLS if name not in found]:
-        raise InputError(
-            f"{what}: a table of methods needs the controls {' and '.join(CONTROLS)}; there is no record of "
-            f"{' and '.join(missing)}. Run them (`dicot bench` does by default) and report again."
-        )
-
-
-def latest(records: "Iterable[Record]") -> "tuple[list[Record], int]":
-    """One record per cell and seed, the one recorded last, and how many older ones that leaves out."""
-    kept: dict[tuple[object, ...], Record] = {}
-    count = 0
-    for record in sorted(records, key=lambda r: r.recorded):
-        place = (line_of(record), record.source, record.target, record.metric, record.seed)
-        count += 1
-        kept.pop(place, None)  # so that the later one also comes later
-        kept[place] = record
-    return list(kept.values()), count - len(kept)
+def schedule_note(lines: Iterable[Line]) -> str:
+    """What the two schedules are, where a table has both."""
+    if len({line.schedule for line in lines if line.schedule}) < 2:
+        return ""
+    return "per_step is the paper's schedule, per_epoch that of the authors' code (D-01)."
 
 
 def trial_note(records: "Iterable[Record]") -> str:
@@ -81,6 +66,24 @@ def trial_note(records: "Iterable[Record]") -> str:
     return f"Not a result: {shown} step{'' if steps == [1] else 's'}, to show that the code runs." if steps else ""
 
 
-def with_batch_size(records: "Sequence[Record]") -> "list[Record]":
-    """Each batch size as a contender of its own, for a suite that varies it."""
-    return [replace(r, contender=f"{r.contender}, batch {r.batch_size}") if r.batch_size else r for r in records]
+def require_controls(contenders: Collection[str], what: str) -> None:
+    """A table of methods is not printed without both controls (D-02)."""
+    if missing := [name for name in CONTROLS if name not in contenders]:
+        raise InputError(
+            f"{what}: a table of methods needs the controls {' and '.join(CONTROLS)}; there is no record of "
+            f"{' and '.join(missing)}. Run them (`dicot bench` does by default) and report again."
+        )
+
+
+def latest(records: "Iterable[Record]", varied: str | None = None) -> "tuple[list[Record], int]":
+    """One record per cell and seed, the one recorded last, and how many older ones that leaves out.
+
+    `varied` names a field that makes another cell, such as batch_size in a suite that is about it.
+    """
+    kept: dict[tuple[object, ...], Record] = {}
+    count = 0
+    for record in sorted(records, key=lambda r: r.recorded):
+        own = getattr(record, varied) if varied else None
+        kept[(line_of(record), record.source, record.target, record.metric, record.seed, own)] = record
+        count += 1
+    return list(kept.values()), count - len(kept)

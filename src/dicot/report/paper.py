@@ -15,6 +15,7 @@ LARGE = ("ECG", "HARTH", "PAMAP2", "SKODA", "SLEEP", "WISDM2")
 FOREST = "Random Forest"  # on the means of the channels (D-36)
 RAW = "Raw Data"  # the same means, scored by the probe (D-35)
 ROCKET = "MiniRocket"  # refitted per batch and scored by a forest (D-37)
+END_TO_END = "Supervised"
 NAMES = {
     "dicot": "Di-COT",
     "catt": "CaTT",
@@ -26,13 +27,17 @@ NAMES = {
     "tnc": "TNC",
     "ts2vec": "TS2Vec",
     "tstcc": "TS-TCC",
-    "supervised": "Supervised_B",  # the paper's end-to-end "Supervised" is no contender here
+    "supervised": "Supervised_B",
+    "end-to-end": END_TO_END,
     "random": "Random Init.",
     "minirocket": ROCKET,
     "raw-mean": RAW,
 }
 KEYS = {name: key for key, name in NAMES.items()} | {FOREST: "raw-mean"}
 OTHER_PROBES = ("ridge", "forest")  # the paper scores embeddings by logistic regression only
+# Protocols of ours that answer the same question as one of the paper's: with all labels, with one in a hundred.
+ALL_LABELS = ("linear", *OTHER_PROBES, "finetune-100")
+SAME_LABELS = dict.fromkeys(ALL_LABELS, "linear") | {"finetune-1": "few_1pct"}
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,8 @@ def data_set_key(name: str) -> str:
 def published(suite: str, contender: str, source: str, target: str, protocol: str, metric: str) -> Published | None:
     """The paper's number for this cell of our table, or None where it prints none."""
     name = paper_name(contender, protocol)
-    return _index().get((suite, name, data_set_key(source), data_set_key(target), _labels(protocol), metric))
+    labels = SAME_LABELS.get(protocol, protocol)
+    return _index().get((suite, name, data_set_key(source), data_set_key(target), labels, metric))
 
 
 def paper_cells() -> list[Published]:
@@ -91,21 +97,29 @@ def paper_records(suite: str) -> "list[Record]":
     return [Record(suite, KEYS[c.name], c.source, c.target, c.protocol, c.metric, seed=1, value=c.mean) for c in found]
 
 
-def _labels(protocol: str) -> str:
-    """What tells the paper's tables of a suite apart; a probe on all labels is one, whichever it is."""
-    return "" if protocol in ("linear", *OTHER_PROBES) else protocol
+@cache
+def variant_names() -> list[str]:
+    """The rows of the paper's ablations, in its order; the benchmark calls its contenders by the same names."""
+    tables = paper_tables()
+    return [row for name in ("ablation", "ablation_extended", "positive_selection") for row in tables[name]]
 
 
 @cache
 def _index() -> dict[tuple[str, str | None, str, str, str, str], Published]:
+    def labels(cell: Published) -> str:
+        return SAME_LABELS.get(cell.protocol, cell.protocol)
+
     return {
-        (c.suite, c.name, data_set_key(c.source), data_set_key(c.target), _labels(c.protocol), c.metric): c
-        for c in paper_cells()
+        (c.suite, c.name, data_set_key(c.source), data_set_key(c.target), labels(c), c.metric): c for c in paper_cells()
     }
 
 
 def _probe(name: str) -> str:
-    return "forest" if name in (FOREST, ROCKET) else "linear"
+    return {FOREST: "forest", ROCKET: "forest", END_TO_END: "finetune-100"}.get(name, "linear")
+
+
+def _few(name: str) -> str:
+    return "finetune-1" if name == END_TO_END else "few_1pct"
 
 
 def _archives() -> list[Published]:
@@ -118,9 +132,9 @@ def _archives() -> list[Published]:
 
 
 def _large() -> list[Published]:
-    tables = (("large", "linear_probe", ""), ("low_label", "low_label_1pct", "few_1pct"))
+    tables = (("large", "linear_probe", _probe), ("low_label", "low_label_1pct", _few))
     return [
-        Published(suite, name, data, data, protocol or _probe(name), "accuracy", row[data]["mean"], row[data]["std"])
+        Published(suite, name, data, data, protocol(name), "accuracy", row[data]["mean"], row[data]["std"])
         for suite, table, protocol in tables
         for name, row in paper_tables()[table].items()
         for data in LARGE
@@ -151,7 +165,5 @@ def _transfer() -> list[Published]:
         for pair, cell in row.items():
             if pair != "average":
                 source, target = pair.upper().split(">")
-                out.append(
-                    Published("transfer", name, source, target, "linear", "accuracy", cell["mean"], cell["std"])
-                )
+                out.append(Published("transfer", name, source, target, "linear", "accuracy", cell["mean"], cell["std"]))
     return out

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dicot.report.grid import Grid
-from dicot.report.lines import Line
+from dicot.report.lines import CONTROLS, Line
 from dicot.report.ranks import Floats, average_ranks, interval
 
 ENOUGH_SETS = 5  # below this, the line with the fewest sets is left out of a block, as long as there are others
@@ -56,16 +56,20 @@ def blocks(table: Grid) -> list[Block]:
     """At most two: as many lines as possible, and the lines that have every data set, where those are others.
 
     Ranks need a score of every line on every set. A line that leaves the others fewer than five sets in common is
-    left out of the first block; a line that lacks any set, out of the second.
+    left out of the first block; a line that lacks any set, out of the second. The controls are never left out: without
+    a set that both have there is no block.
     """
     scored = np.isfinite(table.means)
-    wide = [i for i in range(len(table.lines)) if scored[i].any()]
+    controls = {i for i, line in enumerate(table.lines) if line.contender in CONTROLS}
+    wide = [i for i in range(len(table.lines)) if scored[i].any() or i in controls]
     enough = min(ENOUGH_SETS, len(table.columns))
-    while len(wide) > 1 and scored[wide].all(axis=0).sum() < enough:
-        wide.remove(min(reversed(wide), key=lambda i: scored[i].sum()))
+    while scored[wide].all(axis=0).sum() < enough and (others := [i for i in wide if i not in controls]):
+        if len(wide) == 1:
+            break
+        wide.remove(min(reversed(others), key=lambda i: scored[i].sum()))
     full = [i for i in range(len(table.lines)) if scored[i].all()]
-    chosen = [wide] if wide == full or len(full) < 2 else [wide, full]
-    return [_block(table, lines) for lines in chosen if lines]
+    chosen = [wide, full] if wide != full and len(full) > 1 and controls <= set(full) else [wide]
+    return [block for block in (_block(table, lines) for lines in chosen if lines) if block.columns]
 
 
 def standings(table: Grid, block: Block) -> dict[Line, Standing]:

@@ -12,9 +12,10 @@ import rich.text
 from dicot.protocols.base import Score
 from dicot.report.comparison import Cell, Table, comparison
 
+LONG_TEXT = 40  # letters from which a cell may break into lines
 SHOWN = ("accuracy", "macro_f1", "nmi", "ari")  # of each protocol in a table for people; files hold all
 
-__all__ = ["SHOWN", "Table", "comparison", "to_csv", "to_html", "to_markdown", "to_rich"]
+__all__ = ["SHOWN", "Table", "comparison", "markdown_text", "to_csv", "to_html", "to_markdown", "to_rich"]
 
 
 def to_rich(table: Table, title: str | None = None) -> rich.table.Table:
@@ -31,7 +32,8 @@ def to_rich(table: Table, title: str | None = None) -> rich.table.Table:
     return out
 
 
-def _markdown_text(text: str) -> str:
+def markdown_text(text: str) -> str:
+    """The text as Markdown shows it, also inside a table."""
     for plain, shown in (("\\", "\\\\"), ("|", "\\|"), ("&", "&amp;"), ("<", "&lt;"), ("\n", " ")):
         text = text.replace(plain, shown)
     return text
@@ -41,18 +43,18 @@ def to_markdown(table: Table) -> str:
     """A pipe table followed by the note."""
 
     def shown(cell: Cell) -> str:
-        text = _markdown_text(cell.text)
+        text = markdown_text(cell.text)
         return (f"**{text}**" if cell.best else text) + (" (tie)" if cell.tie else "")
 
     def line(cells: list[str]) -> str:
         return f"| {' | '.join(cells)} |"
 
     lines = [
-        line([table.corner, *map(_markdown_text, table.columns)]),
+        line([table.corner, *map(markdown_text, table.columns)]),
         line(["---", *["---:"] * len(table.columns)]),
-        *(line([_markdown_text(name), *map(shown, row)]) for name, row in zip(table.names, table.rows, strict=True)),
+        *(line([markdown_text(name), *map(shown, row)]) for name, row in zip(table.names, table.rows, strict=True)),
     ]
-    return "\n".join([*lines, "", _markdown_text(table.note), ""])
+    return "\n".join([*lines, "", markdown_text(table.note), ""])
 
 
 def to_csv(scores: Iterable[Score]) -> str:
@@ -65,11 +67,13 @@ def to_csv(scores: Iterable[Score]) -> str:
 
 
 def to_html(table: Table) -> str:
-    """A fragment with every text escaped; classes `best` and `failed` carry the look."""
+    """A fragment with every text escaped; classes `best`, `failed` and `long` carry the look."""
 
     def shown(cell: Cell) -> str:
-        kind = ' class="best"' if cell.best else ' class="failed"' if cell.failed else ""
-        return f"<td{kind}>{escape(cell.label)}</td>"
+        kinds = [name for name in ("best", "failed") if getattr(cell, name)]
+        names = " ".join([*kinds, "long"] if len(cell.label) > LONG_TEXT else kinds)
+        look = f' class="{names}"' if names else ""
+        return f"<td{look}>{escape(cell.label)}</td>"
 
     head = "".join(f'<th scope="col">{escape(c)}</th>' for c in (table.corner, *table.columns))
     body = "\n".join(
