@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 MANY_SETS = 8  # more data sets stand below one another, not side by side
 MAX_REASON = 300  # letters of an error message in a table; the CSV file holds all
+SPREAD = (
+    "The average is taken over data sets per seed, its spread over seeds; 95 % intervals: 1.96 standard errors as in "
+    "the paper, and Student's quantile, which fits few seeds (D-61)."
+)
 
 
 def joined_text(*sentences: str) -> str:
@@ -22,11 +26,11 @@ def joined_text(*sentences: str) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def seeds_text(seeds: Sequence[int]) -> str:
-    """How many runs a mean is taken over."""
+def seeds_text(seeds: Sequence[int], what: str = "Mean ± sample standard deviation over") -> str:
+    """How many runs a number is made of."""
     if len(seeds) == 1:
         return f"One run (seed {seeds[0]}), no spread."
-    return f"Mean ± sample standard deviation over seeds {', '.join(map(str, seeds))}."
+    return f"{what} seeds {', '.join(map(str, seeds))}."
 
 
 def missing_text(table: Grid, block: Block) -> str:
@@ -51,26 +55,27 @@ def standing_table(table: Grid, block: Block) -> Table:
     """Average with its spread and both 95 % intervals, average rank, time to fit; best average first."""
     require_controls([line.contender for line in block.lines], "Standings")
     places, d = standings(table, block), table.decimals
+    many = any(place.n_seeds > 1 for place in places.values())
     averages, ranks, rest = [], [], []
     for line, place in places.items():
         spread = "" if place.deviation is None else f" ± {place.deviation:.{d}f}"
         averages.append(Cell(f"{place.average:.{d}f}{spread}", mean=round(place.average, d)))
         ranks.append(Cell(f"{place.rank:.2f}", mean=round(place.rank, 2)))
-        widths = (f"± {w:.{d}f}" if w is not None else "one seed" for w in (place.normal, place.student))
-        rest.append([*map(Cell, widths), Cell(seconds_text(fit_seconds(table, line, block.columns)))])
+        widths = [f"± {w:.{d}f}" if w is not None else "one seed" for w in (place.normal, place.student)]
+        time = seconds_text(fit_seconds(table, line, block.columns))
+        rest.append(tuple(map(Cell, [*widths, time] if many else [time])))
     columns = zip(mark_best(averages), mark_best(ranks, lowest=True), rest, strict=True)
     note = joined_text(
         trial_note(table.records),
         schedule_note(table.lines),
         missing_text(table, block),
         seeds_text(table.seeds),
-        "The average is taken over data sets per seed, its spread over seeds; 95 % intervals: 1.96 standard errors as "
-        "in the paper, and Student's quantile, which fits few seeds (D-61). Rank 1 is best, ties share their mean rank."
-        " Time to fit: sum over these sets.",
+        SPREAD if many else "",
+        "Rank 1 is best, ties share their mean rank. Time to fit: sum over these sets.",
     )
     return Table(
         "contender",
-        (f"average {table.metric}", "average rank", "95 %, normal", "95 %, t", "time to fit"),
+        (f"average {table.metric}", "average rank", *(("95 %, normal", "95 %, t") if many else ()), "time to fit"),
         tuple(table.labels[line] for line in places),
         tuple((average, rank, *others) for average, rank, others in columns),
         note,
@@ -89,7 +94,7 @@ def data_set_table(table: Grid, columns: Sequence[str] | None = None) -> Table:
         trial_note(table.records),
         schedule_note(table.lines),
         seeds_text(table.seeds),
-        f"{table.metric}. Bold: highest mean as printed; ties are all marked.",
+        f"Shown: {table.metric}. Bold: highest mean as printed; ties are all marked.",
         failures(table.records).strip() if len(shown) <= MANY_SETS else "Failures are listed with their reasons.",
     )
     names = tuple(table.labels[line] for line in table.lines)

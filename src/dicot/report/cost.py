@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dicot.report.bench_tables import joined_text, seeds_text
-from dicot.report.comparison import Table, cell
+from dicot.report.comparison import Cell, Table, cell
 from dicot.report.figures import power_curves
 from dicot.report.grid import Grid, grid, natural
-from dicot.report.lines import schedule_note, trial_note
+from dicot.report.lines import CONTROLS, Line, schedule_note, trial_note
 from dicot.report.parts import Part
 from dicot.report.suite_parts import Draft, Request
 
@@ -60,15 +60,18 @@ def _curves(table: Grid) -> dict[str, tuple[list[float], list[float]]]:
 
 def _cost_table(table: Grid, axis: str) -> Table:
     """No controls needed: a cost is no score. Where they were timed, they stand under `no batches`."""
-    n_seeds = len(table.seeds)
-    rows = tuple(
-        tuple(cell(list(table.runs(line, column).values()), 2, n_seeds) for column in table.columns)
-        for line in table.lines
-    )
+
+    def shown(line: Line, column: str) -> Cell:
+        runs = list(table.runs(line, column).values())
+        if not runs and (line.contender in CONTROLS or column == UNTRAINED):
+            return Cell("")
+        return cell(runs, table.decimals, len(table.seeds))
+
+    rows = tuple(tuple(shown(line, column) for column in table.columns) for line in table.lines)
     note = joined_text(
         trial_note(table.records),
         schedule_note(table.lines),
         seeds_text(table.seeds),
-        f"{axis.capitalize()} by batch size. A control takes no steps and has no batches.",
+        f"{axis[0].upper()}{axis[1:]} by batch size. A control takes no steps and has no batches.",
     )
     return Table("contender", table.columns, tuple(table.labels[line] for line in table.lines), rows, note)

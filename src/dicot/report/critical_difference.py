@@ -1,6 +1,7 @@
 """The critical-difference diagram: average ranks on a line, and bars over methods that do not differ."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ from dicot.report.significance import ALPHA, cliques, nemenyi_differs, wilcoxon_
 
 NEMENYI, WILCOXON = PALETTE[0], PALETTE[1]
 BAR, ROW, HEAD = 0.24, 0.30, 1.05  # heights in inches: of a bar, of a label, of what stands above the axis
+LINE = 0.15  # of a further line of a label
+MAX_WIDTH = 27  # letters of a label before it breaks
+GAP, NUMBER = 4, 8  # points from a line to its rank, and how many times that to its name
 
 
 def critical_difference(accuracy: ArrayLike, names: Sequence[str]) -> str:
@@ -31,13 +35,15 @@ def critical_difference(accuracy: ArrayLike, names: Sequence[str]) -> str:
     order = np.argsort(ranks, kind="stable")
     left, right = order[: math.ceil(len(order) / 2)], order[math.ceil(len(order) / 2) :][::-1]
     band = BAR * (len(by_nemenyi) + len(by_wilcoxon) + 1)
-    height = band + ROW * len(left) + HEAD
+    shown = [textwrap.fill(name, MAX_WIDTH) for name in names]
+    row_height = ROW + LINE * max(name.count("\n") for name in shown)
+    height = band + row_height * len(left) + HEAD
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
         low, high = math.floor(ranks.min()), math.ceil(ranks.max())
         high = max(high, low + 1)
-        axes.set(xlim=(low, high), ylim=(-band - ROW * len(left), HEAD))
+        axes.set(xlim=(low, high), ylim=(-band - row_height * len(left), HEAD))
         axes.axis("off")
         axes.plot([low, high], [0, 0], color="black", linewidth=1)
         for tick in range(low, high + 1):
@@ -45,10 +51,12 @@ def critical_difference(accuracy: ArrayLike, names: Sequence[str]) -> str:
             axes.text(tick, 0.12, str(tick), ha="center", va="bottom", fontsize=8)
         for side, at, align in ((left, low, "right"), (right, high, "left")):
             for row, i in enumerate(side):
-                y = -band - ROW * (row + 0.5)
+                y = -band - row_height * (row + 0.5)
                 axes.plot([ranks[i], ranks[i], at], [0, y, y], color=GREY, linewidth=0.8, clip_on=False)
-                text = f"{names[i]}  {ranks[i]:.2f} " if align == "right" else f" {ranks[i]:.2f}  {names[i]}"
-                axes.text(at, y, text, ha=align, va="center")
+                gap = GAP if align == "left" else -GAP
+                words = {"ha": align, "va": "center", "textcoords": "offset points"}
+                axes.annotate(f"{ranks[i]:.2f}", (at, y), xytext=(gap, 0), **words)
+                axes.annotate(shown[i], (at, y), xytext=(gap * NUMBER, 0), **words)
         _bars(axes, ranks, by_nemenyi, NEMENYI, 1)
         _bars(axes, ranks, by_wilcoxon, WILCOXON, 1 + len(by_nemenyi))
         axes.plot([low, low + min(width, high - low)], [0.48, 0.48], color=NEMENYI, linewidth=2, marker="|")

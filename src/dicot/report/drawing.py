@@ -52,6 +52,15 @@ def svg(draw: Callable[[Any], None], size: tuple[float, float], label: str) -> s
     return text.replace("<svg", f'<svg role="img" aria-label="{escape(label, quote=True)}"', 1)
 
 
+def plain_log(axis: Any) -> None:
+    """Ticks at 1, 2 and 5 of each power of ten as plain numbers: a formula would be printed letter by letter here."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+
+
 def legend_text(label: object) -> str:
     """The label as a legend shows it, whatever it begins with."""
     text = str(label)

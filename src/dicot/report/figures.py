@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dicot.errors import InputError
-from dicot.report.drawing import GREY, MARKERS, PALETTE, legend_text, svg
+from dicot.report.drawing import GREY, MARKERS, PALETTE, legend_text, plain_log, svg
 
 MAX_LEGEND = 20
 MAX_NUMBERED = 15
@@ -130,6 +130,7 @@ def power_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], 
         ticks = sorted({value for x, _ in curves.values() for value in x})
         axes.set_xticks(ticks, [f"{value:g}" for value in ticks])
         axes.minorticks_off()
+        plain_log(axes.yaxis)
         axes.set(xlabel=x_label, ylabel=y_label)
         if len(curves) > 1:
             axes.legend(frameon=False)

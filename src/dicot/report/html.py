@@ -28,12 +28,14 @@ table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabul
 th, td { padding: .35rem 1.1rem .35rem 0; text-align: right; vertical-align: top; }
 th:first-child { text-align: left; }
 thead th { font-weight: 600; border-bottom: 1.5px solid #57606a; vertical-align: bottom; }
-tbody th { font-weight: 400; white-space: nowrap; }
+tbody th { font-weight: 400; white-space: nowrap; position: sticky; left: 0; background: #fff; }
 tbody tr { border-bottom: 1px solid #e6e9ed; }
 td { white-space: nowrap; }
 td.best { font-weight: 700; }
 td.failed { color: #b00020; }
-td.long { white-space: normal; text-align: left; min-width: 14rem; }
+td.absent { color: #8a929a; }
+td.long { white-space: normal; min-width: 14rem; }
+.words, thead th.words { text-align: left; }
 .banner { margin: 0 0 1.25rem; padding: .7rem 1rem; max-width: none; font-weight: 600; color: #7a1f00;
   background: #fff4e5; border: 1px solid #d55e00; border-left-width: 6px; }
 .note { color: #57606a; font-size: .88rem; }

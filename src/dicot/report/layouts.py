@@ -19,16 +19,17 @@ from dicot.report.variants import variant_drafts
 if TYPE_CHECKING:
     from dicot.bench.record import Record
 
+KINDS = ("all labels", "few labels", "nearest neighbour")  # of protocols; any other is a kind of its own
 MAIN_METRICS = ("accuracy", "nmi", "ari")  # the paper's; the CSV file holds all
 
 
 def kind_of(protocol: str) -> str:
     """Protocols that answer the same question stand in one table."""
     if protocol in ALL_LABELS:
-        return "all labels"
+        return KINDS[0]
     if protocol.startswith(("few_", "finetune-")):
-        return "few labels"
-    return "nearest neighbour" if protocol.startswith("knn_") else protocol
+        return KINDS[1]
+    return KINDS[2] if protocol.startswith("knn_") else protocol
 
 
 def kinds(records: "Sequence[Record]") -> dict[str, list[str]]:
@@ -36,7 +37,7 @@ def kinds(records: "Sequence[Record]") -> dict[str, list[str]]:
     out: dict[str, list[str]] = {}
     for protocol in sorted({record.protocol for record in records}, key=natural):
         out.setdefault(kind_of(protocol), []).append(protocol)
-    return out
+    return dict(sorted(out.items(), key=lambda item: KINDS.index(item[0]) if item[0] in KINDS else len(KINDS)))
 
 
 def scores(request: Request) -> list[Draft]:

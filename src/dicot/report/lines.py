@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 CONTROLS = ("random", "calibrated")  # the keys of dicot.controls, which needs torch
 LAST = ("supervised", "end-to-end", "minirocket", "raw-mean", "raw-flat", *CONTROLS)  # below the methods, in this order
+PAPER_SCHEDULE = "per_step"
 
 
 @dataclass(frozen=True)
@@ -24,13 +25,14 @@ class Line:
     trial: bool = False
 
     @property
-    def place(self) -> tuple[int, int, str, str, str]:
+    def place(self) -> tuple[int, int, str, str, bool, str]:
         """Where it stands in a table: Di-COT, its rivals and others, the paper's variants, references, controls."""
+        how = self.protocol, self.schedule != PAPER_SCHEDULE, self.schedule
         known = [name for name in NAMES if name not in LAST]
         for block, names in ((0, known), (2, variant_names()), (3, LAST)):
             if self.contender in names:
-                return block, names.index(self.contender), "", self.protocol, self.schedule
-        return 1, 0, self.contender, self.protocol, self.schedule
+                return block, names.index(self.contender), "", *how
+        return 1, 0, self.contender, *how
 
 
 def line_of(record: "Record") -> Line:

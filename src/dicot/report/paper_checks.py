@@ -154,6 +154,7 @@ def _prose() -> list[Check]:
 def paper_table(checks: Sequence[Check]) -> Table:
     """Where the paper's arithmetic does not hold as printed."""
     off = [check for check in checks if check.verdict is not Verdict.exact]
+    off.sort(key=lambda check: check.verdict is not Verdict.wrong)
     rows = tuple(
         (Cell(c.what), Cell(f"{c.printed:g}"), Cell(f"{round(c.computed, SHOWN_DECIMALS):g}"), Cell(c.verdict))
         for c in off

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dicot.errors import InputError
-from dicot.report.drawing import GREY, MARKERS, PALETTE, legend_text, svg
+from dicot.report.drawing import GREY, MARKERS, PALETTE, legend_text, plain_log, svg
 from dicot.report.placement import label_points
 
 PANELS = 4  # side by side
@@ -20,15 +20,12 @@ def time_scatter(points: Mapping[str, tuple[float, float]], y_label: str, strong
     def draw(figure: Any) -> None:
         axes = figure.subplots()
         labels = []
-        times = [seconds for seconds, _ in points.values()]
-        span = max(times) / min(times)
         for name, (seconds, score) in points.items():
             colour = PALETTE[1] if name in strong else PALETTE[0]
-            axes.plot(seconds, score, "o", color=colour, markersize=5)
+            axes.plot(seconds, score, "o", color=colour, markersize=5, zorder=3 if name in strong else 2)
             labels.append((seconds, score, name, colour if name in strong else "black"))
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axes.xaxis.set_minor_formatter(lambda value, _: f"{value:g}" if span < 10 else "")
+        plain_log(axes.xaxis)
         axes.margins(0.14, 0.12)
         axes.set(xlabel="seconds to fit, all data sets", ylabel=y_label)
         axes.grid(color="#eeeeee", linewidth=0.8)

@@ -11,6 +11,7 @@ from dicot.report.lines import CONTROLS, Line
 from dicot.report.ranks import Floats, average_ranks, interval
 
 ENOUGH_SETS = 5  # below this, the line with the fewest sets is left out of a block, as long as there are others
+WORTHWHILE = 0.9  # share of the sets; a first block with fewer is followed by one of the lines that have all
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,7 @@ def _block(table: Grid, chosen: list[int]) -> Block:
 
 
 def blocks(table: Grid) -> list[Block]:
-    """At most two: as many lines as possible, and the lines that have every data set, where those are others.
+    """At most two: as many lines as possible, and, where that costs a tenth of the sets, the lines that have them all.
 
     Ranks need a score of every line on every set. A line that leaves the others fewer than five sets in common is
     left out of the first block; a line that lacks any set, out of the second. The controls are never left out: without
@@ -68,7 +69,8 @@ def blocks(table: Grid) -> list[Block]:
             break
         wide.remove(min(reversed(others), key=lambda i: scored[i].sum()))
     full = [i for i in range(len(table.lines)) if scored[i].all()]
-    chosen = [wide, full] if wide != full and len(full) > 1 and controls <= set(full) else [wide]
+    costly = scored[wide].all(axis=0).mean() < WORTHWHILE
+    chosen = [wide, full] if costly and len(full) > 1 and controls <= set(full) else [wide]
     return [block for block in (_block(table, lines) for lines in chosen if lines) if block.columns]
 
 

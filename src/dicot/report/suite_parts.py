@@ -125,7 +125,7 @@ def _times(table: Grid, block: Block, which: str, stem: str) -> list[Part]:
     text += f" Not measured: {', '.join(missing)}." if missing else ""
     hero = table.labels[baseline_line(table, block, None)]
     figure = {f"accuracy-time{stem}": time_scatter(points, f"average {table.metric}", [hero])}
-    return [Part(_title(f"{table.metric.capitalize()} against training time", which), figures=figure, text=text)]
+    return [Part(_title(f"Training time and {table.metric}", which), figures=figure, text=text)]
 
 
 def _baseline(table: Grid, block: Block, which: str, stem: str, wanted: str | None) -> list[Part]:

@@ -125,7 +125,7 @@ def _table(found: list[Group], columns: list[list[Cell]], note: str) -> Table:
     require_controls([line.contender for line in lines], "Variants")
     records = [record for group in found for record in group.table.records]
     seeds = sorted({record.seed for record in records})
-    text = joined_text(trial_note(records), schedule_note(lines), seeds_text(seeds), note)
+    text = joined_text(trial_note(records), schedule_note(lines), seeds_text(seeds, "Means over"), note)
     labels = line_labels(lines)
     names = tuple(f"{group.name} ({group.n_sets} of {len(group.table.columns)} sets)" for group in found)
     rows = tuple(zip(*columns, strict=True))
