@@ -65,10 +65,10 @@ def _records(ledger: Path | None, records: Path | None) -> "list[Record]":
         return read_records(records)
     from dicot.bench.ledger import Ledger
 
-    assert ledger is not None
-    if not ledger.exists():
-        raise InputError(f"There is no ledger at {ledger}. `dicot bench` makes one.")
-    return Ledger(ledger).records()
+    assert ledger is not None  # one of both is given
+    with Ledger(ledger, create=False) as book:
+        found: list[Record] = book.records()
+    return found
 
 
 def _sum_up(path: Path, records: "list[Record]", check: bool) -> None:

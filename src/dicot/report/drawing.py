@@ -15,7 +15,6 @@ MARKERS = ("o", "^", "s")  # with 7 colours: 21 classes before a pair repeats
 GREY = "#666666"
 
 STYLE: Any = {  # matplotlib types its setting names, but is not always installed
-    "svg.hashsalt": "dicot",
     "svg.fonttype": "none",  # text stays text: searchable, and in the reader's fonts
     "text.parse_math": False,  # a class called "$x" is not a formula
     "font.size": 9,
@@ -39,7 +38,8 @@ def svg(draw: Callable[[Any], None], size: tuple[float, float], label: str) -> s
     except ImportError as error:
         raise need_extra("matplotlib", "report", "Drawing a figure") from error
     buffer = io.StringIO()
-    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
+    # Ids are hashes of what they name; salted by the label, they do not repeat between the figures of one page.
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": f"dicot {label}"}), warnings.catch_warnings():
         # The browser's fonts draw the text; what the measuring font lacks does not matter.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=size, layout="constrained")

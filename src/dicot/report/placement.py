@@ -14,13 +14,14 @@ NEAR = 13  # from here on a line leads from the label to its point
 Box = tuple[float, float, float, float]  # left, bottom, right, top, in points
 
 
-def _overlap(a: Box, b: Box) -> float:
+def overlap(a: Box, b: Box) -> float:
+    """The area that two boxes share."""
     width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
     return width * height if width > 0 and height > 0 else 0.0
 
 
 def _outside(a: Box, frame: Box) -> float:
-    inside = _overlap(a, frame)
+    inside = overlap(a, frame)
     return (a[2] - a[0]) * (a[3] - a[1]) - inside
 
 
@@ -40,7 +41,7 @@ def places(points: Sequence[tuple[float, float]], sizes: Sequence[tuple[float, f
         for radius in RADII:
             for angle in ANGLES:
                 box = _box(*points[i], angle, radius, sizes[i])
-                cost = 4 * _outside(box, frame) + sum(_overlap(box, other) for other in (*taken.values(), *markers))
+                cost = 4 * _outside(box, frame) + sum(overlap(box, other) for other in (*taken.values(), *markers))
                 if cost < least - 1e-9:
                     best, least = box, cost
             if least == 0:

@@ -25,7 +25,7 @@ def summary_table(records: "Sequence[Record]") -> Table:
     """Average accuracy and average rank with all labels, per suite over the sets that every contender shown has."""
     kept, _ = latest(records)
     kept = [r for r in kept if r.metric == "accuracy" and r.protocol in ALL_LABELS and r.source == r.target]
-    suites = list(dict.fromkeys(r.suite for r in kept))
+    suites = sorted({r.suite for r in kept})
     if not suites:
         raise InputError("A summary needs accuracies with all labels (linear, ridge, forest); there are none.")
     tables = {suite: grid([r for r in kept if r.suite == suite], "accuracy") for suite in suites}
