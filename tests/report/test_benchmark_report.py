@@ -158,6 +158,19 @@ def test_an_unknown_suite_is_named(tmp_path):
         write_report(tmp_path, "ucrr", [*SUITES["ucr"], *SUITES["knn"]])
 
 
+def test_wins_are_counted_against_whom_one_likes(tmp_path, quick):
+    files = report(tmp_path, "ucr", SUITES["ucr"], baseline="minirocket, ridge")
+    assert "minirocket, ridge against each of the others" in files["report.md"]
+    with pytest.raises(InputError, match="no contender 'rndom' to compare with. Did you mean 'random'"):
+        write_report(tmp_path, "ucr", SUITES["ucr"], baseline="rndom")
+
+
+def test_neighbours_of_which_a_control_failed_have_no_curves(tmp_path, quick):
+    records = [failed(r, "it broke") if r.contender == "random" else r for r in SUITES["knn"]]
+    files = report(tmp_path, "knn", records)
+    assert "nothing is averaged" in files["report.md"] and "knn-curves.svg" not in files
+
+
 def test_maps_are_drawn_where_embeddings_are_given(tmp_path, quick):
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "features.npz", labels=np.arange(12) % 2, dicot=rng.normal(size=(12, 3)))

@@ -42,8 +42,9 @@ def report(
     found, suites = _records(ledger, records), [name.strip() for name in suite.split(",")]
     if out is not None:
         for name in suites:
+            folder = out if len(suites) == 1 else out / name
             paths = write_report(
-                out if len(suites) == 1 else out / name,
+                folder,
                 name,
                 found,
                 against_paper=against_paper,
@@ -51,7 +52,7 @@ def report(
                 features=features,
                 command=shlex.join(["dicot", *sys.argv[1:]]),
             )
-            typer.echo(f"Wrote {len(paths)} files, among them {paths[1]}")
+            typer.echo(f"Wrote {len(paths)} files, among them {folder / 'report.html'}")
     if into is not None:
         _sum_up(into, [record for record in found if record.suite in suites], check)
 

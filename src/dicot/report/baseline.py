@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from dicot.errors import InputError, did_you_mean
 from dicot.report.bench_tables import joined_text, missing_text
 from dicot.report.comparison import Cell, Table
 from dicot.report.grid import Grid
@@ -13,15 +12,16 @@ from dicot.report.standing import Block
 PREFERRED = "dicot"
 
 
-def baseline_line(table: Grid, block: Block, wanted: str | None) -> Line:
-    """The block's line called `wanted`, by its label or its contender; Di-COT, else the first, where none is wanted."""
-    names = [wanted] if wanted is not None else [PREFERRED, block.lines[0].contender]
-    for name in names:
-        for line in block.lines:
-            if name in (table.labels[line], line.contender):
-                return line
-    known = [table.labels[line] for line in block.lines]
-    raise InputError(f"There is no contender {wanted!r} to compare with. {did_you_mean(str(wanted), known)}")
+def favourite(block: Block) -> Line:
+    """Di-COT, else the first line."""
+    return next((line for line in block.lines if line.contender == PREFERRED), block.lines[0])
+
+
+def baseline_line(table: Grid, block: Block, wanted: str | None) -> Line | None:
+    """The block's line called `wanted`, by its label or its contender, or the favourite; None where it is not there."""
+    if wanted is None:
+        return favourite(block)
+    return next((line for line in block.lines if wanted in (table.labels[line], line.contender)), None)
 
 
 def outcomes(block: Block, against: Line) -> dict[Line, tuple[int, int, int]]:

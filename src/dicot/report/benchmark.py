@@ -48,6 +48,9 @@ def write_report(
     if not own:
         found = sorted({record.suite for record in records})
         raise InputError(f"There are no records of the suite {suite!r}. {did_you_mean(suite, found)}")
+    names = {record.contender for record in own}
+    if baseline is not None and baseline.partition(", ")[0] not in names:
+        raise InputError(f"There is no contender {baseline!r} to compare with. {did_you_mean(baseline, names)}")
     kept, older = latest(own, "batch_size" if suite == "batch_scaling" else None)
     request = Request(suite, tuple(kept), against_paper, baseline, features)
     title, facts, banner = f"Benchmark: {suite}", report_facts(kept, older, command), trial_note(kept)

@@ -13,7 +13,7 @@ from dicot.report.paper import ALL_LABELS
 from dicot.report.parts import Part
 from dicot.report.standing import blocks
 from dicot.report.strips import reference_curves
-from dicot.report.suite_parts import Draft, Request, average_bars, beside_paper, overall, per_data_set
+from dicot.report.suite_parts import NO_BLOCK, Draft, Request, average_bars, beside_paper, overall, per_data_set
 from dicot.report.variants import variant_drafts
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ def knn(request: Request) -> list[Draft]:
 
 
 def _curves(tables: dict[str, Grid]) -> list[Part]:
-    """The averages of all protocols as one table and one figure, over the sets that every protocol can average."""
+    """The averages by every protocol as one table and one figure."""
+    title = "Average over data sets by number of labelled cases"
     averages: list[Record] = []
     for protocol, table in tables.items():
         for block in blocks(table)[:1]:
@@ -79,13 +80,15 @@ def _curves(tables: dict[str, Grid]) -> list[Part]:
                     replace(example, source=protocol, target=protocol, protocol="knn", seed=seed, value=value)
                     for seed, value in table.over(line, block.columns).items()
                 ]
+    if not averages:
+        return [Part(title, text=NO_BLOCK)]
     together = grid(averages, "accuracy")
     curves = {together.labels[line]: row.tolist() for line, row in zip(together.lines, together.means, strict=True)}
     ticks = [protocol.removeprefix("knn_") for protocol in together.columns]
     figure = {"knn-curves": reference_curves(curves, ticks, "labelled cases per class", "average accuracy")}
     sets = ", ".join(f"{p} {len(blocks(t)[0].columns)}" for p, t in tables.items() if blocks(t))
     text = f"Averages over the data sets that every contender has; number of sets: {sets}."
-    return [Part("Average over data sets by number of labelled cases", data_set_table(together), figure, text)]
+    return [Part(title, data_set_table(together), figure, text)]
 
 
 def clustering(request: Request) -> list[Draft]:

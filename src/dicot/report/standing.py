@@ -76,13 +76,13 @@ def blocks(table: Grid) -> list[Block]:
 
 def standings(table: Grid, block: Block) -> dict[Line, Standing]:
     """Average over the block's sets, its spread over seeds, and the average rank, best average first."""
-    out = {}
+    out, ranks = {}, block.ranks
     for i, line in enumerate(block.lines):
         runs = list(table.over(line, block.columns).values())
         spread: tuple[float, ...] = ()
         if len(runs) > 1:
             spread = (float(np.std(runs, ddof=1)), interval(runs)[1], interval(runs, "t")[1])
-        out[line] = Standing(float(block.means[i].mean()), float(block.ranks[i]), len(runs), *spread)
+        out[line] = Standing(float(block.means[i].mean()), float(ranks[i]), len(runs), *spread)
     return dict(sorted(out.items(), key=lambda item: -item[1].average))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dicot.report.against import average_table, cell_table, pairs
-from dicot.report.baseline import baseline_line, baseline_table, outcomes
+from dicot.report.baseline import baseline_line, baseline_table, favourite, outcomes
 from dicot.report.bench_tables import MANY_SETS, data_set_table, interval_table, standing_table
 from dicot.report.critical_difference import critical_difference, friedman_text
 from dicot.report.figures import bars
@@ -54,7 +54,6 @@ def beside_paper(table: Grid, request: Request, name: str = "") -> list[Draft]:
     """Averages and data sets beside the paper's, and a point per data set; nothing where it is not wanted."""
     if not request.against_paper or not pairs(table, request.suite):
         return []
-
     return [partial(_beside, table, request.suite, name)]
 
 
@@ -123,15 +122,15 @@ def _times(table: Grid, block: Block, which: str, stem: str) -> list[Part]:
     missing = [table.labels[line] for line, t in seconds.items() if math.isnan(t) or t <= 0]
     text = "Fitting alone, summed over the data sets of the standings: embedding and scoring are not counted."
     text += f" Not measured: {', '.join(missing)}." if missing else ""
-    hero = table.labels[baseline_line(table, block, None)]
+    hero = table.labels[favourite(block)]
     figure = {f"accuracy-time{stem}": time_scatter(points, f"average {table.metric}", [hero])}
     return [Part(_title(f"Training time and {table.metric}", which), figures=figure, text=text)]
 
 
 def _baseline(table: Grid, block: Block, which: str, stem: str, wanted: str | None) -> list[Part]:
-    if len(block.lines) < 2:
-        return []
     against = baseline_line(table, block, wanted)
+    if against is None or len(block.lines) < 2:
+        return []
     counts = {table.labels[line]: three for line, three in outcomes(block, against).items()}
     figure = {f"wins{stem}": win_tie_loss(counts, table.labels[against])}
     title = _title(f"{table.labels[against]} against each of the others", which)
