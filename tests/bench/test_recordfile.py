@@ -5,7 +5,7 @@ import math
 import pytest
 
 from dicot.bench.record import Record
-from dicot.bench.recordfile import read_records, records_csv, write_records
+from dicot.bench.recordfile import holds_records, read_records, records_csv, write_records
 from dicot.errors import InputError, MissingDataError
 
 RECORDS = [
@@ -19,6 +19,13 @@ def test_what_is_written_is_read_back(tmp_path):
     write_records(tmp_path / "records.csv", RECORDS)
     assert repr(read_records(tmp_path / "records.csv")) == repr(RECORDS)  # repr: NaN is not equal to itself
     assert read_records(tmp_path / "records.csv")[1].failed
+
+
+def test_a_file_of_records_is_told_from_another(tmp_path):
+    write_records(tmp_path / "records.csv", RECORDS)
+    (tmp_path / "other.csv").write_text("suite,contender,accuracy\n", encoding="utf-8")
+    found = [holds_records(tmp_path / name) for name in ("records.csv", "other.csv", "none.csv")]
+    assert found == [True, False, False]
 
 
 def test_no_records_are_a_header(tmp_path):

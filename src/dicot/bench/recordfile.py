@@ -39,10 +39,18 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
     write_atomic(path, records_csv(records).encode())
 
 
+def holds_records(path: Path) -> bool:
+    """Whether this is a CSV file with the columns of a Record, and not, say, an exported ledger."""
+    if path.suffix != ".csv" or not path.is_file():
+        return False
+    with path.open(newline="", encoding="utf-8") as file:
+        return sorted(next(csv.reader(file), [])) == sorted(COLUMNS)
+
+
 def read_records(path: Path) -> list[Record]:
     """What `write_records` wrote. The columns are the fields of a Record, in any order."""
     if not path.is_file():
-        raise MissingDataError(f"There is no file of records at {path}. `dicot bench` makes a ledger; export it first.")
+        raise MissingDataError(f"There is no file of records at {path}.")
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
         found = reader.fieldnames or []

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 def report(
     suite: Annotated[str, typer.Argument(help="A suite, or several separated by commas.")],
     ledger: Annotated[Path | None, typer.Option(help="The ledger that `dicot bench` wrote.")] = None,
-    records: Annotated[Path | None, typer.Option(help="A CSV file of records instead of a ledger.")] = None,
+    records: Annotated[
+        Path | None, typer.Option(help="Instead of a ledger: its export, or the CSV file of a report.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for report.md, .csv, .tex, .html and figures; several suites: one each.")
     ] = None,
@@ -58,16 +60,18 @@ def report(
 
 
 def _records(ledger: Path | None, records: Path | None) -> "list[Record]":
-    from dicot.bench.recordfile import read_records
+    from dicot.bench.recordfile import holds_records, read_records
 
     if (ledger is None) == (records is None):
         raise InputError("Give either --ledger FILE or --records FILE.")
-    if records is not None:
+    if records is not None and holds_records(records):
         return read_records(records)
+    from dicot.bench.exchange import merge_ledger
     from dicot.bench.ledger import Ledger
 
-    assert ledger is not None  # one of both is given
-    with Ledger(ledger, create=False) as book:
+    with Ledger(ledger or ":memory:", create=ledger is None) as book:
+        if records is not None:
+            merge_ledger(book, records)
         found: list[Record] = book.records()
     return found
 
