@@ -22,6 +22,7 @@ def record(suite, contender, data, value, protocol="linear", metric="accuracy", 
         "schedule": "per_step" if trained else "",
         "steps": 200 if trained else 0,
         "batch_size": 8 if trained else 0,
+        "precision": "float32" if trained else "",
         "fit_seconds": 2.5 if trained else 0.01,
         "device": "cpu",
         "version": "0.1.0",
@@ -85,11 +86,11 @@ SUITES = {
         *several("smoke", CONTROLS, ("tiny",), ("clustering",), ("nmi", "ari")),
     ],
     "batch_scaling": [
-        record("batch_scaling", c, "harth", v * size, "cost", m, batch_size=size, steps=50)
+        record("batch_scaling", c, "harth", v * size, "fit_cost", m, batch_size=size, steps=50)
         for c in ("dicot", "catt")
         for size in (8, 64)
-        for m, v in (("step_ms", 1.5), ("peak_mib", 20.0), ("fit_seconds", 0.1))
+        for m, v in (("step_ms", 1.5), ("peak_mib", 20.0), ("seconds", 0.1))
     ]
-    + several("batch_scaling", CONTROLS, ("harth",), ("cost",), ("fit_seconds",)),
+    + several("batch_scaling", CONTROLS, ("harth",), ("fit_cost",), ("seconds",)),
     "of your own": several("of your own", EVERYONE, ("tiny",), ("linear", "odd")),
 }

@@ -89,12 +89,15 @@ def test_without_a_set_of_both_controls_there_is_no_block():
 def test_labels_name_only_what_differs():
     lines = [Line("minirocket", "linear"), Line("minirocket", "ridge"), Line("dicot", "linear", "per_step")]
     lines += [Line("dicot", "linear", "per_epoch"), Line("tnc", "linear", "per_step", trial=True)]
+    lines += [Line("cost", "linear", "per_step", "float32"), Line("cost", "linear", "per_step", "tf32")]
     assert list(line_labels(lines).values()) == [
         "minirocket, linear",
         "minirocket, ridge",
         "dicot, per_step",
         "dicot, per_epoch",
         "tnc (trial)",
+        "cost, float32",
+        "cost, tf32",
     ]
 
 

@@ -20,6 +20,7 @@ class Record:
     schedule: str = ""  # of the learning rate; empty for what is not trained
     steps: int = 0  # optimiser steps; 0 for what is not trained
     batch_size: int = 0
+    precision: str = ""  # of the training; empty for what is not trained
     trial: bool = False  # fewer steps than the recipe asks for: shows that the code runs, is not a result
     fit_seconds: float = math.nan
     peak_memory: int = 0  # bytes of the device while fitting; 0 where it was not measured

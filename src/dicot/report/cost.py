@@ -18,12 +18,12 @@ from dicot.report.suite_parts import Draft, Request
 if TYPE_CHECKING:
     from dicot.bench.record import Record
 
-PROTOCOL = "cost"
+PROTOCOL = "fit_cost"
 UNTRAINED = "no batches"
 TITLES = {
     "step_ms": ("Time per step", "milliseconds per step"),
     "peak_mib": ("Memory", "peak memory in MiB"),
-    "fit_seconds": ("Time to fit", "seconds to fit"),
+    "seconds": ("Time to fit", "seconds to fit"),
 }
 
 

@@ -17,17 +17,18 @@ PAPER_SCHEDULE = "per_step"
 
 @dataclass(frozen=True)
 class Line:
-    """A contender as one protocol scores it, with the schedule it was trained by. A trial is a line of its own."""
+    """A contender as one protocol scores it, with schedule and precision of its training. A trial is its own line."""
 
     contender: str
     protocol: str
     schedule: str = ""
+    precision: str = ""
     trial: bool = False
 
     @property
-    def place(self) -> tuple[int, int, str, str, bool, str]:
+    def place(self) -> tuple[int, int, str, str, bool, str, str, bool]:
         """Where it stands in a table: Di-COT, its rivals and others, the paper's variants, references, controls."""
-        how = self.protocol, self.schedule != PAPER_SCHEDULE, self.schedule
+        how = self.protocol, self.schedule != PAPER_SCHEDULE, self.schedule, self.precision, self.trial
         known = [name for name in NAMES if name not in LAST]
         for block, names in ((0, known), (2, variant_names()), (3, LAST)):
             if self.contender in names:
@@ -36,7 +37,7 @@ class Line:
 
 
 def line_of(record: "Record") -> Line:
-    return Line(record.contender, record.protocol, record.schedule, record.trial)
+    return Line(record.contender, record.protocol, record.schedule, record.precision, record.trial)
 
 
 def line_labels(lines: Iterable[Line]) -> dict[Line, str]:
@@ -50,6 +51,8 @@ def line_labels(lines: Iterable[Line]) -> dict[Line, str]:
             words.append(line.protocol)
         if len({other.schedule for other in own}) > 1:
             words.append(line.schedule or "no schedule")
+        if len({other.precision for other in own}) > 1:
+            words.append(line.precision or "no precision")
         out[line] = ", ".join(words) + (" (trial)" if line.trial else "")
     return out
 

@@ -1,6 +1,6 @@
 """Ablations: variants of one method over families of data sets, as differences from the method itself."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -92,7 +92,7 @@ def _summary(request: Request, found: list[Group]) -> list[Part]:
 
 def _beside_base(group: Group, line: Line, base: str) -> Cell:
     own, d = group.places.get(line), group.table.decimals
-    reference = group.places.get(Line(base, "", line.schedule, line.trial))
+    reference = group.places.get(replace(line, contender=base))
     if own is None:
         return Cell(NOT_RUN, failed=True)
     gap = "" if reference is None or reference is own else f" ({own.average - reference.average:+.{d}f})"
@@ -112,7 +112,7 @@ def _beside_paper(group: Group, line: Line, rows: dict[str, dict[str, float]]) -
 
 
 def _bare(line: Line) -> Line:
-    return Line(line.contender, "", line.schedule, line.trial)
+    return replace(line, protocol="")
 
 
 def _lines(found: list[Group]) -> list[Line]:
