@@ -7,6 +7,7 @@ from dicot.errors import InputError
 from dicot.report.against import average_table, cell_table
 from dicot.report.baseline import baseline_line, baseline_table, outcomes
 from dicot.report.bench_tables import data_set_table, failure_table, interval_table, seconds_text, standing_table
+from dicot.report.comparison import signed
 from dicot.report.grid import grid
 from dicot.report.standing import blocks
 from dicot.report.suite_parts import Request
@@ -114,7 +115,7 @@ def test_ours_beside_the_paper_over_the_sets_both_have():
     records += [record("ucr", "dicot", "Beef", 64.0), record("ucr", "dicot", "Car", 89.0)]
     shown = average_table(grid([r for r in records if r.target in ("Beef", "Car", "DodgerLoopDay")], "accuracy"), "ucr")
     assert texts(shown)["dicot"] == ["Di-COT", "2", "76.50", "75.00", "+1.50"]
-    assert texts(shown)["calibrated"][0] == "not in the paper" and texts(shown)["calibrated"][1] == "3"
+    assert texts(shown)["calibrated"][0] == "no such number" and texts(shown)["calibrated"][1] == "3"
     assert "D-37" in shown.note
 
 
@@ -170,6 +171,7 @@ def test_a_variant_is_compared_with_the_paper_where_the_sets_are_as_many():
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
+        (0.0, "under 0.001 s"),
         (0.0123, "0.012 s"),
         (12.3, "12 s"),
         (90, "90 s"),
@@ -180,3 +182,7 @@ def test_a_variant_is_compared_with_the_paper_where_the_sets_are_as_many():
 )
 def test_times_are_readable(seconds, text):
     assert seconds_text(seconds) == text
+
+
+def test_a_difference_that_rounds_to_nothing_has_no_sign():
+    assert [signed(x, 2) for x in (-0.004, 0.004, -0.006, 1.0)] == ["0.00", "0.00", "-0.01", "+1.00"]

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from dicot.report.bench_tables import MANY_SETS, joined_text
-from dicot.report.comparison import FAILED, NOT_RUN, Cell, Table
+from dicot.report.comparison import FAILED, NOT_RUN, Cell, Table, signed
 from dicot.report.grid import Grid
 from dicot.report.lines import Line, require_controls, schedule_note, trial_note
-from dicot.report.paper import Published, paper_name, published
+from dicot.report.paper import Published, published
 from dicot.report.ranks import Floats
 
-ABSENT = "not in the paper"
+ABSENT = "no such number"
 CAVEATS = (
     "The paper's numbers come from the authors' code, whose learning rate hardly rises (D-01), whose raw features and "
     "forest see the means of the channels (D-35, D-36) and whose MiniRocket is refitted per batch and scored by a "
@@ -60,17 +60,16 @@ def average_table(table: Grid, suite: str) -> Table:
     def row(i: int, line: Line) -> tuple[Cell, ...]:
         if line in beside:
             p = beside[line]
-            numbers = (f"{p.ours.mean():.{d}f}", f"{p.paper.mean():.{d}f}", f"{(p.ours - p.paper).mean():+.{d}f}")
+            numbers = (f"{p.ours.mean():.{d}f}", f"{p.paper.mean():.{d}f}", signed((p.ours - p.paper).mean(), d))
             return (Cell(p.name), Cell(str(len(p.columns))), *map(Cell, numbers))
         scored = table.means[i][np.isfinite(table.means[i])]
         own = Cell(f"{scored.mean():.{d}f}") if len(scored) else Cell(FAILED, failed=True)
-        known = paper_name(line.contender, line.protocol) is not None
-        return Cell("no set in common" if known else ABSENT), Cell(str(len(scored))), own, Cell(""), Cell("")
+        return Cell(ABSENT), Cell(str(len(scored))), own, Cell(""), Cell("")
 
     note = joined_text(
         trial_note(table.records),
         schedule_note(table.lines),
-        f"Average {table.metric} over the data sets that both have; where the paper has no such row, over all of ours.",
+        f"Average {table.metric} over the data sets both have; where the paper has no such number, over all of ours.",
         CAVEATS,
     )
     return Table(
@@ -91,7 +90,7 @@ def cell_table(table: Grid, suite: str, columns: Sequence[str] | None = None) ->
         ours, theirs = table.means[i, table.columns.index(column)], paper_cell(table, suite, line, column)
         if not np.isfinite(ours):
             return Cell(FAILED if table.runs(line, column) else NOT_RUN, failed=True)
-        beside = f" ({theirs.mean:.{d}f}, {ours - theirs.mean:+.{d}f})" if theirs else ""
+        beside = f" ({theirs.mean:.{d}f}, {signed(ours - theirs.mean, d)})" if theirs else ""
         return Cell(f"{ours:.{d}f}{beside}")
 
     note = joined_text(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dicot.report.bench_tables import joined_text, missing_text
-from dicot.report.comparison import Cell, Table
+from dicot.report.comparison import Cell, Table, signed
 from dicot.report.grid import Grid
 from dicot.report.lines import Line, require_controls, schedule_note, trial_note
 from dicot.report.significance import ALPHA, wilcoxon_holm
@@ -46,7 +46,7 @@ def baseline_table(table: Grid, block: Block, against: Line) -> Table:
         corrected = p[base, block.lines.index(line)]
         verdict = "differs" if corrected <= ALPHA else "no difference shown"
         wins = (Cell(str(count)) for count in counts[line])
-        return (*wins, Cell(f"{gaps[line]:+.{table.decimals}f}"), Cell(f"{corrected:.2g}"), Cell(verdict))
+        return (*wins, Cell(signed(gaps[line], table.decimals)), Cell(f"{corrected:.2g}"), Cell(verdict))
 
     name = table.labels[against]
     note = joined_text(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dicot.bench.record import Record
 
 MANY_SETS = 8  # more data sets stand below one another, not side by side
+SHORT = 0.001  # seconds that are not worth a number
 MAX_REASON = 300  # letters of an error message in a table; the CSV file holds all
 SPREAD = (
     "The average is taken over data sets per seed, its spread over seeds; 95 % intervals: 1.96 standard errors as in "
@@ -46,6 +47,8 @@ def seconds_text(seconds: float) -> str:
     """A time that a reader can compare at a glance."""
     if math.isnan(seconds):
         return "not measured"
+    if seconds < SHORT:
+        return f"under {SHORT:g} s"
     if seconds < 100:
         return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
     return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.2f} h"

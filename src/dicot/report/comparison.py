@@ -75,6 +75,12 @@ def cell(scores: Sequence[Scored], decimals: int, n_seeds: int) -> Cell:
     return Cell(text, mean=round(fmean(values), decimals))
 
 
+def signed(difference: float, decimals: int) -> str:
+    """A difference with its sign; what rounds to nothing has none."""
+    rounded = round(difference, decimals)
+    return f"{rounded:+.{decimals}f}" if rounded else f"{0:.{decimals}f}"
+
+
 def mark_best(column: Sequence[Cell], *, lowest: bool = False) -> list[Cell]:
     """Bold the highest (or lowest) mean at printed precision. Alone in a column, nothing is best."""
     means = [c.mean for c in column if c.mean is not None]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from dicot.errors import InputError
+from dicot.report.comparison import signed
 from dicot.report.drawing import GREY, MARKERS, PALETTE, legend_text, plain_log, svg
 from dicot.report.placement import label_points
 
@@ -53,7 +54,7 @@ def paper_scatter(pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], 
             axes.plot(paper, ours, "o", color=PALETTE[0], markersize=3, alpha=0.6, markeredgewidth=0)
             gap = float(np.mean(np.subtract(ours, paper)))
             decimals = 3 if high <= 1.5 else 2
-            axes.set_title(f"{name}\n{gap:+.{decimals}f} over {len(ours)}", fontsize=8)
+            axes.set_title(f"{name}\n{signed(gap, decimals)} over {len(ours)}", fontsize=8)
             axes.set(xlim=(low, high), ylim=(low, high), aspect="equal")
             axes.tick_params(labelsize=7)
             if i + PANELS >= len(pairs):

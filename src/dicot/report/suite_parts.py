@@ -1,6 +1,5 @@
 """Parts that several suites share, each made when it is asked for."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -119,9 +118,9 @@ def _times(table: Grid, block: Block, which: str, stem: str) -> list[Part]:
     points = {table.labels[line]: (t, averages[line]) for line, t in seconds.items() if t > 0}
     if len(points) < 2:
         return []
-    missing = [table.labels[line] for line, t in seconds.items() if math.isnan(t) or t <= 0]
+    missing = [name for name in (table.labels[line] for line in seconds) if name not in points]
     text = "Fitting alone, summed over the data sets of the standings: embedding and scoring are not counted."
-    text += f" Not measured: {', '.join(missing)}." if missing else ""
+    text += f" Not measured, or too short to measure: {', '.join(missing)}." if missing else ""
     hero = table.labels[favourite(block)]
     figure = {f"accuracy-time{stem}": time_scatter(points, f"average {table.metric}", [hero])}
     return [Part(_title(f"Training time and {table.metric}", which), figures=figure, text=text)]

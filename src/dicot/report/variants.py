@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dicot.datasets.names import UCR, UEA
 from dicot.report.bench_tables import joined_text, seeds_text
-from dicot.report.comparison import NOT_RUN, Cell, Table, mark_best
+from dicot.report.comparison import NOT_RUN, Cell, Table, mark_best, signed
 from dicot.report.grid import Grid, grid
 from dicot.report.lines import Line, line_labels, require_controls, schedule_note, trial_note
 from dicot.report.paper import NAMES, paper_tables
@@ -95,7 +95,7 @@ def _beside_base(group: Group, line: Line, base: str) -> Cell:
     reference = group.places.get(replace(line, contender=base))
     if own is None:
         return Cell(NOT_RUN, failed=True)
-    gap = "" if reference is None or reference is own else f" ({own.average - reference.average:+.{d}f})"
+    gap = "" if reference is None or reference is own else f" ({signed(own.average - reference.average, d)})"
     return Cell(f"{own.average:.{d}f}{gap}", mean=round(own.average, d))
 
 
@@ -107,7 +107,7 @@ def _beside_paper(group: Group, line: Line, rows: dict[str, dict[str, float]]) -
     printed = next((row[name] for name in group.paper_names if name in row), None)
     if printed is None:
         return Cell(f"{own.average:.{d}f}")
-    gap = f", {own.average - printed:+.{d}f}" if group.n_sets == group.paper_sets else ""
+    gap = f", {signed(own.average - printed, d)}" if group.n_sets == group.paper_sets else ""
     return Cell(f"{own.average:.{d}f} ({printed:.{d}f}{gap})")
 
 
