@@ -82,6 +82,7 @@ SUITES = {
     "smoke": [
         *several("smoke", METHODS, ("tiny", "small"), ("linear", "few_5", "knn_5"), trial=True, steps=10),
         *several("smoke", CONTROLS, ("tiny", "small"), ("linear", "few_5", "knn_5")),
+        *several("smoke", ("dicot", *CONTROLS), ("tiny",), ("finetune-1", "finetune-100"), trial=True, steps=10),
         *several("smoke", METHODS, ("tiny",), ("clustering",), ("nmi", "ari"), trial=True, steps=10),
         *several("smoke", CONTROLS, ("tiny",), ("clustering",), ("nmi", "ari")),
     ],

@@ -139,6 +139,13 @@ def test_trials_carry_a_banner(tmp_path, quick):
     assert 'class="banner"' not in report(tmp_path, "uea", SUITES["uea"])["report.html"]
 
 
+def test_fine_tuning_of_trials_stands_apart_so_that_no_control_is_split_in_two(tmp_path, quick):
+    text = report(tmp_path, "smoke", SUITES["smoke"])["report.md"]
+    first, tuned = (text.split(f"## tiny, {kind}")[1].split("##")[0] for kind in ("all labels", "fine-tuning"))
+    assert "| random |" in first and "finetune" not in first
+    assert "| random (trial) |" in tuned and "| finetune-1 | finetune-100 |" in tuned and "not run" not in tuned
+
+
 def test_controls_are_needed(tmp_path):
     records = [r for r in SUITES["ucr"] if r.contender != "random"]
     with pytest.raises(InputError, match="there is no record of random"):

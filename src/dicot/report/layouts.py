@@ -19,24 +19,27 @@ from dicot.report.variants import variant_drafts
 if TYPE_CHECKING:
     from dicot.bench.record import Record
 
-KINDS = ("all labels", "few labels", "nearest neighbour")  # of protocols; any other is a kind of its own
+KINDS = ("all labels", "few labels", "fine-tuning", "nearest neighbour")  # any other protocol is a kind of its own
+FINE_TUNING = "finetune-"
 MAIN_METRICS = ("accuracy", "nmi", "ari")  # the paper's; the CSV file holds all
 
 
-def kind_of(protocol: str) -> str:
-    """Protocols that answer the same question stand in one table."""
+def kind_of(protocol: str, apart: bool = False) -> str:
+    """Protocols that use as many labels stand in one table; `apart` keeps fine-tuning, which trains, by itself."""
+    if apart and protocol.startswith(FINE_TUNING):
+        return KINDS[2]
     if protocol in ALL_LABELS:
         return KINDS[0]
-    if protocol.startswith(("few_", "finetune-")):
+    if protocol.startswith(("few_", FINE_TUNING)):
         return KINDS[1]
-    return KINDS[2] if protocol.startswith("knn_") else protocol
+    return KINDS[3] if protocol.startswith("knn_") else protocol
 
 
-def kinds(records: "Sequence[Record]") -> dict[str, list[str]]:
+def kinds(records: "Sequence[Record]", apart: bool = False) -> dict[str, list[str]]:
     """The protocols there are, by kind."""
     out: dict[str, list[str]] = {}
     for protocol in sorted({record.protocol for record in records}, key=natural):
-        out.setdefault(kind_of(protocol), []).append(protocol)
+        out.setdefault(kind_of(protocol, apart), []).append(protocol)
     return dict(sorted(out.items(), key=lambda item: KINDS.index(item[0]) if item[0] in KINDS else len(KINDS)))
 
 
@@ -106,7 +109,7 @@ def generic(request: Request) -> list[Draft]:
     drafts: list[Draft] = []
     for column in sorted({column_of(record) for record in request.records}, key=natural):
         own = [record for record in request.records if column_of(record) == column]
-        for kind, protocols in kinds([record for record in own if record.protocol != COST]).items():
+        for kind, protocols in kinds([record for record in own if record.protocol != COST], apart=True).items():
             chosen = [record for record in own if record.protocol in protocols]
             drafts.append(partial(_by_protocol, chosen, f"{column}, {kind}"))
     return drafts + cost_drafts(request)
