@@ -87,11 +87,11 @@ SUITES = {
         *several("smoke", CONTROLS, ("tiny",), ("clustering",), ("nmi", "ari")),
     ],
     "batch_scaling": [
-        record("batch_scaling", c, "harth", v * size, "fit_cost", m, batch_size=size, steps=50)
+        record("batch_scaling", c, "harth", v * size, "cost", m, batch_size=size, steps=50)
         for c in ("dicot", "catt")
         for size in (8, 64)
-        for m, v in (("step_ms", 1.5), ("peak_mib", 20.0), ("seconds", 0.1))
+        for m, v in (("step_ms", 1.5), ("peak_mib", 20.0), ("fit_seconds", 0.1))
     ]
-    + several("batch_scaling", CONTROLS, ("harth",), ("fit_cost",), ("seconds",)),
+    + several("batch_scaling", CONTROLS, ("harth",), ("cost",), ("fit_seconds",)),
     "of your own": several("of your own", EVERYONE, ("tiny",), ("linear", "odd")),
 }

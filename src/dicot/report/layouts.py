@@ -6,8 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dicot.report.bench_tables import data_set_table
-from dicot.report.cost import PROTOCOL as COST
-from dicot.report.cost import cost_drafts
+from dicot.report.cost import cost_drafts, is_cost
 from dicot.report.grid import Grid, column_of, grid, joined, natural
 from dicot.report.paper import ALL_LABELS
 from dicot.report.parts import Part
@@ -109,7 +108,7 @@ def generic(request: Request) -> list[Draft]:
     drafts: list[Draft] = []
     for column in sorted({column_of(record) for record in request.records}, key=natural):
         own = [record for record in request.records if column_of(record) == column]
-        for kind, protocols in kinds([record for record in own if record.protocol != COST], apart=True).items():
+        for kind, protocols in kinds([record for record in own if not is_cost(record)], apart=True).items():
             chosen = [record for record in own if record.protocol in protocols]
             drafts.append(partial(_by_protocol, chosen, f"{column}, {kind}"))
     return drafts + cost_drafts(request)
@@ -127,7 +126,7 @@ def batch_scaling(request: Request) -> list[Draft]:
     others = [
         replace(r, contender=f"{r.contender}, batch {r.batch_size}") if r.batch_size else r
         for r in request.records
-        if r.protocol != COST
+        if not is_cost(r)
     ]
     return cost_drafts(request) + generic(replace(request, records=tuple(others)))
 
