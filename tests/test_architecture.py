@@ -51,7 +51,8 @@ LAYERS: dict[str, set[str]] = {
     "classical": {"errors"},
     "solvers": {"device", "errors"},
     "protocols": {"solvers", "errors"},
-    "report": {"protocols", "storage", "errors"},
+    "report": {"bench", "datasets", "progress", "protocols", "storage", "errors"},
+    "bench": {"storage", "errors"},
     "evaluation": {
         "progress",
         "estimator",

@@ -12,12 +12,14 @@ from dicot.cli.embed import embed
 from dicot.cli.evaluate import evaluate
 from dicot.cli.listing import list_names
 from dicot.cli.pretrain import pretrain
+from dicot.cli.report import report
 from dicot.errors import DicotError
 
 app = typer.Typer(help="Embeddings from unlabelled time series.", no_args_is_help=True, pretty_exceptions_enable=False)
 app.command()(pretrain)
 app.command()(embed)
 app.command()(evaluate)
+app.command()(report)
 app.command("list")(list_names)
 app.add_typer(bench, name="bench")
 app.add_typer(data, name="data")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
+from typing import Protocol
 
 from dicot.errors import InputError
 from dicot.protocols.base import Score
@@ -11,6 +12,19 @@ DECIMALS = {"nmi": 3, "ari": 3}  # these lie in 0..1, all others are percentages
 DEFAULT_DECIMALS = 2
 NOT_RUN = "not run"
 FAILED = "failed"
+
+
+class Scored(Protocol):
+    """A number of a contender or the reason why there is none: a Score, or a benchmark's Record."""
+
+    @property
+    def contender(self) -> str: ...
+
+    @property
+    def value(self) -> float: ...
+
+    @property
+    def error(self) -> str | None: ...
 
 
 @dataclass(frozen=True)
@@ -44,7 +58,8 @@ class Table:
         return Table(corner, self.names, self.columns, tuple(zip(*self.rows, strict=True)), self.note)
 
 
-def _cell(scores: Sequence[Score], decimals: int, n_seeds: int) -> Cell:
+def cell(scores: Sequence[Scored], decimals: int, n_seeds: int) -> Cell:
+    """Mean and sample standard deviation of one score per seed; what is missing or failed is said."""
     if not scores:
         return Cell(NOT_RUN, failed=True)
     values = [s.value for s in scores if s.error is None]
@@ -60,12 +75,18 @@ def _cell(scores: Sequence[Score], decimals: int, n_seeds: int) -> Cell:
     return Cell(text, mean=round(fmean(values), decimals))
 
 
-def _mark_best(column: Sequence[Cell]) -> list[Cell]:
-    """Bold the highest mean at printed precision. Alone in a column, nothing is best."""
+def signed(difference: float, decimals: int) -> str:
+    """A difference with its sign; what rounds to nothing has none."""
+    rounded = round(difference, decimals)
+    return f"{rounded:+.{decimals}f}" if rounded else f"{0:.{decimals}f}"
+
+
+def mark_best(column: Sequence[Cell], *, lowest: bool = False) -> list[Cell]:
+    """Bold the highest (or lowest) mean at printed precision. Alone in a column, nothing is best."""
     means = [c.mean for c in column if c.mean is not None]
     if len(means) < 2:
         return list(column)
-    top = max(means)
+    top = min(means) if lowest else max(means)
     tie = means.count(top) > 1
     return [replace(c, best=True, tie=tie) if c.mean == top else c for c in column]
 
@@ -76,7 +97,7 @@ def _note(seeds: Sequence[int]) -> str:
     return f"{spread} seed{'s' if len(seeds) > 1 else ''} {shown}. Bold: highest mean as printed; ties are all marked."
 
 
-def _failures(scores: Iterable[Score]) -> str:
+def failures(scores: Iterable[Scored]) -> str:
     """Each reason once, with the contenders it hit."""
     reasons: dict[str, list[str]] = {}
     for score in scores:
@@ -109,12 +130,12 @@ def comparison(
     for protocol, metric in keys:
         decimals = DECIMALS.get(metric, DEFAULT_DECIMALS)
         runs_of = [groups.get((name, protocol, metric), {}) for name in order]
-        cells = [_cell([runs[k] for k in sorted(runs)], decimals, len(seeds)) for runs in runs_of]
-        columns.append(_mark_best(cells))
+        cells = [cell([runs[k] for k in sorted(runs)], decimals, len(seeds)) for runs in runs_of]
+        columns.append(mark_best(cells))
     return Table(
         corner="contender",
         columns=tuple(f"{protocol} {metric}" for protocol, metric in keys),
         names=tuple(order),
         rows=tuple(zip(*columns, strict=True)),
-        note=_note(seeds) + _failures(scores),
+        note=_note(seeds) + failures(scores),
     )

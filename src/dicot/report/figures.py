@@ -1,60 +1,16 @@
 """Figures as inline `<svg>` strings, the same bytes for the same input. Needs the extra `report`."""
 
-import io
-import re
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from html import escape
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dicot.errors import InputError, need_extra
+from dicot.errors import InputError
+from dicot.report.drawing import GREY, MARKERS, PALETTE, legend_text, plain_log, svg
 
-# Okabe and Ito's palette, told apart with all common forms of colour blindness; black stands in for its pale yellow.
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = ("o", "^", "s")  # with 7 colours: 21 classes before a pair repeats
 MAX_LEGEND = 20
 MAX_NUMBERED = 15
-GREY = "#666666"
-
-STYLE: Any = {  # matplotlib types its setting names, but is not always installed
-    "svg.hashsalt": "dicot",
-    "svg.fonttype": "none",  # text stays text: searchable, and in the reader's fonts
-    "text.parse_math": False,  # a class called "$x" is not a formula
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": GREY,
-    "axes.titlesize": 10,
-    "axes.titlelocation": "left",
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-    "xtick.labelcolor": "black",
-    "ytick.labelcolor": "black",
-}
-
-
-def _svg(draw: Callable[[Any], None], size: tuple[float, float], label: str) -> str:
-    """Draw on a fresh figure and return it as an element that can stand inside a page."""
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise need_extra("matplotlib", "report", "Drawing a figure") from error
-    buffer = io.StringIO()
-    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
-        # The browser's fonts draw the text; what the measuring font lacks does not matter.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure = Figure(figsize=size, layout="constrained")
-        draw(figure)
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
-    text = buffer.getvalue()
-    text = text[text.index("<svg") :].strip()
-    # Counting ids (axes_1, patch_2) would repeat between the figures of one page; references use hashes only.
-    text = re.sub(r' id="[A-Za-z0-9.]+_\d+"', "", text)
-    return text.replace("<svg", f'<svg role="img" aria-label="{escape(label, quote=True)}"', 1)
 
 
 def loss_curve(losses: Sequence[float], rates: Sequence[float]) -> str:
@@ -73,12 +29,7 @@ def loss_curve(losses: Sequence[float], rates: Sequence[float]) -> str:
         bottom.set_ylim(bottom=0)
         figure.align_ylabels()
 
-    return _svg(draw, (7.2, 4.0), f"Training loss and learning rate over {len(losses)} steps")
-
-
-def _legend_text(label: object) -> str:
-    text = str(label)
-    return f" {text}" if text.startswith("_") else text  # matplotlib hides names with a leading underscore
+    return svg(draw, (7.2, 4.0), f"Training loss and learning rate over {len(losses)} steps")
 
 
 def embedding_map(points: ArrayLike, labels: ArrayLike, title: str) -> str:
@@ -98,7 +49,7 @@ def embedding_map(points: ArrayLike, labels: ArrayLike, title: str) -> str:
                 marker=MARKERS[i // len(PALETTE) % len(MARKERS)],
                 alpha=0.75,
                 linewidths=0,
-                label=_legend_text(c),
+                label=legend_text(c),
             )
         axes.set_title(title, wrap=True)
         axes.set_xticks([])  # the axes of such a map mean nothing
@@ -108,7 +59,7 @@ def embedding_map(points: ArrayLike, labels: ArrayLike, title: str) -> str:
         if len(classes) <= MAX_LEGEND:
             figure.legend(loc="outside right upper", frameon=False, markerscale=1.5)
 
-    return _svg(draw, (7.2, 5.2), f"{title}, {len(classes)} classes")
+    return svg(draw, (7.2, 5.2), f"{title}, {len(classes)} classes")
 
 
 def confusion(matrix: ArrayLike, labels: Sequence[object]) -> str:
@@ -137,7 +88,7 @@ def confusion(matrix: ArrayLike, labels: Sequence[object]) -> str:
                 axes.text(column + 0.5, row + 0.5, str(count), ha="center", va="center", color=colour, fontsize=8)
 
     side = min(6.6, 2.8 + 0.35 * k)
-    return _svg(draw, (side + 0.6, 0.88 * side), f"Confusion matrix of {k} classes")
+    return svg(draw, (side + 0.6, 0.88 * side), f"Confusion matrix of {k} classes")
 
 
 def bars(values: Mapping[str, Sequence[float]], metric: str) -> str:
@@ -162,7 +113,7 @@ def bars(values: Mapping[str, Sequence[float]], metric: str) -> str:
         axes.axvline(0, color=GREY, linewidth=0.8)
         axes.set_xlabel(metric)
 
-    return _svg(draw, (7.2, 1.0 + 0.34 * len(values)), f"{metric} of {len(values)} contenders")
+    return svg(draw, (7.2, 1.0 + 0.34 * len(values)), f"{metric} of {len(values)} contenders")
 
 
 def power_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], x_label: str, y_label: str) -> str:
@@ -175,12 +126,13 @@ def power_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], 
         axes = figure.subplots()
         for i, (name, (x, y)) in enumerate(curves.items()):
             style = {"color": PALETTE[i % len(PALETTE)], "marker": MARKERS[i % len(MARKERS)], "markersize": 4}
-            axes.loglog(x, y, linewidth=1.2, label=_legend_text(name), **style)
+            axes.loglog(x, y, linewidth=1.2, label=legend_text(name), **style)
         ticks = sorted({value for x, _ in curves.values() for value in x})
         axes.set_xticks(ticks, [f"{value:g}" for value in ticks])
         axes.minorticks_off()
+        plain_log(axes.yaxis)
         axes.set(xlabel=x_label, ylabel=y_label)
         if len(curves) > 1:
             axes.legend(frameon=False)
 
-    return _svg(draw, (5.4, 3.4), f"{y_label} against {x_label}: {', '.join(curves)}")
+    return svg(draw, (5.4, 3.4), f"{y_label} against {x_label}: {', '.join(curves)}")

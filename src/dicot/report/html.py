@@ -28,11 +28,16 @@ table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabul
 th, td { padding: .35rem 1.1rem .35rem 0; text-align: right; vertical-align: top; }
 th:first-child { text-align: left; }
 thead th { font-weight: 600; border-bottom: 1.5px solid #57606a; vertical-align: bottom; }
-tbody th { font-weight: 400; white-space: nowrap; }
+tbody th { font-weight: 400; white-space: nowrap; position: sticky; left: 0; background: #fff; }
 tbody tr { border-bottom: 1px solid #e6e9ed; }
 td { white-space: nowrap; }
 td.best { font-weight: 700; }
-td.failed { color: #b00020; white-space: normal; text-align: left; min-width: 14rem; }
+td.failed { color: #b00020; }
+td.absent { color: #8a929a; }
+td.long { white-space: normal; min-width: 14rem; }
+.words, thead th.words { text-align: left; }
+.banner { margin: 0 0 1.25rem; padding: .7rem 1rem; max-width: none; font-weight: 600; color: #7a1f00;
+  background: #fff4e5; border: 1px solid #d55e00; border-left-width: 6px; }
 .note { color: #57606a; font-size: .88rem; }
 svg { display: block; max-width: 100%; height: auto; }
 code, pre { font: .88em/1.5 ui-monospace, SFMono-Regular, Consolas, "Liberation Mono", monospace; }
@@ -66,10 +71,11 @@ def _section(section: Section) -> str:
     return f"<section>\n<h2>{escape(section.heading)}</h2>\n{section.html}{note}\n</section>"
 
 
-def render(title: str, sections: Sequence[Section], facts: Mapping[str, object] | None = None) -> str:
-    """The page: title, the facts of the run (data set, version, steps, seed, seconds, command), sections in order."""
+def render(title: str, sections: Sequence[Section], facts: Mapping[str, object] | None = None, banner: str = "") -> str:
+    """The page: title, a warning if there is one, the facts of the run (version, seed, command ...), the sections."""
     pairs = "\n".join(f"<dt>{escape(k)}</dt><dd>{escape(str(v))}</dd>" for k, v in (facts or {}).items())
-    header = f"<dl>\n{pairs}\n</dl>\n" if pairs else ""
+    warning = f'<p class="banner">{escape(banner)}</p>\n' if banner else ""
+    header = warning + (f"<dl>\n{pairs}\n</dl>\n" if pairs else "")
     body = "\n".join(map(_section, sections))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable
 from dataclasses import astuple, fields
 from html import escape
@@ -10,11 +11,13 @@ import rich.table
 import rich.text
 
 from dicot.protocols.base import Score
-from dicot.report.comparison import Cell, Table, comparison
+from dicot.report.comparison import NOT_RUN, Cell, Table, comparison
 
+NUMBER = re.compile(r"[-+±]?\s?\d")  # how a cell begins that belongs at the right
+LONG_TEXT = 40  # letters from which a cell may break into lines
 SHOWN = ("accuracy", "macro_f1", "nmi", "ari")  # of each protocol in a table for people; files hold all
 
-__all__ = ["SHOWN", "Table", "comparison", "to_csv", "to_html", "to_markdown", "to_rich"]
+__all__ = ["SHOWN", "Table", "comparison", "markdown_text", "to_csv", "to_html", "to_markdown", "to_rich"]
 
 
 def to_rich(table: Table, title: str | None = None) -> rich.table.Table:
@@ -31,7 +34,8 @@ def to_rich(table: Table, title: str | None = None) -> rich.table.Table:
     return out
 
 
-def _markdown_text(text: str) -> str:
+def markdown_text(text: str) -> str:
+    """The text as Markdown shows it, also inside a table."""
     for plain, shown in (("\\", "\\\\"), ("|", "\\|"), ("&", "&amp;"), ("<", "&lt;"), ("\n", " ")):
         text = text.replace(plain, shown)
     return text
@@ -41,18 +45,18 @@ def to_markdown(table: Table) -> str:
     """A pipe table followed by the note."""
 
     def shown(cell: Cell) -> str:
-        text = _markdown_text(cell.text)
+        text = markdown_text(cell.text)
         return (f"**{text}**" if cell.best else text) + (" (tie)" if cell.tie else "")
 
     def line(cells: list[str]) -> str:
         return f"| {' | '.join(cells)} |"
 
     lines = [
-        line([table.corner, *map(_markdown_text, table.columns)]),
+        line([table.corner, *map(markdown_text, table.columns)]),
         line(["---", *["---:"] * len(table.columns)]),
-        *(line([_markdown_text(name), *map(shown, row)]) for name, row in zip(table.names, table.rows, strict=True)),
+        *(line([markdown_text(name), *map(shown, row)]) for name, row in zip(table.names, table.rows, strict=True)),
     ]
-    return "\n".join([*lines, "", _markdown_text(table.note), ""])
+    return "\n".join([*lines, "", markdown_text(table.note), ""])
 
 
 def to_csv(scores: Iterable[Score]) -> str:
@@ -64,16 +68,26 @@ def to_csv(scores: Iterable[Score]) -> str:
     return out.getvalue()
 
 
+def _classes(*names: str) -> str:
+    joined = " ".join(names)
+    return f' class="{joined}"' if names else ""
+
+
 def to_html(table: Table) -> str:
-    """A fragment with every text escaped; classes `best` and `failed` carry the look."""
+    """A fragment with every text escaped; the classes of a cell carry its look."""
 
-    def shown(cell: Cell) -> str:
-        kind = ' class="best"' if cell.best else ' class="failed"' if cell.failed else ""
-        return f"<td{kind}>{escape(cell.label)}</td>"
+    def shown(cell: Cell, words: bool) -> str:
+        absent, long = cell.text == NOT_RUN, len(cell.label) > LONG_TEXT
+        failed = cell.failed and not absent
+        kinds = {"best": cell.best, "failed": failed, "absent": absent, "long": long, "words": words}
+        return f"<td{_classes(*(name for name, holds in kinds.items() if holds))}>{escape(cell.label)}</td>"
 
-    head = "".join(f'<th scope="col">{escape(c)}</th>' for c in (table.corner, *table.columns))
+    words = [not any(NUMBER.match(cell.text) for cell in column) for column in zip(*table.rows, strict=True)]
+    looks = [_classes("words") if said else "" for said in words]
+    head = f'<th scope="col">{escape(table.corner)}</th>'
+    head += "".join(f'<th scope="col"{k}>{escape(c)}</th>' for k, c in zip(looks, table.columns, strict=True))
     body = "\n".join(
-        f'<tr><th scope="row">{escape(name)}</th>' + "".join(map(shown, row)) + "</tr>"
+        f'<tr><th scope="row">{escape(name)}</th>' + "".join(map(shown, row, words)) + "</tr>"
         for name, row in zip(table.names, table.rows, strict=True)
     )
     return (

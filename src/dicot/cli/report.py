@@ -1,0 +1,89 @@
+"""dicot report: the tables and figures of a benchmark suite from what was recorded."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dicot.errors import InputError
+
+if TYPE_CHECKING:
+    from dicot.bench.record import Record
+
+
+def report(
+    suite: Annotated[str, typer.Argument(help="A suite, or several separated by commas.")],
+    ledger: Annotated[Path | None, typer.Option(help="The ledger that `dicot bench` wrote.")] = None,
+    records: Annotated[
+        Path | None, typer.Option(help="Instead of a ledger: its export, or the CSV file of a report.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for report.md, .csv, .tex, .html and figures; several suites: one each.")
+    ] = None,
+    against_paper: Annotated[bool, typer.Option("--against-paper", help="Ours beside the paper's numbers.")] = False,
+    baseline: Annotated[str | None, typer.Option(help="Whom to count wins and losses against; default: dicot.")] = None,
+    features: Annotated[
+        Path | None, typer.Option(help="A .npz with `labels` and embeddings by contender, to draw maps of.")
+    ] = None,
+    into: Annotated[
+        Path | None, typer.Option(help="Put the summary table between the marks of this file, such as README.md.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing: fail if the table INTO is out of date.")
+    ] = False,
+) -> None:
+    """Report a SUITE: tables, ranks, tests and figures, with the controls in every table."""
+    from dicot.report.benchmark import write_report
+
+    if out is None and into is None:
+        raise InputError("Nothing to do: give --out FOLDER, --into FILE or both.")
+    if check and into is None:
+        raise InputError("--check needs --into FILE: it says whether the table in that file is up to date.")
+    found, suites = _records(ledger, records), [name.strip() for name in suite.split(",")]
+    if out is not None:
+        for name in suites:
+            folder = out if len(suites) == 1 else out / name
+            paths = write_report(
+                folder,
+                name,
+                found,
+                against_paper=against_paper,
+                baseline=baseline,
+                features=features,
+                command=shlex.join(["dicot", *sys.argv[1:]]),
+            )
+            typer.echo(f"Wrote {len(paths)} files, among them {folder / 'report.html'}")
+    if into is not None:
+        _sum_up(into, [record for record in found if record.suite in suites], check)
+
+
+def _records(ledger: Path | None, records: Path | None) -> "list[Record]":
+    from dicot.bench.recordfile import holds_records, read_records
+
+    if (ledger is None) == (records is None):
+        raise InputError("Give either --ledger FILE or --records FILE.")
+    if records is not None and holds_records(records):
+        return read_records(records)
+    from dicot.bench.exchange import merge_ledger
+    from dicot.bench.ledger import Ledger
+
+    with Ledger(ledger or ":memory:", create=ledger is None) as book:
+        if records is not None:
+            merge_ledger(book, records)
+        found: list[Record] = book.records()
+    return found
+
+
+def _sum_up(path: Path, records: "list[Record]", check: bool) -> None:
+    from dicot.report.summary import block_is_current, summary_markdown, write_block
+
+    block = summary_markdown(records)
+    if not check:
+        write_block(path, block)
+        typer.echo(f"Wrote the summary into {path}")
+    elif not block_is_current(path, block):
+        raise InputError(f"The summary in {path} is out of date. Run the same command without --check.")
+    else:
+        typer.echo(f"The summary in {path} is up to date.")

@@ -1,0 +1,166 @@
+"""Does the paper's own arithmetic hold? Every average, rank and count that its printed numbers allow, recomputed."""
+
+from collections.abc import Sequence
+
+from dicot.report.arithmetic import Check, Verdict, check_average, check_ranks
+from dicot.report.comparison import Cell, Table
+from dicot.report.paper import LARGE, paper_tables
+
+SHOWN_DECIMALS = 4
+CLUSTERING_ALIASES = {"Sup_B": "Supervised_B", "R. Init": "Random Init."}
+
+
+def paper_checks() -> list[Check]:
+    """All of them, those that hold too."""
+    return [*_archives(), *_large(), *_neighbours(), *_clustering(), *_transfer(), *_repeated(), *_prose()]
+
+
+def _archives() -> list[Check]:
+    out = []
+    for suite in ("ucr", "uea"):
+        cells = paper_tables()[suite]
+        summary = paper_tables()["ucr_uea_summary"]
+        rows = {name: [row[name] for row in cells.values()] for name in summary}
+        table = f"{suite.upper()} and summary"
+        for name, row in rows.items():
+            out.append(check_average(table, f"average, {name}", row, paper_tables()[f"{suite}_average"][name], 2))
+            out.append(
+                check_average(table, f"average in the summary, {name}", row, summary[name][f"{suite}_accuracy"], 2)
+            )
+        ranks = {name: summary[name][f"{suite}_rank"] for name in summary}
+        out += check_ranks(table, "average rank", rows, ranks)
+    return out
+
+
+def _large() -> list[Check]:
+    return [
+        check_average(
+            title, f"average, {name}", [row[data]["mean"] for data in LARGE], row["Avg. Acc ± 95% CI"]["mean"], 2
+        )
+        for title, table in (("linear probe", "linear_probe"), ("1 % of the labels", "low_label_1pct"))
+        for name, row in paper_tables()[table].items()
+    ]
+
+
+def _neighbours() -> list[Check]:
+    return [
+        check_average(
+            f"k-NN, {count} per class", f"average, {name}", [row[data]["mean"] for data in LARGE], row["Avg Acc"], 2
+        )
+        for count, rows in paper_tables()["knn"].items()
+        for name, row in rows.items()
+    ]
+
+
+def _clustering() -> list[Check]:
+    cells, main = paper_tables()["clustering_per_dataset"], paper_tables()["clustering_average"]
+    out = []
+    for name in main["NMI"]:
+        row = cells[CLUSTERING_ALIASES.get(name, name)]
+        for metric in ("nmi", "ari"):
+            entries = [row[f"{data.lower()}_{metric}"] for data in LARGE]
+            out.append(check_average("clustering", f"average {metric}, {name}", entries, main[metric.upper()][name], 3))
+    columns = [f"{data.lower()}_{metric}" for data in LARGE for metric in ("nmi", "ari")]
+    rows = {name: [cells[CLUSTERING_ALIASES.get(name, name)][c] for c in columns] for name in main["AvgRank"]}
+    return out + check_ranks("clustering", "average rank over six sets and two metrics", rows, main["AvgRank"])
+
+
+def _transfer() -> list[Check]:
+    return [
+        check_average(
+            "transfer", f"average, {name}", [c["mean"] for k, c in row.items() if k != "average"], row["average"], 2
+        )
+        for name, row in paper_tables()["transfer"].items()
+    ]
+
+
+def _same(table: str, what: str, printed: float, elsewhere: float) -> Check:
+    return Check(table, what, printed, elsewhere, Verdict.exact if printed == elsewhere else Verdict.wrong)
+
+
+def _repeated() -> list[Check]:
+    """Numbers that two tables print."""
+    t = paper_tables()
+    base, summary = t["ablation"]["Di-COT"], t["ucr_uea_summary"]["Di-COT"]
+    chosen = t["positive_selection"]["Preceding Sub-block"]
+    knn, clusters = t["knn"]["500"]["Di-COT"], t["clustering_average"]
+    large, few = (t[name]["Di-COT"]["Avg. Acc ± 95% CI"]["mean"] for name in ("linear_probe", "low_label_1pct"))
+    pairs = [
+        ("ablation", "Di-COT, large", base["large"], large),
+        ("ablation", "Di-COT, UCR", base["ucr"], summary["ucr_accuracy"]),
+        ("ablation", "Di-COT, UEA", base["uea"], summary["uea_accuracy"]),
+        ("positive selection", "preceding, UCR", chosen["ucr"], summary["ucr_accuracy"]),
+        ("positive selection", "preceding, UEA", chosen["uea"], summary["uea_accuracy"]),
+        ("positive selection", "preceding, linear", chosen["linear"], large),
+        ("positive selection", "preceding, 1 % of the labels", chosen["linear_1pct"], few),
+        ("positive selection", "preceding, k-NN", chosen["knn_500"], knn["Avg Acc"]),
+        ("positive selection", "preceding, NMI", chosen["nmi"], clusters["NMI"]["Di-COT"]),
+        ("positive selection", "preceding, ARI", chosen["ari"], clusters["ARI"]["Di-COT"]),
+        ("positive selection", "preceding, transfer", chosen["transfer"], t["transfer"]["Di-COT"]["average"]),
+        (
+            "positive selection",
+            "hours of training",
+            round(t["training_seconds_large"]["preceding"] / 3600, 2),
+            t["linear_probe"]["Di-COT"]["Time (hrs)"],
+        ),
+    ]
+    twins = {
+        "w/o Overlap": "Overlap -> 0%",
+        "w/o Temperature": "Temperature \\tau -> 1.0",
+        "Uniform Splits Sampling -> Global Fixed Splits": "Global Fixed Splits (k) -> 10",
+        "Di-COT": "Uniform Splits Sampling (k_{max}) -> 10",
+    }
+    for short, long in twins.items():
+        rows = t["ablation"][short], t["ablation_extended"][long]
+        pairs += [("extended ablation", f"{long}, {family}", rows[1][family], rows[0][family]) for family in base]
+    return [_same(*pair) for pair in pairs]
+
+
+def _place(values: dict[str, float], name: str) -> int:
+    """1 for the lowest."""
+    return 1 + sum(value < values[name] for value in values.values())
+
+
+def _above(rows: dict[str, dict[str, dict[str, float]]], name: str, others: Sequence[str]) -> int:
+    """On how many columns `name` has the highest mean, alone."""
+    return sum(
+        all(cell["mean"] > rows[other][column]["mean"] for other in others)
+        for column, cell in rows[name].items()
+        if isinstance(cell, dict) and not column.startswith("Avg")
+    )
+
+
+def _prose() -> list[Check]:
+    """What the running text says in numbers, or in words that are numbers."""
+    t = paper_tables()
+    probe, transfer = t["linear_probe"], t["transfer"]
+    hours = {name: row["Time (hrs)"] for name, row in probe.items() if row["Time (hrs)"] is not None}
+    rank = next(c for c in _clustering() if c.what.startswith("average rank") and c.what.endswith("Di-COT"))
+    best_transfer = _above(transfer, "Di-COT", [name for name in transfer if name != "Di-COT"])
+    best_random = _above(probe, "Random Init.", ["Random Forest", "MiniRocket"])
+    bold = sum(_above(rows, "Di-COT", [name for name in rows if name != "Di-COT"]) for rows in t["knn"].values())
+    faster = round(hours["TF-C"] / hours["Di-COT"], 2)
+    return [
+        _same("text", "average rank of Di-COT in clustering", 3.08, round(rank.computed, 2)),
+        _same("text", "place of CaTT by training time, large sets", 3, _place(hours, "CaTT")),
+        _same("text", "place of TS2Vec by training time, large sets", 2, _place(hours, "TS2Vec")),
+        _same("text", "times that Di-COT trains faster than TF-C, large sets", 2.5, faster),
+        _same("text", "transfer pairs of four on which Di-COT is best", 4, best_transfer),
+        _same("k-NN", "cells of Di-COT printed in bold, and those that are highest", 30, bold),
+        _same("text", "large sets of six on which Random Init. beats forest and MiniRocket", 6, best_random),
+    ]
+
+
+def paper_table(checks: Sequence[Check]) -> Table:
+    """Where the paper's arithmetic does not hold as printed."""
+    off = [check for check in checks if check.verdict is not Verdict.exact]
+    off.sort(key=lambda check: check.verdict is not Verdict.wrong)
+    rows = tuple(
+        (Cell(c.what), Cell(f"{c.printed:g}"), Cell(f"{round(c.computed, SHOWN_DECIMALS):g}"), Cell(c.verdict))
+        for c in off
+    )
+    note = (
+        f"{len(checks)} printed averages, average ranks, repetitions and statements were recomputed from the paper's "
+        f"own entries; {len(checks) - len(off)} hold as printed."
+    )
+    return Table("table", ("what", "printed", "recomputed", "verdict"), tuple(c.table for c in off), rows, note)

@@ -1,0 +1,190 @@
+"""The report as files: every suite, well-formed, self-contained, escaped, with its failures and trials in sight."""
+
+import csv
+import io
+import re
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from tests.report.samples import SUITES, failed, several
+
+from dicot.bench.recordfile import read_records
+from dicot.errors import InputError, MissingDataError
+from dicot.report.benchmark import write_report
+
+EVIL = '<script>alert("1")</script> & 100 % | k_{max}'
+
+
+class Page(HTMLParser):
+    """Which tags a page has, and whether they are balanced."""
+
+    VOID = frozenset({"meta"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.seen, self.open, self.text = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append(tag)
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Figures are drawn but not laid out: their looks are tested elsewhere, and it takes most of the time."""
+    from matplotlib.figure import Figure
+
+    picture = '<svg xmlns="http://www.w3.org/2000/svg"/>'
+    monkeypatch.setattr(Figure, "savefig", lambda self, target, **options: target.write(picture))
+
+
+def report(folder, suite, records, **options):
+    names = [path.name for path in write_report(folder, suite, records, **options)]
+    return {name: (folder / name).read_text(encoding="utf-8") for name in names}
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_every_suite_has_its_report(tmp_path, quick, suite):
+    files = report(tmp_path, suite, SUITES[suite], against_paper=True, command="dicot report")
+    assert {"report.md", "report.csv", "report.tex", "report.html"} <= set(files)
+    assert len(files) == len(set(files)) and set(files) == {path.name for path in tmp_path.iterdir()}
+    page = Page(files["report.html"])
+    assert page.open == [] and "script" not in page.seen
+    assert page.seen.count("svg") == sum(name.endswith(".svg") for name in files)
+    assert set(re.findall(r"\]\((.*?)\)", files["report.md"])) == {name for name in files if name.endswith(".svg")}
+    assert repr(read_records(tmp_path / "report.csv")) == repr(SUITES[suite])
+    tables = page.seen.count("table")
+    assert tables == files["report.tex"].count(r"\caption{") == files["report.md"].count("| ---: |\n")
+    if suite != "batch_scaling":  # a cost is no score
+        method = r">dicot\b|>Next Sub-block|>Overlap"
+        scores = [t for t in files["report.html"].split("<table>")[1:] if re.search(method, t)]
+        assert scores and all(">random" in t and ">calibrated" in t for t in scores)
+
+
+@pytest.mark.parametrize(
+    ("suite", "figures"),
+    [
+        ("ucr", {"critical-difference", "accuracy-time", "wins", "against-paper"}),
+        ("low_label", {"averages"}),
+        ("knn", {"knn-curves"}),
+        ("clustering", {"critical-difference-nmi-and-ari-together"}),
+        ("batch_scaling", {"step-ms-harth", "peak-mib-harth"}),
+    ],
+)
+def test_suites_have_their_figures(tmp_path, quick, suite, figures):
+    assert {f"{name}.svg" for name in figures} <= set(report(tmp_path, suite, SUITES[suite], against_paper=True))
+
+
+def test_the_page_is_light_self_contained_and_its_figures_are_svg(tmp_path):
+    records = SUITES["ucr"]
+    files = report(tmp_path, "ucr", records, against_paper=True, command=f"dicot report {EVIL}")
+    text = files["report.html"]
+    assert "color-scheme: light" in text and "default-src 'none'" in text
+    foreign = re.sub(r'xmlns(:xlink)?="http://www\.w3\.org/\S+"', "", text)
+    assert not re.search(r"https?://(?!www\.w3\.org|purl\.org|creativecommons)|@import|<link|<img|src=", foreign)
+    assert not re.search(r"url\((?!#)", text)
+    for name, svg in files.items():
+        if name.endswith(".svg"):
+            assert ET.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"
+    page = Page(text)
+    assert page.open == [] and page.seen.count("svg") == 4
+    assert f"dicot report {EVIL}" in page.text
+    ids = re.findall(r' id="(\S+?)"', text)
+    assert len(ids) == len(set(ids))
+
+
+def test_what_others_wrote_is_escaped_everywhere(tmp_path, quick):
+    records = [failed(r, EVIL) if r.contender == "catt" else r for r in SUITES["uea"]]
+    records += several("uea", [EVIL], ("NATOPS", "ERing", "Libras"))
+    files = report(tmp_path, "uea", records)
+    page = Page(files["report.html"])
+    assert "script" not in page.seen and page.text.count(EVIL) >= 3
+    assert "<script" not in files["report.md"] and r"\| k_" in files["report.md"]
+    assert "k_{" not in files["report.tex"] and r"100 \% \textbar{} k\_\{max\}" in files["report.tex"]
+    assert EVIL in {row["error"] for row in csv.DictReader(io.StringIO(files["report.csv"]))}
+
+
+def test_failed_jobs_are_listed_and_counted(tmp_path, quick):
+    records = [failed(r, "it broke") if r.contender == "catt" else r for r in SUITES["uea"]]
+    files = report(tmp_path, "uea", records)
+    assert "15, of which 3 failed" in files["report.html"]
+    for text in (files["report.html"], files["report.md"], files["report.tex"]):
+        assert "Failed jobs" in text and "it broke" in text
+
+
+def test_where_the_controls_failed_nothing_is_averaged_and_the_failures_are_shown(tmp_path, quick):
+    records = [failed(r, "it broke") if r.contender == "random" else r for r in SUITES["uea"]]
+    text = report(tmp_path, "uea", records)["report.html"]
+    assert "nothing is averaged" in text and "it broke" in text and "average rank" not in text
+
+
+def test_trials_carry_a_banner(tmp_path, quick):
+    files = report(tmp_path, "smoke", SUITES["smoke"])
+    assert '<p class="banner">Not a result: 10 steps' in files["report.html"]
+    assert files["report.html"].count("Not a result: 10 steps") == 1 + files["report.html"].count("<table>")
+    assert "> **Not a result: 10 steps" in files["report.md"] and r"\fbox{\textbf{Not a result" in files["report.tex"]
+    assert 'class="banner"' not in report(tmp_path, "uea", SUITES["uea"])["report.html"]
+
+
+def test_fine_tuning_of_trials_stands_apart_so_that_no_control_is_split_in_two(tmp_path, quick):
+    text = report(tmp_path, "smoke", SUITES["smoke"])["report.md"]
+    first, tuned = (text.split(f"## tiny, {kind}")[1].split("##")[0] for kind in ("all labels", "fine-tuning"))
+    assert "| random |" in first and "finetune" not in first
+    assert "| random (trial) |" in tuned and "| finetune-1 | finetune-100 |" in tuned and "not run" not in tuned
+
+
+def test_controls_are_needed(tmp_path):
+    records = [r for r in SUITES["ucr"] if r.contender != "random"]
+    with pytest.raises(InputError, match="there is no record of random"):
+        write_report(tmp_path, "ucr", records)
+
+
+def test_facts_say_where_the_numbers_come_from(tmp_path, quick):
+    older = [SUITES["uea"][0]]
+    text = report(tmp_path, "uea", older + SUITES["uea"], command="dicot report uea")["report.md"]
+    for fact in ("jobs: 15, of which 0 failed", "devices: cpu", "versions: dicot 0.1.0", "command: dicot report uea"):
+        assert f"- {fact}" in text
+    assert "left out: 1 older record" in text
+
+
+def test_an_unknown_suite_is_named(tmp_path):
+    with pytest.raises(InputError, match="no records of the suite 'ucrr'. Did you mean 'ucr'"):
+        write_report(tmp_path, "ucrr", [*SUITES["ucr"], *SUITES["knn"]])
+
+
+def test_wins_are_counted_against_whom_one_likes(tmp_path, quick):
+    files = report(tmp_path, "ucr", SUITES["ucr"], baseline="minirocket, ridge")
+    assert "minirocket, ridge against each of the others" in files["report.md"]
+    with pytest.raises(InputError, match="no contender 'rndom' to compare with. Did you mean 'random'"):
+        write_report(tmp_path, "ucr", SUITES["ucr"], baseline="rndom")
+
+
+def test_neighbours_of_which_a_control_failed_have_no_curves(tmp_path, quick):
+    records = [failed(r, "it broke") if r.contender == "random" else r for r in SUITES["knn"]]
+    files = report(tmp_path, "knn", records)
+    assert "nothing is averaged" in files["report.md"] and "knn-curves.svg" not in files
+
+
+def test_maps_are_drawn_where_embeddings_are_given(tmp_path, quick):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "features.npz", labels=np.arange(12) % 2, dicot=rng.normal(size=(12, 3)))
+    files = report(tmp_path / "out", "uea", SUITES["uea"], features=tmp_path / "features.npz")
+    assert "maps.svg" in files and "t-SNE of 12 cases" in files["report.html"]
+    np.savez(tmp_path / "odd.npz", dicot=rng.normal(size=(12, 3)))
+    with pytest.raises(InputError, match="must hold `labels`"):
+        write_report(tmp_path / "out", "uea", SUITES["uea"], features=tmp_path / "odd.npz")
+    with pytest.raises(MissingDataError, match="no file of embeddings"):
+        write_report(tmp_path / "out", "uea", SUITES["uea"], features=tmp_path / "none.npz")

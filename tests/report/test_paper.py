@@ -1,0 +1,69 @@
+"""The paper's numbers by our names."""
+
+import pytest
+
+from dicot.classical import CLASSICAL
+from dicot.controls import CONTROLS
+from dicot.errors import InputError
+from dicot.methods import METHODS
+from dicot.report import lines
+from dicot.report.paper import KEYS, NAMES, paper_cells, paper_name, paper_records, paper_tables, published
+
+
+def test_every_contender_of_the_paper_has_a_key_and_every_key_exists():
+    printed = {cell.name for cell in paper_cells()}
+    assert printed == set(KEYS)
+    assert set(KEYS.values()) - {"end-to-end"} <= {*METHODS, *CONTROLS, *CLASSICAL}
+    assert set(METHODS) <= set(NAMES)
+
+
+def test_the_controls_of_a_table_are_those_of_the_library():
+    assert set(lines.CONTROLS) == set(CONTROLS)
+
+
+@pytest.mark.parametrize(
+    ("suite", "contender", "source", "target", "protocol", "metric", "value"),
+    [
+        ("ucr", "dicot", "Beef", "Beef", "linear", "accuracy", 60.0),
+        ("ucr", "minirocket", "Beef", "Beef", "ridge", "accuracy", 66.67),
+        ("ucr", "raw-mean", "Beef", "Beef", "forest", "accuracy", 30.0),
+        ("large", "dicot", "harth", "harth", "linear", "accuracy", 93.23),
+        ("large", "dicot", "skoda-paper", "skoda-paper", "linear", "accuracy", 99.41),
+        ("large", "raw-mean", "HARTH", "HARTH", "linear", "accuracy", 66.42),
+        ("large", "end-to-end", "ecg", "ecg", "finetune-100", "accuracy", 95.33),
+        ("low_label", "end-to-end", "ecg", "ecg", "finetune-1", "accuracy", 54.28),
+        ("low_label", "random", "ecg", "ecg", "few_1pct", "accuracy", 56.56),
+        ("knn", "tnc", "sleep", "sleep", "knn_500", "accuracy", 65.35),
+        ("clustering", "supervised", "ecg", "ecg", "clustering", "ari", 0.321),
+        ("transfer", "cost", "harth", "pamap2", "linear", "accuracy", 65.69),
+    ],
+)
+def test_a_cell_of_ours_finds_the_papers(suite, contender, source, target, protocol, metric, value):
+    assert published(suite, contender, source, target, protocol, metric).mean == value
+
+
+@pytest.mark.parametrize(
+    ("suite", "contender", "data", "protocol"),
+    [
+        ("ucr", "dicot", "Beef", "ridge"),  # another probe than the paper's
+        ("ucr", "calibrated", "Beef", "linear"),
+        ("ucr", "dicot", "DodgerLoopDay", "linear"),
+        ("large", "dicot", "skoda-blocked", "linear"),
+        ("low_label", "dicot", "ecg", "few_5"),
+        ("smoke", "dicot", "Beef", "linear"),
+    ],
+)
+def test_what_the_paper_does_not_print_is_not_found(suite, contender, data, protocol):
+    assert published(suite, contender, data, data, protocol, "accuracy") is None
+
+
+def test_one_contender_may_have_two_rows_in_the_paper():
+    assert (paper_name("raw-mean", "linear"), paper_name("raw-mean", "forest")) == ("Raw Data", "Random Forest")
+
+
+def test_records_of_the_paper():
+    records = paper_records("ucr")
+    assert len(records) == 124 * 12 and not any(record.failed for record in records)
+    assert {record.contender for record in records} == {KEYS[name] for name in paper_tables()["ucr_average"]}
+    with pytest.raises(InputError, match="prints no numbers per data set for 'smoke'"):
+        paper_records("smoke")

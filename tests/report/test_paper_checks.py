@@ -1,0 +1,78 @@
+"""Where the paper's own arithmetic holds and where it does not: every finding is pinned."""
+
+import pytest
+
+from dicot.report.arithmetic import Verdict, check_average, check_ranks
+from dicot.report.paper_checks import paper_checks, paper_table
+
+CHECKS = paper_checks()
+
+
+def findings(verdict):
+    return {(c.table, c.what): (c.printed, round(c.computed, 3)) for c in CHECKS if c.verdict is verdict}
+
+
+def test_what_does_not_hold():
+    assert findings(Verdict.wrong) == {
+        ("linear probe", "average, MiniRocket"): (46.01, 45.807),
+        ("linear probe", "average, SimMTM"): (77.92, 77.587),
+        ("1 % of the labels", "average, MiniRocket"): (31.47, 31.7),
+        ("k-NN, 5 per class", "average, Di-COT"): (50.1, 51.473),
+        ("k-NN, 10 per class", "average, Di-COT"): (52.22, 54.938),
+        ("k-NN, 50 per class", "average, Di-COT"): (63.07, 64.582),
+        ("clustering", "average nmi, InfoTS"): (0.496, 0.463),  # D-60
+        ("clustering", "average ari, InfoTS"): (0.375, 0.361),
+        ("text", "average rank of Di-COT in clustering"): (3.08, 2.92),  # D-59
+        ("text", "place of CaTT by training time, large sets"): (3, 4),
+        ("text", "place of TS2Vec by training time, large sets"): (2, 3),
+        ("text", "times that Di-COT trains faster than TF-C, large sets"): (2.5, 2.26),
+        ("text", "transfer pairs of four on which Di-COT is best"): (4, 3),
+        ("k-NN", "cells of Di-COT printed in bold, and those that are highest"): (30, 19),
+        ("text", "large sets of six on which Random Init. beats forest and MiniRocket"): (6, 4),
+    }
+
+
+def test_what_rounding_explains():
+    assert findings(Verdict.rounding) == {
+        ("linear probe", "average, Supervised"): (85.25, 85.243),
+        ("k-NN, 500 per class", "average, InfoTS"): (69.06, 69.053),
+        ("clustering", "average nmi, CoST"): (0.486, 0.485),
+    }
+
+
+def test_ranks_that_ties_explain():
+    found = {what.rpartition(", ")[2]: values for (table, what), values in findings(Verdict.ties).items()}
+    assert len(findings(Verdict.ties)) == 13
+    assert found["Di-COT"] == (4.64, 4.625)
+    assert found["InfoTS"] == (7.09, 7.143)
+
+
+def test_all_else_holds_and_much_was_computed():
+    assert len(CHECKS) == 235
+    assert len(findings(Verdict.exact)) == len(CHECKS) - 15 - 3 - 13
+
+
+@pytest.mark.parametrize("suite", ["UCR", "UEA"])
+def test_the_archives_averages_hold_exactly_and_their_ranks_within_six_hundredths(suite):
+    own = [c for c in CHECKS if c.table == f"{suite} and summary"]
+    averages = [c for c in own if c.what.startswith("average,") or "summary" in c.what]
+    assert len(averages) == 24 and all(c.verdict is Verdict.exact for c in averages)
+    ranks = [c for c in own if c.what.startswith("average rank")]
+    assert len(ranks) == 12 and all(abs(c.printed - c.computed) <= 0.06 for c in ranks)
+
+
+def test_verdicts_by_hand():
+    assert check_average("t", "w", [1.01, 1.02], 1.01, 2).verdict is Verdict.exact  # 1.015: a half, either way
+    assert check_average("t", "w", [1.01, 1.02], 1.02, 2).verdict is Verdict.exact
+    assert check_average("t", "w", [1.0, 1.02], 1.02, 2).verdict is Verdict.rounding
+    assert check_average("t", "w", [1.0, 1.02], 1.03, 2).verdict is Verdict.wrong
+    rows = {"a": [2.0, 2.0], "b": [2.0, 1.0]}
+    assert [c.verdict for c in check_ranks("t", "w", rows, {"a": 1.25, "b": 1.75})] == [Verdict.exact] * 2
+    assert [c.verdict for c in check_ranks("t", "w", rows, {"a": 1.5, "b": 1.5})] == [Verdict.ties] * 2
+    assert [c.verdict for c in check_ranks("t", "w", rows, {"a": 2.0, "b": 1.0})] == [Verdict.wrong] * 2
+
+
+def test_the_table_lists_the_worst_first_and_counts_the_rest():
+    table = paper_table(CHECKS)
+    assert len(table.names) == 31 and table.rows[14][3].text == "does not hold" != table.rows[15][3].text
+    assert "235 printed" in table.note and "204 hold" in table.note

@@ -1,0 +1,90 @@
+"""The short table of a README, the marks around it, and whether it is up to date; the command that does all this."""
+
+import sys
+
+import numpy as np
+import pytest
+from tests.report.samples import ARCHIVE, SUITES
+from typer.testing import CliRunner
+
+from dicot.bench.recordfile import write_records
+from dicot.cli import app
+from dicot.errors import InputError
+from dicot.report.paper import paper_tables
+from dicot.report.summary import BEGIN, END, block_is_current, summary_markdown, summary_table, with_block, write_block
+
+RECORDS = [*SUITES["ucr"], *SUITES["uea"]]
+
+
+def dicot(*words):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.output
+
+
+def test_the_summary_has_both_archives_the_controls_and_the_papers_numbers():
+    table = summary_table(RECORDS)
+    assert table.columns[:3] == ("UCR accuracy", "UCR rank", "UCR, the paper's")
+    assert {"random", "calibrated", "minirocket, ridge", "dicot, per_epoch"} <= set(table.names)
+    rows = dict(zip(table.names, table.rows, strict=True))
+    assert [cell.text for cell in rows["minirocket, ridge"][3:5]] == ["not run", ""]
+    printed = np.mean([paper_tables()["ucr"][name]["CaTT"] for name in ARCHIVE])
+    assert rows["catt"][2].text == f"{printed:.2f}" and rows["calibrated"][2].text == ""
+    assert "UCR: 6 data sets. UEA: 3 data sets." in table.note
+
+
+def test_the_summary_depends_on_the_records_alone():
+    assert summary_markdown(RECORDS) == summary_markdown(list(reversed(RECORDS)))
+    assert "Recorded 2026-01-02 to 2026-01-02." in summary_markdown(RECORDS)
+
+
+def test_a_summary_needs_controls_and_accuracies():
+    with pytest.raises(InputError, match="no record of calibrated"):
+        summary_table([r for r in RECORDS if r.contender != "calibrated"])
+    with pytest.raises(InputError, match="there are none"):
+        summary_table(SUITES["clustering"])
+
+
+def test_the_block_is_replaced_and_nothing_else(tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n", encoding="utf-8")
+    assert not block_is_current(readme, "new\n")
+    write_block(readme, "new\n")
+    assert readme.read_text(encoding="utf-8") == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
+    assert block_is_current(readme, "new\n")
+
+
+@pytest.mark.parametrize("text", ["no marks", BEGIN, f"{END} {BEGIN}", f"{BEGIN}{BEGIN}{END}"])
+def test_marks_must_be_there_once_and_in_order(text):
+    with pytest.raises(InputError, match="needs one line <!-- dicot report: begin -->"):
+        with_block(text, "new", "README.md")
+
+
+def test_the_command_writes_the_report_and_the_summary(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["dicot", "report", "uea"])
+    write_records(tmp_path / "all.csv", RECORDS)
+    readme = tmp_path / "README.md"
+    readme.write_text(f"{BEGIN}\n{END}\n", encoding="utf-8")
+    call = ["report", "ucr,uea", "--records", tmp_path / "all.csv", "--into", readme]
+    with pytest.raises(InputError, match="out of date"):
+        dicot(*call, "--check")
+    assert "Wrote the summary" in dicot(*call)
+    assert "is up to date" in dicot(*call, "--check")
+    said = dicot("report", "uea", "--records", tmp_path / "all.csv", "--out", tmp_path / "uea", "--against-paper")
+    assert f"{tmp_path / 'uea' / 'report.html'}" in said
+    assert "command: dicot report uea" in (tmp_path / "uea" / "report.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["ucr", "--records", "a.csv"], "Nothing to do"),
+        (["ucr", "--out", "o"], "either --ledger FILE or --records FILE"),
+        (["ucr", "--out", "o", "--ledger", "a", "--records", "b"], "either --ledger FILE or --records FILE"),
+        (["ucr", "--out", "o", "--check"], "--check needs --into"),
+    ],
+)
+def test_a_call_that_cannot_work_says_why(words, message):
+    with pytest.raises(InputError, match=message):
+        dicot("report", *words)
