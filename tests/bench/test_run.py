@@ -142,7 +142,7 @@ def test_transfer_takes_channels_of_both(tmp_path, job, data):
     finish([job(source=first, target=second), replace(job(seed=2), target=DataSet(data, (0, 7)))], path)
     found = records(path)
     assert found["dicot", "linear", "accuracy", 1].error is None
-    assert "has 2 channel(s); the job asks for [0, 7]" in found["dicot", "linear", "accuracy", 2].error
+    assert "channels must be numbers from 0 to 1 for waves; got [0, 7]" in found["dicot", "linear", "accuracy", 2].error
 
 
 def test_several_fits_at_once_give_the_same_values_and_one_failure(tmp_path, job, data):

@@ -1,6 +1,7 @@
 """Which data sets the paper's tables are about."""
 
 from dicot.bench.jobs import DataSet
+from dicot.datasets import PREPARERS, STANDINS
 from dicot.datasets.names import UCR, UEA
 
 LARGE = ("ecg", "harth", "pamap2", "skoda-paper", "sleep", "wisdm2")
@@ -11,8 +12,6 @@ PAPER_UCR = tuple(name for name in UCR if name not in _NOT_UCR)
 PAPER_UEA = tuple(name for name in UEA if name not in _NOT_UEA)
 
 TRANSFERS = (("harth", "pamap2"), ("harth", "wisdm2"), ("wisdm2", "pamap2"), ("wisdm2", "harth"))
-# The accelerometer of each set: the thigh's in HARTH, the hand's (16 g) in PAMAP2, where the paper names others (D-50).
-_ACCELEROMETER = {"harth": (3, 4, 5), "pamap2": (2, 3, 4)}
 
 # Without a download and small: what the library makes itself, and a set that aeon ships.
 TINY = ("synthetic", "ItalyPowerDemand")
@@ -30,7 +29,9 @@ def transfer(source: str, target: str) -> tuple[DataSet, DataSet]:
 
 
 def accelerometer(name: str) -> DataSet:
-    return DataSet(name, _ACCELEROMETER.get(name, (0, 1, 2)))
+    known = {key: preparer.transfer_channels for key, preparer in PREPARERS.items()}
+    known |= {key: standin.card.transfer_channels for key, standin in STANDINS.items()}
+    return DataSet(name, known.get(name) or (0, 1, 2))
 
 
 def family_of(name: str) -> str | None:
@@ -39,9 +40,9 @@ def family_of(name: str) -> str | None:
         return "ucr"
     if name in UEA:
         return "uea"
-    return "large" if name in LARGE else None
+    return "large" if name in PREPARERS or name in STANDINS else None
 
 
 def spelled(name: str) -> str:
     """The usual spelling of a known name in any case; anything else as it is."""
-    return {known.lower(): known for known in (*UCR, *UEA, *LARGE, *TINY)}.get(name.lower(), name)
+    return {known.lower(): known for known in (*UCR, *UEA, *PREPARERS, *STANDINS, *TINY)}.get(name.lower(), name)
