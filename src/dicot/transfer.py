@@ -1,5 +1,6 @@
 """Cases to a device and results back, batch by batch, with the copies hidden behind the arithmetic on a GPU."""
 
+import logging
 from collections.abc import Callable
 
 import numpy as np
@@ -7,6 +8,10 @@ import torch
 from torch import Tensor
 
 from dicot.device import to_device
+from dicot.recording import record
+
+log = logging.getLogger(__name__)
+FEWEST_BATCHES = 6  # for which recording pays
 
 
 class Lane:
@@ -21,6 +26,7 @@ class Lane:
         self.device_out = torch.empty(shape_out, dtype=dtype, device=place)
         self.arrived, self.computed, self.returned = (torch.cuda.Event() for _ in range(3))  # type: ignore[no-untyped-call]
         self.rows: slice | None = None  # of the batch that is under way
+        self.graph: torch.cuda.CUDAGraph | None = None  # of the work on a full batch
 
 
 def through(
@@ -58,9 +64,28 @@ def _overlapped(
     """While the GPU works on one batch the host reads the next one; copies run on streams of their own."""
     largest = max((rows.stop - rows.start for rows in pieces), default=0)
     lanes = [Lane(largest, x, y, place, dtype) for _ in pieces[:2]]
-    working = torch.cuda.current_stream(place)
-    inwards, outwards = torch.cuda.Stream(place), torch.cuda.Stream(place)  # type: ignore[no-untyped-call]
-    inwards.wait_stream(working)  # the lanes' memory may have been in use on the working stream until now
+    callers = torch.cuda.current_stream(place)
+    working, inwards, outwards = (torch.cuda.Stream(place) for _ in range(3))  # type: ignore[no-untyped-call]
+    for stream in (working, inwards):  # the lanes' memory may have been in use on the caller's stream until now
+        stream.wait_stream(callers)
+    recording = len(pieces) >= FEWEST_BATCHES
+
+    def work(lane: Lane, n_cases: int) -> None:
+        lane.device_out[:n_cases] = compute(lane.device_in[:n_cases])
+
+    def run(lane: Lane, n_cases: int, number: int) -> None:
+        """The first batches load what the work needs, one more by each lane is recorded, the rest are replayed."""
+        nonlocal recording
+        if recording and lane.graph is None and number >= len(lanes) and n_cases == largest:
+            try:
+                lane.graph, _ = record(lambda: work(lane, n_cases))
+            except RuntimeError as error:
+                recording = False
+                log.info("batches are embedded op by op: %s", str(error).splitlines()[0])
+        if lane.graph is not None and n_cases == largest:
+            lane.graph.replay()
+        else:
+            work(lane, n_cases)
 
     def finish(lane: Lane) -> None:
         if lane.rows is not None:
@@ -79,7 +104,8 @@ def _overlapped(
                 lane.device_in[:n_cases].copy_(lane.host_in[:n_cases], non_blocking=True)
                 lane.arrived.record(inwards)
             working.wait_event(lane.arrived)
-            lane.device_out[:n_cases] = compute(lane.device_in[:n_cases])
+            with torch.cuda.stream(working):
+                run(lane, n_cases, number)
             lane.computed.record(working)
             outwards.wait_event(lane.computed)
             with torch.cuda.stream(outwards):
@@ -88,6 +114,6 @@ def _overlapped(
         for number in range(len(pieces), len(pieces) + len(lanes)):  # the older one first
             finish(lanes[number % len(lanes)])
     finally:
-        # The lanes' memory goes back to the working stream's pool: no copy may be under way then, error or not.
-        inwards.synchronize()
-        outwards.synchronize()
+        # The lanes' memory goes back to the caller's stream: nothing may be under way then, error or not.
+        for stream in (inwards, working, outwards):
+            stream.synchronize()

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from dicot.encoders.base import Encoder
 from dicot.encoders.inception_inference import FrozenInception
 from dicot.encoders.inception_pass import block_pass
-from dicot.encoders.padding import same_margins
+from dicot.encoders.padding import repeat_edges, same_margins
 from dicot.errors import InputError
 
 WIDTH_IN = 128  # channels after the input projection
@@ -38,7 +38,7 @@ class InceptionModule(nn.Module):
     def forward(self, u: Tensor) -> Tensor:
         # One padding serves all kernels: the shorter ones read the middle of what the longest one reads.
         left, right = same_margins(KERNELS[-1])
-        padded = F.pad(self.bottleneck(u), (left, right), mode="replicate")
+        padded = repeat_edges(self.bottleneck(u), left, right)
         branches = []
         for kernel in KERNELS:
             start, stop = (wide - narrow for wide, narrow in zip((left, right), same_margins(kernel), strict=True))

@@ -1,5 +1,6 @@
 """Length-preserving convolution with edge values repeated, and the rule for very short series."""
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -10,9 +11,18 @@ def same_margins(kernel: int) -> tuple[int, int]:
     return left, kernel - 1 - left
 
 
+def repeat_edges(x: Tensor, left: int, right: int) -> Tensor:
+    """(..., T) -> (..., left + T + right), the outermost values repeated.
+
+    As torch's replicate padding, whose backward pass on a GPU adds up in an order that changes from run to run.
+    """
+    edges = x[..., :1].expand(*x.shape[:-1], left), x[..., -1:].expand(*x.shape[:-1], right)
+    return torch.cat([edges[0], x, edges[1]], dim=-1)
+
+
 def same_conv(conv: nn.Conv1d, x: Tensor) -> Tensor:
     """Apply an unpadded convolution so that (B, C, T) keeps its length; works down to T = 1."""
-    y: Tensor = conv(F.pad(x, same_margins(conv.kernel_size[0]), mode="replicate"))
+    y: Tensor = conv(repeat_edges(x, *same_margins(conv.kernel_size[0])))
     return y
 
 

@@ -81,7 +81,7 @@ def _sections(options: Options, device: str, precisions: Sequence[str], result: 
         yield from scaling_sections(precisions[-1], device, draw=options.draw)
         yield memory_section(shapes, device)
     if options.embedding:
-        yield embedding_section(shapes, device)
+        yield embedding_section(shapes, precisions, device)
     if options.archive:
         yield from archive_sections(precisions[-1], device)
 

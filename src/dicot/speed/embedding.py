@@ -19,33 +19,37 @@ from dicot.speed.sections import Section
 from dicot.speed.shapes import Shape
 
 BATCH = 256
-N_CASES = {"cpu": 256, "cuda": 8192}
+N_CASES = {"cpu": 256, "cuda": 32768}
 TURNS = {"cpu": 3, "cuda": 5}
 
 
-def embedding_section(shapes: Sequence[Shape], device: str, n_cases: int | None = None) -> Section:
+def embedding_section(
+    shapes: Sequence[Shape], precisions: Sequence[str], device: str, n_cases: int | None = None
+) -> Section:
     """Medians of whole passes over the cases, plain and ours in turns, after one pass that does not count."""
     kind = torch.device(device).type
     lengths = dict.fromkeys(shape._replace(batch=BATCH) for shape in shapes)
+    units = [(shape, precision) for precision in precisions for shape in lengths]
     rows = []
-    with Bar("embedding", len(lengths)) as bar:
-        for number, shape in enumerate(lengths):
-            bar.update(number, str(shape))
+    with Bar("embedding", len(units)) as bar:
+        for number, (shape, precision) in enumerate(units):
+            label = f"{shape.n_times}, {shape.n_channels} {precision}"
+            bar.update(number, label)
             x = shape.windows(n_cases or N_CASES[kind]).x
-            plain, ours = _in_turns(shape, x, device, TURNS[kind])
-            label = f"{shape.n_times}, {shape.n_channels}"
-            rows.append((label, (len(x) / plain, len(x) / ours, plain / ours, _deviation(shape, x[:BATCH], device))))
+            plain, ours = _in_turns(shape, x, precision, device, TURNS[kind])
+            deviation = _deviation(shape, x[:BATCH], precision, device)
+            rows.append((label, (len(x) / plain, len(x) / ours, plain / ours, deviation)))
     return Section(
         "embedding",
         "Embedding",
-        ("T, C", "plain cases/s", "ours cases/s", "ratio", "largest deviation"),
+        ("T, C, precision", "plain cases/s", "ours cases/s", "ratio", "largest deviation"),
         tuple(rows),
         f"Eval mode, batches of {BATCH}, from host memory and back. The deviation is that of ours from eager float32 "
         "through the encoder's definition with the same weights, relative to the largest value.",
     )
 
 
-def _in_turns(shape: Shape, x: np.ndarray, device: str, turns: int) -> tuple[float, float]:
+def _in_turns(shape: Shape, x: np.ndarray, precision: str, device: str, turns: int) -> tuple[float, float]:
     encoder = _encoder(InceptionTime, shape)
     plain: list[float] = []
     ours: list[float] = []
@@ -55,7 +59,7 @@ def _in_turns(shape: Shape, x: np.ndarray, device: str, turns: int) -> tuple[flo
             network = PlainEncoder(shape.n_channels).to(device).eval()
             plain.append(_seconds(lambda network=network: plain_embed(network, x, device)))  # type: ignore[misc]
         fresh_start(device)
-        ours.append(_seconds(lambda: embed(encoder, x, batch_size=BATCH, device=device)))
+        ours.append(_seconds(lambda: embed(encoder, x, batch_size=BATCH, device=device, precision=precision)))
     return statistics.median(plain[1:]), statistics.median(ours[1:])
 
 
@@ -66,9 +70,9 @@ def plain_embed(network: torch.nn.Module, x: np.ndarray, device: str) -> np.ndar
         return np.concatenate([network(batch.to(device)).cpu().numpy() for (batch,) in loader])
 
 
-def _deviation(shape: Shape, x: np.ndarray, device: str) -> float:
+def _deviation(shape: Shape, x: np.ndarray, precision: str, device: str) -> float:
     encoder, reference = _encoder(InceptionTime, shape), _encoder(Definition, shape)
-    ours = embed(encoder, x, batch_size=BATCH, device=device)
+    ours = embed(encoder, x, batch_size=BATCH, device=device, precision=precision)
     with torch.no_grad():
         exact = reference.eval().embed(torch.from_numpy(x)).numpy()
     return float(np.abs(ours - exact).max() / np.abs(exact).max())

@@ -6,8 +6,8 @@ the host, which for small networks is the slower of the two.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor
 from dicot.encoders.constants import held
 from dicot.errors import lookup
 from dicot.methods import Batch, Method, Places
+from dicot.recording import record
 from dicot.train.draws import renew_generator
 
 log = logging.getLogger(__name__)
@@ -100,22 +101,20 @@ class GraphStepper:
         recording.graph.replay()
         return recording.outcome
 
+    def _step(self, index: Tensor, plan: Hashable) -> Outcome:
+        outcome = self.eager(index, plan)
+        self.optimiser.zero_grad()  # the next gradients are no longer those of the recording
+        return outcome
+
     def _record(self, program: Hashable, plan: Hashable) -> None:
         assert self.index is not None
         if isinstance(plan, Places):
             assert self.places is not None
             plan = Places(self.places)
-        graph = torch.cuda.CUDAGraph()
         pool = next(iter(self.recorded.values())).graph.pool() if self.recorded else None
         try:
-            with _own_scratch(), held() as constants:
-                # Relaxed: what the step needs for the first time may be loaded and copied beside the recording.
-                graph.capture_begin(pool=pool, capture_error_mode="relaxed")
-                try:
-                    outcome = self.eager(self.index, plan)
-                    self.optimiser.zero_grad()  # the next gradients are no longer those of the recording
-                finally:
-                    graph.capture_end()
+            with held() as constants:
+                graph, outcome = record(partial(self._step, self.index, plan), pool)
         except RuntimeError as error:  # torch.AcceleratorError is one
             self.optimiser.zero_grad()
             renew_generator(self.index.device)
@@ -126,17 +125,6 @@ class GraphStepper:
                 log.warning("steps of the plan %s run op by op: %s", program, str(error).splitlines()[0])
             return
         self.recorded[program] = Recording(graph, outcome, constants)
-
-
-@contextmanager
-def _own_scratch() -> Iterator[None]:
-    """cuBLAS takes its scratch memory from the recording's own: graphs that are replayed at once must not share any."""
-    clear: Callable[[], None] = torch._C._cuda_clearCublasWorkspaces
-    clear()
-    try:
-        yield
-    finally:
-        clear()
 
 
 def _program(plan: Hashable) -> Hashable:
