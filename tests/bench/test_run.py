@@ -24,7 +24,7 @@ def finish(jobs, path, **options):
     with Ledger(path) as ledger:
         plan = make_plan(jobs, ledger, **options)
         ledger.enrol(jobs)
-    execute(plan.units, path, site_for(path, "cpu", 1), 1, lambda job, error: None)
+    execute(plan.units, path, site_for(path, "cpu"), 1, lambda job, error: None)
     return plan
 
 

@@ -33,7 +33,7 @@ def test_a_pool_gives_the_values_of_one_process_and_outlives_a_killed_worker(tmp
     doomed = [job("raw-flat", name) for name in ("knn_5", "forest", "linear", "few_5", "few_10", "ridge")]
     sound = [job(), job(protocol="knn_5")]
     alone, pooled, told = tmp_path / "alone.sqlite", tmp_path / "pooled.sqlite", {}
-    execute(units_of(sound), alone, site_for(alone, "cpu", 1), 1, lambda one, error: None)
+    execute(units_of(sound), alone, site_for(alone, "cpu"), 1, lambda one, error: None)
 
     def on_job(one, error):
         assert one.key not in told
@@ -41,7 +41,7 @@ def test_a_pool_gives_the_values_of_one_process_and_outlives_a_killed_worker(tmp
         if one.key == doomed[0].key:  # there are five more to do for its worker, which was started first
             os.kill(min(process.pid for process in multiprocessing.active_children()), signal.SIGKILL)
 
-    execute(units_of([*doomed, *sound]), pooled, site_for(pooled, "cpu", 2), 2, on_job)
+    execute(units_of([*doomed, *sound]), pooled, site_for(pooled, "cpu"), 2, on_job)
     values = rows(pooled)
     assert {key: value for key, value in values.items() if key[0] in {one.key for one in sound}} == rows(alone)
     assert told == {key: error for (key, _), (_, error) in values.items()}

@@ -6,7 +6,7 @@ Nothing here asks who the contender is. What fails becomes the result of the job
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -26,8 +26,22 @@ LONGEST_ERROR = 1000  # characters that are kept of a message
 Record = Callable[[Job, Result], None]
 
 
-def run_units(units: Sequence[Unit], site: Site, shelf: Shelf, record: Record) -> None:
-    """Fit these units, at once where there are several, and score their jobs."""
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """Both parts of a target as embeddings, and the jobs that they are to be scored for."""
+
+    jobs: tuple[Job, ...]
+    train: Features
+    test: Features
+    known: Result
+
+
+Score = Callable[[Embedded], None]
+
+
+def run_units(units: Sequence[Unit], site: Site, shelf: Shelf, record: Record, score: Score | None = None) -> None:
+    """Fit these units, at once where there are several, and score their jobs; `score` may leave that to others."""
+    score = score or partial(score_embedded, record=record)
     sources: dict[str, Loaded] = {}
     for unit in units:
         try:
@@ -39,7 +53,7 @@ def run_units(units: Sequence[Unit], site: Site, shelf: Shelf, record: Record) -
     for unit, fitted in fit_units(ready, sources, site, lambda u, error: fail(u.jobs, error, record, known[u.key])):
         result = _fitted_result(known[unit.key], fitted)
         for target, jobs in unit.by_target().items():
-            _assess(fitted, jobs, target, result, shelf, record)
+            _assess(fitted, jobs, target, result, shelf, record, score)
         if checkpoint := site.checkpoint(unit, sources[unit.key]):
             checkpoint.path.unlink(missing_ok=True)  # only now: until here it would have to be trained again
 
@@ -66,7 +80,9 @@ def _fitted_result(known: Result, fitted: Fitted) -> Result:
     return replace(known, recipe=settings, fit_seconds=fitted.seconds, peak_memory=fitted.peak_memory)
 
 
-def _assess(fitted: Fitted, jobs: Sequence[Job], target: DataSet, known: Result, shelf: Shelf, record: Record) -> None:
+def _assess(
+    fitted: Fitted, jobs: Sequence[Job], target: DataSet, known: Result, shelf: Shelf, record: Record, score: Score
+) -> None:
     """Score the jobs of one target: the network itself, and embeddings, which are made once."""
     try:
         data = shelf.get(target)
@@ -87,9 +103,14 @@ def _assess(fitted: Fitted, jobs: Sequence[Job], target: DataSet, known: Result,
     except Exception as error:
         fail(embedded, error, record, known)
         return
-    known = replace(known, embed_seconds=time.perf_counter() - started)
-    for job in embedded:
-        _score(job, partial(PROTOCOLS[job.protocol]().score, train, test, seed=job.seed), known, record)
+    score(Embedded(tuple(embedded), train, test, replace(known, embed_seconds=time.perf_counter() - started)))
+
+
+def score_embedded(given: Embedded, record: Record) -> None:
+    """Every job by its protocol."""
+    for job in given.jobs:
+        protocol = PROTOCOLS[job.protocol]()
+        _score(job, partial(protocol.score, given.train, given.test, seed=job.seed), given.known, record)
 
 
 def _embeddings(model: Any, data: Loaded) -> tuple[Features, Features]:

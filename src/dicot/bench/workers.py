@@ -17,7 +17,7 @@ from dicot.bench.jobs import Job, Unit
 from dicot.bench.ledger import Ledger
 from dicot.bench.lines import Result
 from dicot.bench.loading import Shelf
-from dicot.bench.run import Record, fail, run_units
+from dicot.bench.run import Record, Score, fail, run_units
 from dicot.errors import LostWorkerError
 
 Task = tuple[Unit, ...]
@@ -33,14 +33,22 @@ class _Worker:
     busy: bool = False
 
 
-def run_in_process(tasks: Sequence[Task], ledger: Path, site: Site, on_job: OnJob) -> None:
-    """One after the other, here."""
+def run_in_process(
+    tasks: Sequence[Task],
+    ledger: Path,
+    site: Site,
+    on_job: OnJob,
+    score: Score | None = None,
+    after_task: Callable[[], None] = lambda: None,
+) -> None:
+    """One after the other, here; `score` may leave the scoring to others."""
     from dicot.device import release_memory
 
     shelf = Shelf()
     with Ledger(ledger) as book:
         for task in tasks:
-            run_units(task, site, shelf, _recorder(book, on_job))
+            run_units(task, site, shelf, recorder(book, on_job), score)
+            after_task()
             if not release_memory(site.device):
                 raise LostWorkerError("The GPU takes no more work from this process. Run the same command again.")
 
@@ -66,7 +74,7 @@ def run_in_pool(tasks: Sequence[Task], count: int, ledger: Path, site: Site, on_
             worker.process.join()
 
 
-def _recorder(book: Ledger, on_job: OnJob) -> Record:
+def recorder(book: Ledger, on_job: OnJob) -> Record:
     def record(job: Job, result: Result) -> None:
         book.record(job, result)
         on_job(job, result.error)
@@ -87,17 +95,17 @@ def _start(ledger: Path, site: Site) -> _Worker:
     context = multiprocessing.get_context("spawn")
     mine, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs, ledger, site))
-    with _environment(site):
+    with worker_environment(site.device):
         process.start()
     theirs.close()  # so that the pipe ends when the process does
     return _Worker(process, mine)
 
 
 @contextmanager
-def _environment(site: Site) -> Iterator[None]:
+def worker_environment(device: str) -> Iterator[None]:
     """What must be said before a process imports anything: one thread, and no GPU but for units that run there."""
     wanted = dict.fromkeys(THREADS, "1")
-    if not site.device.startswith("cuda"):
+    if not device.startswith("cuda"):
         wanted["CUDA_VISIBLE_DEVICES"] = ""
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
@@ -130,17 +138,17 @@ def _write_off(worker: _Worker, ledger: Path, on_job: OnJob) -> None:
     how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     error = LostWorkerError(f"the worker {how}. Where memory is short, use fewer workers.")
     with Ledger(ledger) as book:
-        fail(worker.open.values(), error, _recorder(book, on_job))
+        fail(worker.open.values(), error, recorder(book, on_job))
 
 
 def _work(connection: "Connection[tuple[str, str | None] | None, Task | None]", ledger: Path, site: Site) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends this process
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     from dicot.device import release_memory
 
     shelf = Shelf()
     with Ledger(ledger) as book:
-        record = _recorder(book, lambda job, error: connection.send((job.key, error)))
+        record = recorder(book, lambda job, error: connection.send((job.key, error)))
         while task := connection.recv():
             run_units(task, site, shelf, record)
             if not release_memory(site.device):
@@ -148,7 +156,7 @@ def _work(connection: "Connection[tuple[str, str | None] | None, Task | None]", 
             connection.send(None)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """A parent that is killed cannot end its workers; without this they would go on beside the next run."""
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -27,7 +27,9 @@ def run(
     precision: opt.Precision = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Training steps: a trial, and marked as one.")] = None,
     ledger: LedgerFile = LEDGER,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: one per core.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes, on a GPU those that score; default: one per core.")
+    ] = None,
     device: opt.Device = "auto",
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed jobs again.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")] = False,
@@ -123,7 +125,7 @@ def _execute(plan: "Plan", ledger: Path, device: str, workers: int | None) -> No
     from dicot.progress import Bar
 
     units, place = plan.units, str(resolve_device(device))
-    count = workers or default_workers(place)
+    count = workers or default_workers()
     with Bar("bench", len(units)) as bar:
 
         def tell(finished: "Finished") -> None:
@@ -132,6 +134,6 @@ def _execute(plan: "Plan", ledger: Path, device: str, workers: int | None) -> No
                 typer.echo(f"[{finished.number}/{len(units)}] {finished}")
 
         tally = Tally(units, tell)
-        execute(units, ledger, site_for(ledger, place, count), count, tally)
+        execute(units, ledger, site_for(ledger, place), count, tally)
     failed = f"; {tally.failed} of them failed: {tally.first_error}" if tally.failed else ""
     typer.echo(f"{tally.jobs} jobs recorded in {ledger}{failed}")
