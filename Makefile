@@ -9,7 +9,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
-.PHONY: setup demo test check format clean
+.PHONY: setup demo test bench-smoke check format clean
 
 setup: $(STAMP)
 
@@ -18,6 +18,10 @@ demo: $(STAMP)  ## pretrain, embed and score on real data; writes out/demo/repor
 
 test: $(STAMP)
 	$(BIN)/python -m pytest
+
+bench-smoke: $(STAMP)  ## every contender and protocol with ten steps each; writes out/smoke/report.html, which is no result
+	$(BIN)/dicot bench smoke --ledger out/smoke.sqlite
+	$(BIN)/dicot report smoke --ledger out/smoke.sqlite --out out/smoke
 
 check: $(STAMP)
 	$(BIN)/ruff check .
