@@ -4,18 +4,9 @@ import csv
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.commands import dicot
 
-from dicot.cli import app
 from dicot.errors import DicotError
-
-
-def dicot(*words: object) -> str:
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
 
 
 @pytest.fixture

@@ -24,6 +24,9 @@ def evaluate(
         typer.Option(help="Names from `dicot list methods`, separated by commas, or all; pictures: the first."),
     ] = "dicot",
     out: Annotated[Path | None, typer.Option(help="Folder for report.html, scores.csv and the model.")] = None,
+    features: Annotated[
+        Path | None, typer.Option(help="A .npz for everybody's test embeddings; `dicot report --features` maps them.")
+    ] = None,
     protocols: Annotated[
         str, typer.Option(help="Names from `dicot list protocols`, separated by commas, or all.")
     ] = "all",
@@ -65,7 +68,7 @@ def evaluate(
         "device": device,
         **opt.given(steps=steps, batch_size=batch_size, lr=lr, schedule=schedule, precision=precision),
     }
-    _score(split, _subjects(model, method, settings, opt.settings(set_)), settings, protocols, seeds, out)
+    _score(split, _subjects(model, method, settings, opt.settings(set_)), settings, protocols, seeds, out, features)
 
 
 def _subjects(
@@ -86,7 +89,13 @@ def _subjects(
 
 
 def _score(
-    split: "Split", subjects: "list[Contender]", settings: dict[str, Any], protocols: str, seeds: str, out: Path | None
+    split: "Split",
+    subjects: "list[Contender]",
+    settings: dict[str, Any],
+    protocols: str,
+    seeds: str,
+    out: Path | None,
+    features: Path | None,
 ) -> None:
     from rich.console import Console
 
@@ -99,6 +108,10 @@ def _score(
     numbers = opt.whole_numbers(seeds, "--seeds")
     known = {one.name for one in subjects}
     beside = [contender(name, **settings) for name in BESIDE if name not in known]
+    if features is not None:
+        from dicot.report.maps import check_features_file
+
+        check_features_file(features, [one.name for one in (*subjects, *beside)])
     assert split.test is not None
     train, test = split.train, split.test
     typer.echo(
@@ -107,6 +120,8 @@ def _score(
     )
     result = evaluate(split, [*subjects, *beside], chosen, numbers, on_run=_say)
     Console().print(to_rich(comparison(result.scores, metrics=SHOWN).turned("protocol, metric")))
+    if features is not None:
+        _write_features(features, split, result)
     if out is not None:
         _write(out, split, subjects[0].name, result)
 
@@ -115,6 +130,21 @@ def _say(run: "Run") -> None:
     steps = getattr(getattr(run.transformer, "recipe_", None), "steps", 0)
     what = run.error or f"{f'{steps} steps, ' if steps else ''}{run.seconds:.1f} s to fit"
     typer.echo(f"  {run.contender}, seed {run.seed}: {what}")
+
+
+def _write_features(path: Path, split: "Split", result: "Evaluation") -> None:
+    """The test embeddings of each contender's first run that did not fail."""
+    from dicot.report.maps import write_features
+
+    held: dict[str, Any] = {}
+    for run in result.runs:
+        if run.test is not None:
+            held.setdefault(run.contender, run.test)
+    assert split.test is not None and split.test.y is not None
+    if not held:
+        raise InputError(f"Every contender failed, so there are no embeddings for {path}.")
+    write_features(path, split.name, split.test.y, held)
+    typer.echo(f"Wrote the test embeddings of {', '.join(held)} to {path}")
 
 
 def _write(out: Path, split: "Split", hero: str, result: "Evaluation") -> None:
