@@ -48,7 +48,7 @@ def test_missing_data_is_named_once(call, tmp_path, monkeypatch):
     monkeypatch.setenv("DICOT_CACHE", str(tmp_path))
     monkeypatch.delenv("DICOT_DATA", raising=False)
     said = dicot(*call, "--sets", "harth,synthetic,pamap2")
-    assert said.count("2 data sets are not here and are left out: harth, pamap2.") == 1
+    assert said.count("Left out, because the data are not here (2): harth, pamap2.") == 1
     assert "3 jobs recorded" in said
 
 

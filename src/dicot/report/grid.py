@@ -67,9 +67,13 @@ class Grid:
         return round(float(np.mean(values)), NOISE) if values and all(np.isfinite(values)) else np.nan
 
 
-def column_of(record: "Record") -> str:
+def column_name(source: str, target: str) -> str:
     """The data set, or source > target where they differ."""
-    return record.target if record.source == record.target else f"{record.source} > {record.target}"
+    return target if source == target else f"{source} > {target}"
+
+
+def column_of(record: "Record") -> str:
+    return column_name(record.source, record.target)
 
 
 def grid(records: "Iterable[Record]", metric: str, protocols: Sequence[str] | None = None) -> Grid:

@@ -49,6 +49,9 @@ def maps(path: Path) -> list[Part]:
         raise InputError(f"{path} must hold `{LABELS}` and one array of embeddings per contender; got {list(arrays)}.")
     flat = {name: tsne(x, labels, seed=0, limit=POINTS) for name, x in arrays.items()}
     panels = {name: (map_.points, labels[map_.rows]) for name, map_ in flat.items()}
-    text = "; ".join(f"{name}: {map_.title}" for name, map_ in flat.items())
+    by_title: dict[str, list[str]] = {}
+    for name, map_ in flat.items():
+        by_title.setdefault(map_.title, []).append(name)
+    text = "; ".join(f"{', '.join(names)}: {how}" for how, names in by_title.items())
     title = f"Maps of the embeddings{f' of {data_set}' if data_set else ''}"
     return [Part(title, figures={"maps": map_panels(panels)}, text=f"{text}.")]
