@@ -101,7 +101,8 @@ def _score(
 
     from dicot.evaluation import BESIDE, contender, evaluate
     from dicot.protocols import PROTOCOLS
-    from dicot.report.tables import SHOWN, comparison, to_rich
+    from dicot.report.comparison import SHOWN, comparison
+    from dicot.report.tables import to_rich
 
     names = list(PROTOCOLS) if protocols == "all" else protocols.split(",")
     chosen = [lookup(PROTOCOLS, name.strip(), "protocol")() for name in names]

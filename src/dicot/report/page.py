@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
 from dicot.protocols import Features, Score, fit_probe
+from dicot.report.comparison import SHOWN, comparison
 from dicot.report.figures import bars, confusion, embedding_map, loss_curve
 from dicot.report.html import Section, render
 from dicot.report.projection import tsne
-from dicot.report.tables import SHOWN, comparison, to_html
+from dicot.report.tables import to_html
 
 
 def evaluation_page(
