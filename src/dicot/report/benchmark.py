@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import partial
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,15 +10,14 @@ from dicot.errors import InputError, did_you_mean
 from dicot.progress import Bar
 from dicot.report.bench_tables import failure_table
 from dicot.report.grid import column_name, column_of, natural
-from dicot.report.html import Section, render
+from dicot.report.html import render
 from dicot.report.latex import PACKAGES, escape_latex, to_latex
 from dicot.report.layouts import layout
 from dicot.report.lines import latest, trial_note
 from dicot.report.maps import maps
 from dicot.report.paper_checks import paper_checks, paper_table
-from dicot.report.parts import Part
-from dicot.report.suite_parts import Draft, Request
-from dicot.report.tables import markdown_text, to_html, to_markdown
+from dicot.report.parts import Draft, Part, Request
+from dicot.report.tables import markdown_text, to_markdown
 from dicot.storage import write_atomic
 
 if TYPE_CHECKING:
@@ -64,7 +62,7 @@ def write_report(
     parts = make_parts(request)
     texts = {
         "report.csv": records_csv(kept),
-        "report.html": to_page(title, facts, banner, parts),
+        "report.html": render(title, parts, facts, banner),
         "report.md": to_document(title, facts, banner, parts),
         "report.tex": to_tex(title, facts, banner, parts),
     }
@@ -119,18 +117,6 @@ def report_facts(records: "Sequence[Record]", older: int, absent: str, command: 
 
 def _listed(values: Iterator[str]) -> str:
     return ", ".join(sorted({value for value in values if value})) or "not said"
-
-
-def to_page(title: str, facts: Facts, banner: str, parts: Sequence[Part]) -> str:
-    """One self-contained page, figures inside."""
-    return render(title, [_section(part) for part in parts], facts, banner)
-
-
-def _section(part: Part) -> Section:
-    pieces = [to_html(part.table)] if part.table is not None else []
-    pieces += part.figures.values()
-    pieces += [f'<p class="note">{escape(part.text)}</p>'] if part.text else []
-    return Section(part.title, "\n".join(pieces))
 
 
 def to_document(title: str, facts: Facts, banner: str, parts: Sequence[Part]) -> str:

@@ -11,8 +11,7 @@ from dicot.report.comparison import Cell, Table, cell, seeds_text
 from dicot.report.figures import power_curves
 from dicot.report.grid import Grid, grid, natural
 from dicot.report.lines import CONTROLS, Line
-from dicot.report.parts import Part
-from dicot.report.suite_parts import Draft, Request
+from dicot.report.parts import Draft, Part, Request
 
 if TYPE_CHECKING:
     from dicot.bench.record import Record

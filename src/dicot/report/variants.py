@@ -9,9 +9,9 @@ from dicot.report.comparison import NOT_RUN, Cell, Table, mark_best, seeds_text,
 from dicot.report.grid import Grid, grid
 from dicot.report.lines import Line, line_labels, require_controls, table_note
 from dicot.report.paper import NAMES, paper_tables
-from dicot.report.parts import Part
+from dicot.report.parts import Draft, Part, Request
 from dicot.report.standing import Standing, blocks, standings
-from dicot.report.suite_parts import Draft, Request, overall, per_data_set
+from dicot.report.suite_parts import in_brief, per_data_set
 
 if TYPE_CHECKING:
     from dicot.bench.record import Record
@@ -72,7 +72,7 @@ def variant_drafts(request: Request) -> list[Draft]:
     found = groups(request)
     drafts: list[Draft] = [partial(_summary, request, found)]
     for group in found:
-        drafts += overall(group.table, request, group.name)[:2] + per_data_set(group.table, group.name)
+        drafts += in_brief(group.table, group.name) + per_data_set(group.table, group.name)
     return drafts
 
 
