@@ -76,6 +76,6 @@ def test_verdicts_by_hand():
 
 def test_the_table_lists_the_worst_first_and_counts_the_rest():
     table = paper_table(CHECKS)
-    assert len(table.names) == 31 and table.rows[14][3].text == "does not hold" != table.rows[15][3].text
-    assert {row[4].text for row in table.rows} == {"D-59", "D-60", *(f"D-{n}" for n in range(98, 104))}
+    assert len(table.names) == 31 and table.rows[14][4].text == "does not hold" != table.rows[15][4].text
+    assert {row[3].text for row in table.rows} == {"D-59", "D-60", *(f"D-{n}" for n in range(98, 104))}
     assert "235 printed" in table.note and "204 hold" in table.note

@@ -151,7 +151,6 @@ def _write_features(path: Path, split: "Split", result: "Evaluation") -> None:
 def _write(out: Path, split: "Split", hero: str, result: "Evaluation") -> None:
     """report.html, scores.csv and the model into the folder."""
     from dicot.estimator import TimeSeriesEmbedder
-    from dicot.report.html import write_page
     from dicot.report.page import evaluation_page
     from dicot.report.tables import to_csv
     from dicot.storage import write_atomic
@@ -169,7 +168,8 @@ def _write(out: Path, split: "Split", hero: str, result: "Evaluation") -> None:
         facts |= {"recipe": model.recipe_, "settings": model.method_params_ or "none"}
         typer.echo(f"Wrote {model.save_pretrained(out / 'model')}")
     page = evaluation_page(f"{hero} on {split.name}", facts, result.scores, hero, *run.features(split), history)
-    typer.echo(f"Wrote {write_page(out / 'report.html', page)}")
+    write_atomic(out / "report.html", page.encode())
+    typer.echo(f"Wrote {out / 'report.html'}")
 
 
 def _facts(split: "Split", result: "Evaluation") -> dict[str, object]:

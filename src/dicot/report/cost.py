@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dicot.report.comparison import Cell, Table, cell, seeds_text
-from dicot.report.figures import power_curves
+from dicot.report.curves import power_curves
 from dicot.report.grid import Grid, grid, natural
 from dicot.report.lines import CONTROLS, Line
 from dicot.report.parts import Draft, Part, Request

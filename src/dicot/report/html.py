@@ -1,13 +1,10 @@
 """One self-contained page: no script, no font, image or style sheet from elsewhere."""
 
-import os
 from collections.abc import Mapping, Sequence
 from html import escape
-from pathlib import Path
 
 from dicot.report.parts import Part
 from dicot.report.tables import to_html
-from dicot.storage import write_atomic
 
 # Nothing may be loaded from anywhere, whatever ends up in the page.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -79,10 +76,3 @@ def render(title: str, parts: Sequence[Part], facts: Mapping[str, object] | None
         f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
         f"<header>\n<h1>{escape(title)}</h1>\n{header}</header>\n{body}\n</main>\n</body>\n</html>\n"
     )
-
-
-def write_page(path: str | os.PathLike[str], page: str) -> Path:
-    """Write the page at once: a reader sees the old file or the new one, never half of it."""
-    target = Path(path)
-    write_atomic(target, page.encode())
-    return target

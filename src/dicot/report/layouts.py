@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from dicot.report.bench_tables import data_set_table
 from dicot.report.cost import cost_drafts, is_cost
+from dicot.report.curves import reference_curves
 from dicot.report.grid import Grid, column_of, grid, joined, natural
 from dicot.report.paper import ALL_LABELS
 from dicot.report.parts import Draft, Part, Request
 from dicot.report.standing import blocks
-from dicot.report.strips import reference_curves
 from dicot.report.suite_parts import NO_BLOCK, average_bars, beside_paper, in_brief, overall, per_data_set
 from dicot.report.variants import variant_drafts
 

@@ -8,10 +8,12 @@ from sklearn.metrics import confusion_matrix
 
 from dicot.protocols import Features, Score, fit_probe
 from dicot.report.comparison import SHOWN, comparison
-from dicot.report.figures import bars, confusion, embedding_map, loss_curve
+from dicot.report.curves import loss_curve
+from dicot.report.figures import bars, confusion
 from dicot.report.html import render
 from dicot.report.parts import Part
 from dicot.report.projection import tsne
+from dicot.report.scatter import embedding_map
 
 
 def evaluation_page(

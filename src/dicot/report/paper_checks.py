@@ -163,11 +163,11 @@ def paper_table(checks: Sequence[Check]) -> Table:
     off = [check for check in checks if check.verdict is not Verdict.exact]
     off.sort(key=lambda check: check.verdict is not Verdict.wrong)
     rows = tuple(
-        tuple(map(Cell, (c.what, f"{c.printed:g}", f"{round(c.computed, SHOWN_DECIMALS):g}", c.verdict, divergence(c))))
+        tuple(map(Cell, (c.what, f"{c.printed:g}", f"{round(c.computed, SHOWN_DECIMALS):g}", divergence(c), c.verdict)))
         for c in off
     )
     note = (
         f"{len(checks)} printed averages, average ranks, repetitions and statements were recomputed from the paper's "
         f"own entries; {len(checks) - len(off)} hold as printed. See: rows of docs/divergences.md."
     )
-    return Table("table", ("what", "printed", "recomputed", "verdict", "see"), tuple(c.table for c in off), rows, note)
+    return Table("table", ("what", "printed", "recomputed", "see", "verdict"), tuple(c.table for c in off), rows, note)

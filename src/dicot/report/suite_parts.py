@@ -6,12 +6,11 @@ from dicot.report.against import average_table, cell_table, pairs
 from dicot.report.baseline import baseline_line, baseline_table, favourite, outcomes
 from dicot.report.bench_tables import MANY_SETS, data_set_table, interval_table, standing_table
 from dicot.report.critical_difference import critical_difference, friedman_text
-from dicot.report.figures import bars
+from dicot.report.figures import bars, win_tie_loss
 from dicot.report.grid import Grid
 from dicot.report.parts import Draft, Part, Request
 from dicot.report.scatter import paper_scatter, time_scatter
 from dicot.report.standing import Block, blocks, fit_seconds
-from dicot.report.strips import win_tie_loss
 
 NO_BLOCK = "There is no data set on which both controls have a score, so nothing is averaged: see the failures."
 
