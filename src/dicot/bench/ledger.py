@@ -68,13 +68,13 @@ class Ledger:
         with self._writing():
             self._db.executemany("INSERT OR IGNORE INTO wanted VALUES (?, ?, ?)", sorted(wanted))
 
-    def unrecorded(self, suite: str | None = None) -> list[Wanted]:
+    def unrecorded(self) -> list[Wanted]:
         """What was wanted and has no row, not even a failed one: mostly data sets that were not at hand."""
         found = self._db.execute(
             "SELECT suite, source, target FROM wanted EXCEPT "
             "SELECT members.suite, jobs.source, jobs.target FROM members JOIN jobs USING (key) ORDER BY 1, 2, 3"
         )
-        return [(name, source, target) for name, source, target in found if suite in (None, name)]
+        return [(suite, source, target) for suite, source, target in found]
 
     def record(self, job: Job, result: Result) -> None:
         """Write a job down, in place of what was recorded for it before; see `add`."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Facts = Mapping[str, object]
 
-HOW_TO_GET = "`dicot data show NAME` says how to get a data set; the same `dicot bench` then runs what it lacks."
+HOW_TO_GET = "`dicot data show NAME` says how to get a data set; after that, run the same `dicot bench` again."
 
 
 def write_report(
