@@ -53,7 +53,6 @@ LAYERS: dict[str, set[str]] = {
     "solvers": {"device", "errors"},
     "protocols": {"solvers", "errors"},
     "report": {"bench", "datasets", "progress", "protocols", "storage", "errors"},
-    "bench": {"storage", "errors"},
     "evaluation": {
         "progress",
         "estimator",

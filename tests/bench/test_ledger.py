@@ -121,6 +121,34 @@ def test_a_ledger_travels_whole(tmp_path, suffix):
         assert len(other.records()) == 8
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "sqlite"])
+def test_what_was_wanted_and_has_no_record_is_known_and_travels(tmp_path, suffix):
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
+    moved = replace(JOB, suite="transfer", source=DataSet("harth", (3, 4, 5)), target=DataSet("pamap2"))
+    with Ledger(tmp_path / "a.sqlite") as ledger, Ledger(tmp_path / "b.sqlite") as other:
+        ledger.enrol([JOB, replace(JOB, target=DataSet("Beef"), source=DataSet("Beef")), moved])
+        ledger.record(JOB, BAD)  # a failure is a record
+        wanted = [("transfer", "harth", "pamap2"), ("ucr", "Beef", "Beef")]
+        assert ledger.unrecorded() == wanted
+        path = tmp_path / f"a.{suffix}"
+        if suffix != "sqlite":
+            assert export_ledger(ledger, path) == 3
+        assert merge_ledger(other, path) == (1, 1)
+        assert other.unrecorded() == wanted and list(other.lines()) == list(ledger.lines())
+        other.record(moved, GOOD)
+        assert other.unrecorded() == wanted[1:]
+
+
+def test_a_ledger_of_an_earlier_release_gets_the_table_that_it_lacks(tmp_path):
+    with Ledger(tmp_path / "a.sqlite") as ledger:
+        ledger.record(JOB, GOOD)
+    with sqlite3.connect(tmp_path / "a.sqlite") as database:
+        database.execute("DROP TABLE wanted")
+    with Ledger(tmp_path / "a.sqlite") as ledger:
+        assert ledger.unrecorded() == [] and len(ledger.records()) == 2
+
+
 def test_merging_keeps_the_better_row(tmp_path):
     with Ledger(tmp_path / "a.sqlite") as ledger, Ledger(tmp_path / "b.sqlite") as other:
         ledger.record(JOB, GOOD)

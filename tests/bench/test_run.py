@@ -207,9 +207,3 @@ def test_an_interrupted_fit_goes_on_and_says_that_its_time_is_unknown(tmp_path, 
     whole = tmp_path / "whole.sqlite"
     finish([slow], whole)
     assert records(whole)["dicot", "linear", "accuracy", 1].value == found.value
-
-
-def test_a_registered_method_is_run_and_recorded(tmp_path, job, toy):
-    path = tmp_path / "bench.sqlite"
-    finish([job("toy")], path)
-    assert records(path)["toy", "linear", "accuracy", 1].error is None

@@ -4,18 +4,9 @@ import csv
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.commands import dicot
 
-from dicot.cli import app
 from dicot.errors import DicotError
-
-
-def dicot(*words: object) -> str:
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
 
 
 @pytest.fixture
@@ -57,7 +48,7 @@ def test_missing_data_is_named_once(call, tmp_path, monkeypatch):
     monkeypatch.setenv("DICOT_CACHE", str(tmp_path))
     monkeypatch.delenv("DICOT_DATA", raising=False)
     said = dicot(*call, "--sets", "harth,synthetic,pamap2")
-    assert said.count("2 data sets are not here and are left out: harth, pamap2.") == 1
+    assert said.count("Left out, because the data are not here (2): harth, pamap2.") == 1
     assert "3 jobs recorded" in said
 
 

@@ -8,22 +8,14 @@ import sys
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.commands import dicot
 
 from dicot import __version__
-from dicot.cli import app, main
+from dicot.cli import main
 from dicot.errors import DicotError
 from dicot.estimator import TimeSeriesEmbedder
 
 QUICK = ["--dim", "8", "--steps", "2", "--device", "cpu"]
-
-
-def dicot(*words: object) -> str:
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
 
 
 @pytest.fixture

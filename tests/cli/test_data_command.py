@@ -4,20 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.commands import dicot
 
-from dicot.cli import app
 from dicot.datasets import archive_files
 from dicot.datasets.wisdm2 import ACTIVITIES
 from dicot.errors import InputError, MissingDataError
 
 
-def dicot(*words: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, ["data", *map(str, words)])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result.output
+def data(*words: object, code: int = 0) -> str:
+    return dicot("data", *words, code=code)
 
 
 @pytest.fixture
@@ -34,43 +29,43 @@ def raw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_prepare_show_check_list(raw: Path, tmp_path: Path) -> None:
-    assert "wisdm2                           large      not here" in dicot("list")
-    said = dicot("prepare", "WISDM2", "--raw", raw)
+    assert "wisdm2                           large      not here" in data("list")
+    said = data("prepare", "WISDM2", "--raw", raw)
     assert "wisdm2: 6 + 54 cases, 3 channel(s), 40 time steps, 6 classes (fingerprint " in said
     assert "Note: 1 of 1251 lines are no records" in said
     assert "Note: The raw files give 6 training cases instead of 134614, 54 test cases instead of 14421" in said
-    shown = dicot("show", "wisdm2")
+    shown = data("show", "wisdm2")
     for word in ("fingerprint", "Lockhart", "borders", "0, 1, 2", "n_train 134614, n_test 14421"):
         assert word in shown
     assert "paper_transfer_channels" not in shown  # nothing is shown where there is nothing
-    assert "6 + 54 cases" in dicot("check", "wisdm2")
-    listed = dicot("list")
+    assert "6 + 54 cases" in data("check", "wisdm2")
+    listed = data("list")
     assert "wisdm2                           large      6 + 54 cases" in listed and "2 data sets are here" in listed
     assert "GunPoint                         ucr        not here" in listed
 
 
 def test_settings_and_another_folder(raw: Path, tmp_path: Path) -> None:
-    said = dicot("prepare", "wisdm2", "--raw", raw, "--out", tmp_path / "other", "--set", "borders=cut")
+    said = data("prepare", "wisdm2", "--raw", raw, "--out", tmp_path / "other", "--set", "borders=cut")
     assert "3 + 22 cases" in said and f"set DICOT_DATA={tmp_path / 'other'}" in said
     assert not (tmp_path / "data" / "large").exists()
     with pytest.raises(InputError, match="borders must be one of cross, cut; got 'none'"):
-        dicot("prepare", "wisdm2", "--raw", raw, "--set", "borders=none")
+        data("prepare", "wisdm2", "--raw", raw, "--set", "borders=none")
     with pytest.raises(InputError, match="Unknown large data set 'wisdm'. Did you mean 'wisdm2'"):
-        dicot("prepare", "wisdm", "--raw", raw)
+        data("prepare", "wisdm", "--raw", raw)
 
 
 def test_damage_is_found(raw: Path, tmp_path: Path) -> None:
-    dicot("prepare", "wisdm2", "--raw", raw)
+    data("prepare", "wisdm2", "--raw", raw)
     path = tmp_path / "data" / "large" / "wisdm2" / "y_test.npy"
     np.save(path, 1 - np.minimum(np.load(path), 1))
     with pytest.raises(InputError, match="prepare wisdm2 again"):
-        dicot("check", "wisdm2")
-    said = dicot("check", code=1)
+        data("check", "wisdm2")
+    said = data("check", code=1)
     assert "1 of 2 data sets are not as they should be" in said and "synthetic" in said
 
 
 def test_how_to_get_what_is_missing(raw: Path) -> None:
     with pytest.raises(MissingDataError, match=r"archive\.ics\.uci\.edu.*dicot data prepare pamap2 --raw DIR"):
-        dicot("show", "pamap2")
+        data("show", "pamap2")
     with pytest.raises(MissingDataError, match="GunPoint is not on this machine"):
-        dicot("show", "gunpoint")
+        data("show", "gunpoint")

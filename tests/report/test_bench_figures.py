@@ -8,10 +8,10 @@ import pytest
 
 from dicot.errors import InputError
 from dicot.report.critical_difference import critical_difference, friedman_text
-from dicot.report.figures import power_curves
+from dicot.report.curves import power_curves, reference_curves
+from dicot.report.figures import win_tie_loss
 from dicot.report.placement import overlap, places, spread
 from dicot.report.scatter import map_panels, paper_scatter, time_scatter
-from dicot.report.strips import reference_curves, win_tie_loss
 
 RNG = np.random.default_rng(0)
 NAMES = ["dicot", "<b>", "a_very long name of a contender -> with settings", "random"]

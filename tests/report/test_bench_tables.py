@@ -9,8 +9,8 @@ from dicot.report.baseline import baseline_line, baseline_table, outcomes
 from dicot.report.bench_tables import data_set_table, failure_table, interval_table, seconds_text, standing_table
 from dicot.report.comparison import signed
 from dicot.report.grid import grid
+from dicot.report.parts import Request
 from dicot.report.standing import blocks
-from dicot.report.suite_parts import Request
 from dicot.report.variants import groups, variant_drafts
 
 UCR = grid(SUITES["ucr"], "accuracy")

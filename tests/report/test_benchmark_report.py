@@ -6,12 +6,11 @@ import re
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
-import numpy as np
 import pytest
 from tests.report.samples import SUITES, failed, several
 
 from dicot.bench.recordfile import read_records
-from dicot.errors import InputError, MissingDataError
+from dicot.errors import InputError
 from dicot.report.benchmark import write_report
 
 EVIL = '<script>alert("1")</script> & 100 % | k_{max}'
@@ -176,15 +175,3 @@ def test_neighbours_of_which_a_control_failed_have_no_curves(tmp_path, quick):
     records = [failed(r, "it broke") if r.contender == "random" else r for r in SUITES["knn"]]
     files = report(tmp_path, "knn", records)
     assert "nothing is averaged" in files["report.md"] and "knn-curves.svg" not in files
-
-
-def test_maps_are_drawn_where_embeddings_are_given(tmp_path, quick):
-    rng = np.random.default_rng(0)
-    np.savez(tmp_path / "features.npz", labels=np.arange(12) % 2, dicot=rng.normal(size=(12, 3)))
-    files = report(tmp_path / "out", "uea", SUITES["uea"], features=tmp_path / "features.npz")
-    assert "maps.svg" in files and "t-SNE of 12 cases" in files["report.html"]
-    np.savez(tmp_path / "odd.npz", dicot=rng.normal(size=(12, 3)))
-    with pytest.raises(InputError, match="must hold `labels`"):
-        write_report(tmp_path / "out", "uea", SUITES["uea"], features=tmp_path / "odd.npz")
-    with pytest.raises(MissingDataError, match="no file of embeddings"):
-        write_report(tmp_path / "out", "uea", SUITES["uea"], features=tmp_path / "none.npz")

@@ -10,7 +10,8 @@ from rich.console import Console
 
 from dicot.errors import InputError
 from dicot.protocols import Score
-from dicot.report.tables import SHOWN, comparison, to_csv, to_html, to_markdown, to_rich
+from dicot.report.comparison import SHOWN, comparison
+from dicot.report.tables import to_csv, to_html, to_markdown, to_rich
 
 
 def runs(contender, values, protocol="linear", metric="accuracy"):

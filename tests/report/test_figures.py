@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from dicot.errors import InputError, MissingExtraError
-from dicot.report.figures import bars, confusion, embedding_map, loss_curve
+from dicot.report.curves import loss_curve
+from dicot.report.figures import bars, confusion
+from dicot.report.scatter import embedding_map
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.normal(size=(60, 2))
@@ -40,7 +42,7 @@ def test_figures_are_repeatable_inline_svg(draw):
 
 
 def test_pyplot_and_its_global_state_are_not_touched():
-    code = "import sys; from dicot.report.figures import loss_curve; early = 'matplotlib' in sys.modules;"
+    code = "import sys; from dicot.report.curves import loss_curve; early = 'matplotlib' in sys.modules;"
     code += "loss_curve([1.0], [1.0]); sys.exit(early or 'matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

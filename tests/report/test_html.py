@@ -1,15 +1,16 @@
-"""The page: escaped, self-contained, written at once."""
+"""The page: escaped and self-contained."""
 
-import os
 import re
 from html.parser import HTMLParser
 
-import pytest
-
-from dicot.report.html import Section, render, write_page
+from dicot.report.comparison import Cell, Table
+from dicot.report.html import render
+from dicot.report.parts import Part
 
 EVIL = '"><script>alert(1)</script>'
-PAGE = render(EVIL, [Section(EVIL, "<p>fragment</p>", EVIL), Section("plain", "<p>b</p>")], {EVIL: EVIL, "steps": 1500})
+TABLE = Table("corner", (EVIL,), ("name",), ((Cell("1"),),), "note")
+PARTS = [Part(EVIL, TABLE, {"figure": "<p>fragment</p>"}, EVIL), Part("plain", figures={"other": "<p>b</p>"})]
+PAGE = render(EVIL, PARTS, {EVIL: EVIL, "steps": 1500})
 
 
 class Tags(HTMLParser):
@@ -34,7 +35,7 @@ def test_every_text_is_escaped_and_tags_are_balanced():
     assert tags.open == []
     assert "script" not in tags.seen
     assert tags.seen.count("section") == 2
-    assert PAGE.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 6
+    assert PAGE.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 7
     assert "<p>fragment</p>" in PAGE
 
 
@@ -48,21 +49,6 @@ def test_facts_are_a_definition_list_and_may_be_absent():
     assert "<dl>" not in render("t", [])
 
 
-def test_a_section_without_note_has_no_note():
-    assert PAGE.count('class="note"') == 1
-
-
-def test_the_page_is_written_at_once_into_a_new_folder(tmp_path):
-    path = write_page(tmp_path / "new" / "page.html", PAGE)
-    assert path.read_text(encoding="utf-8") == PAGE
-    assert os.listdir(path.parent) == ["page.html"]
-    write_page(path, "second")
-    assert path.read_text(encoding="utf-8") == "second"
-
-
-def test_a_failed_write_leaves_the_old_page_and_no_debris(tmp_path):
-    path = write_page(tmp_path / "page.html", "old")
-    with pytest.raises(UnicodeEncodeError):
-        write_page(path, "half \ud800")
-    assert path.read_text(encoding="utf-8") == "old"
-    assert os.listdir(tmp_path) == ["page.html"]
+def test_a_part_without_a_table_or_text_has_neither():
+    assert PAGE.count('class="note"') == 2  # of the table, and the text
+    assert PAGE.count("<table>") == 1 and "<h2>plain</h2>\n<p>b</p>\n</section>" in PAGE

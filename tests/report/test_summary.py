@@ -4,23 +4,15 @@ import sys
 
 import numpy as np
 import pytest
+from tests.commands import dicot
 from tests.report.samples import ARCHIVE, SUITES
-from typer.testing import CliRunner
 
 from dicot.bench.recordfile import write_records
-from dicot.cli import app
 from dicot.errors import InputError
 from dicot.report.paper import paper_tables
 from dicot.report.summary import BEGIN, END, block_is_current, summary_markdown, summary_table, with_block, write_block
 
 RECORDS = [*SUITES["ucr"], *SUITES["uea"]]
-
-
-def dicot(*words):
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.output
 
 
 def test_the_summary_has_both_archives_the_controls_and_the_papers_numbers():

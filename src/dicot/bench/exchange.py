@@ -3,7 +3,7 @@
 import csv
 import io
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,15 @@ from dicot.errors import InputError, need_extra
 from dicot.storage import write_atomic
 
 PLACE = ("suite", "contender")
+WANTED = ("suite", "source", "target")
 TABLES = (".csv", ".parquet")
 
 
 def export_ledger(ledger: Ledger, path: str | Path) -> int:
     """Write a table, one row for each place in a suite that a job fills, metrics as columns; how many rows.
 
-    A value is empty where the protocol has no such metric, and NaN where the job failed.
+    A value is empty where the protocol has no such metric, and NaN where the job failed. A data set that a suite wants
+    and that has no record is a row with nothing but that.
     """
     path = Path(path)
     lines = list(ledger.lines())
@@ -29,6 +31,7 @@ def export_ledger(ledger: Ledger, path: str | Path) -> int:
         for line in lines
         for member in line.members
     ]
+    rows += [dict(zip(WANTED, place, strict=True)) for place in ledger.unrecorded()]
     columns = [*PLACE, *COLUMNS, *metrics]
     write_atomic(path, _parquet(rows, columns) if _suffix(path) == ".parquet" else _csv(rows, columns))
     return len(rows)
@@ -43,10 +46,13 @@ def merge_ledger(ledger: Ledger, other: str | Path) -> tuple[int, int]:
     if not other.is_file():
         raise InputError(f"There is no file {other} to merge.")
     if other.suffix in TABLES:
-        lines = list(_table_lines(other))
+        rows = _table_rows(other)
+        lines = [_line(cells) for cells in rows if cells["key"]]
+        wanted = [(cells["suite"], cells["source"], cells["target"]) for cells in rows if not cells["key"]]
     else:
         with Ledger(other, create=False) as theirs:
-            lines = list(theirs.lines())
+            lines, wanted = list(theirs.lines()), theirs.unrecorded()
+    ledger.want(wanted)
     return len(lines), sum(ledger.add(line) for line in lines)
 
 
@@ -82,16 +88,20 @@ def _parquet(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
     return file.getvalue()
 
 
-def _table_lines(path: Path) -> Iterator[Line]:
+def _table_rows(path: Path) -> list[dict[str, Any]]:
     rows = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
     for number, cells in enumerate(rows, start=1):
         lost = [name for name in (*PLACE, *COLUMNS) if name not in cells]
         if lost:
             raise InputError(f"{path} is no exported ledger: row {number} lacks {', '.join(lost)}.")
-        row = {name: _cell(cells[name], kind) for name, kind in COLUMNS.items()}
-        metrics = [name for name in cells if name not in PLACE and name not in COLUMNS]
-        values = {name: float(cells[name]) for name in metrics if cells[name] not in ("", None)}
-        yield Line(row, values, ((cells["suite"], cells["contender"]),))
+    return rows
+
+
+def _line(cells: Mapping[str, Any]) -> Line:
+    row = {name: _cell(cells[name], kind) for name, kind in COLUMNS.items()}
+    metrics = [name for name in cells if name not in PLACE and name not in COLUMNS]
+    values = {name: float(cells[name]) for name in metrics if cells[name] not in ("", None)}
+    return Line(row, values, ((cells["suite"], cells["contender"]),))
 
 
 def _read_csv(path: Path) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from dicot.protocols.subsets import stratified_fraction, subset_seed_for
 from dicot.windows import Split
 
 EPOCHS = 50
-# The authors train 50 epochs on four of the large sets and 5 on the two where that would take longest.
+# The authors train 50 epochs on four of the large sets and 5 on the two where that would take longest (D-97).
 MAX_STEPS = 10_000
 
 

@@ -14,13 +14,15 @@ from dicot.errors import InputError
 
 SCHEMA_VERSION = 1
 PATIENCE = 60.0  # seconds that a writer waits for another
-# A job may belong to several suites, and in one of them to several lines of a table.
-SCHEMA = (
-    f"CREATE TABLE jobs ({', '.join(f'{name} {kind}' for name, kind in COLUMNS.items())}) WITHOUT ROWID",
-    "CREATE TABLE scores (key TEXT, metric TEXT, value REAL, PRIMARY KEY (key, metric)) WITHOUT ROWID",
-    "CREATE TABLE members (suite TEXT, contender TEXT, key TEXT, PRIMARY KEY (suite, contender, key)) WITHOUT ROWID",
-    f"PRAGMA user_version = {SCHEMA_VERSION}",
-)
+# A job may belong to several suites, and in one of them to several lines of a table. What a suite was asked to cover
+# is kept beside it, so that a data set that was not at hand can be named.
+TABLES = {
+    "jobs": ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items()),
+    "scores": "key TEXT, metric TEXT, value REAL, PRIMARY KEY (key, metric)",
+    "members": "suite TEXT, contender TEXT, key TEXT, PRIMARY KEY (suite, contender, key)",
+    "wanted": "suite TEXT, source TEXT, target TEXT, PRIMARY KEY (suite, source, target)",
+}
+Wanted = tuple[str, str, str]  # suite, source, target
 
 
 class Ledger:
@@ -55,9 +57,24 @@ class Ledger:
 
     def enrol(self, jobs: Iterable[Job]) -> None:
         """Say which places in suites these jobs fill, whether or not they have been run."""
+        jobs = list(jobs)
         places = {(job.suite, job.contender.name, job.key) for job in jobs}
         with self._writing():
             self._db.executemany("INSERT OR IGNORE INTO members VALUES (?, ?, ?)", sorted(places))
+        self.want({(job.suite, job.source.name, job.target.name) for job in jobs})
+
+    def want(self, wanted: Iterable[Wanted]) -> None:
+        """Say which data sets a suite is to cover."""
+        with self._writing():
+            self._db.executemany("INSERT OR IGNORE INTO wanted VALUES (?, ?, ?)", sorted(wanted))
+
+    def unrecorded(self) -> list[Wanted]:
+        """What was wanted and has no row, not even a failed one: mostly data sets that were not at hand."""
+        found = self._db.execute(
+            "SELECT suite, source, target FROM wanted EXCEPT "
+            "SELECT members.suite, jobs.source, jobs.target FROM members JOIN jobs USING (key) ORDER BY 1, 2, 3"
+        )
+        return [(suite, source, target) for suite, source, target in found]
 
     def record(self, job: Job, result: Result) -> None:
         """Write a job down, in place of what was recorded for it before; see `add`."""
@@ -117,13 +134,15 @@ class Ledger:
         with self._writing():  # of several processes that meet at a new file, one makes the tables
             (found,) = self._db.execute("PRAGMA user_version").fetchone()
             (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if not found and not tables:
-                for statement in SCHEMA:
-                    self._db.execute(statement)
+            new = not found and not tables
+            if new:
+                self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            if new or found == SCHEMA_VERSION:
+                for name, columns in TABLES.items():
+                    self._db.execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns}) WITHOUT ROWID")
                 return
-        if found != SCHEMA_VERSION:
-            raise InputError(
-                f"{self.path} is no ledger, or one of version {found}; dicot {__version__} reads version "
-                f"{SCHEMA_VERSION}. Export it to CSV with the dicot that wrote it, and merge that into a new ledger: "
-                "dicot bench merge."
-            )
+        raise InputError(
+            f"{self.path} is no ledger, or one of version {found}; dicot {__version__} reads version "
+            f"{SCHEMA_VERSION}. Export it to CSV with the dicot that wrote it, and merge that into a new ledger: "
+            "dicot bench merge."
+        )

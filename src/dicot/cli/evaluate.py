@@ -24,6 +24,9 @@ def evaluate(
         typer.Option(help="Names from `dicot list methods`, separated by commas, or all; pictures: the first."),
     ] = "dicot",
     out: Annotated[Path | None, typer.Option(help="Folder for report.html, scores.csv and the model.")] = None,
+    features: Annotated[
+        Path | None, typer.Option(help="A .npz for everybody's test embeddings; `dicot report --features` maps them.")
+    ] = None,
     protocols: Annotated[
         str, typer.Option(help="Names from `dicot list protocols`, separated by commas, or all.")
     ] = "all",
@@ -65,7 +68,7 @@ def evaluate(
         "device": device,
         **opt.given(steps=steps, batch_size=batch_size, lr=lr, schedule=schedule, precision=precision),
     }
-    _score(split, _subjects(model, method, settings, opt.settings(set_)), settings, protocols, seeds, out)
+    _score(split, _subjects(model, method, settings, opt.settings(set_)), settings, protocols, seeds, out, features)
 
 
 def _subjects(
@@ -86,19 +89,30 @@ def _subjects(
 
 
 def _score(
-    split: "Split", subjects: "list[Contender]", settings: dict[str, Any], protocols: str, seeds: str, out: Path | None
+    split: "Split",
+    subjects: "list[Contender]",
+    settings: dict[str, Any],
+    protocols: str,
+    seeds: str,
+    out: Path | None,
+    features: Path | None,
 ) -> None:
     from rich.console import Console
 
     from dicot.evaluation import BESIDE, contender, evaluate
     from dicot.protocols import PROTOCOLS
-    from dicot.report.tables import SHOWN, comparison, to_rich
+    from dicot.report.comparison import SHOWN, comparison
+    from dicot.report.tables import to_rich
 
     names = list(PROTOCOLS) if protocols == "all" else protocols.split(",")
     chosen = [lookup(PROTOCOLS, name.strip(), "protocol")() for name in names]
     numbers = opt.whole_numbers(seeds, "--seeds")
     known = {one.name for one in subjects}
     beside = [contender(name, **settings) for name in BESIDE if name not in known]
+    if features is not None:
+        from dicot.report.maps import check_features_file
+
+        check_features_file(features, [one.name for one in (*subjects, *beside)])
     assert split.test is not None
     train, test = split.train, split.test
     typer.echo(
@@ -107,6 +121,8 @@ def _score(
     )
     result = evaluate(split, [*subjects, *beside], chosen, numbers, on_run=_say)
     Console().print(to_rich(comparison(result.scores, metrics=SHOWN).turned("protocol, metric")))
+    if features is not None:
+        _write_features(features, split, result)
     if out is not None:
         _write(out, split, subjects[0].name, result)
 
@@ -117,10 +133,24 @@ def _say(run: "Run") -> None:
     typer.echo(f"  {run.contender}, seed {run.seed}: {what}")
 
 
+def _write_features(path: Path, split: "Split", result: "Evaluation") -> None:
+    """The test embeddings of each contender's first run that did not fail."""
+    from dicot.report.maps import write_features
+
+    held: dict[str, Any] = {}
+    for run in result.runs:
+        if run.test is not None:
+            held.setdefault(run.contender, run.test)
+    assert split.test is not None and split.test.y is not None
+    if not held:
+        raise InputError(f"Every contender failed, so there are no embeddings for {path}.")
+    write_features(path, split.name, split.test.y, held)
+    typer.echo(f"Wrote the test embeddings of {', '.join(held)} to {path}")
+
+
 def _write(out: Path, split: "Split", hero: str, result: "Evaluation") -> None:
     """report.html, scores.csv and the model into the folder."""
     from dicot.estimator import TimeSeriesEmbedder
-    from dicot.report.html import write_page
     from dicot.report.page import evaluation_page
     from dicot.report.tables import to_csv
     from dicot.storage import write_atomic
@@ -138,7 +168,8 @@ def _write(out: Path, split: "Split", hero: str, result: "Evaluation") -> None:
         facts |= {"recipe": model.recipe_, "settings": model.method_params_ or "none"}
         typer.echo(f"Wrote {model.save_pretrained(out / 'model')}")
     page = evaluation_page(f"{hero} on {split.name}", facts, result.scores, hero, *run.features(split), history)
-    typer.echo(f"Wrote {write_page(out / 'report.html', page)}")
+    write_atomic(out / "report.html", page.encode())
+    typer.echo(f"Wrote {out / 'report.html'}")
 
 
 def _facts(split: "Split", result: "Evaluation") -> dict[str, object]:

@@ -10,6 +10,7 @@ import typer
 from dicot.errors import InputError
 
 if TYPE_CHECKING:
+    from dicot.bench.ledger import Wanted
     from dicot.bench.record import Record
 
 
@@ -41,7 +42,7 @@ def report(
         raise InputError("Nothing to do: give --out FOLDER, --into FILE or both.")
     if check and into is None:
         raise InputError("--check needs --into FILE: it says whether the table in that file is up to date.")
-    found, suites = _records(ledger, records), [name.strip() for name in suite.split(",")]
+    (found, lacking), suites = _records(ledger, records), [name.strip() for name in suite.split(",")]
     if out is not None:
         for name in suites:
             folder = out if len(suites) == 1 else out / name
@@ -52,6 +53,7 @@ def report(
                 against_paper=against_paper,
                 baseline=baseline,
                 features=features,
+                lacking=[(source, target) for whose, source, target in lacking if whose == name],
                 command=shlex.join(["dicot", *sys.argv[1:]]),
             )
             typer.echo(f"Wrote {len(paths)} files, among them {folder / 'report.html'}")
@@ -59,21 +61,21 @@ def report(
         _sum_up(into, [record for record in found if record.suite in suites], check)
 
 
-def _records(ledger: Path | None, records: Path | None) -> "list[Record]":
+def _records(ledger: Path | None, records: Path | None) -> "tuple[list[Record], list[Wanted]]":
+    """What was recorded, and what suites were to cover beside that."""
     from dicot.bench.recordfile import holds_records, read_records
 
     if (ledger is None) == (records is None):
         raise InputError("Give either --ledger FILE or --records FILE.")
     if records is not None and holds_records(records):
-        return read_records(records)
+        return read_records(records), []
     from dicot.bench.exchange import merge_ledger
     from dicot.bench.ledger import Ledger
 
     with Ledger(ledger or ":memory:", create=ledger is None) as book:
         if records is not None:
             merge_ledger(book, records)
-        found: list[Record] = book.records()
-    return found
+        return book.records(), book.unrecorded()
 
 
 def _sum_up(path: Path, records: "list[Record]", check: bool) -> None:

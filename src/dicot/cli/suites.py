@@ -99,7 +99,10 @@ def _announce(plan: "Plan") -> None:
     said = ", ".join(f"{states.count(state)} {state}" for state in ("recorded", "failed", "no data", "to run"))
     typer.echo(f"{len(states)} jobs: {said}, in {len(units)} fits.")
     if plan.missing:
-        typer.echo(f"{len(plan.missing)} data sets are not here and are left out: {', '.join(plan.missing)}.")
+        typer.echo(
+            f"Left out, because the data are not here ({len(plan.missing)}): {', '.join(plan.missing)}. "
+            "`dicot data show NAME` says how to get them."
+        )
     if plan.changed:
         typer.echo(f"Other data than when they were recorded, so their jobs run again: {', '.join(plan.changed)}.")
     if states.count("failed"):

@@ -17,7 +17,7 @@ from dicot.windows.wfdb import RHYTHM, read_wfdb_header, read_wfdb_marks, read_w
 
 LENGTH = 2500  # 10 s
 N_CHUNKS = 72
-# The records with signals; 00735 and 03665 have none. Sorted, the first five test and the others train.
+# The records with signals; 00735 and 03665 have none. Sorted, the first five test and the others train (D-93).
 _RECORDS = """
 04015 04043 04048 04126 04746 04908 04936 05091 05121 05261 06426 06453 06995 07162 07859 07879 07910 08215 08219 08378
 08405 08434 08455
@@ -55,7 +55,7 @@ def prepare_ecg(raw: Path, work: Work, starts: Starts, name: str, notes: tuple[s
     for i, held in enumerate(read_each([path.with_suffix(".dat") for path in paths], read, kept)):
         x[i], y[i], mean[i], variance[i] = held["x"], held["y"], held["mean"], held["variance"]
     mean, variance = mean[N_TEST:], variance[N_TEST:]
-    centre = mean.mean(0)  # of records of one length
+    centre = mean.mean(0)  # of records of one length (D-93)
     scale = Scale(centre, np.sqrt((variance + (mean - centre) ** 2).mean(0)))
     for record in x:  # one at a time, in place: all of them together are large
         record[:] = scale(record)
@@ -113,7 +113,7 @@ def _read_record(data: Path, starts: Array, n_times: int) -> dict[str, Array]:
 _FILES = "the .hea, .dat and .atr files of the 23 records with signals, 04015 to 08455"
 _FIXED = (
     "One window in the middle of each of 72 chunks of a record, in training too; the authors' pretraining draws a "
-    "window at random inside its chunk at each visit."
+    "window at random inside its chunk at each visit (D-92)."
 )
 ECG = Preparer(
     name="ecg",

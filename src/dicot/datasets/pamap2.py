@@ -51,7 +51,7 @@ def read_recording(path: Path) -> dict[str, Array]:
 def prepare(raw: Path, work: Work) -> Prepared:
     """All files joined, gaps filled, optional activities left out, people split, scaled, cut.
 
-    Files are joined in the order of their paths; the paper's loader takes them as the file system lists them.
+    Files are joined in the order of their paths; the paper's loader takes them as the file system lists them (D-94).
     """
     files = raw_files(raw, "subject10[1-9].dat", "subject101.dat to subject109.dat in Protocol and Optional")
     held = list(read_each(files, read_recording, work, until=0.8))
@@ -103,7 +103,7 @@ PAMAP2 = Preparer(
     citation="Reiss and Stricker, Introducing a new benchmarked dataset for activity monitoring, ISWC, 2012",
     download="PAMAP2_Dataset.zip; unpacked it holds Protocol and Optional with files subject10N.dat.",
     prepare=prepare,
-    # From the published numbers of rows per person. The paper's own come from a file that no published script makes.
+    # From the published numbers of rows per person. The paper's own come from a file that no script makes (D-95).
     expected=Sizes(33_486, 5_368, 52, LENGTH, 12),
     paper=Sizes(51_192, 11_590, 52, LENGTH, 18),
     settings={"scaling": ("test", "train"), "borders": ("cross", "cut")},

@@ -85,7 +85,7 @@ def shuffled(x: Array, label: Array, name: str) -> tuple[Windows, Windows]:
 
 
 def blocked(x: Array, label: Array, name: str) -> tuple[Windows, Windows]:
-    """Every run of one gesture cut in time: its end tests, one window before that is left out, the rest trains.
+    """Every run of one gesture cut in time: its end tests, one window before that is left out, the rest trains (D-96).
 
     A run tests with a fifth of its time steps and at least a window; one shorter than three windows only trains. The
     group is the number of the run.

@@ -1,14 +1,14 @@
 """Ours beside the paper's: the same cell of the same table, over the data sets that both have."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from dicot.report.bench_tables import MANY_SETS, joined_text
+from dicot.report.bench_tables import by_data_set
 from dicot.report.comparison import FAILED, NOT_RUN, Cell, Table, signed
 from dicot.report.grid import Grid
-from dicot.report.lines import Line, require_controls, schedule_note, trial_note
+from dicot.report.lines import Line, require_controls
 from dicot.report.paper import Published, published
 from dicot.report.ranks import Floats
 
@@ -54,7 +54,7 @@ def pairs(table: Grid, suite: str) -> dict[Line, Pairs]:
 
 def average_table(table: Grid, suite: str) -> Table:
     """Per line the average of ours and of the paper's over the sets both have, and the difference."""
-    require_controls([line.contender for line in table.lines], "Ours beside the paper")
+    require_controls(table.lines, "Ours beside the paper")
     beside, d = pairs(table, suite), table.decimals
 
     def row(i: int, line: Line) -> tuple[Cell, ...]:
@@ -66,39 +66,34 @@ def average_table(table: Grid, suite: str) -> Table:
         own = Cell(f"{scored.mean():.{d}f}") if len(scored) else Cell(FAILED, failed=True)
         return Cell(ABSENT), Cell(str(len(scored))), own, Cell(""), Cell("")
 
-    note = joined_text(
-        trial_note(table.records),
-        schedule_note(table.lines),
+    note = table.note(
         f"Average {table.metric} over the data sets both have; where the paper has no such number, over all of ours.",
         CAVEATS,
     )
     return Table(
         "contender",
         ("in the paper", "data sets", "ours", "the paper's", "difference"),
-        tuple(table.labels[line] for line in table.lines),
+        table.names,
         tuple(row(i, line) for i, line in enumerate(table.lines)),
         note,
     )
 
 
-def cell_table(table: Grid, suite: str, columns: Sequence[str] | None = None) -> Table:
+def cell_table(table: Grid, suite: str) -> Table:
     """Per data set `ours (the paper's, difference)`."""
-    require_controls([line.contender for line in table.lines], "Ours beside the paper, per data set")
-    d, shown = table.decimals, tuple(columns or table.columns)
+    require_controls(table.lines, "Ours beside the paper, per data set")
+    d = table.decimals
 
-    def text(i: int, line: Line, column: str) -> Cell:
-        ours, theirs = table.means[i, table.columns.index(column)], paper_cell(table, suite, line, column)
+    def shown(line: Line, column: str, ours: float) -> Cell:
+        theirs = paper_cell(table, suite, line, column)
         if not np.isfinite(ours):
             return Cell(FAILED if table.runs(line, column) else NOT_RUN, failed=True)
         beside = f" ({theirs.mean:.{d}f}, {signed(ours - theirs.mean, d)})" if theirs else ""
         return Cell(f"{ours:.{d}f}{beside}")
 
-    note = joined_text(
-        trial_note(table.records),
-        schedule_note(table.lines),
+    return by_data_set(
+        table,
+        (map(partial(shown, line), table.columns, row) for line, row in zip(table.lines, table.means, strict=True)),
         f"{table.metric}, mean over seeds: ours (the paper's, difference).",
         CAVEATS,
     )
-    rows = tuple(tuple(text(i, line, column) for column in shown) for i, line in enumerate(table.lines))
-    out = Table("contender", shown, tuple(table.labels[line] for line in table.lines), rows, note)
-    return out if len(shown) <= MANY_SETS else out.turned("data set")

@@ -23,13 +23,14 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Check:
-    """One printed number. `computed` is what its entries give."""
+    """One printed number. `computed` is what its entries give; `row` is the row of docs/divergences.md about it."""
 
     table: str
     what: str
     printed: float
     computed: float
     verdict: Verdict
+    row: str = ""
 
 
 def _printed(value: float) -> Fraction:

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from dicot.report.bench_tables import joined_text, missing_text
+from dicot.report.bench_tables import missing_text
 from dicot.report.comparison import Cell, Table, signed
 from dicot.report.grid import Grid
-from dicot.report.lines import Line, require_controls, schedule_note, trial_note
+from dicot.report.lines import Line, require_controls
 from dicot.report.significance import ALPHA, wilcoxon_holm
 from dicot.report.standing import Block
 
@@ -36,7 +36,7 @@ def outcomes(block: Block, against: Line) -> dict[Line, tuple[int, int, int]]:
 
 def baseline_table(table: Grid, block: Block, against: Line) -> Table:
     """Rows by mean difference, the strongest rival first."""
-    require_controls([line.contender for line in block.lines], "Comparison with a baseline")
+    require_controls(block.lines, "Comparison with a baseline")
     base = block.lines.index(against)
     p = wilcoxon_holm(block.means.T)
     counts = outcomes(block, against)
@@ -49,9 +49,7 @@ def baseline_table(table: Grid, block: Block, against: Line) -> Table:
         return (*wins, Cell(signed(gaps[line], table.decimals)), Cell(f"{corrected:.2g}"), Cell(verdict))
 
     name = table.labels[against]
-    note = joined_text(
-        trial_note(table.records),
-        schedule_note(table.lines),
+    note = table.note(
         missing_text(table, block),
         f"Difference: {name} minus the other. p: Wilcoxon signed-rank, Holm's correction over all pairs of the block.",
     )

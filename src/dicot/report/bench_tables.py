@@ -1,12 +1,12 @@
 """Tables of a benchmark: standings over data sets, scores per data set, intervals, failures. Controls in every one."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from dicot.report.comparison import FAILED, NOT_RUN, Cell, Table, cell, failures, mark_best
+from dicot.report.comparison import BOLD, FAILED, NOT_RUN, Cell, Table, cell, failures, mark_best, seeds_text
 from dicot.report.grid import Grid, column_of
-from dicot.report.lines import Line, require_controls, schedule_note, trial_note
+from dicot.report.lines import Line, require_controls
 from dicot.report.ranks import interval
 from dicot.report.standing import Block, fit_seconds, standings
 
@@ -20,18 +20,6 @@ SPREAD = (
     "The average is taken over data sets per seed, its spread over seeds; 95 % intervals: 1.96 standard errors as in "
     "the paper, and Student's quantile, which fits few seeds (D-61)."
 )
-
-
-def joined_text(*sentences: str) -> str:
-    """The sentences that are there, as one paragraph."""
-    return " ".join(sentence for sentence in sentences if sentence)
-
-
-def seeds_text(seeds: Sequence[int], what: str = "Mean ± sample standard deviation over") -> str:
-    """How many runs a number is made of."""
-    if len(seeds) == 1:
-        return f"One run (seed {seeds[0]}), no spread."
-    return f"{what} seeds {', '.join(map(str, seeds))}."
 
 
 def missing_text(table: Grid, block: Block) -> str:
@@ -56,7 +44,7 @@ def seconds_text(seconds: float) -> str:
 
 def standing_table(table: Grid, block: Block) -> Table:
     """Average with its spread and both 95 % intervals, average rank, time to fit; best average first."""
-    require_controls([line.contender for line in block.lines], "Standings")
+    require_controls(block.lines, "Standings")
     places, d = standings(table, block), table.decimals
     many = any(place.n_seeds > 1 for place in places.values())
     averages, ranks, rest = [], [], []
@@ -68,9 +56,7 @@ def standing_table(table: Grid, block: Block) -> Table:
         time = seconds_text(fit_seconds(table, line, block.columns))
         rest.append(tuple(map(Cell, [*widths, time] if many else [time])))
     columns = zip(mark_best(averages), mark_best(ranks, lowest=True), rest, strict=True)
-    note = joined_text(
-        trial_note(table.records),
-        schedule_note(table.lines),
+    note = table.note(
         missing_text(table, block),
         seeds_text(table.seeds),
         SPREAD if many else "",
@@ -85,29 +71,34 @@ def standing_table(table: Grid, block: Block) -> Table:
     )
 
 
-def data_set_table(table: Grid, columns: Sequence[str] | None = None) -> Table:
-    """The mean of every line on every data set; many sets stand below one another."""
-    require_controls([line.contender for line in table.lines], "Scores per data set")
-    shown, n_seeds = tuple(columns or table.columns), len(table.seeds)
+def by_data_set(table: Grid, rows: Iterable[Iterable[Cell]], *sentences: str) -> Table:
+    """Rows of lines with a cell per data set; many sets stand below one another."""
+    out = Table("contender", table.columns, table.names, tuple(map(tuple, rows)), table.note(*sentences))
+    return out if len(table.columns) <= MANY_SETS else out.turned("data set")
+
+
+def data_set_table(table: Grid) -> Table:
+    """The mean of every line on every data set."""
+    require_controls(table.lines, "Scores per data set")
+    n_seeds = len(table.seeds)
     by_column = [
         mark_best([cell(list(table.runs(line, c).values()), table.decimals, n_seeds) for line in table.lines])
-        for c in shown
+        for c in table.columns
     ]
-    note = joined_text(
-        trial_note(table.records),
-        schedule_note(table.lines),
+    return by_data_set(
+        table,
+        zip(*by_column, strict=True),
         seeds_text(table.seeds),
-        f"Shown: {table.metric}. Bold: highest mean as printed; ties are all marked.",
-        failures(table.records).strip() if len(shown) <= MANY_SETS else "Failures are listed with their reasons.",
+        f"Shown: {table.metric}. {BOLD}",
+        failures(table.records) if len(table.columns) <= MANY_SETS else "Failures are listed with their reasons.",
     )
-    names = tuple(table.labels[line] for line in table.lines)
-    out = Table("contender", shown, names, tuple(zip(*by_column, strict=True)), note)
-    return out if len(shown) <= MANY_SETS else out.turned("data set")
 
 
 def interval_table(table: Grid) -> Table | None:
     """Half widths of both 95 % intervals per data set; None where no line has two seeds."""
-    require_controls([line.contender for line in table.lines], "Intervals per data set")
+    require_controls(table.lines, "Intervals per data set")
+    if len(table.seeds) < 2:
+        return None
 
     def shown(line: Line, column: str) -> Cell:
         runs = table.runs(line, column)
@@ -117,16 +108,11 @@ def interval_table(table: Grid) -> Table | None:
         halves = (interval(values)[1], interval(values, "t")[1])
         return Cell(" / ".join(f"{half:.{table.decimals}f}" for half in halves))
 
-    rows = tuple(tuple(shown(line, column) for column in table.columns) for line in table.lines)
-    if len(table.seeds) < 2:
-        return None
-    note = joined_text(
-        trial_note(table.records),
-        schedule_note(table.lines),
+    return by_data_set(
+        table,
+        ([shown(line, column) for column in table.columns] for line in table.lines),
         "Half widths of the 95 % interval of the mean: 1.96 standard errors as in the paper / Student's t (D-61).",
     )
-    out = Table("contender", table.columns, tuple(table.labels[line] for line in table.lines), rows, note)
-    return out if len(table.columns) <= MANY_SETS else out.turned("data set")
 
 
 def failure_table(records: "Iterable[Record]") -> Table | None:

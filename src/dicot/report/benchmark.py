@@ -3,29 +3,29 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import partial
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dicot.errors import InputError, did_you_mean
 from dicot.progress import Bar
 from dicot.report.bench_tables import failure_table
-from dicot.report.grid import column_of
-from dicot.report.html import Section, render
+from dicot.report.grid import column_name, column_of, natural
+from dicot.report.html import render
 from dicot.report.latex import PACKAGES, escape_latex, to_latex
 from dicot.report.layouts import layout
 from dicot.report.lines import latest, trial_note
 from dicot.report.maps import maps
 from dicot.report.paper_checks import paper_checks, paper_table
-from dicot.report.parts import Part
-from dicot.report.suite_parts import Draft, Request
-from dicot.report.tables import markdown_text, to_html, to_markdown
+from dicot.report.parts import Draft, Part, Request
+from dicot.report.tables import markdown_text, to_markdown
 from dicot.storage import write_atomic
 
 if TYPE_CHECKING:
     from dicot.bench.record import Record
 
 Facts = Mapping[str, object]
+
+HOW_TO_GET = "`dicot data show NAME` says how to get a data set; after that, run the same `dicot bench` again."
 
 
 def write_report(
@@ -36,28 +36,33 @@ def write_report(
     against_paper: bool = False,
     baseline: str | None = None,
     features: Path | None = None,
+    lacking: Sequence[tuple[str, str]] = (),
     command: str = "",
 ) -> list[Path]:
     """report.md, .csv, .tex, .html and the figures as .svg into the folder; the paths that were written.
 
-    `records` may hold other suites too. `features` is a file of embeddings to draw maps of, see `maps`.
+    `records` may hold other suites too. `features` is a file of embeddings to draw maps of, see `maps`. `lacking` says
+    on which data sets (source, target) the suite should have been run and has no record.
     """
     from dicot.bench.recordfile import records_csv
 
     own = [record for record in records if record.suite == suite]
+    absent = ", ".join(sorted({column_name(*pair) for pair in lacking}, key=natural))
     if not own:
         found = sorted({record.suite for record in records})
-        raise InputError(f"There are no records of the suite {suite!r}. {did_you_mean(suite, found)}")
+        hint = f"It was to run on {absent}. {HOW_TO_GET}" if absent else did_you_mean(suite, found)
+        raise InputError(f"There are no records of the suite {suite!r}. {hint}")
     names = {record.contender for record in own}
     if baseline is not None and baseline.partition(", ")[0] not in names:
         raise InputError(f"There is no contender {baseline!r} to compare with. {did_you_mean(baseline, names)}")
     kept, older = latest(own, "batch_size" if suite == "batch_scaling" else None)
     request = Request(suite, tuple(kept), against_paper, baseline, features)
-    title, facts, banner = f"Benchmark: {suite}", report_facts(kept, older, command), trial_note(kept)
+    title, banner = f"Benchmark: {suite}", trial_note(kept)
+    facts = report_facts(kept, older, absent, command)
     parts = make_parts(request)
     texts = {
         "report.csv": records_csv(kept),
-        "report.html": to_page(title, facts, banner, parts),
+        "report.html": render(title, parts, facts, banner),
         "report.md": to_document(title, facts, banner, parts),
         "report.tex": to_tex(title, facts, banner, parts),
     }
@@ -89,7 +94,7 @@ def _last(request: Request) -> Iterator[Draft]:
         yield lambda: [Part("Where the paper's own arithmetic does not hold", paper_table(paper_checks()))]
 
 
-def report_facts(records: "Sequence[Record]", older: int, command: str) -> dict[str, object]:
+def report_facts(records: "Sequence[Record]", older: int, absent: str, command: str) -> dict[str, object]:
     """Where the numbers come from."""
     jobs = {(r.contender, r.source, r.target, r.protocol, r.schedule, r.batch_size, r.seed): r.failed for r in records}
     dates = sorted(r.recorded for r in records if r.recorded)
@@ -103,6 +108,8 @@ def report_facts(records: "Sequence[Record]", older: int, command: str) -> dict[
         "recorded": f"{dates[0]} to {dates[-1]}" if dates else "not said",
         "report made": date.today().isoformat(),
     }
+    if absent:
+        facts["no record of"] = f"{absent}. {HOW_TO_GET}"
     if older:
         facts["left out"] = f"{older} older records of cells that were recorded again"
     return facts | ({"command": command} if command else {})
@@ -110,18 +117,6 @@ def report_facts(records: "Sequence[Record]", older: int, command: str) -> dict[
 
 def _listed(values: Iterator[str]) -> str:
     return ", ".join(sorted({value for value in values if value})) or "not said"
-
-
-def to_page(title: str, facts: Facts, banner: str, parts: Sequence[Part]) -> str:
-    """One self-contained page, figures inside."""
-    return render(title, [_section(part) for part in parts], facts, banner)
-
-
-def _section(part: Part) -> Section:
-    pieces = [to_html(part.table)] if part.table is not None else []
-    pieces += part.figures.values()
-    pieces += [f'<p class="note">{escape(part.text)}</p>'] if part.text else []
-    return Section(part.title, "\n".join(pieces))
 
 
 def to_document(title: str, facts: Facts, banner: str, parts: Sequence[Part]) -> str:

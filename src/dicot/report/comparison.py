@@ -12,6 +12,8 @@ DECIMALS = {"nmi": 3, "ari": 3}  # these lie in 0..1, all others are percentages
 DEFAULT_DECIMALS = 2
 NOT_RUN = "not run"
 FAILED = "failed"
+BOLD = "Bold: highest mean as printed; ties are all marked."
+SHOWN = ("accuracy", "macro_f1", "nmi", "ari")  # of each protocol in a table for people; files hold all
 
 
 class Scored(Protocol):
@@ -91,10 +93,11 @@ def mark_best(column: Sequence[Cell], *, lowest: bool = False) -> list[Cell]:
     return [replace(c, best=True, tie=tie) if c.mean == top else c for c in column]
 
 
-def _note(seeds: Sequence[int]) -> str:
-    shown = ", ".join(str(s) for s in seeds)
-    spread = "Mean ± sample standard deviation over" if len(seeds) > 1 else "One run, no spread:"
-    return f"{spread} seed{'s' if len(seeds) > 1 else ''} {shown}. Bold: highest mean as printed; ties are all marked."
+def seeds_text(seeds: Sequence[int], what: str = "Mean ± sample standard deviation over") -> str:
+    """How many runs a number is made of."""
+    if len(seeds) == 1:
+        return f"One run (seed {seeds[0]}), no spread."
+    return f"{what} seeds {', '.join(map(str, seeds))}."
 
 
 def failures(scores: Iterable[Scored]) -> str:
@@ -104,7 +107,7 @@ def failures(scores: Iterable[Scored]) -> str:
         if score.error is not None:
             hit = reasons.setdefault(" ".join(score.error.split()), [])
             hit += [] if score.contender in hit else [score.contender]
-    return "".join(f" {', '.join(hit)} {FAILED}: {reason}" for reason, hit in reasons.items())
+    return " ".join(f"{', '.join(hit)} {FAILED}: {reason}" for reason, hit in reasons.items())
 
 
 def comparison(
@@ -137,5 +140,5 @@ def comparison(
         columns=tuple(f"{protocol} {metric}" for protocol, metric in keys),
         names=tuple(order),
         rows=tuple(zip(*columns, strict=True)),
-        note=_note(seeds) + failures(scores),
+        note=" ".join(filter(None, (seeds_text(seeds), BOLD, failures(scores)))),
     )

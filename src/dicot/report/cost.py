@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dicot.report.bench_tables import joined_text, seeds_text
-from dicot.report.comparison import Cell, Table, cell
-from dicot.report.figures import power_curves
+from dicot.report.comparison import Cell, Table, cell, seeds_text
+from dicot.report.curves import power_curves
 from dicot.report.grid import Grid, grid, natural
-from dicot.report.lines import CONTROLS, Line, schedule_note, trial_note
-from dicot.report.parts import Part
-from dicot.report.suite_parts import Draft, Request
+from dicot.report.lines import CONTROLS, Line
+from dicot.report.parts import Draft, Part, Request
 
 if TYPE_CHECKING:
     from dicot.bench.record import Record
@@ -72,10 +70,8 @@ def _cost_table(table: Grid, axis: str) -> Table:
         return cell(runs, table.decimals, len(table.seeds))
 
     rows = tuple(tuple(shown(line, column) for column in table.columns) for line in table.lines)
-    note = joined_text(
-        trial_note(table.records),
-        schedule_note(table.lines),
+    note = table.note(
         seeds_text(table.seeds),
         f"{axis[0].upper()}{axis[1:]} by batch size. A control takes no steps and has no batches.",
     )
-    return Table("contender", table.columns, tuple(table.labels[line] for line in table.lines), rows, note)
+    return Table("contender", table.columns, table.names, rows, note)

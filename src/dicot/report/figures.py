@@ -1,4 +1,4 @@
-"""Figures as inline `<svg>` strings, the same bytes for the same input. Needs the extra `report`."""
+"""Bars of scores and of wins, and a confusion matrix. Figures are inline `<svg>` strings."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,59 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dicot.errors import InputError
-from dicot.report.drawing import GREY, MARKERS, PALETTE, legend_text, plain_log, svg
+from dicot.report.drawing import GREY, PALETTE, svg
 
-MAX_LEGEND = 20
 MAX_NUMBERED = 15
-
-
-def loss_curve(losses: Sequence[float], rates: Sequence[float]) -> str:
-    """The training loss over steps, and beneath it the learning rate."""
-    if len(losses) == 0 or len(losses) != len(rates):
-        raise InputError(f"A loss curve needs one rate per loss and at least one; got {len(losses)} and {len(rates)}.")
-
-    def draw(figure: Any) -> None:
-        top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, 1))
-        steps = np.arange(1, len(losses) + 1)
-        top.plot(steps, losses, color=PALETTE[0], linewidth=1, marker="o" if len(losses) == 1 else None)
-        top.set_ylabel("loss")
-        bottom.plot(steps, rates, color=PALETTE[1], linewidth=1, marker="o" if len(rates) == 1 else None)
-        bottom.set_ylabel("learning rate")
-        bottom.set_xlabel("step")
-        bottom.set_ylim(bottom=0)
-        figure.align_ylabels()
-
-    return svg(draw, (7.2, 4.0), f"Training loss and learning rate over {len(losses)} steps")
-
-
-def embedding_map(points: ArrayLike, labels: ArrayLike, title: str) -> str:
-    """Two-dimensional points, coloured and shaped by class; a legend up to 20 classes."""
-    xy, y = np.asarray(points, dtype=np.float64), np.asarray(labels)
-    if xy.ndim != 2 or xy.shape[1] != 2 or len(xy) == 0 or y.shape != (len(xy),):
-        raise InputError(f"A map needs points (N, 2) and labels (N,); got {xy.shape} and {y.shape}.")
-    classes = np.unique(y)
-
-    def draw(figure: Any) -> None:
-        axes = figure.subplots()
-        for i, c in enumerate(classes):
-            axes.scatter(
-                *xy[y == c].T,
-                s=14 if len(xy) <= 500 else 7,
-                color=PALETTE[i % len(PALETTE)],
-                marker=MARKERS[i // len(PALETTE) % len(MARKERS)],
-                alpha=0.75,
-                linewidths=0,
-                label=legend_text(c),
-            )
-        axes.set_title(title, wrap=True)
-        axes.set_xticks([])  # the axes of such a map mean nothing
-        axes.set_yticks([])
-        axes.spines[:].set_visible(True)
-        axes.set_aspect("equal", adjustable="datalim")
-        if len(classes) <= MAX_LEGEND:
-            figure.legend(loc="outside right upper", frameon=False, markerscale=1.5)
-
-    return svg(draw, (7.2, 5.2), f"{title}, {len(classes)} classes")
 
 
 def confusion(matrix: ArrayLike, labels: Sequence[object]) -> str:
@@ -116,23 +66,27 @@ def bars(values: Mapping[str, Sequence[float]], metric: str) -> str:
     return svg(draw, (7.2, 1.0 + 0.34 * len(values)), f"{metric} of {len(values)} contenders")
 
 
-def power_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], x_label: str, y_label: str) -> str:
-    """Lines (x, y) by name on logarithmic axes, where a power law is straight."""
-    for name, (x, y) in curves.items():
-        if len(x) != len(y) or len(x) == 0 or min(*x, *y) <= 0:
-            raise InputError(f"A curve needs as many x as y, all above 0; {name!r} has {len(x)} and {len(y)}.")
+def win_tie_loss(counts: Mapping[str, tuple[int, int, int]], baseline: str) -> str:
+    """name -> on how many data sets `baseline` is better, equal and worse."""
+    if not counts or any(sum(three) == 0 for three in counts.values()):
+        raise InputError(f"Wins, ties and losses need a data set for every contender; got {dict(counts)}.")
+    looks = ((PALETTE[0], "white"), ("#d8dde3", "black"), (PALETTE[4], "black"))
+    words = (f"{baseline} better", "equal", f"{baseline} worse")
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
-        for i, (name, (x, y)) in enumerate(curves.items()):
-            style = {"color": PALETTE[i % len(PALETTE)], "marker": MARKERS[i % len(MARKERS)], "markersize": 4}
-            axes.loglog(x, y, linewidth=1.2, label=legend_text(name), **style)
-        ticks = sorted({value for x, _ in curves.values() for value in x})
-        axes.set_xticks(ticks, [f"{value:g}" for value in ticks])
-        axes.minorticks_off()
-        plain_log(axes.yaxis)
-        axes.set(xlabel=x_label, ylabel=y_label)
-        if len(curves) > 1:
-            axes.legend(frameon=False)
+        for row, three in enumerate(counts.values()):
+            start = 0.0
+            for count, (colour, ink), word in zip(three, looks, words, strict=True):
+                share = 100 * count / sum(three)
+                axes.barh(row, share, left=start, color=colour, height=0.7, label=word if row == 0 else None)
+                if share >= 4:
+                    axes.text(start + share / 2, row, str(count), ha="center", va="center", color=ink, fontsize=8)
+                start += share
+        axes.axvline(50, color=GREY, linewidth=0.8, linestyle="--")
+        axes.set_yticks(range(len(counts)), list(counts))
+        axes.set(xlim=(0, 100), ylim=(len(counts) - 0.5, -0.6), xlabel="share of the data sets, %")
+        axes.tick_params(axis="y", length=0)
+        figure.legend(loc="outside upper left", ncols=3, frameon=False, fontsize=8)
 
-    return svg(draw, (5.4, 3.4), f"{y_label} against {x_label}: {', '.join(curves)}")
+    return svg(draw, (7.2, 1.2 + 0.27 * len(counts)), f"Data sets on which {baseline} is better, equal or worse")

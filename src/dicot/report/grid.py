@@ -10,7 +10,7 @@ import numpy as np
 
 from dicot.errors import InputError
 from dicot.report.comparison import DECIMALS, DEFAULT_DECIMALS
-from dicot.report.lines import Line, line_labels, line_of
+from dicot.report.lines import Line, line_labels, line_of, table_note
 from dicot.report.ranks import Floats
 
 if TYPE_CHECKING:
@@ -35,6 +35,11 @@ class Grid:
     def labels(self) -> dict[Line, str]:
         return line_labels(self.lines)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The labels in the order of the lines."""
+        return tuple(self.labels[line] for line in self.lines)
+
     @cached_property
     def means(self) -> Floats:
         """(lines, columns), NaN where a run failed or was not made."""
@@ -52,6 +57,10 @@ class Grid:
     def records(self) -> "list[Record]":
         return [record for runs in self.cells.values() for record in runs.values()]
 
+    def note(self, *sentences: str) -> str:
+        """What stands below a table of these runs."""
+        return table_note(self.records, self.lines, *sentences)
+
     def runs(self, line: Line, column: str) -> Runs:
         return self.cells.get((line, column), {})
 
@@ -67,9 +76,13 @@ class Grid:
         return round(float(np.mean(values)), NOISE) if values and all(np.isfinite(values)) else np.nan
 
 
-def column_of(record: "Record") -> str:
+def column_name(source: str, target: str) -> str:
     """The data set, or source > target where they differ."""
-    return record.target if record.source == record.target else f"{record.source} > {record.target}"
+    return target if source == target else f"{source} > {target}"
+
+
+def column_of(record: "Record") -> str:
+    return column_name(record.source, record.target)
 
 
 def grid(records: "Iterable[Record]", metric: str, protocols: Sequence[str] | None = None) -> Grid:

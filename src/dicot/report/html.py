@@ -1,12 +1,10 @@
 """One self-contained page: no script, no font, image or style sheet from elsewhere."""
 
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 
-from dicot.storage import write_atomic
+from dicot.report.parts import Part
+from dicot.report.tables import to_html
 
 # Nothing may be loaded from anywhere, whatever ends up in the page.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -57,26 +55,20 @@ pre { overflow-x: auto; background: #f6f8fa; padding: .8rem 1rem; }
 """
 
 
-@dataclass(frozen=True)
-class Section:
-    """A part of the page. `html` is inserted as it is: build it with to_html, the figures or html.escape."""
-
-    heading: str
-    html: str
-    note: str = ""
-
-
-def _section(section: Section) -> str:
-    note = f'\n<p class="note">{escape(section.note)}</p>' if section.note else ""
-    return f"<section>\n<h2>{escape(section.heading)}</h2>\n{section.html}{note}\n</section>"
+def _section(part: Part) -> str:
+    pieces = [f"<h2>{escape(part.title)}</h2>"]
+    pieces += [to_html(part.table)] if part.table is not None else []
+    pieces += part.figures.values()
+    pieces += [f'<p class="note">{escape(part.text)}</p>'] if part.text else []
+    return "\n".join(["<section>", *pieces, "</section>"])
 
 
-def render(title: str, sections: Sequence[Section], facts: Mapping[str, object] | None = None, banner: str = "") -> str:
-    """The page: title, a warning if there is one, the facts of the run (version, seed, command ...), the sections."""
+def render(title: str, parts: Sequence[Part], facts: Mapping[str, object] | None = None, banner: str = "") -> str:
+    """The page: title, a warning if there is one, the facts of the run (version, seed, command ...), the parts."""
     pairs = "\n".join(f"<dt>{escape(k)}</dt><dd>{escape(str(v))}</dd>" for k, v in (facts or {}).items())
     warning = f'<p class="banner">{escape(banner)}</p>\n' if banner else ""
     header = warning + (f"<dl>\n{pairs}\n</dl>\n" if pairs else "")
-    body = "\n".join(map(_section, sections))
+    body = "\n".join(map(_section, parts))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
@@ -84,10 +76,3 @@ def render(title: str, sections: Sequence[Section], facts: Mapping[str, object] 
         f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
         f"<header>\n<h1>{escape(title)}</h1>\n{header}</header>\n{body}\n</main>\n</body>\n</html>\n"
     )
-
-
-def write_page(path: str | os.PathLike[str], page: str) -> Path:
-    """Write the page at once: a reader sees the old file or the new one, never half of it."""
-    target = Path(path)
-    write_atomic(target, page.encode())
-    return target

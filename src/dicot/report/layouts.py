@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from dicot.report.bench_tables import data_set_table
 from dicot.report.cost import cost_drafts, is_cost
+from dicot.report.curves import reference_curves
 from dicot.report.grid import Grid, column_of, grid, joined, natural
 from dicot.report.paper import ALL_LABELS
-from dicot.report.parts import Part
+from dicot.report.parts import Draft, Part, Request
 from dicot.report.standing import blocks
-from dicot.report.strips import reference_curves
-from dicot.report.suite_parts import NO_BLOCK, Draft, Request, average_bars, beside_paper, overall, per_data_set
+from dicot.report.suite_parts import NO_BLOCK, average_bars, beside_paper, in_brief, overall, per_data_set
 from dicot.report.variants import variant_drafts
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def knn(request: Request) -> list[Draft]:
     tables = {protocol: grid(request.records, "accuracy", [protocol]) for protocol in protocols}
     drafts: list[Draft] = [partial(_curves, tables)]
     for protocol, table in tables.items():
-        drafts += overall(table, request, protocol)[:2] + beside_paper(table, request, protocol)
+        drafts += in_brief(table, protocol) + beside_paper(table, request, protocol)
         drafts += per_data_set(table, protocol)
     return drafts
 
@@ -98,8 +98,8 @@ def clustering(request: Request) -> list[Draft]:
     tables = [grid(request.records, metric) for metric in ("nmi", "ari")]
     drafts = overall(joined(tables), request, "NMI and ARI together")
     for table in tables:
-        drafts += overall(table, request, table.metric.upper())[:1]
-        drafts += beside_paper(table, request, table.metric.upper()) + per_data_set(table, table.metric.upper())
+        name = table.metric.upper()
+        drafts += in_brief(table, name) + beside_paper(table, request, name) + per_data_set(table, name)
     return drafts
 
 

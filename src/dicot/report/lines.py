@@ -1,6 +1,6 @@
 """A line of a benchmark table: who was scored, how, and what it is called there."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -71,8 +71,14 @@ def trial_note(records: "Iterable[Record]") -> str:
     return f"Not a result: {shown} step{'' if steps == [1] else 's'}, to show that the code runs." if steps else ""
 
 
-def require_controls(contenders: Collection[str], what: str) -> None:
+def table_note(records: "Iterable[Record]", lines: Iterable[Line], *sentences: str) -> str:
+    """What stands below a table: whether it shows trials, what its schedules are, and the sentences that are there."""
+    return " ".join(filter(None, (trial_note(records), schedule_note(lines), *sentences)))
+
+
+def require_controls(lines: Iterable[Line], what: str) -> None:
     """A table of methods is not printed without both controls (D-02)."""
+    contenders = {line.contender for line in lines}
     if missing := [name for name in CONTROLS if name not in contenders]:
         raise InputError(
             f"{what}: a table of methods needs the controls {' and '.join(CONTROLS)}; there is no record of "

@@ -1,28 +1,57 @@
-"""Maps of embeddings side by side, from a file of embeddings."""
+"""Maps of embeddings side by side, and the file of embeddings that they are drawn from."""
 
+import io
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dicot.errors import InputError, MissingDataError
 from dicot.report.parts import Part
 from dicot.report.projection import tsne
 from dicot.report.scatter import map_panels
+from dicot.storage import write_atomic
 
-LABELS = "labels"
+Array = NDArray[Any]
+
+LABELS, DATA_SET = "labels", "data_set"
+TAKEN = (LABELS, DATA_SET, "file", "allow_pickle")  # the last two are np.savez's own
 POINTS = 800  # per panel
 
 
+def check_features_file(path: Path, contenders: Collection[str]) -> None:
+    """Refuse what `write_features` cannot write, before any work is done."""
+    if path.suffix != ".npz":
+        raise InputError(f"{path}: a file of embeddings ends in .npz; got {path.suffix or 'no suffix'!r}.")
+    if clash := sorted(set(TAKEN) & set(contenders)):
+        raise InputError(f"{path}: no contender in it may be called {' or '.join(clash)}. Rename the model's folder.")
+
+
+def write_features(path: Path, data_set: str, labels: Array, embeddings: Mapping[str, Array]) -> None:
+    """One array (N, F) under each contender's name, `labels` (N,) and the name of the data set."""
+    check_features_file(path, embeddings)
+    buffer = io.BytesIO()
+    arrays: dict[str, Any] = {LABELS: labels, DATA_SET: np.array(data_set), **embeddings}
+    np.savez(buffer, **arrays)
+    write_atomic(path, buffer.getvalue())
+
+
 def maps(path: Path) -> list[Part]:
-    """A panel per contender. The .npz file holds `labels` (N,) and, under each contender's name, embeddings (N, F)."""
+    """A panel per contender of a file that `write_features` wrote; the data set may be unnamed in one made by hand."""
     if not path.is_file():
-        raise MissingDataError(f"There is no file of embeddings at {path}.")
+        raise MissingDataError(f"There is no file of embeddings at {path}. `dicot evaluate --features` writes one.")
     with np.load(path, allow_pickle=False) as held:
         arrays = dict(held)
-    labels = arrays.pop(LABELS, None)
+    labels, data_set = arrays.pop(LABELS, None), str(arrays.pop(DATA_SET, ""))
     if labels is None or not arrays:
         raise InputError(f"{path} must hold `{LABELS}` and one array of embeddings per contender; got {list(arrays)}.")
     flat = {name: tsne(x, labels, seed=0, limit=POINTS) for name, x in arrays.items()}
     panels = {name: (map_.points, labels[map_.rows]) for name, map_ in flat.items()}
-    text = "; ".join(f"{name}: {map_.title}" for name, map_ in flat.items())
-    return [Part("Maps of the embeddings", figures={"maps": map_panels(panels)}, text=f"{text}.")]
+    by_title: dict[str, list[str]] = {}
+    for name, map_ in flat.items():
+        by_title.setdefault(map_.title, []).append(name)
+    text = "; ".join(f"{', '.join(names)}: {how}" for how, names in by_title.items())
+    title = f"Maps of the embeddings{f' of {data_set}' if data_set else ''}"
+    return [Part(title, figures={"maps": map_panels(panels)}, text=f"{text}.")]

@@ -7,10 +7,13 @@ from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
 from dicot.protocols import Features, Score, fit_probe
-from dicot.report.figures import bars, confusion, embedding_map, loss_curve
-from dicot.report.html import Section, render
+from dicot.report.comparison import SHOWN, comparison
+from dicot.report.curves import loss_curve
+from dicot.report.figures import bars, confusion
+from dicot.report.html import render
+from dicot.report.parts import Part
 from dicot.report.projection import tsne
-from dicot.report.tables import SHOWN, comparison, to_html
+from dicot.report.scatter import embedding_map
 
 
 def evaluation_page(
@@ -36,11 +39,11 @@ def evaluation_page(
     )
 
 
-def _table(scores: Sequence[Score]) -> Section:
-    return Section("Scores", to_html(comparison(scores, metrics=SHOWN).turned("protocol, metric")))
+def _table(scores: Sequence[Score]) -> Part:
+    return Part("Scores", comparison(scores, metrics=SHOWN).turned("protocol, metric"))
 
 
-def _overview(scores: Sequence[Score]) -> Section:
+def _overview(scores: Sequence[Score]) -> Part:
     """The first protocol's first metric as bars."""
     protocol, metric = scores[0].protocol, scores[0].metric
     values: dict[str, list[float]] = {}
@@ -48,25 +51,26 @@ def _overview(scores: Sequence[Score]) -> Section:
         if (score.protocol, score.metric) == (protocol, metric):
             found = values.setdefault(score.contender, [])
             found += [score.value] if score.error is None else []
-    note = "random and calibrated are encoders without training; raw-mean and raw-flat use no encoder at all."
-    return Section(f"{protocol}: {metric}", bars(values, metric), note)
+    text = "random and calibrated are encoders without training; raw-mean and raw-flat use no encoder at all."
+    return Part(f"{protocol}: {metric}", figures={"bars": bars(values, metric)}, text=text)
 
 
-def _training(hero: str, history: tuple[Sequence[float], Sequence[float]]) -> list[Section]:
+def _training(hero: str, history: tuple[Sequence[float], Sequence[float]]) -> list[Part]:
     losses, rates = history
     if not len(losses):
         return []
-    return [Section(f"Training of {hero}", loss_curve(losses, rates), f"{len(losses)} steps.")]
+    figures = {"training": loss_curve(losses, rates)}
+    return [Part(f"Training of {hero}", figures=figures, text=f"{len(losses)} steps.")]
 
 
-def _map(hero: str, test: Features) -> Section:
+def _map(hero: str, test: Features) -> Part:
     flat = tsne(test.x, test.y, seed=0)
-    return Section(f"Map of the test cases by {hero}", embedding_map(flat.points, test.y[flat.rows], flat.title))
+    figures = {"map": embedding_map(flat.points, test.y[flat.rows], flat.title)}
+    return Part(f"Map of the test cases by {hero}", figures=figures)
 
 
-def _confusion(hero: str, train: Features, test: Features) -> Section:
+def _confusion(hero: str, train: Features, test: Features) -> Part:
     labels: list[object] = np.union1d(train.y, test.y).tolist()
     matrix: NDArray[np.int64] = confusion_matrix(test.y, fit_probe(train).predict(test.x), labels=labels)
-    return Section(
-        f"Confusion of the linear probe on {hero}", confusion(matrix, labels), "Test cases, all training labels."
-    )
+    figures = {"confusion": confusion(matrix, labels)}
+    return Part(f"Confusion of the linear probe on {hero}", figures=figures, text="Test cases, all training labels.")

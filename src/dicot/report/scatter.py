@@ -1,16 +1,19 @@
-"""Points: accuracy against training time, ours against the paper's."""
+"""Points: accuracy against training time, ours against the paper's, maps of embeddings; as inline `<svg>` strings."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dicot.errors import InputError
+from dicot.protocols.base import Floats, Labels
 from dicot.report.comparison import signed
 from dicot.report.drawing import GREY, MARKERS, PALETTE, legend_text, plain_log, svg
 from dicot.report.placement import label_points
 
 PANELS = 4  # side by side
+MAX_LEGEND = 20  # classes
 
 
 def time_scatter(points: Mapping[str, tuple[float, float]], y_label: str, strong: Sequence[str] = ()) -> str:
@@ -65,11 +68,29 @@ def paper_scatter(pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], 
     return svg(draw, (7.2, 0.5 + 2.05 * rows), f"{metric}, ours against the paper's, {len(pairs)} contenders")
 
 
-def map_panels(panels: Mapping[str, tuple[Any, Any]]) -> str:
+def embedding_map(points: ArrayLike, labels: ArrayLike, title: str) -> str:
+    """Two-dimensional points, coloured and shaped by class; a legend up to 20 classes."""
+    xy, y = np.asarray(points, dtype=np.float64), np.asarray(labels)
+    if xy.ndim != 2 or xy.shape[1] != 2 or len(xy) == 0 or y.shape != (len(xy),):
+        raise InputError(f"A map needs points (N, 2) and labels (N,); got {xy.shape} and {y.shape}.")
+    classes = np.unique(y)
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        _by_class(axes, xy, y, classes, size=14 if len(xy) <= 500 else 7)
+        axes.set_title(title, wrap=True)
+        axes.set_aspect("equal", adjustable="datalim")
+        if len(classes) <= MAX_LEGEND:
+            figure.legend(loc="outside right upper", frameon=False, markerscale=1.5)
+
+    return svg(draw, (7.2, 5.2), f"{title}, {len(classes)} classes")
+
+
+def map_panels(panels: Mapping[str, tuple[Floats, Labels]]) -> str:
     """name -> (points (N, 2), labels (N,)): maps side by side with the same colours for the same classes."""
     if not panels:
         raise InputError("Maps need at least one set of points; got none.")
-    classes = sorted({str(c) for _, labels in panels.values() for c in np.asarray(labels)})
+    classes = np.unique(np.concatenate([labels for _, labels in panels.values()]))
     across = min(3, len(panels))
     rows = -(-len(panels) // across)
 
@@ -79,16 +100,21 @@ def map_panels(panels: Mapping[str, tuple[Any, Any]]) -> str:
             axes.axis("off")
         for axes, (name, (points, labels)) in zip(grid.flat, panels.items(), strict=False):
             axes.axis("on")
-            axes.set(xticks=[], yticks=[], title=name)
-            axes.spines[:].set_visible(True)
-            xy, y = np.asarray(points), np.asarray(labels).astype(str)
-            for i, c in enumerate(classes):
-                look = {"color": PALETTE[i % len(PALETTE)], "marker": MARKERS[i // len(PALETTE) % len(MARKERS)]}
-                axes.scatter(*xy[y == c].T, s=7, alpha=0.75, linewidths=0, label=legend_text(c), **look)
-        if len(classes) <= 20:
+            axes.set_title(name)
+            _by_class(axes, points, labels, classes, size=7)
+        if len(classes) <= MAX_LEGEND:
             handles, names = grid.flat[0].get_legend_handles_labels()
             figure.legend(
                 handles, names, loc="outside lower center", ncols=10, frameon=False, fontsize=8, markerscale=2
             )
 
     return svg(draw, (7.2, 0.6 + 2.4 * rows), f"Maps of {', '.join(panels)}")
+
+
+def _by_class(axes: Any, xy: Floats, y: Labels, classes: Labels, size: float) -> None:
+    """Points in a frame, coloured and shaped by class; the axes of such a map mean nothing."""
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_visible(True)
+    for i, c in enumerate(classes):
+        look = {"color": PALETTE[i % len(PALETTE)], "marker": MARKERS[i // len(PALETTE) % len(MARKERS)]}
+        axes.scatter(*xy[y == c].T, s=size, alpha=0.75, linewidths=0, label=legend_text(c), **look)

@@ -1,38 +1,18 @@
 """Parts that several suites share, each made when it is asked for."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dicot.report.against import average_table, cell_table, pairs
 from dicot.report.baseline import baseline_line, baseline_table, favourite, outcomes
 from dicot.report.bench_tables import MANY_SETS, data_set_table, interval_table, standing_table
 from dicot.report.critical_difference import critical_difference, friedman_text
-from dicot.report.figures import bars
+from dicot.report.figures import bars, win_tie_loss
 from dicot.report.grid import Grid
-from dicot.report.parts import Part
+from dicot.report.parts import Draft, Part, Request
 from dicot.report.scatter import paper_scatter, time_scatter
 from dicot.report.standing import Block, blocks, fit_seconds
-from dicot.report.strips import win_tie_loss
 
-if TYPE_CHECKING:
-    from dicot.bench.record import Record
-
-Draft = Callable[[], list[Part]]
 NO_BLOCK = "There is no data set on which both controls have a score, so nothing is averaged: see the failures."
-
-
-@dataclass(frozen=True)
-class Request:
-    """What to report: the records of one suite, and how."""
-
-    suite: str
-    records: "tuple[Record, ...]"
-    against_paper: bool = False
-    baseline: str | None = None
-    features: Path | None = None
 
 
 def overall(table: Grid, request: Request, name: str = "") -> list[Draft]:
@@ -47,6 +27,14 @@ def overall(table: Grid, request: Request, name: str = "") -> list[Draft]:
         drafts += [partial(make, table, block, which, stem) for make in (_standings, _differences, _times)]
         drafts.append(partial(_baseline, table, block, which, stem, request.baseline))
     return drafts
+
+
+def in_brief(table: Grid, name: str = "") -> list[Draft]:
+    """Standings and critical difference of the first block: where a suite has many such tables."""
+    block = next(iter(blocks(table)), None)
+    if block is None:
+        return [partial(_nothing, name)]
+    return [partial(make, table, block, name, _stem(name)) for make in (_standings, _differences)]
 
 
 def beside_paper(table: Grid, request: Request, name: str = "") -> list[Draft]:

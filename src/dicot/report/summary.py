@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from dicot.errors import InputError
 from dicot.report.against import pairs
-from dicot.report.bench_tables import joined_text
 from dicot.report.comparison import NOT_RUN, Cell, Table, mark_best
 from dicot.report.grid import Grid, grid
-from dicot.report.lines import Line, latest, line_labels, require_controls, schedule_note, trial_note
+from dicot.report.lines import Line, latest, line_labels, require_controls, table_note
 from dicot.report.paper import ALL_LABELS
 from dicot.report.standing import blocks, standings
 from dicot.report.tables import to_markdown
@@ -30,7 +29,7 @@ def summary_table(records: "Sequence[Record]") -> Table:
         raise InputError("A summary needs accuracies with all labels (linear, ridge, forest); there are none.")
     tables = {suite: grid([r for r in kept if r.suite == suite], "accuracy") for suite in suites}
     lines = sorted({line for table in tables.values() for line in table.lines}, key=lambda line: line.place)
-    require_controls([line.contender for line in lines], "Summary")
+    require_controls(lines, "Summary")
     columns, names, notes = [], [], []
     for suite, table in tables.items():
         block = next(iter(blocks(table)), None)
@@ -39,11 +38,11 @@ def summary_table(records: "Sequence[Record]") -> Table:
         columns += _columns(table, suite, lines)
         names += [f"{suite.upper()} accuracy", f"{suite.upper()} rank", f"{suite.upper()}, the paper's"]
         notes.append(f"{suite.upper()}: {len(block.columns)} data sets.")
-    note = joined_text(
-        trial_note(kept),
+    note = table_note(
+        kept,
+        lines,
         *notes,
         "Averages over the data sets that all contenders shown have; the paper's over those of them that it has.",
-        schedule_note(lines),
     )
     labels = line_labels(lines)
     rows = tuple(zip(*columns, strict=True))

@@ -11,13 +11,10 @@ import rich.table
 import rich.text
 
 from dicot.protocols.base import Score
-from dicot.report.comparison import NOT_RUN, Cell, Table, comparison
+from dicot.report.comparison import NOT_RUN, Cell, Table
 
 NUMBER = re.compile(r"[-+±]?\s?\d")  # how a cell begins that belongs at the right
 LONG_TEXT = 40  # letters from which a cell may break into lines
-SHOWN = ("accuracy", "macro_f1", "nmi", "ari")  # of each protocol in a table for people; files hold all
-
-__all__ = ["SHOWN", "Table", "comparison", "markdown_text", "to_csv", "to_html", "to_markdown", "to_rich"]
 
 
 def to_rich(table: Table, title: str | None = None) -> rich.table.Table:

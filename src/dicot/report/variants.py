@@ -5,14 +5,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dicot.datasets.names import UCR, UEA
-from dicot.report.bench_tables import joined_text, seeds_text
-from dicot.report.comparison import NOT_RUN, Cell, Table, mark_best, signed
+from dicot.report.comparison import NOT_RUN, Cell, Table, mark_best, seeds_text, signed
 from dicot.report.grid import Grid, grid
-from dicot.report.lines import Line, line_labels, require_controls, schedule_note, trial_note
+from dicot.report.lines import Line, line_labels, require_controls, table_note
 from dicot.report.paper import NAMES, paper_tables
-from dicot.report.parts import Part
+from dicot.report.parts import Draft, Part, Request
 from dicot.report.standing import Standing, blocks, standings
-from dicot.report.suite_parts import Draft, Request, overall, per_data_set
+from dicot.report.suite_parts import in_brief, per_data_set
 
 if TYPE_CHECKING:
     from dicot.bench.record import Record
@@ -73,7 +72,7 @@ def variant_drafts(request: Request) -> list[Draft]:
     found = groups(request)
     drafts: list[Draft] = [partial(_summary, request, found)]
     for group in found:
-        drafts += overall(group.table, request, group.name)[:2] + per_data_set(group.table, group.name)
+        drafts += in_brief(group.table, group.name) + per_data_set(group.table, group.name)
     return drafts
 
 
@@ -122,10 +121,10 @@ def _lines(found: list[Group]) -> list[Line]:
 
 def _table(found: list[Group], columns: list[list[Cell]], note: str) -> Table:
     lines = _lines(found)
-    require_controls([line.contender for line in lines], "Variants")
+    require_controls(lines, "Variants")
     records = [record for group in found for record in group.table.records]
     seeds = sorted({record.seed for record in records})
-    text = joined_text(trial_note(records), schedule_note(lines), seeds_text(seeds, "Means over"), note)
+    text = table_note(records, lines, seeds_text(seeds, "Means over"), note)
     labels = line_labels(lines)
     names = tuple(f"{group.name} ({group.n_sets} of {len(group.table.columns)} sets)" for group in found)
     rows = tuple(zip(*columns, strict=True))

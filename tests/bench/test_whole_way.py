@@ -1,0 +1,63 @@
+"""From a suite's name to its report, by the commands a user types: everybody, everything that is missing."""
+
+import numpy as np
+import pytest
+from tests.commands import dicot
+
+from dicot.bench.crossing import Options
+from dicot.bench.ledger import Ledger
+from dicot.bench.suites import suite_jobs
+from dicot.errors import InputError
+
+
+@pytest.fixture
+def alone(tmp_path, monkeypatch):
+    """No data set of this machine can be seen."""
+    monkeypatch.setenv("DICOT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("DICOT_DATA", raising=False)
+
+
+def bench(folder, sets, *more):
+    call = ["bench", "ucr", "--sets", sets, "--protocols", "linear", "--steps", 2, "--device", "cpu", "--workers", 1]
+    return dicot(*call, "--ledger", folder / "bench.sqlite", *more)
+
+
+def written(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_method_of_one_class_and_one_line_is_listed_run_recorded_and_reported(tmp_path, data, toy, alone):
+    assert "toy                a toy" in dicot("list", "methods")
+    assert "toy" in {job.contender.name for job in suite_jobs(["ucr"], Options())}
+    said = bench(tmp_path, data, "--only", "toy,dicot")
+    assert "4 jobs recorded" in said and "toy on" in said
+    with Ledger(tmp_path / "bench.sqlite") as ledger:
+        (accuracy,) = (r for r in ledger.records("ucr") if (r.contender, r.metric) == ("toy", "accuracy"))
+    assert accuracy.error is None and accuracy.steps == 2 and 0 <= accuracy.value <= 100
+    dicot("report", "ucr", "--ledger", tmp_path / "bench.sqlite", "--out", tmp_path / "report", "--against-paper")
+    page, text = ((tmp_path / "report" / name).read_text() for name in ("report.html", "report.md"))
+    for title in ("Standings", "Scores per data set"):
+        table = text.split(f"## {title}")[1].split("##")[0]
+        assert f"| toy (trial) | {accuracy.value:.2f} " in table.replace("**", "") and "| calibrated |" in table
+    assert "Not a result: 2 steps" in page and ">toy (trial)<" in page
+
+
+def test_a_report_of_a_ledger_and_of_its_export_are_the_same_and_name_what_is_missing(tmp_path, data, waves, alone):
+    other = tmp_path / "other.npz"
+    np.savez(other, X_train=waves.x[:12], y_train=waves.y[:12], X_test=waves.x[12:], y_test=waves.y[12:])
+    said = bench(tmp_path, f"{data},{other},harth,pamap2", "--only", "dicot", "--export", tmp_path / "all.csv")
+    assert "Left out, because the data are not here (2): harth, pamap2. `dicot data show NAME` says" in said
+    assert "12 jobs: 0 recorded, 0 failed, 6 no data, 6 to run" in said
+    for option, source in (("--ledger", "bench.sqlite"), ("--records", "all.csv")):
+        dicot("report", "ucr", option, tmp_path / source, "--out", tmp_path / option)
+    first, second = written(tmp_path / "--ledger"), written(tmp_path / "--records")
+    assert first == second and {"report.html", "report.md", "report.tex", "report.csv"} < first.keys()
+    page = first["report.html"].decode()
+    assert "<dt>no record of</dt><dd>harth, pamap2. `dicot data show NAME` says how" in page
+    assert "<dt>jobs</dt><dd>6, of which 0 failed</dd>" in page
+
+
+def test_a_suite_whose_data_are_all_missing_says_which(tmp_path, alone):
+    assert "0 jobs recorded" in bench(tmp_path, "harth", "--only", "random")
+    with pytest.raises(InputError, match=r"no records of the suite 'ucr'. It was to run on harth\. `dicot data show"):
+        dicot("report", "ucr", "--ledger", tmp_path / "bench.sqlite", "--out", tmp_path / "report")
