@@ -71,12 +71,12 @@ def test_the_command_writes_the_report_and_the_summary(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["ucr", "--records", "a.csv"], "Nothing to do"),
-        (["ucr", "--out", "o"], "either --ledger FILE or --records FILE"),
+        (["ucr", "--out", "o"], "There is no ledger at out/bench.sqlite"),
         (["ucr", "--out", "o", "--ledger", "a", "--records", "b"], "either --ledger FILE or --records FILE"),
         (["ucr", "--out", "o", "--check"], "--check needs --into"),
     ],
 )
-def test_a_call_that_cannot_work_says_why(words, message):
+def test_a_call_that_cannot_work_says_why(words, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=message):
         dicot("report", *words)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dicot.cli.suites import LEDGER
 from dicot.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,12 +17,18 @@ if TYPE_CHECKING:
 
 def report(
     suite: Annotated[str, typer.Argument(help="A suite, or several separated by commas.")],
-    ledger: Annotated[Path | None, typer.Option(help="The ledger that `dicot bench` wrote.")] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help=f"The ledger that `dicot bench` wrote; default: {LEDGER}.")
+    ] = None,
     records: Annotated[
         Path | None, typer.Option(help="Instead of a ledger: its export, or the CSV file of a report.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for report.md, .csv, .tex, .html and figures; several suites: one each.")
+        Path | None,
+        typer.Option(
+            help="Folder for report.md, .csv, .tex, .html and figures, for several suites one each; default without "
+            "INTO: out/SUITE."
+        ),
     ] = None,
     against_paper: Annotated[bool, typer.Option("--against-paper", help="Ours beside the paper's numbers.")] = False,
     baseline: Annotated[str | None, typer.Option(help="Whom to count wins and losses against; default: dicot.")] = None,
@@ -38,14 +45,12 @@ def report(
     """Report a SUITE: tables, ranks, tests and figures, with the controls in every table."""
     from dicot.report.benchmark import write_report
 
-    if out is None and into is None:
-        raise InputError("Nothing to do: give --out FOLDER, --into FILE or both.")
     if check and into is None:
         raise InputError("--check needs --into FILE: it says whether the table in that file is up to date.")
     (found, lacking), suites = _records(ledger, records), [name.strip() for name in suite.split(",")]
-    if out is not None:
+    if out is not None or into is None:
         for name in suites:
-            folder = out if len(suites) == 1 else out / name
+            folder = out if out is not None and len(suites) == 1 else (out or LEDGER.parent) / name
             paths = write_report(
                 folder,
                 name,
@@ -65,14 +70,14 @@ def _records(ledger: Path | None, records: Path | None) -> "tuple[list[Record], 
     """What was recorded, and what suites were to cover beside that."""
     from dicot.bench.recordfile import holds_records, read_records
 
-    if (ledger is None) == (records is None):
+    if ledger is not None and records is not None:
         raise InputError("Give either --ledger FILE or --records FILE.")
     if records is not None and holds_records(records):
         return read_records(records), []
     from dicot.bench.exchange import merge_ledger
     from dicot.bench.ledger import Ledger
 
-    with Ledger(ledger or ":memory:", create=ledger is None) as book:
+    with Ledger(":memory:" if records is not None else ledger or LEDGER, create=records is not None) as book:
         if records is not None:
             merge_ledger(book, records)
         return book.records(), book.unrecorded()
