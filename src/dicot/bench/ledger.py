@@ -1,6 +1,7 @@
 """The ledger: a SQLite file that many processes may write to, one row per job, failures included."""
 
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,7 +37,7 @@ class Ledger:
         self._db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
         self._db.row_factory = sqlite3.Row
         try:
-            self._db.execute("PRAGMA journal_mode = WAL")
+            self._begin_log()
             self._db.execute("PRAGMA synchronous = FULL")
             self._check_version()
         except sqlite3.DatabaseError as error:
@@ -45,6 +46,18 @@ class Ledger:
         except InputError:
             self.close()
             raise
+
+    def _begin_log(self) -> None:
+        """Write-ahead logging. Where several processes meet at a new file, SQLite refuses this one without waiting."""
+        given_up = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > given_up:
+                    raise
+                time.sleep(0.05)
 
     def __enter__(self) -> "Ledger":
         return self
