@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 KILLS = int(os.environ.get("DICOT_KILLS", "2"))
-STEPS = 96  # about as long as the imports
+STEPS = 48
 WAITING = 60.0  # seconds at most until a run keeps its first checkpoint
 
 

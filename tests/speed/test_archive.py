@@ -7,7 +7,9 @@ from dicot.train import Recipe
 from dicot.windows import Windows
 
 
-def test_the_plain_sum_is_steps_times_seconds_per_step():
+def test_the_plain_sum_is_steps_times_seconds_per_step(monkeypatch):
+    monkeypatch.setattr("dicot.speed.archive.STEPS", 2)
+    monkeypatch.setattr("dicot.speed.archive.WARM_UP", 1)
     rng = np.random.default_rng(0)
     sets = [
         Entry(f"set {n_times}", Windows(rng.normal(size=(9, 1, n_times)).astype(np.float32)), Recipe(steps, 8))
