@@ -12,9 +12,10 @@ from dicot.datasets.folders import user_folder
 from dicot.errors import InputError
 from dicot.storage import cache_folder
 from dicot.windows.arfffile import outline_arff, read_arff
+from dicot.windows.datalines import Outline
 from dicot.windows.files import load_npz, naming
 from dicot.windows.policies import Array
-from dicot.windows.tsfile import Outline, outline_ts, read_ts
+from dicot.windows.tsfile import outline_ts, read_ts
 from dicot.windows.tsvfile import outline_tsv, read_tsv
 
 FAMILIES = ("ucr", "uea")

@@ -3,11 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
 from dicot.errors import InputError
+from dicot.windows.datalines import Header, Outline, case_of, numbered_lines, read_cases
 from dicot.windows.policies import Array, FloatArray
-from dicot.windows.tsfile import Header, Outline
 
 _QUOTES = "'\""
 
@@ -16,20 +14,12 @@ def read_arff(path: str | Path) -> tuple[list[FloatArray], Array | None]:
     """The cases (C, T) with NaN for ?, and the labels as strings (None where the last column is a number)."""
     path = Path(path)
     header, lines = _open(path)
-    cases: list[FloatArray] = []
-    labels: list[str] = []
-    for number, line in lines:
-        try:
-            case, label = _case(line, header)
-            if cases and case.shape != cases[0].shape:
-                raise ValueError(f"expected shape {cases[0].shape} as in the first case, got {case.shape}")
-        except ValueError as error:
-            raise InputError(f"{path}, line {number}: {error}. The file may be truncated; fetch it again.") from error
-        cases.append(case)
-        labels.append(label)
-    if not cases:
-        raise InputError(f"{path} holds no case after its @data line. The file may be truncated; fetch it again.")
-    return cases, np.array(labels) if header.labelled else None
+    return read_cases(path, header, lines, _case, _same_shape)
+
+
+def _same_shape(case: FloatArray, first: FloatArray) -> None:
+    if case.shape != first.shape:
+        raise ValueError(f"expected shape {first.shape} as in the first case, got {case.shape}")
 
 
 def outline_arff(path: str | Path) -> Outline:
@@ -42,12 +32,7 @@ def outline_arff(path: str | Path) -> Outline:
 
 def _open(path: Path) -> tuple[Header, Iterator[tuple[int, str]]]:
     """The header and the numbered lines after @data."""
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error}). Check the path.") from error
-    numbered = ((n, line.strip()) for n, line in enumerate(text.splitlines(), 1))
-    lines = ((n, line) for n, line in numbered if line and line[0] != "%")
+    lines = numbered_lines(path, "%")
     header = Header(univariate=True)
     for number, line in lines:
         tag, _, rest = line.partition(" ")
@@ -90,8 +75,4 @@ def _case(line: str, header: Header) -> tuple[FloatArray, str]:
     label = label.strip().strip(_QUOTES)
     if not label or (header.classes is not None and label not in header.classes):
         raise ValueError(f"expected a label of {header.classes or 'numbers'} at the end, got {label!r}")
-    rows = [np.array(channel.replace("?", "nan").split(","), dtype=np.float64) for channel in channels]
-    if len({len(row) for row in rows}) > 1:
-        raise ValueError(f"the channels must have one length, got {sorted({len(row) for row in rows})}")
-    with np.errstate(over="ignore"):  # too large for float32 becomes inf, which is refused later with the case named
-        return np.stack(rows).astype(np.float32), label
+    return case_of(channels), label

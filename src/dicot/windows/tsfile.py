@@ -1,67 +1,29 @@
 """The .ts format of the UCR and UEA archives (as written by aeon and sktime)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from dicot.errors import InputError
+from dicot.windows.datalines import Header, Outline, case_of, numbered_lines, read_cases
 from dicot.windows.policies import Array, FloatArray
 
 _YES_NO = {"true": True, "false": False}
-
-
-@dataclass
-class Header:
-    """What stands above @data; None where the file does not say."""
-
-    problem: str = ""
-    univariate: bool | None = None
-    n_channels: int | None = None
-    equal_length: bool | None = None
-    timestamps: bool = False
-    classes: tuple[str, ...] | None = None  # None without class labels
-    target: bool = False  # a number to predict instead of a class
-    other: dict[str, str] = field(default_factory=dict)  # tags that change nothing here
-
-    @property
-    def labelled(self) -> bool:
-        return self.classes is not None or self.target
-
-
-@dataclass(frozen=True)
-class Outline:
-    """What can be told about a .ts file without reading its values."""
-
-    header: Header
-    n_cases: int
-    n_channels: int
-    n_times: int | None  # None where the lengths differ
 
 
 def read_ts(path: str | Path) -> tuple[list[FloatArray], Array | None]:
     """The cases (C, T_i) and the labels as strings (None without labels)."""
     path = Path(path)
     header, lines = _open(path)
-    cases: list[FloatArray] = []
-    labels: list[str] = []
-    for number, line in lines:
-        try:
-            case, label = _case(line, header)
-            if cases and case.shape[0] != cases[0].shape[0]:
-                raise ValueError(f"expected {cases[0].shape[0]} channel(s) as in the first case, got {case.shape[0]}")
-            if cases and header.equal_length and case.shape[1] != cases[0].shape[1]:
-                raise ValueError(
-                    f"@equalLength true, but {case.shape[1]} time steps here and {cases[0].shape[1]} in the first case"
-                )
-        except ValueError as error:
-            raise InputError(f"{path}, line {number}: {error}. The file may be truncated; fetch it again.") from error
-        cases.append(case)
-        labels.append(label)
-    if not cases:
-        raise InputError(f"{path} holds no case after its @data line. The file may be truncated; fetch it again.")
-    return cases, np.array(labels) if header.labelled else None
+
+    def check(case: FloatArray, first: FloatArray) -> None:
+        if case.shape[0] != first.shape[0]:
+            raise ValueError(f"expected {first.shape[0]} channel(s) as in the first case, got {case.shape[0]}")
+        if header.equal_length and case.shape[1] != first.shape[1]:
+            raise ValueError(
+                f"@equalLength true, but {case.shape[1]} time steps here and {first.shape[1]} in the first case"
+            )
+
+    return read_cases(path, header, lines, _case, check)
 
 
 def outline_ts(path: str | Path) -> Outline:
@@ -77,13 +39,7 @@ def outline_ts(path: str | Path) -> Outline:
 
 def _open(path: Path) -> tuple[Header, Iterator[tuple[int, str]]]:
     """The header and the numbered lines after @data."""
-    try:
-        # Comments may be in any encoding, and nothing outside ASCII occurs among the values.
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error}). Check the path.") from error
-    numbered = ((n, line.strip()) for n, line in enumerate(text.splitlines(), 1))
-    lines = ((n, line) for n, line in numbered if line and line[0] not in "#%")
+    lines = numbered_lines(path, "#%")
     header = Header()
     for number, line in lines:
         tag, _, value = line.partition(" ")
@@ -125,8 +81,4 @@ def _case(line: str, header: Header) -> tuple[FloatArray, str]:
     wanted = 1 if header.univariate else header.n_channels
     if not channels or (wanted is not None and len(channels) != wanted):
         raise ValueError(f"expected {wanted or 'at least 1'} channel(s), got {len(channels)}")
-    rows = [np.array(channel.replace("?", "nan").split(","), dtype=np.float64) for channel in channels]
-    if len({len(row) for row in rows}) > 1:
-        raise ValueError(f"the channels must have one length, got {sorted({len(row) for row in rows})}")
-    with np.errstate(over="ignore"):  # too large for float32 becomes inf, which is refused later with the case named
-        return np.stack(rows).astype(np.float32), label
+    return case_of(channels), label

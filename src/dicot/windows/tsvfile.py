@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from dicot.errors import InputError
+from dicot.windows.datalines import Header, Outline
 from dicot.windows.policies import Array, FloatArray
-from dicot.windows.tsfile import Header, Outline
 
 
 def read_tsv(path: str | Path) -> tuple[FloatArray, Array]:
