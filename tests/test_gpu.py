@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
 
 from dicot.controls import CONTROLS
 from dicot.embedding import embed
-from dicot.encoders import ENCODERS, InceptionTime, build_encoder
+from dicot.encoders import ENCODERS, InceptionTime, build_encoder, kernels
 from dicot.methods import METHODS, build_method
 from dicot.solvers import leave_one_out_ridge, nearest, one_vs_rest
 from dicot.speed import Options, Shape, run_benchmark
@@ -77,6 +78,31 @@ def test_embeddings_are_in_float32_whatever_the_caller_allows():
         assert np.array_equal(embed(model, x, device="cuda"), expected)
     finally:
         torch.set_float32_matmul_precision("highest")
+
+
+@pytest.mark.parametrize("dim", [32, 16])  # with kernels of our own, and with too few columns for them
+@pytest.mark.parametrize(("precision", "tolerance"), [("tf32", 5e-3), ("bf16", 3e-2)])
+@pytest.mark.parametrize("name", ENCODERS)
+def test_faster_arithmetic_keeps_some_digits(name, precision, tolerance, dim, waves):
+    torch.manual_seed(0)
+    model = build_encoder(name, {"n_channels": waves.x.shape[1], "dim": dim})
+    CONTROLS["calibrated"](model, waves, "cuda")
+    exact, fast = (embed(model, waves.x, device="cuda", batch_size=8, precision=p) for p in ("float32", precision))
+    assert fast.dtype == np.float32
+    np.testing.assert_allclose(fast, exact, atol=tolerance * np.abs(exact).max(), rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_kernels_of_inference(dtype):
+    torch.manual_seed(0)
+    u = torch.randn(30, 7, 40, device="cuda", dtype=dtype)
+    assert kernels.serve(u, 40)
+    expected = F.max_pool1d(u.float().permute(1, 2, 0), 3, stride=1, padding=1).permute(2, 0, 1)
+    assert torch.equal(kernels.pool_into(u, torch.empty_like(u)).float(), expected)
+    parts = [torch.randn(2003, width, device="cuda", dtype=dtype) for width in (192, 64)]
+    shift, lowest = torch.randn(2, 256, device="cuda")
+    expected = torch.maximum(torch.cat(parts, dim=1).float() + shift, lowest).to(dtype)
+    assert torch.equal(kernels.join_into(parts, shift, lowest, torch.empty_like(expected)), expected)
 
 
 @pytest.mark.parametrize("pooling", ["mean", None])

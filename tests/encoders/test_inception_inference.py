@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from dicot.encoders import InceptionTime
 from dicot.encoders.convolution import joined
-from dicot.encoders.filter_bank import Dense, Spectral
+from dicot.encoders.filter_bank import Dense, Direct, Spectral
 from dicot.encoders.inception_inference import largest_of_three
 from dicot.encoders.padding import same_margins
 from dicot.encoders.scratch import Scratch
@@ -40,7 +40,7 @@ def test_equals_the_definition(n_times, n_channels):
     torch.testing.assert_close(single, expected.float(), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("way", [Spectral, Dense])
+@pytest.mark.parametrize("way", [Spectral, Dense, Direct])
 @pytest.mark.parametrize("n_times", LENGTHS)
 def test_filter_bank_equals_padded_convolutions(way, n_times):
     if way is Dense and n_times > 40:
@@ -51,8 +51,22 @@ def test_filter_bank_equals_padded_convolutions(way, n_times):
     x = v.permute(1, 2, 0)
     outputs = [F.conv1d(F.pad(x, same_margins(w.shape[2]), mode="replicate"), w) for w in kernels]
     expected = torch.cat(outputs, dim=1).permute(2, 0, 1) + bias
-    y = way(joined(kernels), bias, n_times, v)(v, Scratch(v))
+    bank = way(joined(kernels), bias, n_times, v)
+    y = bank(v, Scratch(v))
+    y = y if bank.bias is None else y + bank.bias
     torch.testing.assert_close(y, expected, atol=1e-11, rtol=0)
+
+
+@pytest.mark.parametrize("n_channels", [2, 130])
+@pytest.mark.parametrize("n_times", [1, 12, 40, 161])
+def test_in_half_precision_two_digits_remain(n_times, n_channels):
+    encoder = trained(n_channels)
+    x = torch.randn(3, n_channels, n_times, dtype=torch.float64)
+    with torch.no_grad():
+        expected = encoder(x).float()
+    coarse = encoder.float().frozen(n_times, torch.bfloat16)(x.float())
+    assert coarse.dtype == torch.bfloat16
+    torch.testing.assert_close(coarse.float(), expected, atol=0.03 * float(expected.abs().max()), rtol=0)
 
 
 @pytest.mark.parametrize("n_times", [1, 2, 3, 20])

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from dicot.bench.jobs import DataSet
 from dicot.datasets import available, fingerprint, is_path, load
+from dicot.datasets.archive import archive_card
 from dicot.datasets.base import pick_channels
 from dicot.errors import InputError
 from dicot.windows import Split
@@ -34,8 +35,8 @@ class Shelf:
 
 
 def load_labelled(name: str) -> Loaded:
-    """The data set, or an InputError where it cannot be scored on."""
-    split = load(name)
+    """The data set, or an InputError where it cannot be scored on; the archive's missing values are interpolated."""
+    split = load(name, **({} if is_path(name) or archive_card(name) is None else {"missing": "interpolate"}))
     if split.test is None:
         raise InputError(f"{name} has no test part. A benchmark needs a fixed one.")
     for part in (split.train, split.test):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from dicot.errors import InputError
@@ -33,12 +34,21 @@ class Encoder(nn.Module, ABC):
         features: Tensor = self(x)
         return features.mean(dim=-1)
 
-    def frozen(self, n_times: int) -> Callable[[Tensor], Tensor]:
+    def frozen(self, n_times: int, dtype: torch.dtype | None = None) -> Callable[[Tensor], Tensor]:
         """What `forward` computes in eval mode with the weights as they are, for many batches of cases of n_times.
 
         Here the encoder itself, in the mode it is in; an encoder that can prepare its weights for the task does so.
+        With a `dtype` its convolutions are computed in that type, and what it gives may be of that type too.
         """
-        return self
+        if dtype is None:
+            return self
+
+        def rounded(x: Tensor) -> Tensor:
+            with torch.autocast(x.device.type, dtype):
+                features: Tensor = self(x)
+                return features
+
+        return rounded
 
     def fresh(self) -> "Encoder":
         """An encoder of the same shape with new weights."""

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from dicot.encoders import kernels
 from dicot.encoders.convolution import joined
 from dicot.encoders.filter_bank import filter_bank
 from dicot.encoders.scratch import Scratch
@@ -28,8 +29,9 @@ class Affine(NamedTuple):
 
 
 def exact(parameter: Tensor) -> Tensor:
-    """A copy on the host in double precision: folding is done once, and on every device alike."""
-    return parameter.detach().to("cpu", torch.float64, copy=True)
+    """A copy in double precision, on a GPU or else on the host: not every device has it."""
+    place = parameter.device if parameter.is_cuda else "cpu"
+    return parameter.detach().to(place, torch.float64, copy=True)
 
 
 def affine(conv: nn.Conv1d) -> Affine:
@@ -47,6 +49,8 @@ def scale_and_shift(norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor]:
 
 def largest_of_three(u: Tensor, out: Tensor) -> Tensor:
     """The largest of three neighbouring time steps, (T, B, C) -> (T, B, C)."""
+    if kernels.serve(u, u.shape[2]):
+        return kernels.pool_into(u, out)
     out[0] = u[0]
     torch.maximum(u[1:], u[:-1], out=out[1:])
     torch.maximum(out[:-1], u[1:], out=out[:-1])
@@ -60,7 +64,9 @@ class FrozenModule:
     the output, in front of ReLU, whose floor rises with it: no pass over the output is needed for it.
     """
 
-    def __init__(self, module: Any, n_times: int, source: Affine | None = None, lift: Tensor | None = None) -> None:
+    def __init__(
+        self, module: Any, n_times: int, like: Tensor, source: Affine | None = None, lift: Tensor | None = None
+    ) -> None:
         convs = [getattr(module, name) for name in module.branches]
         taps = joined([exact(conv.weight) for conv in convs])
         scale, shift = scale_and_shift(module.bn)
@@ -68,12 +74,15 @@ class FrozenModule:
         shift = shift + floor
         n = taps.shape[2]  # outputs of the convolutions; those of the pooled branch follow
         bias = torch.cat([exact(conv.bias) for conv in convs]) * scale[:n] + shift[:n]
-        like = module.bn.weight
         narrow = affine(module.bottleneck)
         self.narrow = (narrow if source is None else narrow.after(source)).to(like)
         self.bank = filter_bank(taps * scale[:n], bias, n_times, like)
         self.pool = affine(module.poolconv).scaled(scale[n:], shift[n:]).to(like)
         self.floor, self.pool_floor = floor[:n].to(like), floor[n:].to(like)
+        self.fused = kernels.serve(like, n, len(floor) - n)
+        if self.fused:
+            rest = torch.zeros_like(bias) if self.bank.bias is None else bias
+            self.shift, self.lowest = torch.cat([rest, self.pool.bias.double()]).float(), floor.float()
 
     def __call__(self, source: Tensor, u: Tensor, out: Tensor, scratch: Scratch) -> Tensor:
         """`source` (T, B, C') is what the convolutions read, `u` (T, B, C) what is pooled."""
@@ -81,11 +90,16 @@ class FrozenModule:
         v = scratch.take("narrow", n_times * n_cases, len(self.narrow.bias))
         torch.addmm(self.narrow.bias, source.flatten(0, 1), self.narrow.weight, out=v)
         y = self.bank(v.view(n_times, n_cases, -1), scratch)
+        pooled = largest_of_three(u, scratch.take("pooled", n_times, n_cases, width)).flatten(0, 1)
+        if self.fused:
+            z = torch.mm(pooled, self.pool.weight, out=scratch.take("projected", len(pooled), len(self.pool.bias)))
+            kernels.join_into([y.flatten(0, 1), z], self.shift, self.lowest, out.flatten(0, 1))
+            return out
         n_convolved = y.shape[2]
+        y = y if self.bank.bias is None else y.add_(self.bank.bias)
         torch.maximum(y, self.floor, out=out[..., :n_convolved])
-        pooled = largest_of_three(u, scratch.take("pooled", n_times, n_cases, width))
         rest = out.flatten(0, 1)[:, n_convolved:]
-        torch.addmm(self.pool.bias, pooled.flatten(0, 1), self.pool.weight, out=rest)
+        torch.addmm(self.pool.bias, pooled, self.pool.weight, out=rest)
         torch.maximum(rest, self.pool_floor, out=rest)
         return out
 
@@ -93,13 +107,13 @@ class FrozenModule:
 class FrozenBlock:
     """An InceptionBlock for cases of one length."""
 
-    def __init__(self, block: Any, n_times: int, source: Affine | None = None) -> None:
+    def __init__(self, block: Any, n_times: int, like: Tensor, source: Affine | None = None) -> None:
         residual = affine(block.residual.conv).scaled(*scale_and_shift(block.residual.bn))
         residual = residual if source is None else residual.after(source)
-        self.residual = residual.to(block.residual.bn.weight).weight
-        self.first = FrozenModule(block.module0, n_times, source)
-        self.second = FrozenModule(block.module1, n_times)
-        self.third = FrozenModule(block.module2, n_times, lift=residual.bias)
+        self.residual = residual.to(like).weight
+        self.first = FrozenModule(block.module0, n_times, like, source)
+        self.second = FrozenModule(block.module1, n_times, like)
+        self.third = FrozenModule(block.module2, n_times, like, lift=residual.bias)
 
     def __call__(self, source: Tensor, u: Tensor, out: Tensor, scratch: Scratch) -> Tensor:
         h = self.first(source, u, out, scratch)
@@ -110,17 +124,21 @@ class FrozenBlock:
 
 
 class FrozenInception:
-    """What an InceptionTime computes in eval mode with the weights it has now, for cases of one length."""
+    """What an InceptionTime computes in eval mode with the weights it has now, for cases of one length.
 
-    def __init__(self, encoder: Any, n_times: int) -> None:
+    In the type of its weights, or in another one.
+    """
+
+    def __init__(self, encoder: Any, n_times: int, dtype: torch.dtype | None = None) -> None:
         self.n_times, self.dim, self.check_input = n_times, encoder.dim, encoder.check_input
-        self.scratch = Scratch(encoder.input.weight)
+        like = encoder.input.weight.detach()[:0].to(dtype or encoder.input.weight.dtype)
+        self.scratch = Scratch(like)
         entry = affine(encoder.input)
-        self.entry = entry.to(encoder.input.weight)
+        self.entry = entry.to(like)
         # The input projection is linear and so are most maps behind it: few channels go through both at once.
         self.joint = encoder.n_channels < len(entry.bias)
-        self.block0 = FrozenBlock(encoder.block0, n_times, entry if self.joint else None)
-        self.block1 = FrozenBlock(encoder.block1, n_times)
+        self.block0 = FrozenBlock(encoder.block0, n_times, like, entry if self.joint else None)
+        self.block1 = FrozenBlock(encoder.block1, n_times, like)
 
     @torch.inference_mode()
     def __call__(self, x: Tensor) -> Tensor:
@@ -135,5 +153,5 @@ class FrozenInception:
         torch.addmm(self.entry.bias, source.flatten(0, 1), self.entry.weight, out=u.flatten(0, 1))
         h = scratch.take("features", n_times, n_cases, self.dim)
         h = self.block0(source if self.joint else u, u, h, scratch)
-        y = x.new_empty(n_times, n_cases, self.dim)  # the caller's to keep
+        y = torch.empty_like(h)  # the caller's to keep
         return self.block1(h, h, y, scratch).permute(1, 2, 0)

@@ -89,5 +89,5 @@ class InceptionTime(Encoder):
         y: Tensor = self.block1(self.block0(v))
         return y
 
-    def frozen(self, n_times: int) -> FrozenInception:
-        return FrozenInception(self, n_times)
+    def frozen(self, n_times: int, dtype: torch.dtype | None = None) -> FrozenInception:
+        return FrozenInception(self, n_times, dtype)

@@ -105,6 +105,19 @@ extern "C" __global__ void norm_apply(PARTS, int n_rows, int n_columns, const fl
   }
 }
 
+// y = max(x + shift, lowest)
+extern "C" __global__ void join(PARTS, int n_rows, int n_columns, const float* shift, const float* lowest, float* y) {
+  COLUMN;
+  if (!inside) return;
+  float4 s = load(shift, j), m = load(lowest, j);
+  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < n_rows; r += (long long)gridDim.x * blockDim.y) {
+    float4 v = load(p.x, place(p, r));
+    v.x = largest(v.x + s.x, m.x); v.y = largest(v.y + s.y, m.y);
+    v.z = largest(v.z + s.z, m.z); v.w = largest(v.w + s.w, m.w);
+    store(y, r * (n_columns / 4) + j, v);
+  }
+}
+
 // The gradient in front of ReLU; without a mask that of BatchNorm's output itself.
 __device__ float4 gradient(const float* dy, const float* y, int masked, long long i) {
   float4 g = load(dy, i);
@@ -175,6 +188,50 @@ extern "C" __global__ void pool(const float* u, float* y, int n_times, int strid
       v.x = largest(v.x, w.x); v.y = largest(v.y, w.y); v.z = largest(v.z, w.z); v.w = largest(v.w, w.w);
     }
     store(y, k, v);
+  }
+}
+
+// The same two for bfloat16, which is the upper half of a float; two to a word, the first one below.
+__device__ float lower(unsigned pair) { return __uint_as_float(pair << 16); }
+__device__ float upper(unsigned pair) { return __uint_as_float(pair & 0xffff0000u); }
+__device__ unsigned rounded(float x) {  // to the nearest, of two as near to the even one
+  unsigned bits = __float_as_uint(x);
+  return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+}
+__device__ unsigned largest_pair(unsigned a, unsigned b) {
+  return __float_as_uint(largest(upper(a), upper(b))) | __float_as_uint(largest(lower(a), lower(b))) >> 16;
+}
+__device__ uint4 largest_pairs(uint4 a, uint4 b) {
+  return make_uint4(largest_pair(a.x, b.x), largest_pair(a.y, b.y), largest_pair(a.z, b.z), largest_pair(a.w, b.w));
+}
+extern "C" __global__ void pool_bf16(const uint4* u, uint4* y, int n_times, int stride) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x, s = stride / 8;
+  if (i >= s) return;
+  for (int t = blockIdx.y; t < n_times; t += gridDim.y) {
+    long long k = (long long)t * s + i;
+    uint4 v = u[k];
+    if (t > 0) v = largest_pairs(v, u[k - s]);
+    if (t + 1 < n_times) v = largest_pairs(v, u[k + s]);
+    y[k] = v;
+  }
+}
+
+__device__ unsigned joined_pair(unsigned x, const float* s, const float* m) {
+  return rounded(largest(upper(x) + s[1], m[1])) << 16 | rounded(largest(lower(x) + s[0], m[0]));
+}
+extern "C" __global__ void join_bf16(const uint4* a, const uint4* b, int width, int n_rows, int n_columns,
+    const float* shift, const float* lowest, uint4* y) {
+  int j = blockIdx.y * blockDim.x + threadIdx.x;  // columns 8 j .. 8 j + 7
+  if (8 * j >= n_columns) return;
+  bool first = 8 * j < width;
+  const uint4* x = first ? a + j : b + (j - width / 8);
+  int per_row = (first ? width : n_columns - width) / 8;
+  float s[8], m[8];
+  for (int i = 0; i < 8; ++i) { s[i] = shift[8 * j + i]; m[i] = lowest[8 * j + i]; }
+  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < n_rows; r += (long long)gridDim.x * blockDim.y) {
+    uint4 v = x[r * per_row];
+    y[r * (n_columns / 8) + j] = make_uint4(joined_pair(v.x, s, m), joined_pair(v.y, s + 2, m + 2),
+                                            joined_pair(v.z, s + 4, m + 4), joined_pair(v.w, s + 6, m + 6));
   }
 }
 

@@ -31,8 +31,13 @@ ARGUMENTS = {
     "grad_statistics": "PiiiPPPPP",
     "grad_apply": "PPiPPiiiPPP",
     "pool": "PPii",
+    "pool_bf16": "PPii",
+    "join": "PPiiiPPP",
+    "join_bf16": "PPiiiPPP",
     "pool_backward": "PPPii",
 }
+AT_A_TIME = {torch.float32: 4, torch.bfloat16: 8}  # values that a thread loads at once
+OF_TYPE = {torch.float32: "", torch.bfloat16: "_bf16"}  # what the names of their kernels end with
 BLOCK = (64, 4, 1)  # four columns each x rows
 SHARED = 2 * 64 * 4 * 16  # bytes: two sums of four columns per thread
 MOST_BLOCKS = 528  # four per multiprocessor of a large GPU
@@ -146,11 +151,31 @@ def norm_backward(
     return dparts, dweight, dbias
 
 
+def serve(like: Tensor, *widths: int) -> bool:
+    """Whether `pool_into` and `join_into` take tensors of this type and place with so many columns."""
+    wide = AT_A_TIME.get(like.dtype) if like.is_cuda else None
+    return wide is not None and all(width % wide == 0 for width in widths) and compiled(like.device) is not None
+
+
+def pool_into(u: Tensor, y: Tensor) -> Tensor:
+    """The largest of three neighbouring time steps of (T, B, C)."""
+    _launch("pool" + OF_TYPE[u.dtype], u.device, *_over_time(u), u, y, len(u), u[0].numel())
+    return y
+
+
+def join_into(parts: Sequence[Tensor], shift: Tensor, lowest: Tensor, y: Tensor) -> Tensor:
+    """max(x + shift, lowest) of rows (M, C) that come in two parts; shift and lowest (C,) are float32."""
+    n_rows, n_columns = y.shape
+    columns = -(-n_columns // AT_A_TIME[y.dtype])
+    block = (min(BLOCK[0], columns), BLOCK[1], 1)
+    grid = (min(-(-n_rows // BLOCK[1]), MOST_BLOCKS * 4), -(-columns // block[0]), 1)
+    _launch("join" + OF_TYPE[y.dtype], y.device, grid, block, *_two(parts), n_rows, n_columns, shift, lowest, y)
+    return y
+
+
 def pool_forward(u: Tensor) -> tuple[Tensor, Tensor | None]:
     """See `rows.pool_forward`; nothing is kept."""
-    y = torch.empty_like(u)
-    _launch("pool", u.device, *_over_time(u), u, y, len(u), u[0].numel())
-    return y, None
+    return pool_into(u, torch.empty_like(u)), None
 
 
 def pool_backward(dy: Tensor, u: Tensor, pairs: Tensor | None) -> Tensor:
@@ -161,4 +186,4 @@ def pool_backward(dy: Tensor, u: Tensor, pairs: Tensor | None) -> Tensor:
 
 
 def _over_time(u: Tensor) -> tuple[Size, Size]:
-    return (-(-u[0].numel() // (4 * 256)), min(len(u), 65535), 1), (256, 1, 1)
+    return (-(-u[0].numel() // (AT_A_TIME[u.dtype] * 256)), min(len(u), 65535), 1), (256, 1, 1)

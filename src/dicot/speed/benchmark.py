@@ -37,6 +37,7 @@ class Options:
     scaling: bool = False
     embedding: bool = False
     archive: bool = False
+    step: bool = True
     draw: bool = False
 
 
@@ -68,10 +69,11 @@ def run_benchmark(options: Options, on_section: Callable[[Result], None] = lambd
 def _sections(options: Options, device: str, precisions: Sequence[str], result: Result) -> Iterator[Section]:
     kind = torch.device(device).type
     shapes = options.shapes or (QUICK if options.quick else CUDA if kind == "cuda" else CPU)
-    steps, agreement, result.ratios, result.agrees = step_sections(
-        shapes, precisions, device, partial(_effort, options)
-    )
-    yield from (steps, agreement)
+    if options.step:
+        steps, agreement, result.ratios, result.agrees = step_sections(
+            shapes, precisions, device, partial(_effort, options)
+        )
+        yield from (steps, agreement)
     if options.accuracy:
         yield accuracy_section(precisions, device)
     if options.methods:
@@ -81,7 +83,7 @@ def _sections(options: Options, device: str, precisions: Sequence[str], result: 
         yield from scaling_sections(precisions[-1], device, draw=options.draw)
         yield memory_section(shapes, device)
     if options.embedding:
-        yield embedding_section(shapes, precisions, device)
+        yield embedding_section(shapes, device)
     if options.archive:
         yield from archive_sections(precisions[-1], device)
 

@@ -3,12 +3,13 @@
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from dicot.embedding import embed
+from dicot.embedding import PRECISIONS, embed
 from dicot.encoders import Encoder, InceptionTime
 from dicot.fitting import seeded_weights
 from dicot.progress import Bar
@@ -20,25 +21,25 @@ from dicot.speed.shapes import Shape
 
 BATCH = 256
 N_CASES = {"cpu": 256, "cuda": 32768}
-TURNS = {"cpu": 3, "cuda": 5}
+MOST_TIMES = 2**24  # time steps of all cases together
+IN = {"cpu": ("float32",), "cuda": PRECISIONS}
+TURNS = 3
 
 
-def embedding_section(
-    shapes: Sequence[Shape], precisions: Sequence[str], device: str, n_cases: int | None = None
-) -> Section:
+def embedding_section(shapes: Sequence[Shape], device: str, n_cases: int | None = None) -> Section:
     """Medians of whole passes over the cases, plain and ours in turns, after one pass that does not count."""
     kind = torch.device(device).type
-    lengths = dict.fromkeys(shape._replace(batch=BATCH) for shape in shapes)
-    units = [(shape, precision) for precision in precisions for shape in lengths]
+    lengths = list(dict.fromkeys(shape._replace(batch=BATCH) for shape in shapes))
     rows = []
-    with Bar("embedding", len(units)) as bar:
-        for number, (shape, precision) in enumerate(units):
-            label = f"{shape.n_times}, {shape.n_channels} {precision}"
-            bar.update(number, label)
-            x = shape.windows(n_cases or N_CASES[kind]).x
-            plain, ours = _in_turns(shape, x, precision, device, TURNS[kind])
-            deviation = _deviation(shape, x[:BATCH], precision, device)
-            rows.append((label, (len(x) / plain, len(x) / ours, plain / ours, deviation)))
+    with Bar("embedding", len(lengths)) as bar:
+        for number, shape in enumerate(lengths):
+            bar.update(number, f"{shape.n_times}, {shape.n_channels}")
+            x = shape.windows(n_cases or min(N_CASES[kind], MOST_TIMES // shape.n_times)).x
+            plain, *ours = _in_turns(shape, x, IN[kind], device)
+            for precision, seconds in zip(IN[kind], ours, strict=True):
+                deviation = _deviation(shape, x[:BATCH], precision, device)
+                label = f"{shape.n_times}, {shape.n_channels} {precision}"
+                rows.append((label, (len(x) / plain, len(x) / seconds, plain / seconds, deviation)))
     return Section(
         "embedding",
         "Embedding",
@@ -49,18 +50,27 @@ def embedding_section(
     )
 
 
-def _in_turns(shape: Shape, x: np.ndarray, precision: str, device: str, turns: int) -> tuple[float, float]:
+def _in_turns(shape: Shape, x: np.ndarray, precisions: Sequence[str], device: str) -> list[float]:
+    """Seconds of the plain way, and of ours in each precision."""
     encoder = _encoder(InceptionTime, shape)
-    plain: list[float] = []
-    ours: list[float] = []
-    for _ in range(turns + 1):
-        fresh_start(device)
+
+    def plain() -> float:
         with plain_settings():
             network = PlainEncoder(shape.n_channels).to(device).eval()
-            plain.append(_seconds(lambda network=network: plain_embed(network, x, device)))  # type: ignore[misc]
-        fresh_start(device)
-        ours.append(_seconds(lambda: embed(encoder, x, batch_size=BATCH, device=device, precision=precision)))
-    return statistics.median(plain[1:]), statistics.median(ours[1:])
+            return _seconds(lambda: plain_embed(network, x, device))
+
+    def ours(precision: str) -> float:
+        return _seconds(lambda: embed(encoder, x, batch_size=BATCH, device=device, precision=precision))
+
+    ways: list[Callable[[], float]] = [plain, *(partial(ours, precision) for precision in precisions)]
+    turns = []
+    for _ in range(TURNS + 1):
+        seconds = []
+        for way in ways:
+            fresh_start(device)
+            seconds.append(way())
+        turns.append(seconds)
+    return [statistics.median(of_way) for of_way in zip(*turns[1:], strict=True)]
 
 
 def plain_embed(network: torch.nn.Module, x: np.ndarray, device: str) -> np.ndarray:

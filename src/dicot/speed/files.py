@@ -14,7 +14,9 @@ def write_result(folder: Path, result: Result, command: str) -> list[Path]:
     stem = f"speed-{result.kind}"
     files = {f"{stem}.csv": to_csv(result.sections)}
     lines = [f"# Speed on {result.machine}", "", f"`{command}`, {date.today().isoformat()}."]
-    lines += [f"Smallest ratio of a training step to the plain loop's: **{min(result.ratios):.2f}**.", ""]
+    if result.ratios:
+        lines.append(f"Smallest ratio of a training step to the plain loop's: **{min(result.ratios):.2f}**.")
+    lines.append("")
     for section in result.sections:
         lines += [f"## {section.title}", "", to_markdown(section.table())]
         for name, svg in section.figures.items():
