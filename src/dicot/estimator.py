@@ -233,12 +233,13 @@ def fit_many(
     *,
     checkpoints: Sequence[Checkpoint | None] | None = None,
     at_once: int = AT_ONCE,
+    on_fit: Callable[[int], None] = lambda number: None,
     on_error: Callable[[int, Exception], None] | None = None,
 ) -> None:
     """Fit each model on its (X, y) as its own `fit` would, on a GPU several of them `at_once`.
 
-    `on_error` is told the number of a model whose fit failed, and why; the others go on. Without it the first
-    failure is raised. The seconds of a history are the model's own share.
+    `on_fit` is told the number of a model as soon as it is fitted, `on_error` that of a model whose fit failed, and
+    why; the others go on. Without it the first failure is raised. The seconds of a history are the model's own share.
     """
     if len({model.device for model in models}) > 1:
         raise InputError(f"All models must be for one device; got {sorted({model.device for model in models})}.")
@@ -251,13 +252,20 @@ def fit_many(
                 raise
             on_error(number, error)
             continue
-        if run is not None:
+        if run is None:
+            on_fit(number)
+        else:
             runs[number] = run
     numbers = list(runs)
+
+    def finish(place: int, history: History) -> None:
+        models[numbers[place]]._finish(runs[numbers[place]], history)
+        on_fit(numbers[place])
+
     pretrain_many(
         list(runs.values()),
         device=models[0].device if models else "cpu",
         at_once=at_once,
-        on_run=lambda place, history: models[numbers[place]]._finish(runs[numbers[place]], history),
+        on_run=finish,
         on_error=None if on_error is None else lambda place, error: on_error(numbers[place], error),
     )

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT_SECONDS = 30.0
 
+OnFit = Callable[[Unit, Fitted], None]
 OnError = Callable[[Unit, Exception], None]
 
 
@@ -44,9 +45,9 @@ def is_alone(unit: Unit) -> bool:
 
 
 def fit_units(
-    units: Sequence[Unit], sources: Mapping[str, Loaded], site: Site, on_error: OnError
-) -> Iterator[tuple[Unit, Fitted]]:
-    """Each unit with its fitted contender; `on_error` is told of those that cannot be fitted."""
+    units: Sequence[Unit], sources: Mapping[str, Loaded], site: Site, on_fit: OnFit, on_error: OnError
+) -> None:
+    """`on_fit` is given each unit's contender as soon as it is fitted, `on_error` told of those that cannot be."""
     from dicot.device import load_optimisers
     from dicot.methods import METHODS
 
@@ -59,9 +60,9 @@ def fit_units(
         except Exception as error:
             on_error(unit, error)
     if len(models) > 1:
-        yield from _together(models, sources, site, on_error)
+        _together(models, sources, site, on_fit, on_error)
     else:
-        yield from _alone(models, sources, site, on_error)
+        _alone(models, sources, site, on_fit, on_error)
 
 
 def _model(unit: Unit, source: Loaded, site: Site) -> Any:
@@ -73,8 +74,8 @@ def _model(unit: Unit, source: Loaded, site: Site) -> Any:
 
 
 def _alone(
-    models: Sequence[tuple[Unit, Any]], sources: Mapping[str, Loaded], site: Site, on_error: OnError
-) -> Iterator[tuple[Unit, Fitted]]:
+    models: Sequence[tuple[Unit, Any]], sources: Mapping[str, Loaded], site: Site, on_fit: OnFit, on_error: OnError
+) -> None:
     from dicot.device import peak_memory
 
     for unit, model in models:
@@ -90,19 +91,24 @@ def _alone(
         except Exception as error:
             on_error(unit, error)
         else:
-            yield unit, Fitted(model, math.nan if resumed else seconds, memory)
+            on_fit(unit, Fitted(model, math.nan if resumed else seconds, memory))
 
 
 def _together(
-    models: Sequence[tuple[Unit, Any]], sources: Mapping[str, Loaded], site: Site, on_error: OnError
-) -> Iterator[tuple[Unit, Fitted]]:
+    models: Sequence[tuple[Unit, Any]], sources: Mapping[str, Loaded], site: Site, on_fit: OnFit, on_error: OnError
+) -> None:
     """The seconds of each are its own share; whose the memory is cannot be told."""
     from dicot.estimator import fit_many
 
-    failed: set[int] = set()
+    open_ones = set(range(len(models)))
 
-    def told(number: int, error: Exception) -> None:
-        failed.add(number)
+    def fitted(number: int) -> None:
+        open_ones.discard(number)
+        unit, model = models[number]
+        on_fit(unit, Fitted(model, math.nan if resumed[number] else model.history_.seconds))
+
+    def failed(number: int, error: Exception) -> None:
+        open_ones.discard(number)
         on_error(models[number][0], error)
 
     trains = [sources[unit.key].split.train for unit, _ in models]
@@ -114,11 +120,9 @@ def _together(
             [(train.x, train.y) for train in trains],
             checkpoints=checkpoints,
             at_once=site.at_once,
-            on_error=told,
+            on_fit=fitted,
+            on_error=failed,
         )
     except Exception as error:  # of the device, not of one of the fits
-        for number in set(range(len(models))) - failed:
-            told(number, error)
-    for number, (unit, model) in enumerate(models):
-        if number not in failed:
-            yield unit, Fitted(model, math.nan if resumed[number] else model.history_.seconds)
+        for number in sorted(open_ones):
+            failed(number, error)

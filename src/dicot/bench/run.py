@@ -14,7 +14,7 @@ import numpy as np
 
 from dicot.bench.fits import Site, fit_units
 from dicot.bench.fitted import Fitted
-from dicot.bench.jobs import DataSet, Job, Unit
+from dicot.bench.jobs import Job, Unit
 from dicot.bench.lines import Result
 from dicot.bench.loading import Loaded, Shelf
 from dicot.bench.model_protocols import MODEL_PROTOCOLS, every_protocol
@@ -50,12 +50,16 @@ def run_units(units: Sequence[Unit], site: Site, shelf: Shelf, record: Record, s
             fail(unit.jobs, error, record)
     ready = [unit for unit in units if unit.key in sources]
     known = {unit.key: _known(sources[unit.key], site) for unit in ready}
-    for unit, fitted in fit_units(ready, sources, site, lambda u, error: fail(u.jobs, error, record, known[u.key])):
-        result = _fitted_result(known[unit.key], fitted)
+
+    def assess(unit: Unit, fitted: Fitted) -> None:
+        source, result = sources[unit.key], _fitted_result(known[unit.key], fitted)
         for target, jobs in unit.by_target().items():
-            _assess(fitted, jobs, target, result, shelf, record, score)
+            load = partial(shelf.get, target) if target != unit.first.source else lambda: source
+            _assess(fitted, jobs, load, result, record, score)
         if checkpoint := site.checkpoint(unit, sources[unit.key]):
             checkpoint.path.unlink(missing_ok=True)  # only now: until here it would have to be trained again
+
+    fit_units(ready, sources, site, assess, lambda unit, error: fail(unit.jobs, error, record, known[unit.key]))
 
 
 def fail(jobs: Iterable[Job], error: Exception, record: Record, known: Result | None = None) -> None:
@@ -81,11 +85,11 @@ def _fitted_result(known: Result, fitted: Fitted) -> Result:
 
 
 def _assess(
-    fitted: Fitted, jobs: Sequence[Job], target: DataSet, known: Result, shelf: Shelf, record: Record, score: Score
+    fitted: Fitted, jobs: Sequence[Job], load: Callable[[], Loaded], known: Result, record: Record, score: Score
 ) -> None:
     """Score the jobs of one target: the network itself, and embeddings, which are made once."""
     try:
-        data = shelf.get(target)
+        data = load()
     except Exception as error:
         fail(jobs, error, record, known)
         return
