@@ -141,6 +141,7 @@ def test_recipe_and_method_settings_reach_the_training(waves):
         ({"method": "calibrate"}, "Did you mean 'calibrated'"),
         ({"encoder": "resnett"}, "Did you mean 'resnet'"),
         ({"pooling": "men"}, "Unknown pooling"),
+        ({"embed_precision": "fp8"}, "Unknown precision"),
         ({"preset": "papr"}, "Did you mean 'paper'"),
         ({"family": "UCR"}, "family must be one of"),
         ({"schedule": "hourly"}, "schedule must be"),

@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from dicot.controls import CONTROLS
-from dicot.embedding import POOLINGS, pooled_dim
+from dicot.embedding import POOLINGS, PRECISIONS, pooled_dim
 from dicot.encoders import ENCODERS, Encoder, build_encoder
 from dicot.errors import InputError, ModelFileError, lookup
 from dicot.fitting import check_columns, embed_groups, in_order, seed_from, seeded_weights, train_with_bar
@@ -47,6 +47,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     encoder_params : arguments of the encoder beside dim, for example {"original": True} for "resnet"
     steps, batch_size, lr, schedule, precision : the recipe; None leaves each to the preset
     pooling : "mean", "max" or "mean+max+std" over time
+    embed_precision : of `transform` on a GPU: "float32", or faster with fewer digits "tf32" (three), "bf16" (two)
     layout : "nct" (cases, channels, time) or "ntc" for 3-D input and lists
     unequal : "error", "pad", "crop" or "resample" for cases of unequal length
     missing : "error", "interpolate" or "zero" for NaN
@@ -80,6 +81,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         schedule: str | None = None,
         precision: str | None = None,
         pooling: str = "mean",
+        embed_precision: str = "float32",
         layout: str = "nct",
         unequal: str = "error",
         missing: str = "error",
@@ -101,6 +103,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.schedule = schedule
         self.precision = precision
         self.pooling = pooling
+        self.embed_precision = embed_precision
         self.layout = layout
         self.unequal = unequal
         self.missing = missing
@@ -203,7 +206,15 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _embed(self, X: Any, pooling: str | None) -> Iterator[tuple[Array, NDArray[np.float32]]]:
         check_is_fitted(self)
         check_columns(self, X, reset=False)
-        return embed_groups(self.encoder_, self.preparation_, X, pooling, device=self.device, verbose=self.verbose)
+        return embed_groups(
+            self.encoder_,
+            self.preparation_,
+            X,
+            pooling,
+            device=self.device,
+            verbose=self.verbose,
+            precision=self.embed_precision,
+        )
 
     def _recipe(self, train: Windows) -> Recipe:
         given = {name: getattr(self, name) for name in RECIPE_PARAMETERS if getattr(self, name) is not None}
@@ -218,6 +229,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         lookup({**METHODS, **CONTROLS}, self.method, "method")
         lookup(ENCODERS, self.encoder, "encoder")
         lookup(POOLINGS, self.pooling, "pooling")
+        lookup(dict.fromkeys(PRECISIONS), self.embed_precision, "precision")
         lookup(dict.fromkeys(PRESETS), self.preset, "preset")
 
 

@@ -62,12 +62,20 @@ def train_with_bar(what: str, run: Run, *, device: str, verbose: bool) -> Histor
 
 
 def embed_groups(
-    encoder: Encoder, preparation: Preparation, X: Any, pooling: str | None, *, device: str, verbose: bool
+    encoder: Encoder,
+    preparation: Preparation,
+    X: Any,
+    pooling: str | None,
+    *,
+    device: str,
+    verbose: bool,
+    precision: str = "float32",
 ) -> Iterator[tuple[Array, Embeddings]]:
     """Positions and embeddings of the cases of X, one group per length."""
     for index, windows in preparation.apply(X):
         with Bar("embed", len(windows), verbose) as bar:
-            yield index, embed(encoder, windows.x, pooling=pooling, device=device, on_batch=bar.update)
+            rows = embed(encoder, windows.x, pooling=pooling, device=device, precision=precision, on_batch=bar.update)
+            yield index, rows
 
 
 def in_order(groups: Iterable[tuple[Array, Embeddings]]) -> Embeddings:

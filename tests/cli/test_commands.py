@@ -39,6 +39,8 @@ def test_pretrain_then_embed(tmp_path, data, waves):
     with np.load(tmp_path / "vectors.npz") as held:
         assert np.array_equal(held["X"], TimeSeriesEmbedder.from_pretrained(tmp_path / "model").transform(waves.x))
         assert np.array_equal(held["y"], waves.y)
+    with pytest.raises(DicotError, match="Unknown precision 'bf8'. Did you mean 'bf16'"):
+        dicot("embed", tmp_path / "model", data, "--out", tmp_path / "vectors.npz", "--precision", "bf8")
 
 
 def test_the_same_command_again_has_nothing_to_do_and_another_is_refused(tmp_path, data):
