@@ -39,7 +39,7 @@ def test_pretrain_then_embed(tmp_path, data, waves):
     with np.load(tmp_path / "vectors.npz") as held:
         assert np.array_equal(held["X"], TimeSeriesEmbedder.from_pretrained(tmp_path / "model").transform(waves.x))
         assert np.array_equal(held["y"], waves.y)
-    with pytest.raises(DicotError, match="Unknown precision 'bf8'. Did you mean 'bf16'"):
+    with pytest.raises(DicotError, match="Unknown precision 'bf8'. Known: bf16, float32, tf32"):
         dicot("embed", tmp_path / "model", data, "--out", tmp_path / "vectors.npz", "--precision", "bf8")
 
 
