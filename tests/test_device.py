@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.device import describe_device, float32_arithmetic, peak_memory, resolve_device, to_device
+from dicot.device import describe_device, float32_arithmetic, host_threads, peak_memory, resolve_device, to_device
 from dicot.errors import InputError
 
 
@@ -21,6 +21,16 @@ def test_tensors_have_plain_strides_whatever_the_array_had(change):
     tensor = to_device(array, torch.device("cpu"))
     assert tensor.is_contiguous() and tensor.shape == array.shape
     assert np.array_equal(tensor.numpy(), array)
+
+
+def test_threads_are_limited_and_given_back():
+    before = torch.get_num_threads()
+    with pytest.raises(ZeroDivisionError), host_threads(1):
+        assert torch.get_num_threads() == 1
+        with host_threads(64):
+            assert torch.get_num_threads() == 1, "a limit, not a wish"
+        1 / 0  # noqa: B018
+    assert torch.get_num_threads() == before
 
 
 def test_a_read_only_array_is_copied():

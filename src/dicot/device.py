@@ -59,6 +59,17 @@ def float32_arithmetic(fast: bool = False) -> Iterator[None]:
             part.fp32_precision = value
 
 
+@contextmanager
+def host_threads(most: int) -> Iterator[None]:
+    """Limits torch's threads on the CPU: where there are more than free cores, they mostly wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(min(most, before))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def describe_device(device: str | torch.device) -> str:
     """The name of the GPU, or "cpu"."""
     place = resolve_device(device)

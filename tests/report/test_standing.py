@@ -8,10 +8,11 @@ import pytest
 from tests.report.samples import SUITES, failed, record, several
 
 from dicot.errors import InputError
+from dicot.report.bench_tables import standing_table
 from dicot.report.grid import grid, joined, natural
 from dicot.report.lines import Line, latest, line_labels, trial_note
 from dicot.report.paper import NAMES, paper_records, paper_tables
-from dicot.report.standing import blocks, fit_seconds, standings
+from dicot.report.standing import blocks, fit_devices, fit_seconds, standings
 
 
 @pytest.mark.parametrize(("suite", "n_sets", "average", "rank"), [("ucr", 124, 81.33, 3.73), ("uea", 28, 71.24, 4.64)])
@@ -126,6 +127,18 @@ def test_a_source_is_fitted_once_however_many_targets_it_has():
     assert fit_seconds(table, table.lines[0], table.columns) == 15.0
     unknown = grid([replace(records[0], fit_seconds=math.nan)], "accuracy")
     assert math.isnan(fit_seconds(unknown, unknown.lines[0], unknown.columns))
+
+
+def test_devices_are_named_where_times_do_not_compare():
+    same = several("s", ("dicot", "random", "calibrated"), ("a", "b"))
+    table = grid(same, "accuracy")
+    assert set(fit_devices(table, blocks(table)[0]).values()) == {""}
+    table = grid([replace(r, device="GPU") if r.contender == "dicot" else r for r in same], "accuracy")
+    (block,) = blocks(table)
+    named = {line.contender: device for line, device in fit_devices(table, block).items()}
+    assert named == {"dicot": "GPU", "random": "cpu", "calibrated": "cpu"}
+    times = [row[-1].text for row in standing_table(table, block).rows]
+    assert sorted(times) == ["0.02 s (cpu)", "0.02 s (cpu)", "5 s (GPU)"]
 
 
 def test_trials_are_named_by_their_steps():

@@ -1,6 +1,7 @@
 """The short table of a README, the marks around it, and whether it is up to date; the command that does all this."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -80,3 +81,9 @@ def test_a_call_that_cannot_work_says_why(words, message, tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=message):
         dicot("report", *words)
+
+
+def test_the_readmes_table_is_that_of_the_published_results():
+    root = Path(__file__).resolve().parents[2]
+    call = ["report", "ucr,uea", "--records", root / "results" / "archive.csv", "--into", root / "README.md"]
+    assert "is up to date" in dicot(*call, "--check")

@@ -1,8 +1,7 @@
 """How units are carried out: in this process, in a pool of processes, or several at once on a GPU."""
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from dicot.bench.fits import Site, is_alone
@@ -44,26 +43,14 @@ def fit_here_score_beside(units: Sequence[Unit], ledger: Path, site: Site, worke
     """This process trains and embeds, several units at once; processes beside it score, and fit what needs no GPU."""
     from dicot.bench.scorers import Scorers
     from dicot.classical import CLASSICAL
+    from dicot.device import host_threads
 
-    with Scorers(workers, ledger, site, on_job) as scorers, _threads(max(1, default_workers() - workers)):
+    with Scorers(workers, ledger, site, on_job) as scorers, host_threads(max(1, default_workers() - workers)):
         for unit in units:
             if unit.first.contender.kind in CLASSICAL:
                 scorers.submit(unit)
         here = [unit for unit in units if unit.first.contender.kind not in CLASSICAL]
         run_in_process(_groups(here), ledger, site, on_job, scorers.submit, scorers.take)
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    """Torch's for work on the CPU: more than there are free cores for wait for each other most of the time."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(min(count, before))
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _groups(units: Sequence[Unit]) -> list[Task]:

@@ -8,7 +8,7 @@ from dicot.report.comparison import BOLD, FAILED, NOT_RUN, Cell, Table, cell, fa
 from dicot.report.grid import Grid, column_of
 from dicot.report.lines import Line, require_controls
 from dicot.report.ranks import interval
-from dicot.report.standing import Block, fit_seconds, standings
+from dicot.report.standing import Block, fit_devices, fit_seconds, standings
 
 if TYPE_CHECKING:
     from dicot.bench.record import Record
@@ -45,7 +45,7 @@ def seconds_text(seconds: float) -> str:
 def standing_table(table: Grid, block: Block) -> Table:
     """Average with its spread and both 95 % intervals, average rank, time to fit; best average first."""
     require_controls(block.lines, "Standings")
-    places, d = standings(table, block), table.decimals
+    places, devices, d = standings(table, block), fit_devices(table, block), table.decimals
     many = any(place.n_seeds > 1 for place in places.values())
     averages, ranks, rest = [], [], []
     for line, place in places.items():
@@ -53,7 +53,8 @@ def standing_table(table: Grid, block: Block) -> Table:
         averages.append(Cell(f"{place.average:.{d}f}{spread}", mean=round(place.average, d)))
         ranks.append(Cell(f"{place.rank:.2f}", mean=round(place.rank, 2)))
         widths = [f"± {w:.{d}f}" if w is not None else "one seed" for w in (place.normal, place.student)]
-        time = seconds_text(fit_seconds(table, line, block.columns))
+        seconds = fit_seconds(table, line, block.columns)
+        time = seconds_text(seconds) + (f" ({devices[line]})" if devices[line] and seconds >= SHORT else "")
         rest.append(tuple(map(Cell, [*widths, time] if many else [time])))
     columns = zip(mark_best(averages), mark_best(ranks, lowest=True), rest, strict=True)
     note = table.note(

@@ -94,3 +94,13 @@ def fit_seconds(table: Grid, line: Line, columns: tuple[str, ...]) -> float:
             by_source.setdefault(record.source, {})[seed] = record.fit_seconds
     total = math.fsum(float(np.mean(list(runs.values()))) for runs in by_source.values())
     return total if by_source else math.nan
+
+
+def fit_devices(table: Grid, block: Block) -> dict[Line, str]:
+    """What each line was fitted on; empty where that was the same for all, because times compare then."""
+
+    def devices(line: Line) -> str:
+        return " and ".join(sorted({r.device for c in block.columns for r in table.runs(line, c).values() if r.device}))
+
+    found = {line: devices(line) for line in block.lines}
+    return found if len(set(found.values())) > 1 else dict.fromkeys(found, "")

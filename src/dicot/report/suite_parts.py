@@ -10,7 +10,7 @@ from dicot.report.figures import bars, win_tie_loss
 from dicot.report.grid import Grid
 from dicot.report.parts import Draft, Part, Request
 from dicot.report.scatter import paper_scatter, time_scatter
-from dicot.report.standing import Block, blocks, fit_seconds
+from dicot.report.standing import Block, blocks, fit_devices, fit_seconds
 
 NO_BLOCK = "There is no data set on which both controls have a score, so nothing is averaged: see the failures."
 
@@ -103,13 +103,16 @@ def _differences(table: Grid, block: Block, which: str, stem: str) -> list[Part]
 def _times(table: Grid, block: Block, which: str, stem: str) -> list[Part]:
     seconds = {line: fit_seconds(table, line, block.columns) for line in block.lines}
     averages = dict(zip(block.lines, block.means.mean(axis=1).tolist(), strict=True))
-    points = {table.labels[line]: (t, averages[line]) for line, t in seconds.items() if t > 0}
+    devices = fit_devices(table, block)
+    names = {line: table.labels[line] + (f" ({device})" if device else "") for line, device in devices.items()}
+    points = {names[line]: (t, averages[line]) for line, t in seconds.items() if t > 0}
     if len(points) < 2:
         return []
-    missing = [name for name in (table.labels[line] for line in seconds) if name not in points]
+    missing = [table.labels[line] for line in seconds if names[line] not in points]
     text = "Fitting alone, summed over the data sets of the standings: embedding and scoring are not counted."
+    text += " Times on different devices do not compare." if any(devices.values()) else ""
     text += f" Not measured, or too short to measure: {', '.join(missing)}." if missing else ""
-    hero = table.labels[favourite(block)]
+    hero = names[favourite(block)]
     figure = {f"accuracy-time{stem}": time_scatter(points, f"average {table.metric}", [hero])}
     return [Part(_title(f"Training time and {table.metric}", which), figures=figure, text=text)]
 
