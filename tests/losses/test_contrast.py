@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.losses.contrast import instance_contrast, other_log_probabilities, temporal_contrast
+from dicot.losses.contrast import contrast, instance_contrast, temporal_contrast
 
 
 def slow_pair(group1: np.ndarray, group2: np.ndarray) -> float:
@@ -37,11 +37,36 @@ def test_equal_vectors_give_the_log_of_the_others():
     assert instance_contrast(z, z).item() == pytest.approx(math.log(3))
 
 
-def test_a_row_leaves_itself_out_and_keeps_the_order():
-    z1, z2 = torch.randn(1, 2, 3), torch.randn(1, 2, 3)
-    everything = torch.cat([z1[0], z2[0]])
-    row = other_log_probabilities(z1, z2)[0, 2]
-    torch.testing.assert_close(row, (everything[[0, 1, 3]] @ everything[2]).log_softmax(0))
+def stepwise(z1: torch.Tensor, z2: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """The same by autograd's own steps."""
+    z = torch.cat([z1, z2], dim=1)
+    own = torch.eye(z.shape[1], dtype=torch.bool)
+    log_p = (z @ z.transpose(1, 2)).masked_fill(own, -torch.inf).log_softmax(-1)
+    return -(log_p.masked_fill(own, 0) * targets).sum() / (len(z) * len(targets))
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 30.0])  # even, usual, and saturated
+@pytest.mark.parametrize("shape", [(3, 4, 5), (1, 2, 3), (4, 1, 2)])
+def test_loss_and_gradient_equal_the_steps_of_autograd(shape, scale):
+    torch.manual_seed(0)
+    z1, z2 = ((scale * torch.randn(shape, dtype=torch.float64)).requires_grad_() for _ in range(2))
+    targets = torch.rand(2 * shape[1], 2 * shape[1], dtype=torch.float64).fill_diagonal_(0)
+    losses = [way(z1, z2, targets) for way in (contrast, stepwise)]
+    torch.testing.assert_close(*losses, rtol=1e-12, atol=1e-12)
+    for ours, expected in zip(*(torch.autograd.grad(3 * loss, (z1, z2)) for loss in losses), strict=True):
+        torch.testing.assert_close(ours, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_no_denormal_number_enters_the_gradient(monkeypatch):
+    """Next to a similarity of 100 one of 5 has the probability exp(-95), which float32 holds as a denormal number."""
+    z = torch.tensor([[10.0, 0.0], [0.5, 9.9875]]).unsqueeze(0).requires_grad_()
+    left = []
+    product = torch.Tensor.__matmul__
+    monkeypatch.setattr(torch.Tensor, "__matmul__", lambda a, b: left.append(a) or product(a, b))
+    contrast(z, z, torch.eye(4).roll(2, 0)).backward()
+    sizes = left[-1].abs()
+    assert len(left) == 2 and sizes.shape == (1, 4, 4)
+    assert not ((sizes > 0) & (sizes < torch.finfo(torch.float32).tiny)).any()
 
 
 def test_a_single_candidate_gives_zero_with_a_gradient():

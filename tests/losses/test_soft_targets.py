@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from dicot.losses import chunking
-from dicot.losses.contrast import paired_contrast, without_diagonal
+from dicot.losses.contrast import paired_contrast
 from dicot.losses.hierarchical import hierarchical_contrast
 from dicot.losses.soft import soft_contrast, soft_hierarchical_contrast, time_lag_weights
 
@@ -86,11 +86,6 @@ def test_time_lag_weights(n_times, tau):
 def test_small_lag_weights_are_zero():
     row = time_lag_weights(40, 1.0, torch.float64, CPU)[0]
     assert row[14] > 1e-6 and torch.equal(row[15:], torch.zeros(25, dtype=torch.float64))  # 2 e^-14.5 = 1e-6
-
-
-def test_rows_lose_their_diagonal_entry_and_keep_their_order():
-    square = torch.arange(9).reshape(3, 3)
-    assert without_diagonal(square).tolist() == [[1, 2], [3, 5], [6, 7]]
 
 
 def test_chunks_do_not_change_loss_or_gradient(monkeypatch):

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-# Pairwise similarities held at once: 0.5 GiB in float32 per copy, of which forward and backward hold about five.
+# Pairwise similarities held at once: 0.5 GiB in float32 per copy, of which forward and backward hold about three.
 LIMIT = 2**27
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from dicot.losses.chunking import mean_over_groups
-from dicot.losses.contrast import other_log_probabilities, without_diagonal
+from dicot.losses.contrast import contrast
 from dicot.losses.hierarchical import hard_level, over_levels
 
 SMALLEST_LAG_WEIGHT = 1e-6  # smaller ones are set to 0
@@ -25,9 +25,9 @@ def soft_contrast(z1: Tensor, z2: Tensor, weights: Tensor) -> Tensor:
     Both views of vector j are candidates of vector i with target weights[i, j], itself left out. Targets do not sum to
     one; the mean is over the 2n anchors. With the identity it is `paired_contrast`. Time O(G n^2 F), memory O(G n^2).
     """
-    log_p = other_log_probabilities(z1, z2).mean(dim=0)  # (2n, 2n - 1); the targets are the same in every group
-    targets = without_diagonal(weights.to(log_p.dtype).repeat(2, 2))
-    return -(targets * log_p).sum() / len(targets)
+    targets = weights.repeat(2, 2)
+    targets.fill_diagonal_(0)
+    return contrast(z1, z2, targets)
 
 
 def soft_hierarchical_contrast(
