@@ -33,7 +33,7 @@ class _Contrast(torch.autograd.Function):
         z, targets, logits, total = ctx.saved_tensors
         number = torch.finfo(z.dtype)
         p = (logits - total.unsqueeze(-1)).exp_()
-        F.threshold_(p, number.tiny / number.eps, 0.0)
+        F.threshold(p, number.tiny / number.eps, 0.0, inplace=True)
         p.mul_(targets.sum(dim=1, keepdim=True)).sub_(targets)
         both = p + p.transpose(1, 2)  # a similarity is that of two vectors
         return (both @ z) * (dloss / (len(z) * len(targets))), None
