@@ -50,7 +50,8 @@ def embed(
     A case's embedding does not depend on the other cases of the call, on their order or on `batch_size`. That is the
     most cases that go through the encoder at once; fewer do where they would take too much memory. A memory-mapped x
     is read piece by piece. `precision` "tf32" is faster on a GPU and keeps three digits, "bf16" more so and two, both
-    for data of ordinary scale; elsewhere they change nothing. `on_batch` is told how many cases are done.
+    for data of ordinary scale, and which digits come behind them may depend on the batch; elsewhere they change
+    nothing. `on_batch` is told how many cases are done.
     """
     pool = None if pooling is None else lookup(POOLINGS, pooling, "pooling")
     lookup(dict.fromkeys(PRECISIONS), precision, "precision")

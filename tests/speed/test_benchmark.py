@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from dicot.cli import app
 from dicot.errors import InputError
 from dicot.methods import METHODS
-from dicot.speed import Shape, parse_shape, run_benchmark, steps
+from dicot.speed import Options, Shape, parse_shape, run_benchmark, steps, write_result
 from dicot.speed.embedding import embedding_section
 from dicot.speed.memory import STATUS, memory_section
 from dicot.speed.scaling import Curve, curves, exponent, scaling_sections
@@ -153,3 +153,11 @@ def test_embedding_is_compared_and_equals_the_definition():
     assert label == "24, 2 float32"
     assert ratio == pytest.approx(ours / plain)
     assert deviation < 1e-5
+
+
+def test_without_the_step_there_is_no_smallest_ratio(tmp_path):
+    result = run_benchmark(Options("cpu", shapes=(Shape(4, 16, 1),), step=False))
+    assert (result.sections, result.ratios, result.agrees) == ([], [], True)
+    write_result(tmp_path, result, "dicot bench speed --no-step")
+    text = (tmp_path / "speed-cpu.md").read_text(encoding="utf-8")
+    assert "`dicot bench speed --no-step`" in text and "Smallest" not in text
