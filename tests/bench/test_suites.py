@@ -2,9 +2,11 @@
 
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from dicot.bench.crossing import Options
+from dicot.bench.loading import load_labelled
 from dicot.bench.sets import LARGE, PAPER_UCR, PAPER_UEA
 from dicot.bench.suites import SUITES, suite_jobs
 from dicot.classical import CLASSICAL
@@ -43,6 +45,25 @@ def test_the_archives_as_in_the_paper():
         assert scored.pop("minirocket") == {"linear", "ridge"}
         assert scored.pop("raw-mean") == scored.pop("raw-flat") == {"linear", "forest"}
         assert set(map(tuple, scored.values())) == {("linear",)}
+
+
+def test_sets_that_the_paper_leaves_out_belong_to_their_archive():
+    sets = Options(sets=("DodgerLoopGame", "EigenWorms"))
+    for suite, name in (("ucr", "DodgerLoopGame"), ("uea", "EigenWorms")):
+        assert {job.source.name for job in suite_jobs([suite], sets)} == {name}
+
+
+def test_missing_values_of_an_archive_are_interpolated_and_those_of_a_file_refused(tmp_path, monkeypatch):
+    x = np.arange(12.0).reshape(2, 1, 6)
+    x[:, 0, 2] = np.nan
+    (tmp_path / "ucr").mkdir()
+    path = tmp_path / "ucr" / "DodgerLoopGame.npz"
+    np.savez(path, X_train=x, y_train=["1", "2"], X_test=x, y_test=["1", "2"])
+    monkeypatch.setenv("DICOT_DATA", str(tmp_path))
+    monkeypatch.setattr("dicot.datasets.archive.differences", lambda *sizes: [])  # smaller than the real one
+    assert load_labelled("DodgerLoopGame").split.test.x[1, 0].tolist() == [6, 7, 8, 9, 10, 11]
+    with pytest.raises(InputError, match="contains NaN"):
+        load_labelled(str(path))
 
 
 def test_the_large_sets():
