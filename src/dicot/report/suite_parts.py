@@ -1,5 +1,6 @@
 """Parts that several suites share, each made when it is asked for."""
 
+from collections import Counter
 from functools import partial
 
 from dicot.report.against import average_table, cell_table, pairs
@@ -104,13 +105,14 @@ def _times(table: Grid, block: Block, which: str, stem: str) -> list[Part]:
     seconds = {line: fit_seconds(table, line, block.columns) for line in block.lines}
     averages = dict(zip(block.lines, block.means.mean(axis=1).tolist(), strict=True))
     devices = fit_devices(table, block)
-    names = {line: table.labels[line] + (f" ({device})" if device else "") for line, device in devices.items()}
+    ((usual, _),) = Counter(devices.values()).most_common(1)
+    names = {line: table.labels[line] + (f" ({device})" if device != usual else "") for line, device in devices.items()}
     points = {names[line]: (t, averages[line]) for line, t in seconds.items() if t > 0}
     if len(points) < 2:
         return []
     missing = [table.labels[line] for line in seconds if names[line] not in points]
     text = "Fitting alone, summed over the data sets of the standings: embedding and scoring are not counted."
-    text += " Times on different devices do not compare." if any(devices.values()) else ""
+    text += f" On {usual} where nothing else is said: times on different devices do not compare." if usual else ""
     text += f" Not measured, or too short to measure: {', '.join(missing)}." if missing else ""
     hero = names[favourite(block)]
     figure = {f"accuracy-time{stem}": time_scatter(points, f"average {table.metric}", [hero])}
