@@ -92,9 +92,10 @@ def test_faulty_files(tmp_path: Path) -> None:
     savemat(path, {VARIABLE: np.zeros((3, 71))})
     with pytest.raises(InputError, match=r"Unknown labels \[0.0\]"):
         read_arm(path)
-    path.write_bytes(b"")
-    with pytest.raises(InputError, match=r"right_classall_clean\.mat: .*Fetch it again"):
-        read_arm(path)
+    for damaged in (b"", b"<html>" * 50, b"MATLAB 5.0 MAT-file".ljust(124) + bytes([0, 1]) + b"IM" + b"?" * 60):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"right_classall_clean\.mat: .*Fetch it again"):
+            read_arm(path)
     path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + bytes([0, 2]) + b"IM")
     with pytest.raises(InputError, match="-v7"):
         read_arm(path)

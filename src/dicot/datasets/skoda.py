@@ -17,6 +17,7 @@ LENGTH, STRIDE = 50, 25
 VARIABLE = "right_classall_clean"
 COLUMNS = 71  # label, then ten sensors of id, three calibrated and three raw values
 SENSOR_COLUMNS = 7
+HDF5 = 2  # the first version of MATLAB's files that is one
 TEST_SHARE = 0.2
 GESTURES = {
     32: "none",
@@ -54,12 +55,14 @@ def _table(path: Path) -> Array:
     if path.suffix != ".mat":
         return np.loadtxt(path, ndmin=2)
     from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
+    from scipy.io.matlab import MatReadError, matfile_version
 
     try:
-        held = loadmat(path)
-    except (NotImplementedError, MatReadError) as error:
-        raise InputError(f"{error}. Fetch it again, or save it in MATLAB with -v7.") from error
+        held = loadmat(path) if matfile_version(path)[0] < HDF5 else None
+    except (MatReadError, ValueError, TypeError) as error:  # what scipy says to damage, or to a page instead of a file
+        raise InputError(f"It cannot be read as a MATLAB file ({error}). Fetch it again.") from error
+    if held is None:
+        raise InputError("It is a file of MATLAB 7.3, which scipy cannot read. Save it in MATLAB with -v7.")
     if VARIABLE not in held:
         raise InputError(f"There is no variable {VARIABLE}; the file holds {[k for k in held if k[0] != '_']}.")
     return np.asarray(held[VARIABLE])
