@@ -30,10 +30,10 @@ LAYERS: dict[str, set[str]] = {
     "train": {"methods", "encoders", "windows", "device", "recording", "storage", "errors"},
     "controls": {"encoders", "windows", "device"},
     "recording": set(),
-    "transfer": {"device", "recording"},
-    "embedding": {"encoders", "device", "transfer", "errors"},
+    "transfer": {"device", "recording", "windows"},
+    "embedding": {"encoders", "device", "transfer", "windows", "errors"},
     "pretrained": {"encoders", "storage", "errors"},
-    "fitting": {"embedding", "encoders", "methods", "progress", "train", "windows", "errors"},
+    "fitting": {"device", "embedding", "encoders", "methods", "progress", "train", "windows", "errors"},
     "estimator": {
         "fitting",
         "controls",

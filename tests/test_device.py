@@ -39,6 +39,9 @@ def test_a_read_only_array_is_copied():
     assert array.sum() == 0
 
 
+GPU = torch.device("cuda")
+
+
 def precisions() -> tuple[str, str]:
     return torch.backends.cudnn.conv.fp32_precision, torch.backends.cuda.matmul.fp32_precision
 
@@ -46,14 +49,14 @@ def precisions() -> tuple[str, str]:
 @pytest.mark.parametrize(("fast", "inside"), [(False, "ieee"), (True, "tf32")])
 def test_precision_is_set_and_restored(fast, inside):
     before = precisions()
-    with float32_arithmetic(fast):
+    with float32_arithmetic(GPU, fast):
         assert precisions() == (inside, inside)
     assert precisions() == before
 
 
 def test_precision_is_restored_after_an_error():
     before = precisions()
-    with pytest.raises(KeyError), float32_arithmetic():
+    with pytest.raises(KeyError), float32_arithmetic(GPU):
         {}["nothing"]
     assert precisions() == before
 
@@ -61,7 +64,7 @@ def test_precision_is_restored_after_an_error():
 def test_what_the_caller_chose_for_matrix_products_comes_back():
     torch.set_float32_matmul_precision("high")
     try:
-        with float32_arithmetic():
+        with float32_arithmetic(GPU):
             assert precisions() == ("ieee", "ieee")
         assert torch.get_float32_matmul_precision() == "high"
         assert torch.backends.cuda.matmul.fp32_precision == "tf32"

@@ -14,14 +14,25 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
+from torch.nn import Linear
 from torch.nn.functional import linear
 
 from dicot.encoders import Encoder, build_encoder
 from dicot.errors import InputError
 from dicot.estimator import TimeSeriesEmbedder
-from dicot.fitting import check_columns, embed_groups, in_order, seed_from, seeded_weights, train_with_bar
+from dicot.fitting import (
+    become,
+    check_columns,
+    check_finite,
+    columns_of,
+    embed_groups,
+    in_order,
+    seed_from,
+    seeded_weights,
+    train_with_bar,
+)
 from dicot.methods.supervised import Supervised
-from dicot.train import Recipe, Run
+from dicot.train import History, Recipe, Run
 from dicot.windows import Windows
 from dicot.windows.preparation import Preparation
 
@@ -55,6 +66,14 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
     encoder_, head_ : the trained encoder and linear layer, on the CPU
     history_, recipe_, seed_, preparation_, n_features_in_ : as for TimeSeriesEmbedder
     """
+
+    classes_: NDArray[Any]
+    encoder_: Encoder
+    head_: Linear
+    history_: History
+    recipe_: Recipe
+    seed_: int
+    preparation_: Preparation
 
     def __init__(
         self,
@@ -98,23 +117,24 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> TimeSeriesClassifier:
         """Train on labelled cases."""
         self._check_pretrained()
-        check_columns(self, X, reset=True)
-        self.classes_, numbers = np.unique(_checked_labels(y), return_inverse=True)
-        self.preparation_, train = self._prepare(X, numbers)
-        self.seed_ = seed_from(self.random_state)
-        self.recipe_ = self._recipe(len(train))
-        with seeded_weights(self.seed_):
+        columns = columns_of(X)
+        classes, numbers = np.unique(_checked_labels(y), return_inverse=True)
+        preparation, train = self._prepare(X, numbers)
+        seed, recipe = seed_from(self.random_state), self._recipe(len(train))
+        with seeded_weights(seed):
             method = Supervised(self._first_encoder(train), pool=self.pool)
-        run = Run(method, train, self.recipe_, self.seed_)
-        self.history_ = train_with_bar("train", run, device=self.device, verbose=self.verbose)
-        self.encoder_ = method.trained_encoder().cpu().float().eval()
-        self.head_ = method.head.cpu().float().eval()
+        history = train_with_bar("train", Run(method, train, recipe, seed), device=self.device, verbose=self.verbose)
+        encoder = method.trained_encoder().cpu().float().eval()
+        check_finite(encoder)
+        learned = {"classes_": classes, "preparation_": preparation, "seed_": seed, "recipe_": recipe, **columns}
+        networks = {"encoder_": encoder, "head_": method.head.cpu().float().eval()}
+        become(self, {**learned, **networks, "history_": history})
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """(N, K) probabilities in the order of `classes_`; a case's row does not depend on the other cases."""
         check_is_fitted(self)
-        check_columns(self, X, reset=False)
+        check_columns(self, X)
         z = in_order(
             embed_groups(self.encoder_, self.preparation_, X, self.pool, device=self.device, verbose=self.verbose)
         )

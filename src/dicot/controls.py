@@ -29,7 +29,7 @@ def calibrated_control(encoder: Encoder, train: Windows, device: str | torch.dev
         norm.reset_running_stats()
         norm.momentum = None  # cumulative average
     encoder.to(place).train()
-    with torch.no_grad(), float32_arithmetic():
+    with torch.no_grad(), float32_arithmetic(place):
         for start in range(0, len(train), BATCH):
             encoder(to_device(train.x[start : start + BATCH], place))
     for norm, momentum in zip(norms, usual, strict=True):

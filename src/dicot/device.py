@@ -1,6 +1,7 @@
 """Which device a run uses, and how arrays get there."""
 
 import gc
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,10 @@ import numpy as np
 import torch
 
 from dicot.errors import InputError
+
+# Held while torch's random state or precision is another than the caller's: both belong to the whole process, and fits
+# in several threads would draw each other's numbers.
+PROCESS_WIDE = threading.RLock()
 
 _MEMORY, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")  # Linux
 
@@ -38,25 +43,31 @@ def to_device(array: np.ndarray, place: torch.device, dtype: torch.dtype | None 
 
 
 @contextmanager
-def float32_arithmetic(fast: bool = False) -> Iterator[None]:
+def float32_arithmetic(place: torch.device, fast: bool = False) -> Iterator[None]:
     """Convolutions and matrix products on a GPU in true float32, or with `fast` in TF32 (10 bits of mantissa).
+
+    The settings are those of the whole process, so that one thread at a time may have its own; a CPU needs none.
 
     Torch's own defaults are TF32 for convolutions and float32 for matrix products. In TF32 an embedding would depend on
     the batch size in the fifth digit. Either way the same input gives the same bits.
     """
+    if place.type != "cuda":
+        yield
+        return
     # Both of cudnn's, because torch refuses to report a setting that differs between them.
     backends: Any = torch.backends
     parts = (backends.cudnn.conv, backends.cudnn.rnn, backends.cuda.matmul)
-    before, repeatable = [part.fp32_precision for part in parts], backends.cudnn.deterministic
-    try:
-        backends.cudnn.deterministic = True
-        for part in parts:
-            part.fp32_precision = "tf32" if fast else "ieee"
-        yield
-    finally:
-        backends.cudnn.deterministic = repeatable
-        for part, value in zip(parts, before, strict=True):
-            part.fp32_precision = value
+    with PROCESS_WIDE:
+        before, repeatable = [part.fp32_precision for part in parts], backends.cudnn.deterministic
+        try:
+            backends.cudnn.deterministic = True
+            for part in parts:
+                part.fp32_precision = "tf32" if fast else "ieee"
+            yield
+        finally:
+            backends.cudnn.deterministic = repeatable
+            for part, value in zip(parts, before, strict=True):
+                part.fp32_precision = value
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from dicot.device import float32_arithmetic, resolve_device
 from dicot.encoders import Encoder
 from dicot.errors import lookup
 from dicot.transfer import through
+from dicot.windows.pieces import Collection
 
 
 def _mean(h: Tensor) -> Tensor:
@@ -37,7 +38,7 @@ ARRAYS_PER_PASS = 8  # of the features' size, while a pass runs
 
 def embed(
     encoder: Encoder,
-    x: np.ndarray,
+    x: Collection,
     *,
     pooling: str | None = "mean",
     batch_size: int = 256,
@@ -58,14 +59,20 @@ def embed(
     place = resolve_device(device)
     first = next(encoder.parameters())
     was_training, home, dtype = encoder.training, first.device, first.dtype
-    encoder.to(place).eval()
+    if was_training:
+        encoder.eval()
+    if home != place:
+        encoder.to(place)
     try:
-        encoder.check_input(x)
+        encoder.check_shape(x.shape)
         shape = (encoder.dim, x.shape[2]) if pooling is None else (pooled_dim(encoder, pooling),)
         y = np.empty((len(x), *shape), torch.empty(0, dtype=dtype).numpy().dtype)
-        with torch.inference_mode(), float32_arithmetic(fast=precision != "float32"):
-            halved = torch.bfloat16 if precision == "bf16" and place.type == "cuda" else None
-            frozen = encoder.frozen(x.shape[2], halved)
+        halved = torch.bfloat16 if precision == "bf16" and place.type == "cuda" else None
+        with (
+            torch.inference_mode(),
+            float32_arithmetic(place, fast=precision != "float32"),
+            encoder.lend_frozen(x.shape[2], halved) as frozen,
+        ):
 
             def compute(batch: Tensor) -> Tensor:
                 # A batch of one runs through other kernels, whose last bits differ: give it company.
@@ -76,7 +83,10 @@ def embed(
             at_once = min(batch_size, cases_at_once(encoder.dim * x.shape[2] * per_value, place))
             through(compute, x, y, at_once, place, dtype, on_batch)
     finally:
-        encoder.to(home).train(was_training)
+        if home != place:
+            encoder.to(home)
+        if was_training:
+            encoder.train()
     return y
 
 

@@ -35,6 +35,10 @@ class LostWorkerError(DicotError, RuntimeError):
     """A process that ended in the middle of its work."""
 
 
+class PrecisionWarning(UserWarning):
+    """Values so close together, for their size, that float32 cannot tell them apart."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A sentence that suggests the closest known name, or lists them all."""
     names = sorted(known)

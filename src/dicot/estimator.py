@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,17 @@ from dicot.controls import CONTROLS
 from dicot.embedding import POOLINGS, PRECISIONS, pooled_dim
 from dicot.encoders import ENCODERS, Encoder, build_encoder
 from dicot.errors import InputError, ModelFileError, lookup
-from dicot.fitting import check_columns, embed_groups, in_order, seed_from, seeded_weights, train_with_bar
+from dicot.fitting import (
+    become,
+    check_columns,
+    check_finite,
+    columns_of,
+    embed_groups,
+    in_order,
+    seed_from,
+    seeded_weights,
+    train_with_bar,
+)
 from dicot.methods import METHODS, build_method
 from dicot.pretrained import from_pretrained, save_pretrained
 from dicot.train import Checkpoint, History, Recipe, Run, paper_recipe, pretrain_many
@@ -28,6 +38,14 @@ from dicot.windows.preparation import Preparation
 
 PRESETS = ("paper",)
 RECIPE_PARAMETERS = ("steps", "batch_size", "lr", "schedule", "precision")
+
+
+class _Fit(NamedTuple):
+    """A fit that is under way."""
+
+    learned: dict[str, Any]  # attributes that do not wait for the training
+    encoder: Encoder
+    run: Run | None  # the training; a control has none
 
 
 class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -64,6 +82,14 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     preparation_ : how input becomes cases, with what was learned of the training set
     n_features_in_ : number of time steps, for 2-D input
     """
+
+    encoder_: Encoder
+    history_: History
+    recipe_: Recipe
+    method_params_: dict[str, Any]
+    seed_: int
+    preparation_: Preparation
+    data_: dict[str, Any]
 
     def __init__(
         self,
@@ -117,9 +143,11 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
         With a `checkpoint` the run is kept on disk, and a run found there is continued.
         """
-        run = self._start(X, y, checkpoint)
-        if run is not None:
-            self._finish(run, train_with_bar(f"pretrain {self.method}", run, device=self.device, verbose=self.verbose))
+        fit = self._start(X, y, checkpoint)
+        history = History()
+        if fit.run is not None:
+            history = train_with_bar(f"pretrain {self.method}", fit.run, device=self.device, verbose=self.verbose)
+        self._finish(fit, history)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
@@ -173,39 +201,44 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         model._n_features_out = pooled_dim(encoder, model.pooling)
         return model
 
-    def _start(self, X: Any, y: Any, checkpoint: Checkpoint | None) -> Run | None:
-        """All of a fit but the training, which is returned; a control has none and is fitted."""
+    def _start(self, X: Any, y: Any, checkpoint: Checkpoint | None) -> _Fit:
+        """All of a fit but the training. The estimator itself stays as it is until the end."""
         self._check_names()
-        check_columns(self, X, reset=True)
-        wanted = Preparation(self.layout, self.unequal, self.missing, self.scale)
-        self.preparation_, train = wanted.fit(X, y)
-        self.data_ = data_card(self.method, train, self.preparation_.fingerprint)
-        self.seed_ = seed_from(self.random_state)
-        self.recipe_ = self._recipe(train)
-        self.method_params_: dict[str, Any] = {}
-        with seeded_weights(self.seed_):
+        columns = columns_of(X)
+        preparation, train = Preparation(self.layout, self.unequal, self.missing, self.scale).fit(X, y)
+        seed, recipe = seed_from(self.random_state), self._recipe(train)
+        params: dict[str, Any] = {}
+        run = None
+        with seeded_weights(seed):
             shape = {"n_channels": train.n_channels, "dim": self.dim, **(self.encoder_params or {})}
             encoder = build_encoder(self.encoder, shape)
-            if self.method not in CONTROLS:
-                paper = METHODS[self.method].paper_params(self.family, self.recipe_.temperature)
-                self.method_params_ = paper | dict(self.method_params or {})
-                method = build_method(self.method, encoder, self.method_params_)
-                return Run(method, train, self.recipe_, self.seed_, checkpoint)
-            self.recipe_ = replace(self.recipe_, steps=0)
-            CONTROLS[self.method](encoder, train, self.device)
-            self._take(encoder, History())
-            return None
+            if self.method in CONTROLS:
+                recipe = replace(recipe, steps=0)
+                CONTROLS[self.method](encoder, train, self.device)
+            else:
+                paper = METHODS[self.method].paper_params(self.family, recipe.temperature)
+                params = paper | dict(self.method_params or {})
+                run = Run(build_method(self.method, encoder, params), train, recipe, seed, checkpoint)
+        learned = {
+            "preparation_": preparation,
+            "data_": data_card(self.method, train, preparation.fingerprint),
+            "seed_": seed,
+            "recipe_": recipe,
+            "method_params_": params,
+            **columns,
+        }
+        return _Fit(learned, encoder, run)
 
-    def _finish(self, run: Run, history: History) -> None:
-        self._take(run.method.trained_encoder(), history)
-
-    def _take(self, encoder: Encoder, history: History) -> None:
-        self.encoder_, self.history_ = encoder.cpu().float().eval(), history
-        self._n_features_out = pooled_dim(self.encoder_, self.pooling)
+    def _finish(self, fit: _Fit, history: History) -> None:
+        trained = fit.encoder if fit.run is None else fit.run.method.trained_encoder()
+        encoder = trained.cpu().float().eval()
+        check_finite(encoder)
+        become(self, {**fit.learned, "encoder_": encoder, "history_": history})
+        self._n_features_out = pooled_dim(encoder, self.pooling)
 
     def _embed(self, X: Any, pooling: str | None) -> Iterator[tuple[Array, NDArray[np.float32]]]:
         check_is_fitted(self)
-        check_columns(self, X, reset=False)
+        check_columns(self, X)
         return embed_groups(
             self.encoder_,
             self.preparation_,
@@ -255,27 +288,30 @@ def fit_many(
     """
     if len({model.device for model in models}) > 1:
         raise InputError(f"All models must be for one device; got {sorted({model.device for model in models})}.")
-    runs: dict[int, Run] = {}
+    fits: dict[int, _Fit] = {}
+    runs: list[Run] = []
     for number, (model, (X, y)) in enumerate(zip(models, data, strict=True)):
         try:
-            run = model._start(X, y, checkpoints[number] if checkpoints else None)
+            fit = model._start(X, y, checkpoints[number] if checkpoints else None)
         except Exception as error:
             if on_error is None:
                 raise
             on_error(number, error)
             continue
-        if run is None:
+        if fit.run is None:
+            model._finish(fit, History())
             on_fit(number)
         else:
-            runs[number] = run
-    numbers = list(runs)
+            fits[number] = fit
+            runs.append(fit.run)
+    numbers = list(fits)
 
     def finish(place: int, history: History) -> None:
-        models[numbers[place]]._finish(runs[numbers[place]], history)
+        models[numbers[place]]._finish(fits[numbers[place]], history)
         on_fit(numbers[place])
 
     pretrain_many(
-        list(runs.values()),
+        runs,
         device=models[0].device if models else "cpu",
         at_once=at_once,
         on_run=finish,

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from dicot.device import to_device
 from dicot.recording import record
+from dicot.windows.pieces import Collection
 
 log = logging.getLogger(__name__)
 FEWEST_BATCHES = 6  # for which recording pays
@@ -17,7 +18,7 @@ FEWEST_BATCHES = 6  # for which recording pays
 class Lane:
     """The memory of one batch on its way to a GPU and back; two of them take turns."""
 
-    def __init__(self, n_cases: int, x: np.ndarray, y: np.ndarray, place: torch.device, dtype: torch.dtype) -> None:
+    def __init__(self, n_cases: int, x: Collection, y: np.ndarray, place: torch.device, dtype: torch.dtype) -> None:
         shape_in, shape_out = (n_cases, *x.shape[1:]), (n_cases, *y.shape[1:])
         # Page-locked, so that the GPU copies by itself while the host goes on.
         self.host_in = torch.empty(shape_in, dtype=dtype, pin_memory=True)
@@ -31,7 +32,7 @@ class Lane:
 
 def through(
     compute: Callable[[Tensor], Tensor],
-    x: np.ndarray,
+    x: Collection,
     y: np.ndarray,
     batch_size: int,
     place: torch.device,
@@ -54,7 +55,7 @@ def through(
 
 def _overlapped(
     compute: Callable[[Tensor], Tensor],
-    x: np.ndarray,
+    x: Collection,
     y: np.ndarray,
     pieces: list[slice],
     place: torch.device,

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from dicot.errors import InputError
+from dicot.windows.conversion import convert
 from dicot.windows.policies import (
     Scale,
     crop,
-    equalise,
     fill_missing,
     interpolate,
     name_cases,
@@ -34,12 +34,12 @@ def test_pad_crop_and_resample_one_case() -> None:
     assert resample(case, 3) is case
 
 
-def test_equalise_takes_the_longest_or_the_shortest_by_default() -> None:
+def test_cases_get_the_longest_or_the_shortest_length_by_default() -> None:
     cases = [f32([[1, 2, 3]]), f32([[4, 5]])]
-    np.testing.assert_array_equal(equalise(cases, "pad"), [[[1, 2, 3]], [[4, 5, 0]]])
-    np.testing.assert_array_equal(equalise(cases, "crop"), [[[1, 2]], [[4, 5]]])
-    np.testing.assert_array_equal(equalise(cases, "resample"), [[[1, 2, 3]], [[4, 4.5, 5]]])
-    assert equalise(cases, "pad", 7).shape == (2, 1, 7)
+    np.testing.assert_array_equal(convert(cases, unequal="pad").whole(), [[[1, 2, 3]], [[4, 5, 0]]])
+    np.testing.assert_array_equal(convert(cases, unequal="crop").whole(), [[[1, 2]], [[4, 5]]])
+    np.testing.assert_array_equal(convert(cases, unequal="resample").whole(), [[[1, 2, 3]], [[4, 4.5, 5]]])
+    assert convert(cases, unequal="pad", length=7).whole().shape == (2, 1, 7)
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,14 @@ def test_equalise_takes_the_longest_or_the_shortest_by_default() -> None:
         ("padd", None, "Did you mean 'pad'"),
     ],
 )
-def test_equalise_says_what_is_wrong(policy: str, length: int | None, message: str) -> None:
+def test_policies_for_length_say_what_is_wrong(policy: str, length: int | None, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        equalise([f32([[1, 2, 3]]), f32([[4, 5]])], policy, length)
+        convert([f32([[1, 2, 3]]), f32([[4, 5]])], unequal=policy, length=length)
 
 
 def test_error_policy_refuses_another_length() -> None:
     with pytest.raises(InputError, match="have 3 time steps; length=4"):
-        equalise(f32([[[1, 2, 3]]]), "error", 4)
+        convert(f32([[[1, 2, 3]]]), length=4)
 
 
 def test_interpolate_extends_edges_and_zeroes_an_empty_channel() -> None:

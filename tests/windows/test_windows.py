@@ -2,14 +2,16 @@
 
 import importlib.util
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dicot.errors import InputError
-from dicot.windows.collection import Windows, check_collection, split_by_length
+from dicot.windows.collection import Windows, check_collection
 from dicot.windows.policies import Scale
+from dicot.windows.preparation import Preparation
 
 NAN = np.nan
 needs_pandas = pytest.mark.skipif(importlib.util.find_spec("pandas") is None, reason="pandas is not installed")
@@ -146,7 +148,7 @@ bad_inputs: list[tuple[Any, str]] = [
     (np.array([["2020-01-01"]], dtype="datetime64[D]"), "dtype datetime64"),
     (np.array([[1.0, np.inf]]), "inf .*case 0"),
     (np.array([[1.0, -np.inf]]), "inf .*case 0"),
-    (np.array([[1.0, 1e39]]), "too large for float32"),
+    (np.array([[1.0, 1e39]]), "beyond .*case 0 .channel 0"),
     (np.array([[1.0, NAN, 2.0]]), "NaN in case 0"),
     (np.array([[1.0, 2.0], [NAN, NAN]]), "nothing but NaN in case 1"),
     (None, "got NoneType"),
@@ -232,20 +234,21 @@ def test_windows_are_rechecked_with_their_labels_kept() -> None:
         check_collection(Windows(np.array([[[1, NAN, 1]]], dtype=np.float32)))
 
 
-def test_split_by_length() -> None:
+def test_a_group_per_length_at_transform() -> None:
     x = random(5, 2, 6).astype(np.float32)
-    ((index, same),) = split_by_length(x)
-    assert same is x
+    crop = Preparation(unequal="crop", missing="zero", n_channels=2, n_times=6)
+    ((index, same),) = crop.apply(x)
+    assert np.shares_memory(same[:5], x)
     assert index.tolist() == [0, 1, 2, 3, 4]
     x[1, :, 4:] = NAN
     x[3, :, 4:] = NAN
     x[4, 0, :] = NAN  # a missing channel is not padding
-    short, whole = split_by_length(x)
+    short, whole = crop.apply(x)
     assert short[0].tolist() == [1, 3]
-    np.testing.assert_array_equal(short[1], x[[1, 3], :, :4])
+    np.testing.assert_array_equal(short[1].whole(), x[[1, 3], :, :4])
     assert whole[0].tolist() == [0, 2, 4]
-    np.testing.assert_array_equal(whole[1], x[[0, 2, 4]])
-    from_list = split_by_length([c.T for c in x], layout="ntc")
+    np.testing.assert_array_equal(whole[1].whole(), np.nan_to_num(x[[0, 2, 4]]))
+    from_list = list(replace(crop, layout="ntc").apply([c.T for c in x]))
     assert [i.tolist() for i, _ in from_list] == [[1, 3], [0, 2, 4]]
     with pytest.raises(InputError, match="nothing but NaN in case 0"):
-        split_by_length(np.full((1, 1, 3), NAN))
+        list(crop.apply(np.full((1, 2, 3), NAN)))

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dicot.errors import InputError
-from dicot.windows.collection import check_collection, split_by_length
+from dicot.windows.collection import check_collection
+from dicot.windows.preparation import Preparation
 
 NAN = np.nan
 values = st.floats(-1e6, 1e6, width=32)
@@ -33,8 +34,8 @@ def test_pad_then_drop_the_padding_is_identity(cases: list[np.ndarray]) -> None:
         assert not row[:, case.shape[1] :].any()
         row[:, case.shape[1] :] = NAN
     np.testing.assert_array_equal(check_collection(marked, unequal="pad").x, padded)
-    for index, group in split_by_length(marked):
-        for i, case in zip(index, group, strict=True):
+    for index, group in Preparation(unequal="pad", n_channels=marked.shape[1]).apply(marked):
+        for i, case in zip(index, group.whole(), strict=True):
             np.testing.assert_array_equal(case, cases[i])
 
 

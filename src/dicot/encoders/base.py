@@ -1,14 +1,16 @@
 """The one interface every encoder answers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from dicot.errors import InputError
+
+_KEPT = "_kept_frozen"  # attribute of an encoder
 
 
 class Encoder(nn.Module, ABC):
@@ -50,13 +52,37 @@ class Encoder(nn.Module, ABC):
 
         return rounded
 
+    @contextmanager
+    def lend_frozen(self, n_times: int, dtype: torch.dtype | None = None) -> Iterator[Callable[[Tensor], Tensor]]:
+        """`frozen`, prepared once for as long as the weights stay what they are: for a single case that is most work.
+
+        Lent to one caller at a time, because it works in memory of its own; a second one has another prepared.
+        """
+        wanted = (n_times, dtype, self._stamp())
+        found, frozen = self.__dict__.pop(_KEPT, (None, None))
+        if found != wanted or frozen is None:
+            frozen = self.frozen(n_times, dtype)
+        yield frozen
+        self.__dict__[_KEPT] = wanted, frozen
+
+    def _stamp(self) -> tuple[object, ...]:
+        """Changes with every weight, also where one was written to behind autograd's back."""
+        tensors = [*self.parameters(), *self.buffers()]
+        places = tuple((t.device, t.dtype, t.data_ptr(), 0 if t.is_inference() else t._version) for t in tensors)
+        size = nn.utils.get_total_norm(t.detach() for t in tensors if t.is_floating_point())
+        return places, float(size)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles go without what can be prepared again."""
+        return {name: value for name, value in vars(self).items() if name != _KEPT}
+
     def fresh(self) -> "Encoder":
         """An encoder of the same shape with new weights."""
         return type(self)(**self.config())
 
-    def check_input(self, x: Tensor | np.ndarray) -> None:
+    def check_shape(self, shape: Sequence[int]) -> None:
         """Say it in words before a convolution or BatchNorm says it in shapes."""
-        if x.ndim != 3 or x.shape[1] != self.n_channels:
-            raise InputError(f"This encoder takes (batch, {self.n_channels} channels, time); got {tuple(x.shape)}.")
-        if self.training and x.shape[0] * x.shape[2] == 1:
+        if len(shape) != 3 or shape[1] != self.n_channels:
+            raise InputError(f"This encoder takes (batch, {self.n_channels} channels, time); got {tuple(shape)}.")
+        if self.training and shape[0] * shape[2] == 1:
             raise InputError("BatchNorm cannot train on one time step of one case. Use a larger batch or longer cases.")

@@ -21,7 +21,7 @@ class FCN(Encoder):
         self.norms = nn.ModuleList(nn.BatchNorm1d(width) for width in widths[1:])
 
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
-        self.check_input(x)
+        self.check_shape(x.shape)
         # There is no input projection here, so `keep` blanks the input itself.
         v, kept = at_least_five(x if keep is None else x * keep.unsqueeze(1))
         for conv, norm in zip(self.convs, self.norms, strict=True):

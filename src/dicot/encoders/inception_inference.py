@@ -130,7 +130,7 @@ class FrozenInception:
     """
 
     def __init__(self, encoder: Any, n_times: int, dtype: torch.dtype | None = None) -> None:
-        self.n_times, self.dim, self.check_input = n_times, encoder.dim, encoder.check_input
+        self.n_times, self.dim, self.check_shape = n_times, encoder.dim, encoder.check_shape
         like = encoder.input.weight.detach()[:0].to(dtype or encoder.input.weight.dtype)
         self.scratch = Scratch(like)
         entry = affine(encoder.input)
@@ -143,7 +143,7 @@ class FrozenInception:
     @torch.inference_mode()
     def __call__(self, x: Tensor) -> Tensor:
         """(B, C, T) -> (B, F, T)"""
-        self.check_input(x)
+        self.check_shape(x.shape)
         n_cases, n_channels, n_times = x.shape
         if n_times != self.n_times:
             raise InputError(f"Frozen for cases of {self.n_times} time steps; got {n_times}.")

@@ -76,7 +76,7 @@ class InceptionTime(Encoder):
         self.block1 = InceptionBlock(dim, dim)
 
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
-        self.check_input(x)
+        self.check_shape(x.shape)
         if self.training:
             u = F.linear(x.permute(2, 0, 1), self.input.weight[..., 0], self.input.bias)  # (T, B, 128)
             if keep is not None:

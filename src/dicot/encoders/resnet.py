@@ -55,7 +55,7 @@ class ResNet(Encoder):
         return {**super().config(), "original": self.original}
 
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
-        self.check_input(x)
+        self.check_shape(x.shape)
         # There is no input projection here, so `keep` blanks the input itself.
         v, kept = at_least_five(x if keep is None else x * keep.unsqueeze(1))
         y: Tensor = self.blocks(v)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from dicot.datasets import load
-from dicot.device import float32_arithmetic
+from dicot.device import float32_arithmetic, resolve_device
 from dicot.embedding import embed
 from dicot.encoders import Encoder, InceptionTime
 from dicot.errors import InputError
@@ -61,7 +61,7 @@ def _plain(split: Split, seed: int, device: str, steps: int, tick: Callable[[int
     with seeded_weights(seed):
         encoder = Definition(split.train.n_channels)
     method = DiCOT(encoder, temperature=recipe.temperature)
-    with float32_arithmetic():
+    with float32_arithmetic(resolve_device(device)):
         plain_pretrain(method, split.train, recipe, seed=seed, device=device, on_step=tick)
     return _score(encoder, split, seed, device)
 

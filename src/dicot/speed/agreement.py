@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from dicot.device import float32_arithmetic
+from dicot.device import float32_arithmetic, resolve_device
 from dicot.fitting import seeded_weights
 from dicot.methods import Method
 from dicot.methods.dicot import DiCOT
@@ -82,7 +82,7 @@ def check_losses(
     ours = first_losses(_seeded(make, shape), train, recipe, steps, device)
     nudged = first_losses(_nudged(_seeded(make, shape)), train, recipe, steps, device)
     method = _seeded(lambda n_channels: DiCOT(Definition(n_channels)), shape)
-    with float32_arithmetic():
+    with float32_arithmetic(resolve_device(device)):
         losses, _ = plain_pretrain(method, train, recipe, seed=0, device=device, steps=steps)
     exact = np.array(losses)
     apart, chaos = _relative(ours, exact), _relative(nudged, ours)

@@ -28,7 +28,7 @@ class Definition(Encoder):
         self.network = InceptionTime(n_channels, dim)
 
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
-        self.check_input(x)
+        self.check_shape(x.shape)
         v = self.network.input(x)
         if keep is not None:
             v = v * keep.unsqueeze(1)

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dicot.device import PROCESS_WIDE
+
 # The first number after the seed says what is drawn, so that no two streams coincide.
 WEIGHTS, ORDER, PLAN, DEVICE, PREPARE = range(5)
 
@@ -58,6 +60,7 @@ class OwnDraws:
 
     On a GPU recorded steps read the seed of their draws from a place in memory that belongs to the state of the
     generator, and every replay writes it, drawing or not: runs that are under way at once must not share one.
+    A CPU has one generator for all threads: while one is inside, the others wait.
     """
 
     def __init__(self, place: torch.device) -> None:
@@ -66,22 +69,30 @@ class OwnDraws:
         self.callers: tuple[Tensor, torch.Generator | None] | None = None
 
     def __enter__(self) -> None:
-        cpu = torch.get_rng_state()
-        if self.own is None:
-            self.callers = cpu, None
-            return
-        shared = _generator(self.place)
-        self.callers = cpu, shared.graphsafe_get_state()
-        shared.graphsafe_set_state(self.own)
+        PROCESS_WIDE.acquire()
+        try:
+            cpu = torch.get_rng_state()
+            if self.own is None:
+                self.callers = cpu, None
+                return
+            shared = _generator(self.place)
+            self.callers = cpu, shared.graphsafe_get_state()
+            shared.graphsafe_set_state(self.own)
+        except BaseException:
+            PROCESS_WIDE.release()
+            raise
 
     def __exit__(self, *_: object) -> None:
-        assert self.callers is not None
-        cpu, state = self.callers
-        torch.set_rng_state(cpu)
-        if state is not None:
-            shared = _generator(self.place)
-            self.own = shared.graphsafe_get_state()  # another one after a recording that failed
-            shared.graphsafe_set_state(state)
+        try:
+            assert self.callers is not None
+            cpu, state = self.callers
+            torch.set_rng_state(cpu)
+            if state is not None:
+                shared = _generator(self.place)
+                self.own = shared.graphsafe_get_state()  # another one after a recording that failed
+                shared.graphsafe_set_state(state)
+        finally:
+            PROCESS_WIDE.release()
 
 
 def renew_generator(place: torch.device) -> None:

@@ -43,7 +43,7 @@ def pretrain(
     place = resolve_device(device)
     history = History()
     run = training(method, train, recipe, seed, place, stepper, checkpoint, history)
-    with OwnDraws(place), float32_arithmetic(fast=recipe.precision == "tf32"), own_stream(place):
+    with OwnDraws(place), float32_arithmetic(place, fast=recipe.precision == "tf32"), own_stream(place):
         for read in run:
             if read and on_step:
                 on_step(history)

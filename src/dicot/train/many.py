@@ -63,7 +63,7 @@ def pretrain_many(
         waiting = deque(number for number, run in enumerate(runs) if run.recipe.precision == precision)
         active: deque[_Active] = deque()
         streams = [own_stream(place) for _ in range(at_once if place.type == "cuda" else 1)]
-        with float32_arithmetic(fast=precision == "tf32"):
+        with float32_arithmetic(place, fast=precision == "tf32"):
             while waiting or active:
                 while waiting and streams:
                     run, number = runs[waiting[0]], waiting.popleft()

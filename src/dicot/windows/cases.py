@@ -1,4 +1,4 @@
-"""Whatever a user may pass as X, turned into numbers: one float32 array (N, C, T) or a list of (C, T_i)."""
+"""Whatever a user may pass as X as numbers: one array (N, C, T) or a list of (C, T_i), values and type as they came."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dicot.errors import InputError
-from dicot.windows.policies import Array, Cases, FloatArray, name_cases
+from dicot.windows.policies import Array, Cases, name_cases
 
 LAYOUTS = ("nct", "ntc")
 _SHAPE = {"nct": "(cases, channels, time)", "ntc": "(cases, time, channels)"}
@@ -14,7 +14,7 @@ _COMPLEX = "Complex data not supported: pass the real and the imaginary part as 
 
 
 def to_cases(X: Any, layout: str = "nct") -> Cases:
-    """X as numbers in the order cases, channels, time; NaN and inf are kept. Copies only where it must."""
+    """X in the order cases, channels, time; NaN and inf are kept, and a memory map stays one."""
     if layout not in LAYOUTS:
         raise InputError(f'layout must be "nct" or "ntc"; got {layout!r}.')
     _refuse_sparse(X)
@@ -57,8 +57,8 @@ def _refuse_sparse(value: Any) -> None:
         raise TypeError("Sparse input is not supported: pass a dense array, e.g. X.toarray() or X.to_dense().")
 
 
-def to_numbers(array: Array) -> FloatArray:
-    """float32; values beyond its range become inf, which is refused later with the case named."""
+def to_numbers(array: Array) -> Array:
+    """An array of a real type: its own, or float64 for objects that are numbers."""
     if array.dtype.kind == "c" or (array.dtype == object and any(np.iscomplexobj(v) for v in array.flat)):
         raise InputError(_COMPLEX)
     if array.dtype.kind in "US":
@@ -66,15 +66,14 @@ def to_numbers(array: Array) -> FloatArray:
     if array.dtype.kind not in "biufO":
         raise InputError(f"X must hold numbers; got dtype {array.dtype}. Convert it to float first.")
     try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return array.astype(np.float32, copy=False)
+        return array.astype(np.float64) if array.dtype == object else array
     except TypeError as error:
         raise TypeError(f"X must hold numbers: argument must be a string or a number, but {error}.") from error
     except (ValueError, OverflowError) as error:
         raise InputError(f"X must hold numbers of one shape; {error}. Convert the values to float first.") from error
 
 
-def _from_array(x: FloatArray, layout: str) -> FloatArray:
+def _from_array(x: Array, layout: str) -> Array:
     if x.ndim == 1:
         raise InputError(
             f"X must have shape {_SHAPE[layout]}; got {x.shape}. Reshape your data: "
@@ -90,13 +89,13 @@ def _from_array(x: FloatArray, layout: str) -> FloatArray:
     if x.ndim == 2:
         if x.shape[1] == 0:
             raise InputError(f"X has 0 feature(s) (shape={x.shape}) while a minimum of 1 is required.")
-        return np.ascontiguousarray(x[:, None, :])
+        return x[:, None, :]
     if layout == "ntc":
         x = x.transpose(0, 2, 1)
     for axis, what in ((1, "channels"), (2, "time steps")):
         if x.shape[axis] == 0:
             raise InputError(f"X has 0 {what} (layout {layout!r}); every case needs at least one. Check the layout.")
-    return np.ascontiguousarray(x)
+    return x
 
 
 def _from_list(items: Sequence[Any], layout: str) -> Cases:
@@ -116,7 +115,7 @@ def _from_list(items: Sequence[Any], layout: str) -> Cases:
     _refuse(f"must have the {n_channels} channel(s) of case 0 (layout {layout!r})", other, arrays)
     if len({c.shape[1] for c in cases}) == 1:
         return np.stack(cases)
-    return [np.ascontiguousarray(c) for c in cases]
+    return cases
 
 
 def _refuse(rule: str, broken_by: list[int], arrays: list[Array]) -> None:
@@ -128,25 +127,15 @@ def _refuse(rule: str, broken_by: list[int], arrays: list[Array]) -> None:
 def true_lengths(cases: Cases) -> Array:
     """(N,) time steps of each case without the time steps at its end that are NaN in all channels."""
     if isinstance(cases, list):
-        return np.array([_true_length(case) for case in cases])
+        return np.array([true_length(case) for case in cases])
     lengths = np.full(len(cases), cases.shape[2])
     # Padding always reaches the last time step, so only cases with NaN there need a closer look.
     for i in np.flatnonzero(np.isnan(cases[:, :, -1]).all(axis=1)):
-        lengths[i] = _true_length(cases[i])
+        lengths[i] = true_length(cases[i])
     return lengths
 
 
-def _true_length(case: FloatArray) -> int:
+def true_length(case: Array) -> int:
+    """The same of one case (C, T)."""
     seen = np.flatnonzero(~np.isnan(case).all(axis=0))
     return int(seen[-1]) + 1 if seen.size else 0
-
-
-def trim(cases: Cases) -> Cases:
-    """Cases without the padding at their end; refuses a case that is nothing but padding."""
-    lengths = true_lengths(cases)
-    if (lengths == 0).any():
-        which = name_cases(np.flatnonzero(lengths == 0))
-        raise InputError(f"X contains nothing but NaN in {which}. Drop what has no values.")
-    if not isinstance(cases, list) and (lengths == lengths[0]).all():
-        return cases if lengths[0] == cases.shape[2] else np.ascontiguousarray(cases[:, :, : lengths[0]])
-    return [case[:, :n] for case, n in zip(cases, lengths, strict=True)]

@@ -8,25 +8,16 @@ from typing import Any
 import numpy as np
 
 from dicot.errors import InputError
-from dicot.windows.cases import to_array, to_cases, trim, true_lengths
-from dicot.windows.policies import (
-    Array,
-    Cases,
-    FloatArray,
-    Scale,
-    cases_where,
-    equalise,
-    fill_missing,
-    name_cases,
-    scale_each_case,
-)
+from dicot.windows.cases import to_array
+from dicot.windows.conversion import convert, fingerprint
+from dicot.windows.policies import Array, FloatArray, Scale, name_cases
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
     """N cases of the same shape. Build it with check_collection unless the arrays are known to be sound."""
 
-    x: FloatArray  # (N, C, T), C-contiguous, finite
+    x: FloatArray  # (N, C, T), C-contiguous, finite; float32, or float64 where that would swallow all differences
     y: Array | None = None  # (N,) labels
     group: Array | None = None  # (N,) whose case it is: a person, a device, a recording
     name: str = ""
@@ -54,9 +45,7 @@ class Windows:
 
     def fingerprint(self) -> str:
         """16 hex digits that change with any value of x; labels do not count."""
-        digest = hashlib.sha256(repr(self.x.shape).encode())
-        digest.update(np.ascontiguousarray(self.x).data)
-        return digest.hexdigest()[:16]
+        return fingerprint(self.x)
 
     def label_fingerprint(self) -> str:
         """16 hex digits that change with the class of any case, not with the classes' names; empty without labels."""
@@ -89,12 +78,10 @@ def check_collection(
         y = X.y if y is None else y
         group = X.group if group is None else group
         name, layout, X = name or X.name, "nct", X.x
-    cases = to_cases(X, layout)
+    cases = convert(X, layout=layout, unequal=unequal, missing=missing, scale=scale, length=length)
     y = None if y is None else check_labels(y, len(cases), "y")
     group = None if group is None else check_labels(group, len(cases), "group")
-    _refuse_inf(cases)
-    x = _equal(cases, unequal, missing, length)
-    return Windows(np.ascontiguousarray(_scaled(x, scale)), y, group, name)
+    return Windows(cases.whole(), y, group, name)
 
 
 def check_labels(y: Any, n: int, what: str, noun: str = "cases") -> Array:
@@ -133,50 +120,3 @@ def _is_lost(label: Any) -> bool:
     # pandas.NA cannot be compared, so it is told by its name.
     nan = isinstance(label, float | np.floating) and bool(np.isnan(label))
     return label is None or nan or type(label).__name__ in ("NAType", "NaTType")
-
-
-def _refuse_inf(cases: Cases) -> None:
-    bad = cases_where(np.isinf, cases)
-    if len(bad):
-        raise InputError(
-            f"X contains inf (or values too large for float32) in {name_cases(bad)}. Remove or clip these values."
-        )
-
-
-def _equal(cases: Cases, unequal: str, missing: str, length: int | None) -> FloatArray:
-    """One array (N, C, T) without NaN."""
-    whole = np.array([case.shape[1] for case in cases])
-    short = np.flatnonzero(true_lengths(cases) < whole)
-    trimmed = trim(cases)
-    if unequal == "error" and len(short):
-        raise InputError(
-            f"X contains NaN in all channels at the end of {name_cases(short)}, which marks a shorter case. "
-            'Set unequal="pad", "crop" or "resample", or replace these values.'
-        )
-    return equalise(fill_missing(trimmed, missing), unequal, length)
-
-
-def _scaled(x: FloatArray, scale: str | Scale | None) -> FloatArray:
-    if scale is None:
-        return x
-    if isinstance(scale, Scale):
-        return scale(x)
-    if scale == "dataset":
-        return Scale.fit(x)(x)
-    if scale == "case":
-        return scale_each_case(x)
-    raise InputError(f'scale must be None, "dataset", "case" or a Scale; got {scale!r}.')
-
-
-def split_by_length(X: Any, layout: str = "nct") -> list[tuple[Array, FloatArray]]:
-    """Cases grouped by their true length, shortest first: (positions, array (n, C, length)) per group.
-
-    Lets a transform treat each length alone, so that no result depends on the other cases of the call. Padding
-    at the end of a case is dropped. X that is already float32 (N, C, T) of one length comes back itself, uncopied.
-    """
-    cases = trim(to_cases(X.x if isinstance(X, Windows) else X, "nct" if isinstance(X, Windows) else layout))
-    if not isinstance(cases, list):
-        return [(np.arange(len(cases)), cases)]
-    lengths = np.array([case.shape[1] for case in cases])
-    groups = [np.flatnonzero(lengths == n) for n in np.unique(lengths)]
-    return [(index, np.stack([cases[i] for i in index])) for index in groups]

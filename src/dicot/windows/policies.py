@@ -1,6 +1,6 @@
 """What to do with unequal lengths, missing values and scale. Pure numpy functions; no input is changed in place."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.errors import InputError, lookup
+from dicot.windows.pieces import Collection, pieces, release
 
 Array = NDArray[Any]
-FloatArray = NDArray[np.float32]
-Cases = FloatArray | list[FloatArray]  # (N, C, T), or N arrays (C, T_i)
-_CHUNK = 4096  # cases looked at together, so that a check of a large array needs little memory
+FloatArray = NDArray[np.floating[Any]]
+Cases = Array | list[Array]  # (N, C, T), or N arrays (C, T_i), of any real type
 
 
 def name_cases(index: Iterable[int], noun: str = "case", plural: str = "cases") -> str:
@@ -22,33 +22,39 @@ def name_cases(index: Iterable[int], noun: str = "case", plural: str = "cases") 
     return f"{noun if len(named) == 1 else plural} {', '.join(map(str, named[:5]))}{more}"
 
 
-def cases_where(test: Callable[[FloatArray], NDArray[np.bool_]], cases: Cases) -> NDArray[np.intp]:
+def cases_where(test: Callable[[Array], NDArray[np.bool_]], cases: Cases) -> NDArray[np.intp]:
     """Positions of the cases with any value for which `test` holds."""
     if isinstance(cases, list):
         return np.flatnonzero([test(case).any() for case in cases])
-    starts = range(0, len(cases), _CHUNK)
-    return np.concatenate([start + np.flatnonzero(test(cases[start : start + _CHUNK]).any((1, 2))) for start in starts])
+    found = []
+    for rows in pieces(cases.shape):
+        block = cases[rows]
+        found.append(rows.start + np.flatnonzero(test(block).any((1, 2))))
+        release(block)
+    return np.concatenate(found)
 
 
-def pad(case: FloatArray, length: int) -> FloatArray:
-    """Zeros at the end: (C, T) -> (C, length)."""
-    out = np.zeros((case.shape[0], length), dtype=np.float32)
-    out[:, : case.shape[1]] = case
+def pad(case: Array, length: int) -> Array:
+    """Zeros at the end: (..., T) -> (..., length)."""
+    out = np.zeros((*case.shape[:-1], length), dtype=case.dtype)
+    out[..., : case.shape[-1]] = case
     return out
 
 
-def crop(case: FloatArray, length: int) -> FloatArray:
-    """The start is kept: (C, T) -> (C, length)."""
-    return case[:, :length]
+def crop(case: Array, length: int) -> Array:
+    """The start is kept: (..., T) -> (..., length)."""
+    return case[..., :length]
 
 
-def resample(case: FloatArray, length: int) -> FloatArray:
-    """Linear interpolation onto `length` points, both ends kept: (C, T) -> (C, length)."""
-    n_times = case.shape[1]
+def resample(case: Array, length: int) -> Array:
+    """Linear interpolation onto `length` points, both ends kept: (..., T) -> (..., length)."""
+    n_times = case.shape[-1]
     if n_times == length:
         return case
     at = np.linspace(0.0, n_times - 1, length)
-    return np.stack([np.interp(at, np.arange(n_times), channel) for channel in case]).astype(np.float32)
+    channels = case.reshape(-1, n_times)
+    out = np.stack([np.interp(at, np.arange(n_times), channel) for channel in channels])
+    return out.reshape(*case.shape[:-1], length)
 
 
 def _default_length(policy: str, lengths: Array) -> int:
@@ -93,7 +99,7 @@ def target_length(lengths: Array, policy: str, length: int | None = None) -> int
 
 
 # "error" only ever sees cases of the right length, which cropping leaves alone.
-UNEQUAL: dict[str, Callable[[FloatArray, int], FloatArray]] = {
+UNEQUAL: dict[str, Callable[[Array, int], Array]] = {
     "error": crop,
     "pad": pad,
     "crop": crop,
@@ -101,19 +107,7 @@ UNEQUAL: dict[str, Callable[[FloatArray, int], FloatArray]] = {
 }
 
 
-def equalise(cases: Cases, policy: str, length: int | None = None) -> FloatArray:
-    """Cases to one array (N, C, length); an array that has this length already is passed on uncopied."""
-    wanted = target_length(np.array([case.shape[1] for case in cases]), policy, length)
-    if not isinstance(cases, list) and cases.shape[2] == wanted:
-        return cases
-    change = UNEQUAL[policy]
-    out = np.empty((len(cases), cases[0].shape[0], wanted), dtype=np.float32)
-    for row, case in zip(out, cases, strict=True):
-        row[:] = change(case, wanted)
-    return out
-
-
-def interpolate(case: FloatArray) -> FloatArray:
+def interpolate(case: Array) -> Array:
     """NaN filled linearly in time, edges extended, a channel without any value set to 0: (C, T) -> (C, T)."""
     out = case.copy()
     time = np.arange(case.shape[1])
@@ -126,34 +120,39 @@ def interpolate(case: FloatArray) -> FloatArray:
     return out
 
 
-def zero(case: FloatArray) -> FloatArray:
+def zero(case: Array) -> Array:
     """NaN set to 0."""
-    return np.where(np.isnan(case), np.float32(0.0), case)
+    return np.where(np.isnan(case), case.dtype.type(0.0), case)
 
 
-def _keep(case: FloatArray) -> FloatArray:
+def _keep(case: Array) -> Array:
     return case
 
 
 # "error" is raised by fill_missing, which can name the cases.
-MISSING: dict[str, Callable[[FloatArray], FloatArray]] = {"error": _keep, "interpolate": interpolate, "zero": zero}
+MISSING: dict[str, Callable[[Array], Array]] = {"error": _keep, "interpolate": interpolate, "zero": zero}
 
 
 def fill_missing(cases: Cases, policy: str, noun: str = "case") -> Cases:
     """Cases without NaN, or an error that names those with NaN. Without any NaN they are passed on uncopied."""
-    fill = lookup(MISSING, policy, "policy for missing values")
     gaps = cases_where(np.isnan, cases)
+    check_missing(gaps, policy, noun)
     if not len(gaps):
         return cases
-    if policy == "error":
+    filled = cases.copy()
+    for i in gaps:
+        filled[i] = MISSING[policy](filled[i])
+    return filled
+
+
+def check_missing(gaps: Array, policy: str, noun: str = "case") -> None:
+    """Refuses an unknown policy, and under "error" the cases with NaN."""
+    lookup(MISSING, policy, "policy for missing values")
+    if policy == "error" and len(gaps):
         raise InputError(
             f"X contains NaN in {name_cases(gaps, noun, noun + 's')}. "
             'Set missing="interpolate" or missing="zero", or remove the missing values.'
         )
-    filled = cases.copy()
-    for i in gaps:
-        filled[i] = fill(filled[i])
-    return filled
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,15 +163,25 @@ class Scale:
     std: NDArray[np.float64]  # (C,)
 
     @classmethod
-    def fit(cls, x: Array) -> "Scale":
-        """The statistics of each channel of x (N, C, T)."""
-        # Channel by channel, so that the float64 copy stays small.
-        mean = np.array([channel.mean(dtype=np.float64) for channel in np.moveaxis(x, 1, 0)])
-        std = np.array([channel.std(dtype=np.float64) for channel in np.moveaxis(x, 1, 0)])
+    def fit(cls, x: Collection) -> "Scale":
+        """The statistics of each channel of x (N, C, T), in float64 and read twice, so that they need little memory."""
+        n_channels = x.shape[1]
+        mean, variance = np.zeros(n_channels), np.zeros(n_channels)
+        low, high = np.full(n_channels, np.inf), np.full(n_channels, -np.inf)
+        for rows, block in _blocks(x):
+            share = len(block) / rows.stop  # of the cases so far
+            mean += (np.array([channel.mean(dtype=np.float64) for channel in _channels(block)]) - mean) * share
+            low, high = np.minimum(low, block.min(axis=(0, 2))), np.maximum(high, block.max(axis=(0, 2)))
         if not np.isfinite(mean).all():
             raise InputError("Scale.fit needs values without NaN and inf. Pass the x of checked Windows.")
-        constant = x.max(axis=(0, 2)) == x.min(axis=(0, 2))
-        return cls(mean, np.where(constant | (std == 0), 1.0, std))
+        for rows, block in _blocks(x):
+            share = len(block) / rows.stop
+            squares = [
+                np.square(channel - centre).mean() for channel, centre in zip(_channels(block), mean, strict=True)
+            ]
+            variance += (np.array(squares) - variance) * share
+        std = np.sqrt(variance)
+        return cls(mean, np.where((low == high) | (std == 0), 1.0, std))
 
     def __call__(self, x: Array) -> FloatArray:
         """x (N, C, T) or (C, T) in units of the fitted standard deviation."""
@@ -180,8 +189,20 @@ class Scale:
             raise InputError(
                 f"This Scale was fitted on {len(self.mean)} channel(s); X has {x.shape[-2]}. Fit it on data like X."
             )
-        scaled: FloatArray = ((x - self.mean[:, None]) / self.std[:, None]).astype(np.float32)
+        with np.errstate(over="ignore"):  # what is too large is refused by whoever knows the case
+            scaled: FloatArray = ((x - self.mean[:, None]) / self.std[:, None]).astype(np.float32)
         return scaled
+
+
+def _blocks(x: Collection) -> Iterator[tuple[slice, Array]]:
+    for rows in pieces(x.shape):
+        block = x[rows]
+        yield rows, block
+        release(block)
+
+
+def _channels(block: Array) -> Array:
+    return np.moveaxis(block, 1, 0)
 
 
 def scale_each_case(x: Array) -> FloatArray:

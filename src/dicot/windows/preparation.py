@@ -1,13 +1,16 @@
 """How raw input becomes cases, decided at fit and repeated at transform."""
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from dicot.errors import InputError
-from dicot.windows.collection import Windows, check_collection, split_by_length
+from dicot.errors import InputError, PrecisionWarning
+from dicot.windows.cases import to_cases
+from dicot.windows.collection import Windows, check_labels
+from dicot.windows.conversion import Conversion, convert, survey
 from dicot.windows.policies import Array, Scale
 
 # The length a case of length `own` gets after a fit on length `fitted`: it depends on that case alone.
@@ -29,46 +32,63 @@ class Preparation:
 
     def fit(self, X: Any, y: Any = None) -> tuple["Preparation", Windows]:
         """Check the training set; the returned preparation remembers it."""
-        plain = check_collection(X, y, layout=self.layout, unequal=self.unequal, missing=self.missing)
-        statistics = Scale.fit(plain.x) if self.scale == "dataset" else None
+        found = self._convert(X, self.scale)
+        if self.scale is None and found.dtype is np.float64:
+            warnings.warn(
+                "The values of a channel differ by less than float32 can tell apart at their size. "
+                'Set scale="dataset", or subtract what they have in common.',
+                PrecisionWarning,
+                stacklevel=4,  # of whoever called an estimator's fit
+            )
         fitted = replace(
             self,
-            n_channels=plain.n_channels,
-            n_times=plain.n_times,
-            statistics=statistics,
-            fingerprint=plain.fingerprint(),
+            n_channels=found.shape[1],
+            n_times=found.length,
+            statistics=found.scale if isinstance(found.scale, Scale) else None,
+            fingerprint=replace(found, scale=None).fingerprint(),
         )
-        return fitted, check_collection(plain, scale=fitted._scale)
+        return fitted, _training_set(found, X, y)
 
     def fit_another(self, X: Any, y: Any = None) -> tuple["Preparation", Windows]:
         """Prepare a second training set as the first: its statistics stay, and so does the length of "resample"."""
-        length = self.n_times if self.unequal == "resample" else None
-        plain = check_collection(X, y, layout=self.layout, unequal=self.unequal, missing=self.missing, length=length)
-        self._check_channels(plain)
-        fitted = replace(self, n_times=plain.n_times, fingerprint=plain.fingerprint())
-        return fitted, check_collection(plain, scale=self._scale)
+        found = self._convert(X, self._scale, length=self.n_times if self.unequal == "resample" else None)
+        self._check_channels(found)
+        fitted = replace(self, n_times=found.length, fingerprint=replace(found, scale=None).fingerprint())
+        return fitted, _training_set(found, X, y)
 
-    def apply(self, X: Any) -> Iterator[tuple[Array, Windows]]:
+    def apply(self, X: Any) -> Iterator[tuple[Array, Conversion]]:
         """Positions and cases, one group per length, so that no case depends on its company."""
         if self.unequal == "error":
-            whole = check_collection(X, layout=self.layout, missing=self.missing, scale=self._scale)
-            groups = [(np.arange(len(whole)), whole)]
+            groups = [self._convert(X, self._scale)]
         else:
-            groups = [(index, self._conform(cases)) for index, cases in split_by_length(X, self.layout)]
-        for index, windows in groups:
-            self._check_channels(windows)
-            yield index, windows
+            cases, layout = self._bare(X)
+            found = survey(to_cases(cases, layout), self.missing, self._scale)
+            groups = [
+                replace(
+                    found,
+                    index=np.flatnonzero(found.lengths == own),
+                    length=LENGTHS[self.unequal](int(own), self.n_times),
+                    unequal=self.unequal,
+                )
+                for own in np.unique(found.lengths)
+            ]
+        for group in groups:
+            self._check_channels(group)
+            yield group.index, replace(group, dtype=np.float32)
 
-    def _check_channels(self, windows: Windows) -> None:
-        if windows.n_channels != self.n_channels:
+    def _convert(self, X: Any, scale: str | Scale | None, length: int | None = None) -> Conversion:
+        cases, layout = self._bare(X)
+        return convert(cases, layout=layout, unequal=self.unequal, missing=self.missing, scale=scale, length=length)
+
+    def _bare(self, X: Any) -> tuple[Any, str]:
+        return (X.x, "nct") if isinstance(X, Windows) else (X, self.layout)
+
+    def _check_channels(self, cases: Conversion) -> None:
+        if cases.shape[1] != self.n_channels:
             raise InputError(
-                f"X has {windows.n_channels} channel(s); this model was fitted on {self.n_channels}. "
+                f"X has {cases.shape[1]} channel(s); this model was fitted on {self.n_channels}. "
                 "Pass the same channels in the same order."
             )
-
-    def _conform(self, cases: Array) -> Windows:
-        length = LENGTHS[self.unequal](cases.shape[2], self.n_times)
-        return check_collection(cases, unequal=self.unequal, missing=self.missing, scale=self._scale, length=length)
 
     @property
     def _scale(self) -> str | Scale | None:
@@ -88,3 +108,11 @@ class Preparation:
         found = data["statistics"]
         statistics = found and Scale(np.array(found["mean"]), np.array(found["std"]))
         return cls(**{**data, "statistics": statistics})
+
+
+def _training_set(found: Conversion, X: Any, y: Any) -> Windows:
+    """What a method is trained on, in float32; labels and name of Windows stay theirs."""
+    given = X if isinstance(X, Windows) else None
+    y = given.y if y is None and given is not None else y
+    labels = None if y is None else check_labels(y, len(found), "y")
+    return Windows(replace(found, dtype=np.float32).whole(), labels, name=given.name if given else "")

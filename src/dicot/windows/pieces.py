@@ -1,0 +1,51 @@
+"""Collections larger than memory, looked at piece by piece."""
+
+import mmap
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+PIECE = 16 * 2**20  # bytes of a piece in float64
+
+
+class Collection(Protocol):
+    """Cases (N, C, T) that are read a few rows at a time: an array, or what makes them when asked."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def ndim(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: slice, /) -> NDArray[Any]: ...
+
+
+def pieces(shape: tuple[int, ...]) -> Iterator[slice]:
+    """Rows of (N, C, T) that take little memory together, one after the other."""
+    at_once = max(1, PIECE // (8 * max(1, shape[1] * shape[2])))
+    return (slice(start, min(start + at_once, shape[0])) for start in range(0, shape[0], at_once))
+
+
+def release(block: NDArray[Any]) -> None:
+    """Tell the system that these values of a read-only memory map were used; else all that was read stays resident."""
+    mapped = _map_of(block)
+    if mapped is None or not block.size or not hasattr(mmap, "MADV_DONTNEED"):
+        return
+    start = np.frombuffer(mapped, np.uint8).ctypes.data
+    low, high = np.lib.array_utils.byte_bounds(block)
+    first = (low - start) // mmap.PAGESIZE * mmap.PAGESIZE
+    mapped.madvise(mmap.MADV_DONTNEED, first, high - start - first)
+
+
+def _map_of(array: Any) -> mmap.mmap | None:
+    while isinstance(array, np.ndarray):
+        # Only a read-only one: what was written to a private map lives in those very pages.
+        if isinstance(array, np.memmap) and array.mode == "r":
+            held: mmap.mmap | None = array._mmap  # type: ignore[attr-defined]
+            return held
+        array = array.base
+    return None
