@@ -25,9 +25,9 @@ def labels(windows: Any) -> list[Any]:
 @pytest.mark.parametrize(
     ("content", "options"),
     [
-        ("t0,t1,t2,kind\n1,2,3,a\n4,5,b\n", {"label": "kind"}),  # once: label 5
-        ("kind,t0,t1\na,1,2\nb,3\n", {"label": "kind"}),
-        ("t0,t1\n1,2\n3,4,5\n", {}),
+        ("t0,t1,t2,kind\n1,2,3,7\n4,5,8\n", {"label": "kind"}),  # once: label 4
+        ("t0,t1,kind,t2\n1,2,7,3\n4,5\n", {"label": "kind"}),
+        ("t0,t1,kind\n1,2,7\n4,5,8,9\n", {"label": "kind"}),
         ("1,2,3,7\n4,5,8,6\n9,8\n", {"label": "last"}),  # cut off: label 8
         ("5,2,3\n4,9\n", {}),
     ],
@@ -35,7 +35,7 @@ def labels(windows: Any) -> list[Any]:
 def test_a_row_of_another_width_is_refused_with_its_line(file: Any, content: str, options: dict[str, Any]) -> None:
     line = content.count("\n")
     with pytest.raises(InputError, match=rf"a\.csv: Line {line} has not the \d cells"):
-        read_windows(file(content), **options)
+        read_windows(file(content), unequal="pad", **options)
 
 
 def test_empty_cells_make_a_shorter_case(file: Any) -> None:

@@ -113,15 +113,25 @@ def test_names_in_parquet(tmp_path: Path) -> None:
 
     path = tmp_path / "long.parquet"
     ids = np.array([2**64 - 1, 2**64 - 2], dtype=np.uint64)
-    table = {"id": ids, "t": [0, 0], "v": [5.0, 4.0], "kind": ["a", "b"], "w": [1, 2]}
+    table = {"id": ids, "t": [0, 0], "v": [5.0, 4.0], "kind": ["a", "b"]}
     parquet.write_table(pa.table(table), path)
-    content = read_parts(path, case="id", time="t", label="kind", group="id", ignore=["w"])[""]
+    content = read_parts(path, case="id", time="t", label="kind", group="id")[""]
     assert content.y is not None
     assert content.group is not None
     assert (content.y.dtype.kind, content.group.dtype.kind) == ("U", "u")  # no objects, and no digit lost
     assert (content.y.tolist(), content.group.tolist()) == (["a", "b"], ids.tolist())
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed")
+def test_what_was_read_from_parquet_is_said(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = tmp_path / "long.parquet"
+    parquet.write_table(pa.table({"id": [1, 2], "t": [0, 0], "v": [5.0, 4.0], "kind": ["a", "b"], "w": [1, 2]}), path)
+    about = read_split(path, case="id", time="t", label="kind", ignore=["w"]).about
     for words in ("case: id", "channels: v;", "not used: w", "2 cases", "v = 5", "label a"):
-        assert words in content.about
+        assert words in about
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,8 @@ def _objects(values: Sequence[Any]) -> Array:
 
 
 def _from_arrow(column: Any) -> Array:
+    if hasattr(column.type, "value_type") and hasattr(column.type, "index_type"):
+        column = column.cast(column.type.value_type)  # a dictionary's nulls come out of to_numpy as some other value
     # Whole numbers beside nulls would become floats, which cannot tell long ids apart.
     if column.null_count and str(column.type).startswith(("int", "uint")):
         return _objects(column.to_pylist())
