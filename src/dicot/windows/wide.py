@@ -34,13 +34,13 @@ def read_rows(
     if header is None:
         header = bool(by_name) or _has_header(sheet.rows, ends)
     names, rows, lines = (sheet.rows[0], sheet.rows[1:], sheet.lines[1:]) if header else ([], sheet.rows, sheet.lines)
-    if header:
-        check_names(names)
     lost = [c for c in by_name if c not in names]
     if lost and not header:
         raise InputError(f"Column {lost[0]!r} needs a row of names. Read the file with header=True (--header).")
     if lost:
-        raise InputError(" ".join(f"There is no column {c!r}. {did_you_mean(c, names)}" for c in lost))
+        raise InputError(" ".join(f"There is no column {c!r}. {_suggestion(c, names)}" for c in lost))
+    if header:
+        check_names(names)
     if not rows:
         raise InputError("The file holds no case below its header row.")
     places = {c: _ENDS[c] % len(rows[0]) if c in _ENDS else names.index(c) for c in given}
@@ -51,7 +51,7 @@ def read_rows(
     cases = [to_numbers([row[i] for i in values], line) for line, row in zip(lines, rows, strict=True)]
     y, groups = (None if c is None else to_names([row[places[c]] for row in rows]) for c in (label, group))
     roles = {role: c for role, c in (("label", label), ("group", group)) if c is not None}
-    first = [_brief([rows[0][i] for i in values], " "), *(f"{role} {rows[0][places[c]]}" for role, c in roles.items())]
+    first = [_brief([f"{v:g}" for v in cases[0]], " "), *(f"{role} {rows[0][places[c]]}" for role, c in roles.items())]
     about = [
         f"header: {'yes' if header else 'no'}",
         f"{len(rows)} cases of {len(values)} time steps"
@@ -121,6 +121,11 @@ def _check_steps(names: Row) -> None:
             f"{_brief(odd)}. Name each as label, group or ignore (--label, --group, --ignore), or rename it if it is a "
             "time step. Several channels need a long table."
         )
+
+
+def _suggestion(column: str, names: Row) -> str:
+    said = did_you_mean(column, names)
+    return said if len(said) < 200 else f"The first row holds {_brief(names)}."
 
 
 def _brief(cells: Row, comma: str = ", ") -> str:
