@@ -139,6 +139,14 @@ def test_a_column_with_a_typo_is_not_left_out(column: list[Any], message: str) -
             from_table(table, case="c", time="t", channels=["v"])
 
 
+def test_a_column_that_never_changes_within_a_case_is_asked_about() -> None:
+    table = {"c": [0, 0, 1, 1], "t": [0, 1, 0, 1], "v": [1.0, 1.0, 2.0, 3.0], "who": [7, 7, 8, 8], "off": [0] * 4}
+    with pytest.raises(InputError, match=r"never change within a case.*: who\. .*--ignore"):
+        from_table(table, case="c", time="t")
+    assert from_table(table, case="c", time="t", group="who").n_channels == 2
+    assert from_table(table, case="c", time="t", channels=["v", "who"]).n_channels == 2
+
+
 def test_numbers_in_objects_are_a_channel() -> None:
     table = {"c": [1, 1, 1], "t": [0, 1, 2], "v": np.array([1, None, 3], dtype=object)}
     assert from_table(table, case="c", time="t", missing="interpolate").x.tolist() == [[[1, 2, 3]]]

@@ -29,7 +29,8 @@ def from_table(
     """Windows from a pandas DataFrame, a pyarrow Table or a dict of columns.
 
     Rows may come in any order. Cases keep the order of their first row. Without `channels`, every other column of
-    numbers is a channel, save those to `ignore`. Label and group must be the same in all rows of a case.
+    numbers is a channel, save those to `ignore`; one that never changes within a case is asked about. Label and group
+    must be the same in all rows of a case.
     """
     roles = {"case": case, "time": time, "label": label, "group": group}
     cases, y, groups, _ = table_cases(table, **roles, channels=channels, ignore=ignore)
@@ -58,6 +59,7 @@ def table_cases(
     if torn := [c for c in ignore if c in (*roles.values(), *(channels or ()))]:
         raise InputError(f"Column {torn[0]!r} cannot be used and ignored. Leave it out of ignore (--ignore).")
     rest = [c for c in columns if c not in roles.values() and c not in ignore]
+    chosen = channels is not None
     channels = list(channels) if channels is not None else [c for c in rest if _is_channel(columns[c], c)]
     if not channels:
         raise InputError(
@@ -78,6 +80,8 @@ def table_cases(
         None if c is None else check_labels(_constant(columns[c], c, codes, order, names), len(cases), what)
         for c, what in ((label, "y"), (group, "group"))
     )
+    if not chosen:
+        _refuse_names(values, channels, codes)
     unused = [c for c in rest if c not in channels] + list(ignore)
     said = [
         *(f"{role}: {c}" for role, c in roles.items()),
@@ -209,6 +213,18 @@ def _numbers(column: Array, name: str) -> Array:
         return np.where(lost, np.nan, column).astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"Channel {name!r} must hold numbers; {error}. Choose others with channels=.") from error
+
+
+def _refuse_names(values: Array, channels: Sequence[str], codes: Array) -> None:
+    """Refuse columns that nobody named and that tell cases apart but never change within one: ids or labels."""
+    within = np.diff(codes) == 0
+    still = (values[:, 1:] == values[:, :-1])[:, within].all(axis=1) & (values != values[:, :1]).any(axis=1)
+    if within.any() and still.any():
+        found = [c for c, found in zip(channels, still, strict=True) if found]
+        raise InputError(
+            f"These columns never change within a case, as ids and labels do: {', '.join(found)}. Say what each is: "
+            "label=, group=, ignore= or, if it is a channel, channels= (--label, --group, --ignore, --channels)."
+        )
 
 
 def _times(column: Array, name: str) -> Array:
