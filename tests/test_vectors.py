@@ -42,3 +42,11 @@ def test_csv(tmp_path):
 def test_unknown_suffix(tmp_path):
     with pytest.raises(InputError, match="unknown suffix '.xlsx'"):
         check_vector_file(tmp_path / "v.xlsx")
+
+
+@pytest.mark.parametrize("suffix", ["npz", "npy", "csv"])
+def test_objects_are_not_written(tmp_path, suffix):
+    parts = {"": {"X": X, "y": np.array(["a", None], dtype=object)}}
+    with pytest.raises(InputError, match="y must be numbers or text"):
+        write_vectors(tmp_path / f"v.{suffix}", parts)
+    assert not list(tmp_path.iterdir())

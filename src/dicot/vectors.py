@@ -26,6 +26,12 @@ def check_vector_file(path: Path, parts: int = 1) -> None:
 def write_vectors(path: Path, parts: Parts) -> None:
     """Write all parts into one file."""
     check_vector_file(path, len(parts))
+    objects = sorted({key for held in parts.values() for key, array in held.items() if array.dtype.hasobject})
+    if objects:
+        raise InputError(
+            f"{', '.join(objects)} must be numbers or text; got Python objects, which could only be written by pickle. "
+            "Convert them first."
+        )
     write_atomic(path, WRITERS[path.suffix](parts))
 
 

@@ -71,11 +71,46 @@ def test_long_tables(tmp_path):
         for case in range(4):
             file.writelines(f"p{case},{t},{t * case},{-t},{'ab'[case % 2]}\n" for t in range(9))
     words = ["--case", "who", "--time", "when", "--channels", "x,y", "--label", "kind"]
-    dicot("pretrain", tmp_path / "log.csv", "--out", tmp_path / "model", *QUICK, *words)
-    dicot("embed", tmp_path / "model", tmp_path / "log.csv", "--out", tmp_path / "v.csv", *words)
+    said = dicot("pretrain", tmp_path / "log.csv", "--out", tmp_path / "model", *QUICK, *words)
+    assert "comma separated; case: who; time: when; label: kind; channels: x, y; 4 cases; first case: p0" in said
+    said = dicot("embed", tmp_path / "model", tmp_path / "log.csv", "--out", tmp_path / "v.csv", *words)
+    assert "channels: x, y" in said
     rows = list(csv.reader((tmp_path / "v.csv").read_text().splitlines()))
     assert rows[0][:2] == ["y", "f0"]
     assert [row[0] for row in rows[1:]] == ["a", "b", "a", "b"]
+
+
+def test_one_case_per_row(tmp_path):
+    path = tmp_path / "beats.csv"
+    rows = [f"{100 + i},{','.join(str((i * t) % 7) for t in range(12))},{'NV'[i % 2]}\n" for i in range(8)]
+    path.write_text(",".join(["record", *(f"t{t}" for t in range(12)), "beat"]) + "\n" + "".join(rows))
+    call = ["pretrain", path, "--out", tmp_path / "model", *QUICK, "--label", "beat"]
+    with pytest.raises(DicotError, match="record.*--ignore"):
+        dicot(*call)
+    said = dicot(*call, "--ignore", "record")
+    assert "8 cases of 12 time steps" in said and "label: beat" in said and "label N" in said
+    assert "8 cases, 1 channel(s), 12 time steps" in said
+    path.write_text("0,1,2,3,4,5,6,7\n5,3,5,3,9,1,2,2\n")
+    embed = ["embed", tmp_path / "model", path, "--out", tmp_path / "v.npz"]
+    with pytest.raises(DicotError, match="--header"):
+        dicot(*embed)
+    assert "2 cases ->" in dicot(*embed, "--no-header")
+    assert "1 cases ->" in dicot(*embed, "--header")
+
+
+def test_text_columns_of_parquet_are_written_as_text(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    case, time = np.repeat(range(4), 9), np.tile(range(9), 4)
+    table = {"id": case, "t": time, "v": np.sin(case + time), "kind": np.array(list("abab"))[case]}
+    parquet.write_table(pa.table({**table, "who": np.array(["p", "q", "p", "q"])[case]}), tmp_path / "log.parquet")
+    words = ["--case", "id", "--time", "t", "--label", "kind", "--group", "who"]
+    dicot("pretrain", tmp_path / "log.parquet", "--out", tmp_path / "model", *QUICK, *words)
+    dicot("embed", tmp_path / "model", tmp_path / "log.parquet", "--out", tmp_path / "v.npz", *words)
+    with np.load(tmp_path / "v.npz", allow_pickle=False) as held:
+        assert held["y"].tolist() == ["a", "b", "a", "b"]
+        assert held["group"].tolist() == ["p", "q", "p", "q"]
 
 
 def test_evaluate_writes_table_report_and_model(tmp_path):

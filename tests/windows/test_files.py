@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dicot.errors import InputError
-from dicot.windows.files import read_split, read_windows
+from dicot.windows.files import read_parts, read_split, read_windows
 
 X = np.arange(12, dtype=np.float32).reshape(3, 2, 2)
 TS = "@problemName T\n@univariate true\n@equalLength false\n@classLabel true a b\n@data\n"
@@ -72,9 +72,6 @@ def test_ts(tmp_path: Path) -> None:
 def test_csv_with_one_case_per_row(tmp_path: Path) -> None:
     plain = text(tmp_path / "plain.csv", "1,2,3\n4,5,6\n")
     assert read_windows(plain).x.tolist() == [[[1, 2, 3]], [[4, 5, 6]]]
-    numbered = text(tmp_path / "numbered.csv", "0,1,2\n4,5,6\n")
-    assert read_windows(numbered).x.tolist() == [[[4, 5, 6]]]
-    assert len(read_windows(numbered, header=False)) == 2
     last = text(tmp_path / "last.csv", "1,2,up\n4,,down\n")
     windows = read_windows(last, label="last", unequal="pad")
     assert windows.x.tolist() == [[[1, 2]], [[4, 0]]]
@@ -107,6 +104,34 @@ def test_parquet(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(InputError, match=r"long\.parquet cannot be read"):
         read_windows(path, case="id", time="t")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed")
+def test_names_in_parquet(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = tmp_path / "long.parquet"
+    ids = np.array([2**64 - 1, 2**64 - 2], dtype=np.uint64)
+    table = {"id": ids, "t": [0, 0], "v": [5.0, 4.0], "kind": ["a", "b"]}
+    parquet.write_table(pa.table(table), path)
+    content = read_parts(path, case="id", time="t", label="kind", group="id")[""]
+    assert content.y is not None
+    assert content.group is not None
+    assert (content.y.dtype.kind, content.group.dtype.kind) == ("U", "u")  # no objects, and no digit lost
+    assert (content.y.tolist(), content.group.tolist()) == (["a", "b"], ids.tolist())
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed")
+def test_what_was_read_from_parquet_is_said(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = tmp_path / "long.parquet"
+    parquet.write_table(pa.table({"id": [1, 2], "t": [0, 0], "v": [5.0, 4.0], "kind": ["a", "b"], "w": [1, 2]}), path)
+    about = read_split(path, case="id", time="t", label="kind", ignore=["w"]).about
+    for words in ("case: id", "channels: v;", "not used: w", "2 cases", "v = 5", "label a"):
+        assert words in about
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,9 @@ def test_policies_are_handed_on() -> None:
         ({"t": [0.0, 1.0, np.nan, 2.0]}, {}, "'t' has no value in row 2"),
         ({"who": ["a", None, "a", "b"]}, {}, "'who' has no value in row 1"),
         ({"who": [1.0, np.nan, 1.0, 2.0]}, {}, "'who' has no value in row 1"),
+        ({"who": ["a", "", "a", "b"]}, {}, "'who' has no value in row 1"),
+        ({"who": np.array(["2020", "NaT", "2020", "2021"], "M8[Y]")}, {}, "'who' has no value in row 1"),
+        ({"who": np.array([{}, [], 1, 2], dtype=object)}, {}, "'who' must hold text or numbers"),
         ({"v": [1]}, {}, "equally long"),
         ({"u": list("abcd"), "v": list("abcd"), "person": list("abcd")}, {}, "no channel"),
         ({k: [] for k in TABLE}, {"channels": ["u"]}, "0 rows"),
@@ -83,6 +86,82 @@ def test_policies_are_handed_on() -> None:
 def test_malformed_tables(change: dict[str, Any], arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         from_table({**TABLE, **change}, **{"case": "who", "time": "t", **arguments})
+
+
+def frames(columns: dict[str, Any], mixed: str) -> list[Any]:
+    """The table as a dict and as a data frame in which one column holds objects."""
+    made: list[Any] = [columns]
+    if importlib.util.find_spec("pandas"):
+        import pandas as pd
+
+        made.append(pd.DataFrame({**columns, mixed: pd.Series(columns[mixed], dtype=object)}))
+    return made
+
+
+@pytest.mark.parametrize("ids", [[1, "1"], [1.5, "1.5"], [2**53 + 1, 2.0**53]])
+def test_ids_that_differ_stay_apart(ids: list[Any]) -> None:
+    for table in frames({"c": ids * 2, "t": [0, 0, 1, 1], "v": [1.0, 2.0, 3.0, 4.0]}, "c"):
+        assert from_table(table, case="c", time="t").x.tolist() == [[[1, 3]], [[2, 4]]]
+
+
+def test_long_labels_beside_missing_ones_keep_their_digits() -> None:
+    pa, pd = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
+    kinds = [2**60 + 1, 2**60, None]
+    table = {"c": [0, 0, 1], "t": [0, 1, 0], "v": [1.0, 2.0, 3.0], "kind": kinds}
+    for form in (pa.table(table), pd.DataFrame({**table, "kind": pd.array(kinds, dtype="Int64")})):
+        with pytest.raises(InputError, match=r"'kind' must have one value per case; .* 0\."):  # once: both 2.0**60
+            from_table(form, case="c", time="t", label="kind")
+
+
+def test_a_missing_value_of_a_pyarrow_dictionary_is_missing() -> None:
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"c": [0, 1], "t": [0, 0], "v": pa.array([5, None]).dictionary_encode()})
+    assert from_table(table, case="c", time="t", missing="zero", unequal="pad", channels=["v", "t"]).x.tolist() == [
+        [[5], [0]],
+        [[0], [0]],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (["1.5", "2.O", "3"], "'v' holds numbers .*'2.O' in row 1"),
+        (["1.5", "2", "3"], "'v' holds numbers .* as text"),
+        ([1.5, "2.O", 3], "'v' holds numbers .*'2.O' in row 1"),
+    ],
+)
+def test_a_column_with_a_typo_is_not_left_out(column: list[Any], message: str) -> None:
+    for table in frames({"c": [1, 1, 1], "t": [0, 1, 2], "u": [1.0, 2.0, 3.0], "v": column}, "v"):
+        with pytest.raises(InputError, match=message):
+            from_table(table, case="c", time="t")
+        assert from_table(table, case="c", time="t", ignore=["v"]).n_channels == 1
+        with pytest.raises(InputError, match="'v' must hold numbers"):
+            from_table(table, case="c", time="t", channels=["v"])
+
+
+def test_a_column_that_never_changes_within_a_case_is_asked_about() -> None:
+    table = {"c": [0, 0, 1, 1], "t": [0, 1, 0, 1], "v": [1.0, 1.0, 2.0, 3.0], "who": [7, 7, 8, 8], "off": [0] * 4}
+    with pytest.raises(InputError, match=r"never change within a case.*: who\. .*--ignore"):
+        from_table(table, case="c", time="t")
+    assert from_table(table, case="c", time="t", group="who").n_channels == 2
+    assert from_table(table, case="c", time="t", channels=["v", "who"]).n_channels == 2
+
+
+def test_numbers_in_objects_are_a_channel() -> None:
+    table = {"c": [1, 1, 1], "t": [0, 1, 2], "v": np.array([1, None, 3], dtype=object)}
+    assert from_table(table, case="c", time="t", missing="interpolate").x.tolist() == [[[1, 2, 3]]]
+
+
+def test_two_columns_of_one_name() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame([[0, 0, 1.0, 2.0]], columns=["c", "t", 1, "1"])
+    with pytest.raises(InputError, match="1 came more than once"):
+        from_table(frame, case="c", time="t")
+
+
+def test_an_ignored_column_has_no_other_role() -> None:
+    with pytest.raises(InputError, match="'kind' cannot be used and ignored"):
+        from_table(TABLE, case="who", time="t", label="kind", ignore=["kind"])
 
 
 def test_not_a_table() -> None:

@@ -23,6 +23,8 @@ def embed(
     channels: opt.Channels = None,
     label: opt.Label = None,
     group: opt.Group = None,
+    ignore: opt.Ignore = None,
+    header: opt.Header = None,
 ) -> None:
     """Embed all cases of DATA (training and test part, where it has both) with MODEL's own policies."""
     from dicot.datasets import load_parts
@@ -34,11 +36,12 @@ def embed(
     embedder.set_params(**opt.given(embed_precision=precision))
     # Files are read into (channels, time), whatever layout the model was fitted with.
     embedder.preparation_ = replace(embedder.preparation_, layout="nct")
-    table = opt.columns(case, time, channels, label, group)
+    table = opt.columns(case, time, channels, label, group, ignore, header)
     contents = load_parts(data, **table, **({"layout": layout} if layout != "nct" else {}))
     check_vector_file(out, len(contents))
     parts = {}
     for part, cases in contents.items():
+        opt.show_read(data, cases.about)
         vectors = embedder.transform(cases.X)
         typer.echo(f"{data} {part}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
         parts[part] = {"X": vectors, **opt.given(y=cases.y, group=cases.group)}

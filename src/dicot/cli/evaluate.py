@@ -52,12 +52,14 @@ def evaluate(
     channels: opt.Channels = None,
     label: opt.Label = None,
     group: opt.Group = None,
+    ignore: opt.Ignore = None,
+    header: opt.Header = None,
 ) -> None:
     """Train each METHOD (or take MODEL), embed, and score it beside both controls and both raw features."""
     from dicot.windows import hold_out
 
     policies = opt.given(unequal=unequal, missing=missing)
-    split = opt.load_data(data, layout, policies, opt.columns(case, time, channels, label, group))
+    split = opt.load_data(data, layout, policies, opt.columns(case, time, channels, label, group, ignore, header))
     split = split if split.test is not None else hold_out(split.train, holdout)
     settings = {
         "encoder": encoder,

@@ -38,8 +38,13 @@ Scale = Annotated[str | None, typer.Option(help="dataset or case; default: value
 Case = Annotated[str | None, typer.Option(help="Long tables: the column that names the case.")]
 Time = Annotated[str | None, typer.Option(help="Long tables: the column that orders a case.")]
 Channels = Annotated[str | None, typer.Option(help="Long tables: columns of values, separated by commas.")]
-Label = Annotated[str | None, typer.Option(help="Tables: the column of labels.")]
-Group = Annotated[str | None, typer.Option(help="Tables: the column of groups, such as subjects.")]
+Label = Annotated[str | None, typer.Option(help="Tables: the column of labels; one case per row: also first or last.")]
+Group = Annotated[str | None, typer.Option(help="Tables: the column of groups, such as subjects; also first or last.")]
+Ignore = Annotated[str | None, typer.Option(help="Tables: columns that hold no values, separated by commas.")]
+Header = Annotated[
+    bool | None,
+    typer.Option("--header/--no-header", help="One case per row: whether the first row holds names; default: look."),
+]
 
 
 def given(**options: Any) -> dict[str, Any]:
@@ -48,11 +53,18 @@ def given(**options: Any) -> dict[str, Any]:
 
 
 def columns(
-    case: str | None, time: str | None, channels: str | None, label: str | None, group: str | None
+    case: str | None,
+    time: str | None,
+    channels: str | None,
+    label: str | None,
+    group: str | None,
+    ignore: str | None,
+    header: bool | None,
 ) -> dict[str, Any]:
     """The column options of a table file."""
-    names = None if channels is None else [name.strip() for name in channels.split(",")]
-    return given(case=case, time=time, channels=names, label=label, group=group)
+    names = {"channels": channels, "ignore": ignore}
+    several = {key: [n.strip() for n in text.split(",")] for key, text in names.items() if text is not None}
+    return given(case=case, time=time, label=label, group=group, header=header, **several)
 
 
 def settings(pairs: list[str] | None) -> dict[str, Any] | None:
@@ -83,4 +95,12 @@ def load_data(data: str, layout: str, policies: dict[str, Any], table: dict[str,
 
     if not is_path(data) and (table or layout != "nct"):
         raise InputError(f"{data!r} is a data set by name; --layout and column options are for files.")
-    return load(data, **policies, **table, **({"layout": layout} if layout != "nct" else {}))
+    split = load(data, **policies, **table, **({"layout": layout} if layout != "nct" else {}))
+    show_read(data, split.about)
+    return split
+
+
+def show_read(data: str, about: str) -> None:
+    """Say what a table was taken for, so that a wrong guess is seen."""
+    if about:
+        typer.echo(f"Read {data}: {about}")

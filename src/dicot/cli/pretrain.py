@@ -33,6 +33,8 @@ def pretrain(
     channels: opt.Channels = None,
     label: opt.Label = None,
     group: opt.Group = None,
+    ignore: opt.Ignore = None,
+    header: opt.Header = None,
     checkpoint_seconds: Annotated[float, typer.Option(help="Seconds between checkpoints; 0: after every step.")] = 10.0,
     overwrite: Annotated[bool, typer.Option(help="Replace another model that is in the folder.")] = False,
 ) -> None:
@@ -40,7 +42,7 @@ def pretrain(
     from dicot.runs import Job, run_job
 
     policies = opt.given(unequal=unequal, missing=missing)
-    split = opt.load_data(data, layout, policies, opt.columns(case, time, channels, label, group))
+    split = opt.load_data(data, layout, policies, opt.columns(case, time, channels, label, group, ignore, header))
     train = split.train
     typer.echo(f"{split.name}: {len(train)} cases, {train.n_channels} channel(s), {train.n_times} time steps")
     parameters = {

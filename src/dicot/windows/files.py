@@ -14,12 +14,13 @@ from dicot.errors import InputError, did_you_mean, need_extra
 from dicot.windows.arfffile import read_arff
 from dicot.windows.cases import to_cases
 from dicot.windows.collection import Windows, check_collection
-from dicot.windows.csvfile import read_columns, read_rows
+from dicot.windows.csvfile import SEPARATORS, columns_of, read_sheet
 from dicot.windows.policies import Array, Cases, Policies
 from dicot.windows.splits import Split, check_split
 from dicot.windows.tables import table_cases
 from dicot.windows.tsfile import read_ts
 from dicot.windows.tsvfile import read_tsv
+from dicot.windows.wide import read_rows
 
 
 class Columns(TypedDict, total=False):
@@ -31,6 +32,7 @@ class Columns(TypedDict, total=False):
     channels: Sequence[str] | None
     label: str | None  # .csv with one case per row: also "first" or "last"
     group: str | None
+    ignore: Sequence[str] | None  # columns that hold none of this, such as a record's number
     header: bool | None  # .csv with one case per row: whether the first row holds names; None: look
 
 
@@ -44,6 +46,7 @@ class Content(NamedTuple):
     X: Cases
     y: Array | None = None
     group: Array | None = None
+    about: str = ""  # a table: its columns, what they were taken for and the first case, in words
 
 
 def read_parts(path: str | Path, **columns: Unpack[Columns]) -> dict[str, Content]:
@@ -63,8 +66,7 @@ def read_windows(path: str | Path, **options: Unpack[ReadOptions]) -> Windows:
     if len(parts) > 1:
         raise InputError(f"{path} holds a split into training and test cases. Read it with read_split.")
     (only,) = parts.values()
-    with naming(Path(path)):
-        return check_collection(only.X, only.y, group=only.group, name=Path(path).stem, **policies)
+    return _checked(Path(path), only, policies)
 
 
 def read_split(path: str | Path, **options: Unpack[ReadOptions]) -> Split:
@@ -73,9 +75,15 @@ def read_split(path: str | Path, **options: Unpack[ReadOptions]) -> Split:
     parts = read_parts(path, **columns)
     name = Path(path).stem.removesuffix("_TRAIN")
     if "test" not in parts:
-        return Split(read_windows(path, **options), name=name)
+        (only,) = parts.values()
+        return Split(_checked(Path(path), only, policies), name=name, about=only.about)
     with naming(Path(path)):
         return check_split(parts["train"][:2], parts["test"][:2], name=name, **policies)
+
+
+def _checked(path: Path, content: Content, policies: dict[str, Any]) -> Windows:
+    with naming(path):
+        return check_collection(content.X, content.y, group=content.group, name=path.stem, **policies)
 
 
 def _divide(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -181,27 +189,33 @@ def _read_archive(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
 
 
 def _read_csv(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
-    _only(columns, path, "case", "time", "channels", "label", "group", "header")
+    _only(columns, path, "case", "time", "channels", "label", "group", "ignore", "header")
+    sheet = read_sheet(path)
     if "case" in columns or "time" in columns:
-        return _read_long(read_columns(path), columns)
-    if "channels" in columns:
-        raise InputError("channels= needs a long table. Name its case= and time= columns too.")
-    return {"": Content(*read_rows(path, **columns))}
+        if not columns.pop("header", True):
+            raise InputError(
+                "A long table needs the names of its columns in its first row. Leave header=False (--no-header) out."
+            )
+        named = [columns.get(role) for role in ("case", "label", "group")]
+        content = _read_long(columns_of(sheet, named), columns)
+    elif "channels" in columns:
+        raise InputError("channels= needs a long table. Name its case= and time= columns too (--case, --time).")
+    else:
+        content = Content(*read_rows(sheet, **columns))
+    return {"": content._replace(about=f"{SEPARATORS[sheet.separator]} separated; {content.about}")}
 
 
 def _read_parquet(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
-    _only(columns, path, "case", "time", "channels", "label", "group")
+    _only(columns, path, "case", "time", "channels", "label", "group", "ignore")
     try:
         from pyarrow import parquet
     except ImportError as error:
         raise need_extra("pyarrow", "tables", "Reading .parquet files") from error
-    return _read_long(parquet.read_table(path), columns)
+    return {"": _read_long(parquet.read_table(path), columns)}
 
 
-def _read_long(table: Any, columns: dict[str, Any]) -> dict[str, Content]:
-    if "case" not in columns or "time" not in columns:
-        raise InputError("A long table needs both case= and time=, the names of the columns that say which is which.")
-    return {"": Content(*table_cases(table, **columns))}
+def _read_long(table: Any, columns: dict[str, Any]) -> Content:
+    return Content(*table_cases(table, **{"case": None, "time": None, **columns}))
 
 
 _ARCHIVE_READERS: dict[str, Callable[[Path], tuple[Cases, Array | None]]] = {

@@ -19,6 +19,7 @@ class Split:
     test: Windows | None = None
     family: str | None = None
     name: str = ""
+    about: str = ""  # how a table file was read, in words
 
 
 def check_split(
