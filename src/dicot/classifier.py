@@ -25,8 +25,7 @@ from dicot.fitting import (
     check_columns,
     check_finite,
     columns_of,
-    embed_groups,
-    in_order,
+    embed_cases,
     seed_from,
     seeded_weights,
     train_with_bar,
@@ -135,9 +134,9 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         """(N, K) probabilities in the order of `classes_`; a case's row does not depend on the other cases."""
         check_is_fitted(self)
         check_columns(self, X)
-        z = in_order(
-            embed_groups(self.encoder_, self.preparation_, X, self.pool, device=self.device, verbose=self.verbose)
-        )
+        groups = list(self.preparation_.apply(X))
+        z = np.empty((sum(len(cases) for _, cases in groups), self.encoder_.dim), np.float32)
+        embed_cases(self.encoder_, groups, z, self.pool, device=self.device, verbose=self.verbose)
         with torch.inference_mode():
             scores = linear(torch.from_numpy(z).double(), self.head_.weight.double(), self.head_.bias.double())
             probabilities: NDArray[np.float64] = scores.softmax(dim=1).numpy()

@@ -1,6 +1,7 @@
 """From cases to vectors: batches, device, pooling."""
 
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -36,6 +37,12 @@ WORKING_MEMORY = {"cpu": 32 * 2**20, "cuda": 2**30}
 ARRAYS_PER_PASS = 8  # of the features' size, while a pass runs
 
 
+class Target(Protocol):
+    """Where embeddings go, some rows at a time: an array, or a file that is never whole in memory."""
+
+    def __setitem__(self, rows: slice, values: np.ndarray, /) -> None: ...
+
+
 def embed(
     encoder: Encoder,
     x: Collection,
@@ -54,8 +61,30 @@ def embed(
     for data of ordinary scale, and which digits come behind them may depend on the batch; elsewhere they change
     nothing. `on_batch` is told how many cases are done.
     """
+    encoder.check_shape(x.shape)
+    dtype = torch.empty(0, dtype=next(encoder.parameters()).dtype).numpy().dtype
+    y = np.empty((len(x), *_shape(encoder, x.shape[2], pooling)), dtype)
+    embed_into(
+        y, encoder, x, pooling=pooling, batch_size=batch_size, device=device, precision=precision, on_batch=on_batch
+    )
+    return y
+
+
+def embed_into(
+    target: Target,
+    encoder: Encoder,
+    x: Collection,
+    *,
+    pooling: str | None = "mean",
+    batch_size: int = 256,
+    device: str | torch.device = "auto",
+    precision: str = "float32",
+    on_batch: Callable[[int], None] | None = None,
+) -> None:
+    """What `embed` gives, `target[rows] = ...` as it is made."""
     pool = None if pooling is None else lookup(POOLINGS, pooling, "pooling")
     lookup(dict.fromkeys(PRECISIONS), precision, "precision")
+    encoder.check_shape(x.shape)
     place = resolve_device(device)
     first = next(encoder.parameters())
     was_training, home, dtype = encoder.training, first.device, first.dtype
@@ -64,9 +93,6 @@ def embed(
     if home != place:
         encoder.to(place)
     try:
-        encoder.check_shape(x.shape)
-        shape = (encoder.dim, x.shape[2]) if pooling is None else (pooled_dim(encoder, pooling),)
-        y = np.empty((len(x), *shape), torch.empty(0, dtype=dtype).numpy().dtype)
         halved = torch.bfloat16 if precision == "bf16" and place.type == "cuda" else None
         with (
             torch.inference_mode(),
@@ -81,13 +107,17 @@ def embed(
 
             per_value = first.element_size() if halved is None else halved.itemsize
             at_once = min(batch_size, cases_at_once(encoder.dim * x.shape[2] * per_value, place))
-            through(compute, x, y, at_once, place, dtype, on_batch)
+            through(compute, x, target, _shape(encoder, x.shape[2], pooling), at_once, place, dtype, on_batch)
     finally:
         if home != place:
             encoder.to(home)
         if was_training:
             encoder.train()
-    return y
+
+
+def _shape(encoder: Encoder, n_times: int, pooling: str | None) -> tuple[int, ...]:
+    """Of what `embed` gives for one case."""
+    return (encoder.dim, n_times) if pooling is None else (pooled_dim(encoder, pooling),)
 
 
 def cases_at_once(bytes_per_case: int, place: torch.device) -> int:

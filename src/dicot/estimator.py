@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from dicot.controls import CONTROLS
-from dicot.embedding import POOLINGS, PRECISIONS, pooled_dim
+from dicot.embedding import POOLINGS, PRECISIONS, Target, embed, pooled_dim
 from dicot.encoders import ENCODERS, Encoder, build_encoder
 from dicot.errors import InputError, ModelFileError, lookup
 from dicot.fitting import (
@@ -22,8 +22,8 @@ from dicot.fitting import (
     check_columns,
     check_finite,
     columns_of,
-    embed_groups,
-    in_order,
+    embed_cases,
+    refuse_non_finite,
     seed_from,
     seeded_weights,
     train_with_bar,
@@ -33,9 +33,11 @@ from dicot.pretrained import from_pretrained, save_pretrained
 from dicot.train import Checkpoint, History, Recipe, Run, paper_recipe, pretrain_many
 from dicot.train.many import AT_ONCE
 from dicot.windows import Windows
+from dicot.windows.conversion import Conversion
 from dicot.windows.policies import Array
 from dicot.windows.preparation import Preparation
 
+T = TypeVar("T", bound=Target)
 PRESETS = ("paper",)
 RECIPE_PARAMETERS = ("steps", "batch_size", "lr", "schedule", "precision")
 
@@ -151,15 +153,32 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
-        """(N, F) embeddings; a case's row does not depend on the other cases."""
-        return in_order(self._embed(X, self.pooling))
+        """(N, F) embeddings; a case's row does not depend on the other cases.
+
+        X is read piece by piece, so that a memory map need not fit into memory.
+        """
+        groups = self._groups(X)
+        out = np.empty((sum(len(cases) for _, cases in groups), self._n_features_out), np.float32)
+        self._embed(groups, out)
+        return out
+
+    def transform_into(self, X: Any, make: Callable[[int, int], T]) -> T:
+        """The same into what `make(N, F)` gives, `target[rows] = ...`: embeddings that do not fit into memory."""
+        groups = self._groups(X)
+        target = make(sum(len(cases) for _, cases in groups), self._n_features_out)
+        self._embed(groups, target)
+        return target
 
     def transform_time_steps(self, X: Any) -> NDArray[np.float32] | list[NDArray[np.float32]]:
         """Features per time step, (N, F, T), or a list of (F, T_i) where the lengths differ."""
-        groups = list(self._embed(X, None))
-        if len(groups) == 1:
-            return groups[0][1]
-        rows = {int(i): row for index, block in groups for i, row in zip(index, block, strict=True)}
+        rows: dict[int, NDArray[np.float32]] = {}
+        groups = self._groups(X)
+        for index, cases in groups:
+            block = embed(self.encoder_, cases, pooling=None, device=self.device, precision=self.embed_precision)
+            refuse_non_finite(block, index, cases)
+            if len(groups) == 1:
+                return block
+            rows |= dict(zip(index.tolist(), block, strict=True))
         return [rows[i] for i in sorted(rows)]
 
     def save_pretrained(self, directory: str | Path) -> Path:
@@ -236,14 +255,17 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         become(self, {**fit.learned, "encoder_": encoder, "history_": history})
         self._n_features_out = pooled_dim(encoder, self.pooling)
 
-    def _embed(self, X: Any, pooling: str | None) -> Iterator[tuple[Array, NDArray[np.float32]]]:
+    def _groups(self, X: Any) -> list[tuple[Array, Conversion]]:
         check_is_fitted(self)
         check_columns(self, X)
-        return embed_groups(
+        return list(self.preparation_.apply(X))
+
+    def _embed(self, groups: list[tuple[Array, Conversion]], target: Target) -> None:
+        embed_cases(
             self.encoder_,
-            self.preparation_,
-            X,
-            pooling,
+            groups,
+            target,
+            self.pooling,
             device=self.device,
             verbose=self.verbose,
             precision=self.embed_precision,

@@ -1,17 +1,18 @@
 """What the scikit-learn faces of the library share: seeds, column counts, training and embedding with a bar."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from dicot.device import PROCESS_WIDE
-from dicot.embedding import embed
+from dicot.embedding import Target, embed_into
 from dicot.encoders import Encoder
 from dicot.errors import InputError, NonFiniteLossError
 from dicot.progress import Bar
@@ -19,9 +20,6 @@ from dicot.train import History, Run, pretrain
 from dicot.train.draws import weights_seed
 from dicot.windows.conversion import Conversion
 from dicot.windows.policies import Array, name_cases
-from dicot.windows.preparation import Preparation
-
-Embeddings = NDArray[np.float32]
 
 
 def seed_from(random_state: int | np.random.RandomState | None) -> int:
@@ -96,39 +94,53 @@ def train_with_bar(what: str, run: Run, *, device: str, verbose: bool) -> Histor
         )
 
 
-def embed_groups(
+def embed_cases(
     encoder: Encoder,
-    preparation: Preparation,
-    X: Any,
-    pooling: str | None,
+    groups: Sequence[tuple[Array, Conversion]],
+    out: Target,
+    pooling: str,
     *,
     device: str,
     verbose: bool,
     precision: str = "float32",
-) -> Iterator[tuple[Array, Embeddings]]:
-    """Positions and embeddings of the cases of X, one group per length."""
-    for index, cases in preparation.apply(X):
-        with Bar("embed", len(cases), verbose) as bar:
-            rows = embed(encoder, cases, pooling=pooling, device=device, precision=precision, on_batch=bar.update)
-        _refuse_non_finite(rows, index, cases)
-        yield index, rows
+) -> None:
+    """Write the embedding of each case of a preparation's groups to its row of `out`."""
+    with Bar("embed", sum(len(cases) for _, cases in groups), verbose) as bar:
+        done = 0
+        for index, cases in groups:
+            rows = _Rows(out, index, cases)
+            tell = partial(_tell, bar, done)
+            embed_into(rows, encoder, cases, pooling=pooling, device=device, precision=precision, on_batch=tell)
+            done += len(cases)
 
 
-def _refuse_non_finite(rows: Embeddings, index: Array, cases: Conversion) -> None:
-    bad = np.flatnonzero(~np.isfinite(rows.reshape(len(rows), -1)).all(axis=1))
+def _tell(bar: Bar, before: int, done: int) -> None:
+    bar.update(before + done)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a target that belong to the cases of one group; refuses what is not finite."""
+
+    target: Target
+    index: Array
+    cases: Conversion
+
+    def __setitem__(self, rows: slice, values: Array) -> None:
+        index = self.index[rows]
+        refuse_non_finite(values, index, self.cases, rows.start)
+        ends = np.flatnonzero(np.diff(index) != 1) + 1  # runs of neighbours
+        for run, part in zip(np.split(index, ends), np.split(values, ends), strict=True):
+            self.target[run[0] : run[-1] + 1] = part
+
+
+def refuse_non_finite(values: Array, index: Array, cases: Conversion, start: int = 0) -> None:
+    """An error that names the cases, at `index`, whose embeddings hold NaN or inf; they begin at row `start`."""
+    bad = np.flatnonzero(~np.isfinite(values.reshape(len(values), -1)).all(axis=1))
     if len(bad):
-        x = np.abs(cases[slice(bad[0], bad[0] + 1)][0])  # (C, T)
+        x = np.abs(cases[slice(start + bad[0], start + bad[0] + 1)][0])  # (C, T)
         channel = int(x.max(axis=1).argmax())
         raise InputError(
             f"The embedding of {name_cases(index[bad])} is not finite; the largest value of case {index[bad[0]]} is "
             f'{x.max():.3g}, in channel {channel}. Clip it, or fit a model with scale="dataset".'
         )
-
-
-def in_order(groups: Iterable[tuple[Array, Embeddings]]) -> Embeddings:
-    """(N, F): the rows of all groups, each at its position."""
-    found = list(groups)
-    out = np.empty((sum(len(index) for index, _ in found), found[0][1].shape[1]), np.float32)
-    for index, rows in found:
-        out[index] = rows
-    return out

@@ -2,8 +2,8 @@
 
 import logging
 from collections.abc import Callable
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,8 +18,10 @@ FEWEST_BATCHES = 6  # for which recording pays
 class Lane:
     """The memory of one batch on its way to a GPU and back; two of them take turns."""
 
-    def __init__(self, n_cases: int, x: Collection, y: np.ndarray, place: torch.device, dtype: torch.dtype) -> None:
-        shape_in, shape_out = (n_cases, *x.shape[1:]), (n_cases, *y.shape[1:])
+    def __init__(
+        self, n_cases: int, x: Collection, shape: tuple[int, ...], place: torch.device, dtype: torch.dtype
+    ) -> None:
+        shape_in, shape_out = (n_cases, *x.shape[1:]), (n_cases, *shape)
         # Page-locked, so that the GPU copies by itself while the host goes on.
         self.host_in = torch.empty(shape_in, dtype=dtype, pin_memory=True)
         self.host_out = torch.empty(shape_out, dtype=dtype, pin_memory=True)
@@ -33,20 +35,22 @@ class Lane:
 def through(
     compute: Callable[[Tensor], Tensor],
     x: Collection,
-    y: np.ndarray,
+    y: Any,
+    shape: tuple[int, ...],
     batch_size: int,
     place: torch.device,
     dtype: torch.dtype,
     on_batch: Callable[[int], None] | None = None,
 ) -> None:
-    """Fill y (N, ...) with compute(x) (N, ...), at most batch_size cases at a time.
+    """y[rows] = compute(x[rows]) for all rows, at most batch_size cases at a time; a case's result has this `shape`.
 
-    x is read once, batch by batch, and never copied whole. `on_batch` is told how many cases are done.
+    x is read once, batch by batch, and never copied whole; y may be an array or whatever takes rows in order.
+    `on_batch` is told how many cases are done.
     """
     pieces = [slice(start, min(start + batch_size, len(x))) for start in range(0, len(x), batch_size)]
     done = on_batch or (lambda n_done: None)
     if place.type == "cuda":
-        _overlapped(compute, x, y, pieces, place, dtype, done)
+        _overlapped(compute, x, y, shape, pieces, place, dtype, done)
         return
     for rows in pieces:
         y[rows] = compute(to_device(x[rows], place, dtype)).cpu().numpy()
@@ -56,7 +60,8 @@ def through(
 def _overlapped(
     compute: Callable[[Tensor], Tensor],
     x: Collection,
-    y: np.ndarray,
+    y: Any,
+    shape: tuple[int, ...],
     pieces: list[slice],
     place: torch.device,
     dtype: torch.dtype,
@@ -64,7 +69,7 @@ def _overlapped(
 ) -> None:
     """While the GPU works on one batch the host reads the next one; copies run on streams of their own."""
     largest = max((rows.stop - rows.start for rows in pieces), default=0)
-    lanes = [Lane(largest, x, y, place, dtype) for _ in pieces[:2]]
+    lanes = [Lane(largest, x, shape, place, dtype) for _ in pieces[:2]]
     callers = torch.cuda.current_stream(place)
     working, inwards, outwards = (torch.cuda.Stream(place) for _ in range(3))  # type: ignore[no-untyped-call]
     for stream in (working, inwards):  # the lanes' memory may have been in use on the caller's stream until now
