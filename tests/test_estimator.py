@@ -1,4 +1,5 @@
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dicot import TimeSeriesEmbedder
+from dicot.encoders.inception_inference import FrozenInception
 from dicot.errors import InputError
+from dicot.windows import check_collection
 
 
 def small(**settings) -> TimeSeriesEmbedder:
@@ -43,6 +46,26 @@ def test_random_state_none_differs_and_touches_nothing(waves):
     assert small(random_state=generator).fit(waves.x).seed_ != small(random_state=generator).fit(waves.x).seed_
     with pytest.raises(InputError, match="0 or above"):
         small(random_state=-1).fit(waves.x)
+
+
+def test_fits_in_threads_end_as_they_do_alone(waves):
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    alone = {seed: small(random_state=seed).fit(waves.x).transform(waves.x).tobytes() for seed in range(3)}
+    with ThreadPoolExecutor(3) as pool:
+        seeds = [*range(3)] * 2
+        models = list(pool.map(lambda seed: small(random_state=seed).fit(waves.x), seeds))
+    found = [model.transform(waves.x).tobytes() == alone[seed] for seed, model in zip(seeds, models, strict=True)]
+    assert all(found)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_model_used_in_threads_gives_the_same_rows(waves):
+    model = small().fit(waves.x)
+    expected = model.transform(waves.x)
+    with ThreadPoolExecutor(4) as pool:
+        parts = list(pool.map(lambda i: model.transform(waves.x[i : i + 2]), [*range(0, 24, 2)] * 3))
+    assert np.array_equal(np.concatenate(parts), np.concatenate([expected] * 3))
 
 
 def test_layouts_and_containers_agree(waves):
@@ -101,6 +124,90 @@ def test_scale_uses_the_training_sets_statistics(waves):
     each = (waves.x - waves.x.mean(2, keepdims=True)) / waves.x.std(2, keepdims=True)
     by_case = small(method="random", scale="case").fit(shifted)
     np.testing.assert_allclose(by_case.transform(shifted), small(method="random").fit(each).transform(each), atol=1e-4)
+
+
+@pytest.mark.parametrize("scale", ["dataset", "case"])
+def test_values_are_centred_before_they_are_rounded(scale, waves):
+    whole = np.rint(waves.x * 100).astype(np.int64)
+    near, far = (small(scale=scale).fit(x).transform(x) for x in (whole, whole + 10**9))
+    assert np.allclose(near, far, atol=1e-5)
+
+
+def test_values_that_rounding_would_swallow_are_warned_of(waves):
+    from dicot.errors import PrecisionWarning
+
+    with pytest.warns(PrecisionWarning):
+        small().fit(np.rint(waves.x * 100).astype(np.int64) + 10**9)
+
+
+def test_windows_keep_what_float32_would_lose(waves):
+    whole = np.rint(waves.x * 100).astype(np.int64)
+    far = check_collection(whole + 10**9)
+    assert np.array_equal(far.x - 10**9, whole)
+    assert np.allclose(
+        small(scale="dataset").fit(far).transform(far), small(scale="dataset").fit_transform(whole), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("scale", [None, "case"])
+def test_one_value_that_no_network_can_take_is_named(scale, waves):
+    x = waves.x.astype(np.float64)
+    x[5, 1, 7] = 1e20 if scale is None else 1e200
+    for broken in (x, list(x)):
+        with pytest.raises(InputError, match=r"case 5 .*channel 1"):
+            small(scale=scale).fit(broken)
+    with pytest.raises(InputError, match=r"case 5 .*channel 1"):
+        small(scale=scale).fit(waves.x).transform(x)
+
+
+def test_values_of_any_size_are_scaled_or_refused(waves):
+    with pytest.raises(InputError, match=r"case 0 "):
+        small().fit(waves.x * np.float32(1e30))
+    usual = small(scale="dataset").fit_transform(waves.x)
+    assert np.allclose(small(scale="dataset").fit_transform(waves.x * np.float32(1e30)), usual, atol=0.01)
+
+
+def test_a_fit_that_fails_leaves_the_old_state_whole(waves, monkeypatch):
+    model = small(scale="dataset").fit(waves.x[:, 0])
+    expected, state = model.transform(waves.x[:, 0]), dict(vars(model))
+    for broken, error in ((np.full((4, 32), np.nan), InputError), (waves.x * np.inf, InputError)):
+        with pytest.raises(error):
+            model.fit(broken)
+        assert vars(model) == state
+    monkeypatch.setattr("dicot.estimator.train_with_bar", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(100 * waves.x)
+    assert vars(model) == state
+    assert np.array_equal(model.transform(waves.x[:, 0]), expected)
+
+
+def interrupted(*_, **__):
+    raise KeyboardInterrupt
+
+
+def test_columns_are_those_of_the_last_fit(waves):
+    model = small().fit(waves.x[:, 0])
+    assert model.n_features_in_ == 32
+    model.fit(waves.x)
+    assert not hasattr(model, "n_features_in_")
+    model.transform(waves.x[:, :, :20])
+
+
+def test_one_window_at_a_time_prepares_the_network_once(waves, monkeypatch):
+    model = small().fit(waves.x)
+    made = []
+    build = FrozenInception.__init__
+    monkeypatch.setattr(FrozenInception, "__init__", lambda self, *a: made.append(1) or build(self, *a))
+    together = model.transform(waves.x)
+    assert np.array_equal(np.concatenate([model.transform(waves.x[i : i + 1]) for i in range(10)]), together[:10])
+    assert len(made) == 1
+    with torch.no_grad():
+        model.encoder_.input.weight.mul_(2)
+    assert not np.array_equal(model.transform(waves.x), together), "the weights are no longer those"
+    copied = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(copied.transform(waves.x), model.transform(waves.x))
+    model.encoder_.input.weight.data.mul_(0.5)  # behind autograd's back
+    assert np.array_equal(model.transform(waves.x), together)
 
 
 def test_time_step_features(waves):

@@ -106,7 +106,8 @@ def embed_into(
                 return h if pool is None else pool(h)
 
             per_value = first.element_size() if halved is None else halved.itemsize
-            at_once = min(batch_size, cases_at_once(encoder.dim * x.shape[2] * per_value, place))
+            widest = max(encoder.dim, encoder.n_channels)
+            at_once = min(batch_size, cases_at_once(widest * x.shape[2] * per_value, place))
             through(compute, x, target, _shape(encoder, x.shape[2], pooling), at_once, place, dtype, on_batch)
     finally:
         if home != place:
