@@ -84,8 +84,7 @@ def test_problems_name_the_data_set(data: Path) -> None:
     (data / "uea" / "Libras.npz").write_bytes(b"no zip")
     with pytest.raises(InputError, match=r"Libras\.npz cannot be read"):
         load("Libras")
-    with pytest.raises(InputError, match=r"Libras\.npz cannot be read"):
-        available()
+    assert "Libras" not in [card.name for card in available()]
 
 
 def test_the_order_of_places(data: Path) -> None:

@@ -19,13 +19,13 @@ def write(folder: Path, body: str, u: str = "true", e: str = "true", extra: str 
 
 
 def test_univariate(tmp_path: Path) -> None:
-    path = write(tmp_path, "@data\n1,2,3:a\n\n4.5, ?,-6e1:B b\n")
+    path = write(tmp_path, "@data\n1,2,3:a\n\n4.5, ?,-6e1: b\n")
     cases, labels = read_ts(path)
     assert [c.shape for c in cases] == [(1, 3), (1, 3)]
     assert cases[0].dtype == np.float32
     np.testing.assert_array_equal(cases[1], [[4.5, np.nan, -60]])
     assert labels is not None
-    assert labels.tolist() == ["a", "B b"]
+    assert labels.tolist() == ["a", "b"]
     outline = outline_ts(path)
     assert (outline.n_cases, outline.n_channels, outline.n_times, outline.header.classes) == (2, 1, 3, ("a", "b"))
 
