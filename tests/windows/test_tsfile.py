@@ -46,9 +46,18 @@ def test_regression_targets(tmp_path: Path) -> None:
     assert (len(cases), labels.tolist()) == (1, ["0.5"])
 
 
+def test_labels_are_spelled_as_the_header_spells_them(tmp_path: Path) -> None:
+    _, labels = read_ts(write(tmp_path, "@data\n1,2:A\n3,4:1.0\n", extra="@classLabel true a 1\n"))
+    assert labels is not None
+    assert labels.tolist() == ["a", "1"]
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
+        ("@data\n1,2:a\n1,2:c\n", "line 10: expected a label of a, b at the end, got 'c'"),
+        ("@classLabel true\n@data\n1,2:a\n", "line 8: .*names of the classes"),
+        ("@classLabel false\n@targetLabel true\n@data\n1,2:0.5\n1,2:much\n", "line 12: could not convert.*'much'"),
         ("@data\n1,2:a\n1,x:a\n", "line 10: could not convert"),
         ("@data\n1,2:a\n1,:a\n", "line 10: could not convert"),
         ("@data\n1,2:a\n1,2\n", "line 10: expected a label"),

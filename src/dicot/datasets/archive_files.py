@@ -103,6 +103,8 @@ def _npz_sizes(path: Path) -> Found:
             raise InputError(f"expected the arrays {', '.join(_ARRAYS)}; {lost} are missing.")
         train, test = (file.form(name).shape for name in ("X_train", "X_test"))
         if len(train) not in (2, 3) or len(test) != len(train):
-            raise InputError(f"X_train and X_test must be (cases, channels, time) or (cases, time); got {train}, {test}.")
+            raise InputError(
+                f"X_train and X_test must be (cases, channels, time) or (cases, time); got {train}, {test}."
+            )
         n_classes = len(np.unique(file.read(["y_train"])["y_train"]))
     return train[0], test[0], 1 if len(train) == 2 else train[1], train[-1], n_classes

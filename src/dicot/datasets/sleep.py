@@ -46,8 +46,7 @@ def read_night(path: Path) -> dict[str, Array]:
         raise InputError(f"{path}: {_CHANNEL} must be sampled at {_RATE} Hz; got {signal.rate:g} Hz.")
     length = _EPOCH * _RATE
     starts, y = _epochs(read_edf_annotations(hypnogram), hypnogram, len(signal.values) // length)
-    # Some hypnograms go on after the signal ended.
-    inside = (starts >= 0) & (starts + length <= len(signal.values))
+    inside = starts + length <= len(signal.values)  # some hypnograms go on after the signal ended
     starts, y = starts[inside], y[inside]
     kept = around_sleep(y)
     return {"X": signal.values[starts[kept, None] + np.arange(length)][:, None], "y": y[kept]}
@@ -62,11 +61,15 @@ def around_sleep(y: Array) -> Array:
 
 
 def _epochs(annotations: list[Annotation], hypnogram: Path, most: int) -> tuple[Array, Array]:
-    """First sample and stage of every scored epoch; of one stage no more than the signal can have."""
+    """First sample and stage of every scored epoch, as far as a signal of `most` epochs goes."""
     starts, stages = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for stage in annotations:
-        if stage.text not in _CODES:
+        if stage.text not in _CODES or stage.onset >= most * _EPOCH:
             continue
+        if stage.onset < 0:
+            raise InputError(
+                f"{hypnogram}: {stage.text!r} begins {-stage.onset:g} s before the recording. Fetch it again."
+            )
         if stage.duration % _EPOCH:
             raise InputError(f"{hypnogram}: {stage.text!r} at {stage.onset:g} s lasts no whole number of {_EPOCH} s.")
         n_epochs = min(round(stage.duration / _EPOCH), most)

@@ -100,9 +100,9 @@ def read_edf_signal(path: str | Path, label: str) -> Signal:
     span = channel.digital_max - channel.digital_min
     if span <= 0 or channel.physical_max == channel.physical_min or header.seconds_per_record == 0:
         raise InputError(
-            f"{path}: signal {label!r} has no digital range, no physical range or no duration (stored {channel.digital_min} "
-            f"to {channel.digital_max} for {channel.physical_min:g} to {channel.physical_max:g} {channel.unit}, "
-            f"{header.seconds_per_record:g} s per record). Fetch the file again."
+            f"{path}: signal {label!r} has no digital range, no physical range or no duration "
+            f"(stored {channel.digital_min} to {channel.digital_max} for {channel.physical_min:g} to "
+            f"{channel.physical_max:g} {channel.unit}, {header.seconds_per_record:g} s per record). Fetch it again."
         )
     slope = (channel.physical_max - channel.physical_min) / span
     digital = _digital(path, header, label).reshape(-1)
@@ -162,7 +162,9 @@ def _refuse_nonsense(header: Header, said_bytes: int) -> None:
             raise ValueError(f"signal {channel.label!r} goes from {channel.physical_min} to {channel.physical_max}")
         stored = (channel.digital_min, channel.digital_max)
         if not all(-(1 << 15) <= number < 1 << 15 for number in stored):
-            raise ValueError(f"signal {channel.label!r} is stored as {stored[0]} to {stored[1]}, which 16 bits cannot hold")
+            raise ValueError(
+                f"signal {channel.label!r} is stored as {stored[0]} to {stored[1]}, which 16 bits cannot hold"
+            )
 
 
 def _record_bytes(header: Header) -> int:

@@ -61,7 +61,7 @@ def read_form(stream: IO[bytes], size: int, what: str = "the array") -> Form:
     values = math.prod(shape)
     if values * dtype.itemsize != size - start or (values and not dtype.itemsize):
         raise ValueError(
-            f"the header of {what} announces {shape} of {dtype}, which is not what the {size - start} bytes after it are"
+            f"the header of {what} announces {shape} of {dtype}, which does not take the {size - start} bytes after it"
         )
     if math.prod(n or 1 for n in shape) * dtype.itemsize > sys.maxsize:  # one axis is empty, the others are not
         raise ValueError(f"{what} cannot have the shape {shape}")
@@ -94,7 +94,9 @@ def _dtype(kind: Any, what: str) -> np.dtype[Any]:
             raise TypeError
         return np.dtype(kind)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{what} must hold plain numbers or text; got values of the kind {str(kind)[:80]!r}.") from error
+        raise InputError(
+            f"{what} must hold plain numbers or text; got values of the kind {str(kind)[:80]!r}."
+        ) from error
 
 
 def map_npy(path: Path) -> Array:

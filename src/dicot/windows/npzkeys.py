@@ -58,4 +58,4 @@ def _plays(name: str, role: str, part: str) -> bool:
 
 def looked_for() -> str:
     """The names of the cases, in words."""
-    return f"{', '.join(ROLES['X'])} (in any case), or X_train and X_test"
+    return "X, data or values (in any case), or X_train and X_test"
