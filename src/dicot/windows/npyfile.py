@@ -38,9 +38,6 @@ class Form(NamedTuple):
     by_columns: bool  # Fortran's order
     start: int  # byte of the first value
 
-    def __str__(self) -> str:
-        return f"{self.shape} of {self.dtype}"
-
 
 def read_form(stream: IO[bytes], size: int, what: str = "the array") -> Form:
     """The header of an array in `size` bytes; one that does not take exactly these is refused, and so is all but plain
