@@ -49,7 +49,7 @@ def annotation_track(entries: list[list[bytes]], width: int) -> Track:
 
 def write_hypnogram(path: Path, stages: list[tuple[float, float, str]], start: str = "24.04.8916.13.00") -> Path:
     """A file of annotations alone, as Sleep-EDF has them: one record of no duration."""
-    lists = [b"+0\x14\x14"] + [b"+%g\x15%g\x14%s\x14" % (on, for_, name.encode()) for on, for_, name in stages]
+    lists = [b"+0\x14\x14"] + [b"%+g\x15%g\x14%s\x14" % (on, for_, name.encode()) for on, for_, name in stages]
     width = (sum(map(len, lists)) + len(lists) + 2) // 2 * 2
     return write_edf(path, {"EDF Annotations": annotation_track([lists], width)}, 0, "EDF+C", start)
 

@@ -51,7 +51,7 @@ LAYERS: dict[str, set[str]] = {
     "classical": {"errors"},
     "solvers": {"device", "errors"},
     "protocols": {"solvers", "errors"},
-    "report": {"bench", "datasets", "progress", "protocols", "storage", "errors"},
+    "report": {"bench", "datasets", "progress", "protocols", "storage", "windows", "errors"},
     "evaluation": {
         "progress",
         "estimator",

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dicot.datasets import archive, archive_files, available, load
+from dicot.datasets import archive, archive_files, available, card, load
 from dicot.datasets.base import Card
 from dicot.datasets.names import UCR, UEA
 from dicot.errors import InputError, MissingDataError
@@ -84,8 +84,7 @@ def test_problems_name_the_data_set(data: Path) -> None:
     (data / "uea" / "Libras.npz").write_bytes(b"no zip")
     with pytest.raises(InputError, match=r"Libras\.npz cannot be read"):
         load("Libras")
-    with pytest.raises(InputError, match=r"Libras\.npz cannot be read"):
-        available()
+    assert "Libras" not in [card.name for card in available()]
 
 
 def test_the_order_of_places(data: Path) -> None:
@@ -144,6 +143,26 @@ def test_paths(data: Path, tmp_path: Path) -> None:
     assert load(str(tmp_path / "mine.npz"), unequal="pad", length=5).train.x.shape == (2, 1, 5)
     with pytest.raises(InputError, match="There is no file"):
         load("other.npz")
+
+
+def test_a_folder_is_no_data_set(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(data / "ucr" / "MyOwnSet.npz")
+    monkeypatch.chdir(tmp_path)
+    for name in ("recordings", "GunPoint", "synthetic", "MyOwnSet"):
+        (tmp_path / name).mkdir()
+    for folder in ("recordings", "./recordings", tmp_path / "recordings"):
+        with pytest.raises(InputError, match=r"recordings is a folder.*\.npz, \.npy, \.csv.*slide") as caught:
+            load(folder)
+        assert len(str(caught.value)) < 400
+    assert (load("myownset").name, load("synthetic").name) == ("MyOwnSet", "synthetic")  # a name is not hidden
+    with pytest.raises(MissingDataError, match="GunPoint is not on this machine"):
+        card("GunPoint")
+
+
+def test_of_unknown_names_only_some_are_listed(data: Path) -> None:
+    with pytest.raises(InputError, match="dicot data list") as caught:
+        load("zzzzzz")
+    assert len(str(caught.value)) < 300
 
 
 def test_synthetic_is_fixed_balanced_and_can_be_told_apart() -> None:

@@ -8,6 +8,10 @@ def test_suggestions_see_through_case_and_punctuation():
     assert did_you_mean("zzz", ["b", "a"]) == "Known: a, b."
 
 
+def test_of_very_many_names_only_some_are_listed():
+    assert did_you_mean("zzz", [f"name{i:03}" for i in range(190)]).endswith("name004 and 185 more.")
+
+
 def test_lookup():
     assert lookup({"a": 1}, "a", "thing") == 1
     with pytest.raises(InputError, match="Unknown thing 'b'"):

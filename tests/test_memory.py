@@ -1,4 +1,4 @@
-"""Peak memory, measured in a process of its own: a file larger than that goes through fit, transform and dicot embed."""
+"""Peak memory, measured in processes of their own: fit, transform and `dicot embed` on a file of half a gigabyte."""
 
 import subprocess
 import sys

@@ -5,6 +5,7 @@ from difflib import get_close_matches
 from typing import TypeVar
 
 T = TypeVar("T")
+_LISTED, _SOME = 40, 5  # names that are listed whole, and how many are shown of more
 
 
 class DicotError(Exception):
@@ -35,16 +36,27 @@ class LostWorkerError(DicotError, RuntimeError):
     """A process that ended in the middle of its work."""
 
 
-class PrecisionWarning(UserWarning):
+class DicotWarning(UserWarning):
+    """Base of what this library warns of; the command line shows it as a line."""
+
+
+class PrecisionWarning(DicotWarning):
     """Values so close together, for their size, that float32 cannot tell them apart."""
 
 
+class UnusedKeysWarning(DicotWarning):
+    """A file holds arrays that nothing was made of."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A sentence that suggests the closest known name, or lists them all."""
+    """A sentence that suggests the closest known name, or lists them; of very many only some."""
     names = sorted(known)
     plain = {n.lower().replace("-", "").replace("_", ""): n for n in names}
     close = get_close_matches(name.lower().replace("-", "").replace("_", ""), plain, n=1, cutoff=0.6)
-    return f"Did you mean {plain[close[0]]!r}?" if close else f"Known: {', '.join(names)}."
+    if close:
+        return f"Did you mean {plain[close[0]]!r}?"
+    some = names if len(names) <= _LISTED else names[:_SOME]
+    return f"Known: {', '.join(some)}{f' and {len(names) - len(some)} more' if len(some) < len(names) else ''}."
 
 
 def lookup(registry: Mapping[str, T], name: str, kind: str) -> T:

@@ -43,6 +43,33 @@ def test_pretrain_then_embed(tmp_path, data, waves):
         dicot("embed", tmp_path / "model", data, "--out", tmp_path / "vectors.npz", "--precision", "bf8")
 
 
+def test_arrays_that_are_not_used_are_named_in_a_line(tmp_path, waves):
+    np.savez(tmp_path / "a.npz", X=waves.x, y=waves.y, users=waves.y, colour=waves.y)
+    said = dicot("pretrain", tmp_path / "a.npz", "--out", tmp_path / "model", *QUICK)
+    lines = [line for line in said.splitlines() if "colour" in line]
+    assert lines == [f"Warning: {tmp_path / 'a.npz'}: read X, y, users; not used: colour."]
+    said = dicot("embed", tmp_path / "model", tmp_path / "a.npz", "--out", tmp_path / "v.npz", "--group", "colour")
+    assert "not used: users" in said
+    with np.load(tmp_path / "v.npz") as held:
+        assert np.array_equal(held["group"], waves.y)
+
+
+def test_bare_arrays_are_trained_on_and_embedded(tmp_path, waves):
+    np.save(tmp_path / "a.npy", waves.x)
+    dicot("pretrain", tmp_path / "a.npy", "--out", tmp_path / "model", *QUICK, "--scale", "dataset")
+    dicot("embed", tmp_path / "model", tmp_path / "a.npy", "--out", tmp_path / "v.npy")
+    expected = TimeSeriesEmbedder.from_pretrained(tmp_path / "model").transform(waves.x)
+    assert np.array_equal(np.load(tmp_path / "v.npy"), expected)
+
+
+def test_a_folder_is_no_data(tmp_path, monkeypatch):
+    (tmp_path / "recordings").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DicotError, match="recordings is a folder") as caught:
+        dicot("pretrain", "recordings", "--out", "m", "--layout", "ntc")
+    assert "GunPoint" not in str(caught.value)
+
+
 def test_the_same_command_again_has_nothing_to_do_and_another_is_refused(tmp_path, data):
     call = ["pretrain", data, "--out", tmp_path / "model", *QUICK]
     dicot(*call)

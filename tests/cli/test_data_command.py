@@ -64,6 +64,33 @@ def test_damage_is_found(raw: Path, tmp_path: Path) -> None:
     assert "1 of 2 data sets are not as they should be" in said and "synthetic" in said
 
 
+def test_one_damaged_set_is_one_line_among_the_others(raw: Path, tmp_path: Path) -> None:
+    data("prepare", "wisdm2", "--raw", raw)
+    folder = tmp_path / "data"
+    for family in ("ucr", "uea", "Coffee", "Meat", "large/toy"):
+        (folder / family).mkdir()
+    (folder / "ucr" / "GunPoint.npz").write_bytes(b"no zip")
+    np.savez(folder / "uea" / "Libras.npz", X_train=3.0, y_train=[1], X_test=3.0, y_test=[1])
+    for part in ("TRAIN", "TEST"):
+        (folder / "Coffee" / f"Coffee_{part}.ts").write_bytes(bytes(range(256)))
+        (folder / "Meat" / f"Meat_{part}.arff").write_text("@relation x\n@attribute a {1}\n@data\n1,x,1\n")
+    (folder / "large" / "toy" / "card.json").write_text("{")
+    listed = data("list")
+    names = {"GunPoint": "ucr", "Libras": "uea", "Coffee": "ucr", "Meat": "ucr", "toy": "-"}
+    for name, family in names.items():
+        assert f"{name:32} {family:10} damaged: " in listed
+    assert "6 + 54 cases" in listed and "2 data sets are here" in listed and "5 more are damaged" in listed
+    checked = data("check", code=1)
+    assert all(f"{name:32} damaged: " in checked for name in names)
+    assert "6 + 54 cases" in checked and "5 of 7 data sets are not as they should be" in checked
+    assert "damaged: " in dicot("list", "datasets")
+    for command in ("show", "check"):
+        with pytest.raises(InputError, match=r"GunPoint\.npz"):
+            data(command, "GunPoint")
+    said = dicot("bench", "knn", "--sets", "GunPoint,synthetic", "--only", "dicot", "--dry-run")
+    assert "GunPoint" in said and "to run" in said
+
+
 def test_how_to_get_what_is_missing(raw: Path) -> None:
     with pytest.raises(MissingDataError, match=r"archive\.ics\.uci\.edu.*dicot data prepare pamap2 --raw DIR"):
         data("show", "pamap2")

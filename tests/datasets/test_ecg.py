@@ -114,6 +114,24 @@ def test_kept_parts_of_another_length_are_not_taken_up(raw: Path, tmp_path: Path
     assert resumed.train.fingerprint() == fresh.train.fingerprint() != before.train.fingerprint()
 
 
+def test_changed_labels_and_headers_are_taken_up(raw: Path, tmp_path: Path) -> None:
+    link(raw, tmp_path / "raw")
+    work = Work({}, tmp_path / "partial")
+    before = ECG.prepare(tmp_path / "raw", work)
+    half = FIRST + SHORTEST // 2
+    replace_marks(tmp_path / "raw", [(FIRST, RHYTHM, "(J"), (half, RHYTHM, "(AFIB")])
+    head = tmp_path / "raw" / f"{RECORDS[1]}.hea"
+    text = head.read_text()
+    head.unlink()
+    head.write_text(text.replace(" 200 ", " 400 "))
+    after = ECG.prepare(tmp_path / "raw", work)
+    assert after.test.y is not None and before.test.y is not None
+    assert before.test.y[:72].tolist() == [N] * 36 + [AFIB] * 36
+    assert after.test.y[:72].tolist() == [J] * 36 + [AFIB] * 36
+    assert not np.allclose(after.test.x[72:144], before.test.x[72:144])
+    np.testing.assert_array_equal(after.train.x, before.train.x)
+
+
 def test_records_that_cannot_be_used(raw: Path, tmp_path: Path) -> None:
     folder = tmp_path / "raw"
     folder.mkdir()

@@ -115,6 +115,36 @@ def test_changed_values_and_sizes_are_found(folder: Path) -> None:
         read_card(folder)
 
 
+@pytest.mark.parametrize("name", ["X_train", "y_test", "group_train"])
+def test_a_header_that_announces_too_much(folder: Path, name: str) -> None:
+    write(folder)
+    path = folder / f"{name}.npy"
+    # Of the same length, so that nothing else moves.
+    raw = path.read_bytes()
+    at = raw.index(b"(")
+    path.write_bytes(raw[:at] + b"(9999999999, 4, 6), }".ljust(raw.index(b"\n") - at) + raw[raw.index(b"\n") :])
+    with pytest.raises(InputError, match=rf"{name}\.npy.*9999999999.*Prepare toy again"):
+        load("toy")
+
+
+@pytest.mark.parametrize("change", [{"name": "../../toy"}, {"n_train": "5"}, {"n_train": 0}, {"n_times": None}])
+def test_cards_that_cannot_be_true(folder: Path, change: dict[str, object]) -> None:
+    write(folder)
+    facts = json.loads((folder / CARD).read_text())
+    (folder / CARD).write_text(json.dumps({**facts, **change}))
+    with pytest.raises(InputError, match=r"card\.json cannot be read as a card"):
+        read_card(folder)
+    assert "toy" not in [found.name for found in available()]
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[]", "3", ""])
+def test_cards_that_are_none(folder: Path, text: str) -> None:
+    write(folder)
+    (folder / CARD).write_text(text)
+    with pytest.raises(InputError, match=r"card\.json cannot be read as a card"):
+        read_card(folder)
+
+
 def test_unsound_parts_are_refused() -> None:
     good = windows(4, "a")
     for bad, message in (

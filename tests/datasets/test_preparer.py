@@ -1,5 +1,6 @@
 """What all preparers share: settings, warnings, resuming."""
 
+import os
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
@@ -116,6 +117,31 @@ def test_a_killed_run_goes_on_with_the_files_it_has_read(raw: Path, tmp_path: Pa
     assert seen == ["0.txt", "1.txt", "1.txt", "2.txt", "3.txt"]
     assert load_prepared(tmp_path / "large" / "toy").train.x[1].tolist() == [[9, 9, 9, 9.5]]
     assert [path.name for path in (tmp_path / "large").iterdir()] == ["toy"]
+
+
+def test_a_kept_part_is_read_again_when_any_of_its_files_changed_or_it_is_damaged(raw: Path, tmp_path: Path) -> None:
+    files, seen = [raw / "0.txt"], []
+
+    def joined(path: Path) -> dict[str, Array]:
+        seen.append(path.name)
+        return {"x": np.loadtxt(path) + np.loadtxt(raw / "1.txt")}
+
+    def run() -> list[float]:
+        beside = {"beside": lambda path: [raw / "1.txt"]}
+        (held,) = read_each(files, joined, Work({}, tmp_path / "partial"), **beside)  # type: ignore[arg-type]
+        return list(held["x"])
+
+    assert run() == run() == [1, 2, 4, 6] and seen == ["0.txt"]
+    os.utime(raw / "1.txt", ns=(0, 0))
+    (raw / "1.txt").write_text("2 1 2 3")
+    os.utime(raw / "1.txt", ns=(0, 0))  # as long as before, and as old
+    assert run() == [2, 2, 4, 6]
+    for kept in (tmp_path / "partial").iterdir():
+        kept.write_bytes(kept.read_bytes()[:-30])
+    assert run() == [2, 2, 4, 6]
+    (raw / "1.txt").unlink()
+    with pytest.raises(InputError, match=r"1\.txt"):
+        run()
 
 
 @pytest.mark.parametrize("preparer", PREPARERS.values(), ids=list(PREPARERS))

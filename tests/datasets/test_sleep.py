@@ -94,6 +94,28 @@ def test_prepared_by_subject(tmp_path: Path) -> None:
     assert split.test.x[-3:, 0, 0].tolist() == [1310, 1311, 1312]
 
 
+def test_epochs_outside_of_the_signal_are_left_out(tmp_path: Path) -> None:
+    path = write_night(tmp_path, "SC4001", [], n_epochs=3)
+    marks = [(0, 60, "Sleep stage 1"), (60, 3e15, "Sleep stage R"), (3e300, 30, "Sleep stage 2")]
+    hypnogram = write_hypnogram(tmp_path / "SC4001EC-Hypnogram.edf", marks)
+    night = read_night(path)
+    assert night["y"].tolist() == [1, 1, 4]
+    assert night["X"][:, 0, 0].tolist() == [0, 1, 2]
+    write_hypnogram(hypnogram, [(-30, 60, "Sleep stage 2")])
+    with pytest.raises(InputError, match="'Sleep stage 2' begins 30 s before the recording"):
+        read_night(path)
+
+
+def test_another_hypnogram_is_taken_up_when_a_killed_run_goes_on(tmp_path: Path) -> None:
+    for subject in (*TRAIN, *TEST):
+        write_night(tmp_path, f"SC4{subject:02d}1", sleep_stages((2, "1"), (1, "R")), 3)
+    work = Work({}, tmp_path / "partial")
+    assert SLEEP.prepare(tmp_path, work).train.y.tolist() == [1, 1, 4] * 12  # type: ignore[union-attr]
+    write_hypnogram(tmp_path / "SC4141EC-Hypnogram.edf", [(0, 60, "Sleep stage 2"), (60, 30, "Sleep stage R")])
+    again = SLEEP.prepare(tmp_path, work).train.y
+    assert again is not None and again.tolist() == [2, 2, 4] + [1, 1, 4] * 11
+
+
 def test_a_subject_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(MissingDataError, match=r"SC414\*-PSG\.edf.*78 files"):
         SLEEP.prepare(tmp_path, Work({}, tmp_path / "partial"))

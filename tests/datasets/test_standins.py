@@ -37,6 +37,15 @@ def test_hapt() -> None:
         hapt.cut(held)
 
 
+def test_other_arrays_than_expected_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DICOT_DATA", str(tmp_path))
+    (tmp_path / "large").mkdir()
+    for change in ({"experiment": 3}, {"X": np.zeros(3)}, {"label": np.array("none")}):
+        np.savez(tmp_path / "large" / "hapt_raw.npz", **(hapt_rows() | change))
+        with pytest.raises(InputError, match=r"hapt_raw\.npz"):
+            load("hapt")
+
+
 def wisdm_rows() -> dict[str, Any]:
     """One recording of 500 rows of each of 22 subjects; every other one has another unit of time."""
     subjects = np.array([*range(1600, 1616), 1624, 1632, 1638, 1640, 1645, 1650])

@@ -52,5 +52,8 @@ def test_a_file_made_by_hand_needs_labels_and_no_name(tmp_path):
         np.savez(tmp_path / "odd.npz", **arrays)
         with pytest.raises(InputError, match="must hold `labels` and one array of embeddings per contender"):
             maps(tmp_path / "odd.npz")
+    (tmp_path / "odd.npz").write_bytes((tmp_path / "hand.npz").read_bytes()[:-40])
+    with pytest.raises(InputError, match=r"odd\.npz cannot be read"):
+        maps(tmp_path / "odd.npz")
     with pytest.raises(MissingDataError, match="no file of embeddings.*evaluate --features"):
         maps(tmp_path / "none.npz")

@@ -68,6 +68,8 @@ def test_a_number_to_predict_and_a_split(tmp_path: Path) -> None:
         (ONE + "1,2,1\n1,1\n", r"line 10: expected shape \(1, 2\)"),
         (ONE + "1,2,3\n", "line 9: expected a label of .* at the end, got '3'"),
         (ONE + "1,2,\n", "line 9: expected a label"),
+        (ONE.replace("{1, '2'}", "numeric") + "1,2,0.5\n1,2,x\n", "line 10: could not convert.*'x'"),
+        (ONE.replace("{1, '2'}", "1}"), "line 6: cannot read"),
         (ONE, "no case after its @data"),
         (MANY + "1,2,Standing\n", "line 8: expected all channels in one field"),
         (MANY + "'1,2\\n3',Standing\n", r"line 8: the channels must have one length, got \[1, 2\]"),
@@ -80,6 +82,12 @@ def test_malformed_files_name_file_and_line(tmp_path: Path, text: str, message: 
     with pytest.raises(InputError, match=message) as caught:
         read_arff(write(tmp_path, text))
     assert "Toy_TRAIN.arff" in str(caught.value)
+
+
+def test_the_outline_of_a_damaged_file(tmp_path: Path) -> None:
+    for text in (ONE, ONE + "1,x,1\n", MANY + "1,2,Standing\n"):
+        with pytest.raises(InputError, match=r"Toy_TRAIN\.arff"):
+            outline_arff(write(tmp_path, text))
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

@@ -92,6 +92,50 @@ def test_broken_files(tmp_path: Path) -> None:
         read_edf_header(tmp_path / "none.edf")
 
 
+def patched(path: Path, at: int, value: str, width: int = 8) -> Path:
+    raw = bytearray(path.read_bytes())
+    raw[at : at + width] = value.encode().ljust(width)
+    path.write_bytes(raw)
+    return path
+
+
+# Where the fields of the first of two signals begin.
+PHYSICAL_MIN, PHYSICAL_MAX, DIGITAL_MIN, DIGITAL_MAX, N_PER_RECORD = (256 + 2 * n for n in (104, 112, 120, 128, 216))
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "message"),
+    [
+        (N_PER_RECORD, "-1", "'Temp' has -1 values per record"),
+        (N_PER_RECORD, "0", "'Temp' has 0 values per record"),
+        (PHYSICAL_MIN, "nan", "'Temp' goes from nan to 200"),
+        (PHYSICAL_MAX, "inf", "'Temp' goes from -200.0 to inf"),
+        (PHYSICAL_MAX, "-200", "no physical range"),
+        (PHYSICAL_MAX, "1e300", "too large for float32"),
+        (DIGITAL_MIN, "2048", "stored 2048 to 2047"),
+        (DIGITAL_MAX, "99999", "stored as -2048 to 99999"),
+        (236, "-2", "-2 records of 2 s"),
+        (244, "nan", "3 records of nan s"),
+        (244, "-2", "3 records of -2 s"),
+        (184, "512", "says that it has 512 bytes; it has 768"),
+        (252, "-1", "announces -1 signals"),
+        (252, "0", "announces 0 signals"),
+    ],
+)
+def test_headers_that_no_recording_has(tmp_path: Path, at: int, value: str, message: str) -> None:
+    path = patched(two_rates(tmp_path), at, value, 4 if at == 252 else 8)
+    with pytest.raises(InputError, match=message) as caught:
+        read_edf_signal(path, "Temp")
+    assert "night.edf" in str(caught.value)
+
+
+@pytest.mark.parametrize("entry", [b"+nan\x14nap\x14", b"+1\x15inf\x14nap\x14", b"+1\x15-30\x14nap\x14"])
+def test_annotations_outside_of_time(tmp_path: Path, entry: bytes) -> None:
+    path = write_edf(tmp_path / "a.edf", {"EDF Annotations": annotation_track([[entry]], 20)}, 0, "EDF+C")
+    with pytest.raises(InputError, match=r"a\.edf: cannot read the annotation"):
+        read_edf_annotations(path)
+
+
 def test_what_is_refused(tmp_path: Path) -> None:
     gaps = write_edf(tmp_path / "d.edf", {"EEG": (FAST, 4, (-6, 5, -6, 5))}, reserved="EDF+D")
     with pytest.raises(InputError, match=r"gaps between its data records \(EDF\+D\)"):

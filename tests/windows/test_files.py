@@ -179,15 +179,12 @@ def test_unreadable_files(tmp_path: Path) -> None:
     np.savez(tmp_path / "objects.npz", X=np.array([[1], [1, 2]], dtype=object))
     with pytest.raises(InputError, match=r"objects\.npz: 'X' holds Python objects"):
         read_windows(tmp_path / "objects.npz")
-    np.savez(tmp_path / "other.npz", data=X)
-    with pytest.raises(InputError, match=r"other\.npz: The file has no array 'X'; it holds \['data'\]"):
-        read_windows(tmp_path / "other.npz")
     with pytest.raises(InputError, match="There is no file"):
         read_windows(tmp_path / "none.npz")
     with pytest.raises(InputError, match=r"unknown suffix '\.xlsx'; known are \.npz"):
         read_windows(tmp_path / "a.xlsx")
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(InputError, match="There is no file"):
+    with pytest.raises(InputError, match=r"folder\.csv is a folder"):
         read_split(tmp_path / "folder.csv")
 
 

@@ -19,13 +19,13 @@ def write(folder: Path, body: str, u: str = "true", e: str = "true", extra: str 
 
 
 def test_univariate(tmp_path: Path) -> None:
-    path = write(tmp_path, "@data\n1,2,3:a\n\n4.5, ?,-6e1:B b\n")
+    path = write(tmp_path, "@data\n1,2,3:a\n\n4.5, ?,-6e1: b\n")
     cases, labels = read_ts(path)
     assert [c.shape for c in cases] == [(1, 3), (1, 3)]
     assert cases[0].dtype == np.float32
     np.testing.assert_array_equal(cases[1], [[4.5, np.nan, -60]])
     assert labels is not None
-    assert labels.tolist() == ["a", "B b"]
+    assert labels.tolist() == ["a", "b"]
     outline = outline_ts(path)
     assert (outline.n_cases, outline.n_channels, outline.n_times, outline.header.classes) == (2, 1, 3, ("a", "b"))
 
@@ -46,9 +46,18 @@ def test_regression_targets(tmp_path: Path) -> None:
     assert (len(cases), labels.tolist()) == (1, ["0.5"])
 
 
+def test_labels_are_spelled_as_the_header_spells_them(tmp_path: Path) -> None:
+    _, labels = read_ts(write(tmp_path, "@data\n1,2:A\n3,4:1.0\n", extra="@classLabel true a 1\n"))
+    assert labels is not None
+    assert labels.tolist() == ["a", "1"]
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
+        ("@data\n1,2:a\n1,2:c\n", "line 10: expected a label of a, b at the end, got 'c'"),
+        ("@classLabel true\n@data\n1,2:a\n", "line 8: .*names of the classes"),
+        ("@classLabel false\n@targetLabel true\n@data\n1,2:0.5\n1,2:much\n", "line 12: could not convert.*'much'"),
         ("@data\n1,2:a\n1,x:a\n", "line 10: could not convert"),
         ("@data\n1,2:a\n1,:a\n", "line 10: could not convert"),
         ("@data\n1,2:a\n1,2\n", "line 10: expected a label"),

@@ -108,6 +108,41 @@ def test_broken_records(tmp_path: Path) -> None:
             read_wfdb_signals(record)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("a 2 250", "a 2 0"),
+        ("a 2 250", "a 2 -250"),
+        ("a 2 250", "a 2 nan"),
+        ("a 2 250", "a 2 inf"),
+        ("a 2 250", "a -1 250"),
+        ("250 4 ", "250 -4 "),
+        ("200 12", "1e999 12"),
+        ("200 12", "1e-300 12"),
+        ("200 12", f"200({'9' * 400}) 12"),
+    ],
+)
+def test_headers_that_no_recording_has(tmp_path: Path, old: str, new: str) -> None:
+    write_wfdb(tmp_path / "a", np.arange(8).reshape(4, 2), 212)
+    head = tmp_path / "a.hea"
+    head.write_text(head.read_text().replace(old, new))
+    with pytest.raises(InputError, match=r"a\.hea"):
+        read_wfdb_signals(tmp_path / "a")
+
+
+@pytest.mark.parametrize("place", ["absolute", "../secret.dat", "b/../../secret.dat", "..\\secret.dat", ".."])
+def test_a_header_names_files_of_its_own_folder_only(tmp_path: Path, place: str) -> None:
+    folder = tmp_path / "records"
+    (folder / "b").mkdir(parents=True)
+    write_wfdb(folder / "a", np.arange(8).reshape(4, 2), 16)
+    (folder / "a.dat").rename(tmp_path / "secret.dat")
+    named = str(tmp_path / "secret.dat") if place == "absolute" else place
+    head = folder / "a.hea"
+    head.write_text(head.read_text().replace("a.dat", named))
+    with pytest.raises(InputError, match=r"a\.hea.*the header's own folder"):
+        read_wfdb_signals(folder / "a")
+
+
 def test_broken_marks(tmp_path: Path) -> None:
     path = tmp_path / "a.atr"
     with pytest.raises(InputError, match="cannot be read"):

@@ -1,7 +1,10 @@
 """The command line: each command is a few lines that call a function of the library."""
 
 import sys
-from typing import Annotated
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, TextIO
 
 import typer
 
@@ -13,7 +16,7 @@ from dicot.cli.evaluate import evaluate
 from dicot.cli.listing import list_names
 from dicot.cli.pretrain import pretrain
 from dicot.cli.report import report
-from dicot.errors import DicotError
+from dicot.errors import DicotError, DicotWarning
 
 app = typer.Typer(help="Embeddings from unlabelled time series.", no_args_is_help=True, pretty_exceptions_enable=False)
 app.command()(pretrain)
@@ -31,13 +34,39 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """What the library warns of as a line, not as Python shows it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DicotWarning)
+        usual = warnings.showwarning
+
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if issubclass(category, DicotWarning):
+                typer.secho(f"Warning: {message}", fg="yellow", err=True)
+            else:
+                usual(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = show
+        yield
+
+
 @app.callback()
 def root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Embeddings from unlabelled time series."""
+    context.with_resource(_plain_warnings())
 
 
 def main() -> None:

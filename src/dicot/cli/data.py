@@ -20,16 +20,19 @@ Name = Annotated[str, typer.Argument(help="A name from `dicot data list`.")]
 @data.command("list")
 def list_sets() -> None:
     """All known data sets, here or not."""
-    from dicot.datasets import PREPARERS, STANDINS, available
+    from dicot.datasets import PREPARERS, STANDINS, on_hand
     from dicot.datasets.names import UCR, UEA
 
-    here = {card.name: card for card in available()}
+    held = on_hand()
+    here = {card.name: card for card in held.cards}
     known = dict.fromkeys([*PREPARERS, *STANDINS], "large") | dict.fromkeys(UCR, "ucr") | dict.fromkeys(UEA, "uea")
-    for name in sorted({*here, *known}, key=str.lower):
-        card = here.get(name)
-        family = known.get(name) if card is None else card.family
-        typer.echo(f"{name:32} {family or '-':10} {'not here' if card is None else _sizes(card)}")
+    for name in sorted({*here, *held.damaged, *known}, key=str.lower):
+        family = here[name].family if name in here else known.get(name)
+        what = _sizes(here[name]) if name in here else "not here"
+        typer.echo(f"{name:32} {family or '-':10} {f'damaged: {held.damaged[name]}' if name in held.damaged else what}")
     typer.echo(f"{len(here)} data sets are here. `dicot data show NAME` says how to get one that is not.")
+    if held.damaged:
+        typer.echo(f"{len(held.damaged)} more are damaged.")
 
 
 @data.command()
@@ -85,11 +88,14 @@ def prepare(
 @data.command()
 def check(name: Annotated[str | None, typer.Argument(help="One data set; default: all that are here.")] = None) -> None:
     """Read a data set whole and compare sizes and fingerprint with its card; exit code 1 where they differ."""
-    from dicot.datasets import available
     from dicot.datasets import check as check_set
+    from dicot.datasets import on_hand
     from dicot.progress import Bar
 
-    names = [card.name for card in available()] if name is None else [name]
+    names = [name] if name is not None else []
+    if name is None:
+        held = on_hand()
+        names = [*(card.name for card in held.cards), *held.damaged]
     wrong = 0
     with Bar("check", len(names)) as bar:
         for done, one in enumerate(names):
@@ -101,7 +107,7 @@ def check(name: Annotated[str | None, typer.Argument(help="One data set; default
                 if name is not None:
                     raise
                 wrong += 1
-                typer.secho(f"{one:32} {error}", fg="red", err=True)
+                typer.secho(f"{one:32} damaged: {error}", fg="red", err=True)
     if wrong:
         typer.secho(f"Error: {wrong} of {len(names)} data sets are not as they should be.", fg="red", err=True)
         raise typer.Exit(1)

@@ -56,16 +56,18 @@ def _protocols() -> list[tuple[str, str]]:
 
 
 def _datasets() -> list[tuple[str, str]]:
-    from dicot.datasets import available
+    from dicot.datasets import on_hand
 
-    return [
+    held = on_hand()
+    sound = [
         (
             card.name,
             f"{card.family or '-':10} {card.n_train} + {card.n_test} cases, {card.n_channels} channel(s), "
             f"{card.n_times or 'unequal'} time steps, {card.n_classes} classes",
         )
-        for card in available()
+        for card in held.cards
     ]
+    return [*sound, *((name, f"damaged: {why}") for name, why in held.damaged.items())]
 
 
 def _suites() -> list[tuple[str, str]]:

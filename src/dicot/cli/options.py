@@ -38,8 +38,10 @@ Scale = Annotated[str | None, typer.Option(help="dataset or case; default: value
 Case = Annotated[str | None, typer.Option(help="Long tables: the column that names the case.")]
 Time = Annotated[str | None, typer.Option(help="Long tables: the column that orders a case.")]
 Channels = Annotated[str | None, typer.Option(help="Long tables: columns of values, separated by commas.")]
-Label = Annotated[str | None, typer.Option(help="Tables: the column of labels; one case per row: also first or last.")]
-Group = Annotated[str | None, typer.Option(help="Tables: the column of groups, such as subjects; also first or last.")]
+Label = Annotated[
+    str | None, typer.Option(help="The column of labels in a table (also first or last), or their array in an .npz.")
+]
+Group = Annotated[str | None, typer.Option(help="The column of groups, such as subjects, or their array in an .npz.")]
 Ignore = Annotated[str | None, typer.Option(help="Tables: columns that hold no values, separated by commas.")]
 Header = Annotated[
     bool | None,

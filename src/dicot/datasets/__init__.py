@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dicot.datasets.archive import archive_card, archive_cards, load_archive, missing_archive
-from dicot.datasets.base import Card, Split, fingerprint, pick_channels
+from dicot.datasets.archive import archive_card, archive_cards, is_archive_set, load_archive, missing_archive
+from dicot.datasets.base import Card, Held, Split, fingerprint, pick_channels
 from dicot.datasets.prepared import check_prepared, find_prepared, load_prepared, prepared_cards, read_card
 from dicot.datasets.preparers import PREPARERS
 from dicot.datasets.standins import STANDINS
@@ -18,6 +18,7 @@ __all__ = [
     "PREPARERS",
     "STANDINS",
     "Card",
+    "Held",
     "Split",
     "available",
     "card",
@@ -28,6 +29,7 @@ __all__ = [
     "load_archive",
     "load_parts",
     "load_synthetic",
+    "on_hand",
 ]
 
 
@@ -79,9 +81,16 @@ def check(name: str) -> Card:
 
 
 def is_path(name_or_path: str | Path) -> bool:
-    """Whether this means a file: a Path, or text with a suffix or a folder."""
-    text = str(name_or_path)
-    return isinstance(name_or_path, Path) or Path(text).suffix != "" or Path(text).parent != Path(".")
+    """Whether this means a file: a Path, text with a suffix or a folder, or what is there and no data set's name."""
+    path = Path(name_or_path)
+    if isinstance(name_or_path, Path) or path.suffix or path.parent != Path("."):
+        return True
+    return path.exists() and not _is_name(name_or_path)
+
+
+def _is_name(text: str) -> bool:
+    known = (*PREPARERS, *STANDINS, SYNTHETIC.name)
+    return text.lower() in known or find_prepared(text) is not None or is_archive_set(text)
 
 
 def load_parts(name_or_path: str | Path, **columns: Any) -> dict[str, Content]:
@@ -95,7 +104,14 @@ def load_parts(name_or_path: str | Path, **columns: Any) -> dict[str, Content]:
     return {part: Content(w.x, w.y, w.group) for part, w in parts.items() if w is not None}
 
 
-def available() -> list[Card]:
-    """What `load` can give right now without a download."""
+def on_hand() -> Held:
+    """What is on this machine; a set that cannot be read is among the damaged ones and stops nothing."""
+    archives, prepared = archive_cards(), prepared_cards()
     standins = [standin.card for standin in STANDINS.values() if standin.is_here()]
-    return [*archive_cards(), *prepared_cards(), *standins, SYNTHETIC]
+    cards = [*archives.cards, *prepared.cards, *standins, SYNTHETIC]
+    return Held(cards, archives.damaged | prepared.damaged)
+
+
+def available() -> list[Card]:
+    """What `load` can give right now without a download; damaged sets are left out."""
+    return on_hand().cards

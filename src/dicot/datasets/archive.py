@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from dicot.datasets.archive_files import archive_files, archive_sizes, other_part, read_archive, set_name
-from dicot.datasets.base import Card, Sizes, Split, differences
+from dicot.datasets.base import Card, Held, Sizes, Split, differences
 from dicot.datasets.names import OFFICIAL, UCR, UEA
 from dicot.datasets.preparers import PREPARERS
 from dicot.datasets.standins import STANDINS
@@ -21,6 +21,7 @@ from dicot.windows.splits import check_split
 
 SOURCE = "https://timeseriesclassification.com"
 _NAMES = {"ucr": UCR, "uea": UEA}
+_SPELLING = {name.lower(): name for name in (*UCR, *UEA)}
 _CITATIONS = {
     "ucr": "Dau et al., The UCR time series archive, IEEE/CAA J. Autom. Sinica 6(6), 2019",
     "uea": "Bagnall et al., The UEA multivariate time series classification archive, 2018, arXiv:1811.00075",
@@ -41,8 +42,9 @@ def load_archive(
     """
     path = _find(name) or _download(_archive_name(name))
     name = set_name(path)
-    train, test = ((to_cases(X), y) for X, y in read_archive(path))
+    parts = read_archive(path)
     try:
+        train, test = ((to_cases(X), y) for X, y in parts)
         _check_sizes(name, train, test)
         y_train, y_test = _encode(train[1], test[1])
         return check_split(
@@ -59,14 +61,26 @@ def load_archive(
         raise InputError(f"Data set {name}: {error}") from error
 
 
-def archive_cards() -> list[Card]:
+def archive_cards() -> Held:
     """A card for each archive set on this machine; reads no more than headers and training labels."""
     cards: dict[str, Card] = {}
+    damaged: dict[str, str] = {}
     for path in archive_files():
         name = set_name(path)
-        if name not in cards and (card := _card(path, name)) is not None:
-            cards[name] = card
-    return sorted(cards.values(), key=lambda card: card.name.lower())
+        if name in cards or name in damaged:  # `load` takes the first as well
+            continue
+        try:
+            card = _card(path, name)
+        except InputError as error:
+            damaged[name] = str(error)
+        else:
+            cards.update({} if card is None else {name: card})
+    return Held(sorted(cards.values(), key=lambda card: card.name.lower()), damaged)
+
+
+def is_archive_set(name: str) -> bool:
+    """Whether an archive has a set of this name, or a file of it is here."""
+    return _family(_SPELLING.get(name.lower(), "")) is not None or _find(name) is not None
 
 
 def archive_card(name: str) -> Card | None:
@@ -90,12 +104,14 @@ def _find(name: str) -> Path | None:
 
 def _archive_name(name: str) -> str:
     """The archive's spelling, or an error that suggests the closest name."""
-    spelling = {known.lower(): known for known in (*UCR, *UEA)}
-    if name.lower() not in spelling:
+    if name.lower() not in _SPELLING:
         here = {set_name(path) for path in archive_files()}
-        known = here | {"synthetic", *spelling.values(), *PREPARERS, *STANDINS}
-        raise InputError(f"Unknown data set {name!r}. {did_you_mean(name, known)}")
-    return spelling[name.lower()]
+        known = here | {"synthetic", *_SPELLING.values(), *PREPARERS, *STANDINS}
+        raise InputError(
+            f"Unknown data set {name!r}. {did_you_mean(name, known)} `dicot data list` names all of them; "
+            "a file is given by its path, such as mine.npz."
+        )
+    return _SPELLING[name.lower()]
 
 
 def _family(name: str) -> str | None:
@@ -165,7 +181,7 @@ def _encode(train: Array, test: Array) -> tuple[Array, Array]:
     try:
         # Text files hold labels as text, .npz files as numbers: "10" must not come before "2" in one of them only.
         train, test = train.astype(np.float64), test.astype(np.float64)
-    except ValueError:
+    except (ValueError, TypeError):
         train, test = train.astype(str), test.astype(str)
     known, codes = np.unique(train, return_inverse=True)
     unseen = sorted(set(test.tolist()) - set(known.tolist()))

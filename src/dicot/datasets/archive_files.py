@@ -1,6 +1,5 @@
 """Files of the UCR and UEA archives: where they are looked for, and what each form holds."""
 
-import zipfile
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +12,8 @@ from dicot.errors import InputError
 from dicot.storage import cache_folder
 from dicot.windows.arfffile import outline_arff, read_arff
 from dicot.windows.datalines import Outline
-from dicot.windows.files import load_npz, naming
+from dicot.windows.naming import naming
+from dicot.windows.npyfile import load_npz, open_npz
 from dicot.windows.policies import Array
 from dicot.windows.tsfile import outline_ts, read_ts
 from dicot.windows.tsvfile import outline_tsv, read_tsv
@@ -97,21 +97,14 @@ def archive_sizes(path: Path) -> Found | None:
 
 def _npz_sizes(path: Path) -> Found:
     """Shapes come from the headers of the arrays inside the zip; only the training labels are read."""
-    with naming(path):
-        with zipfile.ZipFile(path) as archive:
-            lost = {f"{name}.npy" for name in _ARRAYS} - set(archive.namelist())
-            if lost:
-                raise InputError(f"expected the arrays {', '.join(_ARRAYS)}; {sorted(lost)} are missing.")
-            shape, test_shape = (_npy_shape(archive, name) for name in ("X_train", "X_test"))
-        n_classes = len(np.unique(load_npz(path, ("y_train",))["y_train"]))
-    n_channels = 1 if len(shape) == 2 else shape[1]
-    return shape[0], test_shape[0], n_channels, shape[-1], n_classes
-
-
-def _npy_shape(archive: zipfile.ZipFile, name: str) -> tuple[int, ...]:
-    form = np.lib.format
-    with archive.open(f"{name}.npy") as member:
-        version = form.read_magic(member)  # type: ignore[no-untyped-call]
-        read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
-        shape: tuple[int, ...] = read(member)[0]  # type: ignore[no-untyped-call]
-    return shape
+    with open_npz(path) as file:
+        lost = sorted(set(_ARRAYS) - set(file.names))
+        if lost:
+            raise InputError(f"expected the arrays {', '.join(_ARRAYS)}; {lost} are missing.")
+        train, test = (file.form(name).shape for name in ("X_train", "X_test"))
+        if len(train) not in (2, 3) or len(test) != len(train):
+            raise InputError(
+                f"X_train and X_test must be (cases, channels, time) or (cases, time); got {train}, {test}."
+            )
+        n_classes = len(np.unique(file.read(["y_train"])["y_train"]))
+    return train[0], test[0], 1 if len(train) == 2 else train[1], train[-1], n_classes

@@ -10,7 +10,7 @@ import numpy as np
 from dicot.errors import InputError
 from dicot.windows import Split, Windows
 
-__all__ = ["Card", "Sizes", "Split", "differences", "fingerprint", "pick_channels"]
+__all__ = ["Card", "Held", "Sizes", "Split", "differences", "fingerprint", "pick_channels"]
 
 
 class Sizes(NamedTuple):
@@ -52,6 +52,13 @@ class Card:
     settings: Mapping[str, Any] = field(default_factory=dict)  # of the preparer
     notes: tuple[str, ...] = ()  # what was found in the raw files that a reader of results should know
     version: str = ""  # of dicot, when it was prepared
+
+
+class Held(NamedTuple):
+    """The data sets in some place: the cards of those that can be read, and why the others cannot, by name."""
+
+    cards: list[Card]
+    damaged: dict[str, str]
 
 
 def fingerprint(split: Split) -> str:

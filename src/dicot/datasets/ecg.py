@@ -13,7 +13,7 @@ from dicot.datasets.rhythms import OTHER, RHYTHMS, majority, rhythm_per_step
 from dicot.errors import InputError
 from dicot.windows import Windows
 from dicot.windows.policies import Array, Scale
-from dicot.windows.wfdb import RHYTHM, read_wfdb_header, read_wfdb_marks, read_wfdb_signals
+from dicot.windows.wfdb import RHYTHM, read_wfdb_header, read_wfdb_marks, read_wfdb_signals, wfdb_signal_files
 
 LENGTH = 2500  # 10 s
 N_CHUNKS = 72
@@ -52,7 +52,8 @@ def prepare_ecg(raw: Path, work: Work, starts: Starts, name: str, notes: tuple[s
     # Windows depend on the length of all records: kept ones of another length must not be taken up.
     kept = replace(work, partial=work.partial / str(n_times))
     read = partial(_read_record, starts=at, n_times=n_times)
-    for i, held in enumerate(read_each([path.with_suffix(".dat") for path in paths], read, kept)):
+    data = [path.with_suffix(".dat") for path in paths]
+    for i, held in enumerate(read_each(data, read, kept, beside=_beside)):
         x[i], y[i], mean[i], variance[i] = held["x"], held["y"], held["mean"], held["variance"]
     mean, variance = mean[N_TEST:], variance[N_TEST:]
     centre = mean.mean(0)  # of records of one length (D-93)
@@ -92,6 +93,12 @@ def _rhythms(path: Path, n_times: int) -> tuple[int, Array]:
     if (labels == OTHER).any():
         raise InputError(f"{path}.atr names rhythms beside {', '.join(RHYTHMS)}. Fetch the database's own file.")
     return first, labels
+
+
+def _beside(data: Path) -> list[Path]:
+    """What is read beside a record's .dat: header, annotations, and signals where the header names another file."""
+    path = data.with_suffix("")
+    return [path.with_suffix(".hea"), path.with_suffix(".atr"), *wfdb_signal_files(path)]
 
 
 def _read_record(data: Path, starts: Array, n_times: int) -> dict[str, Array]:

@@ -10,7 +10,7 @@ from dicot.datasets.prepared import Prepared
 from dicot.datasets.preparer import Preparer, Sizes, Work, raw_files, read_each
 from dicot.errors import InputError
 from dicot.windows import Windows, slide
-from dicot.windows.files import naming
+from dicot.windows.naming import naming
 from dicot.windows.policies import Array
 
 LENGTH, STRIDE = 500, 250

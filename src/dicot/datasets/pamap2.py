@@ -8,7 +8,7 @@ from dicot.datasets.prepared import Prepared
 from dicot.datasets.preparer import Preparer, Sizes, Work, raw_files, read_each
 from dicot.datasets.tracks import cut_track
 from dicot.errors import InputError
-from dicot.windows.files import naming
+from dicot.windows.naming import naming
 from dicot.windows.policies import Array
 
 NAME = "pamap2"

@@ -10,11 +10,12 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from dicot.datasets.base import Card, fingerprint, pick_channels
+from dicot.datasets.base import Card, Held, fingerprint, pick_channels
 from dicot.datasets.folders import data_folders
 from dicot.errors import InputError
 from dicot.storage import write_atomic
 from dicot.windows import Split, Windows
+from dicot.windows.npyfile import map_npy, read_npy
 from dicot.windows.policies import Array, Policies, cases_where, name_cases
 from dicot.windows.splits import with_policies
 
@@ -85,8 +86,14 @@ def read_card(folder: Path) -> Card:
     try:
         held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         facts: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in held.items()}
-        return Card(**facts)
-    except (OSError, ValueError, TypeError) as error:
+        card = Card(**facts)
+        if card.name != folder.name:  # it becomes part of file names
+            raise ValueError(f"it is that of {str(card.name)[:80]!r}")
+        sizes = (card.n_train, card.n_test, card.n_channels, card.n_times, card.n_classes)
+        if any(type(size) is not int or size < 1 for size in sizes):
+            raise ValueError(f"sizes must be whole numbers of at least 1; got {sizes}")
+        return card
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{path} cannot be read as a card ({error}). Prepare the data set again.") from error
 
 
@@ -95,12 +102,19 @@ def find_prepared(name: str) -> Path | None:
     return next((path.parent for path in _cards() if path.parent.name == name.lower()), None)
 
 
-def prepared_cards() -> list[Card]:
+def prepared_cards() -> Held:
     """The cards of all prepared sets on this machine."""
     cards: dict[str, Card] = {}
+    damaged: dict[str, str] = {}
     for path in _cards():
-        cards.setdefault(path.parent.name, read_card(path.parent))
-    return list(cards.values())
+        name = path.parent.name
+        if name in cards or name in damaged:  # `load` takes the first as well
+            continue
+        try:
+            cards[name] = read_card(path.parent)
+        except InputError as error:
+            damaged[name] = str(error)
+    return Held(list(cards.values()), damaged)
 
 
 def _cards() -> Iterator[Path]:
@@ -126,9 +140,9 @@ def _load_part(folder: Path, part: str, card: Card) -> Windows:
     for letter, shape in wanted.items():
         path = folder / f"{letter}_{part}.npy"
         try:
-            array = np.load(path, mmap_mode="r" if letter == "X" else None, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise InputError(f"{path} cannot be read ({error}). Prepare {card.name} again.") from error
+            array = map_npy(path) if letter == "X" else read_npy(path)
+        except InputError as error:
+            raise InputError(f"{error} Prepare {card.name} again.") from error
         if array.shape != shape or array.dtype.kind not in kinds[letter]:
             raise InputError(
                 f"{path}: the card says {shape}; the file holds {array.shape} of {array.dtype}. "

@@ -17,6 +17,7 @@ from dicot.datasets.folders import data_folders
 from dicot.datasets.prepared import FAMILY, Prepared, write_prepared
 from dicot.errors import InputError, MissingDataError, lookup
 from dicot.storage import write_atomic
+from dicot.windows.npyfile import load_npz
 from dicot.windows.policies import Array
 
 __all__ = ["OnProgress", "Preparer", "SizeWarning", "Sizes", "Work", "prepare_set", "raw_files", "read_each"]
@@ -154,27 +155,52 @@ def raw_files(raw: Path, pattern: str, what: str) -> list[Path]:
     return files
 
 
+def _alone(path: Path) -> Sequence[Path]:
+    """Nothing is read beside the file."""
+    return ()
+
+
 def read_each(
-    files: Sequence[Path], read: Callable[[Path], dict[str, Array]], work: Work, until: float = 1.0
+    files: Sequence[Path],
+    read: Callable[[Path], dict[str, Array]],
+    work: Work,
+    until: float = 1.0,
+    *,
+    beside: Callable[[Path], Sequence[Path]] = _alone,
 ) -> Iterator[dict[str, Array]]:
     """What `read` gives for each file, in order; from the partial folder where an earlier run has read it.
 
-    `until` is the share of the whole work that this is, for the progress bar.
+    `beside` names all other files that `read` opens for a file, such as its labels: where one of them has changed, it
+    is read again. `until` is the share of the whole work that this is, for the progress bar.
     """
     for done, path in enumerate(files):
         work.on_progress(until * done / len(files), path.name)
-        kept = work.partial / f"{path.stem}-{_stamp(path)}.npz"
-        if not kept.is_file():
-            buffer = io.BytesIO()
-            np.savez(buffer, **read(path))  # type: ignore[arg-type]
-            write_atomic(kept, buffer.getvalue())
-        with np.load(kept, allow_pickle=False) as held:
-            yield dict(held)
+        kept = work.partial / f"{path.stem}-{_stamp([path, *beside(path)])}.npz"
+        yield _kept(kept) or _read_and_keep(path, read, kept)
     work.on_progress(until, "")
 
 
-def _stamp(path: Path) -> str:
-    """Changes with the file and with the version that reads it, so that no stale part is taken up."""
-    facts = path.stat()
-    text = f"{path} {facts.st_size} {facts.st_mtime_ns} {__version__}"
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+def _kept(path: Path) -> dict[str, Array] | None:
+    """What an earlier run has kept, if it is there and whole."""
+    try:
+        return load_npz(path) if path.is_file() else None
+    except InputError:
+        return None
+
+
+def _read_and_keep(path: Path, read: Callable[[Path], dict[str, Array]], kept: Path) -> dict[str, Array]:
+    buffer, arrays = io.BytesIO(), read(path)
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    write_atomic(kept, buffer.getvalue())
+    return arrays
+
+
+def _stamp(paths: Sequence[Path]) -> str:
+    """Changes with each of the files and with the version that reads them, so that no stale part is taken up."""
+    try:
+        facts = [(path, path.stat()) for path in paths]
+    except OSError as error:
+        raise InputError(f"A raw file cannot be read ({error}). Fetch it again.") from error
+    # The time of change as well: a copy may bring its time of modification along.
+    text = " ".join(f"{path} {at.st_size} {at.st_mtime_ns} {at.st_ctime_ns}" for path, at in facts)
+    return hashlib.sha256(f"{text} {__version__}".encode()).hexdigest()[:12]

@@ -20,7 +20,7 @@ def rhythm_per_step(
     A rhythm lasts until the next one begins; one without a code is OTHER.
     """
     begins = np.asarray(samples, dtype=np.int64)
-    if not len(begins) or begins[0] >= n_times or (np.diff(begins) < 0).any():
+    if not len(begins) or not 0 <= begins[0] < n_times or (np.diff(begins) < 0).any():
         raise InputError("Marks of rhythms must lie inside the recording, in the order of time, and be one at least.")
     lasting = np.diff(np.minimum(np.append(begins, n_times), n_times))
     rhythms = np.array([codes.get(str(name), OTHER) for name in names], dtype=np.int8)

@@ -28,7 +28,8 @@ def prepare_sleep(raw: Path, work: Work) -> Prepared:
     """Epochs of 30 s around sleep; both nights of a subject are one group."""
     nights = [night for subject in (*_TRAIN, *_TEST) for night in _nights(raw, subject)]
     parts: dict[bool, list[dict[str, Array]]] = {True: [], False: []}
-    for night, held in zip(nights, read_each(nights, read_night, work), strict=True):
+    held_nights = read_each(nights, read_night, work, beside=lambda night: [_hypnogram(night)])
+    for night, held in zip(nights, held_nights, strict=True):
         held["group"] = np.full(len(held["y"]), _subject(night))
         parts[_subject(night) in _TRAIN].append(held)
     train, test = (_joined(parts[is_train]) for is_train in (True, False))
@@ -44,7 +45,7 @@ def read_night(path: Path) -> dict[str, Array]:
     if signal.rate != _RATE:
         raise InputError(f"{path}: {_CHANNEL} must be sampled at {_RATE} Hz; got {signal.rate:g} Hz.")
     length = _EPOCH * _RATE
-    starts, y = _epochs(read_edf_annotations(hypnogram), hypnogram)
+    starts, y = _epochs(read_edf_annotations(hypnogram), hypnogram, len(signal.values) // length)
     inside = starts + length <= len(signal.values)  # some hypnograms go on after the signal ended
     starts, y = starts[inside], y[inside]
     kept = around_sleep(y)
@@ -59,15 +60,19 @@ def around_sleep(y: Array) -> Array:
     return np.arange(max(0, asleep[0] - EDGE), min(len(y), asleep[-1] + EDGE + 1))
 
 
-def _epochs(annotations: list[Annotation], hypnogram: Path) -> tuple[Array, Array]:
-    """First sample and stage of every scored epoch."""
+def _epochs(annotations: list[Annotation], hypnogram: Path, most: int) -> tuple[Array, Array]:
+    """First sample and stage of every scored epoch, as far as a signal of `most` epochs goes."""
     starts, stages = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for stage in annotations:
-        if stage.text not in _CODES:
+        if stage.text not in _CODES or stage.onset >= most * _EPOCH:
             continue
+        if stage.onset < 0:
+            raise InputError(
+                f"{hypnogram}: {stage.text!r} begins {-stage.onset:g} s before the recording. Fetch it again."
+            )
         if stage.duration % _EPOCH:
             raise InputError(f"{hypnogram}: {stage.text!r} at {stage.onset:g} s lasts no whole number of {_EPOCH} s.")
-        n_epochs = round(stage.duration / _EPOCH)
+        n_epochs = min(round(stage.duration / _EPOCH), most)
         starts.append(round(stage.onset * _RATE) + np.arange(n_epochs) * _EPOCH * _RATE)
         stages.append(np.full(n_epochs, _CODES[stage.text]))
     return np.concatenate(starts), np.concatenate(stages)

@@ -9,7 +9,8 @@ from dicot.datasets.base import Card, Split, fingerprint
 from dicot.datasets.folders import data_folders
 from dicot.datasets.prepared import FAMILY, Prepared
 from dicot.errors import InputError, MissingDataError
-from dicot.windows.files import load_npz, naming
+from dicot.windows.naming import naming
+from dicot.windows.npyfile import load_npz
 from dicot.windows.policies import Array, Policies
 from dicot.windows.splits import with_policies
 
@@ -50,7 +51,10 @@ class StandIn:
             lost = sorted(set(self.arrays) - set(held))
             if lost:
                 raise InputError(f"The file must hold {self.content}; {', '.join(lost)} is missing.")
-            split = self.cut(held).split
+            try:
+                split = self.cut(held).split
+            except (TypeError, IndexError) as error:
+                raise InputError(f"The file must hold {self.content}; its arrays are others ({error}).") from error
             found = fingerprint(split)
             if found != self.card.fingerprint:
                 raise InputError(

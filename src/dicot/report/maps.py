@@ -13,6 +13,7 @@ from dicot.report.parts import Part
 from dicot.report.projection import tsne
 from dicot.report.scatter import map_panels
 from dicot.storage import write_atomic
+from dicot.windows.npyfile import load_npz
 
 Array = NDArray[Any]
 
@@ -42,8 +43,7 @@ def maps(path: Path) -> list[Part]:
     """A panel per contender of a file that `write_features` wrote; the data set may be unnamed in one made by hand."""
     if not path.is_file():
         raise MissingDataError(f"There is no file of embeddings at {path}. `dicot evaluate --features` writes one.")
-    with np.load(path, allow_pickle=False) as held:
-        arrays = dict(held)
+    arrays = load_npz(path)
     labels, data_set = arrays.pop(LABELS, None), str(arrays.pop(DATA_SET, ""))
     if labels is None or not arrays:
         raise InputError(f"{path} must hold `{LABELS}` and one array of embeddings per contender; got {list(arrays)}.")

@@ -1,6 +1,7 @@
 """The .arff form of the UCR and UEA archives: values then label per line, or all channels in one quoted field."""
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from dicot.errors import InputError
@@ -24,10 +25,10 @@ def _same_shape(case: FloatArray, first: FloatArray) -> None:
 
 def outline_arff(path: str | Path) -> Outline:
     """Header, number of cases and shape of the first case."""
-    header, lines = _open(Path(path))
-    _, first = next(lines, (0, ""))
-    shape = _case(first, header)[0].shape if first else (0, 0)
-    return Outline(header, bool(first) + sum(1 for _ in lines), shape[0], shape[1])
+    path = Path(path)
+    header, lines = _open(path)
+    (first, *_), _ = read_cases(path, header, islice(lines, 1), _case, _same_shape)
+    return Outline(header, 1 + sum(1 for _ in lines), first.shape[0], first.shape[1])
 
 
 def _open(path: Path) -> tuple[Header, Iterator[tuple[int, str]]]:
@@ -45,7 +46,10 @@ def _open(path: Path) -> tuple[Header, Iterator[tuple[int, str]]]:
                 f"{path}, line {number}: expected @relation, @attribute, @end or @data, got {line[:40]!r}."
             )
         if tag.lower() == "@attribute":
-            _read_attribute(header, rest.strip())
+            try:
+                _read_attribute(header, rest.strip())
+            except ValueError as error:
+                raise InputError(f"{path}, line {number}: cannot read {line[:60]!r} ({error}).") from error
         elif tag.lower() == "@relation":
             header.problem = rest.strip().strip(_QUOTES)
     raise InputError(f"{path} has no @data line. It is no .arff file or is truncated; fetch it again.")
@@ -73,6 +77,6 @@ def _case(line: str, header: Header) -> tuple[FloatArray, str]:
         end = line.index(line[0], 1)
         channels, label = line[1:end].split("\\n"), line[end + 1 :].strip().removeprefix(",")
     label = label.strip().strip(_QUOTES)
-    if not label or (header.classes is not None and label not in header.classes):
-        raise ValueError(f"expected a label of {header.classes or 'numbers'} at the end, got {label!r}")
-    return case_of(channels), label
+    if not label:
+        raise ValueError("expected a label at the end")
+    return case_of(channels), header.check_label(label)

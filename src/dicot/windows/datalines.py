@@ -27,6 +27,27 @@ class Header:
     def labelled(self) -> bool:
         return self.classes is not None or self.target
 
+    def check_label(self, label: str) -> str:
+        """The label as the header spells it; a ValueError where it is none of the classes, or no number to predict."""
+        if self.classes is None:
+            float(label)
+            return label
+        if label in self.classes:
+            return label
+        # Archive files write 1.0 for 1 and do not keep to one case.
+        same = [name for name in self.classes if _loose(name) == _loose(label)]
+        if len(same) == 1:
+            return same[0]
+        some = ", ".join(self.classes[:10]) + (" ..." if len(self.classes) > 10 else "")
+        raise ValueError(f"expected a label of {some} at the end, got {label!r}")
+
+
+def _loose(label: str) -> str | float:
+    try:
+        return float(label)
+    except ValueError:
+        return label.lower()
+
 
 @dataclass(frozen=True)
 class Outline:

@@ -1,5 +1,6 @@
 """EDF and EDF+ files: signals of a sleep or other recording, and the annotations beside them."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,6 +76,8 @@ def read_edf_header(path: str | Path) -> Header:
         with path.open("rb") as file:
             raw = file.read(_FIXED)
             n_signals = int(raw[252:256])
+            if n_signals < 1:
+                raise ValueError(f"it announces {n_signals} signals")
             raw += file.read(n_signals * _FIXED)
             size = path.stat().st_size
         header = _header(raw.decode("latin-1"), n_signals, size)
@@ -95,11 +98,17 @@ def read_edf_signal(path: str | Path, label: str) -> Signal:
     if not header.continuous:
         raise InputError(f"{path} has gaps between its data records (EDF+D), which are not supported.")
     span = channel.digital_max - channel.digital_min
-    if span == 0 or header.seconds_per_record == 0:
-        raise InputError(f"{path}: signal {label!r} has no digital range or no duration. Fetch the file again.")
+    if span <= 0 or channel.physical_max == channel.physical_min or header.seconds_per_record == 0:
+        raise InputError(
+            f"{path}: signal {label!r} has no digital range, no physical range or no duration "
+            f"(stored {channel.digital_min} to {channel.digital_max} for {channel.physical_min:g} to "
+            f"{channel.physical_max:g} {channel.unit}, {header.seconds_per_record:g} s per record). Fetch it again."
+        )
     slope = (channel.physical_max - channel.physical_min) / span
     digital = _digital(path, header, label).reshape(-1)
     values = (digital - np.float64(channel.digital_min)) * slope + channel.physical_min
+    if len(values) and not np.abs(values).max() < np.finfo(np.float32).max:
+        raise InputError(f"{path}: signal {label!r} holds values too large for float32. Fetch the file again.")
     return Signal(values.astype(np.float32), channel.n_per_record / header.seconds_per_record, channel.unit)
 
 
@@ -131,11 +140,31 @@ def _header(text: str, n_signals: int, size: int) -> Header:
     )
     start = f"{text[168:176].strip()} {text[176:184].strip()}"
     header = Header(start, text[192:197] != "EDF+D", int(text[236:244]), float(text[244:252]), at, channels)
+    _refuse_nonsense(header, int(text[184:192]))
     if header.n_records >= 0:
         return header
     # -1 while a recording goes on: the file holds as many records as fit.
     n_records = (size - at) // max(1, _record_bytes(header))
     return Header(start, header.continuous, n_records, header.seconds_per_record, at, channels)
+
+
+def _refuse_nonsense(header: Header, said_bytes: int) -> None:
+    """A ValueError names what no recording can have; what only one signal lacks is found when it is read."""
+    if said_bytes != header.n_bytes:
+        raise ValueError(f"its header says that it has {said_bytes} bytes; it has {header.n_bytes}")
+    seconds = header.seconds_per_record
+    if header.n_records < -1 or not math.isfinite(seconds) or seconds < 0:
+        raise ValueError(f"it announces {header.n_records} records of {seconds:g} s")
+    for channel in header.channels:
+        if channel.n_per_record < 1:
+            raise ValueError(f"signal {channel.label!r} has {channel.n_per_record} values per record")
+        if not (math.isfinite(channel.physical_min) and math.isfinite(channel.physical_max)):
+            raise ValueError(f"signal {channel.label!r} goes from {channel.physical_min} to {channel.physical_max}")
+        stored = (channel.digital_min, channel.digital_max)
+        if not all(-(1 << 15) <= number < 1 << 15 for number in stored):
+            raise ValueError(
+                f"signal {channel.label!r} is stored as {stored[0]} to {stored[1]}, which 16 bits cannot hold"
+            )
 
 
 def _record_bytes(header: Header) -> int:
@@ -168,6 +197,8 @@ def _annotations(entry: bytes, path: str | Path) -> list[Annotation]:
     onset, _, duration = time.partition(b"\x15")
     try:
         begin, lasting = float(onset), float(duration or 0)
+        if not (math.isfinite(begin) and math.isfinite(lasting) and lasting >= 0):
+            raise ValueError(f"it begins at {begin} s and lasts {lasting} s")
         remarks = texts.decode("utf-8").split("\x14")
     except ValueError as error:
         raise InputError(f"{path}: cannot read the annotation {entry[:40]!r} ({error}). Fetch it again.") from error

@@ -1,26 +1,26 @@
 """Files of cases, read by their suffix: .npz, .npy, .csv, .parquet, and the archives' .ts, .tsv, .arff."""
 
-import csv
-import zipfile
-import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, Unpack
 
-import numpy as np
-
-from dicot.errors import InputError, did_you_mean, need_extra
+from dicot.errors import InputError, UnusedKeysWarning, need_extra
 from dicot.windows.arfffile import read_arff
 from dicot.windows.cases import to_cases
 from dicot.windows.collection import Windows, check_collection
 from dicot.windows.csvfile import SEPARATORS, columns_of, read_sheet
+from dicot.windows.naming import naming
+from dicot.windows.npyfile import Npz, map_npy, open_npz
+from dicot.windows.npzkeys import assign_keys, looked_for
 from dicot.windows.policies import Array, Cases, Policies
 from dicot.windows.splits import Split, check_split
 from dicot.windows.tables import table_cases
 from dicot.windows.tsfile import read_ts
 from dicot.windows.tsvfile import read_tsv
 from dicot.windows.wide import read_rows
+
+_MOST_NAMED = 12  # arrays of a file in an error
 
 
 class Columns(TypedDict, total=False):
@@ -30,7 +30,7 @@ class Columns(TypedDict, total=False):
     case: str | None  # .csv and .parquet: the columns of a long table
     time: str | None
     channels: Sequence[str] | None
-    label: str | None  # .csv with one case per row: also "first" or "last"
+    label: str | None  # of a table, or an array of an .npz; .csv with one case per row: also "first" or "last"
     group: str | None
     ignore: Sequence[str] | None  # columns that hold none of this, such as a record's number
     header: bool | None  # .csv with one case per row: whether the first row holds names; None: look
@@ -78,7 +78,7 @@ def read_split(path: str | Path, **options: Unpack[ReadOptions]) -> Split:
         (only,) = parts.values()
         return Split(_checked(Path(path), only, policies), name=name, about=only.about)
     with naming(Path(path)):
-        return check_split(parts["train"][:2], parts["test"][:2], name=name, **policies)
+        return check_split(parts["train"], parts["test"], name=name, **policies)
 
 
 def _checked(path: Path, content: Content, policies: dict[str, Any]) -> Windows:
@@ -97,6 +97,11 @@ def _divide(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 def _existing(path: str | Path) -> Path:
     path = Path(path).expanduser()
     known = ", ".join(_READERS)
+    if path.is_dir():
+        raise InputError(
+            f"{path} is a folder, and data is one file ({known}) or a data set by name. Name the file; recordings in "
+            "several files are read one by one, cut with dicot.slide and saved as one .npz."
+        )
     if path.suffix.lower() not in _READERS:
         raise InputError(
             f"{path} has an unknown suffix {path.suffix!r}; known are {known}. Convert or rename the file."
@@ -106,51 +111,6 @@ def _existing(path: str | Path) -> Path:
     return path
 
 
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Every error of a reader names the file."""
-    try:
-        yield
-    except InputError as error:
-        if str(path) in str(error):
-            raise
-        raise InputError(f"{path}: {error}") from error
-    # RuntimeError: zipfile raises it for encrypted members and for compressions it does not know.
-    except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, csv.Error) as error:
-        raise InputError(
-            f"{path} cannot be read as {path.suffix} ({error}). "
-            "The file may be truncated or hold another format; write or fetch it again."
-        ) from error
-
-
-def load_npz(path: Path, keys: Sequence[str]) -> dict[str, Array]:
-    """Those of the named arrays that the file holds."""
-    with _open_npz(path) as file:
-        held = {}
-        for key in set(keys) & set(file.files):
-            try:
-                held[key] = file[key]
-            except ValueError as error:
-                if "pickle" not in str(error):
-                    raise
-                raise InputError(
-                    f"{key!r} holds Python objects, which are not loaded because unpickling can run code. "
-                    "Save plain arrays of numbers or strings; pad cases of unequal length with NaN at the end."
-                ) from error
-        return held
-
-
-@contextmanager
-def _open_npz(path: Path) -> Iterator[Any]:
-    # np.load leaves a file that it opened itself open when it fails.
-    with path.open("rb") as raw:
-        file = np.load(raw, allow_pickle=False)
-        if not isinstance(file, np.lib.npyio.NpzFile):
-            raise ValueError("it holds one bare array, as .npy files do")
-        with file:
-            yield file
-
-
 def _only(columns: dict[str, Any], path: Path, *allowed: str) -> None:
     """Refuses column names and the like for a format that has none."""
     if refused := sorted(columns.keys() - set(allowed)):
@@ -158,24 +118,38 @@ def _only(columns: dict[str, Any], path: Path, *allowed: str) -> None:
 
 
 def _read_npz(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
-    _only(columns, path, "layout")
+    _only(columns, path, "layout", "label", "group")
+    chosen = {role: columns[option] for role, option in (("y", "label"), ("group", "group")) if option in columns}
+    with open_npz(path) as file:
+        keys = assign_keys(file.names, lambda name: _shape(file, name) == (), chosen)
+        if not keys.parts:
+            shapes = ((name, _shape(file, name)) for name in file.names[:_MOST_NAMED])
+            held = ", ".join(f"{name} {'(not readable)' if s is None else s}" for name, s in shapes) or "nothing"
+            more = f" and {len(file.names) - _MOST_NAMED} more" if len(file.names) > _MOST_NAMED else ""
+            raise InputError(f"The file has no array of cases called {looked_for()}. It holds {held}{more}.")
+        used = [name for roles in keys.parts.values() for name in roles.values()]
+        arrays = file.read(used)
+    if keys.unused:
+        said = f"{path}: read {', '.join(used)}; not used: {', '.join(keys.unused)}."
+        warnings.warn(said, UnusedKeysWarning, stacklevel=2)
     layout = columns.get("layout", "nct")
-    held = load_npz(path, ("X", "x", "y", "group", "X_train", "y_train", "X_test", "y_test"))
-    if "X_train" in held:
-        present = [part for part in ("train", "test") if f"X_{part}" in held]
-        return {part: Content(to_cases(held[f"X_{part}"], layout), held.get(f"y_{part}")) for part in present}
-    X = held.get("X", held.get("x"))
-    if X is None:
-        with _open_npz(path) as file:
-            keys = file.files
-        raise InputError(f"The file has no array 'X'; it holds {keys}. {did_you_mean('X', keys or ['X'])}")
-    return {"": Content(to_cases(X, layout), held.get("y"), held.get("group"))}
+    parts = {part: {role: arrays[name] for role, name in roles.items()} for part, roles in keys.parts.items()}
+    return {
+        part: Content(to_cases(held["X"], layout), held.get("y"), held.get("group")) for part, held in parts.items()
+    }
+
+
+def _shape(file: Npz, name: str) -> tuple[int, ...] | None:
+    """None for what is no plain array: it may stay in the file as long as nobody asks for it."""
+    try:
+        return file.form(name).shape
+    except ValueError:
+        return None
 
 
 def _read_npy(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
     _only(columns, path, "layout")
-    with path.open("rb") as raw:
-        return {"": Content(to_cases(np.load(raw, allow_pickle=False), columns.get("layout", "nct")))}
+    return {"": Content(to_cases(map_npy(path), columns.get("layout", "nct")))}
 
 
 def _read_archive(path: Path, columns: dict[str, Any]) -> dict[str, Content]:

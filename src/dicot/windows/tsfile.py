@@ -1,6 +1,7 @@
 """The .ts format of the UCR and UEA archives (as written by aeon and sktime)."""
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from dicot.errors import InputError
@@ -30,11 +31,9 @@ def outline_ts(path: str | Path) -> Outline:
     """Header, number of cases and shape of the first case."""
     path = Path(path)
     header, lines = _open(path)
-    _, first = next(lines, (0, ""))
-    parts = first.split(":")
-    n_times = None if header.equal_length is False else parts[0].count(",") + 1
-    n_cases = bool(first) + sum(1 for _ in lines)
-    return Outline(header, n_cases, len(parts) - header.labelled, n_times)
+    (first, *_), _ = read_cases(path, header, islice(lines, 1), _case, lambda case, other: None)
+    n_times = None if header.equal_length is False else first.shape[1]
+    return Outline(header, 1 + sum(1 for _ in lines), first.shape[0], n_times)
 
 
 def _open(path: Path) -> tuple[Header, Iterator[tuple[int, str]]]:
@@ -66,6 +65,8 @@ def _read_tag(header: Header, tag: str, value: str) -> None:
         header.n_channels = int(value)
     elif tag == "classlabel":
         header.classes = tuple(words[1:]) if _YES_NO[words[0].lower()] else None
+        if header.classes == ():
+            raise ValueError("the names of the classes must follow")
     elif tag == "targetlabel":
         header.target = _YES_NO[words[0].lower()]
     else:
@@ -81,4 +82,4 @@ def _case(line: str, header: Header) -> tuple[FloatArray, str]:
     wanted = 1 if header.univariate else header.n_channels
     if not channels or (wanted is not None and len(channels) != wanted):
         raise ValueError(f"expected {wanted or 'at least 1'} channel(s), got {len(channels)}")
-    return case_of(channels), label
+    return case_of(channels), header.check_label(label) if header.labelled else label

@@ -1,5 +1,6 @@
 """WFDB records as PhysioNet publishes them: .hea header, .dat signals in formats 212 and 16, .atr annotations."""
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ _SKIP, _NUM, _SUB, _CHN, _AUX = 59, 60, 61, 62, 63  # codes that are no annotati
 # The symbols of the annotation codes from 0 on; a blank where a code has none.
 _SYMBOLS = ' NLRaVFJASEj/Q~ | sT*D"=pB^t+u?![]en@xf()r'.ljust(_SKIP)
 _DEFAULT_GAIN = 200.0
+_LARGEST_BASELINE = 1 << 31
 _GAIN = re.compile(r"(?P<gain>[-+.\deE]+)(\((?P<baseline>-?\d+)\))?(/(?P<unit>\S+))?$")
 
 
@@ -60,6 +62,8 @@ def read_wfdb_header(record: str | Path) -> Header:
             raise ValueError("records of several segments are not supported")
         rate = float(re.split(r"[/(]", rest[0])[0]) if rest else 250.0  # the format's default
         n_times = int(rest[1]) if len(rest) > 1 else 0
+        if not (math.isfinite(rate) and rate > 0) or n_times < 0 or int(n_leads) < 0:
+            raise ValueError(f"{n_leads} signals of {n_times} time steps at {rate:g} Hz cannot be")
         if len(lines) < 1 + int(n_leads):
             raise ValueError(f"{n_leads} signals are announced, {len(lines) - 1} described")
         return Header(name, rate, n_times or None, tuple(_lead(line) for line in lines[1 : 1 + int(n_leads)]))
@@ -67,6 +71,11 @@ def read_wfdb_header(record: str | Path) -> Header:
         raise InputError(f"{path} cannot be read ({error}). Check the path.") from error
     except (ValueError, IndexError) as error:
         raise InputError(f"{path} cannot be read as a WFDB header ({error}). Fetch it again.") from error
+
+
+def wfdb_signal_files(record: str | Path) -> list[Path]:
+    """The files that the header of a record names; they lie in its own folder."""
+    return [Path(record).parent / file for file in sorted({lead.file for lead in read_wfdb_header(record).leads})]
 
 
 def read_wfdb_signals(record: str | Path) -> FloatArray:
@@ -79,6 +88,8 @@ def read_wfdb_signals(record: str | Path) -> FloatArray:
     unpack, invalid = lookup(_FORMATS, form, "WFDB signal format")
     path = Path(record).parent / file
     try:
+        if path.exists() and not path.is_file():
+            raise OSError("it is no plain file")
         numbers = unpack(np.fromfile(path, dtype=np.uint8))
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error}). Fetch it into the folder of its header.") from error
@@ -92,7 +103,10 @@ def read_wfdb_signals(record: str | Path) -> FloatArray:
     stored = numbers[: n_times * n_leads].reshape(n_times, n_leads)
     out = np.empty((n_leads, n_times), dtype=np.float32)
     for row, column, lead in zip(out, stored.T, header.leads, strict=True):
-        row[:] = (column - np.float64(lead.baseline)) / lead.gain
+        with np.errstate(over="ignore"):
+            row[:] = (column - np.float64(lead.baseline)) / lead.gain
+        if np.isinf(row).any():
+            raise InputError(f"{record}.hea: a gain of {lead.gain:g} makes values that are too large. Fetch it again.")
         row[column == invalid] = np.nan
     return out
 
@@ -139,8 +153,13 @@ def _lead(line: str) -> Lead:
     found = _GAIN.match(words[2] or "0")
     if not words[1].isdecimal() or found is None:
         raise ValueError(f"{line!r}: a plain format number and a gain are expected after the file's name")
+    # A header from elsewhere must not make us read any file of this machine.
+    if words[0] in (".", "..") or re.search(r"[/\\\0]", words[0]):
+        raise ValueError(f"{line!r}: signals must be in a file of the header's own folder, given by its plain name")
     gain = float(found["gain"]) or _DEFAULT_GAIN
     baseline = int(found["baseline"] or words[4] or 0)  # without one it is the zero of the converter
+    if not math.isfinite(gain) or abs(baseline) > _LARGEST_BASELINE:
+        raise ValueError(f"{line!r}: gain and baseline must be ordinary numbers")
     return Lead(words[0], words[1], gain, baseline, found["unit"] or "mV", words[8])
 
 
