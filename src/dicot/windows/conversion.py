@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dicot.errors import InputError
 from dicot.windows.cases import to_cases, true_length
-from dicot.windows.pieces import Collection, pieces, release
+from dicot.windows.pieces import Collection, is_mapped, pieces, release
 from dicot.windows.policies import (
     MISSING,
     UNEQUAL,
@@ -63,13 +63,14 @@ class Conversion:
         else:
             out = self.scale(block) if isinstance(self.scale, Scale) else scale_each_case(block)
             refuse_large(out, LARGEST, "after scaling ", index)
-        if not np.shares_memory(out, block):
+        if is_mapped(block):
+            out = out.copy() if np.shares_memory(out, block) else out
             release(block)
         return out
 
-    def whole(self) -> FloatArray:
-        """All of it as one array; the cases themselves where they are one already."""
-        if self._is_whole():
+    def whole(self, *, own: bool = False) -> FloatArray:
+        """All of it as one array; the cases themselves where they are one already, with `own` only writable ones."""
+        if self._is_whole() and not (own and is_mapped(self.cases)):
             assert not isinstance(self.cases, list)
             return self.cases
         out = np.empty(self.shape, self.dtype if self.scale is None else np.float32)

@@ -41,6 +41,11 @@ def release(block: NDArray[Any]) -> None:
     mapped.madvise(mmap.MADV_DONTNEED, first, high - start - first)
 
 
+def is_mapped(block: Any) -> bool:
+    """Whether the values lie in a read-only memory map."""
+    return _map_of(block) is not None
+
+
 def _map_of(array: Any) -> mmap.mmap | None:
     while isinstance(array, np.ndarray):
         # Only a read-only one: what was written to a private map lives in those very pages.

@@ -115,4 +115,6 @@ def _training_set(found: Conversion, X: Any, y: Any) -> Windows:
     given = X if isinstance(X, Windows) else None
     y = given.y if y is None and given is not None else y
     labels = None if y is None else check_labels(y, len(found), "y")
-    return Windows(replace(found, dtype=np.float32).whole(), labels, name=given.name if given else "")
+    # Training copies what it may not write to: made here, piece by piece, it is the only copy.
+    x = replace(found, dtype=np.float32).whole(own=True)
+    return Windows(x, labels, name=given.name if given else "")
