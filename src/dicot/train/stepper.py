@@ -13,11 +13,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from dicot.device import release_memory
 from dicot.encoders.constants import held
 from dicot.errors import lookup
 from dicot.methods import Batch, Method, Places
 from dicot.recording import record
 from dicot.train.draws import renew_generator
+from dicot.train.memory import out_of_memory
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +69,10 @@ class EagerStepper:
 class GraphStepper:
     """CUDA graphs for the plans that come often, op by op for the rest and where recording fails.
 
-    The plans of the whole run are known beforehand, so what is worth recording is not a guess.
+    The plans of the whole run are known beforehand, so what is worth recording is not a guess. All of it is recorded in
+    front of the second step, which tells early how much memory a run takes, and the largest plan first: the graphs
+    never run at once and share their memory, but pieces that were taken for a small one are of no use to a larger one.
+    Memory that does not suffice is an error: what to do about it depends on who else is there.
     """
 
     def __init__(self, method: Method, optimiser: torch.optim.Optimizer, data: Data, plans: Sequence[Hashable]) -> None:
@@ -75,9 +80,12 @@ class GraphStepper:
         self.optimiser = optimiser
         counts = Counter(map(_program, plans))
         often = [program for program, count in counts.most_common(MOST_GRAPHS) if count >= FEWEST_REPLAYS]
-        self.worthwhile = set(often)
+        examples = {_program(plan): plan for plan in reversed(plans)}
+        often.sort(key=lambda program: method.extent(examples[program]), reverse=True)
+        self.unrecorded = {program: examples[program] for program in often}  # and worth it
         self.recorded: dict[Hashable, Recording] = {}
-        self.failures: Counter[Hashable] = Counter()
+        self.again: set[Hashable] = set()  # failed once, and ran op by op since
+        self.begun = False
         # Where the graphs read which rows to train on, and places in time.
         self.index: Tensor | None = None
         self.places: Tensor | None = None
@@ -89,41 +97,63 @@ class GraphStepper:
         program = _program(plan)
         if self.index is None:
             self.index = index.clone()
-        if isinstance(plan, Places):
-            at = torch.tensor(plan.at).to(index.device, non_blocking=True)
-            self.places = at if self.places is None else self.places.copy_(at)
-        if warm and program in self.worthwhile and program not in self.recorded:
+        if warm and not self.begun:
+            self.begun = True
+            for other, example in list(self.unrecorded.items()):
+                self._record(other, example)
+        elif program in self.again:
             self._record(program, plan)
         if program not in self.recorded:
+            # What the step loads at first use (a plan of the FFT library) is there from now on: one more try next time.
+            if self.begun and program in self.unrecorded:
+                self.again.add(program)
             return self.eager(index, plan)
+        if isinstance(plan, Places):
+            self._place(plan)
         recording = self.recorded[program]
         self.index.copy_(index)
         recording.graph.replay()
         return recording.outcome
 
-    def _step(self, index: Tensor, plan: Hashable) -> Outcome:
-        outcome = self.eager(index, plan)
+    def _place(self, plan: Places) -> Places:
+        """The places of the plan, in the memory that recorded steps read them from."""
+        assert self.index is not None
+        at = torch.tensor(plan.at).to(self.index.device, non_blocking=True)
+        self.places = at if self.places is None else self.places.copy_(at)
+        return Places(self.places)
+
+    def _step(self, plan: Hashable) -> Outcome:
+        assert self.index is not None
+        outcome = self.eager(self.index, plan)
         self.optimiser.zero_grad()  # the next gradients are no longer those of the recording
         return outcome
 
     def _record(self, program: Hashable, plan: Hashable) -> None:
         assert self.index is not None
-        if isinstance(plan, Places):
-            assert self.places is not None
-            plan = Places(self.places)
+        place = self.index.device
+        plan = self._place(plan) if isinstance(plan, Places) else plan
         pool = next(iter(self.recorded.values())).graph.pool() if self.recorded else None
-        try:
-            with held() as constants:
-                graph, outcome = record(partial(self._step, self.index, plan), pool)
-        except RuntimeError as error:  # torch.AcceleratorError is one
-            self.optimiser.zero_grad()
-            renew_generator(self.index.device)
-            self.failures[program] += 1
-            # What a step loads at first use (a plan of the FFT library) is there after one run op by op: try once more.
-            if self.failures[program] > 1:
-                self.worthwhile.discard(program)
-                log.warning("steps of the plan %s run op by op: %s", program, str(error).splitlines()[0])
-            return
+        for last_try in (False, True):
+            try:
+                with held() as constants:
+                    graph, outcome = record(partial(self._step, plan), pool)
+            except RuntimeError as error:  # torch.AcceleratorError is one
+                self.optimiser.zero_grad()
+                renew_generator(place)
+                if not out_of_memory(error):
+                    if program in self.again:
+                        del self.unrecorded[program]
+                        self.again.discard(program)
+                        log.warning("steps of the plan %s run op by op: %s", program, str(error).splitlines()[0])
+                    return
+                if last_try:
+                    raise
+            else:
+                break
+            # Torch gives back by itself what nobody uses any more, but not while a graph is being recorded.
+            release_memory(place)
+        del self.unrecorded[program]
+        self.again.discard(program)
         self.recorded[program] = Recording(graph, outcome, constants)
 
 
