@@ -1,5 +1,6 @@
 """Recorded steps on a GPU; skipped where there is none."""
 
+import gc
 import logging
 
 import numpy as np
@@ -7,8 +8,9 @@ import pytest
 import torch
 
 from dicot.encoders import InceptionTime, kernels, rows
-from dicot.methods import METHODS, build_method
-from dicot.train import Recipe, Run, pretrain, pretrain_many
+from dicot.methods import METHODS, Batch, build_method
+from dicot.train import History, Recipe, Run, pretrain, pretrain_many
+from dicot.train.loop import own_stream, training
 from dicot.windows import Windows
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
@@ -84,3 +86,111 @@ def test_pooling_with_ties(n_times):
     y, pairs = rows.pool_forward(u)
     assert torch.equal(kernels.pool_forward(u)[0], y)
     torch.testing.assert_close(kernels.pool_backward(dy, u, None), rows.pool_backward(dy.clone(), u, pairs))
+
+
+# Memory: two views of long cases, so that a step takes far more than what every run takes.
+
+
+@pytest.fixture
+def two_views(monkeypatch):
+    kind = METHODS["dicot"]
+    usual = kind.loss
+
+    def both(self, batch, plan):
+        return usual(self, batch, plan) + usual(self, Batch(batch.x.flip(-1), batch.index), plan)
+
+    monkeypatch.setattr(kind, "loss", both)
+    gc.collect()
+    torch.cuda.empty_cache()
+    yield
+    torch.cuda.set_per_process_memory_fraction(1.0)
+    gc.collect()
+    torch.cuda.empty_cache()
+
+
+@pytest.fixture(scope="module")
+def long_cases() -> Windows:
+    return Windows(np.random.default_rng(0).standard_normal((64, 2, 600), dtype=np.float32))
+
+
+def view_run(seed: int, cases: Windows, k=(2, 10)) -> Run:
+    torch.manual_seed(seed)
+    return Run(build_method("dicot", InceptionTime(2, dim=128), {"k": k}), cases, Recipe(60, 32), seed)
+
+
+def in_graphs(run: Run) -> int:
+    """Bytes that the graphs of a run hold when all its plans were recorded."""
+    place = torch.device("cuda")
+    torch.cuda.empty_cache()
+    with own_stream(place):
+        steps = training(run.method, run.train, run.recipe, run.seed, place)
+        for _ in range(50):
+            next(steps)
+        pools = [segment for segment in torch.cuda.memory_snapshot() if segment["segment_pool_id"] != (0, 0)]
+        held = sum(segment["total_size"] for segment in pools)
+        steps.close()
+        torch.cuda.synchronize()
+    return held
+
+
+def alone(seed: int, cases: Windows) -> History:
+    run = view_run(seed, cases)
+    return pretrain(run.method, cases, run.recipe, seed=seed, device="cuda")
+
+
+def test_nine_plans_take_little_more_memory_than_the_largest(two_views, long_cases):
+    largest = max(in_graphs(view_run(1, long_cases, k)) for k in (9, 10))
+    assert in_graphs(view_run(1, long_cases)) <= 1.5 * largest
+
+
+def test_six_runs_stay_within_their_memory_and_end_as_alone(two_views, long_cases):
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_reserved()
+    expected = [alone(seed, long_cases).loss for seed in range(6)]
+    one = torch.cuda.max_memory_reserved() - before
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    runs = [view_run(seed, long_cases) for seed in range(6)]
+    found = pretrain_many(runs, device="cuda", memory=int(2.5 * one))
+    assert [history.loss for history in found] == expected
+    assert torch.cuda.max_memory_reserved() - before <= 2.5 * one
+
+
+@pytest.mark.parametrize("share", [2.5, 0.7])  # of what a run takes: fewer at once, op by op
+def test_where_memory_does_not_suffice_runs_end_all_the_same(share, two_views, long_cases, caplog):
+    torch.cuda.reset_peak_memory_stats()
+    expected = [alone(seed, long_cases).loss for seed in range(4)]
+    one = torch.cuda.max_memory_reserved()
+    torch.cuda.empty_cache()
+    runs = [view_run(seed, long_cases) for seed in range(4)]
+    torch.cuda.set_per_process_memory_fraction(share * one / torch.cuda.mem_get_info()[1])
+    found = pretrain_many(runs, device="cuda", memory=2**50)
+    assert "does not suffice" in caplog.text
+    for history, losses in zip(found, expected, strict=True):
+        if share > 1:
+            assert history.loss == losses
+        np.testing.assert_allclose(history.loss[:6], losses[:6], rtol=1e-3)
+
+
+def test_a_run_that_fits_in_no_way_is_the_only_one_to_fail(two_views, long_cases, waves):
+    torch.cuda.set_per_process_memory_fraction(2**29 / torch.cuda.mem_get_info()[1])
+    runs = [Run(method("dicot", seed=0), waves, Recipe(20, 8), 0), view_run(0, long_cases)]
+    runs[1].recipe = Recipe(20, 64)
+    told: dict[int, Exception] = {}
+    histories = pretrain_many(runs, device="cuda", on_error=told.__setitem__)
+    assert list(told) == [1] and isinstance(told[1], MemoryError)
+    assert len(histories[0]) == 20
+
+
+def test_after_a_recording_that_failed_memory_is_given_back(waves, monkeypatch):
+    kind = METHODS["catt"]
+    usual = kind.loss
+    monkeypatch.setattr(
+        kind, "loss", lambda self, batch, plan: usual(self, batch, plan) * (1 + 0 * batch.x[0, 0, 0].item())
+    )
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_reserved()
+    losses("catt", waves, "graphs", 12)
+    gc.collect()
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() <= before + 2**26
