@@ -11,7 +11,8 @@ from dicot.errors import DicotError
 from dicot.methods import Places, build_method
 from dicot.train import Recipe, pretrain
 from dicot.train.stepper import FEWEST_REPLAYS, Data, GraphStepper
-from dicot.views.blocks import block_layout
+from dicot.views.blocks import Blocks
+from dicot.views.crops import Crops
 
 
 def history(waves, **more):
@@ -32,26 +33,16 @@ def test_unknown_steppers_are_refused(waves):
         history(waves, stepper="graph")
 
 
-def stepper(plans, waves, name="catt") -> GraphStepper:
-    method = build_method(name, InceptionTime(waves.n_channels, dim=16), {})
-    return GraphStepper(method, torch.optim.AdamW(method.parameters()), Data(torch.zeros(1), None), plans)
-
-
 def test_only_what_comes_often_is_recorded(waves):
     """Places in time share one program, however many different ones there are."""
+    method = build_method("catt", InceptionTime(waves.n_channels, dim=16), {})
     plans = ["often"] * FEWEST_REPLAYS + ["rare"] + [Places((t,)) for t in range(FEWEST_REPLAYS)]
-    assert stepper(plans, waves).unrecorded == {"often": "often", Places: Places((0,))}
-
-
-def test_the_largest_plan_is_recorded_first(waves):
-    """Smaller ones fit into its memory, not the other way round."""
-    plans = [block_layout(100, k, 0.5) for k in range(2, 11)] * FEWEST_REPLAYS
-    covered = [len(plan) * plan.length for plan in stepper(plans, waves, "dicot").unrecorded]
-    assert covered == sorted(covered, reverse=True) and covered[0] > covered[-1]
+    stepper = GraphStepper(method, torch.optim.AdamW(method.parameters()), Data(torch.zeros(1), None), plans)
+    assert stepper.worthwhile == {"often", Places}
 
 
 class Recorder:
-    """In place of `record`, which needs a GPU: whether a plan can be recorded is a question of the try."""
+    """In place of `record`, which needs a GPU: some tries fail."""
 
     def __init__(self, monkeypatch, errors: dict[int, Exception]) -> None:
         self.errors, self.tries, self.released = errors, 0, 0
@@ -70,31 +61,47 @@ class Recorder:
         self.released += 1
 
 
-def steps(waves, n: int) -> GraphStepper:
-    """n steps of one plan; a recording carries out a step, so that its replays can."""
-    method = build_method("catt", InceptionTime(waves.n_channels, dim=16), {})
+def steps(waves, plans, name: str = "catt") -> GraphStepper:
+    """A recording carries out a step here, so that its replays can."""
+    method = build_method(name, InceptionTime(waves.n_channels, dim=16), {})
+    method.prepare(waves)
     optimiser = torch.optim.AdamW(method.parameters())
-    taken = GraphStepper(method, optimiser, Data(torch.from_numpy(waves.x), None), [()] * n)
-    for _ in range(n):
-        taken(torch.arange(8), ())
-    return taken
+    stepper = GraphStepper(method, optimiser, Data(torch.from_numpy(waves.x), None), plans)
+    for plan in plans:
+        stepper(torch.arange(8), plan)
+    return stepper
+
+
+@pytest.mark.parametrize(
+    ("name", "plans"),
+    [
+        ("dicot", [Blocks(8, (0, 8)), Blocks(8, (0, 4, 8))]),
+        ("ts2vec", [Crops(32, 8, 16, 4, 20), Crops(32, 8, 24, 0, 32)]),
+        ("soft", [Crops(32, 8, 16, 4, 20), Crops(32, 8, 24, 0, 32)]),
+    ],
+)
+def test_the_largest_plan_is_recorded_first(name, plans, waves, monkeypatch):
+    """The others fit into its memory; it would not fit into theirs."""
+    Recorder(monkeypatch, {})
+    recorded = steps(waves, plans[:1] * 2 + plans[1:] * 2, name).recorded
+    assert list(recorded) == plans[::-1]
 
 
 def test_a_recording_that_finds_no_memory_is_tried_again_without_what_nobody_uses(waves, monkeypatch):
     recorder = Recorder(monkeypatch, {1: torch.OutOfMemoryError("CUDA out of memory.")})
-    assert list(steps(waves, 3).recorded) == [()]
+    assert list(steps(waves, [()] * 3).recorded) == [()]
     assert (recorder.tries, recorder.released) == (2, 1)
 
 
 def test_a_recording_that_finds_no_memory_at_all_is_an_error(waves, monkeypatch):
     Recorder(monkeypatch, {n: torch.OutOfMemoryError("CUDA out of memory.") for n in (1, 2)})
     with pytest.raises(torch.OutOfMemoryError):
-        steps(waves, 3)
+        steps(waves, [()] * 3)
 
 
 def test_a_recording_that_fails_is_tried_again_after_a_step_op_by_op(waves, monkeypatch, caplog):
     recorder = Recorder(monkeypatch, {1: RuntimeError("not permitted")})
-    assert list(steps(waves, 4).recorded) == [()] and recorder.tries == 2
+    assert list(steps(waves, [()] * 4).recorded) == [()] and recorder.tries == 2
     recorder = Recorder(monkeypatch, {n: RuntimeError("not permitted") for n in (1, 2)})
-    assert not steps(waves, 5).recorded and recorder.tries == 2
+    assert not steps(waves, [()] * 5).recorded and recorder.tries == 2
     assert "op by op: not permitted" in caplog.text

@@ -105,7 +105,7 @@ def _together(
     seconds = dict.fromkeys(runs, 0.0)
     while waiting or active:
         if waiting and len(active) < most and active and not full:
-            full = not room.fits(*runs[waiting[0]].size)
+            full = not room.fits(runs[waiting[0]].size, (runs[other.number].size for other in active))
         if waiting and len(active) < most and not full:
             number = waiting.popleft()
             run = runs[number]
@@ -125,7 +125,7 @@ def _together(
             outcome = error
         seconds[current.number] += time.perf_counter() - started
         if current.is_new and not isinstance(outcome, Exception):
-            room.learn(held_bytes(place) - held, *runs[current.number].size)
+            room.learn(runs[current.number].size, held_bytes(place) - held)
             current.is_new = False
         if outcome is None:
             active.append(current)

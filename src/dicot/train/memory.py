@@ -1,12 +1,14 @@
 """What runs take of a GPU's memory, and whether there is room for one more."""
 
 import sys
+from collections.abc import Iterable
 
 import torch
 
 from dicot.device import release_memory
 from dicot.errors import InputError
 
+Size = tuple[int, int]
 SHARE = 0.9  # of what is free at the start, unless the caller says how much
 FIXED = 2**28  # bytes that a run of any size takes: scratch memory of cuBLAS, the smallest pieces that torch asks for
 
@@ -36,29 +38,33 @@ def free_bytes(place: torch.device) -> int:
 class Room:
     """The memory that the runs of a call share.
 
-    What a run takes is measured, and what the next one will take is judged by that: its training set, and per time
-    step of a batch as much as the most demanding run so far.
+    What a run takes is measured, and what others take is judged by that: their training set, and per time step of a
+    batch as much as the most demanding run so far. A size is (bytes of the training set, time steps of a batch).
     """
 
     def __init__(self, place: torch.device, memory: int | None) -> None:
         if memory is not None and memory < 1:
             raise InputError(f"memory is a number of bytes, 1 or more; got {memory}.")
         release_memory(place)
-        self.place = place
-        self.limit = held_bytes(place) + (int(SHARE * free_bytes(place)) if memory is None else memory)
+        self.place, self.before = place, held_bytes(place)
+        self.total = int(SHARE * free_bytes(place)) if memory is None else memory
         self.per_time_step = 0.0
 
-    def fits(self, n_bytes: int, n_times: int) -> bool:
-        """Whether a run on `n_bytes` of data, `n_times` time steps in a batch, fits beside those under way."""
-        need = FIXED + n_bytes + int(self.per_time_step * n_times)
-        if need <= self._left():
-            return True
-        release_memory(self.place)  # of runs that have ended
-        return need <= self._left()
+    def need(self, size: Size) -> int:
+        """What a run of this size is expected to take."""
+        n_bytes, n_times = size
+        return FIXED + n_bytes + int(self.per_time_step * n_times)
 
-    def learn(self, taken: int, n_bytes: int, n_times: int) -> None:
-        """A run on so much data took `taken` bytes."""
+    def fits(self, size: Size, others: Iterable[Size]) -> bool:
+        """Whether a run fits beside the others that are under way, whatever they have taken so far."""
+        need = self.need(size)
+        if need + sum(map(self.need, others)) > self.total:
+            return False
+        if need > min(self.total + self.before - held_bytes(self.place), free_bytes(self.place)):
+            release_memory(self.place)  # of runs that have ended
+        return need <= free_bytes(self.place)
+
+    def learn(self, size: Size, taken: int) -> None:
+        """A run of this size took so many bytes."""
+        n_bytes, n_times = size
         self.per_time_step = max(self.per_time_step, (taken - n_bytes - FIXED) / n_times)
-
-    def _left(self) -> int:
-        return min(self.limit - held_bytes(self.place), free_bytes(self.place))
