@@ -147,38 +147,42 @@ def test_nine_plans_take_little_more_memory_than_the_largest(two_views, long_cas
     assert in_graphs(view_run(1, long_cases)) <= 1.2 * largest
 
 
-def limited(one: int, share: float) -> None:
-    """Leave this process a share of what one run takes."""
+def taken(seed: int, cases: Windows, steps: int = 60) -> int:
+    """Bytes that a run takes alone."""
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + share * one) / total_memory())
+    before = torch.cuda.memory_reserved()
+    alone(seed, cases, steps)
+    return torch.cuda.max_memory_reserved() - before
 
 
 def total_memory() -> int:
     return torch.cuda.get_device_properties(0).total_memory
 
 
-def test_six_runs_share_the_memory_of_two_and_end_as_alone(two_views, long_cases, caplog):
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_reserved()
+def leave(n_bytes: float) -> None:
+    """To this process, beside what it holds."""
+    torch.cuda.empty_cache()
+    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + n_bytes) / total_memory())
+
+
+def test_six_runs_share_the_memory_of_three_and_end_as_alone(two_views, long_cases, caplog):
     expected = [alone(seed, long_cases).loss for seed in range(6)]
-    limited(torch.cuda.max_memory_reserved() - before, 3)
+    leave(3 * taken(0, long_cases))
     found = pretrain_many([view_run(seed, long_cases) for seed in range(6)], device="cuda")
     assert [history.loss for history in found] == expected
-    assert "does not suffice" not in caplog.text
+    assert not caplog.records, "nobody found too little"
 
 
 @pytest.mark.parametrize(("share", "steps"), [(2.5, 60), (0.7, 15)])  # fewer at once; op by op
 def test_where_memory_does_not_suffice_runs_end_all_the_same(share, steps, two_views, long_cases, caplog, monkeypatch):
-    """Of 15 steps some run op by op beside what the graphs hold."""
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_reserved()
-    expected = [alone(seed, long_cases, steps).loss for seed in range(4)]
-    limited(torch.cuda.max_memory_reserved() - before, share)
+    """Of 15 steps some run op by op, beside what the graphs hold."""
+    expected = [alone(seed, long_cases, steps).loss for seed in range(6)]
+    leave(share * taken(0, long_cases, steps))
     # Nobody says how little there is.
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda place: (total_memory(), total_memory()))
     monkeypatch.setattr(torch.cuda, "get_per_process_memory_fraction", lambda place: 1.0)
-    found = pretrain_many([view_run(seed, long_cases, steps=steps) for seed in range(4)], device="cuda")
+    found = pretrain_many([view_run(seed, long_cases, steps=steps) for seed in range(6)], device="cuda")
     assert "does not suffice" in caplog.text
     for history, losses in zip(found, expected, strict=True):
         if share > 1:
@@ -187,7 +191,7 @@ def test_where_memory_does_not_suffice_runs_end_all_the_same(share, steps, two_v
 
 
 def test_a_run_that_fits_in_no_way_is_the_only_one_to_fail(two_views, long_cases, waves):
-    limited(2**29, 1)
+    leave(2**29)
     runs = [Run(method("dicot", seed=0), waves, Recipe(20, 8), 0), view_run(0, long_cases)]
     runs[1].recipe = Recipe(20, 64)
     told: dict[int, Exception] = {}
