@@ -24,6 +24,10 @@ class NonFiniteLossError(DicotError, ArithmeticError):
     """The training loss became NaN or infinite."""
 
 
+class DeviceMemoryError(DicotError, MemoryError):
+    """Work that does not fit into the memory of its device."""
+
+
 class MissingExtraError(DicotError, ImportError):
     """An optional dependency is needed and not installed."""
 

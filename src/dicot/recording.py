@@ -1,7 +1,7 @@
 """Work for a GPU recorded as a CUDA graph and replayed without the host, which for small kernels is the slower one."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import torch
@@ -16,13 +16,32 @@ def record(work: Callable[[], R], pool: Any = None) -> tuple[torch.cuda.CUDAGrap
     work needs for the first time may be loaded and copied beside the recording. A RuntimeError where it cannot be done.
     """
     graph = torch.cuda.CUDAGraph()
+    pool = torch.cuda.graph_pool_handle() if pool is None else pool
     with _own_scratch():
-        graph.capture_begin(pool=pool, capture_error_mode="relaxed")
         try:
-            result = work()
-        finally:
+            graph.capture_begin(pool=pool, capture_error_mode="relaxed")
+            try:
+                result = work()
+            except BaseException:
+                with suppress(RuntimeError):  # what went wrong first says more
+                    graph.capture_end()
+                raise
             graph.capture_end()
+        except BaseException:
+            _abandon(pool)
+            raise
     return graph, result
+
+
+def _abandon(pool: Any) -> None:
+    """Where a recording cannot even be ended, torch goes on believing in it.
+
+    It would keep the memory that the recording took and refuse to give back any other.
+    """
+    place = torch.cuda.current_device()
+    with suppress(RuntimeError):  # it was ended
+        torch._C._cuda_endAllocateToPool(place, pool)
+        torch._C._cuda_releasePool(place, pool)
 
 
 @contextmanager

@@ -83,8 +83,10 @@ def _overlapped(
         """The first batches load what the work needs, one more by each lane is recorded, the rest are replayed."""
         nonlocal recording
         if recording and lane.graph is None and number >= len(lanes) and n_cases == largest:
+            # Both lanes work on one stream, never at once: what one leaves in memory the other may overwrite.
+            pool = next((other.graph.pool() for other in lanes if other.graph is not None), None)
             try:
-                lane.graph, _ = record(lambda: work(lane, n_cases))
+                lane.graph, _ = record(lambda: work(lane, n_cases), pool)
             except RuntimeError as error:
                 recording = False
                 log.info("batches are embedded op by op: %s", str(error).splitlines()[0])

@@ -1,5 +1,7 @@
 """Recorded steps on a GPU; skipped where there is none."""
 
+import gc
+import itertools
 import logging
 
 import numpy as np
@@ -7,8 +9,10 @@ import pytest
 import torch
 
 from dicot.encoders import InceptionTime, kernels, rows
-from dicot.methods import METHODS, build_method
-from dicot.train import Recipe, Run, pretrain, pretrain_many
+from dicot.methods import METHODS, Batch, build_method
+from dicot.train import History, Recipe, Run, pretrain, pretrain_many
+from dicot.train.loop import own_stream, training
+from dicot.views.blocks import block_layout
 from dicot.windows import Windows
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
@@ -84,3 +88,127 @@ def test_pooling_with_ties(n_times):
     y, pairs = rows.pool_forward(u)
     assert torch.equal(kernels.pool_forward(u)[0], y)
     torch.testing.assert_close(kernels.pool_backward(dy, u, None), rows.pool_backward(dy.clone(), u, pairs))
+
+
+# Memory: two views of long cases, so that a step takes far more than what every run takes.
+
+
+@pytest.fixture
+def two_views(monkeypatch):
+    kind = METHODS["dicot"]
+    usual = kind.loss
+
+    def both(self, batch, plan):
+        return usual(self, batch, plan) + usual(self, Batch(batch.x.flip(-1), batch.index), plan)
+
+    monkeypatch.setattr(kind, "loss", both)
+    gc.collect()
+    torch.cuda.empty_cache()
+    yield
+    torch.cuda.set_per_process_memory_fraction(1.0)
+    gc.collect()
+    torch.cuda.empty_cache()
+
+
+@pytest.fixture(scope="module")
+def long_cases() -> Windows:
+    return Windows(np.random.default_rng(0).standard_normal((64, 2, 600), dtype=np.float32))
+
+
+def view_run(seed: int, cases: Windows, k=(2, 10), steps: int = 60) -> Run:
+    torch.manual_seed(seed)
+    return Run(build_method("dicot", InceptionTime(2, dim=128), {"k": k}), cases, Recipe(steps, 32), seed)
+
+
+def in_graphs(run: Run) -> int:
+    """Bytes that the graphs of a run hold when all its plans were recorded."""
+    place = torch.device("cuda")
+    torch.cuda.empty_cache()
+    with own_stream(place):
+        steps = training(run.method, run.train, run.recipe, run.seed, place)
+        for _ in range(50):
+            next(steps)
+        pools = [segment for segment in torch.cuda.memory_snapshot() if segment["segment_pool_id"] != (0, 0)]
+        held = sum(segment["total_size"] for segment in pools)
+        steps.close()
+        torch.cuda.synchronize()
+    return held
+
+
+def alone(seed: int, cases: Windows, steps: int = 60) -> History:
+    run = view_run(seed, cases, steps=steps)
+    return pretrain(run.method, cases, run.recipe, seed=seed, device="cuda")
+
+
+def test_nine_plans_take_little_more_memory_than_the_largest(two_views, long_cases, monkeypatch):
+    largest = max(in_graphs(view_run(1, long_cases, k)) for k in range(2, 11))
+    ascending = itertools.cycle(range(2, 11))
+    monkeypatch.setattr(METHODS["dicot"], "plan", lambda self, shape, rng: block_layout(shape[2], next(ascending), 0.5))
+    assert in_graphs(view_run(1, long_cases)) <= 1.2 * largest
+
+
+def taken(seed: int, cases: Windows, steps: int = 60) -> int:
+    """Bytes that a run takes alone."""
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_reserved()
+    alone(seed, cases, steps)
+    return torch.cuda.max_memory_reserved() - before
+
+
+def total_memory() -> int:
+    return torch.cuda.get_device_properties(0).total_memory
+
+
+def leave(n_bytes: float) -> None:
+    """To this process, beside what it holds."""
+    torch.cuda.empty_cache()
+    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + n_bytes) / total_memory())
+
+
+def test_six_runs_share_the_memory_of_three_and_end_as_alone(two_views, long_cases, caplog):
+    expected = [alone(seed, long_cases).loss for seed in range(6)]
+    leave(3 * taken(0, long_cases))
+    found = pretrain_many([view_run(seed, long_cases) for seed in range(6)], device="cuda")
+    assert [history.loss for history in found] == expected
+    assert not caplog.records, "nobody found too little"
+
+
+@pytest.mark.parametrize(("share", "steps"), [(2.5, 60), (0.7, 15)])  # fewer at once; op by op
+def test_where_memory_does_not_suffice_runs_end_all_the_same(share, steps, two_views, long_cases, caplog, monkeypatch):
+    """Of 15 steps some run op by op, beside what the graphs hold."""
+    expected = [alone(seed, long_cases, steps).loss for seed in range(6)]
+    leave(share * taken(0, long_cases, steps))
+    # Nobody says how little there is.
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda place: (total_memory(), total_memory()))
+    monkeypatch.setattr(torch.cuda, "get_per_process_memory_fraction", lambda place: 1.0)
+    found = pretrain_many([view_run(seed, long_cases, steps=steps) for seed in range(6)], device="cuda")
+    assert "does not suffice" in caplog.text
+    for history, losses in zip(found, expected, strict=True):
+        if share > 1:
+            assert history.loss == losses
+        np.testing.assert_allclose(history.loss[:6], losses[:6], rtol=1e-3)
+
+
+def test_a_run_that_fits_in_no_way_is_the_only_one_to_fail(two_views, long_cases, waves):
+    leave(2**29)
+    runs = [Run(method("dicot", seed=0), waves, Recipe(20, 8), 0), view_run(0, long_cases)]
+    runs[1].recipe = Recipe(20, 64)
+    told: dict[int, Exception] = {}
+    histories = pretrain_many(runs, device="cuda", on_error=told.__setitem__)
+    assert list(told) == [1] and isinstance(told[1], MemoryError)
+    assert len(histories[0]) == 20
+
+
+def test_after_a_recording_that_failed_memory_is_given_back(waves, monkeypatch):
+    kind = METHODS["catt"]
+    usual = kind.loss
+    monkeypatch.setattr(
+        kind, "loss", lambda self, batch, plan: usual(self, batch, plan) * (1 + 0 * batch.x[0, 0, 0].item())
+    )
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_reserved()
+    losses("catt", waves, "graphs", 12)
+    gc.collect()
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() <= before + 2**26

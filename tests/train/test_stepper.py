@@ -1,6 +1,7 @@
 """How steps are carried out; what needs a GPU is in tests/test_gpu.py."""
 
 import logging
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,6 +11,8 @@ from dicot.errors import DicotError
 from dicot.methods import Places, build_method
 from dicot.train import Recipe, pretrain
 from dicot.train.stepper import FEWEST_REPLAYS, Data, GraphStepper
+from dicot.views.blocks import Blocks
+from dicot.views.crops import Crops
 
 
 def history(waves, **more):
@@ -32,7 +35,73 @@ def test_unknown_steppers_are_refused(waves):
 
 def test_only_what_comes_often_is_recorded(waves):
     """Places in time share one program, however many different ones there are."""
-    method = build_method("dicot", InceptionTime(waves.n_channels, dim=16), {})
+    method = build_method("catt", InceptionTime(waves.n_channels, dim=16), {})
     plans = ["often"] * FEWEST_REPLAYS + ["rare"] + [Places((t,)) for t in range(FEWEST_REPLAYS)]
     stepper = GraphStepper(method, torch.optim.AdamW(method.parameters()), Data(torch.zeros(1), None), plans)
     assert stepper.worthwhile == {"often", Places}
+
+
+class Recorder:
+    """In place of `record`, which needs a GPU: some tries fail."""
+
+    def __init__(self, monkeypatch, errors: dict[int, Exception]) -> None:
+        self.errors, self.tries, self.released = errors, 0, 0
+        monkeypatch.setattr("dicot.train.stepper.record", self)
+        monkeypatch.setattr("dicot.train.stepper.renew_generator", lambda place: None)
+        monkeypatch.setattr("dicot.train.stepper.release_memory", self.release, raising=False)
+
+    def __call__(self, work, pool):
+        self.tries += 1
+        if self.tries in self.errors:
+            raise self.errors[self.tries]
+        outcome = work()
+        return SimpleNamespace(pool=lambda: "pool", replay=work), outcome
+
+    def release(self, place) -> None:
+        self.released += 1
+
+
+def steps(waves, plans, name: str = "catt") -> GraphStepper:
+    """A recording carries out a step here, so that its replays can."""
+    method = build_method(name, InceptionTime(waves.n_channels, dim=16), {})
+    method.prepare(waves)
+    optimiser = torch.optim.AdamW(method.parameters())
+    stepper = GraphStepper(method, optimiser, Data(torch.from_numpy(waves.x), None), plans)
+    for plan in plans:
+        stepper(torch.arange(8), plan)
+    return stepper
+
+
+@pytest.mark.parametrize(
+    ("name", "plans"),
+    [
+        ("dicot", [Blocks(8, (0, 8)), Blocks(8, (0, 4, 8))]),
+        ("ts2vec", [Crops(32, 8, 16, 4, 20), Crops(32, 8, 24, 0, 32)]),
+        ("soft", [Crops(32, 8, 16, 4, 20), Crops(32, 8, 24, 0, 32)]),
+    ],
+)
+def test_the_largest_plan_is_recorded_first(name, plans, waves, monkeypatch):
+    """The others fit into its memory; it would not fit into theirs."""
+    Recorder(monkeypatch, {})
+    recorded = steps(waves, plans[:1] * 2 + plans[1:] * 2, name).recorded
+    assert list(recorded) == plans[::-1]
+
+
+def test_a_recording_that_finds_no_memory_is_tried_again_without_what_nobody_uses(waves, monkeypatch):
+    recorder = Recorder(monkeypatch, {1: torch.OutOfMemoryError("CUDA out of memory.")})
+    assert list(steps(waves, [()] * 3).recorded) == [()]
+    assert (recorder.tries, recorder.released) == (2, 1)
+
+
+def test_a_recording_that_finds_no_memory_at_all_is_an_error(waves, monkeypatch):
+    Recorder(monkeypatch, {n: torch.OutOfMemoryError("CUDA out of memory.") for n in (1, 2)})
+    with pytest.raises(torch.OutOfMemoryError):
+        steps(waves, [()] * 3)
+
+
+def test_a_recording_that_fails_is_tried_again_after_a_step_op_by_op(waves, monkeypatch, caplog):
+    recorder = Recorder(monkeypatch, {1: RuntimeError("not permitted")})
+    assert list(steps(waves, [()] * 4).recorded) == [()] and recorder.tries == 2
+    recorder = Recorder(monkeypatch, {n: RuntimeError("not permitted") for n in (1, 2)})
+    assert not steps(waves, [()] * 5).recorded and recorder.tries == 2
+    assert "op by op: not permitted" in caplog.text

@@ -1,6 +1,7 @@
 """Independent pieces of work that a GPU may do at the same time."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -21,12 +22,21 @@ def together(tasks: Sequence[Callable[[], Any]], place: torch.device) -> list[An
     # A side stream first waits for the trunk: memory that it reuses may have been read there.
     for stream in streams[1:]:
         stream.wait_stream(trunk)
-    for task, stream in zip(tasks, streams, strict=True):
-        with torch.cuda.stream(stream):
-            results.append(task())
-    for stream in streams[1:]:
-        trunk.wait_stream(stream)
+    try:
+        for task, stream in zip(tasks, streams, strict=True):
+            with torch.cuda.stream(stream):
+                results.append(task())
+    except BaseException:
+        with suppress(RuntimeError):  # a recording that fails can be ended only with its branches joined
+            _join(trunk, streams[1:])
+        raise
+    _join(trunk, streams[1:])
     return results
+
+
+def _join(trunk: Any, others: Sequence[Any]) -> None:
+    for stream in others:
+        trunk.wait_stream(stream)
 
 
 @lru_cache(maxsize=256)

@@ -63,6 +63,13 @@ class Method(nn.Module, ABC):
         """Everything the host decides for one step on a (B, C, T) batch, as one small hashable value."""
         return ()
 
+    def extent(self, plan: Hashable) -> int:
+        """About how many time steps per case a step of this plan encodes, where plans differ in it.
+
+        Only the order counts: steps are recorded from the largest to the smallest, which then fit into its memory.
+        """
+        return 0
+
     @abstractmethod
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
         """The scalar to minimise: a pure tensor program for a given plan, without a host synchronisation."""

@@ -73,6 +73,10 @@ class DiCOT(Method):
         k = int(rng.integers(self.k_range[0], self.k_range[1] + 1))
         return block_layout(shape[2], k, self.overlap, self.rounding)
 
+    def extent(self, plan: Hashable) -> int:
+        assert isinstance(plan, Blocks)
+        return len(plan) * plan.length
+
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
         assert isinstance(plan, Blocks)
         blocks = cut_blocks(batch.x, plan)  # (B, k, C, L)

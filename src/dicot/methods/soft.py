@@ -70,6 +70,10 @@ class Soft(Method):
     def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Crops:
         return draw_crops(shape[2], rng.integers, temporal_unit=self.temporal_unit, longest=self.max_train_length)
 
+    def extent(self, plan: Hashable) -> int:
+        assert isinstance(plan, Crops)
+        return plan.extent
+
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
         assert isinstance(plan, Crops)
         z1, z2 = encode_crops(self.encoder, batch.x, plan, mask=self.mask, dropout=self.dropout)

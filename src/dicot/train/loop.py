@@ -1,5 +1,6 @@
 """The training loop, written once and read from top to bottom."""
 
+import logging
 import time
 from collections.abc import Callable, Generator
 from contextlib import nullcontext
@@ -9,17 +10,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dicot.device import float32_arithmetic, resolve_device, to_device
+from dicot.device import float32_arithmetic, release_memory, resolve_device, to_device
 from dicot.errors import InputError
 from dicot.methods import Method
 from dicot.train.checkpoint import Checkpoint
 from dicot.train.draws import OwnDraws, batch_rows, plan_generator, seed_prepare, seed_step
 from dicot.train.history import History
 from dicot.train.losses import LossReader
+from dicot.train.memory import out_of_memory
 from dicot.train.recipe import Recipe, lr_at
+from dicot.train.restart import Start, forget, too_large
 from dicot.train.stepper import Data, build_stepper
 from dicot.windows import Windows
 
+log = logging.getLogger(__name__)
 DTYPES = {"float32": torch.float32, "tf32": torch.float32, "float64": torch.float64}
 
 
@@ -38,11 +42,12 @@ def pretrain(
 
     The caller's random state is left as it was. `on_step` sees the history whenever new losses were read.
     With a `checkpoint` the run is kept on disk and a run found there is continued.
-    `stepper`: "eager", "graphs" (CUDA graphs) or "auto"; same numbers up to rounding.
+    `stepper`: "eager", "graphs" (CUDA graphs) or "auto"; same numbers up to rounding. Where memory does not suffice for
+    graphs the run is begun once more op by op.
     """
     place = resolve_device(device)
     history = History()
-    run = training(method, train, recipe, seed, place, stepper, checkpoint, history)
+    run = persistent(method, train, recipe, seed, place, stepper, checkpoint, history)
     with OwnDraws(place), float32_arithmetic(place, fast=recipe.precision == "tf32"), own_stream(place):
         for read in run:
             if read and on_step:
@@ -57,6 +62,37 @@ def own_stream(place: torch.device) -> Any:
     stream = torch.cuda.Stream(place)  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream(place))
     return torch.cuda.stream(stream)
+
+
+def persistent(
+    method: Method,
+    train: Windows,
+    recipe: Recipe,
+    seed: int,
+    place: torch.device,
+    stepper: str = "auto",
+    checkpoint: Checkpoint | None = None,
+    history: History | None = None,
+    alone: Callable[[], bool] = lambda: True,
+) -> Generator[bool, None, History]:
+    """`training`, and where memory does not suffice for a run that is `alone`, once more op by op.
+
+    Beside others the error is raised, with the method as it was at the start: others may end and leave theirs.
+    """
+    start = Start(method)
+    for way in dict.fromkeys((stepper, "eager")):
+        try:
+            return (yield from training(method, train, recipe, seed, place, way, checkpoint, history))
+        except RuntimeError as error:  # torch.OutOfMemoryError is one
+            if not out_of_memory(error):
+                raise
+            forget(error)
+            start.restore()
+            if not alone():
+                raise
+            log.warning("memory does not suffice for the run with the stepper %r: %s", way, str(error).splitlines()[0])
+        release_memory(place)
+    raise too_large(train, recipe, place)
 
 
 def training(
@@ -84,8 +120,9 @@ def training(
     optimiser = build_optimiser(method, recipe, place)
     identity = _identity(method, train, recipe, seed)
     history = History() if history is None else history
-    if checkpoint and (found := checkpoint.read(method, optimiser, identity)):
-        history.loss, history.lr, history.seconds = found.loss, found.lr, found.seconds
+    found = checkpoint.read(method, optimiser, identity) if checkpoint else None
+    begun = History() if found is None else found
+    history.loss, history.lr, history.seconds = begun.loss, begun.lr, begun.seconds
     losses = LossReader(history, place)
     shape = (batch_size, train.n_channels, train.n_times)
     first = len(history)

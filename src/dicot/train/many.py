@@ -1,22 +1,25 @@
 """Many runs at once on one device: small ones leave a GPU mostly idle."""
 
+import logging
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from dicot.device import float32_arithmetic, resolve_device
+from dicot.device import float32_arithmetic, release_memory, resolve_device
 from dicot.methods import Method
 from dicot.train.checkpoint import Checkpoint
 from dicot.train.draws import OwnDraws
 from dicot.train.history import History
-from dicot.train.loop import own_stream, training
+from dicot.train.loop import DTYPES, own_stream, persistent
+from dicot.train.memory import Room, held_bytes, out_of_memory
 from dicot.train.recipe import Recipe
 from dicot.windows import Windows
 
+log = logging.getLogger(__name__)
 AT_ONCE = 8  # more runs than this gained nothing
 TURN = 8  # steps that a run sends to the device before it is the next one's turn
 
@@ -31,14 +34,20 @@ class Run:
     seed: int
     checkpoint: Checkpoint | None = None
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """What its memory depends on: bytes of the training set, time steps of a batch."""
+        n_times = min(self.recipe.batch_size, len(self.train)) * self.train.n_times
+        return self.train.x.size * DTYPES[self.recipe.precision].itemsize, n_times
+
 
 @dataclass
 class _Active:
     number: int
     steps: Generator[bool, None, History]
     draws: OwnDraws
-    stream: Any  # given back at the end
-    seconds: float = 0.0  # of its own turns
+    lane: Any  # given back at the end
+    is_new: bool = True
 
 
 def pretrain_many(
@@ -47,49 +56,91 @@ def pretrain_many(
     device: str | torch.device = "auto",
     stepper: str = "auto",
     at_once: int = AT_ONCE,
+    memory: int | None = None,
     on_run: Callable[[int, History], None] | None = None,
     on_error: Callable[[int, Exception], None] | None = None,
 ) -> list[History | None]:
-    """Train every run in place, several at a time on a GPU, one after the other on a CPU.
+    """Train every run in place, several at a time on a GPU, the largest first, one after the other on a CPU.
 
     A run draws and computes what it does alone (see `pretrain`). A history's seconds are those of the run's own turns,
     `prepare` included, so that they add up to those of the whole call; seconds before a resumption do not count.
     `on_run` is told the number of a run that has ended, and its history. With `on_error`, which is told the number of a
     run that failed and why, the others go on and the failed one has no history; without it the first failure is raised.
+
+    On a GPU up to `at_once` runs share `memory` bytes, by default nine tenths of what is free: as long as there is room
+    a further one is started. A run that needs more than there is beside others is begun anew later, with fewer at once
+    from then on; alone it is begun anew op by op. If that fails as well, it is an error of that run.
     """
     place = resolve_device(device)
+    room = Room(place, memory)
     histories: dict[int, History] = {}
     for precision in sorted({run.recipe.precision for run in runs}):  # a setting of the whole process
-        waiting = deque(number for number, run in enumerate(runs) if run.recipe.precision == precision)
-        active: deque[_Active] = deque()
-        streams = [own_stream(place) for _ in range(at_once if place.type == "cuda" else 1)]
+        chosen = {number: run for number, run in enumerate(runs) if run.recipe.precision == precision}
         with float32_arithmetic(place, fast=precision == "tf32"):
-            while waiting or active:
-                while waiting and streams:
-                    run, number = runs[waiting[0]], waiting.popleft()
-                    steps = training(run.method, run.train, run.recipe, run.seed, place, stepper, run.checkpoint)
-                    active.append(_Active(number, steps, OwnDraws(place), streams.pop()))
-                current = active.popleft()
-                started = time.perf_counter()
-                try:
-                    with current.stream, current.draws:
-                        history = _turn(current.steps)
-                except Exception as error:
-                    if on_error is None:
-                        raise
-                    streams.append(current.stream)
-                    on_error(current.number, error)
-                    continue
-                current.seconds += time.perf_counter() - started
-                if history is None:
-                    active.append(current)
-                    continue
-                streams.append(current.stream)
-                history.seconds = current.seconds
-                histories[current.number] = history
-                if on_run:
-                    on_run(current.number, history)
+            for number, outcome in _together(chosen, place, stepper, _lanes(place, at_once), room):
+                if isinstance(outcome, History):
+                    histories[number] = outcome
+                    if on_run:
+                        on_run(number, outcome)
+                elif on_error:
+                    on_error(number, outcome)
+                else:
+                    raise outcome
     return [histories.get(number) for number in range(len(runs))]
+
+
+def _lanes(place: torch.device, at_once: int) -> list[Any]:
+    """A stream for each of the runs that may be under way at once."""
+    return [own_stream(place) for _ in range(at_once if place.type == "cuda" else 1)]
+
+
+def _together(
+    runs: Mapping[int, Run], place: torch.device, stepper: str, lanes: list[Any], room: Room
+) -> Iterator[tuple[int, History | Exception]]:
+    """The number of each run with what came of it, in the order in which they end."""
+    waiting, active = deque(runs), deque[_Active]()
+    if len(lanes) > 1:  # what the largest takes is known first, and it does not end long after the others
+        waiting = deque(sorted(runs, key=lambda number: runs[number].size[1], reverse=True))
+    most, full = len(lanes), False
+    seconds = dict.fromkeys(runs, 0.0)
+    while waiting or active:
+        if waiting and len(active) < most and active and not full:
+            full = not room.fits(runs[waiting[0]].size, (runs[other.number].size for other in active))
+        if waiting and len(active) < most and not full:
+            number = waiting.popleft()
+            run = runs[number]
+            steps = persistent(
+                run.method, run.train, run.recipe, run.seed, place, stepper, run.checkpoint, alone=lambda: not active
+            )
+            current = _Active(number, steps, OwnDraws(place), lanes.pop())
+        else:
+            current = active.popleft()
+        held = held_bytes(place) if current.is_new else 0
+        started = time.perf_counter()
+        outcome: History | Exception | None
+        try:
+            with current.lane, current.draws:
+                outcome = _turn(current.steps)
+        except Exception as error:
+            outcome = error
+        seconds[current.number] += time.perf_counter() - started
+        if current.is_new and not isinstance(outcome, Exception):
+            room.learn(runs[current.number].size, held_bytes(place) - held)
+            current.is_new = False
+        if outcome is None:
+            active.append(current)
+            continue
+        lanes.append(current.lane)
+        full = False  # perhaps no longer
+        if isinstance(outcome, Exception) and out_of_memory(outcome):
+            most = len(active)
+            waiting.appendleft(current.number)
+            log.warning("memory does not suffice for %d runs at once; at most %d from now on", most + 1, most)
+            release_memory(place)
+            continue
+        if isinstance(outcome, History):
+            outcome.seconds = seconds[current.number]
+        yield current.number, outcome
 
 
 def _turn(steps: Generator[bool, None, History]) -> History | None:

@@ -13,15 +13,18 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from dicot.device import release_memory
 from dicot.encoders.constants import held
 from dicot.errors import lookup
 from dicot.methods import Batch, Method, Places
 from dicot.recording import record
 from dicot.train.draws import renew_generator
+from dicot.train.memory import held_bytes, out_of_memory
 
 log = logging.getLogger(__name__)
 
 FEWEST_REPLAYS = 2  # recording takes about as long as a step op by op
+MUCH = 2**30  # bytes that are worth a pause of the device
 MOST_GRAPHS = 64  # each holds the memory of its results, beside what all of them share
 
 
@@ -67,7 +70,10 @@ class EagerStepper:
 class GraphStepper:
     """CUDA graphs for the plans that come often, op by op for the rest and where recording fails.
 
-    The plans of the whole run are known beforehand, so what is worth recording is not a guess.
+    The plans of the whole run are known beforehand, so what is worth recording is not a guess. Each is recorded when it
+    is needed, while the device works on earlier steps, but the largest one first: the graphs never run at once and
+    share their memory, and what was taken piece by piece for a small one does not serve a larger one. Memory that does
+    not suffice is an error: what to do about it depends on who else is there.
     """
 
     def __init__(self, method: Method, optimiser: torch.optim.Optimizer, data: Data, plans: Sequence[Hashable]) -> None:
@@ -76,6 +82,10 @@ class GraphStepper:
         counts = Counter(map(_program, plans))
         often = [program for program, count in counts.most_common(MOST_GRAPHS) if count >= FEWEST_REPLAYS]
         self.worthwhile = set(often)
+        candidates = (plan for plan in dict.fromkeys(plans) if _program(plan) in self.worthwhile)
+        self.largest = max(candidates, key=method.extent, default=None)
+        self.mixed = len(often) < len(counts)  # with steps op by op to come
+        self.held = held_bytes(data.x.device)
         self.recorded: dict[Hashable, Recording] = {}
         self.failures: Counter[Hashable] = Counter()
         # Where the graphs read which rows to train on, and places in time.
@@ -89,42 +99,69 @@ class GraphStepper:
         program = _program(plan)
         if self.index is None:
             self.index = index.clone()
-        if isinstance(plan, Places):
-            at = torch.tensor(plan.at).to(index.device, non_blocking=True)
-            self.places = at if self.places is None else self.places.copy_(at)
+        if warm and self.largest is not None:
+            self._begin(program)
         if warm and program in self.worthwhile and program not in self.recorded:
             self._record(program, plan)
         if program not in self.recorded:
             return self.eager(index, plan)
+        if isinstance(plan, Places):
+            self._place(plan)
         recording = self.recorded[program]
         self.index.copy_(index)
         recording.graph.replay()
         return recording.outcome
 
-    def _step(self, index: Tensor, plan: Hashable) -> Outcome:
-        outcome = self.eager(index, plan)
+    def _begin(self, program: Hashable) -> None:
+        """The largest plan before that of this step."""
+        assert self.index is not None
+        if not self.mixed and held_bytes(self.index.device) - self.held > MUCH:
+            torch.cuda.empty_cache()  # what the first step leaves is of no use to recorded ones
+        largest, self.largest = self.largest, None
+        if _program(largest) != program:
+            self._record(_program(largest), largest)
+
+    def _place(self, plan: Places) -> Places:
+        """The places of the plan, in the memory that recorded steps read them from."""
+        assert self.index is not None
+        at = torch.tensor(plan.at).to(self.index.device, non_blocking=True)
+        self.places = at if self.places is None else self.places.copy_(at)
+        return Places(self.places)
+
+    def _step(self, plan: Hashable) -> Outcome:
+        assert self.index is not None
+        outcome = self.eager(self.index, plan)
         self.optimiser.zero_grad()  # the next gradients are no longer those of the recording
         return outcome
 
     def _record(self, program: Hashable, plan: Hashable) -> None:
         assert self.index is not None
-        if isinstance(plan, Places):
-            assert self.places is not None
-            plan = Places(self.places)
+        plan = self._place(plan) if isinstance(plan, Places) else plan
         pool = next(iter(self.recorded.values())).graph.pool() if self.recorded else None
-        try:
-            with held() as constants:
-                graph, outcome = record(partial(self._step, self.index, plan), pool)
-        except RuntimeError as error:  # torch.AcceleratorError is one
-            self.optimiser.zero_grad()
-            renew_generator(self.index.device)
-            self.failures[program] += 1
-            # What a step loads at first use (a plan of the FFT library) is there after one run op by op: try once more.
-            if self.failures[program] > 1:
-                self.worthwhile.discard(program)
-                log.warning("steps of the plan %s run op by op: %s", program, str(error).splitlines()[0])
-            return
-        self.recorded[program] = Recording(graph, outcome, constants)
+        for last_try in (False, True):
+            try:
+                with held() as constants:
+                    graph, outcome = record(partial(self._step, plan), pool)
+            except RuntimeError as error:  # torch.AcceleratorError is one
+                self.optimiser.zero_grad()
+                renew_generator(self.index.device)
+                if out_of_memory(error) and last_try:
+                    raise
+                if not out_of_memory(error):
+                    self._give_up(program, error)
+                    return
+            else:
+                self.recorded[program] = Recording(graph, outcome, constants)
+                return
+            # Torch gives back by itself what nobody uses any more, but not while a graph is being recorded.
+            release_memory(self.index.device)
+
+    def _give_up(self, program: Hashable, error: Exception) -> None:
+        """What a step loads at first use (a plan of the FFT library) is there after one run op by op: try once more."""
+        self.failures[program] += 1
+        if self.failures[program] > 1:
+            self.worthwhile.discard(program)
+            log.warning("steps of the plan %s run op by op: %s", program, str(error).splitlines()[0])
 
 
 def _program(plan: Hashable) -> Hashable:

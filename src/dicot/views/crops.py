@@ -29,6 +29,11 @@ class Crops:
         return self.right - self.left
 
     @property
+    def extent(self) -> int:
+        """Time steps of both views together."""
+        return self.right - self.outer_left + self.outer_right - self.left
+
+    @property
     def shifts(self) -> tuple[int, int]:
         """Smallest shift, and the largest plus one, that keep both views inside the window."""
         return -self.outer_left, self.n_times - self.outer_right + 1
