@@ -46,7 +46,7 @@ LAYERS: dict[str, set[str]] = {
         "errors",
     },
     "classifier": {"fitting", "estimator", "encoders", "methods", "train", "windows", "errors"},
-    "runs": {"estimator", "pretrained", "train", "windows", "errors"},
+    "runs": {"estimator", "pretrained", "storage", "train", "windows", "errors"},
     "vectors": {"windows", "storage", "errors"},
     "classical": {"errors"},
     "solvers": {"device", "errors"},
