@@ -44,6 +44,32 @@ def test_killed_and_resumed_runs_end_bit_equal(tmp_path):
     assert not checkpoint.exists()
 
 
+@pytest.mark.slow
+def test_an_interrupted_command_says_how_to_go_on_and_ends_bit_equal(tmp_path):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    subprocess.run(command(whole), check=True, capture_output=True)
+    call = [*command(broken)[:-1], "1000"]  # nothing is written unless the signal has it written
+    call[2] = (  # tells on the screen when the third step is under way
+        "from dicot.methods.dicot import DiCOT; loss = DiCOT.loss; n = []\n"
+        "def told(self, *given):\n"
+        "    n.append(1)\n"
+        "    if len(n) == 3: print('training', flush=True)\n"
+        "    return loss(self, *given)\n"
+        "DiCOT.loss = told\n"
+    ) + call[2]
+    process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert any(line.startswith("training") for line in process.stdout)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate()
+    assert process.returncode == 130
+    checkpoint = broken / "checkpoint.safetensors"
+    assert checkpoint.exists() and f"{checkpoint} keeps the run" in said
+    done = subprocess.run(call, check=True, capture_output=True, text=True)
+    assert "resumed and finished" in done.stdout
+    assert same_weights(broken, whole)
+
+
 def same_weights(one: Path, other: Path) -> bool:
     name = "model.safetensors"
     return (one / name).read_bytes() == (other / name).read_bytes()
