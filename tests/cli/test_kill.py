@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.commands import dicot
 
 KILLS = int(os.environ.get("DICOT_KILLS", "2"))
 STEPS = 48
@@ -47,16 +48,18 @@ def test_killed_and_resumed_runs_end_bit_equal(tmp_path):
 @pytest.mark.slow
 def test_an_interrupted_command_says_how_to_go_on_and_ends_bit_equal(tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    subprocess.run(command(whole), check=True, capture_output=True)
-    call = [*command(broken)[:-1], "1000"]  # nothing is written unless the signal has it written
-    call[2] = (  # tells on the screen when the third step is under way
+    small = ["pretrain", "synthetic", "--encoder", "fcn", "--dim", "8", "--steps", "30", "--device", "cpu", "--out"]
+    code = (  # tells on the screen when the third step is under way
         "from dicot.methods.dicot import DiCOT; loss = DiCOT.loss; n = []\n"
         "def told(self, *given):\n"
         "    n.append(1)\n"
         "    if len(n) == 3: print('training', flush=True)\n"
         "    return loss(self, *given)\n"
         "DiCOT.loss = told\n"
-    ) + call[2]
+        "from dicot.cli import main; main()"
+    )
+    # Nothing is written unless the signal has it written.
+    call = [sys.executable, "-c", code, *small, str(broken), "--checkpoint-seconds", "1000"]
     process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert any(line.startswith("training") for line in process.stdout)
@@ -65,8 +68,8 @@ def test_an_interrupted_command_says_how_to_go_on_and_ends_bit_equal(tmp_path):
     assert process.returncode == 130
     checkpoint = broken / "checkpoint.safetensors"
     assert checkpoint.exists() and f"{checkpoint} keeps the run" in said
-    done = subprocess.run(call, check=True, capture_output=True, text=True)
-    assert "resumed and finished" in done.stdout
+    assert "resumed and finished" in dicot(*small, broken)
+    dicot(*small, whole)
     assert same_weights(broken, whole)
 
 
