@@ -1,13 +1,18 @@
+import errno
+import hashlib
 import json
 import os
+import random
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load, save
 
 import dicot
+from dicot.device import peak_memory
 from dicot.encoders import ENCODERS, build_encoder
-from dicot.errors import InputError, ModelFileError
+from dicot.errors import DicotError, InputError, ModelFileError
 from dicot.estimator import TimeSeriesEmbedder
 from dicot.pretrained import from_pretrained, save_pretrained
 
@@ -124,3 +129,238 @@ def test_not_a_folder(tmp_path, saved):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="is a file"):
         model.save_pretrained(tmp_path / "file")
+
+
+class Killed(BaseException):
+    """Stands for kill -9: nothing of the library may catch it."""
+
+
+def kill_at(monkeypatch, number: int) -> list[str]:
+    """The process ends at the so-many-th change of a file on disk; the list says which these were."""
+    changes: list[str] = []
+
+    def counted(name: str, real):
+        def change(*given, **options):
+            if len(changes) >= number:
+                raise Killed
+            changes.append(name)
+            return real(*given, **options)
+
+        return change
+
+    for name in ("replace", "rename", "fsync", "chmod", "unlink", "remove"):
+        monkeypatch.setattr(os, name, counted(name, getattr(os, name)))
+    return changes
+
+
+def test_a_kill_at_any_moment_leaves_the_old_model_or_the_new(tmp_path, waves, monkeypatch):
+    models = [TimeSeriesEmbedder(dim=8, steps=1, random_state=seed, device="cpu").fit(waves) for seed in (1, 2, 3)]
+    vectors = [model.transform(waves.x) for model in models]
+    folder = tmp_path / "model"
+    models[0].save_pretrained(folder)
+    (folder / "report.html").write_text("mine")
+    there, number, finished = 0, 0, False
+    while not finished:
+        with monkeypatch.context() as patch:
+            changes = kill_at(patch, number)
+            new = 1 if there != 1 else 2
+            try:
+                models[new].save_pretrained(folder)
+                finished = True
+            except Killed:
+                assert len(changes) == number
+        found = TimeSeriesEmbedder.from_pretrained(folder, device="cpu").transform(waves.x)
+        which = [np.array_equal(found, wanted) for wanted in vectors]
+        assert which[there] or which[new], f"killed at {changes}"
+        there, number = which.index(True), number + 1
+    assert number > 6, "not all changes were seen"
+    assert there == new
+    assert sorted(os.listdir(folder)) == ["config.json", "model.safetensors", "report.html"]
+
+
+@pytest.mark.parametrize("place", [1, 3])
+def test_a_full_disk_leaves_the_old_model_whole(saved, waves, monkeypatch, place):
+    """At the weights and at the config; between them the folder is synchronised."""
+    _, folder = saved
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    other = TimeSeriesEmbedder(dim=8, steps=1, random_state=2, device="cpu").fit(waves)
+    calls = []
+
+    def full(handle):
+        calls.append(handle)
+        if len(calls) == place:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(DicotError, match=f"{folder}.*No space left"):
+        other.save_pretrained(folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_models_of_the_version_before_are_read(saved, waves):
+    """They have a config without a hash of its own."""
+    model, folder = saved
+    config = json.loads((folder / "config.json").read_text())
+    config.pop("sha256", None)
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    loaded = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
+    assert np.array_equal(loaded.transform(waves.x), model.transform(waves.x))
+
+
+def test_numbers_of_numpy_in_settings_can_be_saved(tmp_path, waves):
+    model = TimeSeriesEmbedder(dim=np.int64(8), steps=1, method_params={"overlap": np.float32(0.5)}, device="cpu")
+    folder = model.fit(waves).save_pretrained(tmp_path)
+    assert TimeSeriesEmbedder.from_pretrained(folder).method_params == {"overlap": 0.5}
+
+
+def test_loading_leaves_the_random_state_alone(saved):
+    _, folder = saved
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    TimeSeriesEmbedder.from_pretrained(folder)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("encoder", "n_channels", 600_000),
+        ("encoder", "n_channels", 10**30),
+        ("encoder", "n_channels", "2"),
+        ("encoder", "n_channels", True),
+        ("encoder", "n_channels", -1),
+        ("encoder", "dim", 4 * 10**9),
+        ("encoder", "dim", 16.0),
+        ("encoder", "more", 1),
+        ("encoder", "name", ["fcn"]),
+        ("encoder", "name", "fcn"),
+        (None, "encoder", 3),
+        ("weights", "sha256", 3),
+        ("weights", "sha256", "../../etc/passwd"),
+        (None, "weights", None),
+        (None, "estimator", []),
+        ("estimator", "dim", "many"),
+        ("estimator", "pooling", "median"),
+        ("estimator", "pooling", 3),
+        ("estimator", "steps", [1]),
+        ("estimator", "verbose", "yes"),
+        ("estimator", "method_params", [1]),
+        ("estimator", "random_state", "one"),
+        ("estimator", "layout", None),
+        (None, "recipe", 3),
+        ("recipe", "steps", "2"),
+        ("recipe", "lr", -1.0),
+        ("recipe", "betas", 0.9),
+        ("recipe", "betas", [0.9]),
+        ("recipe", "betas", ["a", "b"]),
+        ("recipe", "weight_decay", 10**400),
+        (None, "history", {"loss": 3}),
+        ("history", "loss", [1.0, "x"]),
+        ("history", "loss", [1.0]),
+        ("history", "seconds", None),
+        (None, "seed", "one"),
+        (None, "data", "waves"),
+        (None, "method_params", 1),
+        (None, "n_features_in", "32"),
+        (None, "preparation", None),
+        ("preparation", "n_channels", 3),
+        ("preparation", "n_times", "32"),
+        ("preparation", "unequal", "stretch"),
+        ("preparation", "missing", ["zero"]),
+        ("preparation", "layout", "tcn"),
+        ("preparation", "scale", "case"),
+        ("preparation", "scale", 3),
+        ("preparation", "statistics", None),
+        ("preparation", "statistics", {"mean": [0.0, 0.0]}),
+        ("preparation", "statistics", {"mean": [0.0], "std": [1.0]}),
+        ("preparation", "statistics", {"mean": [0.0, "x"], "std": [1.0, 1.0]}),
+        ("preparation", "statistics", {"mean": [0.0, [1.0]], "std": [1.0, 1.0]}),
+        ("preparation", "statistics", {"mean": [0.0, 0.0], "std": [1.0, 0.0]}),
+    ],
+)
+def test_a_config_that_makes_no_sense_is_refused_before_memory_is_taken(saved, part, name, value):
+    _, folder = saved
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    (config if part is None else config[part])[name] = value
+    config.pop("sha256", None)  # as one who means it would
+    path.write_text(json.dumps(config))
+    with pytest.raises(ModelFileError):
+        TimeSeriesEmbedder.from_pretrained(folder)
+
+
+def test_an_absurd_size_takes_no_memory(saved):
+    _, folder = saved
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    config["encoder"]["n_channels"] = 1_000_000
+    path.write_text(json.dumps(config))
+    with peak_memory("cpu") as peak:
+        before = peak()
+        with pytest.raises(ModelFileError):
+            TimeSeriesEmbedder.from_pretrained(folder)
+        assert peak() - before < 2**27, "its first layer alone would take half a GB"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"format": "dicot-encoder", "a": ' + '{"a":' * 50_000,
+        '{"format": "dicot-encoder", "format_version": 1, "a": NaN}',
+        '{"format": "dicot-encoder", "format_version": 1, "a": ' + "9" * 5000 + "}",
+        "[" + "[]," * 200_000 + "[]]",
+        "\x00",
+        "",
+    ],
+    ids=["deep list", "deep table", "NaN", "long number", "many lists", "zero byte", "empty"],
+)
+def test_json_that_would_take_memory_or_the_stack_is_refused(saved, text):
+    _, folder = saved
+    (folder / "config.json").write_text(text)
+    with pytest.raises(ModelFileError, match="config.json is damaged"):
+        TimeSeriesEmbedder.from_pretrained(folder)
+
+
+def test_a_changed_number_is_found(saved):
+    _, folder = saved
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    config["preparation"]["statistics"]["mean"][0] += 0.5
+    path.write_text(json.dumps(config))
+    with pytest.raises(ModelFileError, match="config.json was changed"):
+        TimeSeriesEmbedder.from_pretrained(folder)
+
+
+def test_weights_of_other_shapes_are_refused(saved):
+    """Even where the hash is theirs."""
+    _, folder = saved
+    tensors = load((folder / "model.safetensors").read_bytes())
+    name = "input.weight"
+    for value in (None, torch.zeros(1), tensors[name].long()):
+        data = save({key: kept for key, kept in {**tensors, name: value}.items() if kept is not None})
+        (folder / "model.safetensors").write_bytes(data)
+        config = json.loads((folder / "config.json").read_text())
+        config.pop("sha256", None)
+        config["weights"]["sha256"] = hashlib.sha256(data).hexdigest()
+        (folder / "config.json").write_text(json.dumps(config))
+        with pytest.raises(ModelFileError, match=name):
+            TimeSeriesEmbedder.from_pretrained(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_random_damage_is_refused_or_harmless(saved, waves, name):
+    model, folder = saved
+    wanted = model.transform(waves.x)
+    whole = (folder / name).read_bytes()
+    dice = random.Random(0)
+    for _ in range(60):
+        damaged = bytearray(whole)
+        place = dice.randrange(min(len(whole), 2000))
+        damaged[place : place + dice.randrange(3)] = dice.randbytes(dice.randrange(3))
+        (folder / name).write_bytes(damaged)
+        try:
+            loaded = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
+        except ModelFileError:
+            continue
+        assert np.array_equal(loaded.transform(waves.x), wanted)

@@ -29,17 +29,20 @@ from dicot.fitting import (
     train_with_bar,
 )
 from dicot.methods import METHODS, build_method
-from dicot.pretrained import from_pretrained, save_pretrained
+from dicot.pretrained import arguments_of, check_config, check_types, from_pretrained, save_pretrained
 from dicot.train import Checkpoint, History, Recipe, Run, paper_recipe, pretrain_many
 from dicot.train.many import AT_ONCE
 from dicot.windows import Windows
+from dicot.windows.cases import LAYOUTS
 from dicot.windows.conversion import Conversion
-from dicot.windows.policies import Array
+from dicot.windows.policies import MISSING, UNEQUAL, Array
 from dicot.windows.preparation import Preparation
 
 T = TypeVar("T", bound=Target)
 PRESETS = ("paper",)
 RECIPE_PARAMETERS = ("steps", "batch_size", "lr", "schedule", "precision")
+
+FITTED = {"seed": int, "data": Mapping[str, Any], "method_params": Mapping[str, Any], "n_features_in": int | None}
 
 
 class _Fit(NamedTuple):
@@ -205,18 +208,28 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """The fitted embedder that `save_pretrained` wrote."""
         encoder, config = from_pretrained(directory)
         try:
+            for part, kind in (("estimator", cls), ("recipe", Recipe), ("history", History)):
+                check_types(directory, part, config[part], arguments_of(kind))
+            fitted = {name: config[name] for name in ("seed", "data", "method_params", "n_features_in")}
+            check_types(directory, "what was fitted", fitted, FITTED)
             model = cls(**{**config["estimator"], "device": device})
+            model._check_names()
             model.encoder_, model.seed_, model.data_ = encoder, config["seed"], config["data"]
             model.method_params_ = config["method_params"]
             recipe = {**config["recipe"], "betas": tuple(config["recipe"]["betas"])}
             model.recipe_, model.history_ = Recipe(**recipe), History(**config["history"])
+            if len(model.history_.loss) != len(model.history_.lr):
+                raise InputError("its history has not as many rates as losses")
             model.preparation_ = Preparation.from_dict(config["preparation"])
+            _check_preparation(model.preparation_, encoder)
             if config["n_features_in"] is not None:
                 model.n_features_in_ = config["n_features_in"]
-        except (KeyError, TypeError) as error:
-            raise ModelFileError(
-                f"The config of {directory} lacks or misspells {error}. Save the model again."
-            ) from error
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            if isinstance(error, ModelFileError):
+                raise
+            what = f"lacks {error}" if isinstance(error, KeyError) else f"is damaged ({error})"
+            raise ModelFileError(f"The config of {directory} {what}. Save the model again.") from error
+        check_config(directory, config)
         model._n_features_out = pooled_dim(encoder, model.pooling)
         return model
 
@@ -286,6 +299,24 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         lookup(POOLINGS, self.pooling, "pooling")
         lookup(dict.fromkeys(PRECISIONS), self.embed_precision, "precision")
         lookup(dict.fromkeys(PRESETS), self.preset, "preset")
+
+
+def _check_preparation(found: Preparation, encoder: Encoder) -> None:
+    """What a config says about the input must be something that a fit can have learned."""
+    lookup(dict.fromkeys(LAYOUTS), found.layout, "layout")
+    lookup(UNEQUAL, found.unequal, "policy for unequal length")
+    lookup(MISSING, found.missing, "policy for missing values")
+    if found.scale not in (None, "dataset", "case"):
+        raise InputError(f"Unknown scale {found.scale!r}")
+    if found.n_channels != encoder.n_channels or type(found.n_times) is not int or found.n_times < 1:
+        raise InputError(f"{found.n_channels} channels and {found.n_times} time steps do not fit the encoder")
+    if (found.scale == "dataset") != (found.statistics is not None):
+        raise InputError(f"scale is {found.scale!r}, statistics are {found.statistics}")
+    if found.statistics is not None:
+        mean, std = found.statistics.mean, found.statistics.std
+        shaped = mean.dtype.kind == std.dtype.kind == "f" and mean.shape == std.shape == (encoder.n_channels,)
+        if not shaped or not np.isfinite([mean, std]).all() or not (std > 0).all():
+            raise InputError("the statistics of the channels are not finite numbers, one for each channel")
 
 
 def data_card(method: str, train: Windows, fingerprint: str) -> dict[str, Any]:

@@ -1,42 +1,82 @@
-"""A trained encoder in a folder: config.json with its provenance, model.safetensors with its weights."""
+"""A trained encoder in a folder: config.json with its provenance, model.safetensors with its weights.
+
+The config names the hash of the weights and is what makes a folder a model. A model that replaces another one is put
+beside it first: its weights as model-HASH.safetensors, then its config in place of the old one, and at last the weights
+under their usual name. Whenever this is cut off, the config in place and the weights of its hash are one whole model.
+"""
 
 import hashlib
 import json
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
+from torch import Tensor
 
 from dicot import __version__
-from dicot.encoders import Encoder, build_encoder, encoder_name
-from dicot.errors import InputError, ModelFileError
-from dicot.storage import write_atomic
+from dicot.encoders import ENCODERS, Encoder, build_encoder, encoder_name
+from dicot.errors import InputError, ModelFileError, OutputError, lookup
+from dicot.storage import write_atomic, writing
 
 FORMAT = "dicot-encoder"
 FORMAT_VERSION = 1
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
+# What a save that was cut off may leave behind; the last letters are mkstemp's.
+LEFT = re.compile(r"model-[0-9a-f]{16}\.safetensors|\.(config\.json|model-[0-9a-f]{16}\.safetensors)\.[a-z0-9_]{8}")
+LARGEST_CONFIG = 2**26  # bytes, enough for the history of a million steps
+MOST_BRACKETS = 1000  # in a config: bounds how deep it is and how much memory its text becomes
+LARGEST_HEADER = 2**24  # bytes of a weights file beside the weights
 
 
 def save_pretrained(directory: str | Path, encoder: Encoder, provenance: Mapping[str, Any]) -> Path:
-    """Write the folder; the config comes last and names the weights' hash, so a half-written one is recognised."""
+    """Write the folder, in place of a model that is there; other files in it stay."""
     folder = Path(directory)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give the name of a folder to save a model in.")
     weights = save({name: tensor.detach().cpu().contiguous() for name, tensor in encoder.state_dict().items()})
-    config = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "library_version": __version__,
-        "encoder": {"name": encoder_name(encoder), **encoder.config()},
-        "weights": {"file": WEIGHTS, "sha256": hashlib.sha256(weights).hexdigest()},
-        **provenance,
-    }
-    text = json.dumps(config, indent=2) + "\n"
-    write_atomic(folder / WEIGHTS, weights)
-    write_atomic(folder / CONFIG, text.encode())
+    digest = hashlib.sha256(weights).hexdigest()
+    config = plain_json(
+        {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "library_version": __version__,
+            "encoder": {"name": encoder_name(encoder), **encoder.config()},
+            "weights": {"file": WEIGHTS, "sha256": digest},
+            **provenance,
+        }
+    )
+    text = json.dumps({**config, "sha256": _hash(config)}, indent=2) + "\n"
+    if len(text) > LARGEST_CONFIG:
+        raise InputError(f"The config of this model takes {len(text):,} bytes; {LARGEST_CONFIG:,} can be read again.")
+    beside = folder / f"model-{digest[:16]}.safetensors"
+    write_atomic(beside, weights)
+    try:
+        write_atomic(folder / CONFIG, text.encode())
+    except OutputError:
+        beside.unlink(missing_ok=True)
+        raise
+    with writing(folder):
+        beside.replace(folder / WEIGHTS)
+        for path in folder.iterdir():
+            if LEFT.fullmatch(path.name):
+                path.unlink(missing_ok=True)
     return folder
+
+
+def plain_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as they come back from a file."""
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(dict(values), default=_plain, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"The settings of this model cannot be written as JSON: {error}.") from error
+    return plain
 
 
 def read_config(directory: str | Path) -> dict[str, Any]:
@@ -48,29 +88,178 @@ def read_config(directory: str | Path) -> dict[str, Any]:
     if not path.is_file():
         raise ModelFileError(f"{folder} is not a saved model: it has no {CONFIG}. Make one with save_pretrained.")
     try:
-        config = json.loads(path.read_text())
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        config = _parse(path)
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} is damaged ({error}). Save the model again.") from error
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise ModelFileError(f"{path} was not written by dicot: its format is not {FORMAT!r}.")
     if config.get("format_version") != FORMAT_VERSION:
         raise ModelFileError(
-            f"{path} has format version {config.get('format_version')}; this dicot {__version__} reads "
-            f"{FORMAT_VERSION}. Install the version that wrote it, {config.get('library_version')}."
+            f"{path} has format version {config.get('format_version')!r}; this dicot {__version__} reads "
+            f"{FORMAT_VERSION}. Install the version that wrote it, {config.get('library_version')!r}."
         )
     return config
 
 
 def from_pretrained(directory: str | Path) -> tuple[Encoder, dict[str, Any]]:
     """The encoder in eval mode on the CPU, and its config."""
-    config, path = read_config(directory), Path(directory) / WEIGHTS
+    folder = Path(directory)
+    config = read_config(folder)
     try:
-        data = path.read_bytes()
-        if hashlib.sha256(data).hexdigest() != config["weights"]["sha256"]:
-            raise ModelFileError(f"{path} is truncated or does not belong to its {CONFIG}. Copy or save it again.")
-        shape = dict(config["encoder"])
-        encoder = build_encoder(shape.pop("name"), shape)
-        encoder.load_state_dict(load(data))
-    except (OSError, KeyError, TypeError, RuntimeError, SafetensorError, InputError) as error:
-        raise ModelFileError(f"{Path(directory)} cannot be loaded: {error}") from error
-    return encoder.eval(), config
+        return _load(folder, config), config
+    except ModelFileError:
+        newer = read_config(folder)
+        if newer == config:
+            raise
+    return _load(folder, newer), newer  # it was replaced while it was read
+
+
+def check_config(directory: str | Path, config: Mapping[str, Any]) -> None:
+    """Refuse a config that is not the one that was saved; those of older versions cannot be told."""
+    rest = {name: value for name, value in config.items() if name != "sha256"}
+    if config.get("sha256", _hash(rest)) != _hash(rest):
+        raise ModelFileError(
+            f"{Path(directory) / CONFIG} was changed after it was saved. Copy or save the model again, or, if the "
+            'change is intended, remove its entry "sha256".'
+        )
+
+
+def check_types(directory: str | Path, what: str, values: Any, hints: Mapping[str, Any]) -> None:
+    """Refuse a part of a config that is no table of these names, or holds values of other types."""
+    where = f"{what!r} in {Path(directory) / CONFIG}"
+    if not isinstance(values, dict):
+        raise ModelFileError(
+            f"{where} must be a table of names and values; got {_shown(values)}. Save the model again."
+        )
+    wrong = [
+        f"{name!r} is not known" if name not in hints else f"{name!r} cannot be {_shown(value)}"
+        for name, value in values.items()
+        if name not in hints or not _is(value, hints[name])
+    ]
+    if wrong:
+        raise ModelFileError(f"{where} is damaged: {'; '.join(wrong[:3])}. Save the model again.")
+
+
+def arguments_of(kind: type) -> dict[str, Any]:
+    """The arguments that a class is made with, and their types."""
+    return {name: hint for name, hint in get_type_hints(kind.__init__).items() if name != "return"}  # type: ignore[misc]
+
+
+def _parse(path: Path) -> Any:
+    if path.stat().st_size > LARGEST_CONFIG:
+        raise ValueError(f"{path.stat().st_size:,} bytes are more than a config has")
+    data = path.read_bytes()
+    if data.count(b"[") + data.count(b"{") > MOST_BRACKETS:
+        raise ValueError(f"more than {MOST_BRACKETS} brackets are more than a config has")
+    return json.loads(data.decode(), parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number")
+
+
+def _load(folder: Path, config: Mapping[str, Any]) -> Encoder:
+    try:
+        encoder = _empty_encoder(folder, config.get("encoder"))
+        wanted = encoder.state_dict()
+        check_types(folder, "weights", config.get("weights"), {"file": str, "sha256": str})
+        found = load(_weights(folder, config["weights"]["sha256"], most=2 * _size(wanted) + LARGEST_HEADER))
+        _check_weights(folder, found, wanted)
+        # Without drawing weights that are replaced at once: the caller's random state stays as it is.
+        encoder.to_empty(device="cpu").load_state_dict(found)
+    except (OSError, LookupError, TypeError, ValueError, ArithmeticError, RuntimeError, SafetensorError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(f"{folder} cannot be loaded: {error}") from error
+    return encoder.eval()
+
+
+def _empty_encoder(folder: Path, shape: Any) -> Encoder:
+    """The encoder of this shape without memory for its weights, however large they are said to be."""
+    if not isinstance(shape, dict) or not isinstance(shape.get("name"), str):
+        raise ModelFileError(f"{folder / CONFIG} does not say which encoder it is. Save the model again.")
+    arguments = {name: value for name, value in shape.items() if name != "name"}
+    check_types(folder, "encoder", arguments, arguments_of(lookup(ENCODERS, shape["name"], "encoder")))
+    with torch.device("meta"):
+        encoder = build_encoder(shape["name"], arguments)
+    unsaved = {name for name, _ in encoder.named_buffers()} - encoder.state_dict().keys()
+    if unsaved:
+        raise InputError(
+            f"{', '.join(sorted(unsaved))} of the encoder {shape['name']!r} are not saved with its weights."
+        )
+    return encoder
+
+
+def _weights(folder: Path, digest: str, most: int) -> bytes:
+    """The file with this hash; a save that was cut off leaves it under the name it had beside the old one."""
+    usual = folder / WEIGHTS
+    for path in (usual, folder / f"model-{digest[:16]}.safetensors", usual):  # renamed meanwhile, perhaps
+        if path.is_file() and path.stat().st_size <= most:
+            data = path.read_bytes()
+            if hashlib.sha256(data).hexdigest() == digest:
+                return data
+    if not usual.is_file():
+        raise ModelFileError(f"{folder} cannot be loaded: it has no {WEIGHTS}. Copy or save it again.")
+    raise ModelFileError(f"{usual} is truncated or does not belong to its {CONFIG}. Copy or save it again.")
+
+
+def _size(weights: Mapping[str, Tensor]) -> int:
+    return sum(tensor.numel() * tensor.itemsize for tensor in weights.values())
+
+
+def _check_weights(folder: Path, found: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
+    wrong = sorted(
+        name
+        for name in found.keys() | wanted.keys()
+        if name not in found
+        or name not in wanted
+        or found[name].shape != wanted[name].shape
+        or found[name].is_floating_point() != wanted[name].is_floating_point()
+    )
+    if wrong:
+        raise ModelFileError(
+            f"{folder / WEIGHTS} does not hold the weights of the encoder in {CONFIG}: {', '.join(wrong[:3])} differ."
+        )
+
+
+def _hash(config: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
+
+
+def _plain(value: object) -> object:
+    """numpy's numbers and arrays, which settings may well hold."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{value!r} is neither a number, text, list nor table")
+
+
+def _is(value: Any, hint: Any) -> bool:
+    """Whether a value that was read from JSON may stand for one of this type."""
+    if hint is Any:
+        return True
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_is(value, one) for one in arguments)
+    if origin is tuple and isinstance(value, list) and Ellipsis not in arguments:
+        return len(value) == len(arguments) and all(map(_is, value, arguments))
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return isinstance(value, list) and all(_is(part, arguments[0]) for part in value)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, dict)
+    if hint is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value)
+    if hint in (int, bool, str, NoneType):
+        return type(value) is hint
+    return False
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond float64
+        return False
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."

@@ -1,8 +1,27 @@
 """Files that are either whole or not there, and the folder for those that can be made again."""
 
+import errno
+import glob
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from dicot.errors import OutputError
+
+REMEDIES = {
+    errno.ENOSPC: "Free some space on that disk, or choose another place",
+    errno.EDQUOT: "Free some space of your quota, or choose another place",
+    errno.EROFS: "That file system is read-only; choose another place",
+    errno.EACCES: "Ask for permission to write there, or choose another place",
+    errno.EPERM: "Ask for permission to write there, or choose another place",
+    errno.ENOTDIR: "A part of that path is a file; choose another place",
+    errno.EEXIST: "A part of that path is a file; choose another place",
+    errno.EISDIR: "That is a folder; give the name of a file",
+    errno.ENAMETOOLONG: "Choose a shorter name",
+}
+OTHERWISE = "Mend this, or choose another place"
 
 
 def cache_folder() -> Path:
@@ -12,19 +31,76 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dicot"
 
 
-def write_atomic(path: Path, data: bytes) -> None:
-    """Write beside the target, force it to disk, then put it in place in one step."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+def cannot_use(error: OSError) -> str:
+    """A sentence about what the operating system refuses, by one who does not know what it was wanted for."""
+    said, remedy = error.strerror or str(error) or type(error).__name__, REMEDIES.get(error.errno or 0, OTHERWISE)
+    return f"{error.filename or 'A file or the screen'}: {said}. {remedy}."
+
+
+def cannot_write(path: str | Path, error: Exception) -> OutputError:
+    """The error for something at `path` that the operating system refuses to write; raise it from `error`."""
+    number = getattr(error, "errno", None)
+    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    remedy = REMEDIES.get(number or 0, OTHERWISE)
+    return OutputError(f"{path} cannot be written: {said}. {remedy}.")
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """For a block that writes at `path` and below: what the operating system refuses becomes an OutputError."""
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes it private
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        yield
+    except OutputError:
         raise
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def check_writable(path: Path) -> None:
+    """Refuse at once, before any work is done, a file or folder that could not be written later."""
+    with writing(path):
+        place = path.absolute()
+        while not place.exists():
+            place = place.parent
+        if place == path.absolute() and not place.is_dir():
+            place = place.parent  # a file to be replaced
+        if not place.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, f"{place} is no folder")
+        tempfile.TemporaryFile(dir=place).close()
+
+
+def write_atomic(path: Path, data: bytes, *, private: bool = False) -> None:
+    """Write beside the target, force it to disk, then put it in place in one step."""
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if not private:  # as mkstemp makes it
+                umask = os.umask(0)
+                os.umask(umask)
+                os.chmod(temporary, 0o666 & ~umask)
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    _sync_folder(path.parent)
+
+
+def remove_leftovers(path: Path) -> None:
+    """What `write_atomic` left beside `path` when the process was killed inside it."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.????????"):  # as mkstemp names them
+        left.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Two files that were put in place one after the other get to disk in this order; not all systems can do it."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

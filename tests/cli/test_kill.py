@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.commands import dicot
 
 KILLS = int(os.environ.get("DICOT_KILLS", "2"))
 STEPS = 48
@@ -42,6 +43,34 @@ def test_killed_and_resumed_runs_end_bit_equal(tmp_path):
     subprocess.run(command(killed), check=True, capture_output=True)
     assert same_weights(killed, whole)
     assert not checkpoint.exists()
+
+
+@pytest.mark.slow
+def test_an_interrupted_command_says_how_to_go_on_and_ends_bit_equal(tmp_path):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    small = ["pretrain", "synthetic", "--encoder", "fcn", "--dim", "8", "--steps", "30", "--device", "cpu", "--out"]
+    code = (  # tells on the screen when the third step is under way
+        "from dicot.methods.dicot import DiCOT; loss = DiCOT.loss; n = []\n"
+        "def told(self, *given):\n"
+        "    n.append(1)\n"
+        "    if len(n) == 3: print('training', flush=True)\n"
+        "    return loss(self, *given)\n"
+        "DiCOT.loss = told\n"
+        "from dicot.cli import main; main()"
+    )
+    # Nothing is written unless the signal has it written.
+    call = [sys.executable, "-c", code, *small, str(broken), "--checkpoint-seconds", "1000"]
+    process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert any(line.startswith("training") for line in process.stdout)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate()
+    assert process.returncode == 130
+    checkpoint = broken / "checkpoint.safetensors"
+    assert checkpoint.exists() and f"{checkpoint} keeps the run" in said
+    assert "resumed and finished" in dicot(*small, broken)
+    dicot(*small, whole)
+    assert same_weights(broken, whole)
 
 
 def same_weights(one: Path, other: Path) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from dicot.datasets import available, card, check, fingerprint, load
 from dicot.datasets.base import Card
 from dicot.datasets.prepared import CARD, Prepared, check_prepared, load_prepared, read_card, write_prepared
-from dicot.errors import InputError, MissingDataError
+from dicot.errors import DicotError, InputError, MissingDataError
 from dicot.windows import Windows
 
 LABELS = ("rest", "work")
@@ -169,3 +169,13 @@ def test_a_missing_set_says_what_to_do(folder: Path) -> None:
             assert word in str(caught.value)
     with pytest.raises(InputError, match="Did you mean 'skoda-paper'"):
         load("skoda_papr")
+
+
+def test_a_full_disk_leaves_the_old_set_and_no_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(folder)
+    whole = {path.name: path.read_bytes() for path in folder.iterdir()}
+    monkeypatch.setattr(os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(DicotError, match=f"{folder.name}.*No space left"):
+        write(folder, Prepared(windows(5, "a", seed=1), windows(3, "b"), LABELS, 2))
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == whole
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]

@@ -1,9 +1,14 @@
+import hashlib
+import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import load, save
 
-from dicot.encoders import InceptionTime
+from dicot.encoders import InceptionTime, ResNet
 from dicot.errors import ModelFileError
 from dicot.methods.dicot import DiCOT
 from dicot.train import Checkpoint, History, Recipe, pretrain
@@ -89,3 +94,109 @@ def test_written_rarely_and_without_left_overs(tmp_path, waves):
     )  # fmt: skip
     assert writes == [False, False, False, True]  # only the last step was due
     assert [file.name for file in tmp_path.iterdir()] == ["run.safetensors"]
+
+
+def test_another_encoder_of_the_same_size_is_refused_and_named(tmp_path, waves):
+    checkpoint = Checkpoint(tmp_path / "run.safetensors", 0)
+    pretrain(DiCOT(ResNet(2, 8)), waves, Recipe(2, 8), seed=3, device="cpu", checkpoint=checkpoint)
+    with pytest.raises(ModelFileError, match="encoder:.*'original': False.* there, .*'original': True.* here"):
+        pretrain(DiCOT(ResNet(2, 8, True)), waves, Recipe(2, 8), seed=3, device="cpu", checkpoint=checkpoint)
+
+
+def residual() -> DiCOT:
+    torch.manual_seed(0)
+    return DiCOT(ResNet(2, 8))
+
+
+@pytest.fixture
+def kept(tmp_path, waves):
+    """The path of a checkpoint, and what continues its run."""
+    path = tmp_path / "run.safetensors"
+    pretrain(residual(), waves, Recipe(2, 8), seed=3, device="cpu", checkpoint=Checkpoint(path, 0))
+
+    def resume(**options) -> History:
+        checkpoint = Checkpoint(path, 1000, **options)
+        return pretrain(residual(), waves, Recipe(2, 8), seed=3, device="cpu", checkpoint=checkpoint)
+
+    return path, resume
+
+
+def test_a_flipped_bit_anywhere_is_found(kept):
+    path, resume = kept
+    whole = path.read_bytes()
+    resume()
+    dice = random.Random(0)
+    header = int.from_bytes(whole[:8], "little")
+    places = [dice.randrange(8 + header) for _ in range(15)] + [dice.randrange(header, len(whole)) for _ in range(15)]
+    for place in [*places, len(whole) - 1]:
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << dice.randrange(8)
+        path.write_bytes(damaged)
+        with pytest.raises(ModelFileError, match=r"run\.safetensors is not a readable checkpoint.*Delete it"):
+            resume()
+
+
+def test_a_checkpoint_without_a_hash_is_refused(kept):
+    path, resume = kept
+    with safe_open(path, "pt") as file:
+        about = file.metadata()
+    about.pop("sha256", None)
+    path.write_bytes(save(load(path.read_bytes()), about))
+    with pytest.raises(ModelFileError, match="Delete it"):
+        resume()
+
+
+def sealed(tensors, about) -> bytes:
+    """A checkpoint whose hash is right."""
+    data = save(tensors, {**about, "sha256": "0" * 64})
+    return data.replace(b"0" * 64, hashlib.sha256(data).hexdigest().encode(), 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("history.loss", torch.zeros(9, dtype=torch.float64)),
+        ("history.lr", torch.zeros((), dtype=torch.float64)),
+        ("history.loss", None),
+        ("history.loss", torch.full((2,), torch.nan, dtype=torch.float64)),
+        ("optimiser.9999.exp_avg", torch.zeros(3)),
+        ("optimiser.x.step", torch.zeros(())),
+        ("optimiser.0.exp_avg", None),
+        ("optimiser.0.exp_avg", torch.zeros(1)),
+        ("optimiser.0.step", torch.zeros(2)),
+        ("method.encoder.blocks.0.convs.0.weight", torch.zeros(1)),
+        ("method.encoder.blocks.0.convs.0.weight", None),
+        ("method.more", torch.zeros(1)),
+    ],
+)
+def test_contents_that_do_not_fit_are_refused_before_anything_is_loaded(kept, name, value):
+    path, resume = kept
+    with safe_open(path, "pt") as file:
+        about = file.metadata()
+    tensors = load(path.read_bytes())
+    path.write_bytes(sealed(tensors, about))
+    resume()
+    tensors = {key: kept for key, kept in {**tensors, name: value}.items() if kept is not None}
+    path.write_bytes(sealed(tensors, about))
+    with pytest.raises(ModelFileError, match="not a readable checkpoint.*Delete it"):
+        resume()
+
+
+@pytest.mark.parametrize("identity", ["[" * 100_000, "3", "{", "{}"])
+def test_an_identity_that_is_none_is_refused(kept, identity):
+    path, resume = kept
+    path.write_bytes(sealed(load(path.read_bytes()), {"identity": identity, "seconds": "1"}))
+    with pytest.raises(ModelFileError, match="Delete it"):
+        resume()
+
+
+def test_where_it_may_be_overwritten_another_run_is_replaced(kept, waves):
+    path, resume = kept
+    whole = resume().loss
+    path.write_bytes(b"damaged")
+    assert resume(overwrite=True).loss == whole
+    other = pretrain(
+        residual(), waves, Recipe(2, 8), seed=4, device="cpu", checkpoint=Checkpoint(path, 0, overwrite=True)
+    )
+    assert not np.array_equal(other.loss, whole)
+    assert resume(overwrite=True).loss == whole

@@ -36,7 +36,8 @@ class Site:
 
         if unit.first.contender.kind not in METHODS or is_alone(unit):
             return None
-        return Checkpoint(self.work / f"{unit.key[:32]}-{source.fingerprint}.safetensors", CHECKPOINT_SECONDS)
+        path = self.work / f"{unit.key[:32]}-{source.fingerprint}.safetensors"
+        return Checkpoint(path, CHECKPOINT_SECONDS, overwrite=True)  # one of another version is no failure of the fit
 
 
 def is_alone(unit: Unit) -> bool:

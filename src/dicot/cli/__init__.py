@@ -1,12 +1,14 @@
 """The command line: each command is a few lines that call a function of the library."""
 
+import os
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
+import typer.core
 
 from dicot import __version__
 from dicot.cli.bench import bench
@@ -14,11 +16,30 @@ from dicot.cli.data import data
 from dicot.cli.embed import embed
 from dicot.cli.evaluate import evaluate
 from dicot.cli.listing import list_names
+from dicot.cli.options import INTERRUPTED
 from dicot.cli.pretrain import pretrain
 from dicot.cli.report import report
 from dicot.errors import DicotError, DicotWarning
+from dicot.storage import cannot_use
 
-app = typer.Typer(help="Embeddings from unlabelled time series.", no_args_is_help=True, pretty_exceptions_enable=False)
+
+class Commands(typer.core.TyperGroup):
+    """All commands; Ctrl-C ends each with a sentence, where typer itself says nothing."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            typer.echo("Interrupted. The same command continues where a checkpoint was kept.", err=True)
+            raise typer.Exit(INTERRUPTED) from error
+
+
+app = typer.Typer(
+    cls=Commands,
+    help="Embeddings from unlabelled time series.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
 app.command()(pretrain)
 app.command()(embed)
 app.command()(evaluate)
@@ -74,8 +95,15 @@ def main() -> None:
     try:
         app()
     except DicotError as error:
-        typer.secho(f"Error: {error}", fg="red", err=True)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        typer.echo("Interrupted. The same command continues where a checkpoint was kept.", err=True)
-        sys.exit(130)
+        _fail(str(error))
+    except OSError as error:  # of a file that the library itself does not write, such as the screen's
+        _fail(cannot_use(error))
+
+
+def _fail(sentence: str) -> None:
+    typer.secho(f"Error: {sentence}", fg="red", err=True)
+    try:
+        sys.stdout.flush()
+    except OSError:  # Python tries again at the end, and would say so
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(1)

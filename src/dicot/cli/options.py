@@ -10,6 +10,8 @@ from dicot.errors import InputError
 if TYPE_CHECKING:
     from dicot.datasets import Split
 
+INTERRUPTED = 130  # exit code: 128 and the number of SIGINT, as shells have it
+
 DataArgument = Annotated[
     str,
     typer.Argument(

@@ -1,5 +1,7 @@
 """dicot pretrain: train an encoder on cases without labels and save it."""
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -36,10 +38,12 @@ def pretrain(
     ignore: opt.Ignore = None,
     header: opt.Header = None,
     checkpoint_seconds: Annotated[float, typer.Option(help="Seconds between checkpoints; 0: after every step.")] = 10.0,
-    overwrite: Annotated[bool, typer.Option(help="Replace another model that is in the folder.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option(help="Replace another model that is in the folder, or its checkpoint.")
+    ] = False,
 ) -> None:
     """Train an encoder on the training cases of DATA and save it with its provenance."""
-    from dicot.runs import Job, run_job
+    from dicot.runs import CHECKPOINT, Job, run_job
 
     policies = opt.given(unequal=unequal, missing=missing)
     split = opt.load_data(data, layout, policies, opt.columns(case, time, channels, label, group, ignore, header))
@@ -58,4 +62,11 @@ def pretrain(
         **policies,
     }
     job = Job(out, parameters, checkpoint_seconds, overwrite)
-    typer.echo(run_job(job, train, device))
+    try:
+        typer.echo(run_job(job, train, device))
+    except KeyboardInterrupt as error:
+        kept = out / CHECKPOINT
+        again = shlex.join(["dicot", *sys.argv[1:]])
+        what = f"{kept} keeps the run. Go on" if kept.exists() else "No step was done yet. Start again"
+        typer.echo(f"Interrupted. {what} with the same command:\n  {again}", err=True)
+        raise typer.Exit(opt.INTERRUPTED) from error

@@ -12,8 +12,8 @@ import numpy as np
 
 from dicot.datasets.base import Card, Held, fingerprint, pick_channels
 from dicot.datasets.folders import data_folders
-from dicot.errors import InputError
-from dicot.storage import write_atomic
+from dicot.errors import InputError, OutputError
+from dicot.storage import write_atomic, writing
 from dicot.windows import Split, Windows
 from dicot.windows.npyfile import map_npy, read_npy
 from dicot.windows.policies import Array, Policies, cases_where, name_cases
@@ -64,20 +64,29 @@ def write_prepared(folder: Path, prepared: Prepared, card: Card) -> Card:
     fresh, old = (folder.with_name(f".{folder.name}.{what}") for what in ("new", "old"))
     for left in (fresh, old):  # by a run that was killed
         shutil.rmtree(left, ignore_errors=True)
-    fresh.mkdir(parents=True)
+    try:
+        with writing(folder):
+            _write(fresh, prepared, card)
+            if folder.exists():
+                os.replace(folder, old)
+            os.replace(fresh, folder)
+    except OutputError:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+    return card
+
+
+def _write(folder: Path, prepared: Prepared, card: Card) -> None:
+    folder.mkdir(parents=True)
     for part, windows in zip(_PARTS, (prepared.train, prepared.test), strict=True):
         assert windows.y is not None and windows.group is not None
         arrays: dict[str, Array] = {"X": windows.x, "y": windows.y.astype(np.int64), "group": windows.group}
         for letter, array in arrays.items():
-            with (fresh / f"{letter}_{part}.npy").open("wb") as file:
+            with (folder / f"{letter}_{part}.npy").open("wb") as file:
                 np.save(file, array, allow_pickle=False)
                 os.fsync(file.fileno())
-    write_atomic(fresh / CARD, (json.dumps(asdict(card), indent=2) + "\n").encode())
-    if folder.exists():
-        os.replace(folder, old)
-    os.replace(fresh, folder)
-    shutil.rmtree(old, ignore_errors=True)
-    return card
+    write_atomic(folder / CARD, (json.dumps(asdict(card), indent=2) + "\n").encode())
 
 
 def read_card(folder: Path) -> Card:

@@ -11,13 +11,14 @@ import struct
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from dicot.encoders.machine_code import use_code
 from dicot.encoders.rows import Normed, next_momentum
-from dicot.storage import cache_folder, write_atomic
 
 log = logging.getLogger(__name__)
 Size = tuple[int, int, int]  # of a grid or block
@@ -74,14 +75,8 @@ def _code(place: torch.device) -> bytes:
 
     source = files("dicot.encoders").joinpath("kernels.cu").read_text(encoding="utf-8")
     key = f"{source}\n{torch.cuda.get_device_capability(place)} {torch.__version__} {torch.version.cuda}"
-    kept = cache_folder() / f"kernels-{hashlib.sha256(key.encode()).hexdigest()[:16]}.ptx"
-    if kept.exists():
-        return kept.read_bytes()
-    code, _ = _nvrtc_compile(source, next(iter(ARGUMENTS)))
-    try:
-        write_atomic(kept, code)
-    except OSError as error:
-        log.info("the compiled CUDA kernels could not be kept: %s", error)
+    stem = f"kernels-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    code: bytes = use_code(stem, ".ptx", lambda: _nvrtc_compile(source, next(iter(ARGUMENTS)))[0], Path.read_bytes)
     return code
 
 

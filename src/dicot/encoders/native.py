@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dicot.encoders.machine_code import use_code
 from dicot.encoders.rows import Normed, next_momentum
-from dicot.storage import cache_folder
 
 log = logging.getLogger(__name__)
 
@@ -39,35 +39,35 @@ def library() -> ctypes.CDLL | None:
         log.info("DICOT_NATIVE=0: PyTorch's operators are used")
         return None
     try:
-        return ctypes.CDLL(str(_compiled()))
-    except (OSError, subprocess.SubprocessError, LookupError, RuntimeError) as error:  # RuntimeError: no home folder
+        return _compiled()
+    except (OSError, subprocess.SubprocessError, LookupError) as error:
         log.info("the C functions could not be compiled, PyTorch's operators are used instead: %s", error)
         return None
 
 
-def _compiled() -> Path:
+def _compiled() -> ctypes.CDLL:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise LookupError("no C compiler")
     source = files("dicot.encoders").joinpath("native.c").read_text(encoding="utf-8")
     threads = _openmp()
     key = "\n".join([source, *FLAGS, threads, platform.platform(), _processor()])
-    cache = cache_folder()
-    target = cache / f"native-{hashlib.sha256(key.encode()).hexdigest()[:16]}.so"
-    if not target.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as folder:
-            code, built = Path(folder) / "native.c", Path(folder) / "native.so"
-            code.write_text(source, encoding="utf-8")
-            # Linked with the OpenMP library that torch has loaded: the threads of two would take each other's cores.
-            commands = (
-                [compiler, *FLAGS, "-c", str(code), "-o", str(code.with_suffix(".o"))],
-                [compiler, "-shared", str(code.with_suffix(".o")), threads, "-lm", "-o", str(built)],
-            )
-            for command in commands:
-                subprocess.run(command, check=True, capture_output=True, timeout=60)
-            os.replace(built, target)
-    return target
+    stem = f"native-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    return use_code(stem, ".so", partial(_compile, compiler, source, threads), lambda path: ctypes.CDLL(str(path)))
+
+
+def _compile(compiler: str, source: str, threads: str) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="dicot-") as folder:
+        code, built = Path(folder) / "native.c", Path(folder) / "native.so"
+        code.write_text(source, encoding="utf-8")
+        # Linked with the OpenMP library that torch has loaded: the threads of two would take each other's cores.
+        commands = (
+            [compiler, *FLAGS, "-c", str(code), "-o", str(code.with_suffix(".o"))],
+            [compiler, "-shared", str(code.with_suffix(".o")), threads, "-lm", "-o", str(built)],
+        )
+        for command in commands:
+            subprocess.run(command, check=True, capture_output=True, timeout=60)
+        return built.read_bytes()
 
 
 def _openmp() -> str:

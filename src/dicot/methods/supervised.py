@@ -35,7 +35,6 @@ class Supervised(Method):
         super().__init__(encoder)
         lookup(POOLS, pool, "pool")
         self.pool = pool
-        self.labels = ""
 
     def prepare(self, train: Windows) -> None:
         if train.y is None:
@@ -45,8 +44,6 @@ class Supervised(Method):
             raise InputError(
                 f"A classifier needs at least 2 classes; the {len(train)} label(s) hold 1 class, {classes[0]}."
             )
-        # Kept so that a checkpoint is not continued with other labels: a data fingerprint covers x alone.
-        self.labels = train.label_fingerprint()
         self.head = nn.Linear(self.encoder.dim, len(classes))
 
     def logits(self, x: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """The training loop, written once and read from top to bottom."""
 
+import hashlib
 import logging
 import time
 from collections.abc import Callable, Generator
@@ -10,12 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dicot import __version__
 from dicot.device import float32_arithmetic, release_memory, resolve_device, to_device
 from dicot.errors import InputError
 from dicot.methods import Method
 from dicot.train.checkpoint import Checkpoint
 from dicot.train.draws import OwnDraws, batch_rows, plan_generator, seed_prepare, seed_step
 from dicot.train.history import History
+from dicot.train.interrupts import HeldInterrupts
 from dicot.train.losses import LossReader
 from dicot.train.memory import out_of_memory
 from dicot.train.recipe import Recipe, lr_at
@@ -41,17 +44,19 @@ def pretrain(
     """Train `method` in place on the cases of `train`; the same seed gives the same weights on CPU.
 
     The caller's random state is left as it was. `on_step` sees the history whenever new losses were read.
-    With a `checkpoint` the run is kept on disk and a run found there is continued.
+    With a `checkpoint` the run is kept on disk and a run found there is continued. Ctrl-C then writes it first.
     `stepper`: "eager", "graphs" (CUDA graphs) or "auto"; same numbers up to rounding. Where memory does not suffice for
     graphs the run is begun once more op by op.
     """
     place = resolve_device(device)
     history = History()
     run = persistent(method, train, recipe, seed, place, stepper, checkpoint, history)
-    with OwnDraws(place), float32_arithmetic(place, fast=recipe.precision == "tf32"), own_stream(place):
+    held, arithmetic = HeldInterrupts(checkpoint), float32_arithmetic(place, fast=recipe.precision == "tf32")
+    with OwnDraws(place), arithmetic, own_stream(place), held:
         for read in run:
             if read and on_step:
                 on_step(history)
+            held.deliver()
     return history
 
 
@@ -120,7 +125,7 @@ def training(
     optimiser = build_optimiser(method, recipe, place)
     identity = _identity(method, train, recipe, seed)
     history = History() if history is None else history
-    found = checkpoint.read(method, optimiser, identity) if checkpoint else None
+    found = checkpoint.read(method, optimiser, identity, recipe.steps) if checkpoint else None
     begun = History() if found is None else found
     history.loss, history.lr, history.seconds = begun.loss, begun.lr, begun.seconds
     losses = LossReader(history, place)
@@ -131,6 +136,8 @@ def training(
     # All at once: a copy to a GPU waits for the steps that are under way there.
     rows = to_device(batch_rows(seed, first, recipe.steps, len(train), batch_size), place)
     started = time.perf_counter() - history.seconds
+    if checkpoint:
+        checkpoint.begin()
 
     for step, index, plan in zip(range(first, recipe.steps), rows, plans, strict=True):
         rate = lr_at(step, recipe, steps_per_epoch)
@@ -179,14 +186,17 @@ def _class_numbers(train: Windows) -> np.ndarray:
 
 
 def _identity(method: Method, train: Windows, recipe: Recipe, seed: int) -> dict[str, Any]:
-    """What must agree for a checkpoint to be continued."""
-    plain = (bool, int, float, str, tuple)
+    """What decides the result, rounding aside, and so must agree for a checkpoint to be continued."""
+    plain = (bool, int, float, str, tuple, list, dict, type(None))
     settings = {name: value for name, value in vars(method).items() if isinstance(value, plain) and name[0] != "_"}
     return {
+        "library": f"dicot {__version__}",
         "method": type(method).__name__,
         "settings": repr({name: value for name, value in sorted(settings.items()) if name != "training"}),
-        "parameters": sum(p.numel() for p in method.parameters()),
+        "encoder": f"{type(method.encoder).__name__} {dict(method.encoder.config())}",
+        "layers": hashlib.sha256(repr(method).encode()).hexdigest()[:16],  # and what they are set to
         "recipe": repr(recipe),
         "seed": seed,
         "data": train.fingerprint(),
+        "labels": train.label_fingerprint() if method.needs_labels else "",
     }

@@ -1,0 +1,108 @@
+"""dicot pretrain: killed, interrupted and run again."""
+
+import shutil
+import signal
+import sys
+
+import numpy as np
+import pytest
+from tests.commands import dicot
+
+from dicot.methods.dicot import DiCOT
+
+STEPS = 6
+
+
+class Killed(BaseException):
+    """Stands for kill -9: nothing of the library may catch it."""
+
+
+@pytest.fixture
+def call(tmp_path, waves):
+    np.savez(tmp_path / "waves.npz", X=waves.x)
+    small = ["--encoder", "fcn", "--dim", 8, "--steps", STEPS, "--device", "cpu"]
+    return ["pretrain", tmp_path / "waves.npz", "--out", tmp_path / "model", *small]
+
+
+def during(monkeypatch, step: int, what) -> list[int]:
+    """`what` happens in the middle of this step; the list grows with the steps."""
+    loss, steps = DiCOT.loss, []
+
+    def wrapped(self, batch, plan):
+        steps.append(len(steps))
+        if len(steps) == step:
+            what()
+        return loss(self, batch, plan)
+
+    monkeypatch.setattr(DiCOT, "loss", wrapped)
+    return steps
+
+
+def kill():
+    raise Killed
+
+
+def weights(tmp_path) -> bytes:
+    return (tmp_path / "model" / "model.safetensors").read_bytes()
+
+
+def test_an_overwriting_run_that_was_killed_goes_on(tmp_path, call, monkeypatch):
+    dicot(*call, "--seed", 2)
+    whole = weights(tmp_path)
+    shutil.rmtree(tmp_path / "model")
+    dicot(*call, "--seed", 1)
+    again = [*call, "--seed", 2, "--overwrite", "--checkpoint-seconds", 0]
+    with monkeypatch.context() as patch:
+        during(patch, 4, kill)
+        with pytest.raises(Killed):
+            dicot(*again)
+    with monkeypatch.context() as patch:
+        steps = during(patch, -1, kill)
+        assert "resumed and finished" in dicot(*again)
+    assert len(steps) == STEPS - 3
+    assert weights(tmp_path) == whole
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["config.json", "model.safetensors"]
+
+
+def test_overwriting_does_not_go_on_with_another_run(tmp_path, call, monkeypatch):
+    with monkeypatch.context() as patch:
+        during(patch, 4, kill)
+        with pytest.raises(Killed):
+            dicot(*call, "--seed", 1, "--checkpoint-seconds", 0)
+    assert "trained: 6 steps" in dicot(*call, "--seed", 2, "--overwrite")
+
+
+def test_an_interrupt_keeps_the_run_and_says_how_to_go_on(tmp_path, call, monkeypatch):
+    dicot(*call)
+    whole = weights(tmp_path)
+    shutil.rmtree(tmp_path / "model")
+    monkeypatch.setattr(sys, "argv", ["dicot", *map(str, call)])
+    with monkeypatch.context() as patch:
+        during(patch, 4, lambda: signal.raise_signal(signal.SIGINT))
+        said = dicot(*call, code=130)
+    assert str(tmp_path / "model" / "checkpoint.safetensors") in said
+    assert " ".join(["dicot", *map(str, call)]) in said
+    with monkeypatch.context() as patch:
+        steps = during(patch, -1, kill)
+        assert "resumed and finished" in dicot(*call)
+    assert len(steps) == STEPS - 4
+    assert weights(tmp_path) == whole
+
+
+def test_what_a_kill_inside_a_write_left_is_removed(tmp_path, call):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / ".checkpoint.safetensors.ab12_9xz").write_bytes(b"half")
+    (tmp_path / "model" / ".config.json.ab12_9xz").write_bytes(b"half")
+    (tmp_path / "model" / "notes.txt").write_text("mine")
+    dicot(*call)
+    names = sorted(path.name for path in (tmp_path / "model").iterdir())
+    assert names == ["config.json", "model.safetensors", "notes.txt"]
+
+
+def test_the_same_settings_as_a_list_or_as_a_range_are_the_same_run(tmp_path, waves):
+    from dicot.runs import Job, run_job
+
+    for k in ([2, 4], (2, 4)):
+        settings = {"encoder": "fcn", "dim": 8, "steps": 1, "random_state": 1, "method_params": {"k": k}}
+        said = run_job(Job(tmp_path / "model", settings), waves, "cpu")
+    assert "already holds this run" in said

@@ -1,0 +1,118 @@
+"""Compiled code in the cache folder: foreign, exposed and damaged files are never loaded."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dicot.encoders import native
+
+compiled = pytest.mark.skipif(native.library() is None, reason="there is no C compiler here")
+LOAD = "import logging; logging.basicConfig(level='INFO'); from dicot.encoders import native; print(native.library())"
+
+
+def load(cache: Path) -> subprocess.CompletedProcess[str]:
+    """Load the C functions in a fresh process."""
+    environment = {**os.environ, "DICOT_CACHE": str(cache)}
+    return subprocess.run([sys.executable, "-c", LOAD], env=environment, capture_output=True, text=True, check=False)
+
+
+def kept(cache: Path) -> Path:
+    (path,) = cache.rglob("native-*.so")
+    return path
+
+
+@compiled
+@pytest.mark.parametrize("size", [0, 3000])
+def test_a_truncated_library_is_made_again(tmp_path, size):
+    load(tmp_path)
+    whole = kept(tmp_path).read_bytes()
+    kept(tmp_path).write_bytes(whole[:size])
+    done = load(tmp_path)
+    assert done.returncode == 0 and "CDLL" in done.stdout, done.stderr
+    assert len(kept(tmp_path).read_bytes()) == len(whole)
+
+
+@compiled
+@pytest.mark.parametrize("exposed", ["file", "folder"])
+def test_code_that_others_may_have_planted_is_not_run(tmp_path, exposed):
+    load(tmp_path)
+    path = kept(tmp_path)
+    source = tmp_path / "planted.c"
+    source.write_text('#include <stdio.h>\n__attribute__((constructor)) void run(void) { puts("planted"); }')
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", path], check=True)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:32]
+    path = path.rename(
+        path.with_name("-".join([*path.stem.split("-")[:2], digest][: path.stem.count("-") + 1]) + ".so")
+    )
+    (path if exposed == "file" else path.parent).chmod(0o777)
+    done = load(tmp_path)
+    assert "planted" not in done.stdout and "CDLL" in done.stdout, done.stderr
+
+
+@pytest.fixture
+def use(tmp_path, monkeypatch):
+    """What is loaded and how often it was made, with a cache of its own."""
+    from dicot.encoders.machine_code import use_code
+
+    monkeypatch.setenv("DICOT_CACHE", str(tmp_path / "cache"))
+    made = []
+
+    def make() -> bytes:
+        made.append(1)
+        return b"our code"
+
+    return lambda: (use_code("code", ".bin", make, lambda path: (path, path.read_bytes())), len(made))
+
+
+def test_code_is_made_once(use, tmp_path):
+    (path, code), times = use()
+    assert (code, times) == (b"our code", 1) and path.is_relative_to(tmp_path)
+    assert use() == ((path, b"our code"), 1)
+
+
+@pytest.mark.parametrize("damage", ["content", "mode", "owner"])
+def test_a_file_that_is_not_as_it_was_written_is_made_again(use, damage):
+    (path, _), _ = use()
+    if damage == "content":
+        path.write_bytes(b"our codE")
+    elif damage == "mode":
+        path.chmod(0o664)
+    elif os.getuid():
+        pytest.skip("only root gives files away")
+    else:
+        os.chown(path, 1234, -1)
+    assert use() == ((path, b"our code"), 2)
+    assert path.stat().st_mode & 0o022 == 0 and path.stat().st_uid == os.getuid()
+    assert use()[1] == 2
+
+
+@pytest.mark.parametrize("what", ["folder", "cache", "owner"])
+def test_nothing_is_taken_from_a_folder_that_others_can_write_to(use, tmp_path, caplog, what):
+    (path, _), _ = use()
+    evil = b"another's code"
+    planted = path.with_name(f"code-{hashlib.sha256(evil).hexdigest()[:32]}.bin")
+    path.rename(planted)
+    planted.write_bytes(evil)
+    if what == "folder":
+        path.parent.chmod(0o777)
+    elif what == "cache":
+        (tmp_path / "cache").chmod(0o777)
+    elif os.getuid():
+        pytest.skip("only root gives files away")
+    else:
+        os.chown(path.parent, 1234, -1)
+    with caplog.at_level("INFO", "dicot"):
+        (elsewhere, code), _ = use()
+    assert code == b"our code" and not elsewhere.is_relative_to(tmp_path) and not elsewhere.exists()
+    assert "cannot be kept" in caplog.text
+    assert planted.read_bytes() == evil
+
+
+def test_a_cache_that_cannot_be_written_does_without(use, tmp_path):
+    (tmp_path / "cache").write_text("a file")
+    assert use()[0][1] == b"our code"
+    assert (tmp_path / "cache").read_text() == "a file"
