@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from dicot.errors import OutputError
 
@@ -70,13 +71,20 @@ def check_writable(path: Path) -> None:
 
 
 def write_atomic(path: Path, data: bytes, *, private: bool = False) -> None:
-    """Write beside the target, force it to disk, then put it in place in one step."""
+    """A file with these bytes, whole or not at all."""
+    with atomic_file(path, private=private) as file:
+        file.write(data)
+
+
+@contextmanager
+def atomic_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
+    """A file to write beside the target, which is forced to disk and put in place in one step at the end."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
+            with os.fdopen(handle, "w+b") as file:
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             if not private:  # as mkstemp makes it

@@ -1,14 +1,19 @@
-"""Embeddings in a file: .npz, .npy or .csv."""
+"""Embeddings in a file, .npz, .npy or .csv, written row by row: they need not fit into memory."""
 
 import csv
 import io
-from collections.abc import Callable, Mapping
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any, BinaryIO, final
 
 import numpy as np
 
 from dicot.errors import InputError
-from dicot.storage import write_atomic
+from dicot.storage import atomic_file, check_writable, writing
+from dicot.windows.pieces import pieces, release
 from dicot.windows.policies import Array
 
 # "train" and "test", or "" for the only part -> its arrays: X (N, F) and, where known, y and group (N,)
@@ -21,6 +26,37 @@ def check_vector_file(path: Path, parts: int = 1) -> None:
         raise InputError(f"{path} has an unknown suffix {path.suffix!r}; embeddings go to {', '.join(WRITERS)}.")
     if path.suffix == ".npy" and parts > 1:
         raise InputError(f"{path} can hold one array, and the data has a training and a test part. Use .npz or .csv.")
+    check_writable(path)
+
+
+@final
+class RowFile:
+    """An array (N, F) of float32 on its way into a file; `rows[a:b] = values` writes there."""
+
+    def __init__(self, file: BinaryIO, n_rows: int, n_columns: int) -> None:
+        self.file, self.shape = file, (n_rows, n_columns)
+
+    def __setitem__(self, rows: slice, values: Array) -> None:
+        self.file.seek(rows.start * self.shape[1] * 4)
+        self.file.write(np.ascontiguousarray(values, "<f4").tobytes())
+
+    def read(self) -> Array:
+        """What was written, mapped into memory."""
+        self.file.flush()
+        return np.memmap(self.file, "<f4", "r", shape=self.shape) if self.shape[0] else np.empty(self.shape, "<f4")
+
+
+@contextmanager
+def row_files(path: Path) -> Iterator[Callable[[int, int], RowFile]]:
+    """Makes row files beside `path`, which go when it has been written, or could not be."""
+    with ExitStack() as made, writing(path):
+
+        def make(n_rows: int, n_columns: int) -> RowFile:
+            with writing(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                return RowFile(made.enter_context(tempfile.TemporaryFile(dir=path.parent)), n_rows, n_columns)
+
+        yield make
 
 
 def write_vectors(path: Path, parts: Parts) -> None:
@@ -32,37 +68,53 @@ def write_vectors(path: Path, parts: Parts) -> None:
             f"{', '.join(objects)} must be numbers or text; got Python objects, which could only be written by pickle. "
             "Convert them first."
         )
-    write_atomic(path, WRITERS[path.suffix](parts))
+    with atomic_file(path) as file:
+        WRITERS[path.suffix](file, parts)
 
 
-def _npz(parts: Parts) -> bytes:
-    named = {f"{key}_{part}" if part else key: array for part, held in parts.items() for key, array in held.items()}
-    buffer = io.BytesIO()
-    np.savez(buffer, **named)  # type: ignore[arg-type]
-    return buffer.getvalue()
+def _npz(file: BinaryIO, parts: Parts) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for part, held in parts.items():
+            for key, array in held.items():
+                name = f"{key}_{part}.npy" if part else f"{key}.npy"
+                with archive.open(name, "w", force_zip64=True) as member:
+                    _array(member, array)
 
 
-def _npy(parts: Parts) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, next(iter(parts.values()))["X"])
-    return buffer.getvalue()
+def _npy(file: BinaryIO, parts: Parts) -> None:
+    _array(file, next(iter(parts.values()))["X"])
 
 
-def _csv(parts: Parts) -> bytes:
+def _array(file: Any, array: Array) -> None:
+    """As np.save writes it, but piece by piece."""
+    descr = np.lib.format.dtype_to_descr(array.dtype)  # type: ignore[no-untyped-call]
+    header = {"descr": descr, "fortran_order": False, "shape": array.shape}
+    np.lib.format.write_array_header_1_0(file, header)  # type: ignore[no-untyped-call]
+    for block in _blocks(array):
+        file.write(np.ascontiguousarray(block).tobytes())
+
+
+def _blocks(array: Array) -> Iterator[Array]:
+    for rows in pieces((len(array), 1, max(1, array[:1].nbytes // 8))):
+        yield array[rows]
+        release(array[rows])
+
+
+def _csv(file: BinaryIO, parts: Parts) -> None:
     """One row per case: its part, label and group where there are any, then the features."""
     extra = [key for key in ("y", "group") if any(key in held for held in parts.values())]
-    text = io.StringIO()
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, lineterminator="\n")
     n_features = next(iter(parts.values()))["X"].shape[1]
     writer.writerow([*(["part"] if len(parts) > 1 else []), *extra, *(f"f{i}" for i in range(n_features))])
     for part, held in parts.items():
-        for i, row in enumerate(held["X"]):
+        for i, row in enumerate(row for block in _blocks(held["X"]) for row in block):
             about = [part] if len(parts) > 1 else []
             writer.writerow([*about, *(held[key][i] if key in held else "" for key in extra), *row.tolist()])
-    return text.getvalue().encode()
+    text.detach()  # the file stays open
 
 
-WRITERS: dict[str, Callable[[Parts], bytes]] = {
+WRITERS: dict[str, Callable[[BinaryIO, Parts], None]] = {
     ".npz": _npz,
     ".npy": _npy,
     ".csv": _csv,

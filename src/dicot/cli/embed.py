@@ -29,7 +29,7 @@ def embed(
     """Embed all cases of DATA (training and test part, where it has both) with MODEL's own policies."""
     from dicot.datasets import load_parts
     from dicot.estimator import TimeSeriesEmbedder
-    from dicot.vectors import check_vector_file, write_vectors
+    from dicot.vectors import check_vector_file, row_files, write_vectors
 
     check_vector_file(out)
     embedder = TimeSeriesEmbedder.from_pretrained(model, device=device)
@@ -39,11 +39,12 @@ def embed(
     table = opt.columns(case, time, channels, label, group, ignore, header)
     contents = load_parts(data, **table, **({"layout": layout} if layout != "nct" else {}))
     check_vector_file(out, len(contents))
-    parts = {}
-    for part, cases in contents.items():
-        opt.show_read(data, cases.about)
-        vectors = embedder.transform(cases.X)
-        typer.echo(f"{data} {part}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
-        parts[part] = {"X": vectors, **opt.given(y=cases.y, group=cases.group)}
-    write_vectors(out, parts)
+    with row_files(out) as make:
+        parts = {}
+        for part, cases in contents.items():
+            opt.show_read(data, cases.about)
+            vectors = embedder.transform_into(cases.X, make).read()
+            typer.echo(f"{data} {part}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
+            parts[part] = {"X": vectors, **opt.given(y=cases.y, group=cases.group)}
+        write_vectors(out, parts)
     typer.echo(f"Wrote {out}")
