@@ -158,13 +158,14 @@ def test_cloning_keeps_the_fitted_embedder_for_searches(waves, embedder):
     [
         ({"encoder": "fcnn"}, "Did you mean 'fcn'"),
         ({"pool": "mean+max"}, "Unknown pool"),
-        ({"epochs": 0}, "epochs and batch_size must be 1 or more; got 0 and 16"),
-        ({"batch_size": 0}, "got 50 and 0"),
+        ({"epochs": 0}, "epochs must be a whole number, 1 or more; got 0"),
+        ({"epochs": 1.5}, "epochs must be a whole number, 1 or more; got 1.5"),
+        ({"batch_size": 0}, "batch_size must be a whole number, 1 or more; got 0"),
         ({"lr": -1.0}, "lr must be"),
         ({"schedule": "hourly"}, "schedule must be"),
         ({"encoder_params": {"depth": 3}}, "does not take"),
         ({"unequal": "stretch"}, "unequal"),
-        ({"random_state": -1}, "0 or above"),
+        ({"random_state": -1}, "random_state must be .* 0 or more"),
     ],
     ids=str,
 )

@@ -41,7 +41,7 @@ def test_random_state_none_differs_and_touches_nothing(waves):
     assert models[0].seed_ != models[1].seed_
     generator = np.random.RandomState(3)
     assert small(random_state=generator).fit(waves.x).seed_ != small(random_state=generator).fit(waves.x).seed_
-    with pytest.raises(InputError, match="0 or above"):
+    with pytest.raises(InputError, match="random_state must be .* 0 or more"):
         small(random_state=-1).fit(waves.x)
 
 
@@ -146,6 +146,13 @@ def test_recipe_and_method_settings_reach_the_training(waves):
         ({"family": "UCR"}, "family must be one of"),
         ({"schedule": "hourly"}, "schedule must be"),
         ({"steps": -1}, "steps must be"),
+        ({"steps": 2.5}, "steps must be a whole number.*got 2.5"),
+        ({"steps": "2"}, "steps must be a whole number.*got '2'"),
+        ({"batch_size": True}, "batch_size must be a whole number.*got True"),
+        ({"lr": "x"}, "lr must be a finite number.*got 'x'"),
+        ({"dim": 2.5}, "dim must be a whole number.*got 2.5"),
+        ({"dim": True}, "dim must be a whole number.*got True"),
+        ({"random_state": 2.5}, "random_state must be a whole number.*got 2.5"),
         ({"method_params": {"kk": 1}}, "does not take"),
         ({"unequal": "stretch"}, "unequal"),
         ({"missing": "guess"}, "missing"),
@@ -172,6 +179,22 @@ def test_one_time_step_raises_and_three_warn(waves):
     with pytest.warns(UserWarning, match="too short for overlapping"):
         model = small().fit(waves.x[..., :3])
     assert np.isfinite(model.transform(waves.x[..., :3])).all()
+
+
+@pytest.mark.parametrize("unlabelled", [None, np.nan, ""])
+def test_labels_that_are_not_needed_may_be_missing(waves, unlabelled):
+    labels = [unlabelled, *"ab" * 11, unlabelled]
+    with_labels = small().fit(waves.x, labels).transform(waves.x)
+    assert np.array_equal(with_labels, small().fit(waves.x).transform(waves.x))
+
+
+def test_a_path_is_a_checkpoint(waves, tmp_path):
+    path = tmp_path / "run.safetensors"
+    first = small().fit(waves.x, checkpoint=str(path))
+    assert path.is_file()
+    assert np.array_equal(small().fit(waves.x, checkpoint=path).transform(waves.x), first.transform(waves.x))
+    with pytest.raises(InputError, match="checkpoint must be a path.*got True"):
+        small().fit(waves.x, checkpoint=True)
 
 
 def test_labels_of_another_length_are_refused(waves):

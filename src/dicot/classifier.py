@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch.nn.functional import linear
 
 from dicot.encoders import Encoder, build_encoder
-from dicot.errors import InputError
+from dicot.errors import InputError, is_whole
 from dicot.estimator import TimeSeriesEmbedder
 from dicot.fitting import check_columns, embed_groups, in_order, seed_from, seeded_weights, train_with_bar
 from dicot.methods.supervised import Supervised
@@ -148,8 +148,9 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         return build_encoder(self.encoder, shape)
 
     def _recipe(self, n_cases: int) -> Recipe:
-        if self.epochs < 1 or self.batch_size < 1:
-            raise InputError(f"epochs and batch_size must be 1 or more; got {self.epochs} and {self.batch_size}.")
+        for name in ("epochs", "batch_size"):
+            if not is_whole(getattr(self, name), 1):
+                raise InputError(f"{name} must be a whole number, 1 or more; got {getattr(self, name)!r}.")
         per_epoch = max(1, n_cases // self.batch_size)
         return Recipe(
             steps=self.epochs * per_epoch if self.steps is None else self.steps,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from numbers import Integral
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -53,3 +54,8 @@ def lookup(registry: Mapping[str, T], name: str, kind: str) -> T:
 def need_extra(package: str, extra: str, purpose: str) -> MissingExtraError:
     """The error for an optional package that is not there; raise it from the ImportError."""
     return MissingExtraError(f"{purpose} needs {package}, which is not installed. Run: pip install 'dicot[{extra}]'")
+
+
+def is_whole(value: object, least: int) -> bool:
+    """Whether a parameter is a whole number of at least `least`; True and 2.0 are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least

@@ -112,10 +112,10 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.device = device
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, *, checkpoint: Checkpoint | None = None) -> TimeSeriesEmbedder:
+    def fit(self, X: Any, y: Any = None, *, checkpoint: Checkpoint | str | Path | None = None) -> TimeSeriesEmbedder:
         """Train the encoder; labels are used by methods that need them and ignored by all others.
 
-        With a `checkpoint` the run is kept on disk, and a run found there is continued.
+        With a `checkpoint`, or a path for one, the run is kept on disk, and a run found there is continued.
         """
         run = self._start(X, y, checkpoint)
         if run is not None:
@@ -173,7 +173,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         model._n_features_out = pooled_dim(encoder, model.pooling)
         return model
 
-    def _start(self, X: Any, y: Any, checkpoint: Checkpoint | None) -> Run | None:
+    def _start(self, X: Any, y: Any, checkpoint: Checkpoint | str | Path | None) -> Run | None:
         """All of a fit but the training, which is returned; a control has none and is fitted."""
         self._check_names()
         check_columns(self, X, reset=True)

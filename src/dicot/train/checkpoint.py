@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from dicot.errors import ModelFileError
+from dicot.errors import InputError, ModelFileError
 from dicot.storage import write_atomic
 from dicot.train.history import History
 
@@ -24,6 +24,18 @@ class Checkpoint:
     path: Path
     seconds: float = 10.0  # at least this long between two writes; 0 writes after every step
     _written: float = field(default_factory=time.monotonic, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.path = Path(self.path)
+
+    @classmethod
+    def of(cls, given: "Checkpoint | str | Path | None") -> "Checkpoint | None":
+        """What a user may pass as checkpoint: a path stands for a Checkpoint there."""
+        if isinstance(given, str | Path):
+            return cls(Path(given))
+        if given is not None and not isinstance(given, cls):
+            raise InputError(f"checkpoint must be a path or a Checkpoint; got {given!r}.")
+        return given
 
     def due(self) -> bool:
         return time.monotonic() - self._written >= self.seconds

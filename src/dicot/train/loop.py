@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Generator
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from dicot.train.losses import LossReader
 from dicot.train.recipe import Recipe, lr_at
 from dicot.train.stepper import Data, build_stepper
 from dicot.windows import Windows
+from dicot.windows.collection import labelled
 
 DTYPES = {"float32": torch.float32, "tf32": torch.float32, "float64": torch.float64}
 
@@ -32,12 +34,12 @@ def pretrain(
     device: str | torch.device = "auto",
     stepper: str = "auto",
     on_step: Callable[[History], None] | None = None,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: Checkpoint | str | Path | None = None,
 ) -> History:
     """Train `method` in place on the cases of `train`; the same seed gives the same weights on CPU.
 
     The caller's random state is left as it was. `on_step` sees the history whenever new losses were read.
-    With a `checkpoint` the run is kept on disk and a run found there is continued.
+    With a `checkpoint`, or a path for one, the run is kept on disk and a run found there is continued.
     `stepper`: "eager", "graphs" (CUDA graphs) or "auto"; same numbers up to rounding.
     """
     place = resolve_device(device)
@@ -66,7 +68,7 @@ def training(
     seed: int,
     place: torch.device,
     stepper: str = "auto",
-    checkpoint: Checkpoint | None = None,
+    checkpoint: Checkpoint | str | Path | None = None,
     history: History | None = None,
 ) -> Generator[bool, None, History]:
     """The run itself, written into `history`. It pauses after each step, and others may run meanwhile.
@@ -74,6 +76,8 @@ def training(
     It says whether new losses were read. Random state, precision and stream of the device are those of the caller.
     """
     dtype = DTYPES[recipe.precision]
+    checkpoint = Checkpoint.of(checkpoint)
+    train = _with_labels(train) if method.needs_labels else train
     seed_prepare(seed)
     method.to(place, dtype).prepare(train)
     method.to(place, dtype).train()  # with the parts that were built just now
@@ -135,9 +139,16 @@ def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
             group["lr"] = rate
 
 
+def _with_labels(train: Windows) -> Windows:
+    """The cases a method can learn from that needs labels."""
+    known = np.zeros(len(train), dtype=bool) if train.y is None else labelled(train.y)
+    if not known.any():
+        raise InputError(f"This method learns from labels, and none of the {len(train)} cases has one. Pass y.")
+    return train if known.all() else train.subset(known)
+
+
 def _class_numbers(train: Windows) -> np.ndarray:
-    if train.y is None:
-        raise InputError("This method learns from labels, and the training set has none. Pass y.")
+    assert train.y is not None  # _with_labels has seen to it
     return np.unique(train.y, return_inverse=True)[1]
 
 

@@ -4,6 +4,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -29,7 +30,7 @@ class Run:
     train: Windows
     recipe: Recipe
     seed: int
-    checkpoint: Checkpoint | None = None
+    checkpoint: Checkpoint | str | Path | None = None
 
 
 @dataclass

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dicot.errors import InputError
+from dicot.errors import InputError, is_whole
 from dicot.windows.cases import to_array, to_cases
 from dicot.windows.collection import Windows, check_groups, check_labels
 from dicot.windows.policies import Array, Cases, FloatArray, cases_where, fill_missing, name_cases
@@ -31,7 +31,7 @@ def slide(
     keep_tail covered by a last window that ends where the recording ends.
     """
     for what, value in (("length", length), ("stride", stride)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        if not is_whole(value, 1):
             raise InputError(f"{what} must be a whole number of at least 1 time step; got {value!r}.")
     single = not isinstance(recordings, list | tuple) and to_array(recordings).ndim <= 2
     tracks = _tracks([recordings] if single else recordings, length, layout, missing)
