@@ -153,6 +153,15 @@ def test_cloning_keeps_the_fitted_embedder_for_searches(waves, embedder):
     assert np.array_equal(copy.predict_proba(waves.x), fitted.predict_proba(waves.x))
 
 
+@pytest.mark.parametrize("unlabelled", [None, np.nan, ""])
+def test_every_case_needs_a_label(waves, unlabelled):
+    labels = [*"ab" * 11, "a", unlabelled]
+    with pytest.raises(InputError, match="case 23"):
+        small().fit(waves.x, labels)
+    with pytest.raises(ValueError, match="NaN|case 23"):
+        small().fit(waves.x, np.array(labels, dtype=object))
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -23,6 +23,8 @@ from dicot.fitting import check_columns, embed_groups, in_order, seed_from, seed
 from dicot.methods.supervised import Supervised
 from dicot.train import Recipe, Run
 from dicot.windows import Windows
+from dicot.windows.collection import check_labels, labelled
+from dicot.windows.policies import name_cases
 from dicot.windows.preparation import Preparation
 
 # With `pretrained` these are the embedder's: its weights belong to input that was prepared in this way.
@@ -175,12 +177,17 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _checked_labels(y: Any) -> NDArray[Any]:
-    """scikit-learn's checks of a target, with its own messages."""
+    """scikit-learn's checks of a target, with its own messages; every case must have a label."""
     if y is None:
         raise InputError(
             "TimeSeriesClassifier requires y to be passed, but the target y is None. Pass one label per case."
         )
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     assert_all_finite(labels, input_name="y")
+    # scikit-learn asks for this. From the list itself: as one array of strings, NaN would be the class "nan".
+    known = labelled(check_labels(y if isinstance(y, list | tuple) else labels, len(labels), "y"))
+    if not known.all():
+        which = name_cases(np.flatnonzero(~known))
+        raise InputError(f"y has no label at {which}. A classifier learns from labelled cases; drop these.")
     check_classification_targets(labels)
     return labels
