@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dicot import TimeSeriesEmbedder
 from dicot.errors import InputError
+from dicot.windows import Windows
 
 
 def small(**settings) -> TimeSeriesEmbedder:
@@ -175,10 +176,21 @@ def test_not_fitted(waves):
 
 def test_one_time_step_raises_and_three_warn(waves):
     with pytest.raises(InputError, match="1 time step"):
-        small().fit(waves.x[..., :1])
+        small().fit(waves.x[:, :1, :1])
     with pytest.warns(UserWarning, match="too short for overlapping"):
         model = small().fit(waves.x[..., :3])
     assert np.isfinite(model.transform(waves.x[..., :3])).all()
+
+
+def test_more_channels_than_time_steps_are_warned_of_once(waves):
+    from dicot.errors import LayoutWarning
+
+    turned = waves.x.transpose(0, 2, 1)
+    with pytest.warns(LayoutWarning, match='32 channels of 2 time steps.*layout="ntc"') as seen:
+        small(method="random").fit(turned)
+    assert len(seen) == 1
+    small(method="random", layout="ntc").fit(turned)
+    small(method="random").fit(Windows(np.ascontiguousarray(turned)))  # whose layout is known
 
 
 @pytest.mark.parametrize("unlabelled", [None, np.nan, ""])

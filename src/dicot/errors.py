@@ -36,6 +36,18 @@ class LostWorkerError(DicotError, RuntimeError):
     """A process that ended in the middle of its work."""
 
 
+class DicotWarning(UserWarning):
+    """Base of every warning given on purpose by this library that asks the user to look at the data."""
+
+
+class LayoutWarning(DicotWarning):
+    """Cases with more channels than time steps, which may have their axes in another order."""
+
+
+class ShortRecordingWarning(DicotWarning):
+    """A recording that is left out because it is shorter than a window."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A sentence that suggests the closest known name, or lists them all."""
     names = sorted(known)

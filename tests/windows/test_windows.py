@@ -10,6 +10,7 @@ import pytest
 from dicot.errors import InputError
 from dicot.windows.collection import Windows, check_collection, split_by_length
 from dicot.windows.policies import Scale
+from dicot.windows.splits import Split
 
 NAN = np.nan
 needs_pandas = pytest.mark.skipif(importlib.util.find_spec("pandas") is None, reason="pandas is not installed")
@@ -274,6 +275,16 @@ def test_windows_subset_and_fingerprint() -> None:
     assert Windows(windows.x, y=None).fingerprint() == print_before
     assert Windows(windows.x.reshape(4, 3, 2)).fingerprint() != print_before
     assert Windows(windows.x + 1).fingerprint() != print_before
+
+
+def test_windows_say_what_they_are_not_all_their_values() -> None:
+    full = check_collection(random(120, 3, 8), np.arange(120) % 5, group=np.arange(120) // 10, name="x")
+    assert repr(full) == "Windows(name='x', 120 cases, 3 channels, 8 time steps, 5 classes, 12 groups)"
+    part = check_collection(random(3, 4), ["a", None, None])
+    assert repr(part) == "Windows(3 cases, 1 channel, 4 time steps, 1 class, 2 unlabelled)"
+    assert repr(check_collection(random(1, 1))) == "Windows(1 case, 1 channel, 1 time step)"
+    assert repr(Split(full, part, name="s")).count("\n") == 0
+    assert len(repr(Split(full, part, name="s"))) < 300
 
 
 def test_windows_are_rechecked_with_their_labels_kept() -> None:

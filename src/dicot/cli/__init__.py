@@ -13,6 +13,7 @@ from dicot.cli.evaluate import evaluate
 from dicot.cli.listing import list_names
 from dicot.cli.pretrain import pretrain
 from dicot.cli.report import report
+from dicot.cli.wording import flags, in_shell, show_warnings_as_lines
 from dicot.errors import DicotError
 
 app = typer.Typer(help="Embeddings from unlabelled time series.", no_args_is_help=True, pretty_exceptions_enable=False)
@@ -42,10 +43,11 @@ def root(
 
 def main() -> None:
     """Exit code 0: done; 1: an error with a sentence that says what to do; 2: a wrong call; 130: interrupted."""
+    show_warnings_as_lines(app)
     try:
         app()
     except DicotError as error:
-        typer.secho(f"Error: {error}", fg="red", err=True)
+        typer.secho(f"Error: {in_shell(str(error), flags(app, sys.argv[1:]))}", fg="red", err=True)
         sys.exit(1)
     except KeyboardInterrupt:
         typer.echo("Interrupted. The same command continues where a checkpoint was kept.", err=True)

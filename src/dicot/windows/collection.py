@@ -2,14 +2,17 @@
 
 import hashlib
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dicot.errors import InputError
+from dicot.errors import InputError, LayoutWarning
 from dicot.windows.cases import to_array, to_cases, trim, true_lengths
 from dicot.windows.policies import (
     Array,
@@ -23,6 +26,7 @@ from dicot.windows.policies import (
     scale_each_case,
 )
 
+_LAYOUT_IS_KNOWN = ContextVar("layout is known", default=False)
 _EXACT = 2**53  # float64 holds every whole number up to here
 
 
@@ -45,6 +49,18 @@ class Windows:
     @property
     def n_times(self) -> int:
         return int(self.x.shape[2])
+
+    def __repr__(self) -> str:
+        name = f"name={self.name!r}, " if self.name else ""
+        counts = [_count(len(self), "case"), _count(self.n_channels, "channel"), _count(self.n_times, "time step")]
+        if self.y is not None:
+            known = labelled(self.y)
+            counts.append(_count(len(np.unique(self.y[known])), "class", "classes"))
+            if not known.all():
+                counts.append(f"{np.count_nonzero(~known)} unlabelled")
+        if self.group is not None:
+            counts.append(_count(len(np.unique(self.group)), "group"))
+        return f"Windows({name}{', '.join(counts)})"
 
     def subset(self, index: Array | Sequence[int] | slice) -> "Windows":
         """The cases at `index` (positions, a mask or a slice) with their labels and groups."""
@@ -70,6 +86,10 @@ class Windows:
         numbers = np.full(len(self), -1, dtype=np.int64)  # unlabelled cases are a class of their own
         numbers[known] = np.unique(self.y[known], return_inverse=True)[1]
         return hashlib.sha256(numbers.tobytes()).hexdigest()[:16]
+
+
+def _count(number: int, noun: str, plural: str = "") -> str:
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def check_collection(
@@ -192,6 +212,27 @@ def _is_lost(value: Any) -> bool:
     return (
         value is None or nan or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, str) and not value)
     )
+
+
+@contextmanager
+def known_layout() -> Iterator[None]:
+    """Inside, arrays are known to be (cases, channels, time), as those of Windows are: no warning of their layout."""
+    token = _LAYOUT_IS_KNOWN.set(True)
+    try:
+        yield
+    finally:
+        _LAYOUT_IS_KNOWN.reset(token)
+
+
+def warn_of_layout(n_channels: int, n_times: int, layout: str = "nct") -> None:
+    """Say so when cases have more channels than time steps: few do, and most that seem to have their axes swapped."""
+    if layout == "nct" and n_channels > n_times and not _LAYOUT_IS_KNOWN.get():
+        warnings.warn(
+            f"Each case is taken for {n_channels} channels of {_count(n_times, 'time step')}. If it is {n_channels} "
+            f'time steps of {_count(n_times, "channel")}, set layout="ntc".',
+            LayoutWarning,
+            stacklevel=3,
+        )
 
 
 def _refuse_inf(cases: Cases) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dicot.errors import InputError
-from dicot.windows.collection import Windows, check_collection, split_by_length
+from dicot.windows.collection import Windows, check_collection, split_by_length, warn_of_layout
 from dicot.windows.policies import Array, Scale
 
 # The length a case of length `own` gets after a fit on length `fitted`: it depends on that case alone.
@@ -30,6 +30,8 @@ class Preparation:
     def fit(self, X: Any, y: Any = None) -> tuple["Preparation", Windows]:
         """Check the training set; the returned preparation remembers it."""
         plain = check_collection(X, y, layout=self.layout, unequal=self.unequal, missing=self.missing)
+        if not isinstance(X, Windows):
+            warn_of_layout(plain.n_channels, plain.n_times, self.layout)
         statistics = Scale.fit(plain.x) if self.scale == "dataset" else None
         fitted = replace(
             self,
