@@ -183,10 +183,8 @@ def test_one_time_step_raises_and_three_warn(waves):
 
 
 def test_more_channels_than_time_steps_are_warned_of_once(waves):
-    from dicot.errors import LayoutWarning
-
     turned = waves.x.transpose(0, 2, 1)
-    with pytest.warns(LayoutWarning, match='32 channels of 2 time steps.*layout="ntc"') as seen:
+    with pytest.warns(UserWarning, match='32 channels of 2 time steps.*layout="ntc"') as seen:
         small(method="random").fit(turned)
     assert len(seen) == 1
     small(method="random", layout="ntc").fit(turned)
