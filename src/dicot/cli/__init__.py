@@ -13,7 +13,7 @@ from dicot.cli.evaluate import evaluate
 from dicot.cli.listing import list_names
 from dicot.cli.pretrain import pretrain
 from dicot.cli.report import report
-from dicot.cli.wording import flags, in_shell, show_warnings_as_lines
+from dicot.cli.wording import flags, in_shell, plain_warnings
 from dicot.errors import DicotError
 
 app = typer.Typer(help="Embeddings from unlabelled time series.", no_args_is_help=True, pretty_exceptions_enable=False)
@@ -34,16 +34,17 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Embeddings from unlabelled time series."""
+    context.with_resource(plain_warnings(app))
 
 
 def main() -> None:
     """Exit code 0: done; 1: an error with a sentence that says what to do; 2: a wrong call; 130: interrupted."""
-    show_warnings_as_lines(app)
     try:
         app()
     except DicotError as error:

@@ -3,10 +3,13 @@
 import re
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import typer
+
+from dicot.errors import DicotWarning
 
 # Parameters of the library whose option has another name.
 _OTHER_NAMES = {"random_state": "--seed", "method_params": "--set"}
@@ -33,14 +36,18 @@ def in_shell(message: str, flags: Mapping[str, str]) -> str:
     return re.sub(rf"{name}(?:=(?!\w)|(?= must be ))", lambda m: flags[m["name"]], message)
 
 
-def show_warnings_as_lines(app: typer.Typer) -> None:
-    """A user of the command line is told what to look at, not in which of our files it was noticed."""
-    usual = warnings.showwarning
+@contextmanager
+def plain_warnings(app: typer.Typer) -> Iterator[None]:
+    """A user of the command line is told what to look at, in a line, not in which of our files it was noticed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DicotWarning)
+        usual = warnings.showwarning
 
-    def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
-        if not issubclass(category, UserWarning):
-            usual(message, category, *where, **more)
-            return
-        typer.secho(f"Warning: {in_shell(str(message), flags(app, sys.argv[1:]))}", fg="yellow", err=True)
+        def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, UserWarning):
+                typer.secho(f"Warning: {in_shell(str(message), flags(app, sys.argv[1:]))}", fg="yellow", err=True)
+            else:
+                usual(message, category, *where, **more)
 
-    warnings.showwarning = show
+        warnings.showwarning = show
+        yield
