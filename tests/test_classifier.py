@@ -153,18 +153,28 @@ def test_cloning_keeps_the_fitted_embedder_for_searches(waves, embedder):
     assert np.array_equal(copy.predict_proba(waves.x), fitted.predict_proba(waves.x))
 
 
+@pytest.mark.parametrize("unlabelled", [None, np.nan, ""])
+def test_every_case_needs_a_label(waves, unlabelled):
+    labels = [*"ab" * 11, "a", unlabelled]
+    with pytest.raises(InputError, match="case 23"):
+        small().fit(waves.x, labels)
+    with pytest.raises(ValueError, match="NaN|case 23"):
+        small().fit(waves.x, np.array(labels, dtype=object))
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"encoder": "fcnn"}, "Did you mean 'fcn'"),
         ({"pool": "mean+max"}, "Unknown pool"),
-        ({"epochs": 0}, "epochs and batch_size must be 1 or more; got 0 and 16"),
-        ({"batch_size": 0}, "got 50 and 0"),
+        ({"epochs": 0}, "epochs must be a whole number, 1 or more; got 0"),
+        ({"epochs": 1.5}, "epochs must be a whole number, 1 or more; got 1.5"),
+        ({"batch_size": 0}, "batch_size must be a whole number, 1 or more; got 0"),
         ({"lr": -1.0}, "lr must be"),
         ({"schedule": "hourly"}, "schedule must be"),
         ({"encoder_params": {"depth": 3}}, "does not take"),
         ({"unequal": "stretch"}, "unequal"),
-        ({"random_state": -1}, "0 or above"),
+        ({"random_state": -1}, "random_state must be .* 0 or more"),
     ],
     ids=str,
 )

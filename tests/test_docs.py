@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import sys
 import textwrap
 import tomllib
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 FENCE = re.compile(r"^\s*(`{3,})(.*)$")
+PROMISE = re.compile(r"\bprint\(.*\)  # (\d+\.\d+(?:, \d+\.\d+)*)")
+TOLERANCE = 0.05  # what the rounding of another machine may do to a score between 0 and 1
 NO_TEST = re.compile(r"^\s*<!--\s*no-test\b:?\s*(.*?)\s*-->\s*$")
 
 
@@ -62,12 +65,28 @@ def commands_in(block: Block) -> list[str]:
     return [line for line in lines if line == "dicot" or line.startswith("dicot ")]
 
 
+def promised_numbers(text: str) -> dict[int, list[float]]:
+    """Line -> the numbers that its comment says are printed there: `print(score)  # 0.86, 0.91: why`."""
+    found = ((number, PROMISE.search(line)) for number, line in enumerate(text.splitlines(), start=1))
+    return {number: [float(value) for value in match[1].split(",")] for number, match in found if match}
+
+
 def run_python(block: Block, namespace: dict[str, object]) -> None:
     padded = "\n" * block.line + block.text  # so that a traceback shows the line of the page
+    promised = promised_numbers(padded)
+
+    def compare(*values: object) -> None:
+        line = sys._getframe(1).f_lineno
+        if line in promised:
+            wanted, got = promised[line].pop(0), float(str(values[-1]))
+            assert abs(got - wanted) <= TOLERANCE, f"line {line} promises {wanted}, got {got}"
+
+    namespace["print"] = compare
     try:
         exec(compile(padded, block.page, "exec"), namespace)
     except Exception as error:
         pytest.fail(f"{block}: the python block raised {type(error).__name__}: {error}")
+    assert not any(promised.values()), f"{block}: these numbers were not printed: {promised}"
 
 
 def run_command(block: Block, command: str) -> None:
@@ -170,6 +189,13 @@ def test_blocks_are_found_in_order():
         [["dicot", "fetch", "all"]],
     )
     assert (third.line, third.no_test, commands_in(third)) == (12, None, ["dicot embed x.npz  # a comment"])
+
+
+def test_numbers_in_comments_are_held_to():
+    run_python(Block("p.md", 7, "python", "for x in (1, 2):\n    print('x', 0.4 * x)  # 0.42, 0.78: fine", None), {})
+    for text in ("print(0.57)  # 0.86", "print(0.86)  # 0.86, 0.89"):
+        with pytest.raises((AssertionError, pytest.fail.Exception), match="promises|not printed"):
+            run_python(Block("p.md", 7, "python", text, None), {})
 
 
 def test_a_failing_block_is_named_by_page_and_line():

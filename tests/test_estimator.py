@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from dicot import TimeSeriesEmbedder
 from dicot.encoders.inception_inference import FrozenInception
 from dicot.errors import InputError
-from dicot.windows import check_collection
+from dicot.windows import Windows, check_collection
 
 
 def small(**settings) -> TimeSeriesEmbedder:
@@ -44,7 +44,7 @@ def test_random_state_none_differs_and_touches_nothing(waves):
     assert models[0].seed_ != models[1].seed_
     generator = np.random.RandomState(3)
     assert small(random_state=generator).fit(waves.x).seed_ != small(random_state=generator).fit(waves.x).seed_
-    with pytest.raises(InputError, match="0 or above"):
+    with pytest.raises(InputError, match="random_state must be .* 0 or more"):
         small(random_state=-1).fit(waves.x)
 
 
@@ -253,6 +253,13 @@ def test_recipe_and_method_settings_reach_the_training(waves):
         ({"family": "UCR"}, "family must be one of"),
         ({"schedule": "hourly"}, "schedule must be"),
         ({"steps": -1}, "steps must be"),
+        ({"steps": 2.5}, "steps must be a whole number.*got 2.5"),
+        ({"steps": "2"}, "steps must be a whole number.*got '2'"),
+        ({"batch_size": True}, "batch_size must be a whole number.*got True"),
+        ({"lr": "x"}, "lr must be a finite number.*got 'x'"),
+        ({"dim": 2.5}, "dim must be a whole number.*got 2.5"),
+        ({"dim": True}, "dim must be a whole number.*got True"),
+        ({"random_state": 2.5}, "random_state must be a whole number.*got 2.5"),
         ({"method_params": {"kk": 1}}, "does not take"),
         ({"unequal": "stretch"}, "unequal"),
         ({"missing": "guess"}, "missing"),
@@ -275,10 +282,35 @@ def test_not_fitted(waves):
 
 def test_one_time_step_raises_and_three_warn(waves):
     with pytest.raises(InputError, match="1 time step"):
-        small().fit(waves.x[..., :1])
+        small().fit(waves.x[:, :1, :1])
     with pytest.warns(UserWarning, match="too short for overlapping"):
         model = small().fit(waves.x[..., :3])
     assert np.isfinite(model.transform(waves.x[..., :3])).all()
+
+
+def test_more_channels_than_time_steps_are_warned_of_once(waves):
+    turned = waves.x.transpose(0, 2, 1)
+    with pytest.warns(UserWarning, match='32 channels of 2 time steps.*layout="ntc"') as seen:
+        small(method="random").fit(turned)
+    assert len(seen) == 1
+    small(method="random", layout="ntc").fit(turned)
+    small(method="random").fit(Windows(np.ascontiguousarray(turned)))  # whose layout is known
+
+
+@pytest.mark.parametrize("unlabelled", [None, np.nan, ""])
+def test_labels_that_are_not_needed_may_be_missing(waves, unlabelled):
+    labels = [unlabelled, *"ab" * 11, unlabelled]
+    with_labels = small().fit(waves.x, labels).transform(waves.x)
+    assert np.array_equal(with_labels, small().fit(waves.x).transform(waves.x))
+
+
+def test_a_path_is_a_checkpoint(waves, tmp_path):
+    path = tmp_path / "run.safetensors"
+    first = small().fit(waves.x, checkpoint=str(path))
+    assert path.is_file()
+    assert np.array_equal(small().fit(waves.x, checkpoint=path).transform(waves.x), first.transform(waves.x))
+    with pytest.raises(InputError, match="checkpoint must be a path.*got True"):
+        small().fit(waves.x, checkpoint=True)
 
 
 def test_labels_of_another_length_are_refused(waves):

@@ -18,7 +18,7 @@ from torch.nn import Linear
 from torch.nn.functional import linear
 
 from dicot.encoders import Encoder, build_encoder
-from dicot.errors import InputError
+from dicot.errors import InputError, is_whole
 from dicot.estimator import TimeSeriesEmbedder
 from dicot.fitting import (
     become,
@@ -33,6 +33,8 @@ from dicot.fitting import (
 from dicot.methods.supervised import Supervised
 from dicot.train import History, Recipe, Run
 from dicot.windows import Windows
+from dicot.windows.collection import check_labels, labelled
+from dicot.windows.policies import name_cases
 from dicot.windows.preparation import Preparation
 
 # With `pretrained` these are the embedder's: its weights belong to input that was prepared in this way.
@@ -167,8 +169,9 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         return build_encoder(self.encoder, shape)
 
     def _recipe(self, n_cases: int) -> Recipe:
-        if self.epochs < 1 or self.batch_size < 1:
-            raise InputError(f"epochs and batch_size must be 1 or more; got {self.epochs} and {self.batch_size}.")
+        for name in ("epochs", "batch_size"):
+            if not is_whole(getattr(self, name), 1):
+                raise InputError(f"{name} must be a whole number, 1 or more; got {getattr(self, name)!r}.")
         per_epoch = max(1, n_cases // self.batch_size)
         return Recipe(
             steps=self.epochs * per_epoch if self.steps is None else self.steps,
@@ -193,12 +196,17 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _checked_labels(y: Any) -> NDArray[Any]:
-    """scikit-learn's checks of a target, with its own messages."""
+    """scikit-learn's checks of a target, with its own messages; every case must have a label."""
     if y is None:
         raise InputError(
             "TimeSeriesClassifier requires y to be passed, but the target y is None. Pass one label per case."
         )
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     assert_all_finite(labels, input_name="y")
+    # scikit-learn asks for this. From the list itself: as one array of strings, NaN would be the class "nan".
+    known = labelled(check_labels(y if isinstance(y, list | tuple) else labels, len(labels), "y"))
+    if not known.all():
+        which = name_cases(np.flatnonzero(~known))
+        raise InputError(f"y has no label at {which}. A classifier learns from labelled cases; drop these.")
     check_classification_targets(labels)
     return labels

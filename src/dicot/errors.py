@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from numbers import Integral
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -56,6 +57,14 @@ class UnusedKeysWarning(DicotWarning):
     """A file holds arrays that nothing was made of."""
 
 
+class LayoutWarning(DicotWarning):
+    """Cases with more channels than time steps, which may have their axes in another order."""
+
+
+class ShortRecordingWarning(DicotWarning):
+    """A recording that is left out because it is shorter than a window."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A sentence that suggests the closest known name, or lists them; of very many only some."""
     names = sorted(known)
@@ -77,3 +86,8 @@ def lookup(registry: Mapping[str, T], name: str, kind: str) -> T:
 def need_extra(package: str, extra: str, purpose: str) -> MissingExtraError:
     """The error for an optional package that is not there; raise it from the ImportError."""
     return MissingExtraError(f"{purpose} needs {package}, which is not installed. Run: pip install 'dicot[{extra}]'")
+
+
+def is_whole(value: object, least: int) -> bool:
+    """Whether a parameter is a whole number of at least `least`; True and 2.0 are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least

@@ -143,10 +143,10 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.device = device
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, *, checkpoint: Checkpoint | None = None) -> TimeSeriesEmbedder:
+    def fit(self, X: Any, y: Any = None, *, checkpoint: Checkpoint | str | Path | None = None) -> TimeSeriesEmbedder:
         """Train the encoder; labels are used by methods that need them and ignored by all others.
 
-        With a `checkpoint` the run is kept on disk, and a run found there is continued.
+        With a `checkpoint`, or a path for one, the run is kept on disk, and a run found there is continued.
         """
         fit = self._start(X, y, checkpoint)
         history = History()
@@ -233,7 +233,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         model._n_features_out = pooled_dim(encoder, model.pooling)
         return model
 
-    def _start(self, X: Any, y: Any, checkpoint: Checkpoint | None) -> _Fit:
+    def _start(self, X: Any, y: Any, checkpoint: Checkpoint | str | Path | None) -> _Fit:
         """All of a fit but the training. The estimator itself stays as it is until the end."""
         self._check_names()
         columns = columns_of(X)
@@ -250,7 +250,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             else:
                 paper = METHODS[self.method].paper_params(self.family, recipe.temperature)
                 params = paper | dict(self.method_params or {})
-                run = Run(build_method(self.method, encoder, params), train, recipe, seed, checkpoint)
+                run = Run(build_method(self.method, encoder, params), train, recipe, seed, Checkpoint.of(checkpoint))
         learned = {
             "preparation_": preparation,
             "data_": data_card(self.method, train, preparation.fingerprint),

@@ -16,6 +16,7 @@ from dicot.methods import METHODS
 from dicot.progress import Bar
 from dicot.protocols import Features, Score
 from dicot.protocols.base import Protocol as ScoringProtocol
+from dicot.windows.collection import known_layout
 from dicot.windows.policies import Array
 
 # What stands beside every method: two encoders that learned nothing, two features that need no encoder.
@@ -123,6 +124,7 @@ def evaluate(
     return out
 
 
+@known_layout()
 def _run(one: Contender, split: Split, seed: int) -> Run:
     assert split.test is not None
     try:

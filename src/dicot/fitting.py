@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from dicot.device import PROCESS_WIDE
 from dicot.embedding import Target, embed_into
 from dicot.encoders import Encoder
-from dicot.errors import InputError, NonFiniteLossError
+from dicot.errors import InputError, NonFiniteLossError, is_whole
 from dicot.progress import Bar
 from dicot.train import History, Run, pretrain
 from dicot.train.draws import weights_seed
@@ -28,8 +28,8 @@ def seed_from(random_state: int | np.random.RandomState | None) -> int:
         return int(np.random.SeedSequence().generate_state(1)[0])
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
-    if random_state < 0:
-        raise InputError(f"random_state must be 0 or above; got {random_state}.")
+    if not is_whole(random_state, 0):
+        raise InputError(f"random_state must be a whole number, 0 or more; got {random_state!r}.")
     return int(random_state)
 
 

@@ -223,6 +223,63 @@ def test_mistakes_end_with_exit_code_one_and_a_sentence(words, message, monkeypa
     assert list(tmp_path.iterdir()) == []  # nothing is left half-written
 
 
+def called(monkeypatch, *words: object) -> int:
+    """The exit code of `dicot WORDS` as the shell calls it."""
+    monkeypatch.setattr(sys, "argv", ["dicot", *map(str, words)])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    return caught.value.code or 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "unsaid"),
+    [
+        (["pretrain", "short.npz"], "--unequal pad, crop or resample", "unequal="),
+        (["pretrain", "gaps.npz"], "--missing interpolate or --missing zero", "missing="),
+        (["pretrain", "sound.npz", "--steps", "-1"], "--steps must be", " steps must be"),
+        (["pretrain", "sound.npz", "--batch-size", "0"], "--batch-size must be", "batch_size"),
+        (["pretrain", "sound.npz", "--lr", "nan"], "--lr must be", " lr must be"),
+        (["pretrain", "sound.npz", "--seed", "-1"], "--seed must be", "random_state"),
+        (["pretrain", "sound.npz", "--dim", "0"], "--dim must be", " dim must be"),
+        (["evaluate", "table.csv", "--case", "who"], "--time", "time="),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_errors_name_options_not_parameters(words, said, unsaid, monkeypatch, capsys, tmp_path, waves):
+    monkeypatch.chdir(tmp_path)
+    gaps, short = waves.x.copy(), waves.x.copy()
+    gaps[0, 0, 3], short[0, :, 20:] = np.nan, np.nan
+    for name, x in (("sound", waves.x), ("gaps", gaps), ("short", short)):
+        np.savez(f"{name}.npz", X=x)
+    (tmp_path / "table.csv").write_text("who,when,value\n1,1,1\n")
+    assert called(monkeypatch, *words, *(["--out", "m"] if words[0] == "pretrain" else [])) == 1
+    message = capsys.readouterr().err
+    assert said in message and unsaid not in message
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_are_lines_that_name_options(monkeypatch, capsys, tmp_path, waves):
+    np.save(tmp_path / "turned.npy", waves.x.transpose(0, 2, 1))
+    pretrain = ["pretrain", tmp_path / "turned.npy", *QUICK, "--out"]
+    assert called(monkeypatch, *pretrain, tmp_path / "m") == 0
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "layout" in line]
+    assert line.startswith("Warning: ") and "32 channels of 2 time steps" in line and "--layout ntc" in line
+    assert called(monkeypatch, *pretrain, tmp_path / "n", "--layout", "ntc") == 0
+    assert "Warning" not in capsys.readouterr().err
+
+
+def test_a_file_with_missing_labels_can_be_trained_on(tmp_path, waves):
+    labels = np.where(np.arange(24) < 4, np.nan, waves.y)
+    np.savez(tmp_path / "some.npz", X=waves.x, y=labels)
+    assert "trained" in dicot("pretrain", tmp_path / "some.npz", *QUICK, "--out", tmp_path / "m")
+    assert "trained" in dicot(
+        "pretrain", tmp_path / "some.npz", *QUICK, "--method", "supervised", "--out", tmp_path / "s"
+    )
+    np.savez(tmp_path / "none.npz", X=waves.x, y=np.full(24, ""))
+    with pytest.raises(DicotError, match="none of the 24 cases"):
+        dicot("pretrain", tmp_path / "none.npz", *QUICK, "--method", "supervised", "--out", tmp_path / "t")
+
+
 def test_a_wrong_call_ends_with_exit_code_two(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["dicot", "pretrain"])
     with pytest.raises(SystemExit) as caught:

@@ -22,6 +22,7 @@ def raw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DICOT_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("DICOT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(archive_files, "find_spec", lambda name: None)
+    monkeypatch.setattr(archive_files.shipped, "FOLDER", tmp_path / "shipped")
     (tmp_path / "raw").mkdir()
     lines = [f"{user},{ACTIVITIES[user % 6]},17,{i},{-i},{i % 7};" for user in range(1, 26) for i in range(50)]
     (tmp_path / "raw" / "WISDM_at_v2.0_raw.txt").write_text("\n".join([*lines, "stray"]))

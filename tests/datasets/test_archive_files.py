@@ -29,6 +29,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DICOT_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("DICOT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(archive_files, "find_spec", lambda name: None)
+    monkeypatch.setattr(archive_files.shipped, "FOLDER", tmp_path / "shipped")
     monkeypatch.setattr(archive, "OFFICIAL", {"Coffee": TWO})
     monkeypatch.setitem(__import__("sys").modules, "aeon.datasets", None)
     return tmp_path / "data"

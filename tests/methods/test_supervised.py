@@ -75,6 +75,21 @@ def test_a_checkpoint_is_not_continued_with_other_labels(waves, tmp_path):
         pretrain(prepared(other), other, Recipe(2, 8), seed=0, device="cpu", checkpoint=checkpoint)
 
 
+@pytest.mark.parametrize("names", [[0.0, 1.0, 2.0, np.nan], ["a", "b", "c", ""]], ids=["numbers", "text"])
+def test_it_learns_from_the_labelled_cases_alone(waves, names):
+    partly = Windows(waves.x, np.array(names)[np.where(np.arange(24) % 4 == 1, 3, waves.y)])
+    rows = np.flatnonzero(np.arange(24) % 4 != 1)
+    losses = []
+    for data in (partly, waves.subset(rows)):
+        torch.manual_seed(0)
+        method = Supervised(InceptionTime(2, dim=8))
+        losses.append(pretrain(method, data, Recipe(3, 8), seed=0, device="cpu").loss)
+        assert method.head.out_features == 3
+    assert losses[0] == losses[1]
+    with pytest.raises(InputError, match="none of the 24 cases"):
+        pretrain(method, Windows(waves.x, np.full(24, np.nan)), Recipe(1, 8), seed=0, device="cpu")
+
+
 def test_the_embedder_trains_it_with_labels_and_keeps_the_encoder(waves):
     settings = {"dim": 8, "steps": 2, "random_state": 0, "device": "cpu"}
     model = TimeSeriesEmbedder("supervised", **settings, method_params={"pool": "max"}).fit(waves.x, waves.y)

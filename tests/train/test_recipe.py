@@ -1,5 +1,7 @@
 import math
+import re
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,3 +62,30 @@ def test_all_problems_at_once():
         Recipe(-1, 0, lr=float("nan"), warmup=2, schedule="daily", precision="int8")
     for name in ("steps", "batch_size", "lr", "warmup", "schedule", "precision"):
         assert f"{name} must be" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("steps", 2.5),
+        ("steps", None),
+        ("batch_size", True),
+        ("batch_size", "8"),
+        ("lr", "x"),
+        ("lr", math.inf),
+        ("warmup", math.nan),
+        ("warmup", "half"),
+        ("weight_decay", -1.0),
+        ("betas", (0.9,)),
+        ("betas", (0.9, 1.0)),
+        ("temperature", 0.0),
+    ],
+)
+def test_a_bad_value_is_named_with_its_parameter(name, value):
+    with pytest.raises(InputError, match=rf"^{name} must be .*; got {re.escape(repr(value))}\.$"):
+        Recipe(**{"steps": 1, "batch_size": 8, name: value})
+
+
+def test_numbers_of_numpy_are_plain_numbers_afterwards():
+    recipe = Recipe(np.int64(5), np.int32(8), lr=np.float32(0.5), warmup=0)
+    assert repr(recipe) == repr(Recipe(5, 8, lr=0.5, warmup=0.0))

@@ -62,19 +62,58 @@ def test_majority_agrees_with_counting() -> None:
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"length": 6}, "Recordings 1, 2 have fewer than length=6"),
+        ({"length": 9}, "length=9.*the longest with 8 time steps"),
         ({"length": 0}, "length must be"),
         ({"stride": 1.5}, "stride must be"),
         ({"labels": [1, 2]}, "labels must hold one entry for each of the 3"),
         ({"labels": [1, [1, 2], 3]}, r"labels\[1\] must have one value for each of the 5"),
         ({"labels": [1, "a", 3]}, "all strings or all numbers"),
-        ({"labels": [1.0, np.nan, 3]}, r"labels\[1\] contains NaN"),
+        ({"groups": [1.0, np.nan, 3]}, r"groups\[1\] has no value"),
         ({"groups": "abc"}, "groups must hold one entry"),
     ],
 )
 def test_bad_arguments(kwargs: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         slide([ramp(1, 8), ramp(1, 5), ramp(1, 5)], **{"length": 3, "stride": 1, **kwargs})
+
+
+def test_a_recording_shorter_than_a_window_is_left_out_with_a_warning() -> None:
+    tracks = [ramp(1, 8), ramp(1, 5, 100), ramp(1, 7, 200)]
+    with pytest.warns(UserWarning, match=r"recording 1 \(5 time steps\)"):
+        windows = slide(tracks, 6, 2, labels=["a", "b", "c"], groups=[7, 8, 9], keep_tail=True)
+    assert windows.x[:, 0, 0].tolist() == [0, 2, 200, 201]
+    assert windows.y is not None and windows.group is not None
+    assert (windows.y.tolist(), windows.group.tolist()) == (["a", "a", "c", "c"], [7, 7, 9, 9])
+    with pytest.warns(UserWarning, match="recording 1"):
+        assert slide(tracks, 6, 2).group.tolist() == [0, 0, 2]  # type: ignore[union-attr]
+
+
+def test_time_first_is_noticed() -> None:
+    walk = ramp(6, 200).T
+    with pytest.raises(InputError, match='200 channel.*6 time steps.*layout="ntc"'):
+        slide(walk, 50, 50)
+    with pytest.raises(InputError, match='layout="nct"'):
+        slide(walk.T, 50, 50, layout="ntc")
+    with pytest.warns(UserWarning, match='200 channels of 6 time steps.*layout="ntc"'):
+        slide(walk, 3, 3)
+    assert slide(walk, 50, 50, layout="ntc").x.shape == (4, 6, 50)
+
+
+@pytest.mark.parametrize("unlabelled", [None, np.nan, ""])
+def test_windows_of_recordings_that_are_labelled_in_part(unlabelled: Any) -> None:
+    def of(labels: list[Any], **arguments: Any) -> list[Any]:
+        y = slide([ramp(1, 8), ramp(1, 4)], 4, 4, labels=labels, **arguments).y
+        assert y is not None
+        return ["" if v == "" or v != v else v for v in y.tolist()]
+
+    u = unlabelled
+    assert of([["a", u, "b", "b", u, u, u, "c"], u]) == ["b", "", ""]
+    assert of([[u, u, "b", "a", "c", u, "c", "d"], "e"]) == ["a", "c", "e"]  # half is enough; ties: the smallest
+    assert of([[3, u, 2, 2, u, u, u, 1], u]) == [2, "", ""]
+    assert of([[u] * 8, 5]) == ["", "", 5]
+    assert of([u, u]) == ["", "", ""]
+    with pytest.raises(InputError, match=r"groups\[0\].*time steps? 1\b"):
+        of([1, 2], groups=[["a", u, *"abcdef"], "b"])
 
 
 def test_missing_and_infinite_values() -> None:

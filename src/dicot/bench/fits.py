@@ -11,6 +11,7 @@ from dicot.bench.fitted import Fitted
 from dicot.bench.jobs import Unit
 from dicot.bench.loading import Loaded
 from dicot.bench.model_protocols import ALONE
+from dicot.windows.collection import known_layout
 
 if TYPE_CHECKING:
     from dicot.train import Checkpoint
@@ -74,6 +75,7 @@ def _model(unit: Unit, source: Loaded, site: Site) -> Any:
     return contender(who.kind, method_params=dict(who.method_params), **settings).make(unit.first.seed)
 
 
+@known_layout()
 def _alone(
     models: Sequence[tuple[Unit, Any]], sources: Mapping[str, Loaded], site: Site, on_fit: OnFit, on_error: OnError
 ) -> None:
@@ -95,6 +97,7 @@ def _alone(
             on_fit(unit, Fitted(model, math.nan if resumed else seconds, memory))
 
 
+@known_layout()
 def _together(
     models: Sequence[tuple[Unit, Any]], sources: Mapping[str, Loaded], site: Site, on_fit: OnFit, on_error: OnError
 ) -> None:

@@ -2,10 +2,7 @@
 
 import os
 import sys
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import typer
 import typer.core
@@ -19,7 +16,8 @@ from dicot.cli.listing import list_names
 from dicot.cli.options import INTERRUPTED
 from dicot.cli.pretrain import pretrain
 from dicot.cli.report import report
-from dicot.errors import DicotError, DicotWarning
+from dicot.cli.wording import flags, in_shell, plain_warnings
+from dicot.errors import DicotError
 from dicot.storage import cannot_use
 
 
@@ -55,30 +53,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@contextmanager
-def _plain_warnings() -> Iterator[None]:
-    """What the library warns of as a line, not as Python shows it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", DicotWarning)
-        usual = warnings.showwarning
-
-        def show(
-            message: Warning | str,
-            category: type[Warning],
-            filename: str,
-            lineno: int,
-            file: TextIO | None = None,
-            line: str | None = None,
-        ) -> None:
-            if issubclass(category, DicotWarning):
-                typer.secho(f"Warning: {message}", fg="yellow", err=True)
-            else:
-                usual(message, category, filename, lineno, file, line)
-
-        warnings.showwarning = show
-        yield
-
-
 @app.callback()
 def root(
     context: typer.Context,
@@ -87,7 +61,7 @@ def root(
     ] = False,
 ) -> None:
     """Embeddings from unlabelled time series."""
-    context.with_resource(_plain_warnings())
+    context.with_resource(plain_warnings(app))
 
 
 def main() -> None:
@@ -95,7 +69,7 @@ def main() -> None:
     try:
         app()
     except DicotError as error:
-        _fail(str(error))
+        _fail(in_shell(str(error), flags(app, sys.argv[1:])))
     except OSError as error:  # of a file that the library itself does not write, such as the screen's
         _fail(cannot_use(error))
 

@@ -5,6 +5,7 @@ import os
 import tempfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from dicot.datasets.archive_files import archive_files, archive_sizes, other_par
 from dicot.datasets.base import Card, Held, Sizes, Split, differences
 from dicot.datasets.names import OFFICIAL, UCR, UEA
 from dicot.datasets.preparers import PREPARERS
+from dicot.datasets.shipped import ABOUT
 from dicot.datasets.standins import STANDINS
 from dicot.errors import InputError, MissingDataError, did_you_mean
 from dicot.storage import cache_folder
@@ -94,8 +96,12 @@ def _card(path: Path, name: str) -> Card | None:
     if sizes is None:
         return None
     family = _family(name)
-    citation = _CITATIONS.get(family or "", "see the source")
-    return Card(name, family, *sizes, source=SOURCE, licence="see the source", citation=citation)
+    about: dict[str, Any] = {
+        "source": SOURCE,
+        "licence": "see the source",
+        "citation": _CITATIONS.get(family or "", "see the source"),
+    }
+    return Card(name, family, *sizes, **{**about, **ABOUT.get(name, {})})
 
 
 def _find(name: str) -> Path | None:

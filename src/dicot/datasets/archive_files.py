@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dicot.datasets import shipped
 from dicot.datasets.folders import user_folder
 from dicot.errors import InputError
 from dicot.storage import cache_folder
@@ -37,7 +38,7 @@ def archive_files() -> Iterator[Path]:
     """One file per set and place, the places in the order they are looked at: NAME.npz or NAME_TRAIN.*.
 
     DICOT_DATA may hold ucr/NAME.npz, ucr/NAME/NAME_TRAIN.* (uea likewise) or, as the archives are unpacked,
-    NAME/NAME_TRAIN.*. Then come the sets that aeon brings along and the cache.
+    NAME/NAME_TRAIN.*. Then come the set that we bring along, those that aeon brings along, and the cache.
     """
     user = user_folder()
     if user is not None:
@@ -45,6 +46,7 @@ def archive_files() -> Iterator[Path]:
             yield from sorted((user / family).glob("*.npz"))
             yield from _pairs(user / family)
         yield from _pairs(user)
+    yield from sorted(shipped.FOLDER.glob("*.npz"))
     spec = find_spec("aeon")  # does not import aeon, which takes seconds
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         yield from _pairs(Path(folder) / "datasets" / "data")

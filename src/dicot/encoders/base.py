@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dicot.errors import InputError
+from dicot.errors import InputError, is_whole
 
 _KEPT = "_kept_frozen"  # attribute of an encoder
 
@@ -18,8 +18,9 @@ class Encoder(nn.Module, ABC):
 
     def __init__(self, n_channels: int, dim: int) -> None:
         super().__init__()
-        if n_channels < 1 or dim < 1:
-            raise InputError(f"An encoder needs n_channels >= 1 and dim >= 1; got {n_channels} and {dim}.")
+        for name, value in (("n_channels", n_channels), ("dim", dim)):
+            if not is_whole(value, 1):
+                raise InputError(f"{name} must be a whole number, 1 or more; got {value!r}.")
         self.n_channels = n_channels
         self.dim = dim
 

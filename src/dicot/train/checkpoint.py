@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from dicot.errors import ModelFileError
+from dicot.errors import InputError, ModelFileError
 from dicot.storage import write_atomic
 from dicot.train.history import History
 
@@ -57,6 +57,18 @@ class Checkpoint:
     def asked(self) -> bool:
         """Whether what was asked for is still to be written."""
         return self._asked
+
+    def __post_init__(self) -> None:
+        self.path = Path(self.path)
+
+    @classmethod
+    def of(cls, given: "Checkpoint | str | Path | None") -> "Checkpoint | None":
+        """What a user may pass as checkpoint: a path stands for a Checkpoint there."""
+        if isinstance(given, str | Path):
+            return cls(Path(given))
+        if given is not None and not isinstance(given, cls):
+            raise InputError(f"checkpoint must be a path or a Checkpoint; got {given!r}.")
+        return given
 
     def due(self) -> bool:
         return self._asked or time.monotonic() - self._written >= self.seconds

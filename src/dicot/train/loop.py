@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Callable, Generator
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from dicot.train.recipe import Recipe, lr_at
 from dicot.train.restart import Start, forget, too_large
 from dicot.train.stepper import Data, build_stepper
 from dicot.windows import Windows
+from dicot.windows.collection import labelled
 
 log = logging.getLogger(__name__)
 DTYPES = {"float32": torch.float32, "tf32": torch.float32, "float64": torch.float64}
@@ -39,19 +41,20 @@ def pretrain(
     device: str | torch.device = "auto",
     stepper: str = "auto",
     on_step: Callable[[History], None] | None = None,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: Checkpoint | str | Path | None = None,
 ) -> History:
     """Train `method` in place on the cases of `train`; the same seed gives the same weights on CPU.
 
     The caller's random state is left as it was. `on_step` sees the history whenever new losses were read.
-    With a `checkpoint` the run is kept on disk and a run found there is continued. Ctrl-C then writes it first.
+    With a `checkpoint`, or a path for one, the run is kept on disk and a run found there is continued. Ctrl-C then
+    writes it first.
     `stepper`: "eager", "graphs" (CUDA graphs) or "auto"; same numbers up to rounding. Where memory does not suffice for
     graphs the run is begun once more op by op.
     """
     place = resolve_device(device)
-    history = History()
-    run = persistent(method, train, recipe, seed, place, stepper, checkpoint, history)
-    held, arithmetic = HeldInterrupts(checkpoint), float32_arithmetic(place, fast=recipe.precision == "tf32")
+    history, kept = History(), Checkpoint.of(checkpoint)
+    run = persistent(method, train, recipe, seed, place, stepper, kept, history)
+    held, arithmetic = HeldInterrupts(kept), float32_arithmetic(place, fast=recipe.precision == "tf32")
     with OwnDraws(place), arithmetic, own_stream(place), held:
         for read in run:
             if read and on_step:
@@ -115,6 +118,7 @@ def training(
     It says whether new losses were read. Random state, precision and stream of the device are those of the caller.
     """
     dtype = DTYPES[recipe.precision]
+    train = _with_labels(train) if method.needs_labels else train
     seed_prepare(seed)
     method.to(place, dtype).prepare(train)
     method.to(place, dtype).train()  # with the parts that were built just now
@@ -179,9 +183,16 @@ def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
             group["lr"] = rate
 
 
+def _with_labels(train: Windows) -> Windows:
+    """The cases a method can learn from that needs labels."""
+    known = np.zeros(len(train), dtype=bool) if train.y is None else labelled(train.y)
+    if not known.any():
+        raise InputError(f"This method learns from labels, and none of the {len(train)} cases has one. Pass y.")
+    return train if known.all() else train.subset(known)
+
+
 def _class_numbers(train: Windows) -> np.ndarray:
-    if train.y is None:
-        raise InputError("This method learns from labels, and the training set has none. Pass y.")
+    assert train.y is not None  # _with_labels has seen to it
     return np.unique(train.y, return_inverse=True)[1]
 
 

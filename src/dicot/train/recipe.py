@@ -2,8 +2,9 @@
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
-from dicot.errors import InputError
+from dicot.errors import InputError, is_whole
 
 SCHEDULES = ("per_step", "per_epoch")
 PRECISIONS = ("float32", "tf32", "float64")
@@ -26,20 +27,34 @@ class Recipe:
     temperature: float = 0.07  # the paper's per family; a method without one ignores it
 
     def __post_init__(self) -> None:
+        betas = self.betas if isinstance(self.betas, tuple) else ()
         problems = [
             f"{name} must be {wanted}; got {getattr(self, name)!r}"
             for name, holds, wanted in (
-                ("steps", self.steps >= 0, "0 or more"),
-                ("batch_size", self.batch_size >= 1, "1 or more"),
-                ("lr", self.lr >= 0 and math.isfinite(self.lr), "0 or more and finite"),
-                ("warmup", 0 <= self.warmup <= 1, "a share from 0 to 1"),
+                ("steps", is_whole(self.steps, 0), "a whole number, 0 or more"),
+                ("batch_size", is_whole(self.batch_size, 1), "a whole number, 1 or more"),
+                ("lr", _is_real(self.lr) and self.lr >= 0, "a finite number, 0 or more"),
+                ("weight_decay", _is_real(self.weight_decay) and self.weight_decay >= 0, "a finite number, 0 or more"),
+                ("betas", len(betas) == 2 and all(_is_real(b) and 0 <= b < 1 for b in betas), "two shares below 1"),
+                ("warmup", _is_real(self.warmup) and 0 <= self.warmup <= 1, "a share from 0 to 1"),
                 ("schedule", self.schedule in SCHEDULES, f"one of {SCHEDULES}"),
                 ("precision", self.precision in PRECISIONS, f"one of {PRECISIONS}"),
+                ("temperature", _is_real(self.temperature) and self.temperature > 0, "a finite number above 0"),
             )
             if not holds
         ]
         if problems:
             raise InputError("; ".join(problems) + ".")
+        # numpy's numbers have another repr, and JSON knows none of them.
+        for name in ("steps", "batch_size"):
+            object.__setattr__(self, name, int(getattr(self, name)))
+        for name in ("lr", "weight_decay", "warmup", "temperature"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+
+
+def _is_real(value: object) -> bool:
+    """Whether a parameter is a finite number; True is none."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def lr_at(step: int, recipe: Recipe, steps_per_epoch: int) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dicot.errors import InputError, PrecisionWarning
 from dicot.windows.cases import to_cases
-from dicot.windows.collection import Windows, check_labels
+from dicot.windows.collection import Windows, check_labels, warn_of_layout
 from dicot.windows.conversion import Conversion, convert, survey
 from dicot.windows.policies import Array, Scale
 
@@ -33,6 +33,8 @@ class Preparation:
     def fit(self, X: Any, y: Any = None) -> tuple["Preparation", Windows]:
         """Check the training set; the returned preparation remembers it."""
         found = self._convert(X, self.scale)
+        if not isinstance(X, Windows):
+            warn_of_layout(found.shape[1], found.length, self.layout)
         if self.scale is None and found.dtype is np.float64:
             warnings.warn(
                 "The values of a channel differ by less than float32 can tell apart at their size. "
