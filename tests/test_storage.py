@@ -1,7 +1,9 @@
+import errno
 import os
 
 import pytest
 
+from dicot.errors import DicotError
 from dicot.storage import write_atomic
 
 
@@ -22,3 +24,21 @@ def test_a_failure_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
         write_atomic(path, b"two")
     assert path.read_bytes() == b"one"
     assert os.listdir(tmp_path) == ["b.bin"]
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"), [(errno.ENOSPC, "space"), (errno.EROFS, "read-only"), (errno.EACCES, "permission")]
+)
+def test_what_cannot_be_written_is_named_with_a_remedy(tmp_path, monkeypatch, number, remedy):
+    path = tmp_path / "b.bin"
+    monkeypatch.setattr(os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(number, os.strerror(number))))
+    with pytest.raises(OSError, match=remedy) as caught:
+        write_atomic(path, b"one")
+    assert isinstance(caught.value, DicotError) and str(path) in str(caught.value)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_path_below_a_file_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(DicotError, match="is a file"):
+        write_atomic(tmp_path / "file" / "b.bin", b"one")

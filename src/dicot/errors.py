@@ -19,6 +19,10 @@ class ModelFileError(DicotError, ValueError):
     """A model or checkpoint on disk that is missing, foreign, truncated or does not fit."""
 
 
+class OutputError(DicotError, OSError):
+    """Something that could not be written: the disk is full or read-only, or permission is missing."""
+
+
 class NonFiniteLossError(DicotError, ArithmeticError):
     """The training loss became NaN or infinite."""
 
