@@ -68,7 +68,7 @@ def test_majority_agrees_with_counting() -> None:
         ({"labels": [1, 2]}, "labels must hold one entry for each of the 3"),
         ({"labels": [1, [1, 2], 3]}, r"labels\[1\] must have one value for each of the 5"),
         ({"labels": [1, "a", 3]}, "all strings or all numbers"),
-        ({"labels": [1.0, np.nan, 3]}, r"labels\[1\] contains NaN"),
+        ({"groups": [1.0, np.nan, 3]}, r"groups\[1\] has no value"),
         ({"groups": "abc"}, "groups must hold one entry"),
     ],
 )

@@ -84,8 +84,6 @@ def test_data_frames() -> None:
     assert windows.y.tolist() == ["u", "v"]
     gaps = pd.DataFrame({"a": pd.array([1, pd.NA], dtype="Int64"), "b": [1, 2]})
     assert check_collection(gaps, missing="zero").x.tolist() == [[[1, 1]], [[0, 2]]]
-    with pytest.raises(InputError, match="NaN or None at case 1"):
-        check_collection(frame, pd.Series(["u", None]))
 
 
 @pytest.mark.parametrize("form", ["list", "array"])
@@ -185,10 +183,8 @@ def test_type_errors_match_what_scikit_learn_expects() -> None:
     [
         ([1, 2], "one value for each of the 3 cases; got 2"),
         ([[1], [2], [3]], r"shape \(cases,\); got \(3, 1\)"),
-        ([1.0, NAN, 2.0], "NaN or inf at case 1"),
-        ([1.0, np.inf, 2.0], "NaN or inf at case 1"),
-        (["a", None, "b"], "NaN or None at case 1"),
-        (np.array(["a", 1, 2.0], dtype=object), "only strings or only numbers; got float, int, str"),
+        ([1.0, np.inf, 2.0], "inf at case 1"),
+        (["a", 1, 2.0], "only strings or only numbers; got float, int, str"),
         (np.array([1j, 2, 3]), "must hold strings or numbers"),
     ],
 )
@@ -196,6 +192,65 @@ def test_bad_labels_are_explained(y: Any, message: str) -> None:
     for keyword in ("y", "group"):
         with pytest.raises(InputError, match=f"^{keyword} .*{message}"):
             check_collection(random(3, 4), **{keyword: y})
+
+
+LARGE = 2**60 + 1  # float64 would round it
+
+
+@pytest.mark.parametrize(
+    ("y", "expected"),
+    [
+        (["a", "b", None], ["a", "b", ""]),
+        (["a", NAN, "b"], ["a", "", "b"]),
+        (np.array(["a", "", "b"]), ["a", "", "b"]),
+        ([b"a", None, b"b"], ["a", "", "b"]),
+        (np.array([3, None, 5], dtype=object), [3.0, NAN, 5.0]),
+        (np.array([3, NAN, 5], dtype=np.float32), [3.0, NAN, 5.0]),
+        (np.ma.masked_equal([3, 4, 5], 4), [3.0, NAN, 5.0]),
+        (np.ma.array(["a", "b", "c"], mask=[0, 0, 1]), ["a", "b", ""]),
+        ([LARGE, None, LARGE + 1], [str(LARGE), "", str(LARGE + 1)]),
+        ([None, None, NAN], [NAN] * 3),
+    ],
+)
+def test_missing_labels_mean_unlabelled_and_groups_must_be_known(y: Any, expected: list[Any]) -> None:
+    windows = check_collection(random(3, 4), y)
+    assert windows.y is not None
+    np.testing.assert_array_equal(windows.y, np.array(expected))
+    assert windows.y.dtype.kind == ("U" if any(isinstance(v, str) for v in expected) else "f")
+    from dicot.windows.collection import labelled
+
+    known = labelled(windows.y)
+    assert known.tolist() == [v not in ("", None) and v == v for v in expected]
+    first = int(np.flatnonzero(~known)[0])
+    with pytest.raises(InputError, match=rf"^group .*cases? {first}\b"):
+        check_collection(random(3, 4), group=y)
+
+
+@needs_pandas
+def test_missing_labels_of_pandas() -> None:
+    import pandas as pd
+
+    for series, expected in (
+        (pd.Series([1, None, LARGE], dtype="Int64"), ["1", "", str(LARGE)]),
+        (pd.Series(["a", pd.NA, "b"], dtype="string"), ["a", "", "b"]),
+        (pd.Series(["a", None, "b"], dtype="category"), ["a", "", "b"]),
+        (pd.Categorical(["a", None, "b"]), ["a", "", "b"]),
+    ):
+        assert check_collection(random(3, 4), series).y.tolist() == expected  # type: ignore[union-attr]
+
+
+def test_numbers_that_no_dtype_holds_exactly_become_text() -> None:
+    assert check_collection(random(2, 4), [-1, 2**64 - 1]).y.tolist() == ["-1", str(2**64 - 1)]  # type: ignore[union-attr]
+    assert check_collection(random(2, 4), [2**64 - 1, 2**64 - 2]).y.tolist() == [2**64 - 1, 2**64 - 2]  # type: ignore[union-attr]
+
+
+def test_label_fingerprints_tell_unlabelled_cases_apart() -> None:
+    def prints(y: Any) -> str:
+        return check_collection(random(3, 4), y).label_fingerprint()
+
+    assert prints(["a", "b", None]) == prints([1, 2, NAN]) != prints([1, 2, 2])
+    assert prints(["a", "b", None]) not in (prints(["a", "b", "c"]), prints(["a", None, "b"]), prints([None, "a", "b"]))
+    assert prints([1, 2, 3]) == prints(["a", "b", "c"])
 
 
 @pytest.mark.parametrize("option", [{"layout": "tnc"}, {"unequal": "drop"}, {"missing": "mean"}])

@@ -1,11 +1,13 @@
 """Windows, the checked form of every collection of cases, and check_collection, the only way user data gets there."""
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dicot.errors import InputError
 from dicot.windows.cases import to_array, to_cases, trim, true_lengths
@@ -21,13 +23,15 @@ from dicot.windows.policies import (
     scale_each_case,
 )
 
+_EXACT = 2**53  # float64 holds every whole number up to here
+
 
 @dataclass(frozen=True, eq=False)
 class Windows:
     """N cases of the same shape. Build it with check_collection unless the arrays are known to be sound."""
 
     x: FloatArray  # (N, C, T), C-contiguous, finite
-    y: Array | None = None  # (N,) labels
+    y: Array | None = None  # (N,) labels; `labelled` tells which are known
     group: Array | None = None  # (N,) whose case it is: a person, a device, a recording
     name: str = ""
 
@@ -62,8 +66,10 @@ class Windows:
         """16 hex digits that change with the class of any case, not with the classes' names; empty without labels."""
         if self.y is None:
             return ""
-        numbers = np.unique(self.y, return_inverse=True)[1]
-        return hashlib.sha256(numbers.astype(np.int64).tobytes()).hexdigest()[:16]
+        known = labelled(self.y)
+        numbers = np.full(len(self), -1, dtype=np.int64)  # unlabelled cases are a class of their own
+        numbers[known] = np.unique(self.y[known], return_inverse=True)[1]
+        return hashlib.sha256(numbers.tobytes()).hexdigest()[:16]
 
 
 def check_collection(
@@ -91,15 +97,26 @@ def check_collection(
         name, layout, X = name or X.name, "nct", X.x
     cases = to_cases(X, layout)
     y = None if y is None else check_labels(y, len(cases), "y")
-    group = None if group is None else check_labels(group, len(cases), "group")
+    group = None if group is None else check_groups(group, len(cases), "group")
     _refuse_inf(cases)
     x = _equal(cases, unequal, missing, length)
     return Windows(np.ascontiguousarray(_scaled(x, scale)), y, group, name)
 
 
+def labelled(y: Array) -> NDArray[np.bool_]:
+    """(N,) which of the labels of Windows are known: NaN among numbers and the empty string among text are not."""
+    if y.dtype.kind == "f":
+        return ~np.isnan(y)
+    known: NDArray[np.bool_] = y != "" if y.dtype.kind == "U" else np.ones(len(y), dtype=bool)
+    return known
+
+
 def check_labels(y: Any, n: int, what: str, noun: str = "cases") -> Array:
-    """Labels or group ids as an array (n,) of numbers or of strings, one for each of the n things called `noun`."""
-    labels = to_array(y)
+    """Labels as an array (n,) of numbers or of strings, one for each of the n things called `noun`.
+
+    NaN, None, pandas.NA and the empty string mean unlabelled; `labelled` tells which are not.
+    """
+    labels = _to_values(y)
     if labels.ndim != 1:
         raise InputError(f"{what} must have shape ({noun},); got {labels.shape}. Pass one value for each.")
     if len(labels) != n:
@@ -110,29 +127,71 @@ def check_labels(y: Any, n: int, what: str, noun: str = "cases") -> Array:
         labels = np.char.decode(labels, "utf-8", "replace")
     if labels.dtype.kind not in "biufU":
         raise InputError(f"{what} must hold strings or numbers; got dtype {labels.dtype}. Convert it first.")
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        which = name_cases(np.flatnonzero(~np.isfinite(labels)))
-        raise InputError(f"{what} contains NaN or inf at {which}. Drop these cases or pass no {what}.")
-    return labels
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        which = name_cases(np.flatnonzero(np.isinf(labels)), noun.removesuffix("s"), noun)
+        raise InputError(f"{what} contains inf at {which}. Pass None or NaN for what has no label.")
+    return labels if labelled(labels).all() or labels.dtype.kind == "U" else labels.astype(np.float64, copy=False)
 
 
-def _plain(labels: Array, what: str) -> Array:
-    """An object array as one of strings or of numbers."""
-    lost = [i for i, v in enumerate(labels) if _is_lost(v)]
-    if lost:
-        raise InputError(f"{what} contains NaN or None at {name_cases(lost)}. Drop these cases or pass no {what}.")
-    if all(isinstance(v, str) for v in labels):
-        return labels.astype(str)
-    if all(isinstance(v, int | float | np.number | np.bool_) for v in labels):
-        return np.array(labels.tolist())
-    kinds = ", ".join(sorted({type(v).__name__ for v in labels}))
+def check_groups(group: Any, n: int, what: str, noun: str = "cases") -> Array:
+    """Group ids as check_labels gives labels; each must be known."""
+    ids = check_labels(group, n, what, noun)
+    lost = np.flatnonzero(~labelled(ids))
+    if len(lost):
+        which = name_cases(lost, noun.removesuffix("s"), noun)
+        raise InputError(f"{what} has no value at {which}. Fill it in, drop these {noun}, or pass no {what}.")
+    return ids
+
+
+def _to_values(y: Any) -> Array:
+    """An array of numbers or text, or of objects where some values may be missing."""
+    if isinstance(y, np.ma.MaskedArray):
+        y = y.tolist()  # None for what is masked
+    if isinstance(y, list | tuple):
+        # Not by way of one dtype for all: numpy would write NaN among strings as "nan", and round large numbers.
+        try:
+            return np.array(y, dtype=object)
+        except ValueError as error:
+            raise InputError(f"The values cannot be read as one array ({error}). Pass numpy arrays.") from error
+    if hasattr(y, "iloc") and y.isna().to_numpy().any():
+        return np.asarray(y.to_numpy(dtype=object, na_value=None))
+    values = to_array(y)
+    return values.astype(object) if values.dtype.kind == "T" else values
+
+
+def _plain(values: Array, what: str) -> Array:
+    """Objects as one array of strings or of numbers, what is missing marked as `labelled` expects it."""
+    items = [v.item() if getattr(v, "ndim", None) == 0 else v for v in values]  # numpy's scalars and tensors
+    items = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in items]
+    known = [v for v in items if not _is_lost(v)]
+    if all(isinstance(v, str) for v in known):
+        if not any(isinstance(v, str) for v in items):
+            return np.full(len(items), np.nan)
+        return np.array(["" if _is_lost(v) else v for v in items], dtype=str)
+    if all(isinstance(v, int | float) for v in known):
+        return _numbers(items, known)
+    kinds = ", ".join(sorted({type(v).__name__ for v in known}))
     raise InputError(f"{what} must hold only strings or only numbers; got {kinds}. Convert them to one type.")
 
 
-def _is_lost(label: Any) -> bool:
+def _numbers(items: list[Any], known: list[Any]) -> Array:
+    """Whole numbers as they are, or as text where no dtype that also holds the others holds them exactly."""
+    whole = all(isinstance(v, int) for v in known)
+    if whole and len(known) == len(items):
+        numbers = np.array(items)
+        if numbers.dtype.kind in "biu":
+            return numbers
+    if all(isinstance(v, float) or abs(v) <= _EXACT for v in known):
+        return np.array([np.nan if _is_lost(v) else v for v in items], dtype=np.float64)
+    return np.array(["" if _is_lost(v) else str(v) for v in items])
+
+
+def _is_lost(value: Any) -> bool:
     # pandas.NA cannot be compared, so it is told by its name.
-    nan = isinstance(label, float | np.floating) and bool(np.isnan(label))
-    return label is None or nan or type(label).__name__ in ("NAType", "NaTType")
+    nan = isinstance(value, float) and math.isnan(value)
+    return (
+        value is None or nan or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, str) and not value)
+    )
 
 
 def _refuse_inf(cases: Cases) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from dicot.errors import InputError
 from dicot.windows.cases import to_array, to_cases
-from dicot.windows.collection import Windows, check_labels
+from dicot.windows.collection import Windows, check_groups, check_labels
 from dicot.windows.policies import Array, Cases, FloatArray, cases_where, fill_missing, name_cases
 
 
@@ -107,7 +107,8 @@ def _per_window(values: Any, tracks: Cases, starts: Sequence[Array], length: int
     for number, (value, track) in enumerate(zip(values, tracks, strict=True)):
         steps = to_array(value)
         n_values = 1 if steps.ndim == 0 else track.shape[1]
-        checked.append(check_labels(np.atleast_1d(steps), n_values, f"{what}[{number}]", "time steps"))
+        check = check_groups if what == "groups" else check_labels
+        checked.append(check(np.atleast_1d(steps), n_values, f"{what}[{number}]", "time steps"))
     if len({v.dtype.kind == "U" for v in checked}) > 1:
         raise InputError(f"{what} must be all strings or all numbers; got both. Convert them to one type.")
     known, codes = np.unique(np.concatenate(checked), return_inverse=True)
