@@ -11,7 +11,7 @@ from dicot.cli.suites import LEDGER
 from dicot.errors import InputError
 
 if TYPE_CHECKING:
-    from dicot.bench.ledger import Wanted
+    from dicot.bench.lines import Wanted
     from dicot.bench.record import Record
 
 
@@ -77,7 +77,7 @@ def _records(ledger: Path | None, records: Path | None) -> "tuple[list[Record], 
     from dicot.bench.exchange import merge_ledger
     from dicot.bench.ledger import Ledger
 
-    with Ledger(":memory:" if records is not None else ledger or LEDGER, create=records is not None) as book:
+    with Ledger(ledger or LEDGER, read_only=True) if records is None else Ledger(":memory:") as book:
         if records is not None:
             merge_ledger(book, records)
         return book.records(), book.unrecorded()
