@@ -44,13 +44,14 @@ def report(
 ) -> None:
     """Report a SUITE: tables, ranks, tests and figures, with the controls in every table."""
     from dicot.report.benchmark import write_report
+    from dicot.report.filenames import folder_name
 
     if check and into is None:
         raise InputError("--check needs --into FILE: it says whether the table in that file is up to date.")
-    (found, lacking), suites = _records(ledger, records), [name.strip() for name in suite.split(",")]
+    (found, lacking), suites = _records(ledger, records), list(dict.fromkeys(n.strip() for n in suite.split(",")))
     if out is not None or into is None:
         for name in suites:
-            folder = out if out is not None and len(suites) == 1 else (out or LEDGER.parent) / name
+            folder = out if out is not None and len(suites) == 1 else (out or LEDGER.parent) / folder_name(name)
             paths = write_report(
                 folder,
                 name,
