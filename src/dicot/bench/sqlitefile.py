@@ -9,14 +9,16 @@ from dicot.errors import DicotError, InputError, OutputError
 
 UNFINISHED = ("-wal", "-journal")  # files beside it that hold changes which are not in the file itself yet
 
+_PERMISSION = (
+    "Ask for permission to write to the file and its folder, copy it and the files beside it that begin with its name "
+    "to a folder of your own, or name another ledger"
+)
+_WAIT = "Another process holds it: wait for that one to end, and run the same command again"
 REMEDIES = {
     sqlite3.SQLITE_FULL: "The disk is full: free some space and run the same command again, which goes on from here",
-    sqlite3.SQLITE_READONLY: "Ask for permission to write to the file and its folder, or name another ledger",
-    sqlite3.SQLITE_PERM: "Ask for permission to use the file and its folder, or name another ledger",
-    sqlite3.SQLITE_CANTOPEN: "Ask for permission to use the file and its folder, or name another ledger",
+    **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN), _PERMISSION),
     sqlite3.SQLITE_IOERR: "The disk may be full or broken: mend that and run the same command again",
-    sqlite3.SQLITE_BUSY: "Another process holds it: wait for that one to end, and run the same command again",
-    sqlite3.SQLITE_LOCKED: "Another process holds it: wait for that one to end, and run the same command again",
+    **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), _WAIT),
     sqlite3.SQLITE_NOLFS: "The file is too large for this disk: name a ledger elsewhere",
 }
 
