@@ -1,8 +1,6 @@
 """Maps of embeddings side by side, and the file of embeddings that they are drawn from."""
 
 import io
-import zipfile
-import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -40,26 +38,12 @@ def write_features(path: Path, data_set: str, labels: Array, embeddings: Mapping
     write_atomic(path, buffer.getvalue())
 
 
-def _read(path: Path) -> dict[str, Array]:
-    try:
-        with path.open("rb") as raw:
-            held = np.load(raw, allow_pickle=False)
-            if not isinstance(held, np.lib.npyio.NpzFile):
-                raise ValueError("it holds one bare array")
-            with held:
-                return dict(held)
-    # RuntimeError: zipfile raises it for encrypted members and for compressions it does not know.
-    except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(
-            f"{path} cannot be read as a file of embeddings ({error}). `dicot evaluate --features` writes one."
-        ) from error
-
-
 def maps(path: Path) -> list[Part]:
     """A panel per contender of a file that `write_features` wrote; the data set may be unnamed in one made by hand."""
     if not path.is_file():
         raise MissingDataError(f"There is no file of embeddings at {path}. `dicot evaluate --features` writes one.")
-    arrays = _read(path)
+    with np.load(path, allow_pickle=False) as held:
+        arrays = dict(held)
     labels, data_set = arrays.pop(LABELS, None), str(arrays.pop(DATA_SET, ""))
     if labels is None or not arrays:
         raise InputError(f"{path} must hold `{LABELS}` and one array of embeddings per contender; got {list(arrays)}.")
