@@ -5,8 +5,10 @@ import hashlib
 import io
 import math
 import sqlite3
+from contextlib import suppress
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from tests.commands import dicot
 
@@ -238,6 +240,17 @@ def test_a_ledger_damaged_in_the_middle_is_refused(tmp_path, target, source):
         refused(target, source)
         with pytest.raises(InputError, match=r"other\.sqlite"):
             dicot("report", "ucr", "--ledger", source, "--out", tmp_path / "report")
+
+
+def test_flipped_bits_of_a_ledger_end_in_an_error_of_ours_or_in_no_error(tmp_path, target, source):
+    whole, before = source.read_bytes(), content(target)
+    random = np.random.default_rng(0)
+    for at in random.integers(len(whole), size=150):
+        source.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << random.integers(8))]) + whole[at + 1 :])
+        with Ledger(":memory:") as ledger, suppress(DicotError):
+            merge_ledger(ledger, target)
+            merge_ledger(ledger, source)
+    assert content(target) == before
 
 
 @pytest.mark.parametrize("cut", [0.3, 0.7, 0.97])

@@ -24,7 +24,7 @@ from dicot.bench.lines import (
     record_of,
 )
 from dicot.bench.record import Record
-from dicot.bench.sqlitefile import refusal, snapshot
+from dicot.bench.sqlitefile import ERRORS, refusal, snapshot
 from dicot.errors import InputError
 from dicot.storage import writing
 
@@ -215,7 +215,7 @@ class Ledger:
             yield
         except sqlite3.ProgrammingError:
             raise  # a mistake of this code
-        except sqlite3.Error as error:
+        except ERRORS as error:
             raise refusal(self.path, error) from error
 
     def _is_new(self) -> bool:

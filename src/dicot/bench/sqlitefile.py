@@ -23,7 +23,11 @@ REMEDIES = {
 }
 
 
-def refusal(path: Path, error: sqlite3.Error) -> DicotError:
+# What SQLite quotes of a damaged file in its own message may be no text.
+ERRORS = (sqlite3.Error, UnicodeDecodeError)
+
+
+def refusal(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> DicotError:
     """The error for a ledger that cannot be used; raise it from `error`."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # Python's own errors have none
     if code in REMEDIES:
@@ -48,7 +52,7 @@ def snapshot(path: Path, patience: float) -> sqlite3.Connection:
             if logged or _state(path) == before:
                 _check(memory, path)
                 return memory
-        except sqlite3.Error as error:
+        except ERRORS as error:
             memory.close()
             if logged or _state(path) == before:
                 raise refusal(path, error) from error
