@@ -93,7 +93,7 @@ def test_a_foreign_file_or_version_is_refused_with_advice(tmp_path):
     with pytest.raises(InputError, match="cannot be opened as a ledger"):
         Ledger(tmp_path / "text")
     with pytest.raises(InputError, match="There is no ledger"):
-        Ledger(tmp_path / "none", create=False)
+        Ledger(tmp_path / "none", read_only=True)
     assert not (tmp_path / "none").exists()
     Ledger(tmp_path / "later").close()
     with sqlite3.connect(tmp_path / "later") as database:

@@ -52,3 +52,20 @@ def test_a_file_of_something_else_is_refused(tmp_path, text, message):
     (tmp_path / "records.csv").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=message):
         read_records(tmp_path / "records.csv")
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda data: data[:-4], "cut off"),
+        (lambda data: data.replace("é".encode(), b"\xe9"), "UTF-8"),
+        (lambda data: data.replace(b"33.333333333333336", b"nan", 1), "line 2"),
+        (lambda data: data.replace(b',nan,"too', b',1.5,"too', 1), "line 3"),
+        (lambda data: data.replace(b"ucr,dicot", b"ucr,", 1), "contender"),
+    ],
+)
+def test_a_damaged_file_is_refused_in_our_words(tmp_path, damage, said):
+    write_records(tmp_path / "records.csv", RECORDS)
+    (tmp_path / "records.csv").write_bytes(damage((tmp_path / "records.csv").read_bytes()))
+    with pytest.raises(InputError, match=said):
+        read_records(tmp_path / "records.csv")

@@ -77,15 +77,15 @@ def test_only_what_is_missing_runs(tmp_path, job, monkeypatch):
 def test_a_failing_contender_is_a_row_and_is_retried_only_on_demand(tmp_path, job):
     path = tmp_path / "bench.sqlite"
     broken = Contender("broken", "dicot", {"k": 1}, {"dim": 8, "steps": 2})
-    jobs = [job(contender=broken), job("raw-mean"), job("raw-mean", source=DataSet(str(tmp_path / "gone.npz")))]
+    jobs = [job(contender=broken), job("raw-mean")]
     finish(jobs, path)
     found = records(path)
     assert "InputError: k must be" in found["broken", "linear", "accuracy", 1].error
     assert math.isnan(found["broken", "linear", "macro_f1", 1].value)
     with Ledger(path) as ledger:
-        assert sorted(r.error is None for r in ledger.records()) == [False] * 8 + [True] * 4
+        assert sorted(r.error is None for r in ledger.records()) == [False] * 4 + [True] * 4
     assert finish(jobs, path).units == []
-    assert len(finish(jobs, path, retry_failed=True).units) == 2
+    assert len(finish(jobs, path, retry_failed=True).units) == 1
 
 
 def test_one_failing_protocol_leaves_the_others(tmp_path, job, monkeypatch):
@@ -139,10 +139,9 @@ def test_fine_tuning_starts_from_the_encoder_and_cost_is_recorded(tmp_path, job)
 def test_transfer_takes_channels_of_both(tmp_path, job, data):
     path = tmp_path / "bench.sqlite"
     first, second = DataSet(data, (0,)), DataSet(data, (1,))
-    finish([job(source=first, target=second), replace(job(seed=2), target=DataSet(data, (0, 7)))], path)
-    found = records(path)
-    assert found["dicot", "linear", "accuracy", 1].error is None
-    assert "channels must be numbers from 0 to 1 for waves; got [0, 7]" in found["dicot", "linear", "accuracy", 2].error
+    plan = finish([job(source=first, target=second), replace(job(seed=2), target=DataSet(data, (0, 7)))], path)
+    assert {(key[0], key[3]): one.error for key, one in records(path).items()} == {("dicot", 1): None}
+    assert "2 channel(s)" in plan.unusable[data] and "0, 7" in plan.unusable[data]
 
 
 def test_several_fits_at_once_give_the_same_values_and_one_failure(tmp_path, job, data):

@@ -7,6 +7,7 @@ import pytest
 from tests.commands import dicot
 
 from dicot.errors import DicotError
+from dicot.protocols import NearestNeighbour
 
 
 @pytest.fixture
@@ -35,13 +36,15 @@ def test_a_suite_runs_once_and_is_exported(tmp_path, call):
     assert "3 rows, 3 of them taken over" in said
 
 
-def test_both_schedules_and_failures(tmp_path, call):
-    said = dicot(*call, "--schedule", "both", "--sets", f"{tmp_path / 'waves.npz'},{tmp_path / 'none.npz'}")
-    assert "8 jobs" in said and "per_epoch" in said
-    assert "4 of them failed: dicot on" in said and "There is no file" in said
-    assert "Failed jobs are run again with --retry-failed." in dicot(*call, "--sets", tmp_path / "none.npz")
-    again = dicot(*call, "--sets", tmp_path / "none.npz", "--retry-failed")
-    assert "3 to run" in again
+def test_both_schedules_and_failures(call, monkeypatch):
+    monkeypatch.setattr(NearestNeighbour, "score", lambda *words, **more: 1 / 0)
+    said = dicot(*call, "--schedule", "both", code=1)
+    assert "4 jobs" in said and "per_epoch" in said
+    assert "4 of them failed: dicot on" in said and "ZeroDivisionError" in said
+    assert "Failed jobs are run again with --retry-failed." in dicot(*call)
+    assert "3 to run" in dicot(*call, "--retry-failed", code=1)
+    monkeypatch.undo()
+    assert "3 jobs recorded" in dicot(*call, "--retry-failed")
 
 
 def test_missing_data_is_named_once(call, tmp_path, monkeypatch):

@@ -3,18 +3,23 @@
 import csv
 import io
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dicot.bench.checks import check_metrics, checked_line, checked_wanted, known_metrics
+from dicot.bench.csvtable import check_columns, read_table
 from dicot.bench.ledger import Ledger
-from dicot.bench.lines import COLUMNS, Line
+from dicot.bench.lines import COLUMNS, Contents, Line, Wanted
 from dicot.errors import InputError, need_extra
 from dicot.storage import write_atomic
 
 PLACE = ("suite", "contender")
 WANTED = ("suite", "source", "target")
 TABLES = (".csv", ".parquet")
+WHOLE = re.compile(r"-?[0-9]+")
+Cells = Mapping[str, Any]
 
 
 def export_ledger(ledger: Ledger, path: str | Path) -> int:
@@ -24,42 +29,74 @@ def export_ledger(ledger: Ledger, path: str | Path) -> int:
     and that has no record is a row with nothing but that.
     """
     path = Path(path)
-    lines = list(ledger.lines())
+    check_export(path)
+    lines, wanted = ledger.contents()
     metrics = sorted({metric for line in lines for metric in line.values})
     rows = [
         dict(zip(PLACE, member, strict=True)) | line.row | {name: _shown(value) for name, value in line.values.items()}
         for line in lines
         for member in line.members
     ]
-    rows += [dict(zip(WANTED, place, strict=True)) for place in ledger.unrecorded()]
+    rows += [dict(zip(WANTED, place, strict=True)) for place in wanted]
     columns = [*PLACE, *COLUMNS, *metrics]
-    write_atomic(path, _parquet(rows, columns) if _suffix(path) == ".parquet" else _csv(rows, columns))
+    write_atomic(path, _parquet(rows, columns) if path.suffix == ".parquet" else _csv(rows, columns))
     return len(rows)
+
+
+def check_export(path: Path) -> None:
+    """Refuse what cannot be written, before any work is done."""
+    if path.suffix not in TABLES:
+        raise InputError(f"{path}: a ledger is exported as {' or '.join(TABLES)}; got {path.suffix or 'no suffix'!r}.")
+    if path.suffix == ".parquet":
+        _pyarrow()
 
 
 def merge_ledger(ledger: Ledger, other: str | Path) -> tuple[int, int]:
     """Take over the rows of a ledger or of an exported table; how many there were and how many of them were new.
 
-    Of two rows for one job the newer one stays, but a result is not replaced by a failure.
+    Of two rows for one job the newer one stays, but a result is not replaced by a failure. Where anything is wrong
+    with the other file, nothing is taken over.
     """
-    other = Path(other)
-    if not other.is_file():
-        raise InputError(f"There is no file {other} to merge.")
-    if other.suffix in TABLES:
-        rows = _table_rows(other)
-        lines = [_line(cells) for cells in rows if cells["key"]]
-        wanted = [(cells["suite"], cells["source"], cells["target"]) for cells in rows if not cells["key"]]
-    else:
-        with Ledger(other, create=False) as theirs:
-            lines, wanted = list(theirs.lines()), theirs.unrecorded()
-    ledger.want(wanted)
-    return len(lines), sum(ledger.add(line) for line in lines)
+    ((found, taken),) = ledger.take([read_contents(other)])
+    return found, taken
 
 
-def _suffix(path: Path) -> str:
-    if path.suffix not in TABLES:
-        raise InputError(f"{path}: a ledger is exported as {' or '.join(TABLES)}; got {path.suffix or 'no suffix'!r}.")
-    return path.suffix
+def read_contents(path: str | Path) -> Contents:
+    """All of a ledger or of an exported table; the file is only read. An InputError where a part of it is wrong."""
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"There is no file {path} to merge.")
+    if path.suffix.lower() not in TABLES:
+        with Ledger(path, read_only=True) as ledger:
+            return ledger.contents()
+    columns, rows = _read_parquet(path) if path.suffix.lower() == ".parquet" else read_table(path)
+    return _contents(path, columns, rows)
+
+
+def _contents(path: Path, columns: Sequence[str], rows: Iterable[tuple[int, Cells]]) -> Contents:
+    if lost := [name for name in (*PLACE, *COLUMNS) if name not in columns]:
+        raise InputError(f"{path} is no exported ledger: row 1 lacks {', '.join(lost)}.")
+    metrics = [name for name in columns if name not in PLACE and name not in COLUMNS]
+    known = known_metrics()
+    lines: dict[tuple[str, str], tuple[int, Line]] = {}  # by key and time
+    contents = Contents([], [])
+    for number, cells in rows:
+        try:
+            if cells["key"] in ("", None):
+                contents.wanted.append(_wanted(cells))
+                continue
+            line = _line(cells, metrics)
+            check_metrics(known, line.row["protocol"], line.values)
+            first, same = lines.setdefault((line.row["key"], line.row["recorded"]), (number, line))
+            if (same.row, same.values) != (line.row, line.values):
+                raise InputError(f"it says something else about the job of line {first}, of the same key and time.")
+        except InputError as error:
+            raise InputError(f"{path}, line {number}: {error}") from error
+        contents.lines.append(line)
+    filled = {metric for line in contents.lines for metric in line.values}.union(*known.values())
+    if foreign := [name for name in metrics if name not in filled]:
+        raise InputError(f"{path} has columns that no ledger has: {', '.join(map(repr, foreign))}. Remove them.")
+    return contents
 
 
 def _shown(value: float | None) -> float:
@@ -74,53 +111,67 @@ def _csv(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
     return text.getvalue().encode()
 
 
-def _parquet(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
+def _pyarrow() -> tuple[Any, Any]:
     try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        import pyarrow
+        from pyarrow import parquet
     except ImportError as error:
         raise need_extra("pyarrow", "tables", "A Parquet file") from error
+    return pyarrow, parquet
+
+
+def _parquet(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
+    pa, pq = _pyarrow()
     kinds = {"TEXT": pa.string(), "INTE": pa.int64(), "REAL": pa.float64()}
     fields = [(name, kinds[COLUMNS[name][:4]] if name in COLUMNS else pa.float64()) for name in columns]
     fields = [(name, pa.string() if name in PLACE else kind) for name, kind in fields]
-    file = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(fields)), file, compression="zstd")
+    table, file = pa.Table.from_pylist(rows, schema=pa.schema(fields)), io.BytesIO()
+    pq.write_table(table, file, compression="zstd", write_page_checksum=True)
     return file.getvalue()
 
 
-def _table_rows(path: Path) -> list[dict[str, Any]]:
-    rows = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
-    for number, cells in enumerate(rows, start=1):
-        lost = [name for name in (*PLACE, *COLUMNS) if name not in cells]
-        if lost:
-            raise InputError(f"{path} is no exported ledger: row {number} lacks {', '.join(lost)}.")
-    return rows
-
-
-def _line(cells: Mapping[str, Any]) -> Line:
-    row = {name: _cell(cells[name], kind) for name, kind in COLUMNS.items()}
-    metrics = [name for name in cells if name not in PLACE and name not in COLUMNS]
-    values = {name: float(cells[name]) for name in metrics if cells[name] not in ("", None)}
-    return Line(row, values, ((cells["suite"], cells["contender"]),))
-
-
-def _read_csv(path: Path) -> list[dict[str, Any]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def _read_parquet(path: Path) -> list[dict[str, Any]]:
+def _read_parquet(path: Path) -> tuple[list[str], Iterable[tuple[int, Cells]]]:
+    _, pq = _pyarrow()
     try:
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise need_extra("pyarrow", "tables", "A Parquet file") from error
-    rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
-    return rows
+        table = pq.read_table(path, page_checksum_verification=True)
+        names = list(table.schema.names)
+        check_columns(path, names)
+        return names, enumerate(table.to_pylist(), start=1)
+    except InputError:
+        raise
+    except Exception as error:  # pyarrow has many for what a damaged file may hold
+        raise InputError(f"{path} cannot be read as Parquet ({error}). Write or fetch the file again.") from error
 
 
-def _cell(value: Any, kind: str) -> Any:
+def _line(cells: Cells, metrics: Sequence[str]) -> Line:
+    row = {name: _cell(cells[name], name, kind) for name, kind in COLUMNS.items()}
+    values = {name: _number(cells[name], name) for name in metrics if cells[name] not in ("", None)}
+    return checked_line(row, values, ((cells["suite"], cells["contender"]),))
+
+
+def _wanted(cells: Cells) -> Wanted:
+    """A row without a key says what a suite was to cover, and nothing else."""
+    if filled := [name for name, cell in cells.items() if name not in WANTED and cell not in ("", None)]:
+        raise InputError(f"there is no key, but {', '.join(filled[:3])}: the row is not whole.")
+    return checked_wanted(*(cells[name] for name in WANTED))
+
+
+def _cell(value: Any, name: str, kind: str) -> Any:
     """A cell of either kind of table as the ledger holds it."""
-    if value is None or (value == "" and "NOT NULL" not in kind and "KEY" not in kind):
-        return None
-    convert: Mapping[str, Any] = {"TEXT": str, "INTE": int, "REAL": float}
-    return convert[kind[:4]](value)
+    if value in ("", None):
+        return "" if "TEXT NOT NULL" in kind else None
+    if kind.startswith("INTE"):
+        if isinstance(value, str) and WHOLE.fullmatch(value) and len(value) < 20:
+            return int(value)
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+    return _number(value, name) if kind.startswith("REAL") else value
+
+
+def _number(value: Any, name: str) -> Any:
+    """Text as a number; what is none already is left to the checks."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        raise InputError(f"{name} must be a number; got {value[:80]!r}.") from None

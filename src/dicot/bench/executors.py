@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dicot.bench.fits import Site, is_alone
 from dicot.bench.jobs import Unit
+from dicot.bench.loading import family
 from dicot.bench.workers import OnJob, Task, run_in_pool, run_in_process
 
 GROUP = 64  # units that are trained by one call on a GPU
@@ -55,14 +56,13 @@ def fit_here_score_beside(units: Sequence[Unit], ledger: Path, site: Site, worke
 
 def _groups(units: Sequence[Unit]) -> list[Task]:
     """What is trained at once: small runs together, everything else for itself."""
-    from dicot.datasets import available
     from dicot.methods import METHODS
 
-    families = {card.name: card.family for card in available()}
+    families = {name: family(name) for name in {unit.first.source.name for unit in units}}
 
     def is_small(unit: Unit) -> bool:
         job = unit.first
-        return job.contender.kind in METHODS and families.get(job.source.name) not in FILLS_A_GPU
+        return job.contender.kind in METHODS and families[job.source.name] not in FILLS_A_GPU
 
     small = [unit for unit in units if is_small(unit)]
     groups = [tuple(small[start : start + GROUP]) for start in range(0, len(small), GROUP)]

@@ -1,6 +1,7 @@
 """Fine-tuning: all weights of a pretrained encoder trained further, with a part of the labels."""
 
 from dicot.bench.fitted import Fitted, ModelProtocol
+from dicot.bench.loading import scored
 from dicot.errors import InputError
 from dicot.protocols.metrics import CLASSIFICATION_METRICS, classification_scores
 from dicot.protocols.subsets import stratified_fraction, subset_seed_for
@@ -38,9 +39,10 @@ class FineTuning(ModelProtocol):
         from dicot.classifier import TimeSeriesClassifier
         from dicot.train import paper_recipe
 
-        assert data.test is not None and data.train.y is not None and data.test.y is not None
-        rows = stratified_fraction(data.train.y, self.fraction, subset_seed_for("paper", seed))
-        known = data.train.subset(rows)
+        assert data.test is not None
+        train, test = scored(data.train), scored(data.test)
+        assert train.y is not None and test.y is not None
+        known = train.subset(stratified_fraction(train.y, self.fraction, subset_seed_for("paper", seed)))
         batch_size = paper_recipe(data.family, len(known), known.n_times).batch_size
         usual = min(MAX_STEPS, EPOCHS * max(1, len(known) // batch_size))
         classifier = TimeSeriesClassifier(
@@ -51,5 +53,5 @@ class FineTuning(ModelProtocol):
             device=fitted.model.device,
             verbose=False,
         )
-        predicted = classifier.fit(known.x, known.y).predict(data.test.x)
-        return classification_scores(data.test.y, predicted)
+        predicted = classifier.fit(known.x, known.y).predict(test.x)
+        return classification_scores(test.y, predicted)

@@ -2,16 +2,31 @@
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
 from dicot import __version__
+from dicot.bench.checks import checked_line, checked_wanted
 from dicot.bench.jobs import Job
-from dicot.bench.lines import COLUMNS, Line, Member, Result, Row, line_of, number, preferred, record_of
+from dicot.bench.lines import (
+    COLUMNS,
+    Contents,
+    Line,
+    Member,
+    Result,
+    Row,
+    Wanted,
+    line_of,
+    number,
+    preferred,
+    record_of,
+)
 from dicot.bench.record import Record
+from dicot.bench.sqlitefile import ERRORS, refusal, snapshot
 from dicot.errors import InputError
+from dicot.storage import writing
 
 SCHEMA_VERSION = 1
 PATIENCE = 60.0  # seconds that a writer waits for another
@@ -23,27 +38,44 @@ TABLES = {
     "members": "suite TEXT, contender TEXT, key TEXT, PRIMARY KEY (suite, contender, key)",
     "wanted": "suite TEXT, source TEXT, target TEXT, PRIMARY KEY (suite, source, target)",
 }
-Wanted = tuple[str, str, str]  # suite, source, target
+SCHEMA = {name: f"CREATE TABLE {name} ({columns}) WITHOUT ROWID" for name, columns in TABLES.items()}
+LATER = {"wanted"}  # tables that ledgers of an earlier release lack
 
 
 class Ledger:
-    """An open ledger; close it, or use it in a `with`. Every process opens its own."""
+    """An open ledger; close it, or use it in a `with`. Every process opens its own.
 
-    def __init__(self, path: str | Path, *, create: bool = True) -> None:
+    With `read_only` it is the ledger as it was when it was opened: a copy in memory, so that the file may be read-only,
+    is never changed, and may be written to by others meanwhile. Otherwise a file that is not there is made; an empty
+    one counts as not there, because that is what another process begins with.
+    """
+
+    def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = Path(path)
-        if not create and not self.path.exists():
-            raise InputError(f"There is no ledger at {self.path}. Name another with --ledger, or run a suite first.")
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
+        if read_only:
+            if not self.path.exists():
+                raise InputError(
+                    f"There is no ledger at {self.path}. Name another with --ledger, or run a suite first."
+                )
+            self._db = snapshot(self.path, PATIENCE)
+        else:
+            with writing(self.path):
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self._translated():
+                self._db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
         self._db.row_factory = sqlite3.Row
         try:
-            self._begin_log()
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._check_version()
-        except sqlite3.DatabaseError as error:
-            self.close()
-            raise InputError(f"{self.path} cannot be opened as a ledger ({error}). Name another file.") from error
-        except InputError:
+            with self._transaction("DEFERRED"):  # before anything is changed, a journal mode too
+                new = self._is_new()
+            if read_only and new:
+                raise InputError(f"{self.path} is no ledger: there is nothing in it. Name another file.")
+            with self._translated():
+                self._begin_log()
+                self._db.execute("PRAGMA synchronous = FULL")
+            self._make_tables()
+            if read_only:
+                self._db.execute("PRAGMA query_only = ON")
+        except BaseException:
             self.close()
             raise
 
@@ -72,56 +104,57 @@ class Ledger:
         """Say which places in suites these jobs fill, whether or not they have been run."""
         jobs = list(jobs)
         places = {(job.suite, job.contender.name, job.key) for job in jobs}
-        with self._writing():
+        with self._transaction():
             self._db.executemany("INSERT OR IGNORE INTO members VALUES (?, ?, ?)", sorted(places))
-        self.want({(job.suite, job.source.name, job.target.name) for job in jobs})
+            self._want({(job.suite, job.source.name, job.target.name) for job in jobs})
 
-    def want(self, wanted: Iterable[Wanted]) -> None:
-        """Say which data sets a suite is to cover."""
-        with self._writing():
-            self._db.executemany("INSERT OR IGNORE INTO wanted VALUES (?, ?, ?)", sorted(wanted))
+    def _want(self, wanted: Iterable[Wanted]) -> None:
+        self._db.executemany("INSERT OR IGNORE INTO wanted VALUES (?, ?, ?)", sorted(wanted))
+
+    def record(self, job: Job, result: Result) -> None:
+        """Write a job down, in place of what was recorded for it before unless that is to be preferred."""
+        with self._transaction():
+            self._add(line_of(job, result))
+
+    def take(self, sources: Sequence[Contents]) -> list[tuple[int, int]]:
+        """Take over what others recorded, all of it or nothing; of each how many lines, and how many were preferred."""
+        with self._transaction():
+            counts = []
+            for lines, wanted in sources:
+                self._want(wanted)
+                counts.append((len(lines), sum([self._add(line) for line in lines])))
+        return counts
+
+    def _add(self, line: Line) -> bool:
+        """False where what is recorded already is to be preferred."""
+        key = line.row["key"]
+        old = self._db.execute("SELECT * FROM jobs WHERE key = ?", (key,)).fetchone()
+        self._db.executemany("INSERT OR IGNORE INTO members VALUES (?, ?, ?)", [(*m, key) for m in line.members])
+        if old is not None and not preferred(line.row, dict(old)):
+            return False
+        marks = ", ".join("?" * len(COLUMNS))
+        self._db.execute(f"INSERT OR REPLACE INTO jobs VALUES ({marks})", [line.row[name] for name in COLUMNS])
+        self._db.execute("DELETE FROM scores WHERE key = ?", (key,))
+        values = [(key, metric, number(value)) for metric, value in line.values.items()]
+        self._db.executemany("INSERT INTO scores VALUES (?, ?, ?)", values)
+        return True
+
+    def contents(self) -> Contents:
+        """Everything as it is at one moment, in an order that does not depend on when it was written."""
+        with self._transaction("DEFERRED"):
+            return Contents(self._lines(), self._unrecorded())
+
+    def lines(self) -> list[Line]:
+        """Everything that is recorded."""
+        return self.contents().lines
 
     def unrecorded(self) -> list[Wanted]:
         """What was wanted and has no row, not even a failed one: mostly data sets that were not at hand."""
-        found = self._db.execute(
-            "SELECT suite, source, target FROM wanted EXCEPT "
-            "SELECT members.suite, jobs.source, jobs.target FROM members JOIN jobs USING (key) ORDER BY 1, 2, 3"
-        )
-        return [(suite, source, target) for suite, source, target in found]
-
-    def record(self, job: Job, result: Result) -> None:
-        """Write a job down, in place of what was recorded for it before; see `add`."""
-        self.add(line_of(job, result))
-
-    def add(self, line: Line) -> bool:
-        """All of a line or nothing; False where what is recorded already is to be preferred."""
-        key = line.row["key"]
-        with self._writing():
-            old = self._db.execute("SELECT * FROM jobs WHERE key = ?", (key,)).fetchone()
-            self._db.executemany("INSERT OR IGNORE INTO members VALUES (?, ?, ?)", [(*m, key) for m in line.members])
-            if old is not None and not preferred(line.row, dict(old)):
-                return False
-            marks = ", ".join("?" * len(COLUMNS))
-            self._db.execute(f"INSERT OR REPLACE INTO jobs VALUES ({marks})", [line.row[name] for name in COLUMNS])
-            self._db.execute("DELETE FROM scores WHERE key = ?", (key,))
-            values = [(key, metric, number(value)) for metric, value in line.values.items()]
-            self._db.executemany("INSERT INTO scores VALUES (?, ?, ?)", values)
-        return True
+        return self.contents().wanted
 
     def rows(self) -> dict[str, Row]:
         """What is recorded, by key."""
-        return {row["key"]: dict(row) for row in self._db.execute("SELECT * FROM jobs")}
-
-    def lines(self) -> Iterator[Line]:
-        """Everything, in an order that does not depend on when it was written."""
-        values: dict[str, dict[str, float | None]] = {}
-        for key, metric, value in self._db.execute("SELECT * FROM scores ORDER BY key, metric"):
-            values.setdefault(key, {})[metric] = value
-        members: dict[str, list[Member]] = {}
-        for suite, contender, key in self._db.execute("SELECT * FROM members ORDER BY suite, contender"):
-            members.setdefault(key, []).append((suite, contender))
-        for row in self._db.execute("SELECT * FROM jobs ORDER BY source, target, protocol, seed, key"):
-            yield Line(dict(row), values.get(row["key"], {}), tuple(members.get(row["key"], ())))
+        return {line.row["key"]: line.row for line in self.lines()}
 
     def records(self, suite: str | None = None) -> list[Record]:
         """One record for each metric of each place that a job fills, of one suite or of all."""
@@ -133,29 +166,76 @@ class Ledger:
             for metric, value in line.values.items()
         ]
 
+    def _lines(self) -> list[Line]:
+        values: dict[str, dict[str, float | None]] = {}
+        for key, metric, value in self._db.execute("SELECT * FROM scores ORDER BY key, metric"):
+            values.setdefault(key, {})[metric] = value
+        members: dict[str, list[Member]] = {}
+        for suite, contender, key in self._db.execute("SELECT * FROM members ORDER BY suite, contender"):
+            members.setdefault(key, []).append((suite, contender))
+        rows = self._db.execute("SELECT * FROM jobs ORDER BY source, target, protocol, seed, key").fetchall()
+        lines = []
+        for row in map(dict, rows):
+            key = row["key"]
+            try:
+                lines.append(checked_line(row, values.pop(key, {}), tuple(members.get(key, ()))))
+            except InputError as error:
+                raise InputError(f"{self.path} is damaged. Job {str(key)[:16]}: {error}") from error
+        if values:
+            raise InputError(f"{self.path} is damaged: it has scores of jobs that are not in it ({len(values)}).")
+        return lines
+
+    def _unrecorded(self) -> list[Wanted]:
+        found = self._db.execute(
+            "SELECT suite, source, target FROM wanted EXCEPT "
+            "SELECT members.suite, jobs.source, jobs.target FROM members JOIN jobs USING (key) ORDER BY 1, 2, 3"
+        )
+        try:
+            return [checked_wanted(*place) for place in found]
+        except InputError as error:
+            raise InputError(f"{self.path} is damaged: {error}") from error
+
     @contextmanager
-    def _writing(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
+    def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
+        """All of the block or nothing; DEFERRED sees one moment and does not keep others from writing."""
+        with self._translated():
+            self._db.execute(f"BEGIN {kind}")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:  # SQLite may have given it up itself, for want of space for one
+                    self._db.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """What SQLite says becomes an error of ours that names the file."""
         try:
             yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+        except sqlite3.ProgrammingError:
+            raise  # a mistake of this code
+        except ERRORS as error:
+            raise refusal(self.path, error) from error
 
-    def _check_version(self) -> None:
-        with self._writing():  # of several processes that meet at a new file, one makes the tables
-            (found,) = self._db.execute("PRAGMA user_version").fetchone()
-            (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            new = not found and not tables
-            if new:
-                self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            if new or found == SCHEMA_VERSION:
-                for name, columns in TABLES.items():
-                    self._db.execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns}) WITHOUT ROWID")
-                return
+    def _is_new(self) -> bool:
+        """False for a ledger; an InputError for anything else that is not empty."""
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        held = dict(self._db.execute("SELECT name, sql FROM sqlite_master WHERE name NOT GLOB 'sqlite_*'").fetchall())
+        if not version and not held:
+            return True
+        same = held.items() <= SCHEMA.items() and held.keys() >= SCHEMA.keys() - LATER
+        if version == SCHEMA_VERSION and same:
+            return False
         raise InputError(
-            f"{self.path} is no ledger, or one of version {found}; dicot {__version__} reads version "
+            f"{self.path} is no ledger, or one of version {version}; dicot {__version__} reads version "
             f"{SCHEMA_VERSION}. Export it to CSV with the dicot that wrote it, and merge that into a new ledger: "
             "dicot bench merge."
         )
+
+    def _make_tables(self) -> None:
+        with self._transaction():  # of several processes that meet at a new file, one makes the tables
+            if self._is_new():
+                self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            for name, columns in TABLES.items():
+                self._db.execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns}) WITHOUT ROWID")

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from dicot import __version__
 from dicot.bench.jobs import Job, canonical
@@ -37,6 +37,7 @@ COLUMNS = {
 }
 Row = dict[str, Any]
 Member = tuple[str, str]  # suite, contender
+Wanted = tuple[str, str, str]  # suite, source, target
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,13 @@ class Line:
     row: Row
     values: Mapping[str, float | None]
     members: tuple[Member, ...]
+
+
+class Contents(NamedTuple):
+    """All that a ledger holds, or what is to be taken over into one."""
+
+    lines: list[Line]
+    wanted: list[Wanted]  # what suites were to cover and has no line
 
 
 def line_of(job: Job, result: Result) -> Line:

@@ -1,27 +1,30 @@
 """What of a suite remains to be run, and why the rest does not."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dicot.bench.jobs import Job, Unit, distinct, units_of
+from dicot.bench.jobs import DataSet, Job, Unit, distinct, units_of
 from dicot.bench.ledger import Ledger
 from dicot.bench.lines import Row
-from dicot.bench.loading import load_labelled, missing_sets
-from dicot.errors import DicotError
+from dicot.bench.loading import load_labelled
+from dicot.datasets import card, is_path
+from dicot.errors import DicotError, InputError, MissingDataError
 from dicot.progress import Bar
 
-STATES = ("to run", "recorded", "failed", "no data")
+STATES = ("to run", "recorded", "failed", "no data", "unusable")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Every job once, with its state; the data sets that are not here, and those that are no longer what they were."""
+    """Every job once, with its state, and what a user should know of the data sets."""
 
     jobs: tuple[Job, ...]
     states: dict[str, str]  # by key
-    missing: tuple[str, ...]
-    changed: tuple[str, ...]
+    missing: tuple[str, ...]  # data sets that are not here
+    unusable: dict[str, str]  # data sets that are here and cannot be used, with the reason
+    notes: tuple[str, ...]  # what is done to data sets before they can be used
+    changed: tuple[str, ...]  # data sets that are no longer what they were
 
     @property
     def units(self) -> list[Unit]:
@@ -35,6 +38,23 @@ class Plan:
         return table
 
 
+@dataclass(frozen=True)
+class _Found:
+    """What is known of a data set before any job: why it cannot be used, or else what it is."""
+
+    error: DicotError | None = None
+    n_channels: int = 0
+    fingerprint: str = ""  # where all of it was read
+    note: str = ""
+
+    def problem(self, wanted: DataSet) -> DicotError | None:
+        """Why a job cannot use these channels of it."""
+        if self.error is None and max(wanted.channels or (0,)) >= self.n_channels:
+            chosen = ", ".join(map(str, wanted.channels or ()))
+            return InputError(f"It has {self.n_channels} channel(s), and the suite uses channels {chosen}, from 0.")
+        return self.error
+
+
 def make_plan(jobs: Sequence[Job], ledger: Ledger, *, retry_failed: bool = False) -> Plan:
     """Compare jobs with what is recorded and with the data at hand.
 
@@ -44,33 +64,57 @@ def make_plan(jobs: Sequence[Job], ledger: Ledger, *, retry_failed: bool = False
     """
     unique = distinct(jobs)
     recorded = ledger.rows()
-    missing = missing_sets({name for job in unique for name in (job.source.name, job.target.name)})
     known = [recorded[job.key] for job in unique if job.key in recorded]
-    current = _fingerprints({name: None for row in known for name in (row["source"], row["target"])}, missing)
+    found = _look(
+        dict.fromkeys(data.name for job in unique for data in (job.source, job.target)),
+        {name for row in known for name in (row["source"], row["target"])},
+    )
+    current = {name: one.fingerprint for name, one in found.items() if one.fingerprint}
+    problems = {
+        data: problem
+        for job in unique
+        for data in (job.source, job.target)
+        if (problem := found[data.name].problem(data)) is not None
+    }
 
     def state(job: Job) -> str:
         row = recorded.get(job.key)
-        if row is not None and not _changed(row, current):
-            return "recorded" if row["error"] is None else "to run" if retry_failed else "failed"
-        return "no data" if {job.source.name, job.target.name} & set(missing) else "to run"
+        if row is not None and not _changed(row, current) and (row["error"] is None or not retry_failed):
+            return "recorded" if row["error"] is None else "failed"
+        reasons = [problems[data] for data in (job.source, job.target) if data in problems]
+        missing = any(isinstance(reason, MissingDataError) for reason in reasons)
+        return "no data" if missing else "unusable" if reasons else "to run"
 
-    changed = sorted({name for row in known for name in _changed(row, current)})
-    return Plan(tuple(unique), {job.key: state(job) for job in unique}, tuple(missing), tuple(changed))
+    return Plan(
+        tuple(unique),
+        {job.key: state(job) for job in unique},
+        tuple(sorted({data.name for data, why in problems.items() if isinstance(why, MissingDataError)})),
+        {data.name: str(why) for data, why in problems.items() if not isinstance(why, MissingDataError)},
+        tuple(one.note for one in found.values() if one.note),
+        tuple(sorted({name for row in known for name in _changed(row, current)})),
+    )
 
 
-def _fingerprints(names: dict[str, None], missing: Sequence[str]) -> dict[str, str]:
-    """Of the data sets that can be loaded."""
+def _look(names: Iterable[str], compared: set[str]) -> dict[str, _Found]:
+    """At each of these data sets: all of a file and of what is compared with a record, of others their cards."""
+    names = list(names)
     found = {}
-    with Bar("compare data", len(names)) as bar:
+    with Bar("look at data", len(names)) as bar:
         for done, name in enumerate(names):
             bar.update(done, name)
-            if name in missing:
-                continue
             try:
-                found[name] = load_labelled(name).fingerprint
-            except DicotError:  # its jobs fail, and say why
-                continue
+                found[name] = _found(name, compared)
+            except DicotError as error:  # one data set less, and no reason to end
+                found[name] = _Found(error)
     return found
+
+
+def _found(name: str, compared: set[str]) -> _Found:
+    facts = None if is_path(name) else card(name)  # an error where it is not here, and nothing is downloaded
+    if facts is not None and name not in compared:
+        return _Found(n_channels=facts.n_channels)
+    loaded = load_labelled(name)
+    return _Found(None, loaded.split.train.n_channels, loaded.fingerprint, loaded.note)
 
 
 def _changed(row: Row, current: dict[str, str]) -> list[str]:

@@ -2,16 +2,19 @@
 
 import csv
 import io
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+from dicot.bench.csvtable import has_columns, read_table
 from dicot.bench.record import Record
 from dicot.errors import InputError, MissingDataError
 from dicot.storage import write_atomic
 
 COLUMNS = tuple(field.name for field in fields(Record))
+NOT_EMPTY = ("suite", "contender", "source", "target", "protocol", "metric")
 TRUTH = {"True": True, "False": False}
 READERS: dict[str, Callable[[str], Any]] = {
     "seed": int,
@@ -41,30 +44,31 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
 
 def holds_records(path: Path) -> bool:
     """Whether this is a CSV file with the columns of a Record, and not, say, an exported ledger."""
-    if path.suffix != ".csv" or not path.is_file():
-        return False
-    with path.open(newline="", encoding="utf-8") as file:
-        return sorted(next(csv.reader(file), [])) == sorted(COLUMNS)
+    return path.suffix.lower() == ".csv" and has_columns(path, COLUMNS)
 
 
 def read_records(path: Path) -> list[Record]:
     """What `write_records` wrote. The columns are the fields of a Record, in any order."""
     if not path.is_file():
         raise MissingDataError(f"There is no file of records at {path}.")
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        found = reader.fieldnames or []
-        if sorted(found) != sorted(COLUMNS):
-            missing, foreign = sorted(set(COLUMNS) - set(found)), sorted(set(found) - set(COLUMNS))
-            raise InputError(
-                f"{path} is no file of records. Missing columns: {', '.join(missing) or 'none'}; "
-                f"unknown columns: {', '.join(foreign) or 'none'}."
-            )
-        return [_record(row, path, number) for number, row in enumerate(reader, start=2)]
+    found, rows = read_table(path)
+    if sorted(found) != sorted(COLUMNS):
+        missing, foreign = sorted(set(COLUMNS) - set(found)), sorted(set(found) - set(COLUMNS))
+        raise InputError(
+            f"{path} is no file of records. Missing columns: {', '.join(missing) or 'none'}; "
+            f"unknown columns: {', '.join(foreign) or 'none'}."
+        )
+    return [_record(row.cells, f"{path}, line {row.line}, record {n}") for n, row in enumerate(rows, start=1)]
 
 
-def _record(row: Mapping[str, str], path: Path, number: int) -> Record:
+def _record(cells: Mapping[str, str], where: str) -> Record:
     try:
-        return Record(**{name: READERS.get(name, str)(row[name]) for name in COLUMNS})
-    except (ValueError, KeyError, TypeError, AttributeError) as error:  # a short row holds None
-        raise InputError(f"{path}, record {number - 1}: {error}. The row is {dict(row)}.") from error
+        record = Record(**{name: READERS.get(name, str)(cells[name]) for name in COLUMNS})
+    except (ValueError, KeyError) as error:
+        raise InputError(f"{where}: {error}. The row is {dict(cells)}.") from error
+    if empty := [name for name in NOT_EMPTY if not cells[name]]:
+        raise InputError(f"{where}: there is no {' and no '.join(empty)}. The row is {dict(cells)}.")
+    if math.isinf(record.value) or math.isnan(record.value) != record.failed:
+        what = "a failed job has no score" if record.failed else "a score must be a number, or an error say why not"
+        raise InputError(f"{where}: {what}; got {record.value}. The row is {dict(cells)}.")
+    return record

@@ -16,7 +16,7 @@ from dicot.bench.fits import Site, fit_units
 from dicot.bench.fitted import Fitted
 from dicot.bench.jobs import Job, Unit
 from dicot.bench.lines import Result
-from dicot.bench.loading import Loaded, Shelf
+from dicot.bench.loading import Loaded, Shelf, scored
 from dicot.bench.model_protocols import MODEL_PROTOCOLS, every_protocol
 from dicot.errors import lookup
 from dicot.protocols import PROTOCOLS, Features
@@ -118,8 +118,10 @@ def score_embedded(given: Embedded, record: Record) -> None:
 
 
 def _embeddings(model: Any, data: Loaded) -> tuple[Features, Features]:
-    train, test = data.split.train, data.split.test
-    assert test is not None and train.y is not None and test.y is not None
+    """Of the labelled cases of both parts."""
+    assert data.split.test is not None
+    train, test = scored(data.split.train), scored(data.split.test)
+    assert train.y is not None and test.y is not None
     return Features(model.transform(train.x), train.y), Features(model.transform(test.x), test.y)
 
 
@@ -127,6 +129,8 @@ def _score(job: Job, compute: Callable[[], dict[str, float]], known: Result, rec
     started = time.perf_counter()
     try:
         values = compute()
+        if not values or values.keys() - every_protocol()[job.protocol]().metrics:
+            raise ArithmeticError(f"{job.protocol} gave {values} for its metrics")
         if not np.isfinite(list(values.values())).all():
             raise ArithmeticError(f"a value is not finite: {values}")
     except Exception as error:

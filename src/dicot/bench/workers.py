@@ -18,9 +18,10 @@ from dicot.bench.ledger import Ledger
 from dicot.bench.lines import Result
 from dicot.bench.loading import Shelf
 from dicot.bench.run import Record, Score, fail, run_units
-from dicot.errors import LostWorkerError
+from dicot.errors import DicotError, LostWorkerError
 
 Task = tuple[Unit, ...]
+Said = tuple[str, str | None] | DicotError | None  # a recorded job and why it failed; why no more; the task is done
 OnJob = Callable[[Job, str | None], None]  # a job that was recorded, and why it failed
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
 
@@ -28,7 +29,7 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_
 @dataclass
 class _Worker:
     process: SpawnProcess
-    connection: "Connection[Task | None, tuple[str, str | None] | None]"
+    connection: "Connection[Task | None, Said]"
     open: dict[str, Job] = field(default_factory=dict)  # jobs of its task that it has not recorded yet
     busy: bool = False
 
@@ -120,11 +121,13 @@ def worker_environment(device: str) -> Iterator[None]:
 
 
 def _listen(worker: _Worker, on_job: OnJob) -> bool:
-    """Take one message; False where the process is gone."""
+    """Take one message; False where the process is gone. An error is one of the ledger's, which ends the run."""
     try:
         message = worker.connection.recv()
     except (EOFError, OSError):
         return False
+    if isinstance(message, DicotError):
+        raise message
     if message is None:
         worker.busy = False
     else:
@@ -141,19 +144,22 @@ def _write_off(worker: _Worker, ledger: Path, on_job: OnJob) -> None:
         fail(worker.open.values(), error, recorder(book, on_job))
 
 
-def _work(connection: "Connection[tuple[str, str | None] | None, Task | None]", ledger: Path, site: Site) -> None:
+def _work(connection: "Connection[Said, Task | None]", ledger: Path, site: Site) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends this process
     threading.Thread(target=end_with_parent, daemon=True).start()
     from dicot.device import release_memory
 
     shelf = Shelf()
-    with Ledger(ledger) as book:
-        record = recorder(book, lambda job, error: connection.send((job.key, error)))
-        while task := connection.recv():
-            run_units(task, site, shelf, record)
-            if not release_memory(site.device):
-                return  # another worker takes the next task
-            connection.send(None)
+    try:
+        with Ledger(ledger) as book:
+            record = recorder(book, lambda job, error: connection.send((job.key, error)))
+            while task := connection.recv():
+                run_units(task, site, shelf, record)
+                if not release_memory(site.device):
+                    return  # another worker takes the next task
+                connection.send(None)
+    except DicotError as error:  # what fails in a job is recorded: this is about the ledger itself
+        connection.send(error)
 
 
 def end_with_parent() -> None:

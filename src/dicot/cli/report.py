@@ -11,7 +11,7 @@ from dicot.cli.suites import LEDGER
 from dicot.errors import InputError
 
 if TYPE_CHECKING:
-    from dicot.bench.ledger import Wanted
+    from dicot.bench.lines import Wanted
     from dicot.bench.record import Record
 
 
@@ -44,13 +44,14 @@ def report(
 ) -> None:
     """Report a SUITE: tables, ranks, tests and figures, with the controls in every table."""
     from dicot.report.benchmark import write_report
+    from dicot.report.filenames import folder_name
 
     if check and into is None:
         raise InputError("--check needs --into FILE: it says whether the table in that file is up to date.")
-    (found, lacking), suites = _records(ledger, records), [name.strip() for name in suite.split(",")]
+    (found, lacking), suites = _records(ledger, records), list(dict.fromkeys(n.strip() for n in suite.split(",")))
     if out is not None or into is None:
         for name in suites:
-            folder = out if out is not None and len(suites) == 1 else (out or LEDGER.parent) / name
+            folder = out if out is not None and len(suites) == 1 else (out or LEDGER.parent) / folder_name(name)
             paths = write_report(
                 folder,
                 name,
@@ -77,7 +78,7 @@ def _records(ledger: Path | None, records: Path | None) -> "tuple[list[Record], 
     from dicot.bench.exchange import merge_ledger
     from dicot.bench.ledger import Ledger
 
-    with Ledger(":memory:" if records is not None else ledger or LEDGER, create=records is not None) as book:
+    with Ledger(ledger or LEDGER, read_only=True) if records is None else Ledger(":memory:") as book:
         if records is not None:
             merge_ledger(book, records)
         return book.records(), book.unrecorded()

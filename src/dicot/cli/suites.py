@@ -35,8 +35,12 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")] = False,
     export: Annotated[Path | None, typer.Option(help="Write the ledger to this .csv or .parquet at the end.")] = None,
 ) -> None:
-    """Run what is missing of SUITES (`dicot list suites`). The same command continues a run that was interrupted."""
+    """Run what is missing of SUITES (`dicot list suites`). The same command continues a run that was interrupted.
+
+    Exit code 1 where a job failed or a data set could not be used; the others are run all the same.
+    """
     from dicot.bench.crossing import Options
+    from dicot.bench.exchange import check_export
     from dicot.bench.ledger import Ledger
     from dicot.bench.planning import make_plan
     from dicot.bench.suites import suite_jobs
@@ -51,16 +55,20 @@ def run(
         steps=steps,
     )
     jobs = suite_jobs(suites, options)
-    with Ledger(":memory:" if dry_run and not ledger.exists() else ledger) as book:
+    if export is not None:
+        check_export(export)
+    with Ledger(":memory:") if dry_run and not ledger.exists() else Ledger(ledger, read_only=dry_run) as book:
         plan = make_plan(jobs, book, retry_failed=retry_failed)
         _announce(plan)
         if dry_run:
             _show(plan)
             return
         book.enrol(jobs)
-    _execute(plan, ledger, device, workers)
+    failed = _execute(plan, ledger, device, workers)
     if export is not None:
         export_ledger(export, ledger)
+    if failed or plan.unusable:
+        raise typer.Exit(1)
 
 
 def export_ledger(
@@ -70,7 +78,7 @@ def export_ledger(
     from dicot.bench import exchange
     from dicot.bench.ledger import Ledger
 
-    with Ledger(ledger, create=False) as book:
+    with Ledger(ledger, read_only=True) as book:
         typer.echo(f"Wrote {exchange.export_ledger(book, out)} rows to {out}")
 
 
@@ -78,13 +86,13 @@ def merge_ledgers(
     others: Annotated[list[Path], typer.Argument(help="Ledgers, or tables that were exported from some.")],
     ledger: LedgerFile = LEDGER,
 ) -> None:
-    """Take the rows of other ledgers over into this one; of two for one job the newer stays."""
+    """Take the rows of other ledgers over into this one, all or none; of two for one job the newer stays."""
     from dicot.bench import exchange
     from dicot.bench.ledger import Ledger
 
+    sources = [exchange.read_contents(other) for other in others]
     with Ledger(ledger) as book:
-        for other in others:
-            found, taken = exchange.merge_ledger(book, other)
+        for other, (found, taken) in zip(others, book.take(sources), strict=True):
             typer.echo(f"{other}: {found} rows, {taken} of them taken over into {ledger}")
 
 
@@ -96,13 +104,18 @@ def _announce(plan: "Plan") -> None:
     """What a user should know before hours are spent."""
     units = plan.units
     states = list(plan.states.values())
-    said = ", ".join(f"{states.count(state)} {state}" for state in ("recorded", "failed", "no data", "to run"))
+    shown = ("recorded", "failed", "no data", *(["unusable"] if "unusable" in states else []), "to run")
+    said = ", ".join(f"{states.count(state)} {state}" for state in shown)
     typer.echo(f"{len(states)} jobs: {said}, in {len(units)} fits.")
     if plan.missing:
         typer.echo(
             f"Left out, because the data are not here ({len(plan.missing)}): {', '.join(plan.missing)}. "
             "`dicot data show NAME` says how to get them."
         )
+    for name, reason in plan.unusable.items():
+        typer.echo(f"Left out, because it cannot be used: {name}. {reason}")
+    for note in plan.notes:
+        typer.echo(f"{note}.")
     if plan.changed:
         typer.echo(f"Other data than when they were recorded, so their jobs run again: {', '.join(plan.changed)}.")
     if states.count("failed"):
@@ -121,7 +134,8 @@ def _show(plan: "Plan") -> None:
     Console().print(table)
 
 
-def _execute(plan: "Plan", ledger: Path, device: str, workers: int | None) -> None:
+def _execute(plan: "Plan", ledger: Path, device: str, workers: int | None) -> int:
+    """How many jobs failed."""
     from dicot.bench.executors import default_workers, execute, site_for
     from dicot.bench.tally import Tally
     from dicot.device import resolve_device
@@ -140,3 +154,4 @@ def _execute(plan: "Plan", ledger: Path, device: str, workers: int | None) -> No
         execute(units, ledger, site_for(ledger, place), count, tally)
     failed = f"; {tally.failed} of them failed: {tally.first_error}" if tally.failed else ""
     typer.echo(f"{tally.jobs} jobs recorded in {ledger}{failed}")
+    return tally.failed

@@ -1,6 +1,7 @@
 """The report of a suite as files: Markdown, CSV, LaTeX, one page, and its figures."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from dicot.errors import InputError, did_you_mean
 from dicot.progress import Bar
 from dicot.report.bench_tables import failure_table
+from dicot.report.filenames import distinct
 from dicot.report.grid import column_name, column_of, natural
 from dicot.report.html import render
 from dicot.report.latex import PACKAGES, escape_latex, to_latex
@@ -80,7 +82,13 @@ def make_parts(request: Request) -> list[Part]:
         for done, draft in enumerate(drafts):
             bar.update(done, parts[-1].title if parts else "")
             parts += draft()
-    return parts
+    return _told_apart(parts)
+
+
+def _told_apart(parts: Sequence[Part]) -> list[Part]:
+    """The parts with a file name of its own for every figure, whatever the data sets are called."""
+    names = iter(distinct(name for part in parts for name in part.figures))
+    return [replace(part, figures={next(names): svg for svg in part.figures.values()}) for part in parts]
 
 
 def _last(request: Request) -> Iterator[Draft]:

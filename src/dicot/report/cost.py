@@ -9,6 +9,7 @@ import numpy as np
 
 from dicot.report.comparison import Cell, Table, cell, seeds_text
 from dicot.report.curves import power_curves
+from dicot.report.filenames import slug
 from dicot.report.grid import Grid, grid, natural
 from dicot.report.lines import CONTROLS, Line
 from dicot.report.parts import Draft, Part, Request
@@ -45,7 +46,8 @@ def _part(records: "Sequence[Record]", metric: str, data: str) -> list[Part]:
     table = grid([replace(r, source=size, target=size) for r, size in sizes], metric)
     title, axis = TITLES[metric]
     curves = _curves(table)
-    figures = {f"{metric.replace('_', '-')}-{data.lower()}": power_curves(curves, "batch size", axis)} if curves else {}
+    name = f"{metric.replace('_', '-')}-{slug(data).lower()}"
+    figures = {name: power_curves(curves, "batch size", axis)} if curves else {}
     return [Part(f"{title} on {data}", _cost_table(table, axis), figures)]
 
 

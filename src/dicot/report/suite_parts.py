@@ -8,6 +8,7 @@ from dicot.report.baseline import baseline_line, baseline_table, favourite, outc
 from dicot.report.bench_tables import MANY_SETS, data_set_table, interval_table, standing_table
 from dicot.report.critical_difference import critical_difference, friedman_text
 from dicot.report.figures import bars, win_tie_loss
+from dicot.report.filenames import slug
 from dicot.report.grid import Grid
 from dicot.report.parts import Draft, Part, Request
 from dicot.report.scatter import paper_scatter, time_scatter
@@ -134,5 +135,5 @@ def _title(text: str, name: str) -> str:
 
 
 def _stem(name: str) -> str:
-    """A file name's part for `name`."""
-    return "".join(f"-{word}" for word in "".join(c if c.isalnum() else " " for c in name).split()).lower()
+    """A file name's part for `name`, which may be empty."""
+    return f"-{slug(name)}".lower().replace("_", "-") if name else ""

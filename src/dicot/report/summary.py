@@ -84,10 +84,17 @@ def with_block(text: str, block: str, where: str) -> str:
 
 def block_is_current(path: Path, block: str) -> bool:
     """Whether the file already holds this block."""
-    text = path.read_text(encoding="utf-8")
+    text = _read(path)
     return with_block(text, block, str(path)) == text
 
 
 def write_block(path: Path, block: str) -> None:
     """Put the block between the file's marks."""
-    write_atomic(path, with_block(path.read_text(encoding="utf-8"), block, str(path)).encode())
+    write_atomic(path, with_block(_read(path), block, str(path)).encode())
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read to put a table into it ({error}). Name a text file.") from error

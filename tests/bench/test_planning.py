@@ -1,0 +1,103 @@
+"""A plan knows what can run: files are looked into, damaged sets are one line among the others, failures are told."""
+
+import numpy as np
+import pytest
+from tests.commands import dicot
+
+from dicot.bench.ledger import Ledger
+
+FEW = ["--only", "raw-mean", "--protocols", "linear", "--seeds", "1", "--device", "cpu", "--workers", 1]
+
+
+@pytest.fixture
+def bench(tmp_path, monkeypatch):
+    """`dicot bench ucr` on given sets, with nothing but these in sight."""
+    monkeypatch.setenv("DICOT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DICOT_DATA", str(tmp_path))
+
+    def bench(sets, *more, code=0):
+        return dicot("bench", "ucr", "--sets", sets, *FEW, "--ledger", tmp_path / "a.sqlite", *more, code=code)
+
+    return bench
+
+
+def test_a_file_without_a_test_part_is_split_as_evaluate_does_it(tmp_path, bench, waves):
+    """Whole groups are held out where there are groups, and always the same ones."""
+    group = np.arange(24) // 3
+    np.savez(tmp_path / "own.npz", X=waves.x, y=waves.y, group=group)
+    np.savez(tmp_path / "plain.npz", X=waves.x, y=waves.y)
+    sets = f"{tmp_path / 'own.npz'},{tmp_path / 'plain.npz'}"
+    dry = bench(sets, "--dry-run")
+    assert "2 to run" in dry and "6 of 24 cases" in dry and "groups" in dry and "of each class" in dry
+    assert "2 jobs recorded" in bench(sets)
+    with Ledger(tmp_path / "a.sqlite") as ledger:
+        assert [line.row["error"] for line in ledger.lines()] == [None, None]
+    assert "2 recorded" in bench(sets, "--dry-run")
+    np.savez(tmp_path / "own.npz", X=waves.x, y=waves.y, group=group[::-1] % 5)
+    assert "1 recorded" in (again := bench(sets, "--dry-run")) and "1 to run" in again  # another split, other data
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        ({"X": None}, "labels"),
+        ({"X_train": None, "y_train": None, "X_test": None}, "labels"),
+        ({"X": None, "y": np.zeros(24)}, "one class"),
+        ({"X": None, "y": np.full(24, np.nan)}, "labels"),
+        ({"Y": None}, "Y"),
+    ],
+)
+def test_what_cannot_be_scored_is_told_by_the_plan_and_by_the_exit_code(tmp_path, bench, waves, arrays, said):
+    usual = {"x": waves.x, "y": waves.y}
+    np.savez(tmp_path / "own.npz", **{k: usual[k[0].lower()] if v is None else v for k, v in arrays.items()})
+    sets = f"{tmp_path / 'own.npz'},synthetic"
+    dry = bench(sets, "--dry-run")
+    assert "1 unusable, 1 to run" in dry and said in dry.split("own.npz. ")[1].splitlines()[0]
+    done = bench(sets, code=1)
+    assert "1 jobs recorded" in done and "failed:" not in done
+    with Ledger(tmp_path / "a.sqlite") as ledger:
+        assert [line.row["source"] for line in ledger.lines()] == ["synthetic"]
+
+
+def test_unlabelled_cases_are_trained_on_but_not_scored(tmp_path, bench, waves):
+    y = waves.y.astype(float)
+    np.savez(tmp_path / "whole.npz", X_train=waves.x[:12], y_train=y[:12], X_test=waves.x[12:18], y_test=y[12:18])
+    y[18:] = np.nan
+    np.savez(tmp_path / "part.npz", X_train=waves.x[:12], y_train=y[:12], X_test=waves.x[12:], y_test=y[12:])
+    bench(f"{tmp_path / 'whole.npz'},{tmp_path / 'part.npz'}", "--protocols", "linear,knn_5")
+    with Ledger(tmp_path / "a.sqlite") as ledger:
+        values = [line.values for line in ledger.lines()]
+    assert values[:2] == values[2:] and len(values) == 4
+
+
+def test_a_set_of_another_number_of_channels_is_not_planned(tmp_path, bench, waves):
+    np.savez(tmp_path / "a.npz", X=waves.x, y=waves.y)
+    np.savez(tmp_path / "b.npz", X=np.concatenate([waves.x, waves.x], axis=1), y=waves.y)
+    call = ["bench", "transfer", "--sets", f"{tmp_path / 'a.npz'},{tmp_path / 'b.npz'}", "--only", "random"]
+    said = dicot(*call, "--seeds", "1", "--ledger", tmp_path / "a.sqlite", "--dry-run")
+    assert "2 unusable, 0 to run" in said and "2 channel(s)" in said and "0, 1, 2" in said
+
+
+@pytest.mark.parametrize("damage", ["npz", "card"])
+def test_a_damaged_set_does_not_end_a_plan_or_a_run(tmp_path, bench, waves, damage):
+    name = "GunPoint"
+    if damage == "npz":
+        (tmp_path / "ucr").mkdir()
+        (tmp_path / "ucr" / f"{name}.npz").write_bytes(b"PK\x03\x04 cut off")
+    else:
+        name = "harth"
+        (tmp_path / "large" / name).mkdir(parents=True)
+        (tmp_path / "large" / name / "card.json").write_text("{")
+    dry = bench(f"{name},synthetic", "--dry-run")
+    assert "1 unusable, 1 to run" in dry and f"cannot be used: {name}." in dry
+    assert "1 jobs recorded" in bench(f"{name},synthetic", code=1)
+    assert "1 jobs: 1 recorded" in bench("synthetic")  # a damaged set that nobody asked for does not matter
+
+
+def test_a_set_damaged_since_it_was_recorded_keeps_its_rows(tmp_path, bench, waves):
+    np.savez(tmp_path / "own.npz", X=waves.x, y=waves.y)
+    bench(tmp_path / "own.npz")
+    data = (tmp_path / "own.npz").read_bytes()
+    (tmp_path / "own.npz").write_bytes(data[: len(data) // 2])
+    said = bench(tmp_path / "own.npz", "--protocols", "linear,ridge", "--dry-run")
+    assert "1 recorded" in said and "1 unusable" in said and "0 to run" in said
