@@ -1,0 +1,7 @@
+"""All kinds of files by name."""
+
+from tests.survival import array_kinds, archive_kinds, folder_kinds, ledger_kinds, model_kinds, signal_kinds, table_kinds
+from tests.survival.kind import Kind
+
+MODULES = (array_kinds, table_kinds, archive_kinds, signal_kinds, model_kinds, ledger_kinds, folder_kinds)
+KINDS: dict[str, Kind] = {kind.name: kind for module in MODULES for kind in module.KINDS}
