@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import torch
+
 from tests.survival.kinds import KINDS
 from tests.survival.run import SOUND, Outcome, survive
 
@@ -39,7 +40,7 @@ def _show(wrong: list[Outcome]) -> None:
     causes = Counter((outcome.kind, outcome.cause) for outcome in wrong)
     for (kind, cause), count in causes.most_common():
         first = next(o for o in wrong if (o.kind, o.cause) == (kind, cause))
-        print(f"\n{kind}: {cause}: {count} of them, the first by {first.detail}")
+        print(f"\n{kind}: {cause}: {count} of them, the first by {' '.join(first.detail.split())[:300]}")
         if first.seed != SOUND:
             print(f"    python -m tests.survival --kind {kind} --seed {first.seed} --files 1 --keep FOLDER")
 

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from dicot.windows import Windows
+from dicot.windows.files import read_windows
 from tests.survival import reference
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.mutations import TEXT
 from tests.survival.reference import Cases
 from tests.survival.verdicts import LARGEST, windows_are
-
-from dicot.windows import Windows
-from dicot.windows.files import read_windows
 
 LABELS = ("1", "2", "10")
 
@@ -80,10 +80,10 @@ def interpolated(cases: Cases) -> Cases:
     return out
 
 
-def _kind(
-    name: str, make: Callable[[Path], None], suffix: str, judge: Callable[..., str], **policies: Any
-) -> Kind:
-    return Kind(name, make, {f"a.{suffix}": TEXT}, lambda folder: read_windows(folder / f"a.{suffix}", **policies), judge)
+def _kind(name: str, make: Callable[[Path], None], suffix: str, judge: Callable[..., str], **policies: Any) -> Kind:
+    return Kind(
+        name, make, {f"a.{suffix}": TEXT}, lambda folder: read_windows(folder / f"a.{suffix}", **policies), judge
+    )
 
 
 KINDS = [

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.survival.kind import Kind, UnreadableError
-from tests.survival.mutations import NPY, ZIP
-from tests.survival.verdicts import windows_are
 
 from dicot.windows import Split, Windows
 from dicot.windows.files import read_split, read_windows
+from tests.survival.kind import Kind, UnreadableError
+from tests.survival.mutations import NPY, ZIP
+from tests.survival.verdicts import windows_are
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(12, 2, 16)).astype(np.float32)
@@ -77,7 +77,10 @@ def _numbers(array: Any) -> list[np.ndarray]:
 def _labels(array: Any) -> list[Any]:
     if array is None or array.ndim != 1 or array.dtype.kind not in "biufUS":
         raise UnreadableError("labels are damaged or of another kind")
-    return list(array.tolist())
+    try:
+        return list(array.tolist())
+    except (SystemError, ValueError) as error:
+        raise UnreadableError("labels that are no text") from error
 
 
 def _any_of(windows: Windows, held: dict[str, list[np.ndarray]], x: str, y: str, group: tuple[str, ...] = ()) -> str:
@@ -133,7 +136,9 @@ KINDS = [
     ),
     Kind(
         "npz-split",
-        lambda folder: _save(folder, True, X_train=X[:8], y_train=GROUP[:8], X_test=X[8:, :1].repeat(2, 1), y_test=GROUP[8:]),
+        lambda folder: _save(
+            folder, True, X_train=X[:8], y_train=GROUP[:8], X_test=X[8:, :1].repeat(2, 1), y_test=GROUP[8:]
+        ),
         {"a.npz": ZIP},
         lambda folder: read_split(folder / "a.npz"),
         judge_split,

@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.commands import dicot
-from tests.survival.kind import Kind
-from tests.survival.mutations import JSON, NPY, TEXT, ZIP
-from tests.survival.verdicts import unsound
 
 from dicot.datasets import available, check, load
 from dicot.datasets.base import Card
 from dicot.datasets.prepared import CARD, Prepared, write_prepared
 from dicot.errors import DicotError
 from dicot.windows import Split, Windows
+from tests.commands import dicot
+from tests.survival.kind import Kind
+from tests.survival.mutations import JSON, NPY, TEXT, ZIP
+from tests.survival.verdicts import unsound
 
 PARTS = [f"{letter}_{part}.npy" for letter in ("X", "y", "group") for part in ("train", "test")]
 

@@ -1,6 +1,14 @@
 """All kinds of files by name."""
 
-from tests.survival import array_kinds, archive_kinds, folder_kinds, ledger_kinds, model_kinds, signal_kinds, table_kinds
+from tests.survival import (
+    archive_kinds,
+    array_kinds,
+    folder_kinds,
+    ledger_kinds,
+    model_kinds,
+    signal_kinds,
+    table_kinds,
+)
 from tests.survival.kind import Kind
 
 MODULES = (array_kinds, table_kinds, archive_kinds, signal_kinds, model_kinds, ledger_kinds, folder_kinds)

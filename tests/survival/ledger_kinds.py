@@ -11,12 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tests.commands import dicot
-from tests.survival.array_kinds import parse_npz
-from tests.survival.kind import Kind, UnreadableError
-from tests.survival.mutations import BINARY, TEXT, ZIP
-from tests.survival.reference import LOST, csv_rows, number, same_length, whole
-from tests.survival.table_kinds import change_column
 
 from dicot.bench.exchange import export_ledger, merge_ledger
 from dicot.bench.jobs import Contender, DataSet, Job
@@ -27,6 +21,12 @@ from dicot.bench.recordfile import read_records, write_records
 from dicot.errors import DicotError
 from dicot.report.maps import maps, write_features
 from dicot.report.summary import BEGIN, END
+from tests.commands import dicot
+from tests.survival.array_kinds import parse_npz
+from tests.survival.kind import Kind, UnreadableError
+from tests.survival.mutations import BINARY, TEXT, ZIP
+from tests.survival.reference import LOST, csv_rows, number, same_length, whole
+from tests.survival.table_kinds import change_column
 
 Key = tuple[str, str, str, str]  # key, suite, contender, metric
 NUMERIC = {"seed": int, "steps": int, "batch_size": int, "peak_memory": int, "value": float, "fit_seconds": float}
@@ -99,7 +99,10 @@ def change_row(data: bytes, dice: Random) -> bytes:
         db.deserialize(data[:18] + b"\x01\x01" + data[20:])  # a write-ahead log cannot be had in memory
         table = dice.choice(["jobs", "jobs", "jobs", "scores", "members", "wanted"])
         columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
-        column, wild = dice.choice(columns), ["text", "''", "NULL", "-1", "0", "1.5", "'x'", "x'ff00'", "9223372036854775807"]
+        column, wild = (
+            dice.choice(columns),
+            ["text", "''", "NULL", "-1", "0", "1.5", "'x'", "x'ff00'", "9223372036854775807"],
+        )
         wild += ["1e999", "-1e999", "1e308", "CAST(x'ff41' AS TEXT)", "'nan'", "'../../x'", "'{'", "'1_0'"]
         rest = f"SELECT {', '.join(name for name in columns if name != column)} FROM {table}"
         db.execute(

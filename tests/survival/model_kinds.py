@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.survival.kind import Kind
-from tests.survival.mutations import JSON, TENSORS
 from typer.testing import CliRunner
 
 from dicot import TimeSeriesEmbedder
 from dicot.cli import app
 from dicot.pretrained import CONFIG, WEIGHTS
 from dicot.train import Checkpoint
+from tests.survival.kind import Kind
+from tests.survival.mutations import JSON, TENSORS
 
 X = np.random.default_rng(4).normal(3, 2, size=(8, 2, 16)).astype(np.float32)
 SETTINGS = ["k=[2, 5]", "temperature=0.1", "overlap=0.25", 'positive="next"', "projection=true"]

@@ -23,11 +23,74 @@ STRANGE = [
     *("nan", "NaN", "inf", "-inf", "Infinity", "-1", "-0", "0", "1", "2", "1e308", "1e309", "-1e308", "1e-320", "1e39"),
     *("1" + "0" * 20, "9" * 400, "18446744073709551615", "9223372036854775808", "-9223372036854775809", "4294967296"),
     *("2147483648", "600000", "1000000000000", "65536", "32768", "1.5", "007", "1_000", "0x10", "1e5", "+1", "--1"),
-    *("1,5", "1.2.3", "1e", ".", "-", "", " ", "None", "null", "true", "NA", "?", "１２", "1O", "½", "a", "1 2", "'1'"),
+    *(
+        "1,5",
+        "1.2.3",
+        "1e",
+        ".",
+        "-",
+        "",
+        " ",
+        "None",
+        "null",
+        "true",
+        "NA",
+        "?",
+        "\uff11\uff12",
+        "1O",
+        "\u00bd",
+        "a",
+        "1 2",
+        "'1'",
+    ),
 ]
-INSERTED = [b"\x00", b"\xff", b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff", b"\x00" * 64, b"\xff" * 64, b"\r", b"\n", b"\x1a"]
-INSERTED += [b'"', b"'", b",", b";", b"\t", b":", b"#", b"%", b"\x0b", b"\x0c", b"\x1c", "\u2028".encode(), b"\xc3", b"../"]
-SIZES = [0, 1, 2, 7, 255, 256, 65535, 65536, 10**6, 2**31 - 1, 2**31, 2**32 - 1, 10**12, 2**62, 2**63 - 1, 2**63, 2**64 - 1]
+INSERTED = [
+    b"\x00",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"\xff\xfe",
+    b"\xfe\xff",
+    b"\x00" * 64,
+    b"\xff" * 64,
+    b"\r",
+    b"\n",
+    b"\x1a",
+]
+INSERTED += [
+    b'"',
+    b"'",
+    b",",
+    b";",
+    b"\t",
+    b":",
+    b"#",
+    b"%",
+    b"\x0b",
+    b"\x0c",
+    b"\x1c",
+    "\u2028".encode(),
+    b"\xc3",
+    b"../",
+]
+SIZES = [
+    0,
+    1,
+    2,
+    7,
+    255,
+    256,
+    65535,
+    65536,
+    10**6,
+    2**31 - 1,
+    2**31,
+    2**32 - 1,
+    10**12,
+    2**62,
+    2**63 - 1,
+    2**63,
+    2**64 - 1,
+]
 
 
 # --- any file ---------------------------------------------------------------------------------------------------------
@@ -195,7 +258,24 @@ def change_json(data: bytes, dice: Random) -> bytes:
     if dice.random() < 0.2:
         del holder[key]
     else:
-        wild = [None, True, -1, 0, 0.5, 10**6, 600_000, 10**20, 1e308, float("nan"), float("inf"), "", "x", "../x", [], {}]
+        wild = [
+            None,
+            True,
+            -1,
+            0,
+            0.5,
+            10**6,
+            600_000,
+            10**20,
+            1e308,
+            float("nan"),
+            float("inf"),
+            "",
+            "x",
+            "../x",
+            [],
+            {},
+        ]
         holder[key] = dice.choice([*wild, [[]], {"x": 1}, ["x"], str(holder[key]), [holder[key]], [holder[key]] * 2])
     return json.dumps(tree).encode()
 
@@ -239,7 +319,9 @@ def forge_npy_header(data: bytes, dice: Random) -> bytes:
         return data
     body = data[10 + struct.unpack("<H", data[8:10])[0] :]
     wild = [(10**12,), (10**20,), (-1,), (2**31, 2**31), (10**6, 10**6), (0,), (), (1,) * 40, (True,), (2**63,), (3.0,)]
-    wild += [shape[::-1], (*shape, 1), (*shape, 0), (1, *shape), shape[:1] * 2, (shape[0] * 2, *shape[1:])] if shape else []
+    wild += (
+        [shape[::-1], (*shape, 1), (*shape, 0), (1, *shape), shape[:1] * 2, (shape[0] * 2, *shape[1:])] if shape else []
+    )
     wild += [(shape[0] - 1, *shape[1:]), (10**12, *shape[1:])] if shape else []
     descr: Any = dtype.str
     what = dice.randrange(6)
@@ -251,10 +333,14 @@ def forge_npy_header(data: bytes, dice: Random) -> bytes:
         order = not order
     text = repr({"descr": descr, "fortran_order": order, "shape": shape})
     if what == 4:
-        text = dice.choice([text[:-1], "[" * 2000, "{}", text.replace("descr", "kind"), "1", text + "x", "__import__('os')"])
+        text = dice.choice(
+            [text[:-1], "[" * 2000, "{}", text.replace("descr", "kind"), "1", text + "x", "__import__('os')"]
+        )
     version = dice.choice([(1, 0), (2, 0), (3, 0), (9, 9), (0, 0)]) if what == 5 else (1, 0)
     head = (text + "\n").encode()
-    length = struct.pack("<H" if version < (2, 0) else "<I", dice.choice([len(head), 65535]) if what == 5 else len(head))
+    length = struct.pack(
+        "<H" if version < (2, 0) else "<I", dice.choice([len(head), 65535]) if what == 5 else len(head)
+    )
     return b"\x93NUMPY" + bytes(version) + length + head + body
 
 
@@ -264,11 +350,25 @@ def forge_member_header(data: bytes, dice: Random) -> bytes:
 
 def damage_member(data: bytes, dice: Random) -> bytes:
     """Damage inside a member whose checksum is right."""
-    return _rezip(data, dice, lambda name, held: (name, dice.choice([flip_bits, truncate, extend, overwrite])(held, dice)))
+    return _rezip(
+        data, dice, lambda name, held: (name, dice.choice([flip_bits, truncate, extend, overwrite])(held, dice))
+    )
 
 
 def rename_member(data: bytes, dice: Random) -> bytes:
-    names = ["X.npy", "y.npy", "z.npy", "group.npy", "X", "", "../X.npy", "/X.npy", "X.npy\x00", "X_train.npy", "labels.npy"]
+    names = [
+        "X.npy",
+        "y.npy",
+        "z.npy",
+        "group.npy",
+        "X",
+        "",
+        "../X.npy",
+        "/X.npy",
+        "X.npy\x00",
+        "X_train.npy",
+        "labels.npy",
+    ]
     return _rezip(data, dice, lambda name, held: (dice.choice([*names, name.lower(), name.upper()]), held))
 
 
@@ -286,7 +386,9 @@ def bomb(data: bytes, dice: Random) -> bytes:
 
 def lie_about_size(data: bytes, dice: Random) -> bytes:
     """Another size, checksum, method or flag of encryption in the headers of a zip file."""
-    places = [(m.start(), 46) for m in re.finditer(b"PK\x01\x02", data)] + [(m.start(), 30) for m in re.finditer(b"PK\x03\x04", data)]
+    places = [(m.start(), 46) for m in re.finditer(b"PK\x01\x02", data)] + [
+        (m.start(), 30) for m in re.finditer(b"PK\x03\x04", data)
+    ]
     if not places:
         return data
     out, what = bytearray(data), dice.randrange(5)
@@ -368,7 +470,9 @@ def forge_tensor_header(data: bytes, dice: Random) -> bytes:
     if len(data) < 8:
         return data
     length = struct.unpack("<Q", data[:8])[0]
-    how = dice.choice([change_json, change_json, change_json, deep_json, huge_json_number, repeat_json_key, change_number])
+    how = dice.choice(
+        [change_json, change_json, change_json, deep_json, huge_json_number, repeat_json_key, change_number]
+    )
     head = how(data[8 : 8 + length], dice)
     return struct.pack("<Q", len(head)) + head + data[8 + length :]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from tests.survival.kind import UnreadableError
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
@@ -123,7 +124,9 @@ def _channel(column: Sequence[Any]) -> list[float] | None:
         if not any(is_number(cell) for cell in column if isinstance(cell, str)):
             return None
         return [number(cell) for cell in column]
-    if not all(cell is None or isinstance(cell, int | float) for cell in column):
+    if all(cell is None for cell in column) or not all(
+        cell is None or isinstance(cell, int | float) for cell in column
+    ):
         return None
     return [math.nan if cell is None else float(cell) for cell in column]
 

@@ -15,13 +15,13 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+from dicot.errors import DicotError
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.mutations import mutate
 
-from dicot.errors import DicotError
-
-SECONDS = 10  # for one file
-PATIENCE = 2 * SECONDS  # until a process that does not even answer to its alarm is killed
+WORK = 10  # seconds of the processor for one file
+WAIT = 40  # seconds in all; on a busy machine the work may take a while
+PATIENCE = 120  # until a process that does not even answer to its alarm is killed
 MEMORY = 500 << 20  # bytes beyond what reading the sound file needs
 LONGEST = 3000  # characters of an error's message
 SOUND = -1  # in place of a seed: the file as it was made
@@ -107,6 +107,7 @@ def _work(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         warnings.simplefilter("ignore")
         signal.signal(signal.SIGALRM, alarm)
+        signal.signal(signal.SIGPROF, alarm)
         sound, complaint = _sound(kind, place / "sound")
         if complaint:
             say(Outcome(kind.name, SOUND, "wrong", "the sound file is not read right", complaint))
@@ -156,13 +157,15 @@ def _one(kind: Kind, seed: int, files: dict[str, bytes], sound: Any, place: Path
         kind.seal(folder)
     if keep is not None:
         shutil.copytree(folder, keep / f"{kind.name}-{seed}", dirs_exist_ok=True)
-    signal.alarm(SECONDS)
+    signal.alarm(WAIT)
+    signal.setitimer(signal.ITIMER_PROF, WORK)
     try:
         verdict, cause = _verdict(kind, folder, sound)
     except TooSlowError as error:
-        verdict, cause = "wrong", f"no answer within {SECONDS} s, {_place(error)}"
+        verdict, cause = "wrong", f"no answer within {WORK} s, {_place(error)}"
     finally:
         signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     if verdict != "wrong" and kind.only_reads and (folder / name).read_bytes() != data:
         verdict, cause = "wrong", "reading has changed the file"
     shutil.rmtree(folder, ignore_errors=True)

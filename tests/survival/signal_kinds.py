@@ -9,13 +9,13 @@ from random import Random
 from typing import Any
 
 import numpy as np
+
+from dicot.windows.edf import read_edf_annotations, read_edf_signal
+from dicot.windows.wfdb import read_wfdb_header, read_wfdb_marks, read_wfdb_signals
 from tests.signal_files import annotation_track, write_edf, write_marks, write_wfdb
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.mutations import BINARY, TEXT, change_number_in_place
 from tests.survival.reference import finite, whole
-
-from dicot.windows.edf import read_edf_annotations, read_edf_signal
-from dicot.windows.wfdb import read_wfdb_header, read_wfdb_marks, read_wfdb_signals
 
 RECORDS, PER_RECORD = 3, 20
 
@@ -42,7 +42,9 @@ def _edf_fields(data: bytes) -> tuple[list[dict[str, str]], int, float]:
     if not 0 < n_signals < 100 or len(data) < 256 * (1 + n_signals):
         raise UnreadableError(f"{n_signals} signals in a header of {len(data)} bytes")
     at, signals = 256, [{} for _ in range(n_signals)]
-    for name, width in zip(("label", "", "", "low", "high", "first", "last", "", "count"), (16, 80, 8, 8, 8, 8, 8, 80, 8), strict=True):
+    for name, width in zip(
+        ("label", "", "", "low", "high", "first", "last", "", "count"), (16, 80, 8, 8, 8, 8, 8, 80, 8), strict=True
+    ):
         for signal in signals:
             signal[name] = data[at : at + width].decode("latin-1").strip()
             at += width
@@ -129,7 +131,11 @@ def judge_wfdb(folder: Path, result: Any, sound: Any) -> str:
     if {(w[0], w[1]) for w in words} not in ({("r.dat", "212")}, {("r.dat", "16")}):
         raise UnreadableError(f"signals in {[w[:2] for w in words]}")
     raw = (folder / "in" / "r.dat").read_bytes()
-    stored = _twelve_bits(raw) if words[0][1] == "212" else list(struct.unpack(f"<{len(raw) // 2}h", raw[: len(raw) // 2 * 2]))
+    stored = (
+        _twelve_bits(raw)
+        if words[0][1] == "212"
+        else list(struct.unpack(f"<{len(raw) // 2}h", raw[: len(raw) // 2 * 2]))
+    )
     n_times = n_times or len(stored) // leads
     if len(stored) < n_times * leads or not n_times:
         raise UnreadableError(f"{len(stored)} numbers for {n_times} time steps of {leads}")

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from dicot.windows import Windows
+from dicot.windows.files import read_windows
 from tests.survival import reference
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.mutations import BINARY, TEXT
 from tests.survival.verdicts import windows_are
-
-from dicot.windows import Windows
-from dicot.windows.files import read_windows
 
 COLUMNS = {"case": "trip", "time": "t", "label": "road", "group": "driver"}
 
@@ -86,7 +86,9 @@ def change_column(data: bytes, dice: Random) -> bytes:
     elif what == len(new) + 3:
         table = pa.concat_tables([table, table])
     else:
-        table = table.rename_columns([dice.choice(["", "x", "trip", "q"]) if i == at else n for i, n in enumerate(table.column_names)])
+        table = table.rename_columns(
+            [dice.choice(["", "x", "trip", "q"]) if i == at else n for i, n in enumerate(table.column_names)]
+        )
     return _write_parquet(table, compression=dice.choice(["none", "snappy", "zstd"]))
 
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from tests.survival.kind import UnreadableError
-from tests.survival.reference import Cases, is_lost
 
 from dicot.windows import Windows
+from tests.survival.kind import UnreadableError
+from tests.survival.reference import Cases, is_lost
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -52,7 +52,9 @@ def unsound(windows: Windows) -> str:
 
 def labels_are(found: np.ndarray | None, wanted: Sequence[Any] | None, what: str) -> str:
     if (found is None) != (wanted is None):
-        return f"{what}: {'none' if found is None else 'some'} where the file has {'none' if wanted is None else 'some'}"
+        return (
+            f"{what}: {'none' if found is None else 'some'} where the file has {'none' if wanted is None else 'some'}"
+        )
     if found is None or wanted is None:
         return ""
     if len(found) != len(wanted):
