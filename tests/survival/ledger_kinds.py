@@ -4,9 +4,11 @@ import math
 import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +35,8 @@ NUMERIC = {"seed": int, "steps": int, "batch_size": int, "peak_memory": int, "va
 
 
 def _fill(path: Path, contenders: tuple[str, ...], sets: tuple[str, ...]) -> None:
-    with Ledger(path) as ledger:
+    with Ledger(path) as ledger, patch("dicot.bench.lines.datetime") as clock:
+        clock.now.return_value = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
         for i, name in enumerate(contenders):
             for j, data in enumerate(sets):
                 settings = {"schedule": "per_step", "precision": "float32"} if name == "dicot" else {}

@@ -1,5 +1,6 @@
 """The run: damaged files, read one after another in a process that may not hang, grow or die."""
 
+import faulthandler
 import json
 import os
 import resource
@@ -106,6 +107,7 @@ def _work(
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         warnings.simplefilter("ignore")
+        faulthandler.disable()  # that a process died is said in one line
         signal.signal(signal.SIGALRM, alarm)
         signal.signal(signal.SIGPROF, alarm)
         sound, complaint = _sound(kind, place / "sound")

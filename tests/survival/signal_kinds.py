@@ -74,7 +74,9 @@ def judge_edf(folder: Path, result: Any, sound: Any) -> str:
     wanted = (digital - first) * ((high - low) / (last - first)) + low
     if not np.isfinite(values).all():
         return "NaN or inf among the values"
-    if values.shape != wanted.shape or not np.allclose(values, wanted, rtol=1e-5, atol=1e-5 * max(abs(low), abs(high))):
+    if values.shape != wanted.shape or not np.allclose(
+        values, wanted, rtol=1e-5, atol=1e-37 + 1e-5 * max(abs(low), abs(high))
+    ):
         return "the values are not those of the file"
     if not math.isclose(rate, counts[eeg] / seconds):
         return f"the rate is {rate}, by the header {counts[eeg] / seconds}"
