@@ -39,15 +39,18 @@ def _fill(path: Path, contenders: tuple[str, ...], sets: tuple[str, ...]) -> Non
         clock.now.return_value = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
         for i, name in enumerate(contenders):
             for j, data in enumerate(sets):
-                settings = {"schedule": "per_step", "precision": "float32"} if name == "dicot" else {}
-                job = Job("ucr", Contender(name, name, {}, settings), DataSet(data), DataSet(data), "linear", 1)
                 scores = {"accuracy": 70.5 + 3 * i + j, "macro_f1": 0.25 + i / 8}
                 failed = name == "dicot" and j == 2
                 values = dict.fromkeys(scores, math.nan) if failed else scores
                 error = "InputError: too short" if failed else None
-                recipe = {"steps": 200, "batch_size": 8, "lr": 3e-4} if settings else {}
-                ledger.record(job, Result(values, error, recipe, "aa", "bb", "cpu", 1.5, 0.1, 0.2, 7))
-        ledger.want([("ucr", "Coffee", "Coffee")])
+                recipe = {"steps": 200, "batch_size": 8, "lr": 3e-4} if name == "dicot" else {}
+                ledger.record(_job(name, data), Result(values, error, recipe, "aa", "bb", "cpu", 1.5, 0.1, 0.2, 7))
+        ledger.enrol([_job("random", "Coffee")])
+
+
+def _job(name: str, data: str) -> Job:
+    settings = {"schedule": "per_step", "precision": "float32"} if name == "dicot" else {}
+    return Job("ucr", Contender(name, name, {}, settings), DataSet(data), DataSet(data), "linear", 1)
 
 
 def _ledgers(folder: Path) -> Path:
