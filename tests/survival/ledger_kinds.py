@@ -82,7 +82,7 @@ def _summary(folder: Path, option: str, name: str) -> str:
 
 
 def _read_ledger(folder: Path) -> Any:
-    with Ledger(folder / "theirs.sqlite", create=False) as ledger:
+    with Ledger(folder / "theirs.sqlite") as ledger:
         records = ledger.records()
         export_ledger(ledger, folder / "out.csv")
     return records, _summary(folder, "--ledger", "theirs.sqlite")

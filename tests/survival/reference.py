@@ -45,14 +45,17 @@ def finite(text: str) -> float:
 
 
 def csv_rows(path: Path) -> list[list[str]]:
+    """Its rows by the first of the usual marks that parts the first of them."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
-        rows = [[cell.strip() for cell in row] for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
+        for mark in ",;\t":
+            reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True)
+            rows = [[cell.strip() for cell in row] for row in reader if row]
+            if rows and len(rows[0]) > 1:
+                return rows
     except (UnicodeDecodeError, csv.Error) as error:
         raise UnreadableError(str(error)) from error
-    if not rows:
-        raise UnreadableError("it is empty")
-    return rows
+    raise UnreadableError("it has no cells")
 
 
 def same_length(rows: Sequence[Sequence[Any]]) -> None:
