@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -43,15 +44,26 @@ def _read_model(folder: Path) -> np.ndarray:
     return TimeSeriesEmbedder.from_pretrained(folder / "model", device="cpu").transform(X)
 
 
-def _seal(folder: Path) -> None:
-    """The weights' checksum in the config put right, where there still is one."""
+def _seal_model(folder: Path) -> None:
+    """The weights' hash put right and the config's left out, as its error says it may be."""
     path = folder / "model" / CONFIG
     try:
         config = json.loads(path.read_text())
         config["weights"]["sha256"] = hashlib.sha256((folder / "model" / WEIGHTS).read_bytes()).hexdigest()
+        config.pop("sha256", None)
         path.write_text(json.dumps(config))
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return
+
+
+def _seal_checkpoint(folder: Path) -> None:
+    """The hash of the whole file, taken with zeros in its place, put right."""
+    path = folder / "run.safetensors"
+    data = path.read_bytes()
+    found = re.search(rb'"sha256": ?"([0-9a-f]{64})"', data)
+    if found is not None:
+        bare = data[: found.start()] + b'"sha256":"' + b"0" * 64 + b'"' + data[found.end() :]
+        path.write_bytes(bare.replace(b"0" * 64, hashlib.sha256(bare).hexdigest().encode(), 1))
 
 
 def same_bits(folder: Path, result: np.ndarray, sound: np.ndarray) -> str:
@@ -60,7 +72,7 @@ def same_bits(folder: Path, result: np.ndarray, sound: np.ndarray) -> str:
 
 def sane(folder: Path, result: np.ndarray, sound: np.ndarray) -> str:
     """Other weights may come out of a forged file, but numbers they must be."""
-    if result.shape != sound.shape or result.dtype != sound.dtype:
+    if result.ndim != 2 or len(result) != len(sound) or result.dtype != sound.dtype:
         return f"embeddings are {result.dtype} of shape {result.shape} instead of {sound.dtype} {sound.shape}"
     return "" if np.isfinite(result).all() else "NaN or inf among the embeddings"
 
@@ -118,7 +130,16 @@ MODEL = {f"model/{CONFIG}": JSON, f"model/{WEIGHTS}": TENSORS}
 
 KINDS = [
     Kind("model", _save_model, MODEL, _read_model, same_bits),
-    Kind("model-forged", _save_model, {f"model/{WEIGHTS}": TENSORS}, _read_model, sane, seal=_seal),
+    Kind("model-forged", _save_model, MODEL, _read_model, sane, seal=_seal_model),
     Kind("checkpoint", _save_checkpoint, {"run.safetensors": TENSORS}, _resume, same_bits, only_reads=False),
+    Kind(
+        "checkpoint-forged",
+        _save_checkpoint,
+        {"run.safetensors": TENSORS},
+        _resume,
+        sane,
+        seal=_seal_checkpoint,
+        only_reads=False,
+    ),
     Kind("settings", _save_settings, {"settings.txt": JSON}, _pretrain, sane),
 ]

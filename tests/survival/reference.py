@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,8 @@ def csv_rows(path: Path) -> list[list[str]]:
         text = path.read_bytes().decode("utf-8-sig")
         for mark in ",;\t":
             reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True)
-            rows = [[cell.strip() for cell in row] for row in reader if row]
+            rows = [[cell.strip() for cell in row] for row in reader]
+            rows = [row for row in rows if row not in ([], [""])]
             if rows and len(rows[0]) > 1:
                 return rows
     except (UnicodeDecodeError, csv.Error) as error:
@@ -128,7 +130,7 @@ def _channel(column: Sequence[Any]) -> list[float] | None:
             return None
         return [number(cell) for cell in column]
     if all(cell is None for cell in column) or not all(
-        cell is None or isinstance(cell, int | float) for cell in column
+        cell is None or isinstance(cell, int | float | Decimal) for cell in column
     ):
         return None
     return [math.nan if cell is None else float(cell) for cell in column]

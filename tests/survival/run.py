@@ -157,6 +157,7 @@ def _one(kind: Kind, seed: int, files: dict[str, bytes], sound: Any, place: Path
         (folder / path).write_bytes(content)
     if kind.seal is not None:
         kind.seal(folder)
+        data = (folder / name).read_bytes()
     if keep is not None:
         shutil.copytree(folder, keep / f"{kind.name}-{seed}", dirs_exist_ok=True)
     signal.alarm(WAIT)
