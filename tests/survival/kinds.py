@@ -6,10 +6,11 @@ from tests.survival import (
     folder_kinds,
     ledger_kinds,
     model_kinds,
+    raw_kinds,
     signal_kinds,
     table_kinds,
 )
 from tests.survival.kind import Kind
 
-MODULES = (array_kinds, table_kinds, archive_kinds, signal_kinds, model_kinds, ledger_kinds, folder_kinds)
+MODULES = (array_kinds, table_kinds, archive_kinds, signal_kinds, raw_kinds, model_kinds, ledger_kinds, folder_kinds)
 KINDS: dict[str, Kind] = {kind.name: kind for module in MODULES for kind in module.KINDS}

@@ -45,10 +45,10 @@ def finite(text: str) -> float:
     return value
 
 
-def csv_rows(path: Path) -> list[list[str]]:
+def csv_rows(path: Path, errors: str = "strict") -> list[list[str]]:
     """Its rows by the first of the usual marks that parts the first of them."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = path.read_bytes().decode("utf-8-sig", errors)
         for mark in ",;\t":
             reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True)
             rows = [[cell.strip() for cell in row] for row in reader]
