@@ -21,6 +21,10 @@ from tests.survival.run import Outcome, damage, survive
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = os.environ.get("DICOT_SURVIVAL", "300")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="memory is limited and measured as Linux does it"),
+    pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),  # other tests may have left threads behind
+]
 
 
 @pytest.mark.slow
@@ -80,9 +84,6 @@ def loop(path: Path) -> None:
 
 def unreadable(folder: Path, result, sound) -> str:
     raise UnreadableError("its rows are ragged")
-
-
-pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # other tests may have left threads behind
 
 
 def test_errors_of_ours_and_right_results_are_told_apart():
