@@ -16,7 +16,7 @@ import numpy as np
 
 Mutation = Callable[[bytes, Random], bytes]
 
-BOMB_BYTES = 1_600_000_000
+BOMB_BYTES = 800_000_000
 NUMBER = re.compile(rb"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 # What may stand where a number stood: too large, too small, no number, or one only to some eyes.
 STRANGE = [

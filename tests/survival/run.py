@@ -160,14 +160,14 @@ def _one(kind: Kind, seed: int, files: dict[str, bytes], sound: Any, place: Path
         data = (folder / name).read_bytes()
     if keep is not None:
         shutil.copytree(folder, keep / f"{kind.name}-{seed}", dirs_exist_ok=True)
-    signal.alarm(WAIT)
+    signal.setitimer(signal.ITIMER_REAL, WAIT)
     signal.setitimer(signal.ITIMER_PROF, WORK)
     try:
         verdict, cause = _verdict(kind, folder, sound)
     except TooSlowError as error:
         verdict, cause = "wrong", f"no answer within {WORK} s, {_place(error)}"
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.setitimer(signal.ITIMER_PROF, 0)
     if verdict != "wrong" and kind.only_reads and (folder / name).read_bytes() != data:
         verdict, cause = "wrong", "reading has changed the file"

@@ -111,9 +111,11 @@ def test_what_goes_wrong_is_noticed_and_the_next_file_read(read, more, cause):
     assert all(cause in o.cause for o in outcomes), outcomes
 
 
-@pytest.mark.parametrize(("limit", "deaf"), [("WORK", False), ("WAIT", False), ("PATIENCE", True)])
-def test_a_hang_is_noticed(monkeypatch, limit, deaf):
-    monkeypatch.setattr(run, limit, 1)
+@pytest.mark.parametrize(
+    ("limit", "seconds", "deaf"), [("WORK", 0.2, False), ("WAIT", 0.2, False), ("PATIENCE", 1, True)]
+)
+def test_a_hang_is_noticed(monkeypatch, limit, seconds, deaf):
+    monkeypatch.setattr(run, limit, seconds)
 
     def read(path: Path) -> None:
         if deaf:
