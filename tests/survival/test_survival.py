@@ -1,6 +1,6 @@
 """Damaged files in the default run, and proof that the run notices what it is there to notice.
 
-DICOT_SURVIVAL sets how many files are damaged (default 300).
+DICOT_SURVIVAL sets how many files are damaged (default 250).
 """
 
 import os
@@ -20,7 +20,7 @@ from tests.survival.mutations import BYTES
 from tests.survival.run import Outcome, damage, survive
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = os.environ.get("DICOT_SURVIVAL", "300")
+FILES = os.environ.get("DICOT_SURVIVAL", "250")
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="memory is limited and measured as Linux does it"),
     pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),  # other tests may have left threads behind
