@@ -3,6 +3,7 @@
 import ast
 import io
 import struct
+import sys
 import zipfile
 import zlib
 from pathlib import Path
@@ -77,10 +78,11 @@ def _numbers(array: Any) -> list[np.ndarray]:
 def _labels(array: Any) -> list[Any]:
     if array is None or array.ndim != 1 or array.dtype.kind not in "biufUS":
         raise UnreadableError("labels are damaged or of another kind")
-    try:
-        return list(array.tolist())
-    except (SystemError, ValueError) as error:
-        raise UnreadableError("labels that are no text") from error
+    if array.dtype.kind == "U" and array.size:
+        native = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("=")))
+        if native.view(np.uint32).max(initial=0) > sys.maxunicode:  # strings of which every use fails
+            raise UnreadableError("labels that are no text")
+    return list(array.tolist())
 
 
 def _any_of(windows: Windows, held: dict[str, list[np.ndarray]], x: str, y: str, group: tuple[str, ...] = ()) -> str:

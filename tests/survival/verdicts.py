@@ -59,11 +59,7 @@ def labels_are(found: np.ndarray | None, wanted: Sequence[Any] | None, what: str
         return ""
     if len(found) != len(wanted):
         return f"{what}: {len(found)} values where the file has {len(wanted)}"
-    try:
-        held = found.tolist()
-    except (SystemError, ValueError):
-        return f"{what} holds text that is none"
-    for here, there in zip(held, wanted, strict=True):
+    for here, there in zip(found.tolist(), wanted, strict=True):
         if not label_is(here, there):
             return f"{what}: {here!r} where the file has {there!r}"
     return ""
