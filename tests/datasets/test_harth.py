@@ -71,6 +71,9 @@ def test_faulty_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "S006.csv").write_text(f"{HEAD}\n2019,1,2,3,4,five,6,1\n")
     with pytest.raises(InputError, match=r"S006\.csv cannot be read .*five"):
         read_subject(tmp_path / "S006.csv")
+    (tmp_path / "S006.csv").write_text(f"{HEAD}\n2019,1,2,3,4,5,6,1\n2019,0,1,2,3,4,5,6,1\n")
+    with pytest.raises(InputError, match=r"S006\.csv: Line 3 has 9 cells"):
+        read_subject(tmp_path / "S006.csv")
     (tmp_path / "copy").mkdir()
     write(tmp_path / "copy", "S026", [1] * 600)
     with pytest.raises(InputError, match="S026 twice"):

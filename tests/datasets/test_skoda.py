@@ -96,6 +96,12 @@ def test_faulty_files(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with pytest.raises(InputError, match=r"right_classall_clean\.mat: .*Fetch it again"):
             read_arm(path)
+    savemat(path, {VARIABLE: table()}, do_compression=True)
+    old = np.array([0, 3, 71, 0, 1 << 30], "<i4").tobytes()  # of MATLAB 4, with a name of a gigabyte
+    for damaged in (old + bytes(99), path.read_bytes()[:129]):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"right_classall_clean\.mat: .*Fetch it again"):
+            read_arm(path)
     path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + bytes([0, 2]) + b"IM")
     with pytest.raises(InputError, match="-v7"):
         read_arm(path)

@@ -1,6 +1,7 @@
 """Options that several commands share, and how they become arguments of the library."""
 
 import json
+import reprlib
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -77,11 +78,13 @@ def settings(pairs: list[str] | None) -> dict[str, Any] | None:
     for pair in pairs or []:
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise InputError(f"--set takes name=value; got {pair!r}.")
+            raise InputError(f"--set takes name=value; got {reprlib.repr(pair)}.")
         try:
             out[name.strip()] = json.loads(value)
-        except json.JSONDecodeError:
+        except ValueError:  # no JSON, or a number of thousands of digits
             out[name.strip()] = value
+        except RecursionError as error:
+            raise InputError(f"--set {name.strip()[:40]} is a list of lists too deep to read. Give a value.") from error
     return out or None
 
 

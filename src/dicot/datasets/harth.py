@@ -45,6 +45,7 @@ def read_subject(path: Path) -> dict[str, Array]:
         lost = [name for name in (*CHANNELS, "label") if name not in names]
         if lost:
             raise InputError(f"There is no column {', '.join(lost)}; the first line names {names}.")
+        _check_widths(body, len(names))
         wanted = [names.index(name) for name in (*CHANNELS, "label")]
         table = np.loadtxt(io.BytesIO(_name_gaps(body)), delimiter=",", usecols=wanted, ndmin=2)
         table = table[~np.isnan(table).any(axis=1)]
@@ -53,6 +54,15 @@ def read_subject(path: Path) -> dict[str, Array]:
         if len(unknown):
             raise InputError(f"Unknown labels {unknown[:5].tolist()}; known are {codes.tolist()}.")
         return {"x": table[:, :-1].T.astype(np.float32), "label": np.searchsorted(codes, table[:, -1])}
+
+
+def _check_widths(body: bytes, n_columns: int) -> None:
+    """A row with a cell too many would hand its values to the wrong channels."""
+    for number, line in enumerate(body.split(b"\n"), 2):
+        if line.count(b",") != n_columns - 1 and line.strip():
+            raise InputError(
+                f"Line {number} has {line.count(b',') + 1} cells; the first line names {n_columns}. Fetch it again."
+            )
 
 
 def _name_gaps(body: bytes) -> bytes:

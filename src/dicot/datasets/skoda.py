@@ -1,5 +1,6 @@
 """SKODA: ten accelerometers on the right arm of one worker in car production, 98 Hz, ten gestures and none."""
 
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +18,7 @@ LENGTH, STRIDE = 50, 25
 VARIABLE = "right_classall_clean"
 COLUMNS = 71  # label, then ten sensors of id, three calibrated and three raw values
 SENSOR_COLUMNS = 7
-HDF5 = 2  # the first version of MATLAB's files that is one
+MAT5, HDF5 = 1, 2  # versions of MATLAB's files: the publisher's, and the first that is an HDF5 file
 TEST_SHARE = 0.2
 GESTURES = {
     32: "none",
@@ -58,8 +59,12 @@ def _table(path: Path) -> Array:
     from scipy.io.matlab import MatReadError, matfile_version
 
     try:
-        held = loadmat(path) if matfile_version(path)[0] < HDF5 else None
-    except (MatReadError, ValueError, TypeError) as error:  # what scipy says to damage, or to a page instead of a file
+        version = matfile_version(path)[0]
+        if version < MAT5:  # so is much that is no MATLAB file; the lengths it seems to state would be allocated
+            raise ValueError("it is older than the publisher's, or damaged")
+        held = loadmat(path) if version < HDF5 else None
+    # What scipy and zlib say to damage, or to a page instead of a file.
+    except (MatReadError, ValueError, TypeError, LookupError, OSError, zlib.error) as error:
         raise InputError(f"It cannot be read as a MATLAB file ({error}). Fetch it again.") from error
     if held is None:
         raise InputError("It is a file of MATLAB 7.3, which scipy cannot read. Save it in MATLAB with -v7.")

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from dicot.encoders import Encoder
-from dicot.errors import InputError, lookup
+from dicot.errors import lookup
 from dicot.methods.base import Batch, Method, Places
 from dicot.methods.catt import CaTT
 from dicot.methods.cost import CoST
 from dicot.methods.dicot import DiCOT
 from dicot.methods.infots import InfoTS
+from dicot.methods.settings import check_settings
 from dicot.methods.simmtm import SimMTM
 from dicot.methods.soft import Soft
 from dicot.methods.supervised import Supervised
@@ -38,7 +39,5 @@ METHODS: dict[str, type[Method]] = {
 def build_method(name: str, encoder: Encoder, params: Mapping[str, Any]) -> Method:
     """The registered method around `encoder` with these constructor arguments."""
     kind = lookup(METHODS, name, "method")
-    try:
-        return kind(encoder, **params)
-    except TypeError as error:
-        raise InputError(f"Method {name!r} does not take {dict(params)}: {error}.") from error
+    check_settings(kind, params, f"Method {name!r}")
+    return kind(encoder, **params)

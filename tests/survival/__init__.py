@@ -1,0 +1,5 @@
+"""Damaged files: whatever they hold, the library answers with an error of its own or with the right result.
+
+`python -m tests.survival --files 5000` makes that many of them from one small sound file per kind and reads each as a
+user would, in a process of its own that may take ten seconds and 500 MB.
+"""

@@ -1,0 +1,372 @@
+"""What a benchmark leaves: its ledger, the ledger's exports, the records of a report, a file of embeddings."""
+
+import math
+import sqlite3
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dicot.bench.exchange import export_ledger, merge_ledger
+from dicot.bench.jobs import Contender, DataSet, Job
+from dicot.bench.ledger import Ledger
+from dicot.bench.lines import COLUMNS, Result
+from dicot.bench.record import Record
+from dicot.bench.recordfile import read_records, write_records
+from dicot.errors import DicotError
+from dicot.report.maps import maps, write_features
+from dicot.report.summary import BEGIN, END
+from tests.commands import dicot
+from tests.survival.array_kinds import parse_npz
+from tests.survival.kind import Kind, UnreadableError
+from tests.survival.mutations import BINARY, TEXT, ZIP
+from tests.survival.reference import LOST, csv_rows, number, same_length, whole
+from tests.survival.table_kinds import change_column
+
+Key = tuple[str, str, str, str]  # key, suite, contender, metric
+NUMERIC = {"seed": int, "steps": int, "batch_size": int, "peak_memory": int, "value": float, "fit_seconds": float}
+
+
+def _fill(path: Path, contenders: tuple[str, ...], sets: tuple[str, ...]) -> None:
+    with Ledger(path) as ledger, patch("dicot.bench.lines.datetime") as clock:
+        clock.now.return_value = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+        for i, name in enumerate(contenders):
+            for j, data in enumerate(sets):
+                scores = {"accuracy": 70.5 + 3 * i + j, "macro_f1": 0.25 + i / 8}
+                failed = name == "dicot" and j == 2
+                values = dict.fromkeys(scores, math.nan) if failed else scores
+                error = "InputError: too short" if failed else None
+                recipe = {"steps": 200, "batch_size": 8, "lr": 3e-4} if name == "dicot" else {}
+                ledger.record(_job(name, data), Result(values, error, recipe, "aa", "bb", "cpu", 1.5, 0.1, 0.2, 7))
+        ledger.enrol([_job("random", "Coffee")])
+
+
+def _job(name: str, data: str) -> Job:
+    settings = {"schedule": "per_step", "precision": "float32"} if name == "dicot" else {}
+    return Job("ucr", Contender(name, name, {}, settings), DataSet(data), DataSet(data), "linear", 1)
+
+
+def _ledgers(folder: Path) -> Path:
+    """Ours with one row, and theirs with nine."""
+    _fill(folder / "ours.sqlite", ("random",), ("Plane",))
+    theirs = folder / "theirs.sqlite"
+    _fill(theirs, ("dicot", "random", "calibrated"), ("Beef", "Car", "Fish"))
+    (folder / "page.md").write_text(f"{BEGIN}\n{END}\n")
+    return theirs
+
+
+def _exported(suffix: str) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        theirs = _ledgers(folder)
+        with Ledger(theirs) as ledger:
+            export_ledger(ledger, folder / f"theirs{suffix}")
+        theirs.unlink()
+
+    return make
+
+
+def _summary(folder: Path, option: str, name: str) -> str:
+    """The report's short table; that there is none to be had may have good reasons."""
+    try:
+        dicot("report", "ucr", option, folder / name, "--into", folder / "page.md")
+    except DicotError:
+        return ""
+    return (folder / "page.md").read_text()
+
+
+def _read_ledger(folder: Path) -> Any:
+    with Ledger(folder / "theirs.sqlite") as ledger:
+        records = ledger.records()
+        export_ledger(ledger, folder / "out.csv")
+    return records, _summary(folder, "--ledger", "theirs.sqlite")
+
+
+def _merge(name: str) -> Callable[[Path], Any]:
+    def read(folder: Path) -> Any:
+        with Ledger(folder / "ours.sqlite") as ledger:
+            merge_ledger(ledger, folder / name)
+            records = ledger.records()
+        return records, _summary(folder, "--records", name) if not name.endswith(".sqlite") else ""
+
+    return read
+
+
+def change_row(data: bytes, dice: Random) -> bytes:
+    """A sound database that holds something else: a cell of another type, a table lost or made of other columns."""
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        db.deserialize(data[:18] + b"\x01\x01" + data[20:])  # a write-ahead log cannot be had in memory
+        table = dice.choice(["jobs", "jobs", "jobs", "scores", "members", "wanted"])
+        columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+        column, wild = (
+            dice.choice(columns),
+            ["text", "''", "NULL", "-1", "0", "1.5", "'x'", "x'ff00'", "9223372036854775807"],
+        )
+        wild += ["1e999", "-1e999", "1e308", "CAST(x'ff41' AS TEXT)", "'nan'", "'../../x'", "'{'", "'1_0'"]
+        rest = f"SELECT {', '.join(name for name in columns if name != column)} FROM {table}"
+        db.execute(
+            dice.choice(
+                [
+                    *[f"UPDATE OR REPLACE {table} SET {column} = {dice.choice(wild[1:])} WHERE 1"] * 4,
+                    *[f"UPDATE OR IGNORE {table} SET {column} = {dice.choice(wild[1:])} WHERE 1"] * 4,
+                    f"DROP TABLE {table}",
+                    f"DELETE FROM {table}",
+                    f"ALTER TABLE {table} RENAME COLUMN {column} TO other",
+                    f"ALTER TABLE {table} ADD COLUMN more TEXT",
+                    f"PRAGMA user_version = {dice.choice([0, 2, 99])}",
+                    f"CREATE TABLE new AS {rest}",
+                    f"CREATE TRIGGER t AFTER INSERT ON {table} BEGIN DELETE FROM jobs; END",
+                ]
+            )
+        )
+        if dice.random() < 0.1:
+            db.execute(f"DROP TABLE {table}")
+            db.execute(f"CREATE VIEW {table} AS SELECT 1 AS {column}")
+        changed = db.serialize()
+    except sqlite3.Error:
+        return data
+    finally:
+        db.close()
+    return changed[:18] + b"\x02\x02" + changed[20:]
+
+
+def values_of(records: list[Record]) -> dict[Key, float]:
+    return {(r.key, r.suite, r.contender, r.metric): r.value for r in records}
+
+
+def ill_typed(records: list[Record]) -> str:
+    """Every field of a record is of the type that the class states, and no number is infinite."""
+    kinds: Mapping[str, Any] = {**NUMERIC, "trial": bool, "error": (str, type(None))}
+    for record in records:
+        for field in fields(Record):
+            value = getattr(record, field.name)
+            wanted = kinds.get(field.name, str)
+            plain = type(value) is wanted if isinstance(wanted, type) else isinstance(value, wanted)
+            if not plain and not (wanted is float and type(value) is int):
+                return f"{field.name} is {value!r}"
+            if isinstance(value, float) and math.isinf(value):
+                return f"{field.name} is infinite"
+    return ""
+
+
+def _same(found: dict[Key, float], wanted: dict[Key, float]) -> str:
+    if found.keys() != wanted.keys():
+        return f"{len(found)} values instead of {len(wanted)}: {sorted(found.keys() ^ wanted.keys())[:2]}"
+    for key, value in wanted.items():
+        if not (found[key] == value or (math.isnan(found[key]) and math.isnan(value))):
+            return f"{key}: {found[key]!r} where the file has {value!r}"
+    return ""
+
+
+def _select(path: Path) -> dict[Key, float]:
+    """The values of a ledger by SQL alone."""
+    db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    joined = (
+        "SELECT jobs.key, members.suite, members.contender, scores.metric, scores.value FROM jobs "
+        "JOIN members ON members.key = jobs.key JOIN scores ON scores.key = jobs.key"
+    )
+    try:
+        return {(a, b, c, d): math.nan if e is None else e for a, b, c, d, e in db.execute(joined)}
+    except sqlite3.Error as error:
+        raise UnreadableError(str(error)) from error
+    finally:
+        db.close()
+
+
+def judge_ledger(folder: Path, result: Any, sound: Any) -> str:
+    records, _ = result
+    return ill_typed(records) or _same(values_of(records), _select(folder / "theirs.sqlite"))
+
+
+def judge_merge(folder: Path, result: Any, sound: Any) -> str:
+    records, _ = result
+    own = {key: value for key, value in values_of(records).items() if key[0] in _own(folder)}
+    theirs = _select(folder / "theirs.sqlite")
+    return ill_typed(records) or _same(values_of(records), theirs | own)
+
+
+def _own(folder: Path) -> set[str]:
+    with Ledger(folder / "ours.sqlite") as ledger:
+        return {row["key"] for row in ledger.rows().values() if row["source"] == "Plane"}
+
+
+def judge_export(suffix: str) -> Callable[[Path, Any, Any], str]:
+    def judge(folder: Path, result: Any, sound: Any) -> str:
+        records, _ = result
+        if complaint := ill_typed(records):
+            return complaint
+        rows = _csv_cells(folder / "theirs.csv") if suffix == ".csv" else _parquet_cells(folder / "theirs.parquet")
+        wanted: dict[Key, float] = {}
+        seen: dict[str, Any] = {}
+        for row in rows:
+            if not row["key"]:
+                continue
+            facts = {name: value for name, value in row.items() if name not in ("suite", "contender")}
+            if repr(seen.setdefault(row["key"], facts)) != repr(facts):
+                return ""  # two rows of one job: which of them counts is another test's matter
+            metrics = [name for name in row if name not in ("suite", "contender", *COLUMNS)]
+            taken = {name: row[name] for name in metrics if row[name] is not None}
+            wanted |= {(row["key"], row["suite"], row["contender"], name): value for name, value in taken.items()}
+        own = {key: value for key, value in values_of(records).items() if key[0] in _own(folder)}
+        return _same(values_of(records), wanted | own)
+
+    return judge
+
+
+def _csv_cells(path: Path) -> list[dict[str, Any]]:
+    names, *rows = csv_rows(path)
+    same_length([names, *rows])
+    return [_typed(dict(zip(names, row, strict=True)), names) for row in rows]
+
+
+def _typed(row: dict[str, str], names: list[str]) -> dict[str, Any]:
+    if len(set(names)) < len(names) or {"suite", "contender", *COLUMNS} - set(names):
+        raise UnreadableError("columns are missing or come twice")
+    out: dict[str, Any] = {}
+    for name, cell in row.items():
+        kind = COLUMNS.get(name, "REAL" if name not in ("suite", "contender") else "TEXT")
+        if not row["key"] or kind.startswith("TEXT"):
+            out[name] = cell
+        elif kind.startswith("INTE"):
+            out[name] = whole(cell)
+        else:
+            out[name] = None if cell == "" else number(cell)
+        if row["key"] and cell == "" and kind.startswith("INTE"):
+            raise UnreadableError(f"{name} is empty")
+    return out
+
+
+def _parquet_cells(path: Path) -> list[dict[str, Any]]:
+    try:
+        table = pq.read_table(path)
+        rows = table.to_pylist()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise UnreadableError(str(error)) from error
+    names = table.column_names
+    if len(set(names)) < len(names) or {"suite", "contender", *COLUMNS} - set(names):
+        raise UnreadableError("columns are missing or come twice")
+    for row in rows:
+        for name, cell in row.items():
+            kind = COLUMNS.get(name, "REAL" if name not in ("suite", "contender") else "TEXT")
+            allowed = {"TEXT": str, "INTE": int, "REAL": float | int}[kind[:4]]
+            if row["key"] and not isinstance(cell, allowed) and not (cell is None and "NOT NULL" not in kind):
+                raise UnreadableError(f"{name} is {cell!r}")
+            if row["key"] and isinstance(cell, float) and math.isinf(cell):
+                raise UnreadableError(f"{name} is infinite")
+    return rows
+
+
+def unchanged(folder: Path) -> str:
+    """A merge that was refused has left ours as it was."""
+    with Ledger(folder / "ours.sqlite") as ledger:
+        held = len(ledger.rows()), len(ledger.records()), ledger.unrecorded()
+    return "" if held == (1, 2, [("ucr", "Coffee", "Coffee")]) else f"a refused merge has left {held} in ours"
+
+
+def _make_records(folder: Path) -> None:
+    theirs = _ledgers(folder)
+    with Ledger(theirs) as ledger:
+        write_records(folder / "records.csv", ledger.records())
+    theirs.unlink()
+
+
+def judge_records(folder: Path, result: Any, sound: Any) -> str:
+    records, _ = result
+    names, *rows = csv_rows(folder / "records.csv")
+    same_length([names, *rows])
+    if sorted(names) != sorted(field.name for field in fields(Record)):
+        raise UnreadableError(f"the columns are {names}")
+    if len(rows) != len(records):
+        return f"{len(records)} records from {len(rows)} rows"
+    for record, row in zip(records, rows, strict=True):
+        for name, cell in zip(names, row, strict=True):
+            found = getattr(record, name)
+            if name in NUMERIC:
+                wanted: Any = whole(cell) if NUMERIC[name] is int else _score(cell)
+                agree = found == wanted or (found != found and wanted != wanted)
+            else:
+                agree = ("" if found is None else str(found)).strip() == cell
+            if not agree:
+                return f"{name} is {found!r} where the file has {cell!r}"
+    return ill_typed(records)
+
+
+def _score(cell: str) -> float:
+    if cell.lower() in LOST - {"nan"}:
+        raise UnreadableError(f"{cell!r} is no number")
+    return number(cell)
+
+
+def _make_features(folder: Path) -> None:
+    rng = np.random.default_rng(5)
+    embeddings = {name: rng.normal(size=(9, 4)).astype(np.float32) for name in ("dicot", "random")}
+    write_features(folder / "features.npz", "Beef", np.arange(9) % 3, embeddings)
+
+
+def judge_features(folder: Path, result: Any, sound: Any) -> str:
+    held = {name: arrays[-1] for name, arrays in parse_npz(folder / "features.npz").items()}
+    labels = held.pop("labels", None)
+    held.pop("data_set", None)
+    if labels is None or labels.ndim != 1 or not held:
+        raise UnreadableError("there are no labels or no embeddings")
+    for name, array in held.items():
+        if array is None or array.ndim != 2 or array.dtype.kind not in "biuf" or len(array) != len(labels):
+            raise UnreadableError(f"{name} is no array with a row per label")
+        if not array.size or not np.isfinite(array.astype(float)).all():
+            raise UnreadableError(f"{name} is empty or holds NaN or inf")
+    return "" if len(result) == 1 and result[0].figures else "there is no figure"
+
+
+SQLITE = (*BINARY, *(change_row,) * 16)
+EXPORTS = {".csv": TEXT, ".parquet": (*BINARY, *(change_column,) * 12)}
+
+KINDS = [
+    Kind(
+        "ledger",
+        lambda folder: _ledgers(folder) and None,
+        {"theirs.sqlite": SQLITE},
+        _read_ledger,
+        judge_ledger,
+        only_reads=False,
+    ),
+    Kind(
+        "ledger-merge",
+        lambda folder: _ledgers(folder) and None,
+        {"theirs.sqlite": SQLITE},
+        _merge("theirs.sqlite"),
+        judge_merge,
+        refused=unchanged,
+    ),
+    *(
+        Kind(
+            f"export-{suffix[1:]}",
+            _exported(suffix),
+            {f"theirs{suffix}": ways},
+            _merge(f"theirs{suffix}"),
+            judge_export(suffix),
+            refused=unchanged,
+        )
+        for suffix, ways in EXPORTS.items()
+    ),
+    Kind(
+        "records",
+        _make_records,
+        {"records.csv": TEXT},
+        lambda folder: (read_records(folder / "records.csv"), _summary(folder, "--records", "records.csv")),
+        judge_records,
+    ),
+    Kind(
+        "features",
+        _make_features,
+        {"features.npz": ZIP},
+        lambda folder: maps(folder / "features.npz"),
+        judge_features,
+    ),
+]
