@@ -65,6 +65,12 @@ class ShortRecordingWarning(DicotWarning):
     """A recording that is left out because it is shorter than a window."""
 
 
+def brief(error: BaseException) -> str:
+    """What an error says, cut where it quotes half a file."""
+    text = str(error)
+    return text if len(text) <= 300 else f"{text[:300]}..."
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A sentence that suggests the closest known name, or lists them; of very many only some."""
     names = sorted(known)

@@ -220,6 +220,8 @@ def _check_weights(folder: Path, found: Mapping[str, Tensor], wanted: Mapping[st
         raise ModelFileError(
             f"{folder / WEIGHTS} does not hold the weights of the encoder in {CONFIG}: {', '.join(wrong[:3])} differ."
         )
+    if lost := sorted(name for name, tensor in found.items() if not tensor.isfinite().all()):
+        raise ModelFileError(f"{folder / WEIGHTS} holds NaN or inf in {', '.join(lost[:3])}. Train and save it again.")
 
 
 def _hash(config: Mapping[str, Any]) -> str:

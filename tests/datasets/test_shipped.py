@@ -58,5 +58,5 @@ def test_the_values_are_those_of_aeons_copy() -> None:
     theirs = read_archive(folder / f"{NAME}_TRAIN.ts")
     ours = read_archive(Path(archive_files.__file__).parent / f"{NAME}.npz")
     for (X, y), (Z, z) in zip(theirs, ours, strict=True):
-        np.testing.assert_array_equal(np.stack(X)[:, 0], Z)
+        np.testing.assert_array_equal(np.stack(X)[:, 0].astype(np.float32), Z)
         np.testing.assert_array_equal(y.astype(int), z)

@@ -7,8 +7,6 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-import torch
-
 from tests.survival.kinds import KINDS
 from tests.survival.mutations import bomb
 from tests.survival.run import SOUND, Outcome, survive
@@ -21,7 +19,6 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the first file of each kind")
     parser.add_argument("--keep", type=Path, help="a folder in which every damaged file is left")
     chosen = parser.parse_args()
-    torch.set_num_threads(1)  # a process with threads cannot be forked safely
     bomb(b"", Random(0))  # takes a second; the processes to come find it done
     names = chosen.kind or list(KINDS)
     shares = [chosen.files // len(names) + (i < chosen.files % len(names)) for i in range(len(names))]

@@ -35,7 +35,7 @@ def test_one_channel(tmp_path: Path) -> None:
     path = write(tmp_path, ONE + "1.5,-2e-1,1\n% between\n\n3,?,'2'\n")
     cases, labels = read_arff(path)
     assert labels is not None and labels.tolist() == ["1", "2"]
-    np.testing.assert_array_equal(np.stack(cases), np.float32([[[1.5, -0.2]], [[3, np.nan]]]))
+    np.testing.assert_array_equal(np.stack(cases), [[[1.5, -0.2]], [[3, np.nan]]])
     outline = outline_arff(path)
     assert (outline.n_cases, outline.n_channels, outline.n_times, outline.header.classes) == (2, 1, 2, ("1", "2"))
     assert outline.header.problem == "Toy"

@@ -149,3 +149,9 @@ def test_one_recording_takes_its_values_bare_or_in_a_list_of_one() -> None:
         assert slide(track, 4, 4, labels=labels).y.tolist() == [0, 1, 1]  # type: ignore[union-attr]
     with pytest.raises(InputError, match="each of the 12 time steps; got 5"):
         slide(track, 4, 4, labels=[0, 1, 2, 3, 4])
+
+
+def test_windows_keep_what_tells_large_numbers_apart():
+    track = np.arange(40).reshape(2, 20) + 10**9
+    windows = slide(track, 10, 10)
+    assert np.array_equal(windows.x[1] - 10**9, track[:, 10:] - 10**9)

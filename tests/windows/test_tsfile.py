@@ -22,7 +22,7 @@ def test_univariate(tmp_path: Path) -> None:
     path = write(tmp_path, "@data\n1,2,3:a\n\n4.5, ?,-6e1: b\n")
     cases, labels = read_ts(path)
     assert [c.shape for c in cases] == [(1, 3), (1, 3)]
-    assert cases[0].dtype == np.float32
+    assert cases[0].dtype == np.float64
     np.testing.assert_array_equal(cases[1], [[4.5, np.nan, -60]])
     assert labels is not None
     assert labels.tolist() == ["a", "b"]
@@ -108,6 +108,6 @@ def test_agrees_with_aeon_on_the_files_aeon_ships() -> None:
         theirs, their_labels = load_from_ts_file(str(path))
         assert len(cases) == len(theirs), name
         for ours, other in zip(cases, theirs, strict=True):
-            np.testing.assert_array_equal(ours, other.astype(np.float32))
+            np.testing.assert_array_equal(ours, other)
         assert labels is not None
         assert [label.lower() for label in labels] == [str(label).lower() for label in their_labels]  # aeon lowers them

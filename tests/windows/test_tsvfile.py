@@ -16,8 +16,8 @@ def write(folder: Path, text: str, name: str = "Toy_TRAIN.tsv") -> Path:
 def test_label_first_and_padding_kept(tmp_path: Path) -> None:
     path = write(tmp_path, "2\t1.5\t-2e-1\t3\n10\t4\t5\tNaN\n\n")
     cases, labels = read_tsv(path)
-    assert cases.dtype == np.float32
-    np.testing.assert_array_equal(cases, np.float32([[[1.5, -0.2, 3]], [[4, 5, np.nan]]]))
+    assert cases.dtype == np.float64
+    np.testing.assert_array_equal(cases, np.array([[[1.5, -0.2, 3]], [[4, 5, np.nan]]]))
     assert labels.tolist() == ["2", "10"]
     outline = outline_tsv(path)
     assert (outline.n_cases, outline.n_channels, outline.n_times, outline.header.classes) == (2, 1, 3, ("10", "2"))

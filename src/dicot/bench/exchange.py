@@ -172,6 +172,8 @@ def _number(value: Any, name: str) -> Any:
     if not isinstance(value, str):
         return value
     try:
+        if not value.isascii() or "_" in value:
+            raise ValueError
         return float(value)
     except ValueError:
         raise InputError(f"{name} must be a number; got {value[:80]!r}.") from None

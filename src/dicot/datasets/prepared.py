@@ -158,6 +158,11 @@ def _load_part(folder: Path, part: str, card: Card) -> Windows:
                 f"Prepare {card.name} again."
             )
         held[letter] = array
+    if n and card.n_classes is not None and not (held["y"].min() >= 0 and held["y"].max() < card.n_classes):
+        raise InputError(
+            f"{folder / f'y_{part}.npy'}: labels must be 0 to {card.n_classes - 1}; got {held['y'].min()} to "
+            f"{held['y'].max()}. Prepare {card.name} again."
+        )
     return Windows(held["X"], held["y"], held["group"], card.name)
 
 

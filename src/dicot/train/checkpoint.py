@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from dicot.errors import InputError, ModelFileError
+from dicot.errors import InputError, ModelFileError, brief
 from dicot.storage import write_atomic
 from dicot.train.history import History
 
@@ -138,7 +138,7 @@ class Checkpoint:
             raise self._unreadable(error) from error  # RecursionError is a RuntimeError
 
     def _unreadable(self, error: Exception) -> ModelFileError:
-        return ModelFileError(f"{self.path} is not a readable checkpoint ({error}). Delete it to start anew.")
+        return ModelFileError(f"{self.path} is not a readable checkpoint ({brief(error)}). Delete it to start anew.")
 
 
 def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -6,19 +6,19 @@ from pathlib import Path
 
 from dicot.errors import InputError
 from dicot.windows.datalines import Header, Outline, case_of, numbered_lines, read_cases
-from dicot.windows.policies import Array, FloatArray
+from dicot.windows.policies import Array
 
 _QUOTES = "'\""
 
 
-def read_arff(path: str | Path) -> tuple[list[FloatArray], Array | None]:
+def read_arff(path: str | Path) -> tuple[list[Array], Array | None]:
     """The cases (C, T) with NaN for ?, and the labels as strings (None where the last column is a number)."""
     path = Path(path)
     header, lines = _open(path)
     return read_cases(path, header, lines, _case, _same_shape)
 
 
-def _same_shape(case: FloatArray, first: FloatArray) -> None:
+def _same_shape(case: Array, first: Array) -> None:
     if case.shape != first.shape:
         raise ValueError(f"expected shape {first.shape} as in the first case, got {case.shape}")
 
@@ -66,7 +66,7 @@ def _read_attribute(header: Header, text: str) -> None:
         header.univariate = header.univariate and kind != "relational"
 
 
-def _case(line: str, header: Header) -> tuple[FloatArray, str]:
+def _case(line: str, header: Header) -> tuple[Array, str]:
     """One data line; a ValueError says what is wrong with it."""
     if header.univariate:
         values, _, label = line.rpartition(",")

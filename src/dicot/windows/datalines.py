@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from dicot.errors import InputError
-from dicot.windows.policies import Array, FloatArray
+from dicot.windows.policies import Array
 
 
 @dataclass
@@ -74,14 +74,14 @@ def read_cases(
     path: Path,
     header: Header,
     lines: Iterable[tuple[int, str]],
-    parse: Callable[[str, Header], tuple[FloatArray, str]],
-    check: Callable[[FloatArray, FloatArray], None],
-) -> tuple[list[FloatArray], Array | None]:
+    parse: Callable[[str, Header], tuple[Array, str]],
+    check: Callable[[Array, Array], None],
+) -> tuple[list[Array], Array | None]:
     """The cases and the labels (None without labels); `check` holds each case against the first one.
 
     Both functions say by a ValueError what is wrong.
     """
-    cases: list[FloatArray] = []
+    cases: list[Array] = []
     labels: list[str] = []
     for number, line in lines:
         try:
@@ -97,10 +97,12 @@ def read_cases(
     return cases, np.array(labels) if header.labelled else None
 
 
-def case_of(channels: Sequence[str]) -> FloatArray:
+def case_of(channels: Sequence[str]) -> Array:
     """(C, T) from one text of comma-separated values per channel, NaN for ?."""
+    for channel in channels:
+        if "_" in channel or not channel.isascii():  # Python would read 1_000 and other alphabets' digits
+            raise ValueError(f"values must be plain numbers, got {channel[:40]!r}")
     rows = [np.array(channel.replace("?", "nan").split(","), dtype=np.float64) for channel in channels]
     if len({len(row) for row in rows}) > 1:
         raise ValueError(f"the channels must have one length, got {sorted({len(row) for row in rows})}")
-    with np.errstate(over="ignore"):  # too large for float32 becomes inf, which is refused later with the case named
-        return np.stack(rows).astype(np.float32)
+    return np.stack(rows)

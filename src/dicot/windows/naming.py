@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dicot.errors import InputError
+from dicot.errors import InputError, brief
 
 
 @contextmanager
@@ -33,6 +33,6 @@ def naming(path: Path) -> Iterator[None]:
         csv.Error,
     ) as error:
         raise InputError(
-            f"{path} cannot be read as {path.suffix} ({error}). "
+            f"{path} cannot be read as {path.suffix} ({brief(error)}). "
             "The file may be truncated or hold another format; write or fetch it again."
         ) from error

@@ -9,7 +9,8 @@ import numpy as np
 from dicot.errors import InputError, ShortRecordingWarning, is_whole
 from dicot.windows.cases import to_array, to_cases
 from dicot.windows.collection import Windows, check_groups, check_labels, labelled, warn_of_layout
-from dicot.windows.policies import Array, Cases, FloatArray, cases_where, fill_missing, name_cases
+from dicot.windows.conversion import convert
+from dicot.windows.policies import Array, Cases, cases_where, fill_missing, name_cases
 
 
 def slide(
@@ -45,7 +46,7 @@ def slide(
     ids = np.arange(len(tracks)) if groups is None else groups
     y = None if labels is None else _per_window(labels, tracks, starts, length, "labels")
     group = _per_window(ids, tracks, starts, length, "groups")
-    return Windows(_cut(tracks, starts, length, stride), y, group, name)
+    return Windows(convert(_cut(tracks, starts, length, stride)).whole(), y, group, name)
 
 
 def _of_one_recording(values: Any) -> Any:
@@ -114,8 +115,8 @@ def _starts(n_times: int, length: int, stride: int, keep_tail: bool) -> Array:
     return starts
 
 
-def _cut(tracks: Cases, starts: Sequence[Array], length: int, stride: int) -> FloatArray:
-    out = np.empty((sum(map(len, starts)), tracks[0].shape[0], length), dtype=np.float32)
+def _cut(tracks: Cases, starts: Sequence[Array], length: int, stride: int) -> Array:
+    out = np.empty((sum(map(len, starts)), tracks[0].shape[0], length), dtype=np.result_type(*tracks))
     row = 0
     for track, at in zip(tracks, starts, strict=True):
         if not len(at):

@@ -6,17 +6,17 @@ from pathlib import Path
 
 from dicot.errors import InputError
 from dicot.windows.datalines import Header, Outline, case_of, numbered_lines, read_cases
-from dicot.windows.policies import Array, FloatArray
+from dicot.windows.policies import Array
 
 _YES_NO = {"true": True, "false": False}
 
 
-def read_ts(path: str | Path) -> tuple[list[FloatArray], Array | None]:
+def read_ts(path: str | Path) -> tuple[list[Array], Array | None]:
     """The cases (C, T_i) and the labels as strings (None without labels)."""
     path = Path(path)
     header, lines = _open(path)
 
-    def check(case: FloatArray, first: FloatArray) -> None:
+    def check(case: Array, first: Array) -> None:
         if case.shape[0] != first.shape[0]:
             raise ValueError(f"expected {first.shape[0]} channel(s) as in the first case, got {case.shape[0]}")
         if header.equal_length and case.shape[1] != first.shape[1]:
@@ -73,7 +73,7 @@ def _read_tag(header: Header, tag: str, value: str) -> None:
         header.other[tag] = value
 
 
-def _case(line: str, header: Header) -> tuple[FloatArray, str]:
+def _case(line: str, header: Header) -> tuple[Array, str]:
     """One data line; a ValueError says what is wrong with it."""
     channels = line.split(":")
     label = channels.pop().strip() if header.labelled else ""

@@ -6,15 +6,15 @@ import numpy as np
 
 from dicot.errors import InputError
 from dicot.windows.datalines import Header, Outline
-from dicot.windows.policies import Array, FloatArray
+from dicot.windows.policies import Array
 
 
-def read_tsv(path: str | Path) -> tuple[FloatArray, Array]:
+def read_tsv(path: str | Path) -> tuple[Array, Array]:
     """The cases (N, 1, T) with their padding, and the labels as strings."""
     labels = _labels(Path(path))
     try:
         with np.errstate(over="ignore"):  # too large becomes inf, which is refused later with the case named
-            table = np.loadtxt(path, delimiter="\t", ndmin=2, converters={0: lambda _: 0.0}).astype(np.float32)
+            table = np.loadtxt(path, delimiter="\t", ndmin=2, converters={0: lambda _: 0.0})
     except ValueError as error:
         raise InputError(f"{path}: {error}. Expected a label and numbers between tabs in every line.") from error
     if table.shape[1] < 2:

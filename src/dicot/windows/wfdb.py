@@ -135,6 +135,8 @@ def read_wfdb_marks(path: str | Path) -> list[Mark]:
                 at += number + number % 2
             elif code not in (_NUM, _SUB, _CHN):
                 time += number
+                if time < 0:
+                    raise InputError(f"{path}: the mark before byte {at} lies before the recording. Fetch it again.")
                 marks.append(Mark(time, _SYMBOLS[code]))
     except IndexError as error:
         raise InputError(f"{path} is truncated or no annotation file (byte {at} of {len(raw)}). Fetch it.") from error
