@@ -3,7 +3,7 @@
 from dicot.bench.fitted import Fitted, ModelProtocol
 from dicot.errors import InputError
 from dicot.protocols.metrics import CLASSIFICATION_METRICS, classification_scores
-from dicot.protocols.subsets import stratified_fraction, subset_seed_for
+from dicot.protocols.subsets import PAPER_SUBSET_SEED, stratified_fraction
 from dicot.windows import Split
 
 EPOCHS = 50
@@ -39,7 +39,7 @@ class FineTuning(ModelProtocol):
         from dicot.train import paper_recipe
 
         assert data.test is not None and data.train.y is not None and data.test.y is not None
-        rows = stratified_fraction(data.train.y, self.fraction, subset_seed_for("paper", seed))
+        rows = stratified_fraction(data.train.y, self.fraction, PAPER_SUBSET_SEED)
         known = data.train.subset(rows)
         batch_size = paper_recipe(data.family, len(known), known.n_times).batch_size
         usual = min(MAX_STEPS, EPOCHS * max(1, len(known) // batch_size))

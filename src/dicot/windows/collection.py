@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dicot.errors import InputError
 from dicot.windows.cases import to_array, to_cases, trim, true_lengths
@@ -114,6 +115,12 @@ def check_labels(y: Any, n: int, what: str, noun: str = "cases") -> Array:
         which = name_cases(np.flatnonzero(~np.isfinite(labels)))
         raise InputError(f"{what} contains NaN or inf at {which}. Drop these cases or pass no {what}.")
     return labels
+
+
+def labelled(y: Array) -> NDArray[np.bool_]:
+    """Which cases have a label: not NaN among numbers, not empty among text."""
+    known: NDArray[np.bool_] = ~np.isnan(y) if y.dtype.kind == "f" else y != "" if y.dtype.kind == "U" else y == y
+    return known
 
 
 def _plain(labels: Array, what: str) -> Array:

@@ -75,7 +75,7 @@ def read_split(path: str | Path, **options: Unpack[ReadOptions]) -> Split:
     if "test" not in parts:
         return Split(read_windows(path, **options), name=name)
     with naming(Path(path)):
-        return check_split(parts["train"][:2], parts["test"][:2], name=name, **policies)
+        return check_split(parts["train"], parts["test"], name=name, how="given by the file", **policies)
 
 
 def _divide(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
