@@ -69,3 +69,70 @@ def test_needs_test_cases_and_labels(split):
         evaluate(Split(Windows(split.train.x), split.test), [], [], [1])
     with pytest.raises(InputError, match="Did you mean 'raw-mean'"):
         contender("rawmean")
+
+
+def test_only_labelled_cases_are_scored_and_labels_reach_only_those_who_need_them(split):
+    train, test = split.train.y.astype(float), split.test.y.astype(float)
+    train[::4], test[:3] = np.nan, np.nan
+    partly = Split(Windows(split.train.x, train), Windows(split.test.x, test), name="partly")
+    seen = {}
+
+    class Spy:
+        def __init__(self, name):
+            self.name = name
+
+        def fit(self, X, y=None):
+            seen[self.name] = (len(X), y)
+
+        def transform(self, X):
+            return X.reshape(len(X), -1)
+
+    spies = [Contender("free", lambda seed: Spy("free")), Contender("taught", lambda seed: Spy("taught"), True)]
+    result = evaluate(partly, spies, protocols("knn_all"), [1])
+    assert seen["free"] == (12, None)
+    assert seen["taught"][0] == 9 and not np.isnan(seen["taught"][1]).any()
+    known, asked = result.run("free").features(partly)
+    assert (len(known.y), len(asked.y)) == (9, 9)
+    truth = Split(split.train.subset(~np.isnan(train)), split.test.subset(slice(3, None)))
+    expected = evaluate(truth, [contender("raw-flat")], protocols("knn_all"), [1]).scores
+    assert [s.value for s in result.scores[:4]] == [s.value for s in expected]
+    blank = Split(partly.train, Windows(split.test.x, np.full(12, np.nan)))
+    with pytest.raises(InputError, match="none of the 12 test cases"):
+        evaluate(blank, [], [], [1])
+
+
+def test_every_draw_is_a_row_and_a_fixed_contender_is_fitted_once(split):
+    fits = []
+
+    class Counted(Frozen):
+        def fit(self, X, y=None):
+            fits.append(1)
+
+    saved = Contender("saved", lambda seed: Counted(contender("raw-mean").make(1).fit(split.train.x)), fixed=True)
+    result = evaluate(split, [saved], protocols("few_5", "linear"), [1, 2])
+    assert len(fits) == 1 and result.fixed == ["saved"]
+    drawn = [(s.seed, s.draw) for s in result.scores if (s.protocol, s.metric) == ("few_5", "accuracy")]
+    assert drawn == [(seed, draw) for seed in (1, 2) for draw in range(1, 11)]
+    assert {s.draw for s in result.scores if s.protocol == "linear"} == {1}
+
+
+def test_what_stands_beside_a_model_has_its_settings():
+    from dicot.evaluation import beside
+
+    model = contender(
+        "dicot", encoder="resnet", encoder_params={"original": True}, pooling="max", scale="case", **QUICK
+    )
+    made = {one.name: one for one in beside(model.make(3))}
+    assert list(made) == list(BESIDE)
+    settings = made["calibrated"].make(1).get_params()
+    wanted = {"method": "calibrated", "encoder": "resnet", "encoder_params": {"original": True}, "dim": 8}
+    assert wanted.items() <= settings.items() and (settings["pooling"], settings["scale"]) == ("max", "case")
+    assert (made["raw-flat"].scale, made["raw-mean"].scale) == ("case", None)
+
+
+def test_protocols_that_come_to_the_same_are_scored_once(split):
+    from dicot.evaluation import distinct
+
+    kept, same = distinct(protocols("few_5", "few_10", "knn_5", "knn_10", "knn_all"), split)  # classes of four
+    assert [one.name for one in kept] == ["linear", "knn_all"]
+    assert same == {"linear": ["few_5", "few_10"], "knn_all": ["knn_5", "knn_10"]}

@@ -149,6 +149,8 @@ def test_solvers_answer_as_on_the_cpu():
     np.testing.assert_array_equal(
         nearest(references, queries, device="cuda"), nearest(references, queries, device="cpu")
     )
+    near, far = (rng.normal(size=(n, 8)).round(1) for n in (3000, 20_000))  # full of ties, also between blocks
+    np.testing.assert_array_equal(nearest(far, near, device="cuda"), nearest(far, near, device="cpu"))
 
 
 def test_the_speed_benchmark_counts_whole_runs_and_leaves_torchs_settings():

@@ -15,7 +15,7 @@ from dicot.bench.planning import make_plan
 from dicot.bench.run import run_units
 from dicot.errors import LostWorkerError
 from dicot.estimator import TimeSeriesEmbedder
-from dicot.protocols import PROTOCOLS, Features
+from dicot.protocols import PROTOCOLS, Features, FewLabels
 from dicot.train import Checkpoint
 
 
@@ -48,6 +48,16 @@ def test_values_are_those_of_an_estimator_and_a_protocol(tmp_path, job, waves):
     assert one.fit_seconds > 0
     raw = found["raw-mean", "linear", "accuracy", 1]
     assert (raw.steps, raw.batch_size, raw.schedule, raw.precision) == (0, 0, "", "")
+
+
+def test_few_labels_are_the_authors_subset_whatever_the_seed(tmp_path, job, waves):
+    path = tmp_path / "bench.sqlite"
+    finish([job("raw-mean", "few_1pct", seed=seed) for seed in (1, 2)], path)
+    parts = [Features(waves.x[k::2].mean(axis=2), waves.y[k::2]) for k in (0, 1)]
+    value = FewLabels(fraction=0.01, subset_seed="paper").score(*parts, seed=9)["accuracy"]
+    for seed in (1, 2):
+        assert records(path)["raw-mean", "few_1pct", "accuracy", seed].value == pytest.approx(value)
+    assert FewLabels(fraction=0.01).score(*parts, seed=1)["accuracy"] != pytest.approx(value)
 
 
 def test_a_fit_serves_all_protocols_and_an_embedding_all_of_a_target(tmp_path, job, monkeypatch):

@@ -7,6 +7,7 @@ import pytest
 
 from dicot.errors import InputError
 from dicot.protocols import Features, NearestNeighbour
+from dicot.protocols.subsets import fixed_per_class
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "protocols.npz", allow_pickle=False)
 CASES = range(int(GOLDEN["n_cases"]))
@@ -38,21 +39,38 @@ def test_golden_accuracy(case):
 @pytest.mark.parametrize("per_class", [None, 5, 1000])
 def test_matches_brute_force_with_a_scaler_on_the_reference(f, per_class):
     train, test = pair(90, f, seed=f)
-    protocol = NearestNeighbour(per_class=per_class)
-    predicted = brute_force(protocol.reference(train, seed=1), test)
+    protocol = NearestNeighbour(per_class=per_class, subset_seed="paper")
+    (reference,) = protocol.references(train, seed=1)
+    predicted = brute_force(reference, test)
     assert protocol.score(train, Features(test.x, predicted), seed=1)["accuracy"] == 100.0
     assert protocol.score(train, test, seed=1)["accuracy"] == pytest.approx(100 * np.mean(predicted == test.y))
 
 
-def test_reference_has_the_requested_size_and_ignores_the_run_seed_by_default():
+def test_references_are_drawn_ten_times_in_a_run_and_anew_with_its_seed():
+    train, test = pair(90, 2, 1)
+    protocol = NearestNeighbour(per_class=5)
+    drawn = [reference for seed in (1, 2) for reference in protocol.references(train, seed)]
+    assert [np.bincount(reference.y).tolist() for reference in drawn] == [[5, 5, 5]] * 20
+    assert len({reference.x.tobytes() for reference in drawn}) == 20
+    scores = protocol.score_draws(train, test, seed=1)
+    assert scores == protocol.score_draws(train, test, seed=1) != protocol.score_draws(train, test, seed=2)
+    assert protocol.score(train, test, seed=1)["accuracy"] == pytest.approx(np.mean([s["accuracy"] for s in scores]))
+    assert len(NearestNeighbour().score_draws(train, test, seed=1)) == 1
+
+
+def test_the_authors_subset_is_the_same_for_every_run():
     train, _ = pair(90, 2, 1)
-    assert np.bincount(NearestNeighbour(per_class=5).reference(train, 1).y).tolist() == [5, 5, 5]
-    assert (
-        NearestNeighbour(per_class=5).reference(train, 1).x == NearestNeighbour(per_class=5).reference(train, 2).x
-    ).all()
-    run = NearestNeighbour(per_class=5, subset_seed="run")
-    assert (run.reference(train, 1).x != run.reference(train, 2).x).any()
-    assert run.name == "knn_5_run"
+    paper = NearestNeighbour(per_class=5).as_published()
+    assert paper.name == "knn_5_paper"
+    (first,), (second,) = paper.references(train, 1), paper.references(train, 2)
+    assert (first.x == second.x).all()
+    assert (first.x == train.x[fixed_per_class(train.y, 5, 42)]).all()
+
+
+def test_with_no_class_larger_than_asked_for_it_takes_all():
+    train, _ = pair(90, 2, 1)
+    assert NearestNeighbour(per_class=30).without_draws(train.y).name == "knn_all"
+    assert NearestNeighbour(per_class=29).without_draws(train.y).name == "knn_29"
 
 
 def test_bad_requests_are_refused():

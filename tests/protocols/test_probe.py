@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 import dicot.protocols.probe as probe_module
 from dicot.errors import InputError
 from dicot.protocols import Features, FewLabels, LinearProbe, fit_probe
+from dicot.protocols.subsets import stratified_fraction
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "protocols.npz", allow_pickle=False)
 CASES = range(int(GOLDEN["n_cases"]))
@@ -115,26 +116,39 @@ def test_large_training_sets_are_capped(monkeypatch):
     np.testing.assert_array_equal(capped.weights, fit_probe(train.rows(rows)).weights)
 
 
-def test_few_labels_is_the_probe_on_the_subset():
+def test_few_labels_is_the_mean_of_probes_on_ten_subsets():
     train, test = blobs(300, 3, 4, 1), blobs(90, 3, 4, 2)
     few = FewLabels(per_class=5)
-    subset = few.subset(train, seed=1)
-    assert np.bincount(subset.y).tolist() == [5, 5, 5]
-    assert few.score(train, test, seed=1) == LinearProbe().score(subset, test, seed=1)
-    assert few.score(train, test, seed=1) == few.score(train, test, seed=2)
+    subsets = list(few.subsets(train, seed=1))
+    assert [np.bincount(subset.y).tolist() for subset in subsets] == [[5, 5, 5]] * 10
+    expected = [LinearProbe().score(subset, test, seed=1) for subset in subsets]
+    assert few.score_draws(train, test, seed=1) == expected
+    assert len({draw["accuracy"] for draw in expected}) > 1
+    assert few.score(train, test, seed=1)["accuracy"] == pytest.approx(np.mean([d["accuracy"] for d in expected]))
+    assert few.score(train, test, seed=1) != few.score(train, test, seed=2)
+    assert len(FewLabels(per_class=5, draws=3).score_draws(train, test, seed=1)) == 3
 
 
-def test_subset_seed_run_changes_the_subset_with_the_run():
-    train = blobs(300, 3, 4, 1)
-    few = FewLabels(fraction=0.05, subset_seed="run")
-    assert (few.subset(train, 1).x != few.subset(train, 2).x).any()
-    assert (few.subset(train, 42).x == FewLabels(fraction=0.05).subset(train, 7).x).all()
+def test_the_authors_subset_is_the_same_for_every_run():
+    train, test = blobs(300, 3, 4, 1), blobs(90, 3, 4, 2)
+    paper = FewLabels(fraction=0.05).as_published()
+    (subset,) = paper.subsets(train, seed=7)
+    assert (subset.x == train.x[stratified_fraction(train.y, 0.05, 42)]).all()
+    assert paper.score(train, test, seed=1) == paper.score(train, test, seed=2)
+
+
+def test_with_no_class_larger_than_asked_for_it_is_the_linear_probe():
+    y = np.repeat([0, 1], [5, 3])
+    assert FewLabels(per_class=5).without_draws(y).name == "linear"
+    assert FewLabels(per_class=4).without_draws(y).name == "few_4"
+    assert FewLabels(fraction=0.9).without_draws(y).name == "few_90pct"
+    assert FewLabels(fraction=0.1).without_draws(np.arange(4)).name == "linear"
 
 
 def test_names_tell_settings_apart():
     assert FewLabels(fraction=0.01).name == "few_1pct"
     assert FewLabels(fraction=0.005).name == "few_0.5pct"
-    assert FewLabels(per_class=5, subset_seed="run").name == "few_5_run"
+    assert FewLabels(per_class=5, subset_seed="paper").name == "few_5_paper"
 
 
 @pytest.mark.parametrize(
@@ -145,6 +159,7 @@ def test_names_tell_settings_apart():
         ({"fraction": 0.0}, r"\(0, 1\]"),
         ({"per_class": 2.5}, "positive integer"),
         ({"per_class": 5, "subset_seed": 3}, "'paper'"),
+        ({"per_class": 5, "draws": 0}, "positive integer; got 0"),
     ],
 )
 def test_contradicting_settings_are_refused(settings, message):

@@ -5,11 +5,11 @@ import pytest
 
 from dicot.errors import InputError
 from dicot.protocols.subsets import (
-    check_subset_seed,
+    check_subsets,
     fixed_per_class,
     stratified_cap,
     stratified_fraction,
-    subset_seed_for,
+    subset_seeds,
 )
 
 Y = np.repeat([3, 1, 7], [250, 99, 1])  # not in ascending order on purpose
@@ -39,8 +39,8 @@ def test_fixed_count_takes_all_of_a_small_class():
 def test_subsets_depend_on_the_seed_alone():
     assert (fixed_per_class(Y, 5, 1) == fixed_per_class(Y, 5, 1)).all()
     assert (fixed_per_class(Y, 5, 1) != fixed_per_class(Y, 5, 2)).any()
-    assert subset_seed_for("paper", 3) == 42
-    assert subset_seed_for("run", 3) == 3
+    assert subset_seeds("paper", 3, 10) == [42]
+    assert len({*subset_seeds("run", 3, 10), *subset_seeds("run", 4, 10)}) == 20
 
 
 def test_cap_is_exact_and_in_proportion():
@@ -72,4 +72,4 @@ def test_impossible_requests_are_refused():
     with pytest.raises(InputError, match=r"\(0, 1\]; got 1.5"):
         stratified_fraction(Y, 1.5, 1)
     with pytest.raises(InputError, match="'paper'"):
-        check_subset_seed("fresh")
+        check_subsets("fresh", 10)

@@ -4,6 +4,7 @@ import csv
 import io
 import math
 import re
+from statistics import stdev
 
 import pytest
 from rich.console import Console
@@ -36,6 +37,27 @@ def test_mean_and_sample_deviation_over_seeds():
     assert table.columns == ("linear accuracy",)
     assert best(table) == ["a"]
     assert "seeds 1, 2, 3" in table.note
+
+
+def test_the_spread_is_over_draws_and_seeds_and_the_note_says_so():
+    drawn = [
+        Score("a", "few_5", "accuracy", seed, v + seed, draw=d) for seed in (1, 2) for d, v in ((1, 70.0), (2, 74.0))
+    ]
+    table = comparison([*drawn, *runs("a", [80.0, 80.0])])
+    values = [71.0, 75.0, 72.0, 76.0]
+    assert texts(table) == {"a": [f"73.50 ± {stdev(values):.2f}", "80.00 ± 0.00"]}
+    assert "seeds 1, 2, and over 2 draws of the labelled cases with each seed for few_5." in table.note
+    alone = comparison(drawn[:2])
+    assert texts(alone) == {"a": [f"73.00 ± {stdev(values[:2]):.2f}"]}
+    assert "One run (seed 1); mean ± sample standard deviation over 2 draws" in alone.note
+
+
+def test_what_is_the_same_for_every_seed_has_no_spread_unless_draws_or_the_protocol_differ():
+    drawn = [Score("saved", "few_5", "accuracy", s, 70.0, draw=d) for s in (1, 2) for d in (1, 2)]
+    scores = [*runs("saved", [80.0, 80.0]), *runs("saved", [0.5, 0.7], "clustering", "nmi"), *drawn]
+    table = comparison(scores, fixed=["saved"])
+    assert texts(table) == {"saved": ["80.00", "0.600 ± 0.141", "70.00 ± 0.00"]}
+    assert "The same for all seeds: saved." in table.note
 
 
 def test_one_seed_has_no_spread_and_small_scales_have_three_decimals():
@@ -108,9 +130,9 @@ def test_markdown():
 
 def test_csv_holds_every_score():
     rows = list(csv.reader(io.StringIO(to_csv(NASTY_SCORES))))
-    assert rows[0] == ["contender", "protocol", "metric", "seed", "value", "error"]
-    assert rows[1] == ["a", "linear", "accuracy", "1", "80.0", ""]
-    assert rows[4] == ["d", "linear", "accuracy", "1", "nan", "<script>[bold]x|y</script>"]
+    assert rows[0] == ["contender", "protocol", "metric", "seed", "value", "error", "draw"]
+    assert rows[1] == ["a", "linear", "accuracy", "1", "80.0", "", "1"]
+    assert rows[4] == ["d", "linear", "accuracy", "1", "nan", "<script>[bold]x|y</script>", "1"]
 
 
 def test_turned_exchanges_rows_and_columns():

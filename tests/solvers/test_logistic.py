@@ -106,6 +106,14 @@ def test_one_class_and_too_few_steps_are_refused(monkeypatch):
         one_vs_rest(x, y, device="cpu")
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_nan_and_infinity_are_refused(value):
+    x, y = classes(100, 3, 4, 0.5)
+    x[7, 2] = value
+    with pytest.raises(InputError, match="1 of 100 rows .* row 7"):
+        one_vs_rest(x, y, device="cpu")
+
+
 def test_a_class_without_gradient_stays_and_does_not_disturb_the_others():
     x, y = classes(100, 3, 4, 0.5)
     targets = torch.from_numpy(y[:, None] == np.arange(3))

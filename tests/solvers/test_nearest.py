@@ -5,6 +5,7 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 import dicot.solvers.neighbours as neighbours_module
+from dicot.errors import InputError
 from dicot.solvers import nearest
 
 
@@ -54,6 +55,38 @@ def test_of_equal_references_the_first_wins():
     repeated = np.concatenate([references, references[::-1], references])
     assert nearest(repeated, queries, device="cpu").tolist() == slow(references, queries).tolist()
     assert nearest(repeated, references, device="cpu").tolist() == list(range(300))
+
+
+@pytest.mark.parametrize("decimals", [0, 1])
+@pytest.mark.parametrize("f", [2, 8, 20, 150])
+def test_of_equally_close_references_the_first_wins(f, decimals, monkeypatch):
+    """Rounded values, as a sensor gives them, are full of ties; some of them lie in different blocks."""
+    monkeypatch.setitem(neighbours_module.REFERENCES, "cpu", 256)
+    references, queries = (part.round(decimals) for part in gaussian(2000, 300, f))
+    if f > 20:  # so many features have ties only where most are alike
+        references[:, 8:], queries[:, 8:] = 0.1, 0.3
+    assert nearest(references, queries, device="cpu").tolist() == slow(references, queries).tolist()
+    assert (
+        nearest(references + 100, queries + 100, device="cpu").tolist()
+        == slow(references + 100, queries + 100).tolist()
+    )
+
+
+@pytest.mark.parametrize("f", [1, 7, 8, 13, 128, 129, 300, 1001])
+def test_rows_are_added_up_in_numpys_order(f):
+    import torch
+
+    values = np.random.default_rng(f).normal(size=(5, f)) ** 2
+    assert neighbours_module._row_sums(torch.from_numpy(values)).tolist() == values.sum(axis=1).tolist()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("part", [0, 1])
+def test_nan_and_infinity_are_refused(part, value):
+    arrays = gaussian(10, 6, 2)
+    arrays[part][4, 1] = value
+    with pytest.raises(InputError, match="row 4"):
+        nearest(*arrays, device="cpu")
 
 
 def test_a_collapsed_encoder_costs_one_comparison_per_query(counts):

@@ -40,6 +40,40 @@ def test_the_share_must_leave_both_parts(share):
         hold_out(windows(), share)
 
 
+def test_says_how_it_split():
+    grouped = hold_out(windows(y=[0, 1] * 10, group=[f"u{i // 4}" for i in range(20)]), 0.4, seed=3)
+    assert "2 of 5 groups held out" in grouped.how and "seed 3" in grouped.how
+    assert all(name in grouped.how for name in set(grouped.test.group))
+    assert not any(name in grouped.how for name in set(grouped.train.group))
+    assert with_policies(grouped, scale="dataset").how == grouped.how
+    assert "30 % of the cases of each class" in hold_out(windows(y=[0, 1] * 10), 0.3).how
+    many = hold_out(windows(group=range(20)), 0.9).how
+    assert "and 6 more" in many
+
+
+@pytest.mark.parametrize("empty", [np.nan, ""])
+def test_cases_without_a_label_stay_in_training(empty):
+    y = [1.0, empty, 2.0, empty] * 5 if empty != "" else ["a", "", "b", ""] * 5
+    split = hold_out(windows(y=y), 0.4)
+    assert np.unique(split.test.y, return_counts=True)[1].tolist() == [2, 2]
+    assert len(split.train) == 16
+    group = [i // 4 for i in range(20)]
+    blank = [empty if person < 3 else label for person, label in zip(group, y, strict=True)]
+    for seed in range(5):
+        assert set(hold_out(windows(y=blank, group=group), 0.2, seed).test.group) <= {3, 4}
+    with pytest.raises(InputError, match="None of the cases has a label"):
+        hold_out(windows(y=[empty] * 20), 0.3)
+
+
+def test_groups_in_both_parts_are_found():
+    from dicot.windows.splits import shared_groups
+
+    both = Split(windows(group=[i // 4 for i in range(20)]), windows(group=[3] * 10 + [9] * 10))
+    assert shared_groups(both) == ["3"]
+    assert shared_groups(Split(windows(), windows(group=[3] * 20))) == []
+    assert shared_groups(hold_out(both.train, 0.5)) == []
+
+
 def test_one_group_cannot_be_divided():
     with pytest.raises(InputError, match="too few cases or groups"):
         hold_out(windows(group=[0] * 20), 0.5)

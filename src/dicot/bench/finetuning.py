@@ -4,7 +4,7 @@ from dicot.bench.fitted import Fitted, ModelProtocol
 from dicot.bench.loading import scored
 from dicot.errors import InputError
 from dicot.protocols.metrics import CLASSIFICATION_METRICS, classification_scores
-from dicot.protocols.subsets import stratified_fraction, subset_seed_for
+from dicot.protocols.subsets import PAPER_SUBSET_SEED, stratified_fraction
 from dicot.windows import Split
 
 EPOCHS = 50
@@ -42,7 +42,7 @@ class FineTuning(ModelProtocol):
         assert data.test is not None
         train, test = scored(data.train), scored(data.test)
         assert train.y is not None and test.y is not None
-        known = train.subset(stratified_fraction(train.y, self.fraction, subset_seed_for("paper", seed)))
+        known = train.subset(stratified_fraction(train.y, self.fraction, PAPER_SUBSET_SEED))
         batch_size = paper_recipe(data.family, len(known), known.n_times).batch_size
         usual = min(MAX_STEPS, EPOCHS * max(1, len(known) // batch_size))
         classifier = TimeSeriesClassifier(

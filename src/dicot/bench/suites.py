@@ -10,6 +10,7 @@ from dicot.bench.jobs import Job
 from dicot.bench.model_protocols import every_protocol
 from dicot.bench.sets import LARGE, PAPER_UCR, PAPER_UEA, SCALING, TINY, TRANSFERS, family_of, spelled, transfer, whole
 from dicot.errors import InputError, did_you_mean, lookup
+from dicot.protocols import find_protocol
 
 FIVE_SEEDS = (1, 2, 3, 4, 5)
 ONE_SEED = (1,)
@@ -143,7 +144,7 @@ def _check_names(options: Options) -> None:
     for name in options.schedules:
         lookup(dict.fromkeys(SCHEDULES), name, "schedule")
     for name in options.protocols:
-        lookup(every_protocol(), name, "protocol")
+        find_protocol(every_protocol(), name)
 
 
 def _probed() -> list[Entry]:

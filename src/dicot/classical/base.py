@@ -1,7 +1,7 @@
 """The contract of a classical baseline: cases in, features out, nothing learned by gradient."""
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ Floats = NDArray[np.floating[Any]]
 
 class Classical(ABC):
     """Features that need no encoder. Every baseline takes a seed, so that all are made alike; most draw nothing."""
+
+    random: ClassVar[bool] = False  # whether the seed makes a difference
+    scaled: ClassVar[bool] = True  # whether it is given scaled cases where the encoder beside it sees such
 
     def __init__(self, *, random_state: int = 0) -> None:
         self.random_state = random_state

@@ -20,6 +20,7 @@ class MiniRocket(Classical):
     call of a process compiles for some seconds. The method's authors classify with the protocol "ridge".
     """
 
+    random = True
     channels_: int | None = None
     length_: int | None = None
 

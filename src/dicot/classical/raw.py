@@ -14,6 +14,8 @@ MAX_STEPS = 512
 class RawMean(Classical):
     """(N, C, T) -> (N, C): the mean of every channel over time, the authors' "raw data" (D-35)."""
 
+    # Of a case scaled by itself every mean is 0 but for rounding, which a probe would blow up to features.
+    scaled = False
     channels_: int | None = None
 
     def fit(self, X: Floats, y: object = None) -> Self:

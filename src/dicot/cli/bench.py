@@ -10,12 +10,11 @@ from typer.core import TyperGroup
 
 from dicot.cli import options as opt
 from dicot.cli.suites import export_ledger, merge_ledgers, run
+from dicot.cli.tables import show
 
 if TYPE_CHECKING:
     from dicot.speed.benchmark import Result
     from dicot.speed.sections import Section
-
-WIDTH = 140  # of a table that goes into a file or a pipe
 
 SUITES = "run"  # the command that a suite's name stands for
 
@@ -98,11 +97,6 @@ def speed(
 
 
 def _show(section: "Section") -> None:
-    from rich.console import Console
-
     from dicot.report.tables import to_rich
 
-    console = Console()
-    if not console.is_terminal:
-        console.width = WIDTH
-    console.print(to_rich(section.table(), section.title))
+    show(to_rich(section.table(), section.title))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.tables import show
 
 if TYPE_CHECKING:
     from dicot.bench.planning import Plan
@@ -123,7 +124,6 @@ def _announce(plan: "Plan") -> None:
 
 
 def _show(plan: "Plan") -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from dicot.bench.planning import STATES
@@ -131,7 +131,7 @@ def _show(plan: "Plan") -> None:
     table = Table("contender", *STATES)
     for name, counts in plan.counts().items():
         table.add_row(name, *(str(counts[state]) for state in STATES))
-    Console().print(table)
+    show(table)
 
 
 def _execute(plan: "Plan", ledger: Path, device: str, workers: int | None) -> int:

@@ -58,6 +58,7 @@ def load_archive(
             length=length,
             name=name,
             family=_family(name),
+            how="given by the archive",
         )
     except InputError as error:
         raise InputError(f"Data set {name}: {error}") from error

@@ -21,6 +21,7 @@ from dicot.windows.splits import with_policies
 
 FAMILY = "large"
 CARD = "card.json"
+HOW = "as the data set was prepared"
 _PARTS = ("train", "test")
 
 
@@ -43,7 +44,7 @@ class Prepared:
 
     @property
     def split(self) -> Split:
-        return Split(self.train, self.test, FAMILY, self.train.name)
+        return Split(self.train, self.test, FAMILY, self.train.name, HOW)
 
 
 def _check_part(part: str, windows: Windows, n_classes: int) -> None:
@@ -138,7 +139,7 @@ def load_prepared(folder: Path, channels: Sequence[int] | None = None, **policie
     """
     card = read_card(folder)
     train, test = (_load_part(folder, part, card) for part in _PARTS)
-    return with_policies(pick_channels(Split(train, test, card.family, card.name), channels), **policies)
+    return with_policies(pick_channels(Split(train, test, card.family, card.name, HOW), channels), **policies)
 
 
 def _load_part(folder: Path, part: str, card: Card) -> Windows:

@@ -24,19 +24,24 @@ CARD = Card(
 
 
 def load_synthetic(name: str = "synthetic", **policies: Unpack[Policies]) -> Split:
-    """Sine, square and sawtooth waves of random phase, pace and noise; always the same values."""
+    """Sine, square and sawtooth waves of random phase, pace, size and level in noise; always the same values.
+
+    Hard enough to tell methods apart: the values themselves say next to nothing, and an encoder must look past size
+    and level.
+    """
     if name != CARD.name:
         raise InputError(f"Unknown synthetic data set {name!r}. Did you mean {CARD.name!r}?")
     rng = np.random.default_rng(20180)
     parts = [_draw(rng, n) for n in (CARD.n_train, CARD.n_test)]
-    return check_split(parts[0], parts[1], name=CARD.name, **policies)
+    return check_split(parts[0], parts[1], name=CARD.name, how="given by the data set", **policies)
 
 
 def _draw(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
     y = rng.permutation(np.arange(n) % CARD.n_classes)
     time = np.linspace(0.0, 1.0, CARD.n_times or 0, endpoint=False)
-    cycles = rng.uniform(2.5, 3.5, size=(n, 1)) * time + rng.uniform(size=(n, 1))  # (n, T)
+    cycles = rng.uniform(2.0, 5.0, size=(n, 1)) * time + rng.uniform(size=(n, 1))  # (n, T)
     # The second channel runs a quarter of a cycle behind the first.
     phase = np.stack([cycles, cycles - 0.25], axis=1) % 1.0  # (n, 2, T)
     waves = np.stack([np.sin(2 * np.pi * phase), np.where(phase < 0.5, 1.0, -1.0), 2 * phase - 1])  # (3, n, 2, T)
-    return waves[y, np.arange(n)] + 0.2 * rng.standard_normal(phase.shape), y
+    size, level = np.exp(0.2 * rng.standard_normal((n, 1, 1))), 0.5 * rng.standard_normal((n, 2, 1))
+    return size * waves[y, np.arange(n)] + level + 0.5 * rng.standard_normal(phase.shape), y

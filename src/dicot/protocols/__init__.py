@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dicot.protocols.base import Features, Protocol, Score
 from dicot.protocols.clustering import KMeansClustering
 from dicot.protocols.forest import ForestProbe
+from dicot.protocols.names import find_protocol
 from dicot.protocols.neighbours import NearestNeighbour
 from dicot.protocols.probe import FewLabels, FittedProbe, LinearProbe, fit_probe
 from dicot.protocols.ridge import RidgeProbe
@@ -37,5 +38,6 @@ __all__ = [
     "Protocol",
     "RidgeProbe",
     "Score",
+    "find_protocol",
     "fit_probe",
 ]

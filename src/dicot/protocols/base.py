@@ -2,7 +2,9 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -82,7 +84,24 @@ class Protocol(ABC):
 
     @abstractmethod
     def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
-        """One number for each of `metrics`."""
+        """One number for each of `metrics`; their means where labelled cases are drawn more than once."""
+
+    def score_draws(self, train: Features, test: Features, *, seed: int) -> list[dict[str, float]]:
+        """The numbers of every draw of labelled cases; a single one where nothing is drawn."""
+        return [self.score(train, test, seed=seed)]
+
+    def as_published(self) -> "Protocol":
+        """The protocol as the authors ran it: on their one draw of labelled cases, where it draws any."""
+        return self
+
+    def without_draws(self, y: Labels) -> "Protocol":
+        """What this protocol comes to with these training labels: another one where its draws would take them all."""
+        return self
+
+
+def mean_scores(draws: Sequence[dict[str, float]]) -> dict[str, float]:
+    """The mean of each metric over draws."""
+    return {metric: fmean(draw[metric] for draw in draws) for metric in draws[0]}
 
 
 @dataclass(frozen=True)
@@ -95,6 +114,7 @@ class Score:
     seed: int
     value: float
     error: str | None = None
+    draw: int = 1  # of the labelled cases, where a protocol draws them several times in a run
 
     def __post_init__(self) -> None:
         if self.error is None and not math.isfinite(self.value):

@@ -1,11 +1,21 @@
 """Nearest neighbour: how well distance in the embedding space alone carries the labels."""
 
+from collections.abc import Iterator
+
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
-from dicot.protocols.base import Features, Floats, Labels, Protocol, check_classes, check_pair
+from dicot.protocols.base import Features, Floats, Labels, Protocol, check_classes, check_pair, mean_scores
 from dicot.protocols.metrics import CLASSIFICATION_METRICS, classification_scores
-from dicot.protocols.subsets import SubsetSeed, check_per_class, check_subset_seed, fixed_per_class, subset_seed_for
+from dicot.protocols.subsets import (
+    DRAWS,
+    SubsetSeed,
+    check_per_class,
+    check_subsets,
+    fixed_per_class,
+    subset_seeds,
+    subset_text,
+)
 
 LARGE = 20_000  # reference cases from which the own search is used
 TREE = 15  # features up to which scikit-learn searches by a tree, which beats any comparison with all references
@@ -14,52 +24,69 @@ TREE = 15  # features up to which scikit-learn searches by a tree, which beats a
 class NearestNeighbour(Protocol):
     """The label of the closest reference case (Euclidean); `per_class=None` uses all training cases.
 
-    Up to `LARGE` references or `TREE` features by scikit-learn, else by `dicot.solvers` on the GPU or, where there is
-    none, the CPU. Both are exact.
+    With a number `per_class` the references are drawn `draws` times in a run, anew with each seed;
+    `subset_seed="paper"` takes the authors' draw instead. Up to `LARGE` references or `TREE` features by scikit-learn,
+    else by `dicot.solvers` on the GPU or, where there is none, the CPU. Both are exact.
     """
 
     metrics = CLASSIFICATION_METRICS
 
-    def __init__(self, *, per_class: int | None = None, subset_seed: SubsetSeed = "paper") -> None:
+    def __init__(self, *, per_class: int | None = None, subset_seed: SubsetSeed = "run", draws: int = DRAWS) -> None:
         if per_class is not None:
             check_per_class(per_class)
-        check_subset_seed(subset_seed)
+        check_subsets(subset_seed, draws)
         self.per_class = per_class
         self.subset_seed = subset_seed
+        self.draws = draws
 
     @property
     def name(self) -> str:
         if self.per_class is None:
             return "knn_all"
-        return f"knn_{self.per_class}" + ("_run" if self.subset_seed == "run" else "")
+        return f"knn_{self.per_class}" + ("_paper" if self.subset_seed == "paper" else "")
 
     @property
     def description(self) -> str:
         if self.per_class is None:
             return "1-nearest neighbour among all training cases"
-        return f"1-nearest neighbour among {self.per_class} case(s) per class, subset seed: {self.subset_seed}"
+        which = subset_text(self.subset_seed, self.draws)
+        return f"1-nearest neighbour among {self.per_class} case(s) per class, {which}"
 
-    def reference(self, train: Features, seed: int) -> Features:
-        """The labelled cases that a test case is compared with in the run with this seed."""
+    def as_published(self) -> "NearestNeighbour":
+        return NearestNeighbour(per_class=self.per_class, subset_seed="paper")
+
+    def without_draws(self, y: Labels) -> Protocol:
+        if self.per_class is None or len(fixed_per_class(y, self.per_class, 0)) < len(y):
+            return self
+        return NearestNeighbour()
+
+    def references(self, train: Features, seed: int) -> Iterator[Features]:
+        """The labelled cases that a test case is compared with in each draw of the run with this seed."""
         if self.per_class is None:
-            return train
-        return train.rows(fixed_per_class(train.y, self.per_class, subset_seed_for(self.subset_seed, seed)))
+            yield train
+            return
+        for one in subset_seeds(self.subset_seed, seed, self.draws):
+            yield train.rows(fixed_per_class(train.y, self.per_class, one))
 
-    def predict(self, train: Features, x: Floats, seed: int) -> Labels:
-        """The label of the reference case closest to each row of x (N, F)."""
-        reference = self.reference(train, seed)
-        scaler = StandardScaler().fit(reference.x)  # only the reference cases count as known
-        known, asked = scaler.transform(reference.x), scaler.transform(x)
-        labels: Labels
-        if len(known) >= LARGE and known.shape[1] > TREE:
-            from dicot.solvers import nearest  # torch
-
-            labels = reference.y[nearest(known, asked)]
-        else:
-            labels = KNeighborsClassifier(n_neighbors=1).fit(known, reference.y).predict(asked)
-        return labels
-
-    def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
+    def score_draws(self, train: Features, test: Features, *, seed: int) -> list[dict[str, float]]:
         check_pair(train, test)
         check_classes(train, "Nearest neighbour")
-        return classification_scores(test.y, self.predict(train, test.x, seed))
+        predicted = (nearest_labels(reference, test.x) for reference in self.references(train, seed))
+        return [classification_scores(test.y, labels) for labels in predicted]
+
+    def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
+        return mean_scores(self.score_draws(train, test, seed=seed))
+
+
+def nearest_labels(reference: Features, x: Floats) -> Labels:
+    """The label of the reference case closest to each row of x (N, F)."""
+    scaler = StandardScaler().fit(reference.x)  # only the reference cases count as known
+    known, asked = scaler.transform(reference.x), scaler.transform(x)
+    labels: Labels
+    if len(known) >= LARGE and known.shape[1] > TREE:
+        from dicot.solvers import nearest  # torch
+
+        labels = reference.y[nearest(known, asked)]
+    else:
+        labels = KNeighborsClassifier(n_neighbors=1).fit(known, reference.y).predict(asked)
+    return labels

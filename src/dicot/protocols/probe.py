@@ -1,5 +1,6 @@
 """The linear probe, with all labels or with few: how far a linear classifier gets on frozen embeddings."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,16 +8,20 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from dicot.errors import InputError
-from dicot.protocols.base import Features, Floats, Labels, Protocol, check_classes, check_pair
+from dicot.protocols.base import Features, Floats, Labels, Protocol, check_classes, check_pair, mean_scores
 from dicot.protocols.metrics import CLASSIFICATION_METRICS, classification_scores
 from dicot.protocols.subsets import (
+    DRAWS,
+    Rows,
+    Seed,
     SubsetSeed,
     check_per_class,
-    check_subset_seed,
+    check_subsets,
     fixed_per_class,
     stratified_cap,
     stratified_fraction,
-    subset_seed_for,
+    subset_seeds,
+    subset_text,
 )
 
 MAX_CASES = 100_000
@@ -92,12 +97,20 @@ class LinearProbe(Protocol):
 
 
 class FewLabels(Protocol):
-    """The probe on a small labelled subset: a fraction of every class or a fixed number of cases."""
+    """The probe on a small labelled subset: a fraction of every class or a fixed number of cases.
+
+    The subset is drawn `draws` times in a run, anew with each seed; `subset_seed="paper"` takes the authors' instead.
+    """
 
     metrics = CLASSIFICATION_METRICS
 
     def __init__(
-        self, *, fraction: float | None = None, per_class: int | None = None, subset_seed: SubsetSeed = "paper"
+        self,
+        *,
+        fraction: float | None = None,
+        per_class: int | None = None,
+        subset_seed: SubsetSeed = "run",
+        draws: int = DRAWS,
     ) -> None:
         if (fraction is None) == (per_class is None):
             raise InputError(f"Give either fraction or per_class; got fraction={fraction}, per_class={per_class}.")
@@ -105,15 +118,16 @@ class FewLabels(Protocol):
             raise InputError(f"fraction must lie in (0, 1]; got {fraction}.")
         if per_class is not None:
             check_per_class(per_class)
-        check_subset_seed(subset_seed)
+        check_subsets(subset_seed, draws)
         self.fraction = fraction
         self.per_class = per_class
         self.subset_seed = subset_seed
+        self.draws = draws
 
     @property
     def name(self) -> str:
         amount = f"{100 * self.fraction:g}pct" if self.fraction is not None else f"{self.per_class}"
-        return f"few_{amount}" + ("_run" if self.subset_seed == "run" else "")
+        return f"few_{amount}" + ("_paper" if self.subset_seed == "paper" else "")
 
     @property
     def description(self) -> str:
@@ -122,16 +136,29 @@ class FewLabels(Protocol):
             if self.fraction is not None
             else f"{self.per_class} labelled case(s) per class"
         )
-        return f"linear probe on {amount}, subset seed: {self.subset_seed}"
+        return f"linear probe on {amount}, {subset_text(self.subset_seed, self.draws)}"
 
-    def subset(self, train: Features, seed: int) -> Features:
-        """The labelled cases that the probe sees in the run with this seed."""
-        chosen_seed = subset_seed_for(self.subset_seed, seed)
+    def as_published(self) -> "FewLabels":
+        return FewLabels(fraction=self.fraction, per_class=self.per_class, subset_seed="paper")
+
+    def without_draws(self, y: Labels) -> Protocol:
+        return LinearProbe() if len(self._rows(y, 0)) == len(y) else self
+
+    def _rows(self, y: Labels, seed: Seed) -> Rows:
         if self.fraction is not None:
-            return train.rows(stratified_fraction(train.y, self.fraction, chosen_seed))
+            return stratified_fraction(y, self.fraction, seed)
         assert self.per_class is not None  # the constructor saw to it
-        return train.rows(fixed_per_class(train.y, self.per_class, chosen_seed))
+        return fixed_per_class(y, self.per_class, seed)
+
+    def subsets(self, train: Features, seed: int) -> Iterator[Features]:
+        """The labelled cases that the probe sees in each draw of the run with this seed."""
+        for one in subset_seeds(self.subset_seed, seed, self.draws):
+            yield train.rows(self._rows(train.y, one))
+
+    def score_draws(self, train: Features, test: Features, *, seed: int) -> list[dict[str, float]]:
+        check_pair(train, test)
+        predicted = (fit_probe(subset).predict(test.x) for subset in self.subsets(train, seed))
+        return [classification_scores(test.y, labels) for labels in predicted]
 
     def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
-        check_pair(train, test)
-        return classification_scores(test.y, fit_probe(self.subset(train, seed)).predict(test.x))
+        return mean_scores(self.score_draws(train, test, seed=seed))

@@ -1,5 +1,6 @@
 """Which labelled cases a protocol may see. Every function returns sorted row numbers."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -9,20 +10,32 @@ from dicot.errors import InputError
 from dicot.protocols.base import Labels
 
 Rows = NDArray[np.intp]
+Seed = int | Sequence[int]
 SubsetSeed = Literal["paper", "run"]
 
 PAPER_SUBSET_SEED = 42
+DRAWS = 10  # of labelled cases in a run: which few they are moves a score more than the seed of a training does
 
 
-def subset_seed_for(setting: SubsetSeed, run_seed: int) -> int:
-    """D-40: the paper's subset is the same for all runs, so its spread shows pre-training seeds only."""
-    return PAPER_SUBSET_SEED if setting == "paper" else run_seed
+def subset_seeds(setting: SubsetSeed, run_seed: int, draws: int) -> list[Seed]:
+    """What each draw of a run is drawn with; the same for every contender, so that they see the same cases.
+
+    D-40: the paper's subset is one and the same for all runs, so its spread shows pre-training seeds only.
+    """
+    return [PAPER_SUBSET_SEED] if setting == "paper" else [(run_seed, draw) for draw in range(draws)]
 
 
-def check_subset_seed(setting: str) -> None:
-    """Refuse anything but the two settings."""
+def check_subsets(setting: str, draws: int) -> None:
+    """Refuse anything but the two settings and a positive number of draws."""
     if setting not in ("paper", "run"):
         raise InputError(f"subset_seed must be 'paper' (always {PAPER_SUBSET_SEED}) or 'run'; got {setting!r}.")
+    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
+        raise InputError(f"draws must be a positive integer; got {draws!r}.")
+
+
+def subset_text(setting: SubsetSeed, draws: int) -> str:
+    """Which subset it is, for a listing."""
+    return "the authors' subset" if setting == "paper" else f"mean of {draws} draws"
 
 
 def check_per_class(count: int) -> None:
@@ -31,7 +44,7 @@ def check_per_class(count: int) -> None:
         raise InputError(f"per_class must be a positive integer; got {count!r}.")
 
 
-def _draw(y: Labels, wanted: dict[int, int], seed: int) -> Rows:
+def _draw(y: Labels, wanted: dict[int, int], seed: Seed) -> Rows:
     """`wanted[c]` rows of the c-th class (ascending) without replacement."""
     rng = np.random.default_rng(seed)
     classes, code = np.unique(y, return_inverse=True)
@@ -39,7 +52,7 @@ def _draw(y: Labels, wanted: dict[int, int], seed: int) -> Rows:
     return np.sort(np.concatenate(drawn))
 
 
-def stratified_fraction(y: Labels, fraction: float, seed: int) -> Rows:
+def stratified_fraction(y: Labels, fraction: float, seed: Seed) -> Rows:
     """A share of every class, rounded down, but at least one case of each."""
     if not 0 < fraction <= 1:
         raise InputError(f"fraction must lie in (0, 1]; got {fraction}.")
@@ -47,7 +60,7 @@ def stratified_fraction(y: Labels, fraction: float, seed: int) -> Rows:
     return _draw(y, {c: max(1, int(fraction * n)) for c, n in enumerate(counts)}, seed)
 
 
-def fixed_per_class(y: Labels, count: int, seed: int) -> Rows:
+def fixed_per_class(y: Labels, count: int, seed: Seed) -> Rows:
     """`count` cases of every class; all of them where a class is smaller."""
     check_per_class(count)
     counts = np.unique(y, return_counts=True)[1]

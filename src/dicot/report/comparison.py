@@ -23,6 +23,9 @@ class Scored(Protocol):
     def contender(self) -> str: ...
 
     @property
+    def seed(self) -> int: ...
+
+    @property
     def value(self) -> float: ...
 
     @property
@@ -61,7 +64,7 @@ class Table:
 
 
 def cell(scores: Sequence[Scored], decimals: int, n_seeds: int) -> Cell:
-    """Mean and sample standard deviation of one score per seed; what is missing or failed is said."""
+    """Mean and sample standard deviation over seeds and draws; what is missing or failed is said."""
     if not scores:
         return Cell(NOT_RUN, failed=True)
     values = [s.value for s in scores if s.error is None]
@@ -70,8 +73,9 @@ def cell(scores: Sequence[Scored], decimals: int, n_seeds: int) -> Cell:
     text = f"{fmean(values):.{decimals}f}"
     if len(values) > 1:
         text += f" ± {stdev(values):.{decimals}f}"
-    if len(values) < n_seeds:
-        text += f" ({len(values)} of {n_seeds} seeds)"
+    seeds = {s.seed for s in scores if s.error is None}
+    if len(seeds) < n_seeds:
+        text += f" ({len(seeds)} of {n_seeds} seeds)"
     if len(values) < len(scores):  # an average over the runs that happened to survive cannot be called the best
         return Cell(f"{text}, rest {FAILED}", failed=True)
     return Cell(text, mean=round(fmean(values), decimals))
@@ -111,16 +115,23 @@ def failures(scores: Iterable[Scored]) -> str:
 
 
 def comparison(
-    scores: Iterable[Score], contenders: Sequence[str] | None = None, metrics: Sequence[str] | None = None
+    scores: Iterable[Score],
+    contenders: Sequence[str] | None = None,
+    metrics: Sequence[str] | None = None,
+    fixed: Sequence[str] = (),
 ) -> Table:
-    """The table of all scores (or those of `metrics`), rows in the order of `contenders` (default: as they come)."""
+    """The table of all scores (or those of `metrics`), rows in the order of `contenders` (default: as they come).
+
+    `fixed` names the contenders that are the same for every seed: where no draw differs either, they have no spread.
+    """
     scores = [s for s in scores if metrics is None or s.metric in metrics]
-    groups: dict[tuple[str, str, str], dict[int, Score]] = {}
+    groups: dict[tuple[str, str, str], dict[tuple[int, int], Score]] = {}
     for s in scores:
         runs = groups.setdefault((s.contender, s.protocol, s.metric), {})
-        if s.seed in runs:
-            raise InputError(f"Two scores for {s.contender} / {s.protocol} / {s.metric} / seed {s.seed}. Keep one.")
-        runs[s.seed] = s
+        if (s.seed, s.draw) in runs:
+            which = f"seed {s.seed}" + (f" / draw {s.draw}" if s.draw > 1 else "")
+            raise InputError(f"Two scores for {s.contender} / {s.protocol} / {s.metric} / {which}. Keep one.")
+        runs[s.seed, s.draw] = s
     if not groups:
         raise InputError("A comparison table needs at least one score; got none.")
     found = list(dict.fromkeys(name for name, _, _ in groups))
@@ -128,17 +139,42 @@ def comparison(
     if missing := sorted(set(found) - set(order)):
         raise InputError(f"There are scores of contenders that are not in the given order: {', '.join(missing)}.")
     keys = list(dict.fromkeys((protocol, metric) for _, protocol, metric in groups))
-    seeds = sorted({seed for runs in groups.values() for seed in runs})
+    seeds = sorted({s.seed for s in scores})
     columns = []
     for protocol, metric in keys:
         decimals = DECIMALS.get(metric, DEFAULT_DECIMALS)
-        runs_of = [groups.get((name, protocol, metric), {}) for name in order]
-        cells = [cell([runs[k] for k in sorted(runs)], decimals, len(seeds)) for runs in runs_of]
+        cells = []
+        for name in order:
+            runs = groups.get((name, protocol, metric), {})
+            kept = [runs[k] for k in sorted(runs)]
+            nothing_varied = name in fixed and all(s.draw == 1 and s.value == kept[0].value for s in kept)
+            cells.append(cell(kept[:1], decimals, 1) if nothing_varied else cell(kept, decimals, len(seeds)))
         columns.append(mark_best(cells))
     return Table(
         corner="contender",
         columns=tuple(f"{protocol} {metric}" for protocol, metric in keys),
         names=tuple(order),
         rows=tuple(zip(*columns, strict=True)),
-        note=" ".join(filter(None, (seeds_text(seeds), BOLD, failures(scores)))),
+        note=" ".join(filter(None, (_spread_text(scores, seeds, fixed), BOLD, failures(scores)))),
     )
+
+
+def _spread_text(scores: Sequence[Score], seeds: Sequence[int], fixed: Sequence[str]) -> str:
+    """What the numbers behind ± differ by."""
+    draws: dict[str, int] = {}
+    for score in scores:
+        draws[score.protocol] = max(score.draw, draws.get(score.protocol, 1))
+    by_count: dict[int, list[str]] = {}
+    for protocol, count in draws.items():
+        by_count.setdefault(count, []).append(protocol)
+    drawn = "; ".join(
+        f"{count} draws of the labelled cases{' with each seed' if len(seeds) > 1 else ''} for {', '.join(names)}"
+        for count, names in by_count.items()
+        if count > 1
+    )
+    same = f"The same for all seeds: {', '.join(fixed)}." if fixed and len(seeds) > 1 else ""
+    if not drawn:
+        return " ".join(filter(None, (seeds_text(seeds), same)))
+    if len(seeds) == 1:
+        return f"One run (seed {seeds[0]}); mean ± sample standard deviation over {drawn}."
+    return " ".join(filter(None, (f"{seeds_text(seeds)[:-1]}, and over {drawn}.", same)))

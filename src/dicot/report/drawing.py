@@ -30,13 +30,20 @@ STYLE: Any = {  # matplotlib types its setting names, but is not always installe
 }
 
 
-def svg(draw: Callable[[Any], None], size: tuple[float, float], label: str) -> str:
-    """Draw on a fresh figure and return it as an element that can stand inside a page."""
+def need_matplotlib() -> None:
+    """An error where it is not installed; for those who would notice only after their work."""
     try:
-        import matplotlib
-        from matplotlib.figure import Figure
+        import matplotlib  # noqa: F401
     except ImportError as error:
         raise need_extra("matplotlib", "report", "Drawing a figure") from error
+
+
+def svg(draw: Callable[[Any], None], size: tuple[float, float], label: str) -> str:
+    """Draw on a fresh figure and return it as an element that can stand inside a page."""
+    need_matplotlib()
+    import matplotlib
+    from matplotlib.figure import Figure
+
     buffer = io.StringIO()
     # Ids are hashes of what they name; salted by the label, they do not repeat between the figures of one page.
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": f"dicot {label}"}), warnings.catch_warnings():

@@ -24,23 +24,30 @@ def evaluation_page(
     train: Features,
     test: Features,
     history: tuple[Sequence[float], Sequence[float]],
+    *,
+    fixed: Sequence[str] = (),
+    warning: str = "",
 ) -> str:
-    """All scores, and of the contender `hero` its loss and rate, its map and its confusion matrix."""
+    """All scores, and of the contender `hero` its loss and rate, its map and its confusion matrix.
+
+    `fixed` names the contenders that are the same for every seed.
+    """
     return render(
         title,
         [
-            _table(scores),
+            _table(scores, fixed),
             _overview(scores),
             *_training(hero, history),
             _map(hero, test),
             _confusion(hero, train, test),
         ],
         facts,
+        warning,
     )
 
 
-def _table(scores: Sequence[Score]) -> Part:
-    return Part("Scores", comparison(scores, metrics=SHOWN).turned("protocol, metric"))
+def _table(scores: Sequence[Score], fixed: Sequence[str]) -> Part:
+    return Part("Scores", comparison(scores, metrics=SHOWN, fixed=fixed).turned("protocol, metric"))
 
 
 def _overview(scores: Sequence[Score]) -> Part:

@@ -11,6 +11,7 @@ from torch.nn.functional import softplus
 
 from dicot.device import resolve_device, to_device
 from dicot.errors import InputError
+from dicot.solvers.inputs import check_finite
 
 Floats = NDArray[np.float64]
 
@@ -59,6 +60,7 @@ def one_vs_rest(
     classes, code = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise InputError(f"Logistic regression needs at least 2 classes; got {len(classes)}.")
+    check_finite("x", x)
     place = resolve_device(device)
     positives = np.arange(len(classes)) if len(classes) > 2 else np.array([1])
     targets = to_device(code, place)[:, None] == to_device(positives, place)

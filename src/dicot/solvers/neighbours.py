@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dicot.device import resolve_device, to_device
+from dicot.solvers.inputs import check_finite
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -15,6 +16,7 @@ REFERENCES = {"cpu": 2048, "cuda": 8192}
 GROUP = 32  # references of a block that are told apart only where one of them may be the closest
 PAIRS = 16384  # compared at a time
 CROWD = 16  # candidates per query from which a product in float64 is cheaper than to compare them
+LANES, LEAF = 8, 128  # in which numpy adds up a row, and how much of it at a time
 FAR = 1e15  # a length whose square comes near the largest float32
 
 
@@ -22,19 +24,26 @@ def nearest(references: Floats, queries: Floats, *, device: str = "auto") -> Row
     """(N,) the row of `references` (M, F) closest to each of `queries` (N, F); of equally close ones the first.
 
     Distances from matrix products carry rounding errors, in float32 on a CPU and in float64 on a GPU. Every reference
-    that could be the closest within a bound on these errors is compared anew, by differences in float64.
+    that could be the closest within a bound on these errors is compared anew by the squared differences in float64 of
+    the values as they were given, added in numpy's order: the answer is that of
+    `np.square(references - query).sum(axis=1).argmin()`, ties included.
     """
+    check_finite("references", references)
+    check_finite("queries", queries)
     place = resolve_device(device)
     first = _first_of_equal_rows(references)
-    mean = references[first].mean(axis=0)  # errors grow with the distance from the origin
-    x = to_device(queries - mean, place, torch.float64)
+    mean = to_device(references[first].mean(axis=0), place, torch.float64)  # errors grow with the distance from 0
+    given = to_device(queries, place, torch.float64)
+    x = given - mean
     length = x.norm(dim=1)
     best = torch.full_like(length, torch.inf)  # squared distance
     chosen = torch.zeros(len(x), dtype=torch.int64, device=place)
     rough = torch.float32 if place.type == "cpu" and float(length.max()) < FAR else torch.float64
     left = _left_factor(x, rough)
     for start in range(0, len(first), REFERENCES[place.type]):
-        block = to_device(references[first[start : start + REFERENCES[place.type]]] - mean, place, torch.float64)
+        rows_of_block = first[start : start + REFERENCES[place.type]]
+        originals = to_device(references[rows_of_block], place, torch.float64)
+        block = originals - mean
         reach = float(block.norm(dim=1).max())
         right = _right_factor(block, rough if reach < FAR else torch.float64)
         for top in range(0, len(x), QUERIES[place.type]):
@@ -43,7 +52,8 @@ def nearest(references: Floats, queries: Floats, *, device: str = "auto") -> Row
             if right.dtype != torch.float64 and len(rows) > CROWD * len(x[part]):
                 precise = _left_factor(x[part], torch.float64), _right_factor(block, torch.float64)
                 rows, columns = _candidates(*precise, length[part], best[part], reach)
-            _compare(x[part], block, rows, columns, start, best[part], chosen[part])
+            # Not the centred values: their rounding would tell equally close references apart.
+            _compare(given[part], originals, rows, columns, start, best[part], chosen[part])
     return np.asarray(first[chosen.cpu().numpy()], dtype=np.int64)
 
 
@@ -84,7 +94,7 @@ def _compare(x: Tensor, block: Tensor, rows: Tensor, columns: Tensor, start: int
     """Write to `best` and `chosen` what the pairs improve."""
     exact = torch.cat(
         [
-            (x[some] - block[others]).square().sum(dim=1)
+            _row_sums((x[some] - block[others]).square_())
             for some, others in zip(torch.split(rows, PAIRS), torch.split(columns, PAIRS), strict=True)
         ]
     )
@@ -94,6 +104,30 @@ def _compare(x: Tensor, block: Tensor, rows: Tensor, columns: Tensor, start: int
     closer = lowest < best
     best[closer] = lowest[closer]
     chosen[closer] = leftmost[closer] + start
+
+
+def _row_sums(values: Tensor) -> Tensor:
+    """(P,) sums of the rows of (P, F), added in numpy's order whatever the device and the number of rows.
+
+    torch.sum promises no order. numpy adds fewer than 8 values one by one, up to 128 in 8 lanes, more by halves.
+    """
+    count = values.shape[1]
+    if count > LEAF:
+        half = count // 2 // LANES * LANES
+        return _row_sums(values[:, :half]) + _row_sums(values[:, half:])
+    in_lanes = count // LANES * LANES
+    if not in_lanes:
+        total, rest = values[:, 0], range(1, count)
+    else:
+        lanes = values[:, :LANES]
+        for start in range(LANES, in_lanes, LANES):
+            lanes = lanes + values[:, start : start + LANES]
+        while lanes.shape[1] > 1:
+            lanes = lanes[:, ::2] + lanes[:, 1::2]
+        total, rest = lanes[:, 0], range(in_lanes, count)
+    for column in rest:
+        total = total + values[:, column]
+    return total
 
 
 def _first_of_equal_rows(x: Floats) -> Rows:

@@ -78,7 +78,7 @@ def read_split(path: str | Path, **options: Unpack[ReadOptions]) -> Split:
         (only,) = parts.values()
         return Split(_checked(Path(path), only, policies), name=name, about=only.about)
     with naming(Path(path)):
-        return check_split(parts["train"], parts["test"], name=name, **policies)
+        return check_split(parts["train"], parts["test"], name=name, how="given by the file", **policies)
 
 
 def _checked(path: Path, content: Content, policies: dict[str, Any]) -> Windows:

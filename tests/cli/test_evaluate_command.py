@@ -1,0 +1,202 @@
+"""dicot evaluate: what it says about the split, the spread and the controls, and what it refuses before it trains."""
+
+import csv
+import re
+import sys
+
+import numpy as np
+import pytest
+from tests.commands import dicot
+
+import dicot.evaluation as evaluation_module
+from dicot.errors import DicotError, InputError, MissingExtraError
+from dicot.estimator import TimeSeriesEmbedder
+
+QUICK = ["--dim", 8, "--steps", 1, "--device", "cpu"]
+
+
+@pytest.fixture
+def cases() -> dict[str, np.ndarray]:
+    """60 noisy waves of 6 people in three classes."""
+    rng = np.random.default_rng(0)
+    y, group = np.arange(60) % 3, np.arange(60) // 10
+    time = np.linspace(0, 1, 24)
+    x = np.sin(2 * np.pi * (2 + y[:, None]) * time + rng.uniform(0, 6, (60, 1))) + rng.normal(size=(60, 24))
+    return {"X": x, "y": y, "group": group}
+
+
+@pytest.fixture
+def file(tmp_path, cases):
+    np.savez(tmp_path / "people.npz", **cases)
+    return tmp_path / "people.npz"
+
+
+@pytest.fixture
+def model(tmp_path, cases):
+    embedder = TimeSeriesEmbedder(
+        "random", encoder="fcn", dim=8, scale="case", pooling="max", missing="zero", random_state=5, device="cpu"
+    )
+    embedder.fit(cases["X"][:, None]).save_pretrained(tmp_path / "mine")
+    return tmp_path / "mine"
+
+
+def rows(folder):
+    return list(csv.DictReader((folder / "scores.csv").read_text().splitlines()))
+
+
+def numbers(said: str, line: str) -> list[str]:
+    """The cells of a line of the printed table."""
+    (found,) = [text for text in said.splitlines() if text.startswith(f"│ {line} ")]
+    return [cell.strip() for cell in found.strip("│").split("│")][1:]
+
+
+def test_the_split_is_told_on_screen_and_in_the_report(tmp_path, file):
+    said = dicot("evaluate", file, *QUICK, "--protocols", "knn_all", "--out", tmp_path / "out", "--holdout", 0.34)
+    told = re.search(r"2 of 6 groups held out, .* seed 0: (\d), (\d)\n", said)
+    assert told and "Warning" not in said
+    assert told[0].strip() in (tmp_path / "out" / "report.html").read_text()
+    other = dicot("evaluate", file, *QUICK, "--protocols", "knn_all", "--split-seed", 1)
+    assert "seed 1: " in other
+
+
+def test_without_groups_there_is_a_warning(tmp_path, cases):
+    np.savez(tmp_path / "loose.npz", X=cases["X"], y=cases["y"])
+    said = dicot("evaluate", tmp_path / "loose.npz", *QUICK, "--protocols", "knn_all", "--out", tmp_path / "out")
+    assert "30 % of the cases of each class" in said and "Warning: the data name no groups" in said
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "30 % of the cases of each class" in page and 'class="banner"' in page
+
+
+def test_a_given_split_is_called_given(tmp_path, cases):
+    x, y = cases["X"], cases["y"]
+    np.savez(tmp_path / "given.npz", X_train=x[:40], y_train=y[:40], X_test=x[40:], y_test=y[40:])
+    said = dicot("evaluate", tmp_path / "given.npz", *QUICK, "--protocols", "knn_all")
+    assert "given by the file" in said and "Warning" not in said
+    assert "given by the archive" in dicot("evaluate", "ItalyPowerDemand", *QUICK, "--protocols", "knn_all")
+
+
+def test_few_labels_have_a_spread_over_draws_that_seeds_change(tmp_path, file, model):
+    call = ["evaluate", file, "--model", model, "--protocols", "few_5,knn_5,linear", "--device", "cpu"]
+    said = dicot(*call, "--seeds", "1,2", "--out", tmp_path / "out")
+    mine = [row for row in rows(tmp_path / "out") if row["contender"] == "mine" and row["metric"] == "accuracy"]
+    for protocol in ("few_5", "knn_5"):
+        values = {(row["seed"], row["draw"]): float(row["value"]) for row in mine if row["protocol"] == protocol}
+        assert set(values) == {(s, str(d)) for s in "12" for d in range(1, 11)}
+        by_seed = [[values[seed, str(draw)] for draw in range(1, 11)] for seed in "12"]
+        assert by_seed[0] != by_seed[1] and min(len(set(v)) for v in by_seed) > 1
+        spread = np.std([*values.values()], ddof=1)
+        assert numbers(said, f"{protocol} accuracy")[0].startswith(f"{np.mean([*values.values()]):.2f} ± {spread:.2f}")
+    assert "±" not in numbers(said, "linear accuracy")[0], "nothing varies"
+    assert "±" in numbers(said, "linear accuracy")[1], "the control's weights do"
+    assert "10 draws of the labelled cases" in said.replace("\n", " ")
+    one = dicot(*call, "--seeds", "1", "--protocols", "few_5,linear")
+    assert "±" in numbers(one, "few_5 accuracy")[0] and "±" not in numbers(one, "linear accuracy")[1]
+
+
+def test_controls_are_the_models_encoder_without_its_weights(tmp_path, file, model, cases):
+    """A model that is itself the random control scores as the control does with its seed."""
+    held = tmp_path / "features.npz"
+    said = dicot(
+        "evaluate", file, "--model", model, "--protocols", "linear", "--seeds", 5, "--features", held, "--device", "cpu"
+    )
+    mine, random, *_ = numbers(said, "linear accuracy")
+    assert mine.split()[0] == random.split()[0]
+    with np.load(held) as file_:
+        assert np.array_equal(file_["mine"], file_["random"])
+        assert np.allclose(file_["raw-flat"].mean(axis=1), 0, atol=1e-5), "raw values are scaled as the model's are"
+        assert len(np.unique(file_["raw-mean"].round(3))) > 10
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        (["--encoder", "resnet"], "--encoder resnet"),
+        (["--dim", 256], "--dim 256"),  # the default, but said
+        (["--scale", "dataset"], "--scale dataset"),
+        (["--missing", "interpolate"], "--missing interpolate"),
+        (["--method", "tnc"], "--method tnc"),
+        (["--set", "k=3"], "--set"),
+        (["--steps", 7], "--steps 7"),
+    ],
+)
+def test_a_flag_that_contradicts_the_model_is_refused(file, model, flags, named):
+    with pytest.raises(InputError, match=named):
+        dicot("evaluate", file, "--model", model, *flags, "--protocols", "knn_all")
+
+
+def test_a_flag_that_says_what_the_model_is_may_stay(file, model):
+    said = dicot("evaluate", file, "--model", model, "--encoder", "fcn", "--dim", 8, "--protocols", "knn_all")
+    assert "mine, seed 1" in said
+
+
+def test_the_models_policies_prepare_the_data_for_all(tmp_path, cases, model):
+    holes = cases["X"].copy()
+    holes[::4, 5] = np.nan
+    np.savez(tmp_path / "holes.npz", X=holes, y=cases["y"], group=cases["group"])
+    said = dicot("evaluate", tmp_path / "holes.npz", "--model", model, "--protocols", "knn_all", "--device", "cpu")
+    assert "failed" not in said
+
+
+def test_a_model_called_like_a_control_stands_beside_it(tmp_path, file, model):
+    model.rename(tmp_path / "random")
+    said = dicot("evaluate", file, "--model", tmp_path / "random", "--protocols", "knn_all", "--device", "cpu")
+    assert "random (saved), seed 1" in said and "  random, seed 1" in said
+
+
+def test_protocols_that_come_to_the_same_are_one_line(file):
+    said = dicot("evaluate", file, *QUICK, "--protocols", "knn_5,knn_100,knn_500,knn_all,few_10", "--method", "random")
+    table = [line.split("│")[1].strip() for line in said.splitlines() if line.startswith("│")]
+    kept = [line.removesuffix(" accuracy") for line in table if line.endswith("accuracy")]
+    assert kept == ["knn_5", "knn_all", "few_10"]
+    assert "knn_100, knn_500: the same as knn_all" in said
+    alone = dicot("evaluate", file, *QUICK, "--protocols", "few_10,knn_500", "--method", "random", "--holdout", 0.6)
+    assert "few_10: the same as linear" in alone and "│ knn_all accuracy" in alone
+
+
+def test_a_wrong_protocol_is_told_those_with_as_many_labels(file):
+    with pytest.raises(InputError, match="'few_5' or 'knn_5' or 'linear'"):
+        dicot("evaluate", file, "--protocols", "linear_5")
+    with pytest.raises(InputError, match="'knn_500'"):
+        dicot("bench", "smoke", "--protocols", "nn_500", "--dry-run")
+
+
+def test_a_piped_table_has_all_its_columns(file):
+    methods = "dicot,supervised,tfc,random,calibrated,raw-mean,raw-flat"
+    said = dicot("evaluate", file, "--method", methods, "--protocols", "few_5", *QUICK)
+    for name in methods.split(","):
+        assert re.search(rf"┃ +{name} ┃", said), name
+    assert len(numbers(said, "few_5 accuracy")) == 7
+
+
+@pytest.fixture
+def nothing_runs(monkeypatch):
+    """Whatever is fitted now is fitted too early."""
+
+    def run(*words):
+        raise AssertionError("trained before the check")
+
+    monkeypatch.setattr(evaluation_module, "_run", run)
+
+
+def test_a_report_without_matplotlib_ends_before_anything_is_trained(tmp_path, file, monkeypatch, nothing_runs):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match="matplotlib"):
+        dicot("evaluate", file, *QUICK, "--out", tmp_path / "out")
+
+
+@pytest.mark.parametrize("option", ["--out", "--features"])
+def test_a_folder_that_cannot_be_written_ends_before_anything_is_trained(tmp_path, file, option, nothing_runs):
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(DicotError, match="taken"):
+        dicot("evaluate", file, *QUICK, option, tmp_path / "taken" / "features.npz")
+
+
+def test_cases_without_a_label_are_trained_on_and_not_scored(tmp_path, cases):
+    names = np.where(np.arange(60) % 4 == 0, "", np.array(["a", "b", "c"])[cases["y"]])
+    np.savez(tmp_path / "some.npz", X=cases["X"], y=names, group=cases["group"])
+    words = [*QUICK, "--method", "dicot,supervised", "--protocols", "linear", "--out", tmp_path / "out"]
+    said = dicot("evaluate", tmp_path / "some.npz", *words)
+    assert re.search(r"40 training and 20 test cases.*; 10 training and 5 test cases have no label", said)
+    assert "failed" not in said
+    values = [float(row["value"]) for row in rows(tmp_path / "out") if row["metric"] == "accuracy"]
+    assert all(value * 15 / 100 == pytest.approx(round(value * 15 / 100)) for value in values), "15 cases are scored"
