@@ -26,6 +26,7 @@ def peak():
 def recording(tmp_path_factory) -> Path:
     """Half a gigabyte of float32, written piece by piece, and a model for it."""
     from dicot import TimeSeriesEmbedder
+    from dicot.windows import Windows
 
     folder = tmp_path_factory.mktemp("large")
     noise = np.random.default_rng(0).normal(5, 2, size=(20, *SHAPE[1:])).astype(np.float32)
@@ -34,7 +35,7 @@ def recording(tmp_path_factory) -> Path:
         file[start : start + len(noise)] = noise
     del file
     model = TimeSeriesEmbedder(dim=16, steps=1, scale="dataset", random_state=0, device="cpu")
-    model.fit(noise).save_pretrained(folder / "model")
+    model.fit(Windows(noise)).save_pretrained(folder / "model")
     return folder
 
 
@@ -56,7 +57,7 @@ model.transform(np.load(sys.argv[1] + "/x.npy", mmap_mode="r"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv"])
+@pytest.mark.parametrize("suffix", [".npz", ".csv"])
 def test_embedding_a_file_takes_less_memory_than_the_file(recording, suffix):
     code = f"""
 from dicot.cli import app

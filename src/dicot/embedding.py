@@ -82,7 +82,7 @@ def embed_into(
     on_batch: Callable[[int], None] | None = None,
 ) -> None:
     """What `embed` gives, `target[rows] = ...` as it is made."""
-    pool = None if pooling is None else lookup(POOLINGS, pooling, "pooling")
+    pool = _all if pooling is None else lookup(POOLINGS, pooling, "pooling")
     lookup(dict.fromkeys(PRECISIONS), precision, "precision")
     encoder.check_shape(x.shape)
     place = resolve_device(device)
@@ -97,13 +97,15 @@ def embed_into(
         with (
             torch.inference_mode(),
             float32_arithmetic(place, fast=precision != "float32"),
-            encoder.lend_frozen(x.shape[2], halved) as frozen,
+            encoder.lend_frozen(x.shape[2], halved) as (frozen, notes),
         ):
 
             def compute(batch: Tensor) -> Tensor:
-                # A batch of one runs through other kernels, whose last bits differ: give it company.
-                h = frozen(batch.repeat(2, 1, 1) if len(batch) == 1 else batch)[: len(batch)]  # (B, F, T)
-                return h if pool is None else pool(h)
+                if len(batch) > 1:
+                    return pool(frozen(batch))
+                if pooling not in notes:
+                    notes[pooling] = _same_alone(frozen, pool, batch)
+                return (_alone if notes[pooling] else _in_company)(frozen, pool, batch)
 
             per_value = first.element_size() if halved is None else halved.itemsize
             widest = max(encoder.dim, encoder.n_channels)
@@ -114,6 +116,33 @@ def embed_into(
             encoder.to(home)
         if was_training:
             encoder.train()
+
+
+Network = Callable[[Tensor], Tensor]
+
+
+def _in_company(frozen: Network, pool: Network, case: Tensor) -> Tensor:
+    """One case, (1, C, T). Alone it may run through other kernels than in a batch, whose last bits differ."""
+    return pool(frozen(case.repeat(2, 1, 1)))[:1]
+
+
+def _alone(frozen: Network, pool: Network, case: Tensor) -> Tensor:
+    """The same with company for the pooling only, which costs little."""
+    h = frozen(case)  # (1, F, T)
+    time_first = h.permute(2, 0, 1)
+    if time_first.is_contiguous():  # as it would come for two cases
+        return pool(time_first.repeat(1, 2, 1).permute(1, 2, 0))[:1]
+    return pool(h.repeat(2, 1, 1))[:1]
+
+
+def _same_alone(frozen: Network, pool: Network, like: Tensor) -> bool:
+    """Whether a case gets the same bits either way, which for a shape depends on the machine's kernels alone."""
+    probe = torch.randn(like.shape, generator=torch.Generator().manual_seed(0)).to(like)
+    return torch.equal(_alone(frozen, pool, probe), _in_company(frozen, pool, probe))
+
+
+def _all(h: Tensor) -> Tensor:
+    return h
 
 
 def _shape(encoder: Encoder, n_times: int, pooling: str | None) -> tuple[int, ...]:

@@ -13,18 +13,8 @@ class Bar:
     """Shows on stderr, only in a terminal, and only once the work has taken two seconds."""
 
     def __init__(self, what: str, total: int, enabled: bool = True) -> None:
-        console = Console(stderr=True)
-        self._enabled = enabled and (console.is_terminal or console.is_jupyter)
-        self._progress = Progress(
-            TextColumn(what),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[note]}"),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-        )
-        self._total = total
+        self._what, self._total, self._enabled = what, total, enabled
+        self._progress: Progress | None = None
         self._started = time.monotonic()
         self._task: TaskID | None = None
 
@@ -35,11 +25,29 @@ class Bar:
         """`done` of the total so far."""
         if not self._enabled or time.monotonic() - self._started < PATIENCE:
             return
-        if self._task is None:
-            self._progress.start()
-            self._task = self._progress.add_task("", total=self._total, note="")
-        self._progress.update(self._task, completed=done, note=note)
+        if self._progress is None:
+            self._begin()
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, completed=done, note=note)
+
+    def _begin(self) -> None:
+        """Only now: quick work, such as one window, does not pay for a bar that nobody sees."""
+        console = Console(stderr=True)
+        self._enabled = console.is_terminal or console.is_jupyter
+        if not self._enabled:
+            return
+        self._progress = Progress(
+            TextColumn(self._what),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+        )
+        self._progress.start()
+        self._task = self._progress.add_task("", total=self._total, note="")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._task is not None:
+        if self._progress is not None:
             self._progress.stop()

@@ -54,24 +54,26 @@ class Encoder(nn.Module, ABC):
         return rounded
 
     @contextmanager
-    def lend_frozen(self, n_times: int, dtype: torch.dtype | None = None) -> Iterator[Callable[[Tensor], Tensor]]:
+    def lend_frozen(
+        self, n_times: int, dtype: torch.dtype | None = None
+    ) -> Iterator[tuple[Callable[[Tensor], Tensor], dict[Any, Any]]]:
         """`frozen`, prepared once for as long as the weights stay what they are: for a single case that is most work.
 
-        Lent to one caller at a time, because it works in memory of its own; a second one has another prepared.
+        Lent to one caller at a time, because it works in memory of its own; a second one has another prepared. With it
+        come notes, what its borrowers have found out about it.
         """
         wanted = (n_times, dtype, self._stamp())
-        found, frozen = self.__dict__.pop(_KEPT, (None, None))
-        if found != wanted or frozen is None:
-            frozen = self.frozen(n_times, dtype)
-        yield frozen
-        self.__dict__[_KEPT] = wanted, frozen
+        found, frozen, notes = self.__dict__.pop(_KEPT, (None, None, None))
+        if found != wanted:
+            frozen, notes = self.frozen(n_times, dtype), {}
+        yield frozen, notes
+        self.__dict__[_KEPT] = wanted, frozen, notes
 
     def _stamp(self) -> tuple[object, ...]:
-        """Changes with every weight, also where one was written to behind autograd's back."""
-        tensors = [*self.parameters(), *self.buffers()]
-        places = tuple((t.device, t.dtype, t.data_ptr(), 0 if t.is_inference() else t._version) for t in tensors)
-        size = nn.utils.get_total_norm(t.detach() for t in tensors if t.is_floating_point())
-        return places, float(size)
+        """Changes with the weights, as autograd counts it: what is written to `weight.data` goes unnoticed."""
+        modules = self.modules()  # once, where parameters() and buffers() would each look for them
+        tensors = (t for m in modules for t in (*m._parameters.values(), *m._buffers.values()) if t is not None)
+        return tuple((t.device, t.dtype, t.data_ptr(), 0 if t.is_inference() else t._version) for t in tensors)
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles go without what can be prepared again."""

@@ -105,19 +105,21 @@ class Spectral:
         synthesis = interleaved(mirrored * real, mirrored * imag)[:, :n_outputs].T / period  # (S, 2 f)
         self.synthesis = synthesis.to(like).contiguous()
         spectra = torch.cat([real, imag])[:, :n_taps] @ taps.view(n_taps, -1)
-        self.spectra = spectra.view(2, len(real), width, n_out).to(like)
+        # Real parts over imaginary ones, so that one product takes both: many small products cost by their number.
+        self.spectra = torch.cat([*spectra.view(2, len(real), width, n_out)], dim=1).to(like)  # (f, (2, C), O)
         self.constant = (bias * period).to(like)  # one row there is every time step
 
     def __call__(self, v: Tensor, scratch: Scratch) -> Tensor:
         n_times, n_cases, _ = v.shape
-        n_segments, (_, n_freq, width, n_out) = len(self.segments), self.spectra.shape
+        n_segments, width, (n_freq, _, n_out) = len(self.segments), v.shape[2], self.spectra.shape
         rows = v.flatten(1)
         parts = scratch.take("spectrum", 4 * n_freq, n_segments, n_cases * width)
         for number, segment in enumerate(self.segments):
             torch.mm(segment.analysis, rows[segment.reads], out=parts[:, number])
-        spectrum = parts.view(2, n_freq, -1, width)
-        product = scratch.take("product", n_freq, 2 * n_segments * n_cases, n_out)
-        torch.bmm(spectrum[0], self.spectra[0], out=product).baddbmm_(spectrum[1], self.spectra[1])
+        n_rows = 2 * n_segments * n_cases
+        spectrum = scratch.take("side by side", n_freq, n_rows, 2 * width)
+        torch.cat([*parts.view(2, n_freq, n_rows, width)], dim=2, out=spectrum)
+        product = torch.bmm(spectrum, self.spectra, out=scratch.take("product", n_freq, n_rows, n_out))
         product[0, : n_segments * n_cases] += self.constant
         parts = product.view(2 * n_freq, n_segments, -1)
         y = scratch.take("convolved", n_times, n_cases * n_out)

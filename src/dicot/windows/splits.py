@@ -22,8 +22,8 @@ class Split:
     test: Windows | None = None
     family: str | None = None
     name: str = ""
-    about: str = ""  # how a table file was read, in words
     how: str = ""  # the parts came about, in words
+    about: str = ""  # how a table file was read, in words
 
 
 def check_split(
