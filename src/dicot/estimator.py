@@ -75,7 +75,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     unequal : "error", "pad", "crop" or "resample" for cases of unequal length
     missing : "error", "interpolate" or "zero" for NaN
     scale : None, "dataset" (z-score per channel with the training set's statistics) or "case"
-    random_state : an int fixes the result; None draws a fresh seed; numpy's global state is never touched
+    random_state : an int fixes the result, in threads too, where fits wait for each other; None draws a fresh seed;
+        numpy's global state is never touched
     device : "auto", "cpu", "cuda" or "cuda:N"
     verbose : show a progress bar in a terminal when something takes longer than two seconds
 
