@@ -69,3 +69,11 @@ def test_a_damaged_file_is_refused_in_our_words(tmp_path, damage, said):
     (tmp_path / "records.csv").write_bytes(damage((tmp_path / "records.csv").read_bytes()))
     with pytest.raises(InputError, match=said):
         read_records(tmp_path / "records.csv")
+
+
+def test_digits_of_another_alphabet_are_no_number(tmp_path):
+    path, wide = tmp_path / "records.csv", "\uff12\uff10\uff10"  # 200 in full width
+    write_records(path, RECORDS[:1])
+    path.write_text(path.read_text().replace(",200,", f",{wide},"))
+    with pytest.raises(InputError, match=wide):
+        read_records(path)

@@ -63,6 +63,9 @@ def read_records(path: Path) -> list[Record]:
 
 def _record(cells: Mapping[str, str], where: str) -> Record:
     try:
+        numbers = [cells[name] for name, read in READERS.items() if read in (int, float)]
+        if odd := [text for text in numbers if not text.isascii() or "_" in text]:  # Python would read these
+            raise ValueError(f"{odd[0]!r} is no plain number")
         record = Record(**{name: READERS.get(name, str)(cells[name]) for name in COLUMNS})
     except (ValueError, KeyError) as error:
         raise InputError(f"{where}: {error}. The row is {dict(cells)}.") from error
