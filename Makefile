@@ -16,8 +16,8 @@ setup: $(STAMP)
 demo: $(STAMP)  ## pretrain, embed and score on real data; writes out/demo/report.html
 	$(BIN)/dicot evaluate OSULeaf --out out/demo
 
-test: $(STAMP)  ## with one thread: on tensors as small as those of the tests more of them mostly wait
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+test: $(STAMP)  ## two processes with one thread each: on tensors as small as those of the tests more threads mostly wait
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 bench-smoke: $(STAMP)  ## every contender and protocol with ten steps each; writes out/smoke/report.html, which is no result
 	$(BIN)/dicot bench smoke --ledger out/smoke.sqlite

@@ -5,8 +5,10 @@ import shlex
 import sys
 import textwrap
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -109,6 +111,22 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@pytest.fixture
+def registries() -> Iterator[None]:
+    """What a page registers is gone after it: other tests go through the same registries."""
+    from dicot.encoders import ENCODERS
+    from dicot.methods import METHODS
+    from dicot.protocols import PROTOCOLS
+
+    held: list[dict[str, Any]] = [ENCODERS, METHODS, PROTOCOLS]
+    before = [dict(registry) for registry in held]
+    yield
+    for registry, entries in zip(held, before, strict=True):
+        registry.clear()
+        registry.update(entries)
+
+
+@pytest.mark.usefixtures("registries")
 @pytest.mark.parametrize("path", PAGES, ids=name)
 def test_page_runs_as_written(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
