@@ -166,3 +166,13 @@ def test_the_speed_benchmark_counts_whole_runs_and_leaves_torchs_settings():
     assert (torch.backends.cudnn.conv.fp32_precision, torch.backends.cuda.matmul.fp32_precision) == before
     ((_, peaks),) = memory_section([shape], "cuda").rows
     assert min(peaks) > 0
+
+
+def test_embedding_leaves_no_memory_behind_on_the_gpu():
+    encoder = build_encoder("inception_time", {"n_channels": 2, "dim": 64})
+    x = np.random.default_rng(0).normal(size=(300, 2, 200)).astype(np.float32)
+    embed(encoder, x, device="cuda")  # loads libraries and their scratch memory
+    before = torch.cuda.memory_allocated()
+    embed(encoder, x, device="cuda")
+    assert torch.cuda.memory_allocated() - before < 2**20
+    assert "_kept_frozen" not in vars(encoder)

@@ -114,6 +114,7 @@ def embed_into(
     finally:
         if home != place:
             encoder.to(home)
+            encoder.forget_frozen()  # of weights that are there no longer: it would only hold the device's memory
         if was_training:
             encoder.train()
 

@@ -69,6 +69,10 @@ class Encoder(nn.Module, ABC):
         yield frozen, notes
         self.__dict__[_KEPT] = wanted, frozen, notes
 
+    def forget_frozen(self) -> None:
+        """Give back what `lend_frozen` keeps, with the memory it works in."""
+        self.__dict__.pop(_KEPT, None)
+
     def _stamp(self) -> tuple[object, ...]:
         """Changes with the weights, as autograd counts it: what is written to `weight.data` goes unnoticed."""
         modules = self.modules()  # once, where parameters() and buffers() would each look for them
