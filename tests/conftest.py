@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dicot.windows import Windows
+from dicot.data import Windows
 
 
 @pytest.fixture

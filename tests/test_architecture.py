@@ -20,20 +20,18 @@ LAYERS: dict[str, set[str]] = {
     "errors": set(),
     "storage": {"errors"},
     "progress": set(),
-    "device": {"errors"},
-    "windows": {"errors"},
-    "datasets": {"windows", "storage", "errors"},
+    "data": {"errors"},
+    "gpu": {"data", "errors"},
+    "datasets": {"data", "storage", "errors"},
     "views": {"errors"},
     "losses": {"errors"},
     "encoders": {"storage", "errors"},
-    "methods": {"encoders", "views", "losses", "windows", "errors"},
-    "train": {"methods", "encoders", "windows", "device", "recording", "storage", "errors"},
-    "controls": {"encoders", "windows", "device"},
-    "recording": set(),
-    "transfer": {"device", "recording", "windows"},
-    "embedding": {"encoders", "device", "transfer", "windows", "errors"},
+    "methods": {"encoders", "views", "losses", "data", "errors"},
+    "train": {"methods", "encoders", "data", "gpu", "storage", "errors"},
+    "controls": {"encoders", "data", "gpu"},
+    "embedding": {"encoders", "gpu", "data", "errors"},
     "pretrained": {"encoders", "storage", "errors"},
-    "fitting": {"device", "embedding", "encoders", "methods", "progress", "train", "windows", "errors"},
+    "fitting": {"gpu", "embedding", "encoders", "methods", "progress", "train", "data", "errors"},
     "estimator": {
         "fitting",
         "controls",
@@ -42,16 +40,16 @@ LAYERS: dict[str, set[str]] = {
         "methods",
         "pretrained",
         "train",
-        "windows",
+        "data",
         "errors",
     },
-    "classifier": {"fitting", "estimator", "encoders", "methods", "train", "windows", "errors"},
-    "runs": {"estimator", "pretrained", "storage", "train", "windows", "errors"},
-    "vectors": {"windows", "storage", "errors"},
+    "classifier": {"fitting", "estimator", "encoders", "methods", "train", "data", "errors"},
+    "runs": {"estimator", "pretrained", "storage", "train", "data", "errors"},
+    "vectors": {"data", "storage", "errors"},
     "classical": {"errors"},
-    "solvers": {"device", "errors"},
+    "solvers": {"gpu", "errors"},
     "protocols": {"solvers", "errors"},
-    "report": {"bench", "datasets", "progress", "protocols", "storage", "windows", "errors"},
+    "report": {"bench", "datasets", "progress", "protocols", "storage", "data", "errors"},
     "evaluation": {
         "progress",
         "estimator",
@@ -60,7 +58,7 @@ LAYERS: dict[str, set[str]] = {
         "datasets",
         "methods",
         "protocols",
-        "windows",
+        "data",
         "errors",
     },
 }
@@ -69,7 +67,7 @@ LAYERS["speed"] = set(LAYERS)  # a benchmark looks at everything
 LAYERS["cli"] = set(LAYERS) | {"__init__"}
 LAYERS["__init__"] = set(LAYERS) - {"__init__"}
 LAYERS["__main__"] = {"cli"}
-TORCH_FREE = {"errors", "storage", "progress", "windows", "datasets", "vectors", "classical", "protocols", "report"}
+TORCH_FREE = {"errors", "storage", "progress", "data", "datasets", "vectors", "classical", "protocols", "report"}
 TORCH_FREE |= {"bench"}
 HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "aeon", "safetensors.torch"}  # seconds each to import
 METHOD_NAMES = {"catt", "ts2vec", "tnc", "tstcc", "tfc", "infots", "simmtm"}  # "soft" and "cost" are also plain words

@@ -4,9 +4,9 @@ import torch
 from torch import nn
 
 from dicot.controls import CONTROLS
+from dicot.data import Windows
 from dicot.encoders import InceptionTime, ResNet
 from dicot.estimator import TimeSeriesEmbedder
-from dicot.windows import Windows
 
 
 def fresh(kind=InceptionTime):

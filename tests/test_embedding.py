@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from dicot import transfer
+from dicot.data import Windows
 from dicot.embedding import cases_at_once, embed, pooled_dim
 from dicot.encoders import ENCODERS, InceptionTime, build_encoder
 from dicot.errors import InputError
-from dicot.windows import Windows
+from dicot.gpu import transfer
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dicot import TimeSeriesEmbedder
+from dicot.data import Windows, check_collection
 from dicot.encoders.inception_inference import FrozenInception
 from dicot.errors import InputError
-from dicot.windows import Windows, check_collection
 
 
 def small(**settings) -> TimeSeriesEmbedder:

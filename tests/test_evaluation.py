@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
+from dicot.data import Split, Windows
 from dicot.errors import InputError
 from dicot.evaluation import BESIDE, Contender, Frozen, contender, evaluate
 from dicot.protocols import PROTOCOLS
-from dicot.windows import Split, Windows
 
 QUICK = {"dim": 8, "steps": 1, "device": "cpu"}
 

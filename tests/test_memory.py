@@ -26,7 +26,7 @@ def peak():
 def recording(tmp_path_factory) -> Path:
     """A large file of float32, written piece by piece, and a model for it."""
     from dicot import TimeSeriesEmbedder
-    from dicot.windows import Windows
+    from dicot.data import Windows
 
     folder = tmp_path_factory.mktemp("large")
     noise = np.random.default_rng(0).normal(5, 2, size=(20, *SHAPE[1:])).astype(np.float32)

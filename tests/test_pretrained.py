@@ -10,10 +10,10 @@ import torch
 from safetensors.torch import load, save
 
 import dicot
-from dicot.device import peak_memory
 from dicot.encoders import ENCODERS, build_encoder
 from dicot.errors import DicotError, InputError, ModelFileError
 from dicot.estimator import TimeSeriesEmbedder
+from dicot.gpu.device import peak_memory
 from dicot.pretrained import from_pretrained, save_pretrained
 
 

@@ -7,22 +7,22 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from dicot.classifier import TimeSeriesClassifier as TimeSeriesClassifier
+    from dicot.data import Windows as Windows
+    from dicot.data import check_collection as check_collection
+    from dicot.data import from_table as from_table
+    from dicot.data import slide as slide
     from dicot.datasets import load as load
     from dicot.estimator import TimeSeriesEmbedder as TimeSeriesEmbedder
-    from dicot.windows import Windows as Windows
-    from dicot.windows import check_collection as check_collection
-    from dicot.windows import from_table as from_table
-    from dicot.windows import slide as slide
 
 # Public name -> the module that defines it, imported at first use.
 _HOMES = {
     "TimeSeriesClassifier": "dicot.classifier",
     "TimeSeriesEmbedder": "dicot.estimator",
-    "Windows": "dicot.windows",
-    "check_collection": "dicot.windows",
-    "from_table": "dicot.windows",
+    "Windows": "dicot.data",
+    "check_collection": "dicot.data",
+    "from_table": "dicot.data",
     "load": "dicot.datasets",
-    "slide": "dicot.windows",
+    "slide": "dicot.data",
 }
 __all__ = [
     "TimeSeriesClassifier",

@@ -17,6 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch.nn import Linear
 from torch.nn.functional import linear
 
+from dicot.data import Windows
+from dicot.data.collection import check_labels, labelled
+from dicot.data.policies import name_cases
+from dicot.data.preparation import Preparation
 from dicot.encoders import Encoder, build_encoder
 from dicot.errors import InputError, is_whole
 from dicot.estimator import TimeSeriesEmbedder
@@ -32,10 +36,6 @@ from dicot.fitting import (
 )
 from dicot.methods.supervised import Supervised
 from dicot.train import History, Recipe, Run
-from dicot.windows import Windows
-from dicot.windows.collection import check_labels, labelled
-from dicot.windows.policies import name_cases
-from dicot.windows.preparation import Preparation
 
 # With `pretrained` these are the embedder's: its weights belong to input that was prepared in this way.
 PRETRAINED_DECIDES = ("encoder", "dim", "encoder_params", "layout", "unequal", "missing", "scale")

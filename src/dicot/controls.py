@@ -5,9 +5,9 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from dicot.device import float32_arithmetic, resolve_device, to_device
+from dicot.data import Windows
 from dicot.encoders import Encoder
-from dicot.windows import Windows
+from dicot.gpu.device import float32_arithmetic, resolve_device, to_device
 
 BATCH = 64  # by definition of the control, not a matter of memory
 

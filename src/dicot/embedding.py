@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dicot.device import float32_arithmetic, resolve_device
+from dicot.data.pieces import Collection
 from dicot.encoders import Encoder
 from dicot.errors import lookup
-from dicot.transfer import through
-from dicot.windows.pieces import Collection
+from dicot.gpu.device import float32_arithmetic, resolve_device
+from dicot.gpu.transfer import through
 
 
 def _mean(h: Tensor) -> Tensor:

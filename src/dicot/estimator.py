@@ -14,6 +14,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from dicot.controls import CONTROLS
+from dicot.data import Windows
+from dicot.data.cases import LAYOUTS
+from dicot.data.conversion import Conversion
+from dicot.data.policies import MISSING, UNEQUAL, Array
+from dicot.data.preparation import Preparation
 from dicot.embedding import POOLINGS, PRECISIONS, Target, embed, pooled_dim
 from dicot.encoders import ENCODERS, Encoder, build_encoder
 from dicot.errors import InputError, ModelFileError, lookup
@@ -32,11 +37,6 @@ from dicot.methods import METHODS, build_method
 from dicot.pretrained import arguments_of, check_config, check_types, from_pretrained, save_pretrained
 from dicot.train import Checkpoint, History, Recipe, Run, paper_recipe, pretrain_many
 from dicot.train.many import AT_ONCE
-from dicot.windows import Windows
-from dicot.windows.cases import LAYOUTS
-from dicot.windows.conversion import Conversion
-from dicot.windows.policies import MISSING, UNEQUAL, Array
-from dicot.windows.preparation import Preparation
 
 T = TypeVar("T", bound=Target)
 PRESETS = ("paper",)

@@ -9,6 +9,9 @@ import numpy as np
 
 from dicot.classical import CLASSICAL, RAW_FEATURES
 from dicot.controls import CONTROLS
+from dicot.data.collection import Windows, known_layout, labelled
+from dicot.data.policies import Array
+from dicot.data.splits import with_policies
 from dicot.datasets import Split
 from dicot.errors import InputError, lookup
 from dicot.estimator import TimeSeriesEmbedder
@@ -16,9 +19,6 @@ from dicot.methods import METHODS
 from dicot.progress import Bar
 from dicot.protocols import Features, Score
 from dicot.protocols.base import Protocol as ScoringProtocol
-from dicot.windows.collection import Windows, known_layout, labelled
-from dicot.windows.policies import Array
-from dicot.windows.splits import with_policies
 
 # What stands beside every method: two encoders that learned nothing, two features that need no encoder.
 BESIDE = (*CONTROLS, *RAW_FEATURES)

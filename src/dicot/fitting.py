@@ -11,15 +11,15 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from dicot.device import PROCESS_WIDE
+from dicot.data.conversion import Conversion
+from dicot.data.policies import Array, name_cases
 from dicot.embedding import Target, embed_into
 from dicot.encoders import Encoder
 from dicot.errors import InputError, NonFiniteLossError, is_whole
+from dicot.gpu.device import PROCESS_WIDE
 from dicot.progress import Bar
 from dicot.train import History, Run, pretrain
 from dicot.train.draws import weights_seed
-from dicot.windows.conversion import Conversion
-from dicot.windows.policies import Array, name_cases
 
 
 def seed_from(random_state: int | np.random.RandomState | None) -> int:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dicot.data import Windows
 from dicot.errors import InputError, ModelFileError
 from dicot.estimator import TimeSeriesEmbedder, data_card
 from dicot.pretrained import CONFIG, plain_json, read_config
 from dicot.storage import check_writable, remove_leftovers, writing
 from dicot.train import Checkpoint
-from dicot.windows import Windows
 
 CHECKPOINT = "checkpoint.safetensors"
 

@@ -11,10 +11,10 @@ from typing import Any, BinaryIO, final
 
 import numpy as np
 
+from dicot.data.pieces import pieces, release
+from dicot.data.policies import Array
 from dicot.errors import InputError
 from dicot.storage import atomic_file, check_writable, writing
-from dicot.windows.pieces import pieces, release
-from dicot.windows.policies import Array
 
 # "train" and "test", or "" for the only part -> its arrays: X (N, F) and, where known, y and group (N,)
 Parts = Mapping[str, Mapping[str, Array]]

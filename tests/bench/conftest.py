@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dicot.bench.jobs import Contender, DataSet, Job
+from dicot.data import Windows
 from dicot.methods import METHODS, Method
-from dicot.windows import Windows
 
 TINY = {"dim": 8, "steps": 2, "batch_size": 4, "schedule": "per_step", "precision": "float32"}
 LOADED = ["dicot.cli", "dicot.bench.executors", "dicot.bench.suites", "dicot.evaluation", "torch._dynamo"]

@@ -185,7 +185,7 @@ def test_a_device_that_fails_fails_all_fits_of_a_group(tmp_path, job, monkeypatc
 
 
 def test_a_useless_gpu_ends_the_run_with_advice(tmp_path, job, monkeypatch):
-    monkeypatch.setattr("dicot.device.release_memory", lambda device: False)
+    monkeypatch.setattr("dicot.gpu.device.release_memory", lambda device: False)
     path = tmp_path / "bench.sqlite"
     with pytest.raises(LostWorkerError, match="same command again"):
         finish([job("raw-mean"), job("raw-mean", seed=2)], path)

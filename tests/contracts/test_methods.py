@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from dicot.data import Windows
 from dicot.encoders import InceptionTime
 from dicot.errors import InputError
 from dicot.methods import METHODS, Batch, build_method
 from dicot.train import Recipe, pretrain
 from dicot.train.draws import plan_generator
-from dicot.windows import Windows
 
 LABELLED = [name for name, kind in METHODS.items() if kind.needs_labels]
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from tests.signal_files import write_marks, write_wfdb
 
+from dicot.data import Split
 from dicot.datasets.ecg import ECG, ECG_FULL, RECORDS, all_starts, chunk_starts
 from dicot.datasets.prepared import load_prepared
 from dicot.datasets.preparer import Work, prepare_set
 from dicot.errors import InputError, MissingDataError
-from dicot.windows import Split
 
 SHORTEST = 72 * 2500 + 100
 FIRST = 40  # sample of the first rhythm in every record

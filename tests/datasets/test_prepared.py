@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dicot.data import Windows
 from dicot.datasets import available, card, check, fingerprint, load
 from dicot.datasets.base import Card
 from dicot.datasets.prepared import CARD, Prepared, check_prepared, load_prepared, read_card, write_prepared
 from dicot.errors import DicotError, InputError, MissingDataError
-from dicot.windows import Windows
 
 LABELS = ("rest", "work")
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dicot.data import Windows
+from dicot.data.policies import Array
 from dicot.datasets.prepared import Prepared, load_prepared
 from dicot.datasets.preparer import Preparer, Sizes, SizeWarning, Work, prepare_set, raw_files, read_each
 from dicot.datasets.preparers import PREPARERS
 from dicot.errors import InputError, MissingDataError
-from dicot.windows import Windows
-from dicot.windows.policies import Array
 
 
 def prepare(raw: Path, work: Work) -> Prepared:

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from dicot.data import Windows
 from dicot.encoders import InceptionTime
 from dicot.errors import InputError
 from dicot.losses.adjacent_step import adjacent_step
 from dicot.methods import Batch, CaTT
 from dicot.train import Recipe, pretrain
-from dicot.windows import Windows
 
 
 def encoder() -> InceptionTime:

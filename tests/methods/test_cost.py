@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
+from dicot.data import Windows
 from dicot.encoders import FCN, InceptionTime
 from dicot.errors import InputError
 from dicot.losses.frequency import frequency_contrast
@@ -12,7 +13,6 @@ from dicot.losses.momentum_contrast import queue_contrast
 from dicot.methods import Batch, CoST, Places
 from dicot.train import Checkpoint, Recipe, pretrain
 from dicot.train.draws import plan_generator
-from dicot.windows import Windows
 
 
 def prepared(n_times: int = 20, dim: int = 8, n_channels: int = 2, **settings) -> CoST:

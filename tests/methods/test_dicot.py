@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from dicot.data import Windows
 from dicot.encoders import InceptionTime
 from dicot.errors import InputError
 from dicot.losses import adjacent_block
@@ -9,7 +10,6 @@ from dicot.methods import Batch
 from dicot.methods.dicot import DiCOT
 from dicot.train.draws import plan_generator
 from dicot.views import block_layout
-from dicot.windows import Windows
 
 
 def encoder() -> InceptionTime:

@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from dicot.data import Windows
 from dicot.encoders import InceptionTime
 from dicot.errors import InputError
 from dicot.losses.segments import pooled_contrast, segment_contrast
@@ -15,7 +16,6 @@ from dicot.methods.infots import Choices, meta_number
 from dicot.train import Checkpoint, History, Recipe, pretrain
 from dicot.train.draws import plan_generator
 from dicot.views.mixture import mixing_weights, mixture
-from dicot.windows import Windows
 
 
 class Killed(BaseException):

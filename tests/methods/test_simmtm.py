@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from dicot.data import Windows
 from dicot.encoders import InceptionTime
 from dicot.errors import InputError
 from dicot.methods import Batch, SimMTM
 from dicot.train import Checkpoint, History, Recipe, pretrain
 from dicot.views.masking import mask_runs
-from dicot.windows import Windows
 
 
 def encoder(n_channels: int = 2) -> InceptionTime:

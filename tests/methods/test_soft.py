@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from dicot.data import Windows
 from dicot.encoders import InceptionTime
 from dicot.errors import InputError
 from dicot.losses.soft import soft_hierarchical_contrast
@@ -11,7 +12,6 @@ from dicot.methods.similarity import sharpen
 from dicot.train import Checkpoint, Recipe, pretrain
 from dicot.train.draws import plan_generator
 from dicot.views.crops import Crops
-from dicot.windows import Windows
 
 WHOLE = Crops(n_times=32, left=0, right=32, outer_left=0, outer_right=32)
 

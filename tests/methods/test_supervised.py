@@ -3,11 +3,11 @@ import pytest
 import torch
 
 from dicot import TimeSeriesEmbedder
+from dicot.data import Windows
 from dicot.encoders import InceptionTime
 from dicot.errors import InputError, ModelFileError
 from dicot.methods import Batch, Supervised
 from dicot.train import Checkpoint, Recipe, pretrain
-from dicot.windows import Windows
 
 
 def prepared(waves, **settings) -> Supervised:

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from dicot.data import Windows
 from dicot.encoders import FCN, InceptionTime, ResNet
 from dicot.errors import InputError
 from dicot.losses.nt_xent import nt_xent, poly_nt_xent
@@ -11,7 +12,6 @@ from dicot.train import Recipe, pretrain
 from dicot.train.draws import plan_generator
 from dicot.views.augmentation import jitter
 from dicot.views.spectrum import distort_spectrum, magnitude_spectrum
-from dicot.windows import Windows
 
 
 def build(**settings) -> TFC:

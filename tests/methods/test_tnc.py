@@ -6,6 +6,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import dicot.methods.tnc as module
+from dicot.data import Windows
 from dicot.encoders import InceptionTime
 from dicot.errors import InputError
 from dicot.losses.positive_unlabelled import positive_unlabelled
@@ -14,7 +15,6 @@ from dicot.methods.tnc import Discriminator
 from dicot.train import Checkpoint, Recipe, pretrain
 from dicot.train.draws import plan_generator
 from dicot.views.neighbourhoods import reference_range
-from dicot.windows import Windows
 
 needs_adf = pytest.mark.skipif(not importlib.util.find_spec("statsmodels"), reason="the extra 'adf' is not installed")
 

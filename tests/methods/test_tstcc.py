@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from dicot.data import Windows
 from dicot.encoders import FCN, InceptionTime
 from dicot.errors import InputError
 from dicot.losses.nt_xent import nt_xent
@@ -10,7 +11,6 @@ from dicot.methods.tstcc import TSTCC, future_steps
 from dicot.train import Recipe, pretrain
 from dicot.train.draws import plan_generator
 from dicot.views.augmentation import jitter, permute, scale
-from dicot.windows import Windows
 
 
 def build(n_times: int = 32, **settings) -> TSTCC:

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
+from dicot.data import Windows
 from dicot.errors import InputError
 from dicot.speed.archive import Entry, archive_sections, entries
 from dicot.train import Recipe
-from dicot.windows import Windows
 
 
 def test_the_plain_sum_is_steps_times_seconds_per_step(monkeypatch):

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dicot.windows import Windows
-from dicot.windows.files import read_windows
+from dicot.data import Windows
+from dicot.data.files import read_windows
 from tests.survival import reference
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.mutations import TEXT

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from dicot.windows import Split, Windows
-from dicot.windows.files import read_split, read_windows
+from dicot.data import Split, Windows
+from dicot.data.files import read_split, read_windows
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.mutations import NPY, ZIP
 from tests.survival.verdicts import windows_are

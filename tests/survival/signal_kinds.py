@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dicot.windows.edf import read_edf_annotations, read_edf_signal
-from dicot.windows.wfdb import read_wfdb_header, read_wfdb_marks, read_wfdb_signals
+from dicot.data.edf import read_edf_annotations, read_edf_signal
+from dicot.data.wfdb import read_wfdb_header, read_wfdb_marks, read_wfdb_signals
 from tests.signal_files import annotation_track, write_edf, write_marks, write_wfdb
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.mutations import BINARY, TEXT, change_number_in_place

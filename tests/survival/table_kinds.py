@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dicot.windows import Windows
-from dicot.windows.files import read_windows
+from dicot.data import Windows
+from dicot.data.files import read_windows
 from tests.survival import reference
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.mutations import BINARY, TEXT

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dicot.windows import Windows
+from dicot.data import Windows
 from tests.survival.kind import UnreadableError
 from tests.survival.reference import Cases, is_lost
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
+from dicot.data import Windows
 from dicot.encoders import InceptionTime, kernels, rows
 from dicot.methods import METHODS, Batch, build_method
 from dicot.train import History, Recipe, Run, pretrain, pretrain_many
 from dicot.train.loop import own_stream, training
 from dicot.views.blocks import block_layout
-from dicot.windows import Windows
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
 

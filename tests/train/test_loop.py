@@ -8,12 +8,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from dicot.data import Windows
 from dicot.encoders import InceptionTime
 from dicot.errors import InputError, NonFiniteLossError
 from dicot.methods.dicot import DiCOT
 from dicot.train import History, Recipe, pretrain
 from dicot.train.draws import epoch_order, plan_generator
-from dicot.windows import Windows
 
 
 class PlainModule(nn.Module):

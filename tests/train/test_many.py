@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from dicot.data import Windows
 from dicot.encoders import InceptionTime
 from dicot.errors import NonFiniteLossError
 from dicot.methods import build_method
 from dicot.train import Checkpoint, Recipe, Run, pretrain, pretrain_many
-from dicot.windows import Windows
 
 
 def run(name: str, seed: int, waves: Windows, steps: int = 12, precision: str = "float32", **more) -> Run:

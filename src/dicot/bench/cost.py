@@ -1,7 +1,7 @@
 """What a fit costs: time and memory as the values of a protocol, so that they are recorded like any other."""
 
 from dicot.bench.fitted import Fitted, ModelProtocol
-from dicot.windows import Split
+from dicot.data import Split
 
 
 class FitCost(ModelProtocol):

@@ -44,7 +44,7 @@ def fit_here_score_beside(units: Sequence[Unit], ledger: Path, site: Site, worke
     """This process trains and embeds, several units at once; processes beside it score, and fit what needs no GPU."""
     from dicot.bench.scorers import Scorers
     from dicot.classical import CLASSICAL
-    from dicot.device import host_threads
+    from dicot.gpu.device import host_threads
 
     with Scorers(workers, ledger, site, on_job) as scorers, host_threads(max(1, default_workers() - workers)):
         for unit in units:

@@ -2,10 +2,10 @@
 
 from dicot.bench.fitted import Fitted, ModelProtocol
 from dicot.bench.loading import scored
+from dicot.data import Split
 from dicot.errors import InputError
 from dicot.protocols.metrics import CLASSIFICATION_METRICS, classification_scores
 from dicot.protocols.subsets import PAPER_SUBSET_SEED, stratified_fraction
-from dicot.windows import Split
 
 EPOCHS = 50
 # The authors train 50 epochs on four of the large sets and 5 on the two where that would take longest (D-97).

@@ -11,7 +11,7 @@ from dicot.bench.fitted import Fitted
 from dicot.bench.jobs import Unit
 from dicot.bench.loading import Loaded
 from dicot.bench.model_protocols import ALONE
-from dicot.windows.collection import known_layout
+from dicot.data.collection import known_layout
 
 if TYPE_CHECKING:
     from dicot.train import Checkpoint
@@ -50,7 +50,7 @@ def fit_units(
     units: Sequence[Unit], sources: Mapping[str, Loaded], site: Site, on_fit: OnFit, on_error: OnError
 ) -> None:
     """`on_fit` is given each unit's contender as soon as it is fitted, `on_error` told of those that cannot be."""
-    from dicot.device import load_optimisers
+    from dicot.gpu.device import load_optimisers
     from dicot.methods import METHODS
 
     if any(unit.first.contender.kind in METHODS for unit in units):
@@ -79,7 +79,7 @@ def _model(unit: Unit, source: Loaded, site: Site) -> Any:
 def _alone(
     models: Sequence[tuple[Unit, Any]], sources: Mapping[str, Loaded], site: Site, on_fit: OnFit, on_error: OnError
 ) -> None:
-    from dicot.device import peak_memory
+    from dicot.gpu.device import peak_memory
 
     for unit, model in models:
         source = sources[unit.key]

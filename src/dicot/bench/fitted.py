@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from dicot.windows import Split
+from dicot.data import Split
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dicot.bench.jobs import DataSet
+from dicot.data import Split, Windows
+from dicot.data.collection import labelled
+from dicot.data.splits import hold_out
 from dicot.datasets import card, fingerprint, is_path, load
 from dicot.datasets.archive import archive_card
 from dicot.datasets.base import pick_channels
 from dicot.errors import DicotError, InputError
-from dicot.windows import Split, Windows
-from dicot.windows.collection import labelled
-from dicot.windows.splits import hold_out
 
 KEPT = 2  # data sets in memory at a time: a source and a target
 HELD_OUT = 0.3  # of the cases, where there is no test part: the share that `dicot evaluate` holds out

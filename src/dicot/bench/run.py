@@ -71,7 +71,7 @@ def fail(jobs: Iterable[Job], error: Exception, record: Record, known: Result | 
 
 
 def _known(source: Loaded, site: Site) -> Result:
-    from dicot.device import describe_device
+    from dicot.gpu.device import describe_device
 
     return Result(source_data=source.fingerprint, device=describe_device(site.device))
 

@@ -43,7 +43,7 @@ def run_in_process(
     after_task: Callable[[], None] = lambda: None,
 ) -> None:
     """One after the other, here; `score` may leave the scoring to others."""
-    from dicot.device import release_memory
+    from dicot.gpu.device import release_memory
 
     shelf = Shelf()
     with Ledger(ledger) as book:
@@ -147,7 +147,7 @@ def _write_off(worker: _Worker, ledger: Path, on_job: OnJob) -> None:
 def _work(connection: "Connection[Said, Task | None]", ledger: Path, site: Site) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends this process
     threading.Thread(target=end_with_parent, daemon=True).start()
-    from dicot.device import release_memory
+    from dicot.gpu.device import release_memory
 
     shelf = Shelf()
     try:

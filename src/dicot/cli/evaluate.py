@@ -16,10 +16,10 @@ from dicot.errors import InputError
 from dicot.storage import check_writable
 
 if TYPE_CHECKING:
+    from dicot.data import Split
     from dicot.estimator import TimeSeriesEmbedder
     from dicot.evaluation import Contender, Evaluation, Run
     from dicot.protocols import Protocol
-    from dicot.windows import Split
 
 NO_GROUPS = (
     "the data name no groups (people, devices, recordings), so windows of one recording may be in both parts and "
@@ -74,8 +74,8 @@ def evaluate(
     header: opt.Header = None,
 ) -> None:
     """Train each METHOD (or take MODEL), embed, and score it beside both controls and both raw features."""
+    from dicot.data import hold_out
     from dicot.evaluation import BESIDE, beside, contender, saved
-    from dicot.windows import hold_out
 
     chosen = _protocols(protocols)
     numbers = opt.whole_numbers(seeds, "--seeds")
@@ -177,7 +177,7 @@ def _trained(methods: str, settings: dict[str, Any], params: dict[str, Any] | No
 
 def _announce(split: "Split", warning: str) -> str:
     """Say what is scored and how it was split; the warnings come back for the report."""
-    from dicot.windows.splits import shared_groups, short_list
+    from dicot.data.splits import shared_groups, short_list
 
     typer.echo(f"{split.name}: {_sizes(split)}")
     typer.echo(f"  training and test part: {split.how}")
@@ -189,7 +189,7 @@ def _announce(split: "Split", warning: str) -> str:
 
 
 def _sizes(split: "Split") -> str:
-    from dicot.windows.collection import labelled
+    from dicot.data.collection import labelled
 
     assert split.test is not None
     train, test = split.train, split.test
@@ -225,8 +225,8 @@ def _say(run: "Run") -> None:
 
 def _write_features(path: Path, split: "Split", result: "Evaluation") -> None:
     """The embeddings of the labelled test cases, of each contender's first run that did not fail."""
+    from dicot.data.collection import labelled
     from dicot.report.maps import write_features
-    from dicot.windows.collection import labelled
 
     assert split.test is not None and split.test.y is not None
     rows = labelled(split.test.y)

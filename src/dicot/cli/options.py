@@ -98,8 +98,8 @@ def whole_numbers(text: str, option: str) -> list[int]:
 
 def load_data(data: str, layout: str, policies: dict[str, Any], table: dict[str, Any]) -> "Split":
     """A named data set or a file; column options and another layout are for files alone."""
+    from dicot.data.collection import warn_of_layout
     from dicot.datasets import is_path, load
-    from dicot.windows.collection import warn_of_layout
 
     if not is_path(data) and (table or layout != "nct"):
         raise InputError(f"{data!r} is a data set by name; --layout and column options are for files.")

@@ -138,7 +138,7 @@ def _execute(plan: "Plan", ledger: Path, device: str, workers: int | None) -> in
     """How many jobs failed."""
     from dicot.bench.executors import default_workers, execute, site_for
     from dicot.bench.tally import Tally
-    from dicot.device import resolve_device
+    from dicot.gpu.device import resolve_device
     from dicot.progress import Bar
 
     units, place = plan.units, str(resolve_device(device))

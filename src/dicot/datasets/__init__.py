@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dicot.data.files import Content, read_parts, read_split
 from dicot.datasets.archive import archive_card, archive_cards, is_archive_set, load_archive, missing_archive
 from dicot.datasets.base import Card, Held, Split, fingerprint, pick_channels
 from dicot.datasets.prepared import check_prepared, find_prepared, load_prepared, prepared_cards, read_card
@@ -12,7 +13,6 @@ from dicot.datasets.standins import STANDINS
 from dicot.datasets.synthetic import CARD as SYNTHETIC
 from dicot.datasets.synthetic import load_synthetic
 from dicot.errors import InputError
-from dicot.windows.files import Content, read_parts, read_split
 
 __all__ = [
     "PREPARERS",

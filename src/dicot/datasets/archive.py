@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from dicot.data.cases import to_cases, true_lengths
+from dicot.data.policies import Array, Cases, Scale, cases_where
+from dicot.data.splits import check_split
 from dicot.datasets.archive_files import archive_files, archive_sizes, other_part, read_archive, set_name
 from dicot.datasets.base import Card, Held, Sizes, Split, differences
 from dicot.datasets.names import OFFICIAL, UCR, UEA
@@ -17,9 +20,6 @@ from dicot.datasets.shipped import ABOUT
 from dicot.datasets.standins import STANDINS
 from dicot.errors import InputError, MissingDataError, did_you_mean
 from dicot.storage import cache_folder
-from dicot.windows.cases import to_cases, true_lengths
-from dicot.windows.policies import Array, Cases, Scale, cases_where
-from dicot.windows.splits import check_split
 
 SOURCE = "https://timeseriesclassification.com"
 _NAMES = {"ucr": UCR, "uea": UEA}

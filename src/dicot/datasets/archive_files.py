@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dicot.data.arfffile import outline_arff, read_arff
+from dicot.data.datalines import Outline
+from dicot.data.naming import naming
+from dicot.data.npyfile import load_npz, open_npz
+from dicot.data.policies import Array
+from dicot.data.tsfile import outline_ts, read_ts
+from dicot.data.tsvfile import outline_tsv, read_tsv
 from dicot.datasets import shipped
 from dicot.datasets.folders import user_folder
 from dicot.errors import InputError
 from dicot.storage import cache_folder
-from dicot.windows.arfffile import outline_arff, read_arff
-from dicot.windows.datalines import Outline
-from dicot.windows.naming import naming
-from dicot.windows.npyfile import load_npz, open_npz
-from dicot.windows.policies import Array
-from dicot.windows.tsfile import outline_ts, read_ts
-from dicot.windows.tsvfile import outline_tsv, read_tsv
 
 FAMILIES = ("ucr", "uea")
 Found = tuple[int, int, int, int | None, int]  # the fields of Sizes, as the files have them

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from dicot.data import Windows
+from dicot.data.policies import Array
+from dicot.data.wfdb import RHYTHM
 from dicot.datasets.base import Card
 from dicot.datasets.prepared import FAMILY, Prepared
 from dicot.datasets.rhythms import CODES, OTHER, RHYTHMS, majority, rhythm_per_step
 from dicot.datasets.standin import StandIn
-from dicot.windows import Windows
-from dicot.windows.policies import Array
-from dicot.windows.wfdb import RHYTHM
 
 LENGTH = 2500  # as many time steps as in the ECG set; 6.9 s here
 # Split so that each of the four rhythms is in both parts.

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dicot.data import Split, Windows
 from dicot.errors import InputError
-from dicot.windows import Split, Windows
 
 __all__ = ["Card", "Held", "Sizes", "Split", "differences", "fingerprint", "pick_channels"]
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
+from dicot.data import Windows
+from dicot.data.policies import Array, Scale
+from dicot.data.wfdb import RHYTHM, read_wfdb_header, read_wfdb_marks, read_wfdb_signals, wfdb_signal_files
 from dicot.datasets.prepared import Prepared
 from dicot.datasets.preparer import Preparer, Sizes, Work, raw_files, read_each
 from dicot.datasets.rhythms import OTHER, RHYTHMS, majority, rhythm_per_step
 from dicot.errors import InputError
-from dicot.windows import Windows
-from dicot.windows.policies import Array, Scale
-from dicot.windows.wfdb import RHYTHM, read_wfdb_header, read_wfdb_marks, read_wfdb_signals, wfdb_signal_files
 
 LENGTH = 2500  # 10 s
 N_CHUNKS = 72

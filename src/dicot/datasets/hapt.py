@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from dicot.data import Windows, slide, split_groups
+from dicot.data.policies import Array
 from dicot.datasets.base import Card
 from dicot.datasets.prepared import FAMILY, Prepared
 from dicot.datasets.standin import StandIn
 from dicot.datasets.tracks import runs
 from dicot.errors import InputError
-from dicot.windows import Windows, slide, split_groups
-from dicot.windows.policies import Array
 
 # The publisher's windows: 2.56 s, each sharing half of its values with the next.
 LENGTH, STRIDE = 128, 64

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
+from dicot.data import Windows, slide
+from dicot.data.naming import naming
+from dicot.data.policies import Array
 from dicot.datasets.prepared import Prepared
 from dicot.datasets.preparer import Preparer, Sizes, Work, raw_files, read_each
 from dicot.errors import InputError
-from dicot.windows import Windows, slide
-from dicot.windows.naming import naming
-from dicot.windows.policies import Array
 
 LENGTH, STRIDE = 500, 250
 CHANNELS = ("back_x", "back_y", "back_z", "thigh_x", "thigh_y", "thigh_z")

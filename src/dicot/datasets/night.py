@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from dicot.data import Windows
+from dicot.data.policies import Array
 from dicot.datasets.base import Card
 from dicot.datasets.prepared import FAMILY, Prepared
 from dicot.datasets.sleep import STAGES, around_sleep
 from dicot.datasets.standin import StandIn
 from dicot.errors import InputError
-from dicot.windows import Windows
-from dicot.windows.policies import Array
 
 LENGTH = 3000  # 30 s at 100 Hz
 TRAIN_SHARE = 0.6  # of the night; later there is too little deep sleep left to test on

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import numpy as np
 
+from dicot.data.naming import naming
+from dicot.data.policies import Array
 from dicot.datasets.prepared import Prepared
 from dicot.datasets.preparer import Preparer, Sizes, Work, raw_files, read_each
 from dicot.datasets.tracks import cut_track
 from dicot.errors import InputError
-from dicot.windows.naming import naming
-from dicot.windows.policies import Array
 
 NAME = "pamap2"
 LENGTH, STRIDE = 100, 50

@@ -10,14 +10,14 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from dicot.data import Split, Windows
+from dicot.data.npyfile import map_npy, read_npy
+from dicot.data.policies import Array, Policies, cases_where, name_cases
+from dicot.data.splits import with_policies
 from dicot.datasets.base import Card, Held, fingerprint, pick_channels
 from dicot.datasets.folders import data_folders
 from dicot.errors import InputError, OutputError
 from dicot.storage import write_atomic, writing
-from dicot.windows import Split, Windows
-from dicot.windows.npyfile import map_npy, read_npy
-from dicot.windows.policies import Array, Policies, cases_where, name_cases
-from dicot.windows.splits import with_policies
 
 FAMILY = "large"
 CARD = "card.json"

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from dicot import __version__
+from dicot.data.npyfile import load_npz
+from dicot.data.policies import Array
 from dicot.datasets.base import Card, Sizes, differences
 from dicot.datasets.folders import data_folders
 from dicot.datasets.prepared import FAMILY, Prepared, write_prepared
 from dicot.errors import InputError, MissingDataError, lookup
 from dicot.storage import write_atomic
-from dicot.windows.npyfile import load_npz
-from dicot.windows.policies import Array
 
 __all__ = ["OnProgress", "Preparer", "SizeWarning", "Sizes", "Work", "prepare_set", "raw_files", "read_each"]
 OnProgress = Callable[[float, str], None]  # share done from 0 to 1, and what is being read

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from dicot.data.policies import Array
 from dicot.errors import InputError
-from dicot.windows.policies import Array
 
 RHYTHMS = ("AFIB", "AFL", "J", "N")  # atrial fibrillation, atrial flutter, junctional rhythm, all others
 CODES: Mapping[str, int] = {f"({name}": code for code, name in enumerate(RHYTHMS)}

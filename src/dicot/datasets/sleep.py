@@ -4,12 +4,12 @@ from pathlib import Path
 
 import numpy as np
 
+from dicot.data import Windows
+from dicot.data.edf import Annotation, read_edf_annotations, read_edf_header, read_edf_signal
+from dicot.data.policies import Array
 from dicot.datasets.prepared import Prepared
 from dicot.datasets.preparer import Preparer, Sizes, Work, raw_files, read_each
 from dicot.errors import InputError
-from dicot.windows import Windows
-from dicot.windows.edf import Annotation, read_edf_annotations, read_edf_header, read_edf_signal
-from dicot.windows.policies import Array
 
 STAGES = ("W", "N1", "N2", "N3", "REM")
 EDGE = 60  # epochs of waking that are kept before and after sleep: 30 min

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
+from dicot.data.naming import naming
+from dicot.data.npyfile import load_npz
+from dicot.data.policies import Array, Policies
+from dicot.data.splits import with_policies
 from dicot.datasets.base import Card, Split, fingerprint
 from dicot.datasets.folders import data_folders
 from dicot.datasets.prepared import FAMILY, Prepared
 from dicot.errors import InputError, MissingDataError
-from dicot.windows.naming import naming
-from dicot.windows.npyfile import load_npz
-from dicot.windows.policies import Array, Policies
-from dicot.windows.splits import with_policies
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from typing import Unpack
 
 import numpy as np
 
+from dicot.data.policies import Array, Policies
+from dicot.data.splits import check_split
 from dicot.datasets.base import Card, Split
 from dicot.errors import InputError
-from dicot.windows.policies import Array, Policies
-from dicot.windows.splits import check_split
 
 CARD = Card(
     name="synthetic",

@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from dicot.data import Windows, slide
+from dicot.data.policies import Array
 from dicot.errors import InputError
-from dicot.windows import Windows, slide
-from dicot.windows.policies import Array
 
 
 def runs(*columns: Array) -> list[slice]:

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dicot.data import Windows
+from dicot.data.policies import Array
 from dicot.datasets.prepared import Prepared
 from dicot.datasets.preparer import OnProgress, Preparer, Sizes, Work, raw_files
 from dicot.datasets.tracks import cut_track
 from dicot.errors import InputError
-from dicot.windows import Windows
-from dicot.windows.policies import Array
 
 LENGTH, STRIDE = 40, 20
 TEST_USERS = 22

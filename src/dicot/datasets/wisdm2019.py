@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from dicot.data import slide, split_groups
+from dicot.data.policies import Array
 from dicot.datasets.base import Card
 from dicot.datasets.prepared import FAMILY, Prepared
 from dicot.datasets.standin import StandIn
 from dicot.datasets.tracks import runs
 from dicot.errors import InputError
-from dicot.windows import slide, split_groups
-from dicot.windows.policies import Array
 
 LENGTH = 200  # the publisher's windows: 10 s, side by side
 TEST_SUBJECTS = (1607, 1615, 1624, 1632, 1638)  # every fourth of the 22, in the order of their numbers

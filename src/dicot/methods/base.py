@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor, nn
 
+from dicot.data import Windows
 from dicot.encoders import Encoder
-from dicot.windows import Windows
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
+from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.errors import InputError, lookup
 from dicot.losses.adjacent_step import FORMS, adjacent_step
 from dicot.methods.base import Batch, Method
-from dicot.windows import Windows
 
 
 class CaTT(Method):

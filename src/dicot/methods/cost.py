@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
+from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.errors import InputError
 from dicot.losses.frequency import frequency_contrast
@@ -16,7 +17,6 @@ from dicot.losses.momentum_contrast import enqueued, queue_contrast, unit
 from dicot.methods.base import Batch, Method, Places
 from dicot.methods.trend_season import SeasonHead, TrendHead
 from dicot.views.distortion import distort
-from dicot.windows import Windows
 
 
 class CoST(Method):

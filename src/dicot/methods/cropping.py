@@ -6,10 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.errors import InputError
 from dicot.views.crops import Crops, cut_crops, draw_shifts, shared_part, shortest_overlap
-from dicot.windows import Windows
 
 
 def check_share(name: str, value: float, *, below: bool = False) -> float:

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor, nn
 
+from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.errors import InputError, lookup
 from dicot.losses.adjacent_block import POSITIVES, adjacent_block
 from dicot.methods.base import Batch, Method
 from dicot.views.blocks import ROUNDINGS, Blocks, block_layout, cut_blocks
-from dicot.windows import Windows
 
 WIDTH_PROJECTION = 128
 

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.errors import InputError
 from dicot.losses.segments import pooled_contrast, segment_contrast, segment_length
@@ -15,7 +16,6 @@ from dicot.methods.adamw import SelfOptimised
 from dicot.methods.averaging import AveragedEncoder
 from dicot.methods.base import Batch, Method
 from dicot.views.mixture import candidates, mixing_weights, mixture
-from dicot.windows import Windows
 
 THETA_SPREAD = 0.01  # standard deviation of the initial theta
 META_ROWS = 512  # the meta step looks at no more cases of a batch than this, which bounds its classifier

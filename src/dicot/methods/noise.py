@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from dicot.windows import Scale, Windows
+from dicot.data import Scale, Windows
 
 
 def noise_unit(train: Windows, absolute: bool) -> Tensor:

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 from torch import Tensor
 
+from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.errors import InputError
 from dicot.losses.soft import soft_hierarchical_contrast
@@ -15,7 +16,6 @@ from dicot.methods.base import Batch, Method
 from dicot.methods.cropping import check_cases, check_crop_lengths, check_share, encode_crops
 from dicot.methods.similarity import CaseSimilarity, sharpen
 from dicot.views.crops import Crops, draw_crops
-from dicot.windows import Windows
 
 
 class Soft(Method):

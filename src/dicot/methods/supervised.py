@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.errors import InputError, lookup
 from dicot.methods.base import Batch, Method
-from dicot.windows import Windows
 
 # (B, F, T) -> (B, F)
 POOLS: dict[str, Callable[[Tensor], Tensor]] = {"mean": lambda h: h.mean(dim=-1), "max": lambda h: h.amax(dim=-1)}

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.errors import InputError, lookup
 from dicot.losses.nt_xent import nt_xent, poly_nt_xent
@@ -15,7 +16,6 @@ from dicot.methods.negatives import require_negatives
 from dicot.methods.noise import noise_unit
 from dicot.views.augmentation import jitter
 from dicot.views.spectrum import distort_spectrum, magnitude_spectrum
-from dicot.windows import Windows
 
 WIDTH_PROJECTOR = 256
 FORMS: dict[str, Callable[[Tensor, Tensor, float], Tensor]] = {"poly": poly_nt_xent, "plain": nt_xent}

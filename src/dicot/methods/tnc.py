@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.errors import InputError
 from dicot.losses.positive_unlabelled import positive_unlabelled
@@ -22,7 +23,6 @@ from dicot.views.neighbourhoods import (
     reference_range,
 )
 from dicot.views.stationarity import WIDEST, adf_table
-from dicot.windows import Windows
 
 DROPOUT = 0.5
 MANY_TESTS = 20_000  # more ADF tests than this take minutes, and the user is told

@@ -6,13 +6,13 @@ from typing import ClassVar
 import numpy as np
 from torch import Tensor
 
+from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.losses.hierarchical import hierarchical_contrast
 from dicot.methods.averaging import AveragedEncoder
 from dicot.methods.base import Batch, Method
 from dicot.methods.cropping import check_cases, check_crop_lengths, check_share, encode_crops
 from dicot.views.crops import Crops, draw_crops
-from dicot.windows import Windows
 
 
 class TS2Vec(Method):

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.errors import InputError
 from dicot.losses.nt_xent import nt_xent
@@ -16,7 +17,6 @@ from dicot.methods.negatives import require_negatives
 from dicot.methods.noise import noise_unit
 from dicot.methods.temporal_contrast import HEADS, TemporalContrast
 from dicot.views.augmentation import jitter, permute, scale
-from dicot.windows import Windows
 
 
 class TSTCC(Method):

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dicot.data.npyfile import load_npz
 from dicot.errors import InputError, MissingDataError
 from dicot.report.parts import Part
 from dicot.report.projection import tsne
 from dicot.report.scatter import map_panels
 from dicot.storage import write_atomic
-from dicot.windows.npyfile import load_npz
 
 Array = NDArray[Any]
 

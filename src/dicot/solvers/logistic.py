@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from dicot.device import resolve_device, to_device
 from dicot.errors import InputError
+from dicot.gpu.device import resolve_device, to_device
 from dicot.solvers.inputs import check_finite
 
 Floats = NDArray[np.float64]

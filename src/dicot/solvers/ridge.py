@@ -5,8 +5,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dicot.device import resolve_device, to_device
 from dicot.errors import InputError
+from dicot.gpu.device import resolve_device, to_device
 from dicot.solvers.inputs import check_finite
 
 Floats = NDArray[np.float64]

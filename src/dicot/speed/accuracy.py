@@ -5,12 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from dicot.data import Split, Windows
 from dicot.datasets import load
-from dicot.device import float32_arithmetic, resolve_device
 from dicot.embedding import embed
 from dicot.encoders import Encoder, InceptionTime
 from dicot.errors import InputError
 from dicot.fitting import seeded_weights
+from dicot.gpu.device import float32_arithmetic, resolve_device
 from dicot.methods.dicot import DiCOT
 from dicot.progress import Bar
 from dicot.protocols import PROTOCOLS
@@ -18,7 +19,6 @@ from dicot.protocols.base import Features
 from dicot.speed.reference import Definition, plain_pretrain
 from dicot.speed.sections import Section, Value
 from dicot.train import Recipe, paper_recipe, pretrain
-from dicot.windows import Split, Windows
 
 DATA = "OSULeaf"
 SEEDS = (1, 2, 3)

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from dicot.device import float32_arithmetic, resolve_device
+from dicot.data import Windows
 from dicot.fitting import seeded_weights
+from dicot.gpu.device import float32_arithmetic, resolve_device
 from dicot.methods import Method
 from dicot.methods.dicot import DiCOT
 from dicot.speed.ours import dicot
 from dicot.speed.reference import Definition, plain_pretrain
 from dicot.speed.shapes import Shape
 from dicot.train import History, Recipe, pretrain
-from dicot.windows import Windows
 
 SMALLEST = 1e-6  # losses below this differ in nothing that counts
 EARLY = 10  # steps

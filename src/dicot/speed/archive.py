@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dicot.data import Windows
 from dicot.datasets import available, load
 from dicot.encoders import InceptionTime
 from dicot.errors import DicotError, InputError
@@ -18,7 +19,6 @@ from dicot.speed.plain import plain_seconds
 from dicot.speed.sections import Section
 from dicot.speed.shapes import N_CASES
 from dicot.train import Recipe, Run, paper_recipe, pretrain_many
-from dicot.windows import Windows
 
 FAMILIES = ("ucr", "uea")
 LENGTHS = 8  # lengths at which the plain loop is timed; in between its cost is taken as linear

@@ -7,8 +7,8 @@ from functools import partial
 
 import torch
 
-from dicot.device import resolve_device
 from dicot.errors import InputError
+from dicot.gpu.device import resolve_device
 from dicot.speed.accuracy import accuracy_section
 from dicot.speed.archive import archive_sections
 from dicot.speed.embedding import embedding_section

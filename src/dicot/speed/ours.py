@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from dicot.data import Windows
 from dicot.encoders import InceptionTime
 from dicot.fitting import seeded_weights
 from dicot.methods import Method
 from dicot.methods.dicot import DiCOT
 from dicot.train import History, Recipe, pretrain
 from dicot.train.draws import plan_generator
-from dicot.windows import Windows
 
 
 @dataclass(frozen=True)

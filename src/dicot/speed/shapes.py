@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dicot.data import Windows
 from dicot.errors import InputError
 from dicot.train import Recipe, paper_recipe
-from dicot.windows import Windows
 
 N_CASES = 1024  # as many as the plain loop draws from
 N_CLASSES = 4  # random labels, for the one method that needs some

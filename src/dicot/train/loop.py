@@ -13,20 +13,20 @@ import torch
 from torch import Tensor
 
 from dicot import __version__
-from dicot.device import float32_arithmetic, release_memory, resolve_device, to_device
+from dicot.data import Windows
+from dicot.data.collection import labelled
 from dicot.errors import InputError
+from dicot.gpu.device import float32_arithmetic, release_memory, resolve_device, to_device
+from dicot.gpu.memory import out_of_memory
 from dicot.methods import Method
 from dicot.train.checkpoint import Checkpoint
 from dicot.train.draws import OwnDraws, batch_rows, plan_generator, seed_prepare, seed_step
 from dicot.train.history import History
 from dicot.train.interrupts import HeldInterrupts
 from dicot.train.losses import LossReader
-from dicot.train.memory import out_of_memory
 from dicot.train.recipe import Recipe, lr_at
 from dicot.train.restart import Start, forget, too_large
 from dicot.train.stepper import Data, build_stepper
-from dicot.windows import Windows
-from dicot.windows.collection import labelled
 
 log = logging.getLogger(__name__)
 DTYPES = {"float32": torch.float32, "tf32": torch.float32, "float64": torch.float64}

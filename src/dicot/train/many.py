@@ -9,15 +9,15 @@ from typing import Any
 
 import torch
 
-from dicot.device import float32_arithmetic, release_memory, resolve_device
+from dicot.data import Windows
+from dicot.gpu.device import float32_arithmetic, release_memory, resolve_device
+from dicot.gpu.memory import Room, held_bytes, out_of_memory
 from dicot.methods import Method
 from dicot.train.checkpoint import Checkpoint
 from dicot.train.draws import OwnDraws
 from dicot.train.history import History
 from dicot.train.loop import DTYPES, own_stream, persistent
-from dicot.train.memory import Room, held_bytes, out_of_memory
 from dicot.train.recipe import Recipe
-from dicot.windows import Windows
 
 log = logging.getLogger(__name__)
 AT_ONCE = 8  # more runs than this gained nothing

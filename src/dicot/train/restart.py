@@ -4,11 +4,11 @@ import traceback
 
 import torch
 
-from dicot.device import describe_device
+from dicot.data import Windows
 from dicot.errors import DeviceMemoryError
+from dicot.gpu.device import describe_device
 from dicot.methods import Method
 from dicot.train.recipe import Recipe
-from dicot.windows import Windows
 
 
 class Start:

@@ -13,13 +13,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dicot.device import release_memory
 from dicot.encoders.constants import held
 from dicot.errors import lookup
+from dicot.gpu.device import release_memory
+from dicot.gpu.graphs import record
+from dicot.gpu.memory import held_bytes, out_of_memory
 from dicot.methods import Batch, Method, Places
-from dicot.recording import record
 from dicot.train.draws import renew_generator
-from dicot.train.memory import held_bytes, out_of_memory
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,222 @@
+"""Windows, the checked form of every collection of cases, and check_collection, the only way user data gets there."""
+
+import hashlib
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicot.data.cases import to_array
+from dicot.data.conversion import convert, fingerprint
+from dicot.data.policies import Array, FloatArray, Scale, name_cases
+from dicot.errors import InputError, LayoutWarning
+
+_LAYOUT_IS_KNOWN = ContextVar("layout is known", default=False)
+_EXACT = 2**53  # float64 holds every whole number up to here
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """N cases of the same shape. Build it with check_collection unless the arrays are known to be sound."""
+
+    x: FloatArray  # (N, C, T), C-contiguous, finite; float32, or float64 where that would swallow all differences
+    y: Array | None = None  # (N,) labels; `labelled` tells which are known
+    group: Array | None = None  # (N,) whose case it is: a person, a device, a recording
+    name: str = ""
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @property
+    def n_channels(self) -> int:
+        return int(self.x.shape[1])
+
+    @property
+    def n_times(self) -> int:
+        return int(self.x.shape[2])
+
+    def __repr__(self) -> str:
+        name = f"name={self.name!r}, " if self.name else ""
+        counts = [_count(len(self), "case"), _count(self.n_channels, "channel"), _count(self.n_times, "time step")]
+        if self.y is not None:
+            known = labelled(self.y)
+            counts.append(_count(len(np.unique(self.y[known])), "class", "classes"))
+            if not known.all():
+                counts.append(f"{np.count_nonzero(~known)} unlabelled")
+        if self.group is not None:
+            counts.append(_count(len(np.unique(self.group)), "group"))
+        return f"Windows({name}{', '.join(counts)})"
+
+    def subset(self, index: Array | Sequence[int] | slice) -> "Windows":
+        """The cases at `index` (positions, a mask or a slice) with their labels and groups."""
+        rows: Any = index
+        if not isinstance(index, slice):
+            rows = np.atleast_1d(np.asarray(index))
+            rows = rows.astype(np.intp) if rows.size == 0 else rows
+        y = None if self.y is None else self.y[rows]
+        group = None if self.group is None else self.group[rows]
+        return Windows(np.ascontiguousarray(self.x[rows]), y, group, self.name)
+
+    def fingerprint(self) -> str:
+        """16 hex digits that change with any value of x; labels do not count."""
+        return fingerprint(self.x)
+
+    def label_fingerprint(self) -> str:
+        """16 hex digits that change with the class of any case, not with the classes' names; empty without labels."""
+        if self.y is None:
+            return ""
+        known = labelled(self.y)
+        numbers = np.full(len(self), -1, dtype=np.int64)  # unlabelled cases are a class of their own
+        numbers[known] = np.unique(self.y[known], return_inverse=True)[1]
+        return hashlib.sha256(numbers.tobytes()).hexdigest()[:16]
+
+
+def _count(number: int, noun: str, plural: str = "") -> str:
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def check_collection(
+    X: Any,
+    y: Any = None,
+    *,
+    group: Any = None,
+    layout: str = "nct",
+    unequal: str = "error",
+    missing: str = "error",
+    scale: str | Scale | None = None,
+    length: int | None = None,
+    name: str = "",
+) -> Windows:
+    """User data as Windows, or an InputError that says what to change.
+
+    X: an array (N, C, T) or (N, T), a list of (C, T_i) or (T_i,), tensors, a data frame, or Windows. With
+    layout="ntc" time comes before channels. NaN in all channels at the end of a case means that the case is shorter.
+    `unequal`: error, pad, crop, resample; `missing`: error, interpolate, zero; `scale`: None, "dataset", "case", a
+    Scale. The result shares memory with X when nothing had to be changed.
+    """
+    if isinstance(X, Windows):
+        y = X.y if y is None else y
+        group = X.group if group is None else group
+        name, layout, X = name or X.name, "nct", X.x
+    cases = convert(X, layout=layout, unequal=unequal, missing=missing, scale=scale, length=length)
+    y = None if y is None else check_labels(y, len(cases), "y")
+    group = None if group is None else check_groups(group, len(cases), "group")
+    return Windows(cases.whole(), y, group, name)
+
+
+def labelled(y: Array) -> NDArray[np.bool_]:
+    """(N,) which of the labels of Windows are known: NaN among numbers and the empty string among text are not."""
+    if y.dtype.kind == "f":
+        return ~np.isnan(y)
+    known: NDArray[np.bool_] = y != "" if y.dtype.kind == "U" else np.ones(len(y), dtype=bool)
+    return known
+
+
+def check_labels(y: Any, n: int, what: str, noun: str = "cases") -> Array:
+    """Labels as an array (n,) of numbers or of strings, one for each of the n things called `noun`.
+
+    NaN, None, pandas.NA and the empty string mean unlabelled; `labelled` tells which are not.
+    """
+    labels = _to_values(y)
+    if labels.ndim != 1:
+        raise InputError(f"{what} must have shape ({noun},); got {labels.shape}. Pass one value for each.")
+    if len(labels) != n:
+        raise InputError(f"{what} must have one value for each of the {n} {noun}; got {len(labels)}.")
+    if labels.dtype == object:
+        labels = _plain(labels, what)
+    elif labels.dtype.kind == "S":
+        labels = np.char.decode(labels, "utf-8", "replace")
+    if labels.dtype.kind not in "biufU":
+        raise InputError(f"{what} must hold strings or numbers; got dtype {labels.dtype}. Convert it first.")
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        which = name_cases(np.flatnonzero(np.isinf(labels)), noun.removesuffix("s"), noun)
+        raise InputError(f"{what} contains inf at {which}. Pass None or NaN for what has no label.")
+    return labels if labelled(labels).all() or labels.dtype.kind == "U" else labels.astype(np.float64, copy=False)
+
+
+def check_groups(group: Any, n: int, what: str, noun: str = "cases") -> Array:
+    """Group ids as check_labels gives labels; each must be known."""
+    ids = check_labels(group, n, what, noun)
+    lost = np.flatnonzero(~labelled(ids))
+    if len(lost):
+        which = name_cases(lost, noun.removesuffix("s"), noun)
+        raise InputError(f"{what} has no value at {which}. Fill it in, drop these {noun}, or pass no {what}.")
+    return ids
+
+
+def _to_values(y: Any) -> Array:
+    """An array of numbers or text, or of objects where some values may be missing."""
+    if isinstance(y, np.ma.MaskedArray):
+        y = y.tolist()  # None for what is masked
+    if isinstance(y, list | tuple):
+        # Not by way of one dtype for all: numpy would write NaN among strings as "nan", and round large numbers.
+        try:
+            return np.array(y, dtype=object)
+        except ValueError as error:
+            raise InputError(f"The values cannot be read as one array ({error}). Pass numpy arrays.") from error
+    if hasattr(y, "iloc") and y.isna().to_numpy().any():
+        return np.asarray(y.to_numpy(dtype=object, na_value=None))
+    values = to_array(y)
+    return values.astype(object) if values.dtype.kind == "T" else values
+
+
+def _plain(values: Array, what: str) -> Array:
+    """Objects as one array of strings or of numbers, what is missing marked as `labelled` expects it."""
+    items = [v.item() if getattr(v, "ndim", None) == 0 else v for v in values]  # numpy's scalars and tensors
+    items = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in items]
+    known = [v for v in items if not _is_lost(v)]
+    if all(isinstance(v, str) for v in known):
+        if not any(isinstance(v, str) for v in items):
+            return np.full(len(items), np.nan)
+        return np.array(["" if _is_lost(v) else v for v in items], dtype=str)
+    if all(isinstance(v, int | float) for v in known):
+        return _numbers(items, known)
+    kinds = ", ".join(sorted({type(v).__name__ for v in known}))
+    raise InputError(f"{what} must hold only strings or only numbers; got {kinds}. Convert them to one type.")
+
+
+def _numbers(items: list[Any], known: list[Any]) -> Array:
+    """Whole numbers as they are, or as text where no dtype that also holds the others holds them exactly."""
+    whole = all(isinstance(v, int) for v in known)
+    if whole and len(known) == len(items):
+        numbers = np.array(items)
+        if numbers.dtype.kind in "biu":
+            return numbers
+    if all(isinstance(v, float) or abs(v) <= _EXACT for v in known):
+        return np.array([np.nan if _is_lost(v) else v for v in items], dtype=np.float64)
+    return np.array(["" if _is_lost(v) else str(v) for v in items])
+
+
+def _is_lost(value: Any) -> bool:
+    # pandas.NA cannot be compared, so it is told by its name.
+    nan = isinstance(value, float) and math.isnan(value)
+    return (
+        value is None or nan or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, str) and not value)
+    )
+
+
+@contextmanager
+def known_layout() -> Iterator[None]:
+    """Inside, arrays are known to be (cases, channels, time), as those of Windows are: no warning of their layout."""
+    token = _LAYOUT_IS_KNOWN.set(True)
+    try:
+        yield
+    finally:
+        _LAYOUT_IS_KNOWN.reset(token)
+
+
+def warn_of_layout(n_channels: int, n_times: int, layout: str = "nct") -> None:
+    """Say so when cases have more channels than time steps: few do, and most that seem to have their axes swapped."""
+    if layout == "nct" and n_channels > n_times and not _LAYOUT_IS_KNOWN.get():
+        warnings.warn(
+            f"Each case is taken for {n_channels} channels of {_count(n_times, 'time step')}. If it is {n_channels} "
+            f'time steps of {_count(n_times, "channel")}, set layout="ntc".',
+            LayoutWarning,
+            stacklevel=3,
+        )

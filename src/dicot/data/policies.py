@@ -1,0 +1,224 @@
+"""What to do with unequal lengths, missing values and scale. Pure numpy functions; no input is changed in place."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicot.data.pieces import Collection, pieces, release
+from dicot.errors import InputError, lookup
+
+Array = NDArray[Any]
+FloatArray = NDArray[np.floating[Any]]
+Cases = Array | list[Array]  # (N, C, T), or N arrays (C, T_i), of any real type
+
+
+def name_cases(index: Iterable[int], noun: str = "case", plural: str = "cases") -> str:
+    """`case 3`, or `cases 3, 5, 9, 11, 40 and 12 more`: at most five are named."""
+    named = [int(i) for i in index]
+    more = f" and {len(named) - 5} more" if len(named) > 5 else ""
+    return f"{noun if len(named) == 1 else plural} {', '.join(map(str, named[:5]))}{more}"
+
+
+def cases_where(test: Callable[[Array], NDArray[np.bool_]], cases: Cases) -> NDArray[np.intp]:
+    """Positions of the cases with any value for which `test` holds."""
+    if isinstance(cases, list):
+        return np.flatnonzero([test(case).any() for case in cases])
+    found = []
+    for rows in pieces(cases.shape):
+        block = cases[rows]
+        found.append(rows.start + np.flatnonzero(test(block).any((1, 2))))
+        release(block)
+    return np.concatenate(found)
+
+
+def pad(case: Array, length: int) -> Array:
+    """Zeros at the end: (..., T) -> (..., length)."""
+    out = np.zeros((*case.shape[:-1], length), dtype=case.dtype)
+    out[..., : case.shape[-1]] = case
+    return out
+
+
+def crop(case: Array, length: int) -> Array:
+    """The start is kept: (..., T) -> (..., length)."""
+    return case[..., :length]
+
+
+def resample(case: Array, length: int) -> Array:
+    """Linear interpolation onto `length` points, both ends kept: (..., T) -> (..., length)."""
+    n_times = case.shape[-1]
+    if n_times == length:
+        return case
+    at = np.linspace(0.0, n_times - 1, length)
+    channels = case.reshape(-1, n_times)
+    out = np.stack([np.interp(at, np.arange(n_times), channel) for channel in channels])
+    return out.reshape(*case.shape[:-1], length)
+
+
+def _default_length(policy: str, lengths: Array) -> int:
+    return int(lengths.min() if policy == "crop" else lengths.max())
+
+
+def _refuse_unequal(lengths: Array, length: int | None) -> None:
+    if lengths.min() != lengths.max():
+        raise InputError(
+            f"The cases have unequal lengths ({lengths.min()} to {lengths.max()} time steps; "
+            f"NaN in all channels at the end of a case counts as padding). "
+            'Set unequal="pad", "crop" or "resample".'
+        )
+    if length is not None and length != lengths[0]:
+        raise InputError(
+            f"The cases have {lengths[0]} time steps; length={length} was asked for. "
+            'Set unequal="pad", "crop" or "resample" to change their length.'
+        )
+
+
+def target_length(lengths: Array, policy: str, length: int | None = None) -> int:
+    """The length all cases get, or an error that names the cases that cannot get it."""
+    lookup(UNEQUAL, policy, "policy for unequal length")
+    if length is not None and (isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1):
+        raise InputError(f"length must be a whole number of at least 1 time step; got {length!r}.")
+    if policy == "error":
+        _refuse_unequal(lengths, length)
+    wanted = int(length) if length is not None else _default_length(policy, lengths)
+    if policy == "pad" and (lengths > wanted).any():
+        which = name_cases(np.flatnonzero(lengths > wanted))
+        raise InputError(
+            f'unequal="pad" to length={wanted} cannot shorten {which} ({lengths.max()} time steps at most). '
+            f'Raise length to {lengths.max()} or set unequal="crop".'
+        )
+    if policy == "crop" and (lengths < wanted).any():
+        which = name_cases(np.flatnonzero(lengths < wanted))
+        raise InputError(
+            f'unequal="crop" to length={wanted} cannot lengthen {which} ({lengths.min()} time steps at least). '
+            f'Lower length to {lengths.min()} or set unequal="pad".'
+        )
+    return wanted
+
+
+# "error" only ever sees cases of the right length, which cropping leaves alone.
+UNEQUAL: dict[str, Callable[[Array, int], Array]] = {
+    "error": crop,
+    "pad": pad,
+    "crop": crop,
+    "resample": resample,
+}
+
+
+def interpolate(case: Array) -> Array:
+    """NaN filled linearly in time, edges extended, a channel without any value set to 0: (C, T) -> (C, T)."""
+    out = case.copy()
+    time = np.arange(case.shape[1])
+    for channel in out:
+        gap = np.isnan(channel)
+        if gap.all():
+            channel[:] = 0.0
+        elif gap.any():
+            channel[gap] = np.interp(time[gap], time[~gap], channel[~gap])
+    return out
+
+
+def zero(case: Array) -> Array:
+    """NaN set to 0."""
+    return np.where(np.isnan(case), case.dtype.type(0.0), case)
+
+
+def _keep(case: Array) -> Array:
+    return case
+
+
+# "error" is raised by fill_missing, which can name the cases.
+MISSING: dict[str, Callable[[Array], Array]] = {"error": _keep, "interpolate": interpolate, "zero": zero}
+
+
+def fill_missing(cases: Cases, policy: str, noun: str = "case") -> Cases:
+    """Cases without NaN, or an error that names those with NaN. Without any NaN they are passed on uncopied."""
+    gaps = cases_where(np.isnan, cases)
+    check_missing(gaps, policy, noun)
+    if not len(gaps):
+        return cases
+    filled = cases.copy()
+    for i in gaps:
+        filled[i] = MISSING[policy](filled[i])
+    return filled
+
+
+def check_missing(gaps: Array, policy: str, noun: str = "case") -> None:
+    """Refuses an unknown policy, and under "error" the cases with NaN."""
+    lookup(MISSING, policy, "policy for missing values")
+    if policy == "error" and len(gaps):
+        raise InputError(
+            f"X contains NaN in {name_cases(gaps, noun, noun + 's')}. "
+            'Set missing="interpolate" or missing="zero", or remove the missing values.'
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """A z-score per channel with statistics fixed by `fit`; a constant channel is only centred."""
+
+    mean: NDArray[np.float64]  # (C,)
+    std: NDArray[np.float64]  # (C,)
+
+    @classmethod
+    def fit(cls, x: Collection) -> "Scale":
+        """The statistics of each channel of x (N, C, T), in float64 and read twice, so that they need little memory."""
+        n_channels = x.shape[1]
+        mean, variance = np.zeros(n_channels), np.zeros(n_channels)
+        low, high = np.full(n_channels, np.inf), np.full(n_channels, -np.inf)
+        for rows, block in _blocks(x):
+            share = len(block) / rows.stop  # of the cases so far
+            mean += (np.array([channel.mean(dtype=np.float64) for channel in _channels(block)]) - mean) * share
+            low, high = np.minimum(low, block.min(axis=(0, 2))), np.maximum(high, block.max(axis=(0, 2)))
+        if not np.isfinite(mean).all():
+            raise InputError("Scale.fit needs values without NaN and inf. Pass the x of checked Windows.")
+        for rows, block in _blocks(x):
+            share = len(block) / rows.stop
+            squares = [
+                np.square(channel - centre).mean() for channel, centre in zip(_channels(block), mean, strict=True)
+            ]
+            variance += (np.array(squares) - variance) * share
+        std = np.sqrt(variance)
+        return cls(mean, np.where((low == high) | (std == 0), 1.0, std))
+
+    def __call__(self, x: Array) -> FloatArray:
+        """x (N, C, T) or (C, T) in units of the fitted standard deviation."""
+        if x.shape[-2] != len(self.mean):
+            raise InputError(
+                f"This Scale was fitted on {len(self.mean)} channel(s); X has {x.shape[-2]}. Fit it on data like X."
+            )
+        with np.errstate(over="ignore"):  # what is too large is refused by whoever knows the case
+            scaled: FloatArray = ((x - self.mean[:, None]) / self.std[:, None]).astype(np.float32)
+        return scaled
+
+
+def _blocks(x: Collection) -> Iterator[tuple[slice, Array]]:
+    for rows in pieces(x.shape):
+        block = x[rows]
+        yield rows, block
+        release(block)
+
+
+def _channels(block: Array) -> Array:
+    return np.moveaxis(block, 1, 0)
+
+
+def scale_each_case(x: Array) -> FloatArray:
+    """Each channel of each case to mean 0 and standard deviation 1; a constant one to 0: (N, C, T) -> (N, C, T)."""
+    mean = x.mean(axis=2, keepdims=True, dtype=np.float64)
+    std = x.std(axis=2, keepdims=True, dtype=np.float64)
+    constant = x.max(axis=2, keepdims=True) == x.min(axis=2, keepdims=True)
+    centred = np.where(constant, 0.0, x - mean)
+    scaled: FloatArray = (centred / np.where(constant | (std == 0), 1.0, std)).astype(np.float32)
+    return scaled
+
+
+class Policies(TypedDict, total=False):
+    """The keywords that every reader hands through to check_collection."""
+
+    unequal: str
+    missing: str
+    scale: str | Scale | None
+    length: int | None

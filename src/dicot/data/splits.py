@@ -1,0 +1,123 @@
+"""Split: a data set as a training and a test part, prepared by the same rules."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+
+from dicot.data.cases import to_cases, true_lengths
+from dicot.data.collection import Windows, check_collection, labelled
+from dicot.data.policies import Array, Policies, Scale, target_length
+from dicot.errors import InputError
+
+MANY = 12  # names in a sentence
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Training cases and, where there are any, test cases."""
+
+    train: Windows
+    test: Windows | None = None
+    family: str | None = None
+    name: str = ""
+    how: str = ""  # the parts came about, in words
+    about: str = ""  # how a table file was read, in words
+
+
+def check_split(
+    train: tuple[Any, ...],
+    test: tuple[Any, ...] | None,
+    *,
+    layout: str = "nct",
+    unequal: str = "error",
+    missing: str = "error",
+    scale: str | Scale | None = None,
+    length: int | None = None,
+    name: str = "",
+    family: str | None = None,
+    how: str = "given with the data",
+) -> Split:
+    """(X, y) or (X, y, group) of each part as a Split of one length; `how` says where the parts come from.
+
+    scale="dataset" means the training part's statistics.
+    """
+    parts = [train] if test is None else [train, test]
+    cases = [to_cases(x, layout) for x, *_ in parts]
+    # Under "error" each part is checked on its own first, which can name the cases.
+    if length is None and unequal != "error":
+        length = target_length(np.concatenate([true_lengths(c) for c in cases]), unequal)
+    checked = [
+        check_collection(
+            c, y, group=group[0] if group else None, unequal=unequal, missing=missing, length=length, name=name
+        )
+        for c, (_, y, *group) in zip(cases, parts, strict=True)
+    ]
+    shapes = [(w.n_channels, w.n_times) for w in checked]
+    if shapes[0] != shapes[-1]:
+        raise InputError(
+            f"Training and test cases must have one shape (channels, time); got {shapes[0]} and {shapes[-1]}. "
+            'For another length set unequal="pad", "crop" or "resample".'
+        )
+    if scale == "dataset":
+        scale = Scale.fit(checked[0].x)
+    scaled = checked if scale is None else [check_collection(w, scale=scale) for w in checked]
+    return Split(scaled[0], scaled[1], family, name, how) if test is not None else Split(scaled[0], None, family, name)
+
+
+def with_policies(split: Split, **policies: Unpack[Policies]) -> Split:
+    """A split changed by policies; without any it comes back itself."""
+    if not policies:
+        return split
+    train = (split.train.x, split.train.y, split.train.group)
+    test = None if split.test is None else (split.test.x, split.test.y, split.test.group)
+    return check_split(train, test, name=split.name, family=split.family, how=split.how, **policies)
+
+
+def shared_groups(split: Split) -> list[str]:
+    """The groups that have cases in both parts: a test case may then look like training cases of its own group."""
+    if split.test is None or split.train.group is None or split.test.group is None:
+        return []
+    found: list[str] = np.intersect1d(split.train.group.astype(str), split.test.group.astype(str)).tolist()
+    return found
+
+
+def hold_out(windows: Windows, share: float, seed: int = 0) -> Split:
+    """Part of the cases as test cases: whole groups where there are groups, otherwise a share of each class.
+
+    Cases without a label cannot be scored: alone they stay in training, and so do groups that have no others.
+    """
+    if not 0 < share < 1:
+        raise InputError(f"The share of cases to hold out must lie between 0 and 1; got {share}.")
+    rng = np.random.default_rng(seed)
+    known = np.ones(len(windows), bool) if windows.y is None else labelled(windows.y)
+    if not known.any():
+        raise InputError("None of the cases has a label, so none can be held out for scoring.")
+    if windows.group is not None:
+        groups = np.unique(windows.group[known])
+        chosen = np.sort(_some(groups, share, rng))
+        test = np.isin(windows.group, chosen)
+        how = f"{len(chosen)} of {len(groups)} groups held out, drawn once with seed {seed}: {short_list(chosen)}"
+    else:
+        kinds = np.zeros(len(windows), int) if windows.y is None else windows.y
+        drawn = [_some(np.flatnonzero(known & (kinds == kind)), share, rng) for kind in np.unique(kinds[known])]
+        test = np.isin(np.arange(len(windows)), np.concatenate(drawn))
+        of = "" if windows.y is None else " of each class"
+        how = f"{share * 100:g} % of the cases{of} held out, drawn once with seed {seed}: the data name no groups"
+    if test.all() or not test.any():
+        raise InputError("There are too few cases or groups to hold some out. Give a test part of your own.")
+    return Split(windows.subset(~test), windows.subset(test), name=windows.name, how=how)
+
+
+def short_list(names: Iterable[object]) -> str:
+    """The first few of some names, and how many more there are."""
+    found = list(map(str, names))
+    more = f" and {len(found) - MANY} more" if len(found) > MANY else ""
+    return ", ".join(found[:MANY]) + more
+
+
+def _some(items: Array, share: float, rng: np.random.Generator) -> Array:
+    """A share of the items, at least one where there are two or more."""
+    count = min(max(1, round(share * len(items))), max(0, len(items) - 1))
+    return rng.choice(items, count, replace=False) if count else items[:0]

@@ -1,0 +1,117 @@
+"""CSV files as text: separators, rows of one width, names and numbers in cells."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dicot.data.files import read_windows
+from dicot.errors import InputError
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Any:
+    def write(content: str) -> Path:
+        (tmp_path / "a.csv").write_text(content)
+        return tmp_path / "a.csv"
+
+    return write
+
+
+def labels(windows: Any) -> list[Any]:
+    return windows.y.tolist()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("content", "options"),
+    [
+        ("t0,t1,t2,kind\n1,2,3,7\n4,5,8\n", {"label": "kind"}),  # once: label 4
+        ("t0,t1,kind,t2\n1,2,7,3\n4,5\n", {"label": "kind"}),
+        ("t0,t1,kind\n1,2,7\n4,5,8,9\n", {"label": "kind"}),
+        ("1,2,3,7\n4,5,8,6\n9,8\n", {"label": "last"}),  # cut off: label 8
+        ("5,2,3\n4,9\n", {}),
+    ],
+)
+def test_a_row_of_another_width_is_refused_with_its_line(file: Any, content: str, options: dict[str, Any]) -> None:
+    line = content.count("\n")
+    with pytest.raises(InputError, match=rf"a\.csv: Line {line} has not the \d cells"):
+        read_windows(file(content), unequal="pad", **options)
+
+
+def test_empty_cells_make_a_shorter_case(file: Any) -> None:
+    windows = read_windows(file("t0,t1,t2,kind\n1,2,3,a\n\n4,5,,b\n"), label="kind", unequal="pad")
+    assert windows.x.tolist() == [[[1, 2, 3]], [[4, 5, 0]]]
+    assert labels(windows) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["18446744073709551615", "18446744073709551614"],
+        ["9223372036854775808", "1"],
+        ["007", "7"],
+        ["1e5", "100000"],
+        ["1.0", "1"],
+        ["+1", "1"],
+        ["1_0", "10"],
+        ["-0", "0"],
+        ["null", "?"],
+    ],
+)
+def test_names_that_differ_in_a_digit_stay_apart(file: Any, names: list[str]) -> None:
+    one, two = names
+    rows = read_windows(file(f"kind,who,t0,t1\n{one},{one},1,2\n{two},{two},5,3\n"), label="kind", group="who")
+    assert labels(rows) == names
+    assert rows.group.tolist() == names  # type: ignore[union-attr]
+    table = file(f"id,t,v\n{one},0,1\n{two},0,2\n{one},1,3\n{two},1,4\n")
+    long = read_windows(table, case="id", time="t", label="id", group="id")
+    assert long.x.tolist() == [[[1, 3]], [[2, 4]]]
+    assert labels(long) == names
+
+
+def test_plain_whole_numbers_are_numbers(file: Any) -> None:
+    windows = read_windows(file("kind,t0,t1\n-9223372036854775808,1,2\n9223372036854775807,5,3\n"), label="kind")
+    assert windows.y is not None
+    assert windows.y.dtype == "int64"
+    assert labels(windows) == [-(2**63), 2**63 - 1]
+
+
+def test_a_label_that_is_not_there_is_empty_text(file: Any) -> None:
+    from dicot.data.files import read_parts
+
+    y = read_parts(file("kind,t0,t1\n1,1,2\n,5,3\nNA,1,1\n"), label="kind")[""].y
+    assert y is not None
+    assert (y.dtype.kind, y.tolist()) == ("U", ["1", "", ""])
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_other_separators(file: Any, separator: str) -> None:
+    content = "t0,t1,kind\n1.5,2,a\n4,5,b\n".replace(",", separator)
+    windows = read_windows(file(content), label="kind")
+    assert windows.x.tolist() == [[[1.5, 2]], [[4, 5]]]
+    assert labels(windows) == ["a", "b"]
+    assert read_windows(file("1.5,2\n4,5\n".replace(",", separator))).x.tolist() == [[[1.5, 2]], [[4, 5]]]
+    long = read_windows(file("id,t,v\n1,0,5\n1,1,6\n".replace(",", separator)), case="id", time="t")
+    assert long.x.tolist() == [[[5, 6]]]
+
+
+def test_a_separator_within_text_does_not_count(file: Any) -> None:
+    assert labels(read_windows(file("1,2,a;b\n4,6,c\n"), label="last")) == ["a;b", "c"]
+    assert labels(read_windows(file('t0;t1;kind\n1;2;"N, sinus"\n4;6;V\n'), label="kind")) == ["N, sinus", "V"]
+
+
+@pytest.mark.parametrize("content", ["1,5;2,5;3\n1,25;2;3\n", "t0;t1\n1,5;2,5\n", 'a,b\n"1,5","2,5"\n'])
+def test_decimal_commas_are_refused(file: Any, content: str) -> None:
+    with pytest.raises(InputError, match=r"Line \d: .*'1,2?5' .*decimal point"):
+        read_windows(file(content), header=content[0] in "ta")
+
+
+def test_a_separator_that_cannot_be_told_is_refused(file: Any) -> None:
+    with pytest.raises(InputError, match="comma or semicolon"):
+        read_windows(file("a,b;c\nd,e;f\n"))
+
+
+@pytest.mark.parametrize("cell", ["1_5", "٣", "0x1"])
+def test_numbers_as_only_python_reads_them_are_text(file: Any, cell: str) -> None:
+    with pytest.raises(InputError, match=cell):
+        read_windows(file(f"5,2\n3,{cell}\n"))

@@ -1,0 +1,148 @@
+"""EDF and EDF+ files that the tests write byte by byte."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.signal_files import annotation_track, write_edf, write_hypnogram
+
+from dicot.data.edf import Annotation, read_edf_annotations, read_edf_header, read_edf_signal
+from dicot.errors import InputError
+
+SLOW, FAST = np.array([-2048, 2047, 0]), np.arange(-6, 6)
+
+
+def two_rates(folder: Path) -> Path:
+    """Three records of 2 s: one value a record, and four."""
+    ranges = (-200.0, 200.0, -2048, 2047), (-6.0, 5.0, -6, 5)
+    return write_edf(folder / "night.edf", {"Temp": (SLOW, 1, ranges[0]), "EEG Fpz-Cz": (FAST, 4, ranges[1])}, 2)
+
+
+def test_signals_have_their_own_rates_and_units(tmp_path: Path) -> None:
+    path = two_rates(tmp_path)
+    eeg = read_edf_signal(path, "EEG Fpz-Cz")
+    assert eeg.values.dtype == np.float32
+    np.testing.assert_array_equal(eeg.values, FAST)  # ranges are equal: stored numbers are the values
+    assert (eeg.rate, eeg.unit) == (2.0, "uV")
+    slow = read_edf_signal(path, "Temp")
+    np.testing.assert_allclose(slow.values, [-200, 200, -200 + 2048 * 400 / 4095], rtol=1e-6)
+    assert slow.rate == 0.5
+    header = read_edf_header(path)
+    assert (header.start, header.n_records, header.seconds_per_record) == ("24.04.89 16.13.00", 3, 2.0)
+    assert [channel.label for channel in header.channels] == ["Temp", "EEG Fpz-Cz"]
+
+
+def test_an_inverted_range_turns_the_sign(tmp_path: Path) -> None:
+    path = write_edf(tmp_path / "a.edf", {"EEG": (np.array([-10, 10]), 1, (5.0, -5.0, -10, 10))})
+    assert read_edf_signal(path, "EEG").values.tolist() == [5, -5]
+
+
+def test_a_count_of_records_that_was_never_filled_in(tmp_path: Path) -> None:
+    path = write_edf(tmp_path / "a.edf", {"EEG": (FAST, 4, (-6, 5, -6, 5))}, n_records=-1)
+    assert len(read_edf_signal(path, "EEG").values) == 12
+
+
+def test_annotations_of_a_hypnogram(tmp_path: Path) -> None:
+    stages = [(0, 30630, "Sleep stage W"), (30630, 120, "Sleep stage 1"), (30750.5, 0.25, "Movement time")]
+    found = read_edf_annotations(write_hypnogram(tmp_path / "h.edf", stages))
+    assert found == [Annotation(*stage) for stage in stages]
+
+
+def test_annotations_beside_signals_over_several_records(tmp_path: Path) -> None:
+    lists = [
+        [b"+0\x14\x14", b"-1.5\x14before\x14"],
+        [b"+1\x14\x14"],
+        [b"+2\x14\x14", "+2.5\x151\x14Tür\x14zu\x14".encode()],
+    ]
+    tracks = {"EEG": (FAST, 4, (-6, 5, -6, 5)), "EDF Annotations": annotation_track(lists, 40)}
+    path = write_edf(tmp_path / "a.edf", tracks, reserved="EDF+C")
+    assert read_edf_annotations(path) == [
+        Annotation(-1.5, 0, "before"),
+        Annotation(2.5, 1, "Tür"),
+        Annotation(2.5, 1, "zu"),
+    ]
+    np.testing.assert_array_equal(read_edf_signal(path, "EEG").values, FAST)
+
+
+def test_unknown_and_ambiguous_labels(tmp_path: Path) -> None:
+    path = two_rates(tmp_path)
+    with pytest.raises(InputError, match=r"night\.edf holds no signal called 'EEG FpzCz'.*Did you mean 'EEG Fpz-Cz'"):
+        read_edf_signal(path, "EEG FpzCz")
+    with pytest.raises(InputError, match="no signal called 'EDF Annotations'"):
+        read_edf_annotations(path)
+    path.write_bytes(path.read_bytes().replace(b"Temp            ", b"EEG Fpz-Cz      "))
+    with pytest.raises(InputError, match="2 signals called 'EEG Fpz-Cz'; it must be one"):
+        read_edf_signal(path, "EEG Fpz-Cz")
+
+
+def test_broken_files(tmp_path: Path) -> None:
+    path = two_rates(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    with pytest.raises(InputError, match=rf"night\.edf has {len(whole) - 1} bytes; its header promises {len(whole)}"):
+        read_edf_signal(path, "Temp")
+    for end in (0, 100, 256, 600):
+        path.write_bytes(whole[:end])
+        with pytest.raises(InputError, match="no EDF file or is truncated"):
+            read_edf_header(path)
+    path.write_bytes(bytes(range(256)) * 4)
+    with pytest.raises(InputError, match="no EDF file or is truncated"):
+        read_edf_header(path)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_edf_header(tmp_path / "none.edf")
+
+
+def patched(path: Path, at: int, value: str, width: int = 8) -> Path:
+    raw = bytearray(path.read_bytes())
+    raw[at : at + width] = value.encode().ljust(width)
+    path.write_bytes(raw)
+    return path
+
+
+# Where the fields of the first of two signals begin.
+PHYSICAL_MIN, PHYSICAL_MAX, DIGITAL_MIN, DIGITAL_MAX, N_PER_RECORD = (256 + 2 * n for n in (104, 112, 120, 128, 216))
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "message"),
+    [
+        (N_PER_RECORD, "-1", "'Temp' has -1 values per record"),
+        (N_PER_RECORD, "0", "'Temp' has 0 values per record"),
+        (PHYSICAL_MIN, "nan", "'Temp' goes from nan to 200"),
+        (PHYSICAL_MAX, "inf", "'Temp' goes from -200.0 to inf"),
+        (PHYSICAL_MAX, "-200", "no physical range"),
+        (PHYSICAL_MAX, "1e300", "too large for float32"),
+        (DIGITAL_MIN, "2048", "stored 2048 to 2047"),
+        (DIGITAL_MAX, "99999", "stored as -2048 to 99999"),
+        (236, "-2", "-2 records of 2 s"),
+        (244, "nan", "3 records of nan s"),
+        (244, "-2", "3 records of -2 s"),
+        (184, "512", "says that it has 512 bytes; it has 768"),
+        (252, "-1", "announces -1 signals"),
+        (252, "0", "announces 0 signals"),
+    ],
+)
+def test_headers_that_no_recording_has(tmp_path: Path, at: int, value: str, message: str) -> None:
+    path = patched(two_rates(tmp_path), at, value, 4 if at == 252 else 8)
+    with pytest.raises(InputError, match=message) as caught:
+        read_edf_signal(path, "Temp")
+    assert "night.edf" in str(caught.value)
+
+
+@pytest.mark.parametrize("entry", [b"+nan\x14nap\x14", b"+1\x15inf\x14nap\x14", b"+1\x15-30\x14nap\x14"])
+def test_annotations_outside_of_time(tmp_path: Path, entry: bytes) -> None:
+    path = write_edf(tmp_path / "a.edf", {"EDF Annotations": annotation_track([[entry]], 20)}, 0, "EDF+C")
+    with pytest.raises(InputError, match=r"a\.edf: cannot read the annotation"):
+        read_edf_annotations(path)
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    gaps = write_edf(tmp_path / "d.edf", {"EEG": (FAST, 4, (-6, 5, -6, 5))}, reserved="EDF+D")
+    with pytest.raises(InputError, match=r"gaps between its data records \(EDF\+D\)"):
+        read_edf_signal(gaps, "EEG")
+    flat = write_edf(tmp_path / "f.edf", {"EEG": (FAST, 4, (-6, 5, 3, 3))})
+    with pytest.raises(InputError, match="no digital range"):
+        read_edf_signal(flat, "EEG")
+    bad = write_edf(tmp_path / "b.edf", {"EDF Annotations": annotation_track([[b"soon\x14nap\x14"]], 20)}, 0, "EDF+C")
+    with pytest.raises(InputError, match=r"b\.edf: cannot read the annotation"):
+        read_edf_annotations(bad)

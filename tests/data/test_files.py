@@ -1,0 +1,199 @@
+"""Reading files by suffix; every failure names the file."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dicot.data.files import read_parts, read_split, read_windows
+from dicot.errors import InputError
+
+X = np.arange(12, dtype=np.float32).reshape(3, 2, 2)
+TS = "@problemName T\n@univariate true\n@equalLength false\n@classLabel true a b\n@data\n"
+
+
+def text(path: Path, content: str) -> Path:
+    path.write_text(content)
+    return path
+
+
+def test_npz_and_npy(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", X=X, y=["u", "v", "u"], group=[1, 2, 1])
+    windows = read_windows(tmp_path / "a.npz")
+    np.testing.assert_array_equal(windows.x, X)
+    assert (windows.y.tolist(), windows.group.tolist()) == (["u", "v", "u"], [1, 2, 1])  # type: ignore[union-attr]
+    assert windows.name == "a"
+    np.save(tmp_path / "b.npy", X.transpose(0, 2, 1))
+    np.testing.assert_array_equal(read_windows(str(tmp_path / "b.npy"), layout="ntc").x, X)
+    np.savez(tmp_path / "c.npz", x=X)
+    assert read_windows(tmp_path / "c.npz").y is None
+    split = read_split(tmp_path / "c.npz")
+    assert (split.test, split.name, len(split.train)) == (None, "c", 3)
+
+
+def test_npz_split_shares_length_and_scale(tmp_path: Path) -> None:
+    path = tmp_path / "s.npz"
+    train, test = np.array([[0.0, 2, np.nan]]), np.array([[1.0, 3, 5]])
+    np.savez(path, X_train=train, y_train=[0], X_test=test, y_test=[1])
+    split = read_split(path, unequal="pad")
+    assert split.test is not None
+    assert split.train.x.tolist() == [[[0, 2, 0]]]
+    assert split.test.x.tolist() == [[[1, 3, 5]]]
+    cropped = read_split(path, unequal="crop", scale="dataset")
+    assert cropped.test is not None
+    assert cropped.train.x.tolist() == [[[-1, 1]]]
+    assert cropped.test.x.tolist() == [[[0, 2]]]  # in units of the training part
+    with pytest.raises(InputError, match=r"s\.npz: X contains NaN in all channels at the end"):
+        read_split(path)
+    with pytest.raises(InputError, match="holds a split"):
+        read_windows(path)
+    np.savez(path, X_train=test, X_test=test[:, :2])
+    with pytest.raises(InputError, match=r"must have one shape .* got \(1, 3\) and \(1, 2\)"):
+        read_split(path)
+    np.savez(path, X_train=test)
+    assert read_split(path).test is None
+
+
+def test_ts(tmp_path: Path) -> None:
+    train = text(tmp_path / "T_TRAIN.ts", TS + "1,2:a\n3:b\n")
+    assert read_windows(train, unequal="pad").x.tolist() == [[[1, 2]], [[3, 0]]]
+    alone = read_split(train, unequal="pad")
+    assert (alone.test, alone.name) == (None, "T")
+    text(tmp_path / "T_TEST.ts", TS + "1,2,3:a\n")
+    both = read_split(train, unequal="pad")
+    assert both.test is not None
+    assert (both.train.x.shape, both.test.x.shape) == ((2, 1, 3), (1, 1, 3))
+    with pytest.raises(InputError, match=r"label cannot be used with \.ts"):
+        read_windows(train, label="a")
+
+
+def test_csv_with_one_case_per_row(tmp_path: Path) -> None:
+    plain = text(tmp_path / "plain.csv", "1,2,3\n4,5,6\n")
+    assert read_windows(plain).x.tolist() == [[[1, 2, 3]], [[4, 5, 6]]]
+    last = text(tmp_path / "last.csv", "1,2,up\n4,,down\n")
+    windows = read_windows(last, label="last", unequal="pad")
+    assert windows.x.tolist() == [[[1, 2]], [[4, 0]]]
+    assert windows.y.tolist() == ["up", "down"]  # type: ignore[union-attr]
+    first = text(tmp_path / "first.csv", "kind,t0,t1\n1,2,3\n2,4,5\n")
+    assert read_windows(first, label="first").y.tolist() == [1, 2]  # type: ignore[union-attr]
+    named = text(tmp_path / "named.csv", "t0,kind,t1,who\n1,a,2,7\n3,b,4,8\n")
+    windows = read_windows(named, label="kind", group="who")
+    assert windows.x.tolist() == [[[1, 2]], [[3, 4]]]
+    assert (windows.y.tolist(), windows.group.tolist()) == (["a", "b"], [7, 8])  # type: ignore[union-attr]
+
+
+def test_csv_as_a_long_table(tmp_path: Path) -> None:
+    path = text(tmp_path / "long.csv", "id,when,v,kind\n1,1,5,a\n1,0,4,a\n2,0,6,b\n2,1,,b\n")
+    windows = read_windows(path, case="id", time="when", label="kind", unequal="pad")
+    assert windows.x.tolist() == [[[4, 5]], [[6, 0]]]
+    assert windows.y.tolist() == ["a", "b"]  # type: ignore[union-attr]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed")
+def test_parquet(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = tmp_path / "long.parquet"
+    parquet.write_table(pa.table({"id": [1, 1, 2, 2], "t": [1, 0, 0, 1], "v": [5.0, 4.0, 6.0, 7.0]}), path)
+    assert read_windows(path, case="id", time="t").x.tolist() == [[[4, 5]], [[6, 7]]]
+    with pytest.raises(InputError, match=r"long\.parquet: .*both case= and time="):
+        read_windows(path)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(InputError, match=r"long\.parquet cannot be read"):
+        read_windows(path, case="id", time="t")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed")
+def test_names_in_parquet(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = tmp_path / "long.parquet"
+    ids = np.array([2**64 - 1, 2**64 - 2], dtype=np.uint64)
+    table = {"id": ids, "t": [0, 0], "v": [5.0, 4.0], "kind": ["a", "b"]}
+    parquet.write_table(pa.table(table), path)
+    content = read_parts(path, case="id", time="t", label="kind", group="id")[""]
+    assert content.y is not None
+    assert content.group is not None
+    assert (content.y.dtype.kind, content.group.dtype.kind) == ("U", "u")  # no objects, and no digit lost
+    assert (content.y.tolist(), content.group.tolist()) == (["a", "b"], ids.tolist())
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed")
+def test_what_was_read_from_parquet_is_said(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = tmp_path / "long.parquet"
+    parquet.write_table(pa.table({"id": [1, 2], "t": [0, 0], "v": [5.0, 4.0], "kind": ["a", "b"], "w": [1, 2]}), path)
+    about = read_split(path, case="id", time="t", label="kind", ignore=["w"]).about
+    for words in ("case: id", "channels: v;", "not used: w", "2 cases", "v = 5", "label a"):
+        assert words in about
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("", {}, "empty"),
+        ("a,b\n", {}, "no case below"),
+        ("1,2\n3,x\n", {}, "Line 2: could not convert"),
+        ("1,2\n3,inf\n", {}, "inf .*case 1"),
+        (",0,1\n0,5,6\n", {"header": True}, "no name"),
+        ("a,b\n1,2\n", {"label": "c"}, "no column 'c'. Did you|no column 'c'. Known: a, b"),
+        ("1,2\n", {"channels": ["a"]}, "case= and time="),
+        ("a,b\n1,2\n", {"case": "a"}, "both case= and time="),
+        ("a,b\n1,2\n3\n", {"case": "a", "time": "b"}, "Line 3 has not the 2 cells"),
+        ("a,a\n1,2\n", {"case": "a", "time": "b"}, "name every column once"),
+        ("1,2\n", {"layout": "ntc"}, "layout cannot be used"),
+        ('"1,2\n', {}, "cannot be read"),
+    ],
+)
+def test_malformed_csv(tmp_path: Path, content: str, options: dict[str, Any], message: str) -> None:
+    path = text(tmp_path / "bad.csv", content)
+    with pytest.raises(InputError, match=message) as caught:
+        read_windows(path, **options)
+    assert "bad.csv" in str(caught.value)
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    np.savez(tmp_path / "whole.npz", X=np.random.default_rng(0).standard_normal((9, 9)))
+    whole = (tmp_path / "whole.npz").read_bytes()
+    np.save(tmp_path / "whole.npy", X)
+    cut: dict[str, bytes] = {
+        "cut.npz": whole[: len(whole) // 2],
+        "broken.npz": whole[:200] + bytes(100) + whole[300:],
+        "text.npz": b"not a zip",
+        "empty.npz": b"",
+        "array.npz": (tmp_path / "whole.npy").read_bytes(),
+        "cut.npy": (tmp_path / "whole.npy").read_bytes()[:-8],
+        "empty.npy": b"",
+        "latin.csv": b"1,\xff\xfe",
+    }
+    for name, content in cut.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match=f"{name} cannot be read"):
+            read_windows(tmp_path / name)
+    np.savez(tmp_path / "objects.npz", X=np.array([[1], [1, 2]], dtype=object))
+    with pytest.raises(InputError, match=r"objects\.npz: 'X' holds Python objects"):
+        read_windows(tmp_path / "objects.npz")
+    with pytest.raises(InputError, match="There is no file"):
+        read_windows(tmp_path / "none.npz")
+    with pytest.raises(InputError, match=r"unknown suffix '\.xlsx'; known are \.npz"):
+        read_windows(tmp_path / "a.xlsx")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(InputError, match=r"folder\.csv is a folder"):
+        read_split(tmp_path / "folder.csv")
+
+
+def test_an_encrypted_archive_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "locked.npz"
+    np.savez(path, X=np.zeros((2, 1, 3)))
+    raw = bytearray(path.read_bytes())
+    for magic, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):  # the flag "encrypted" in both headers
+        raw[raw.index(magic) + offset] |= 1
+    path.write_bytes(bytes(raw))
+    with pytest.raises(InputError, match=r"locked\.npz cannot be read as \.npz .*encrypted"):
+        read_windows(path)

@@ -1,0 +1,88 @@
+"""Cases, labels and groups of an .npz file by the names that people give them."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dicot.data.files import read_split, read_windows
+from dicot.errors import InputError
+
+X = np.arange(12, dtype=np.float32).reshape(3, 2, 2)
+WHO = ["ann", "bob", "ann"]
+
+
+def save(folder: Path, **arrays: Any) -> Path:
+    np.savez(folder / "a.npz", **arrays)
+    return folder / "a.npz"
+
+
+@pytest.mark.parametrize(
+    "name", ["group", "groups", "users", "Subject", "subject_id", "PATIENTS", "participant", "recording", "session"]
+)
+def test_groups(tmp_path: Path, name: str) -> None:
+    windows = read_windows(save(tmp_path, X=X, **{name: WHO}))
+    assert windows.group is not None and windows.group.tolist() == WHO
+
+
+@pytest.mark.parametrize("name", ["y", "Y", "label", "labels", "target"])
+def test_labels(tmp_path: Path, name: str) -> None:
+    windows = read_windows(save(tmp_path, X=X, **{name: [1, 2, 1]}))
+    assert windows.y is not None and windows.y.tolist() == [1, 2, 1]
+
+
+@pytest.mark.parametrize("name", ["X", "x", "data", "Values"])
+def test_cases(tmp_path: Path, name: str) -> None:
+    np.testing.assert_array_equal(read_windows(save(tmp_path, **{name: X})).x, X)
+
+
+def test_both_parts_of_a_split_have_groups(tmp_path: Path) -> None:
+    path = save(tmp_path, X_train=X, y_train=[1, 2, 1], users_train=WHO, x_test=X[:1], Y_test=[2], Users_test=["cid"])
+    split = read_split(path)
+    assert split.test is not None and split.train.group is not None and split.test.group is not None
+    assert (split.train.group.tolist(), split.test.group.tolist()) == (WHO, ["cid"])
+    assert split.test.y is not None and split.test.y.tolist() == [2]
+
+
+def test_several_candidates_are_named_and_one_can_be_chosen(tmp_path: Path) -> None:
+    path = save(tmp_path, X=X, user=WHO, session=[1, 2, 3], y=[0, 1, 0], label=[5, 6, 7])
+    with pytest.raises(InputError, match=r"a\.npz: 'y', 'label' could each be the labels.*label="):
+        read_windows(path)
+    with pytest.raises(InputError, match=r"'user', 'session' could each be the groups.*group="):
+        read_windows(path, label="label")
+    with pytest.raises(InputError, match="no array 'sesion'. Did you mean 'session'"):
+        read_windows(path, group="sesion", label="y")
+    with pytest.warns(UserWarning, match=r"not used: user, y"):
+        windows = read_windows(path, group="session", label="label")
+    assert windows.group is not None and windows.y is not None
+    assert (windows.group.tolist(), windows.y.tolist()) == ([1, 2, 3], [5, 6, 7])
+    with pytest.raises(InputError, match="'X', 'data' could each be the cases"):
+        read_windows(save(tmp_path, X=X, data=X))
+
+
+def test_a_choice_holds_for_both_parts_of_a_split(tmp_path: Path) -> None:
+    people = {"user_train": WHO, "day_train": [1, 2, 3], "user_test": WHO, "day_test": [4, 5, 6]}
+    with pytest.warns(UserWarning, match="user_train, user_test"):
+        split = read_split(save(tmp_path, X_train=X, X_test=X, **people), group="day")
+    assert split.test is not None and split.test.group is not None and split.test.group.tolist() == [4, 5, 6]
+
+
+def test_what_is_not_used_is_named_once(tmp_path: Path) -> None:
+    path = save(tmp_path, X=X, y=[0, 1, 0], fs=50.0, colour=[1, 2], user="a remark about all of them")
+    with pytest.warns(UserWarning, match=r"a\.npz: read X, y; not used: fs, colour, user") as caught:
+        windows = read_split(path).train
+    assert [warning.category.__name__ for warning in caught] == ["UnusedKeysWarning"]
+    assert windows.group is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_windows(save(tmp_path, X=X, y=[0, 1, 0], group=WHO))
+
+
+def test_without_cases_shapes_and_names_are_told(tmp_path: Path) -> None:
+    objects = np.array([[1], [1, 2]], dtype=object)
+    with pytest.raises(InputError, match=r"X, data or values.*It holds Z \(3, 2, 2\), w \(3,\), o \(not readable\)"):
+        read_windows(save(tmp_path, Z=X, w=[1, 2, 3], o=objects))
+    with pytest.raises(InputError, match="It holds .* and 8 more"):
+        read_windows(save(tmp_path, **{f"s{i}": X for i in range(20)}))

@@ -1,0 +1,106 @@
+"""Policies for length, missing values and scale, against values worked out by hand."""
+
+import numpy as np
+import pytest
+
+from dicot.data.conversion import convert
+from dicot.data.policies import (
+    Scale,
+    crop,
+    fill_missing,
+    interpolate,
+    name_cases,
+    pad,
+    resample,
+    scale_each_case,
+)
+from dicot.data.policies import zero as zero_missing
+from dicot.errors import InputError
+
+NAN = np.nan
+
+
+def f32(values: object) -> np.ndarray:
+    return np.array(values, dtype=np.float32)
+
+
+def test_pad_crop_and_resample_one_case() -> None:
+    case = f32([[1, 2, 3], [4, 5, 6]])
+    np.testing.assert_array_equal(pad(case, 5), [[1, 2, 3, 0, 0], [4, 5, 6, 0, 0]])
+    np.testing.assert_array_equal(crop(case, 2), [[1, 2], [4, 5]])
+    np.testing.assert_array_equal(resample(case, 5), [[1, 1.5, 2, 2.5, 3], [4, 4.5, 5, 5.5, 6]])
+    np.testing.assert_array_equal(resample(case, 2), [[1, 3], [4, 6]])
+    np.testing.assert_array_equal(resample(f32([[7]]), 3), [[7, 7, 7]])
+    assert resample(case, 3) is case
+
+
+def test_cases_get_the_longest_or_the_shortest_length_by_default() -> None:
+    cases = [f32([[1, 2, 3]]), f32([[4, 5]])]
+    np.testing.assert_array_equal(convert(cases, unequal="pad").whole(), [[[1, 2, 3]], [[4, 5, 0]]])
+    np.testing.assert_array_equal(convert(cases, unequal="crop").whole(), [[[1, 2]], [[4, 5]]])
+    np.testing.assert_array_equal(convert(cases, unequal="resample").whole(), [[[1, 2, 3]], [[4, 4.5, 5]]])
+    assert convert(cases, unequal="pad", length=7).whole().shape == (2, 1, 7)
+
+
+@pytest.mark.parametrize(
+    ("policy", "length", "message"),
+    [
+        ("error", None, "unequal lengths \\(2 to 3"),
+        ("pad", 2, "cannot shorten case 0 "),
+        ("crop", 3, "cannot lengthen case 1 "),
+        ("pad", 0, "at least 1 time step; got 0"),
+        ("pad", True, "got True"),
+        ("pad", 2.5, "got 2.5"),
+        ("padd", None, "Did you mean 'pad'"),
+    ],
+)
+def test_policies_for_length_say_what_is_wrong(policy: str, length: int | None, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        convert([f32([[1, 2, 3]]), f32([[4, 5]])], unequal=policy, length=length)
+
+
+def test_error_policy_refuses_another_length() -> None:
+    with pytest.raises(InputError, match="have 3 time steps; length=4"):
+        convert(f32([[[1, 2, 3]]]), length=4)
+
+
+def test_interpolate_extends_edges_and_zeroes_an_empty_channel() -> None:
+    case = f32([[NAN, 1, NAN, NAN, 4, NAN], [NAN] * 6])
+    np.testing.assert_array_equal(interpolate(case), [[1, 1, 2, 3, 4, 4], [0] * 6])
+    np.testing.assert_array_equal(zero_missing(case), [[0, 1, 0, 0, 4, 0], [0] * 6])
+    assert np.isnan(case).sum() == 10  # the input is left alone
+
+
+def test_fill_missing_copies_only_when_it_must() -> None:
+    whole = f32([[[1, 2]], [[3, 4]]])
+    assert fill_missing(whole, "zero") is whole
+    gappy = f32([[[1, NAN, 3]], [[3, 4, 5]]])
+    np.testing.assert_array_equal(fill_missing(gappy, "interpolate"), [[[1, 2, 3]], [[3, 4, 5]]])
+    assert np.isnan(gappy).any()
+    with pytest.raises(InputError, match="NaN in case 0"):
+        fill_missing(gappy, "error")
+
+
+def test_name_cases_names_five_at_most() -> None:
+    assert name_cases([3]) == "case 3"
+    assert name_cases(range(5)) == "cases 0, 1, 2, 3, 4"
+    assert name_cases(range(10, 17)) == "cases 10, 11, 12, 13, 14 and 2 more"
+
+
+def test_scale_uses_its_own_statistics_and_spares_constant_channels() -> None:
+    x = f32([[[0, 2], [0.1, 0.1]], [[4, 6], [0.1, 0.1]]])
+    scale = Scale.fit(x)
+    np.testing.assert_allclose(scale.mean, [3, 0.1], rtol=1e-6)
+    np.testing.assert_allclose(scale.std, [np.sqrt(5), 1])
+    other = f32([[[3, 3 + np.sqrt(5)], [1.1, 0.1]]])
+    np.testing.assert_allclose(scale(other), [[[0, 1], [1, 0]]], atol=1e-6)
+    assert scale(other).dtype == np.float32
+    with pytest.raises(InputError, match="fitted on 2 channel"):
+        scale(f32([[[1, 2]]]))
+    with pytest.raises(InputError, match="without NaN"):
+        Scale.fit(f32([[[NAN, 1]]]))
+
+
+def test_scale_each_case() -> None:
+    x = f32([[[1, 3], [5, 5]], [[10, 30], [0.1, 0.1]]])
+    np.testing.assert_array_equal(scale_each_case(x), [[[-1, 1], [0, 0]], [[-1, 1], [0, 0]]])

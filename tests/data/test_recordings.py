@@ -1,0 +1,157 @@
+"""Cutting recordings into windows."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dicot.data.recordings import slide, split_groups
+from dicot.errors import InputError
+
+
+def ramp(channels: int, times: int, start: int = 0) -> np.ndarray:
+    return np.arange(start, start + channels * times, dtype=np.float32).reshape(channels, times)
+
+
+def test_one_recording() -> None:
+    windows = slide(ramp(2, 7), 3, 2)
+    np.testing.assert_array_equal(windows.x[:, 0], [[0, 1, 2], [2, 3, 4], [4, 5, 6]])
+    np.testing.assert_array_equal(windows.x[:, 1], [[7, 8, 9], [9, 10, 11], [11, 12, 13]])
+    assert windows.x.flags.c_contiguous
+    assert windows.y is None
+    assert windows.group is not None
+    assert windows.group.tolist() == [0, 0, 0]
+    np.testing.assert_array_equal(slide(ramp(2, 7).T, 3, 2, layout="ntc").x, windows.x)
+    np.testing.assert_array_equal(slide(ramp(1, 7)[0], 3, 2).x, windows.x[:, :1])
+
+
+def test_the_tail_is_dropped_or_covered() -> None:
+    assert slide(ramp(1, 8), 3, 2).x[:, 0, 0].tolist() == [0, 2, 4]
+    assert slide(ramp(1, 8), 3, 2, keep_tail=True).x[:, 0].tolist()[-1] == [5, 6, 7]
+    assert len(slide(ramp(1, 7), 3, 2, keep_tail=True)) == 3  # no tail, no extra window
+
+
+def test_several_recordings_of_unequal_length() -> None:
+    windows = slide([ramp(1, 5), ramp(1, 3, 100)], 3, 1, labels=["walk", "run"], groups=["ann", "bob"])
+    assert windows.x[:, 0, 0].tolist() == [0, 1, 2, 100]
+    assert windows.y is not None
+    assert windows.group is not None
+    assert windows.y.tolist() == ["walk"] * 3 + ["run"]
+    assert windows.group.tolist() == ["ann"] * 3 + ["bob"]
+    assert slide(np.stack([ramp(1, 5), ramp(1, 5)]), 5, 5).group.tolist() == [0, 1]  # type: ignore[union-attr]
+
+
+def test_majority_labels_with_ties_to_the_smallest() -> None:
+    steps = np.array([9, 9, 1, 1, 5, 5])
+    assert slide(ramp(1, 6), 4, 1, labels=steps).y.tolist() == [1, 1, 1]  # type: ignore[union-attr]
+    assert slide(ramp(1, 6), 3, 3, labels=steps).y.tolist() == [9, 5]  # type: ignore[union-attr]
+    mixed = slide([ramp(1, 6), ramp(1, 4)], 2, 2, labels=[steps, 7], groups=["a", ["b", "b", "c", "c"]])
+    assert mixed.y.tolist() == [9, 1, 5, 7, 7]  # type: ignore[union-attr]
+    assert mixed.group.tolist() == ["a", "a", "a", "b", "c"]  # type: ignore[union-attr]
+    assert slide(ramp(1, 4), 2, 2, labels="walk").y.tolist() == ["walk", "walk"]  # type: ignore[union-attr]
+
+
+def test_majority_agrees_with_counting() -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 4, 200)
+    windows = slide(rng.standard_normal((2, 200)), 17, 3, labels=labels)
+    expected = [np.bincount(labels[i : i + 17]).argmax() for i in range(0, 200 - 16, 3)]
+    np.testing.assert_array_equal(windows.y, expected)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"length": 9}, "length=9.*the longest with 8 time steps"),
+        ({"length": 0}, "length must be"),
+        ({"stride": 1.5}, "stride must be"),
+        ({"labels": [1, 2]}, "labels must hold one entry for each of the 3"),
+        ({"labels": [1, [1, 2], 3]}, r"labels\[1\] must have one value for each of the 5"),
+        ({"labels": [1, "a", 3]}, "all strings or all numbers"),
+        ({"groups": [1.0, np.nan, 3]}, r"groups\[1\] has no value"),
+        ({"groups": "abc"}, "groups must hold one entry"),
+    ],
+)
+def test_bad_arguments(kwargs: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        slide([ramp(1, 8), ramp(1, 5), ramp(1, 5)], **{"length": 3, "stride": 1, **kwargs})
+
+
+def test_a_recording_shorter_than_a_window_is_left_out_with_a_warning() -> None:
+    tracks = [ramp(1, 8), ramp(1, 5, 100), ramp(1, 7, 200)]
+    with pytest.warns(UserWarning, match=r"recording 1 \(5 time steps\)"):
+        windows = slide(tracks, 6, 2, labels=["a", "b", "c"], groups=[7, 8, 9], keep_tail=True)
+    assert windows.x[:, 0, 0].tolist() == [0, 2, 200, 201]
+    assert windows.y is not None and windows.group is not None
+    assert (windows.y.tolist(), windows.group.tolist()) == (["a", "a", "c", "c"], [7, 7, 9, 9])
+    with pytest.warns(UserWarning, match="recording 1"):
+        assert slide(tracks, 6, 2).group.tolist() == [0, 0, 2]  # type: ignore[union-attr]
+
+
+def test_time_first_is_noticed() -> None:
+    walk = ramp(6, 200).T
+    with pytest.raises(InputError, match='200 channel.*6 time steps.*layout="ntc"'):
+        slide(walk, 50, 50)
+    with pytest.raises(InputError, match='layout="nct"'):
+        slide(walk.T, 50, 50, layout="ntc")
+    with pytest.warns(UserWarning, match='200 channels of 6 time steps.*layout="ntc"'):
+        slide(walk, 3, 3)
+    assert slide(walk, 50, 50, layout="ntc").x.shape == (4, 6, 50)
+
+
+@pytest.mark.parametrize("unlabelled", [None, np.nan, ""])
+def test_windows_of_recordings_that_are_labelled_in_part(unlabelled: Any) -> None:
+    def of(labels: list[Any], **arguments: Any) -> list[Any]:
+        y = slide([ramp(1, 8), ramp(1, 4)], 4, 4, labels=labels, **arguments).y
+        assert y is not None
+        return ["" if v == "" or v != v else v for v in y.tolist()]
+
+    u = unlabelled
+    assert of([["a", u, "b", "b", u, u, u, "c"], u]) == ["b", "", ""]
+    assert of([[u, u, "b", "a", "c", u, "c", "d"], "e"]) == ["a", "c", "e"]  # half is enough; ties: the smallest
+    assert of([[3, u, 2, 2, u, u, u, 1], u]) == [2, "", ""]
+    assert of([[u] * 8, 5]) == ["", "", 5]
+    assert of([u, u]) == ["", "", ""]
+    with pytest.raises(InputError, match=r"groups\[0\].*time steps? 1\b"):
+        of([1, 2], groups=[["a", u, *"abcdef"], "b"])
+
+
+def test_missing_and_infinite_values() -> None:
+    track = ramp(1, 5)
+    track[0, 2] = np.nan
+    with pytest.raises(InputError, match="NaN in recording 0"):
+        slide(track, 2, 2)
+    assert slide(track, 5, 1, missing="interpolate").x.tolist() == [[[0, 1, 2, 3, 4]]]
+    track[0, 2] = np.inf
+    with pytest.raises(InputError, match="Recording 0 contain inf"):
+        slide(track, 2, 2, missing="zero")
+
+
+def test_split_groups() -> None:
+    windows = slide([ramp(1, 4), ramp(1, 6), ramp(1, 2)], 2, 2)
+    train, test = split_groups(windows, [1])
+    assert train.group.tolist() == [0, 0, 2]  # type: ignore[union-attr]
+    assert test.group.tolist() == [1, 1, 1]  # type: ignore[union-attr]
+    assert len(train) + len(test) == len(windows)
+    for bad in ([7], [], [0, 1, 2]):
+        with pytest.raises(InputError, match=r"some, not all, of the groups \[0, 1, 2\]"):
+            split_groups(windows, bad)
+    with pytest.raises(InputError, match="carry no groups"):
+        split_groups(type(windows)(windows.x), [0])
+
+
+def test_one_recording_takes_its_values_bare_or_in_a_list_of_one() -> None:
+    track = np.arange(12.0)
+    for groups in ("p", ["p"]):
+        assert slide(track, 4, 4, groups=groups).group.tolist() == ["p", "p", "p"]  # type: ignore[union-attr]
+    per_step = [0] * 4 + [1] * 8
+    for labels in (per_step, [per_step]):
+        assert slide(track, 4, 4, labels=labels).y.tolist() == [0, 1, 1]  # type: ignore[union-attr]
+    with pytest.raises(InputError, match="each of the 12 time steps; got 5"):
+        slide(track, 4, 4, labels=[0, 1, 2, 3, 4])
+
+
+def test_windows_keep_what_tells_large_numbers_apart():
+    track = np.arange(40).reshape(2, 20) + 10**9
+    windows = slide(track, 10, 10)
+    assert np.array_equal(windows.x[1] - 10**9, track[:, 10:] - 10**9)

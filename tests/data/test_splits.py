@@ -1,0 +1,93 @@
+import numpy as np
+import pytest
+
+from dicot.data import Split, Windows, hold_out
+from dicot.data.splits import with_policies
+from dicot.errors import InputError
+
+
+def windows(y=None, group=None, n: int = 20) -> Windows:
+    x = np.arange(n, dtype=np.float32).reshape(n, 1, 1)
+    return Windows(x, None if y is None else np.array(y), None if group is None else np.array(group), "w")
+
+
+def test_holds_out_a_share_of_each_class():
+    split = hold_out(windows(y=[0] * 10 + [1] * 10), 0.3)
+    assert np.bincount(split.test.y).tolist() == [3, 3]
+    assert sorted([*split.train.x.ravel(), *split.test.x.ravel()]) == list(range(20))
+    assert split.name == "w"
+
+
+def test_holds_out_whole_groups():
+    split = hold_out(windows(y=[0, 1] * 10, group=[i // 4 for i in range(20)]), 0.4)
+    assert len(set(split.test.group)) == 2
+    assert not set(split.test.group) & set(split.train.group)
+
+
+def test_unlabelled_cases_and_the_seed():
+    assert len(hold_out(windows(), 0.25).test) == 5
+    first, again, other = (hold_out(windows(), 0.5, seed).test.x.ravel().tolist() for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_a_class_of_one_stays_in_training():
+    assert hold_out(windows(y=[0] * 19 + [1]), 0.3).test.y.max() == 0
+
+
+@pytest.mark.parametrize("share", [0, 1, -0.2, 1.5])
+def test_the_share_must_leave_both_parts(share):
+    with pytest.raises(InputError, match="between 0 and 1"):
+        hold_out(windows(), share)
+
+
+def test_says_how_it_split():
+    grouped = hold_out(windows(y=[0, 1] * 10, group=[f"u{i // 4}" for i in range(20)]), 0.4, seed=3)
+    assert "2 of 5 groups held out" in grouped.how and "seed 3" in grouped.how
+    assert all(name in grouped.how for name in set(grouped.test.group))
+    assert not any(name in grouped.how for name in set(grouped.train.group))
+    assert with_policies(grouped, scale="dataset").how == grouped.how
+    assert "30 % of the cases of each class" in hold_out(windows(y=[0, 1] * 10), 0.3).how
+    many = hold_out(windows(group=range(20)), 0.9).how
+    assert "and 6 more" in many
+
+
+@pytest.mark.parametrize("empty", [np.nan, ""])
+def test_cases_without_a_label_stay_in_training(empty):
+    y = [1.0, empty, 2.0, empty] * 5 if empty != "" else ["a", "", "b", ""] * 5
+    split = hold_out(windows(y=y), 0.4)
+    assert np.unique(split.test.y, return_counts=True)[1].tolist() == [2, 2]
+    assert len(split.train) == 16
+    group = [i // 4 for i in range(20)]
+    blank = [empty if person < 3 else label for person, label in zip(group, y, strict=True)]
+    for seed in range(5):
+        assert set(hold_out(windows(y=blank, group=group), 0.2, seed).test.group) <= {3, 4}
+    with pytest.raises(InputError, match="None of the cases has a label"):
+        hold_out(windows(y=[empty] * 20), 0.3)
+
+
+def test_groups_in_both_parts_are_found():
+    from dicot.data.splits import shared_groups
+
+    both = Split(windows(group=[i // 4 for i in range(20)]), windows(group=[3] * 10 + [9] * 10))
+    assert shared_groups(both) == ["3"]
+    assert shared_groups(Split(windows(), windows(group=[3] * 20))) == []
+    assert shared_groups(hold_out(both.train, 0.5)) == []
+
+
+def test_one_group_cannot_be_divided():
+    with pytest.raises(InputError, match="too few cases or groups"):
+        hold_out(windows(group=[0] * 20), 0.5)
+
+
+def test_policies_keep_groups_and_use_training_statistics():
+    split = hold_out(windows(y=[0, 1] * 10, group=[i // 4 for i in range(20)]), 0.4)
+    assert with_policies(split) is split
+    scaled = with_policies(split, scale="dataset")
+    assert (scaled.train.group.tolist(), scaled.test.group.tolist()) == (
+        split.train.group.tolist(),
+        split.test.group.tolist(),
+    )
+    assert scaled.train.x.mean() == pytest.approx(0, abs=1e-6)
+    expected = (split.test.x - split.train.x.mean()) / split.train.x.std()
+    np.testing.assert_allclose(scaled.test.x, expected, rtol=1e-5)
+    assert with_policies(Split(windows()), unequal="pad", length=3).test is None

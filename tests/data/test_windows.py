@@ -1,0 +1,320 @@
+"""check_collection: what it accepts, what it makes of it, and that it only ever fails with a reason."""
+
+import importlib.util
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dicot.data.collection import Windows, check_collection
+from dicot.data.policies import Scale
+from dicot.data.preparation import Preparation
+from dicot.data.splits import Split
+from dicot.errors import InputError
+
+NAN = np.nan
+needs_pandas = pytest.mark.skipif(importlib.util.find_spec("pandas") is None, reason="pandas is not installed")
+
+
+def random(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape)
+
+
+def test_shapes_and_types() -> None:
+    x = random(4, 2, 5)
+    windows = check_collection(x, list("abab"), group=[1, 1, 2, 2], name="n")
+    assert (windows.x.dtype, windows.x.shape, windows.n_channels, windows.n_times) == (np.float32, (4, 2, 5), 2, 5)
+    assert windows.x.flags.c_contiguous
+    assert len(windows) == 4
+    np.testing.assert_array_equal(windows.x, x.astype(np.float32))
+    np.testing.assert_array_equal(windows.y, list("abab"))
+    np.testing.assert_array_equal(windows.group, [1, 1, 2, 2])
+    assert windows.name == "n"
+
+
+def test_two_axes_are_one_channel_and_nothing_is_copied_needlessly() -> None:
+    assert check_collection(random(3, 4)).x.shape == (3, 1, 4)
+    x = random(3, 2, 4).astype(np.float32)
+    assert check_collection(x).x is x
+    assert check_collection(np.asfortranarray(x)).x.flags.c_contiguous
+
+
+def test_equivalent_inputs_give_equal_windows() -> None:
+    torch = pytest.importorskip("torch")
+    x = random(3, 2, 4).astype(np.float32)
+    same: list[Any] = [
+        list(x),
+        tuple(x),
+        x.tolist(),
+        x.astype(object),
+        torch.from_numpy(x),
+        torch.from_numpy(x).requires_grad_(),
+        list(torch.from_numpy(x)),
+        Windows(x),
+        np.ma.MaskedArray(x),
+    ]
+    for each in same:
+        np.testing.assert_array_equal(check_collection(each).x, x)
+    np.testing.assert_array_equal(check_collection(x.transpose(0, 2, 1), layout="ntc").x, x)
+    np.testing.assert_array_equal(check_collection([c.T for c in x], layout="ntc").x, x)
+    half = torch.from_numpy(x).bfloat16()
+    np.testing.assert_array_equal(check_collection(half).x, half.float().numpy())
+
+
+def test_bool_int_and_single_time_steps_are_fine() -> None:
+    np.testing.assert_array_equal(check_collection(np.array([[True, False]])).x, [[[1, 0]]])
+    assert check_collection(np.ones((2, 1), dtype=int)).x.shape == (2, 1, 1)
+    assert check_collection([[1, 2], [3]], unequal="pad").x.tolist() == [[[1, 2]], [[3, 0]]]
+
+
+def test_masked_values_are_missing_values() -> None:
+    x = np.ma.MaskedArray([[1, 2, 3]], mask=[[False, True, False]])
+    with pytest.raises(InputError, match="NaN in case 0"):
+        check_collection(x)
+    assert check_collection(x, missing="zero").x.tolist() == [[[1, 0, 3]]]
+
+
+@needs_pandas
+def test_data_frames() -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame({"a": [1, 2], "b": [3.5, 4.5]})
+    windows = check_collection(frame, pd.Series(["u", "v"]))
+    assert windows.x.tolist() == [[[1, 3.5]], [[2, 4.5]]]
+    assert windows.y is not None
+    assert windows.y.tolist() == ["u", "v"]
+    gaps = pd.DataFrame({"a": pd.array([1, pd.NA], dtype="Int64"), "b": [1, 2]})
+    assert check_collection(gaps, missing="zero").x.tolist() == [[[1, 1]], [[0, 2]]]
+
+
+@pytest.mark.parametrize("form", ["list", "array"])
+def test_trailing_nan_means_a_shorter_case(form: str) -> None:
+    x: Any = np.array([[[1, 2, 3], [4, 5, NAN]], [[1, NAN, NAN], [2, NAN, NAN]]])
+    x = list(x) if form == "list" else x
+    with pytest.raises(InputError, match="NaN in all channels at the end of case 1"):
+        check_collection(x, missing="zero")
+    with pytest.raises(InputError, match="NaN in case 0"):
+        check_collection(x, unequal="pad")
+    padded = check_collection(x, unequal="pad", missing="interpolate").x
+    assert padded.tolist() == [[[1, 2, 3], [4, 5, 5]], [[1, 0, 0], [2, 0, 0]]]
+    assert check_collection(x, unequal="crop", missing="zero").x.tolist() == [[[1], [4]], [[1], [2]]]
+    resampled = check_collection(x, unequal="resample", missing="zero").x
+    assert resampled.tolist() == [[[1, 2, 3], [4, 5, 0]], [[1, 1, 1], [2, 2, 2]]]
+
+
+def test_policies_apply_to_equal_cases_with_a_length() -> None:
+    x = np.array([[1.0, 2, 3]])
+    assert check_collection(x, unequal="pad", length=4).x.tolist() == [[[1, 2, 3, 0]]]
+    assert check_collection(x, unequal="crop", length=2).x.tolist() == [[[1, 2]]]
+    assert check_collection(x, unequal="resample", length=5).x.tolist() == [[[1, 1.5, 2, 2.5, 3]]]
+    with pytest.raises(InputError, match="cannot shorten case 0"):
+        check_collection(x, unequal="pad", length=2)
+
+
+def test_scales() -> None:
+    x = np.array([[[0.0, 2], [7, 7]], [[4, 6], [7, 7]]])
+    scaled = check_collection(x, scale="dataset").x
+    np.testing.assert_allclose(scaled[:, 0].ravel(), (np.array([0, 2, 4, 6]) - 3) / np.sqrt(5), rtol=1e-6)
+    assert not scaled[:, 1].any()
+    assert check_collection(x, scale="case").x[:, 0].tolist() == [[-1, 1], [-1, 1]]
+    fitted = Scale.fit(x[:1])
+    np.testing.assert_array_equal(check_collection(x, scale=fitted).x, fitted(x.astype(np.float32)))
+    with pytest.raises(InputError, match="scale must be"):
+        check_collection(x, scale="minmax")
+
+
+bad_inputs: list[tuple[Any, str]] = [
+    (np.zeros((128, 500, 6, 1)), r"X must have shape \(cases, channels, time\); got \(128, 500, 6, 1\)\."),
+    (np.zeros(20), "Reshape your data"),
+    ([1.0, 2.0], "Reshape your data"),
+    (np.float64(3), r"got \(\)"),
+    (np.zeros((0, 3)), r"0 sample\(s\)"),
+    ([], r"0 sample\(s\)"),
+    (np.zeros((0, 2, 3)), r"0 sample\(s\)"),
+    (np.zeros((12, 0)), r"0 feature\(s\) \(shape=\(\d*, 0\)\) while a minimum of \d* is required."),
+    ([[], []], r"0 feature\(s\) \(shape=\(2, 0\)\) while a minimum of 1 is required."),
+    (np.zeros((2, 0, 3)), "0 channels"),
+    (np.zeros((2, 3, 0)), "0 time steps"),
+    ([np.zeros((2, 3)), np.zeros((2, 0))], "at least one channel and one time step; case 1 "),
+    ([np.zeros((2, 3)), np.zeros((3, 3)), np.zeros((1, 4))], r"2 channel\(s\) of case 0 .*; cases 1, 2 "),
+    ([np.zeros((1, 2, 3))], "each case must be"),
+    (np.array([["a", "b"]]), "strings"),
+    (["ab", "cd"], "strings"),
+    (np.array([["a", 1.0]], dtype=object), "could not convert string"),
+    (np.ones((2, 2)) * 1j, "Complex data not supported"),
+    (np.array([["2020-01-01"]], dtype="datetime64[D]"), "dtype datetime64"),
+    (np.array([[1.0, np.inf]]), "inf .*case 0"),
+    (np.array([[1.0, -np.inf]]), "inf .*case 0"),
+    (np.array([[1.0, 1e39]]), "beyond .*case 0 .channel 0"),
+    (np.array([[1.0, NAN, 2.0]]), "NaN in case 0"),
+    (np.array([[1.0, 2.0], [NAN, NAN]]), "nothing but NaN in case 1"),
+    (None, "got NoneType"),
+    ("file.npz", "got str"),
+    ({"a": [1]}, "got dict"),
+]
+
+
+@pytest.mark.parametrize(("bad", "message"), bad_inputs, ids=[m for _, m in bad_inputs])
+def test_bad_input_is_explained(bad: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        check_collection(bad)
+
+
+def test_inf_is_refused_under_every_policy_and_many_cases_are_named_at_once() -> None:
+    x = np.full((7, 3), np.inf)
+    x[:, 0] = NAN
+    with pytest.raises(InputError, match=r"inf .*cases 0, 1, 2, 3, 4 and 2 more"):
+        check_collection(x, missing="zero", unequal="pad")
+
+
+def test_type_errors_match_what_scikit_learn_expects() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    for matrix in (sparse.csr_array(np.eye(3)), sparse.coo_matrix(np.eye(3)), sparse.dok_array(np.eye(3))):
+        with pytest.raises(TypeError, match="Sparse input is not supported"):
+            check_collection(matrix)
+    x = random(4, 3).astype(object)
+    x[0, 0] = {"foo": "bar"}
+    with pytest.raises(TypeError, match=r"argument must be a string or a number"):
+        check_collection(x)
+    assert re.search("argument must be .* string.* number", "argument must be a string or a number")
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([1, 2], "one value for each of the 3 cases; got 2"),
+        ([[1], [2], [3]], r"shape \(cases,\); got \(3, 1\)"),
+        ([1.0, np.inf, 2.0], "inf at case 1"),
+        (["a", 1, 2.0], "only strings or only numbers; got float, int, str"),
+        (np.array([1j, 2, 3]), "must hold strings or numbers"),
+    ],
+)
+def test_bad_labels_are_explained(y: Any, message: str) -> None:
+    for keyword in ("y", "group"):
+        with pytest.raises(InputError, match=f"^{keyword} .*{message}"):
+            check_collection(random(3, 4), **{keyword: y})
+
+
+LARGE = 2**60 + 1  # float64 would round it
+
+
+@pytest.mark.parametrize(
+    ("y", "expected"),
+    [
+        (["a", "b", None], ["a", "b", ""]),
+        (["a", NAN, "b"], ["a", "", "b"]),
+        (np.array(["a", "", "b"]), ["a", "", "b"]),
+        ([b"a", None, b"b"], ["a", "", "b"]),
+        (np.array([3, None, 5], dtype=object), [3.0, NAN, 5.0]),
+        (np.array([3, NAN, 5], dtype=np.float32), [3.0, NAN, 5.0]),
+        (np.ma.masked_equal([3, 4, 5], 4), [3.0, NAN, 5.0]),
+        (np.ma.array(["a", "b", "c"], mask=[0, 0, 1]), ["a", "b", ""]),
+        ([LARGE, None, LARGE + 1], [str(LARGE), "", str(LARGE + 1)]),
+        ([None, None, NAN], [NAN] * 3),
+    ],
+)
+def test_missing_labels_mean_unlabelled_and_groups_must_be_known(y: Any, expected: list[Any]) -> None:
+    windows = check_collection(random(3, 4), y)
+    assert windows.y is not None
+    np.testing.assert_array_equal(windows.y, np.array(expected))
+    assert windows.y.dtype.kind == ("U" if any(isinstance(v, str) for v in expected) else "f")
+    from dicot.data.collection import labelled
+
+    known = labelled(windows.y)
+    assert known.tolist() == [v not in ("", None) and v == v for v in expected]
+    first = int(np.flatnonzero(~known)[0])
+    with pytest.raises(InputError, match=rf"^group .*cases? {first}\b"):
+        check_collection(random(3, 4), group=y)
+
+
+@needs_pandas
+def test_missing_labels_of_pandas() -> None:
+    import pandas as pd
+
+    for series, expected in (
+        (pd.Series([1, None, LARGE], dtype="Int64"), ["1", "", str(LARGE)]),
+        (pd.Series(["a", pd.NA, "b"], dtype="string"), ["a", "", "b"]),
+        (pd.Series(["a", None, "b"], dtype="category"), ["a", "", "b"]),
+        (pd.Categorical(["a", None, "b"]), ["a", "", "b"]),
+    ):
+        assert check_collection(random(3, 4), series).y.tolist() == expected  # type: ignore[union-attr]
+
+
+def test_numbers_that_no_dtype_holds_exactly_become_text() -> None:
+    assert check_collection(random(2, 4), [-1, 2**64 - 1]).y.tolist() == ["-1", str(2**64 - 1)]  # type: ignore[union-attr]
+    assert check_collection(random(2, 4), [2**64 - 1, 2**64 - 2]).y.tolist() == [2**64 - 1, 2**64 - 2]  # type: ignore[union-attr]
+
+
+def test_label_fingerprints_tell_unlabelled_cases_apart() -> None:
+    def prints(y: Any) -> str:
+        return check_collection(random(3, 4), y).label_fingerprint()
+
+    assert prints(["a", "b", None]) == prints([1, 2, NAN]) != prints([1, 2, 2])
+    assert prints(["a", "b", None]) not in (prints(["a", "b", "c"]), prints(["a", None, "b"]), prints([None, "a", "b"]))
+    assert prints([1, 2, 3]) == prints(["a", "b", "c"])
+
+
+@pytest.mark.parametrize("option", [{"layout": "tnc"}, {"unequal": "drop"}, {"missing": "mean"}])
+def test_unknown_options(option: dict[str, str]) -> None:
+    with pytest.raises(InputError, match=next(iter(option.values()))):
+        check_collection(random(3, 4), **option)  # type: ignore[arg-type]
+
+
+def test_windows_subset_and_fingerprint() -> None:
+    windows = check_collection(random(4, 2, 3), [0, 1, 2, 3], group=list("aabb"))
+    mask = np.array([True, False, False, True])
+    for index in ([0, 3], mask, np.array([0, 3]), slice(0, 4, 3)):
+        part = windows.subset(index)
+        np.testing.assert_array_equal(part.x, windows.x[[0, 3]])
+        assert part.y is not None
+        assert part.group is not None
+        assert (part.y.tolist(), part.group.tolist(), part.x.flags.c_contiguous) == ([0, 3], ["a", "b"], True)
+    assert len(windows.subset([])) == 0
+    print_before = windows.fingerprint()
+    assert re.fullmatch("[0-9a-f]{16}", print_before)
+    assert Windows(windows.x, y=None).fingerprint() == print_before
+    assert Windows(windows.x.reshape(4, 3, 2)).fingerprint() != print_before
+    assert Windows(windows.x + 1).fingerprint() != print_before
+
+
+def test_windows_say_what_they_are_not_all_their_values() -> None:
+    full = check_collection(random(120, 3, 8), np.arange(120) % 5, group=np.arange(120) // 10, name="x")
+    assert repr(full) == "Windows(name='x', 120 cases, 3 channels, 8 time steps, 5 classes, 12 groups)"
+    part = check_collection(random(3, 4), ["a", None, None])
+    assert repr(part) == "Windows(3 cases, 1 channel, 4 time steps, 1 class, 2 unlabelled)"
+    assert repr(check_collection(random(1, 1))) == "Windows(1 case, 1 channel, 1 time step)"
+    assert repr(Split(full, part, name="s")).count("\n") == 0
+    assert len(repr(Split(full, part, name="s"))) < 300
+
+
+def test_windows_are_rechecked_with_their_labels_kept() -> None:
+    windows = check_collection(random(3, 4), [1, 2, 3], group=[4, 5, 6], name="kept")
+    again = check_collection(windows, scale="case", layout="ntc")
+    assert again.y is windows.y
+    assert again.group is windows.group
+    assert again.name == "kept"
+    assert again.x.shape == (3, 1, 4)
+    with pytest.raises(InputError, match="NaN"):
+        check_collection(Windows(np.array([[[1, NAN, 1]]], dtype=np.float32)))
+
+
+def test_a_group_per_length_at_transform() -> None:
+    x = random(5, 2, 6).astype(np.float32)
+    crop = Preparation(unequal="crop", missing="zero", n_channels=2, n_times=6)
+    ((index, same),) = crop.apply(x)
+    assert np.shares_memory(same[:5], x)
+    assert index.tolist() == [0, 1, 2, 3, 4]
+    x[1, :, 4:] = NAN
+    x[3, :, 4:] = NAN
+    x[4, 0, :] = NAN  # a missing channel is not padding
+    short, whole = crop.apply(x)
+    assert short[0].tolist() == [1, 3]
+    np.testing.assert_array_equal(short[1].whole(), x[[1, 3], :, :4])
+    assert whole[0].tolist() == [0, 2, 4]
+    np.testing.assert_array_equal(whole[1].whole(), np.nan_to_num(x[[0, 2, 4]]))
+    from_list = list(replace(crop, layout="ntc").apply([c.T for c in x]))
+    assert [i.tolist() for i, _ in from_list] == [[1, 3], [0, 2, 4]]
+    with pytest.raises(InputError, match="nothing but NaN in case 0"):
+        list(crop.apply(np.full((1, 2, 3), NAN)))
