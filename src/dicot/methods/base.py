@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from dicot.data import Windows
 from dicot.encoders import Encoder
+from dicot.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,15 @@ class Method(nn.Module, ABC):
     paper: ClassVar[str]  # where it was published
     cost: ClassVar[str]  # time and memory of the loss
     needs_labels: ClassVar[bool] = False
+    needs_time_steps: ClassVar[bool] = False  # reads features of single time steps: encoder(x), not encoder.embed(x)
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
+        if self.needs_time_steps and not encoder.per_time_step:
+            raise InputError(
+                f"{type(self).__name__} learns from features of single time steps, and {encoder.describe()} does not give "
+                "them for each time step of its input. Use a module (B, C, T) -> (B, F, T), or a method that pools."
+            )
         self.encoder = encoder
 
     @classmethod

@@ -21,6 +21,7 @@ class CaTT(Method):
     (the authors keep these B - 1 pairs).
     """
 
+    needs_time_steps: ClassVar[bool] = True
     summary: ClassVar[str] = "pick the neighbouring time steps among all time steps of the batch"
     paper: ClassVar[str] = "Contrast All The Time, arXiv 2410.15416"
     cost: ClassVar[str] = "one encoder pass; loss O((B T)^2 F) time and O(B T F) memory, pairs in blocks of 16 MiB"

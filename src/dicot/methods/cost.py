@@ -30,6 +30,7 @@ class CoST(Method):
     What is evaluated is the encoder itself; the heads serve training only.
     """
 
+    needs_time_steps: ClassVar[bool] = True
     summary: ClassVar[str] = "trend against a queue of earlier keys, season by amplitude and phase of its frequencies"
     paper: ClassVar[str] = "CoST: Contrastive Learning of Disentangled Seasonal-Trend Representations, ICLR 2022"
     cost: ClassVar[str] = "three encoder passes; loss O(B^2 T F), memory O(B^2 T) and O(T F^2) for the season's weights"
