@@ -96,13 +96,13 @@ def test_prepared_by_subject(tmp_path: Path) -> None:
 
 def test_epochs_outside_of_the_signal_are_left_out(tmp_path: Path) -> None:
     path = write_night(tmp_path, "SC4001", [], n_epochs=3)
-    marks = [(0, 60, "Sleep stage 1"), (60, 3e15, "Sleep stage R"), (3e300, 30, "Sleep stage 2")]
+    marks = [(0, 60, "Sleep stage 1"), (60, 3e9, "Sleep stage R"), (3e10, 30, "Sleep stage 2")]
     hypnogram = write_hypnogram(tmp_path / "SC4001EC-Hypnogram.edf", marks)
     night = read_night(path)
     assert night["y"].tolist() == [1, 1, 4]
     assert night["X"][:, 0, 0].tolist() == [0, 1, 2]
     write_hypnogram(hypnogram, [(-30, 60, "Sleep stage 2")])
-    with pytest.raises(InputError, match="'Sleep stage 2' begins 30 s before the recording"):
+    with pytest.raises(InputError, match="'Sleep stage 2'.*30 s"):
         read_night(path)
 
 
