@@ -170,7 +170,7 @@ def _word(raw: bytes, at: int) -> int:
 
 
 def _lead(line: str) -> Lead:
-    """Parse `FILE FORMAT GAIN(BASELINE)/UNIT BITS ZERO FIRST CHECKSUM BLOCK NAME`, where all from GAIN on may be missing."""
+    """Parse `FILE FORMAT GAIN(BASELINE)/UNIT BITS ZERO FIRST CHECKSUM BLOCK NAME`; all from GAIN on may be missing."""
     words = line.split(maxsplit=8)
     words += [""] * (9 - len(words))
     scale = _GAIN.match(words[2] or "0")
