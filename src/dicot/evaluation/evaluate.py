@@ -45,15 +45,14 @@ class Evaluation:
         return pandas.DataFrame([row for result in self.results for row in result.tidy()], columns=list(TIDY))
 
     def error(self, contender: str) -> str | None:
-        """Why nothing could be scored of a contender; None where its first fit went well."""
-        if contender in self.embeddings or contender in self.models:
-            return None
-        return next((one.error for one in self.results if one.contender == contender), None)
+        """Why a contender has no score at all; None where it has one."""
+        errors = [one.error for one in self.results if one.contender == contender]
+        return errors[0] if errors and all(errors) else None
 
 
 def evaluate(
     data: Data,
-    contenders: Mapping[str, Any] | Sequence[Any] = ("dicot",),
+    contenders: Mapping[str, Any] | Sequence[Any],
     protocols: Sequence[str | AnyProtocol] | None = None,
     seeds: Sequence[int] = (1,),
     *,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dicot.data import Split
 from dicot.data.collection import known_layout
 from dicot.errors import lookup
 from dicot.evaluation.jobs import Job, Unit
@@ -193,7 +194,7 @@ def _assess(
         return
     try:
         started = time.perf_counter()
-        train, test = _embeddings(fitted.model, data)
+        train, test = embed_labelled(fitted.model, data.split)
     except Exception as error:
         fail(embedded, error, record, facts, protocols)
         return
@@ -205,10 +206,10 @@ def _network_scores(protocol: ModelProtocol, fitted: Fitted, data: Loaded, job: 
 
 
 @known_layout()
-def _embeddings(model: Any, data: Loaded) -> tuple[Features, Features]:
+def embed_labelled(model: Any, split: Split) -> tuple[Features, Features]:
     """Embed the labelled cases of both parts."""
-    assert data.split.test is not None
-    train, test = scored(data.split.train), scored(data.split.test)
+    assert split.test is not None
+    train, test = scored(split.train), scored(split.test)
     assert train.y is not None and test.y is not None
     return Features(model.transform(train.x), train.y), Features(model.transform(test.x), test.y)
 
