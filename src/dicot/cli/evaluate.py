@@ -254,8 +254,10 @@ def _write_features(path: Path, split: "Split", result: "Evaluation") -> None:
     if not result.embeddings:
         raise InputError(f"Every contender failed, so there are no embeddings for {path}.")
     assert split.test is not None
+    labels = scored(split.test).y
+    assert labels is not None
     embeddings = {name: test.x.astype("float32") for name, (_, test) in result.embeddings.items()}
-    write_features(path, split.name, scored(split.test).y, embeddings)
+    write_features(path, split.name, labels, embeddings)
     typer.echo(f"Wrote the test embeddings of {', '.join(embeddings)} to {path}")
 
 
