@@ -26,8 +26,6 @@ from dicot.encoders import Encoder
 from dicot.errors import InputError, is_whole
 from dicot.estimator import TimeSeriesEmbedder
 from dicot.fitting import (
-    OnStep,
-    OptimiserFactory,
     become,
     check_columns,
     columns_of,
@@ -41,6 +39,8 @@ from dicot.fitting import (
 )
 from dicot.methods.supervised import Supervised
 from dicot.train import History, Recipe, TrainingRun
+from dicot.train.history import OnStep
+from dicot.train.run import OptimiserFactory
 
 EPOCHS, USUAL = 50, Recipe(steps=0, batch_size=16, betas=(0.9, 0.999), warmup=0.0)
 DIRECT = ("steps", "batch_size", "lr", "schedule")  # parameters that win over `recipe`

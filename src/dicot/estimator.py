@@ -24,8 +24,6 @@ from dicot.embedding import POOLINGS, PRECISIONS, Target, embed, pooled_dim
 from dicot.encoders import ENCODERS, Encoder, encoder_name
 from dicot.errors import InputError, ModelFileError, lookup
 from dicot.fitting import (
-    OnStep,
-    OptimiserFactory,
     become,
     check_columns,
     columns_of,
@@ -50,8 +48,10 @@ from dicot.pretrained import (
     save_pretrained,
 )
 from dicot.train import Checkpoint, History, Recipe, TrainingRun, paper_recipe, pretrain_many
+from dicot.train.history import OnStep
 from dicot.train.many import AT_ONCE
 from dicot.train.recipe import schedule_name
+from dicot.train.run import OptimiserFactory
 
 T = TypeVar("T", bound=Target)
 DIRECT = ("steps", "batch_size", "lr", "schedule", "precision")  # parameters that win over `recipe`
@@ -309,26 +309,17 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         run = None
         with seeded_weights(seed):
             encoder = new_encoder(self.encoder, train, dim=self.dim, encoder_params=self.encoder_params)
-            if initial is not None:
-                if kind is None:
-                    raise InputError(f"The control {self.method!r} learned nothing: it takes no initial weights.")
-                load_initial(encoder, initial)  # before the method is built, which may make copies of its encoder
             if kind is None:
+                if initial is not None:
+                    raise InputError(f"The control {self.method!r} learned nothing: it takes no initial weights.")
                 recipe = replace(recipe, steps=0)
                 CONTROLS[str(self.method)](encoder, train, self.device)
             else:
+                # Loaded before the method is built, which may make copies of its encoder.
+                weights = None if initial is None else load_initial(encoder, initial)
                 params = kind.paper_params(self.family) | dict(self.method_params or {})
                 method = build_method(kind, encoder, params)
-                run = TrainingRun(
-                    method,
-                    train,
-                    recipe,
-                    seed,
-                    checkpoint=Checkpoint.of(checkpoint),
-                    optimiser=optimiser,
-                    on_step=on_step,
-                    initial=None if initial is None else encoder.state_dict(),
-                )
+                run = TrainingRun(method, train, recipe, seed, checkpoint, optimiser, on_step, weights)
         learned = {
             "preparation_": preparation,
             "data_": data_card(self.method, train, preparation.fingerprint),

@@ -1,6 +1,6 @@
 """What both estimators share: seeds, columns, the first encoder, the recipe, training and embedding with a bar."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -22,11 +22,8 @@ from dicot.errors import InputError, NonFiniteLossError, did_you_mean, is_whole
 from dicot.gpu.device import PROCESS_WIDE
 from dicot.pretrained import check_weights, module_of, read_weights
 from dicot.progress import Bar
-from dicot.train import History, Recipe, Step, TrainingRun, pretrain
+from dicot.train import History, Recipe, Step, TrainingRun, carry_out
 from dicot.train.draws import weights_seed
-
-OptimiserFactory = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
-OnStep = Callable[[Step], bool | None]
 
 
 def seed_from(random_state: int | np.random.RandomState | None) -> int:
@@ -67,8 +64,8 @@ def new_encoder(
     return wrapped.fresh()
 
 
-def load_initial(encoder: Encoder, initial: Any) -> None:
-    """Give an encoder the weights of `initial`, whatever `TimeSeriesEmbedder.fit` takes as such.
+def load_initial(encoder: Encoder, initial: Any) -> dict[str, Tensor]:
+    """Give an encoder the weights of `initial`, whatever `TimeSeriesEmbedder.fit` takes as such; return a copy of them.
 
     A tensor that is missing, superfluous or of another shape is an error that names it.
     """
@@ -91,6 +88,7 @@ def load_initial(encoder: Encoder, initial: Any) -> None:
         )
     check_weights(source, weights, wanted, error=InputError)
     module.load_state_dict(dict(weights))
+    return {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
 
 
 def merge_recipe(usual: Recipe, recipe: Recipe | Mapping[str, Any] | None, direct: Mapping[str, Any]) -> Recipe:
@@ -151,25 +149,14 @@ def finished(encoder: Encoder) -> Encoder:
 
 
 def train_with_bar(what: str, run: TrainingRun, *, device: str, verbose: bool) -> History:
-    """Run `pretrain` with loss and speed shown in a terminal."""
+    """Carry out a run with loss and speed shown in a terminal."""
     with Bar(what, run.recipe.steps, verbose) as bar:
 
         def show(step: Step) -> None:
             bar.update(step.number, f"loss {step.loss:.3f}  {step.number / step.seconds:.1f} steps/s")
 
-        users = run.on_step or ()
-        return pretrain(
-            run.method,
-            run.train,
-            run.recipe,
-            seed=run.seed,
-            device=device,
-            optimiser=run.optimiser,
-            on_step=(show, *((users,) if callable(users) else users)),
-            initial=run.initial,
-            checkpoint=run.checkpoint,
-            batches=run.batches,
-        )
+        users = (run.on_step,) if callable(run.on_step) else run.on_step or ()
+        return carry_out(replace(run, on_step=(show, *users)), device=device)
 
 
 def embed_cases(

@@ -200,19 +200,14 @@ def _load(folder: Path, config: Mapping[str, Any], module: nn.Module | None) -> 
     with _unreadable(folder):
         shape = _checked_shape(folder, config.get("encoder"))
         if "class" in shape:
-            encoder = _given_encoder(folder, shape, module)
-        elif module is None:
-            encoder = _empty_encoder(folder, shape)
-        else:
-            raise InputError(
-                f"{folder} holds the registered encoder {shape['name']!r} with its shape. Leave `encoder` out."
-            )
-        weights = _matching_weights(folder, config, module_of(encoder).state_dict())
-        if "class" not in shape:
-            # Without drawing weights that are replaced at once: the caller's random state stays as it is.
-            encoder.to_empty(device="cpu")
-        module_of(encoder).load_state_dict(weights)
-    return encoder.cpu().eval()
+            return _given_encoder(folder, config, shape, module)
+        if module is not None:
+            raise InputError(f"it holds the registered encoder {shape['name']!r}, which needs no module. Leave it out.")
+        encoder = _empty_encoder(folder, shape)
+        weights = _matching_weights(folder, config, encoder.state_dict())
+        # Without drawing weights that are replaced at once: the caller's random state stays as it is.
+        encoder.to_empty(device="cpu").load_state_dict(weights)
+    return encoder.eval()
 
 
 @contextmanager
@@ -230,19 +225,22 @@ def _shape(encoder: Encoder) -> dict[str, Any]:
     """Say in plain values which encoder it is."""
     if is_registered(encoder):
         return {"name": encoder_name(encoder), **encoder.config()}
-    return {"class": qualified_name(type(module_of(encoder))), "n_channels": encoder.n_channels, "dim": encoder.dim}
+    known = {"class": qualified_name(type(module_of(encoder))), "n_channels": encoder.n_channels}
+    return {**known, "n_times": encoder.n_times} if isinstance(encoder, ForeignEncoder) else known
 
 
 def _checked_shape(folder: Path, shape: Any) -> dict[str, Any]:
     if not isinstance(shape, dict) or not isinstance(shape.get("name", shape.get("class")), str):
         raise ModelFileError(f"{folder / CONFIG} does not say which encoder it is. Save the model again.")
     if "class" in shape:
-        check_types(folder, "encoder", shape, {"class": str, "n_channels": int, "dim": int})
+        check_types(folder, "encoder", shape, {"class": str, "n_channels": int, "n_times": int})
     return shape
 
 
-def _given_encoder(folder: Path, shape: Mapping[str, Any], module: nn.Module | None) -> Encoder:
-    """Return a copy of the module as an encoder of the saved shape."""
+def _given_encoder(
+    folder: Path, config: Mapping[str, Any], shape: Mapping[str, Any], module: nn.Module | None
+) -> Encoder:
+    """Return a copy of the module with the saved weights, as an encoder for cases of the saved shape."""
     if module is None:
         raise ModelFileError(
             f"{folder} holds the weights of a {shape['class']}, a class that dicot does not know. Pass the module "
@@ -250,7 +248,9 @@ def _given_encoder(folder: Path, shape: Mapping[str, Any], module: nn.Module | N
         )
     if not isinstance(module, nn.Module):
         raise InputError(f"encoder must be a module, an instance of {shape['class']}; got {module!r}.")
-    return as_encoder(deepcopy(module), shape["n_channels"], shape["n_times"])
+    module = deepcopy(module).cpu()
+    module.load_state_dict(_matching_weights(folder, config, module.state_dict()))
+    return as_encoder(module, shape["n_channels"], shape.get("n_times", 1)).eval()
 
 
 def _matching_weights(folder: Path, config: Mapping[str, Any], wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:
