@@ -20,7 +20,7 @@ from dicot.data.cases import LAYOUTS
 from dicot.data.conversion import Conversion
 from dicot.data.policies import MISSING, UNEQUAL, Array
 from dicot.data.preparation import Preparation
-from dicot.embedding import POOLINGS, PRECISIONS, Target, embed, pooled_dim
+from dicot.embedding import EMBED_PRECISIONS, POOLINGS, Target, embed, pooled_dim
 from dicot.encoders import ENCODERS, Encoder, encoder_name
 from dicot.errors import InputError, ModelFileError, lookup
 from dicot.fitting import (
@@ -319,7 +319,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 weights = None if initial is None else load_initial(encoder, initial)
                 params = kind.paper_params(self.family) | dict(self.method_params or {})
                 method = build_method(kind, encoder, params)
-                run = TrainingRun(method, train, recipe, seed, checkpoint, optimiser, on_step, weights)
+                run = TrainingRun(method, train, recipe, seed, Checkpoint.of(checkpoint), optimiser, on_step, weights)
         learned = {
             "preparation_": preparation,
             "data_": data_card(self.method, train, preparation.fingerprint),
@@ -361,7 +361,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if isinstance(self.encoder, str):
             lookup(ENCODERS, self.encoder, "encoder")
         lookup(POOLINGS, self.pooling, "pooling")
-        lookup(dict.fromkeys(PRECISIONS), self.embed_precision, "precision")
+        lookup(dict.fromkeys(EMBED_PRECISIONS), self.embed_precision, "precision")
 
 
 def find_method(method: str | type[Method]) -> type[Method] | None:

@@ -73,7 +73,7 @@ def load_initial(encoder: Encoder, initial: Any) -> dict[str, Tensor]:
     wanted = module.state_dict()
     if isinstance(initial, BaseEstimator):
         check_is_fitted(initial)
-        initial = initial.encoder_  # type: ignore[attr-defined]
+        initial = initial.encoder_
     weights: Mapping[str, Tensor]
     if isinstance(initial, str | Path):
         weights, source = read_weights(initial, wanted), str(initial)

@@ -92,7 +92,7 @@ def qualified_name(thing: object) -> str:
     """Return module and name of a class or function, or those of an object's class; a partial is its function."""
     thing = getattr(thing, "func", thing)
     named = thing if hasattr(thing, "__qualname__") else type(thing)
-    return f"{named.__module__}.{named.__qualname__}"  # type: ignore[attr-defined]
+    return f"{named.__module__}.{named.__qualname__}"
 
 
 def plain_json(values: Mapping[str, Any]) -> dict[str, Any]:
