@@ -23,7 +23,11 @@ _EXACT = 2**53  # float64 holds every whole number up to here
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """N cases of the same shape. Build it with check_collection unless the arrays are known to be sound."""
+    """Hold N checked cases of one shape (channels, time) with their labels and groups.
+
+    `check_collection`, `slide`, `from_table` and `load` make Windows. `fit`, `transform` and `pretrain` take them as they
+    are, without looking at every value again: make them by hand only of arrays that are known to be finite.
+    """
 
     x: FloatArray  # (N, C, T), C-contiguous, finite; float32, or float64 where that would swallow all differences
     y: Array | None = None  # (N,) labels; `labelled` tells which are known
@@ -93,12 +97,21 @@ def check_collection(
     length: int | None = None,
     name: str = "",
 ) -> Windows:
-    """User data as Windows, or an InputError that says what to change.
+    """Check cases and turn them into Windows, or raise an InputError that says what to change.
 
-    X: an array (N, C, T) or (N, T), a list of (C, T_i) or (T_i,), tensors, a data frame, or Windows. With
-    layout="ntc" time comes before channels. NaN in all channels at the end of a case means that the case is shorter.
-    `unequal`: error, pad, crop, resample; `missing`: error, interpolate, zero; `scale`: None, "dataset", "case", a
-    Scale. The result shares memory with X when nothing had to be changed.
+    The result shares memory with X where nothing had to be changed.
+
+    Parameters
+    ----------
+    X : an array (N, C, T) or (N, T), a list of (C, T_i) or (T_i,) arrays, tensors, a data frame, or Windows. NaN in all
+        channels at the end of a case means that the case is shorter
+    y, group : one label, and one group such as a person, for each case
+    layout : "nct", or "ntc" where time comes before channels
+    unequal : "error", "pad", "crop" or "resample" for cases of unequal length
+    missing : "error", "interpolate" or "zero" for NaN
+    scale : None, "dataset" (z-score per channel), "case", or a Scale that was fitted before
+    length : time steps of every case, where `unequal` may change them
+    name : of the result, for reports
     """
     if isinstance(X, Windows):
         y = X.y if y is None else y
