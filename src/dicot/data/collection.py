@@ -25,8 +25,8 @@ _EXACT = 2**53  # float64 holds every whole number up to here
 class Windows:
     """Hold N checked cases of one shape (channels, time) with their labels and groups.
 
-    `check_collection`, `slide`, `from_table` and `load` make Windows. `fit`, `transform` and `pretrain` take them as they
-    are, without looking at every value again: make them by hand only of arrays that are known to be finite.
+    `check_collection`, `slide`, `from_table` and `load` make Windows. `fit`, `transform` and `pretrain` take them as
+    they are, without looking at every value again: make them by hand only of arrays that are known to be finite.
     """
 
     x: FloatArray  # (N, C, T), C-contiguous, finite; float32, or float64 where that would swallow all differences
