@@ -39,10 +39,12 @@ class Windows:
 
     @property
     def n_channels(self) -> int:
+        """Give the number of channels C."""
         return int(self.x.shape[1])
 
     @property
     def n_times(self) -> int:
+        """Give the number of time steps T."""
         return int(self.x.shape[2])
 
     def __repr__(self) -> str:
@@ -58,7 +60,7 @@ class Windows:
         return f"Windows({name}{', '.join(counts)})"
 
     def subset(self, index: Array | Sequence[int] | slice) -> "Windows":
-        """The cases at `index` (positions, a mask or a slice) with their labels and groups."""
+        """Return the cases at `index` (positions, a mask or a slice) with their labels and groups."""
         rows: Any = index
         if not isinstance(index, slice):
             rows = np.atleast_1d(np.asarray(index))
@@ -68,11 +70,14 @@ class Windows:
         return Windows(np.ascontiguousarray(self.x[rows]), y, group, self.name)
 
     def fingerprint(self) -> str:
-        """16 hex digits that change with any value of x; labels do not count."""
+        """Return 16 hex digits that change with any value of x; labels do not count."""
         return fingerprint(self.x)
 
     def label_fingerprint(self) -> str:
-        """16 hex digits that change with the class of any case, not with the classes' names; empty without labels."""
+        """Return 16 hex digits that change with the class of any case, not with the names of the classes.
+
+        Without labels the text is empty.
+        """
         if self.y is None:
             return ""
         known = labelled(self.y)
