@@ -225,7 +225,7 @@ def _shape(encoder: Encoder) -> dict[str, Any]:
     """Say in plain values which encoder it is."""
     if is_registered(encoder):
         return {"name": encoder_name(encoder), **encoder.config()}
-    known = {"class": qualified_name(type(module_of(encoder))), "n_channels": encoder.n_channels}
+    known = {"class": encoder.describe(), "n_channels": encoder.n_channels}
     return {**known, "n_times": encoder.n_times} if isinstance(encoder, ForeignEncoder) else known
 
 
