@@ -44,7 +44,7 @@ class Encoder(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
-        """Compute (B, C, T) -> (B, F, T); where the boolean `keep` (B, T) is False the projected input is set to zero."""
+        """Compute (B, C, T) -> (B, F, T); where the boolean `keep` (B, T) is False, the projected input is zero."""
 
     def config(self) -> Mapping[str, Any]:
         """Return the constructor arguments that make an encoder of the same shape."""
