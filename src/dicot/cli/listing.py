@@ -58,7 +58,7 @@ def _poolings() -> list[tuple[str, str]]:
 
 
 def _protocols() -> list[tuple[str, str]]:
-    from dicot.bench.model_protocols import every_protocol
+    from dicot.evaluation import every_protocol
 
     return [(name, make().description) for name, make in every_protocol().items()]
 
