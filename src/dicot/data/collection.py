@@ -3,9 +3,7 @@
 import hashlib
 import math
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +15,6 @@ from dicot.data.conversion import convert, fingerprint
 from dicot.data.policies import Array, FloatArray, Scale, name_cases
 from dicot.errors import InputError, LayoutWarning
 
-_LAYOUT_IS_KNOWN = ContextVar("layout is known", default=False)
 _EXACT = 2**53  # float64 holds every whole number up to here
 
 
@@ -219,19 +216,9 @@ def _is_lost(value: Any) -> bool:
     )
 
 
-@contextmanager
-def known_layout() -> Iterator[None]:
-    """Inside, arrays are known to be (cases, channels, time), as those of Windows are: no warning of their layout."""
-    token = _LAYOUT_IS_KNOWN.set(True)
-    try:
-        yield
-    finally:
-        _LAYOUT_IS_KNOWN.reset(token)
-
-
 def warn_of_layout(n_channels: int, n_times: int, layout: str = "nct") -> None:
     """Say so when cases have more channels than time steps: few do, and most that seem to have their axes swapped."""
-    if layout == "nct" and n_channels > n_times and not _LAYOUT_IS_KNOWN.get():
+    if layout == "nct" and n_channels > n_times:
         warnings.warn(
             f"Each case is taken for {n_channels} channels of {_count(n_times, 'time step')}. If it is {n_channels} "
             f'time steps of {_count(n_times, "channel")}, set layout="ntc".',
