@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 
 import torch
 from torch import nn
@@ -9,7 +10,7 @@ from torch import nn
 
 def home_of(network: nn.Module) -> tuple[torch.device, torch.dtype]:
     """Return the device and the type that a network computes in; one without weights takes float32 on the CPU."""
-    tensors = (*network.parameters(), *network.buffers())
+    tensors = chain(network.parameters(), network.buffers())
     first = next((tensor for tensor in tensors if tensor.is_floating_point()), torch.empty(0))
     return first.device, first.dtype
 
