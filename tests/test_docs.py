@@ -114,11 +114,12 @@ def name(path: Path) -> str:
 @pytest.fixture
 def registries() -> Iterator[None]:
     """What a page registers is gone after it: other tests go through the same registries."""
+    from dicot.embedding import POOLINGS
     from dicot.encoders import ENCODERS
     from dicot.methods import METHODS
     from dicot.protocols import PROTOCOLS
 
-    held: list[dict[str, Any]] = [ENCODERS, METHODS, PROTOCOLS]
+    held: list[dict[str, Any]] = [ENCODERS, METHODS, POOLINGS, PROTOCOLS]
     before = [dict(registry) for registry in held]
     yield
     for registry, entries in zip(held, before, strict=True):

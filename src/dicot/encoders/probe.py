@@ -16,13 +16,12 @@ def home_of(network: nn.Module) -> tuple[torch.device, torch.dtype]:
 
 
 @contextmanager
-def without_trace(network: nn.Module) -> Iterator[None]:
-    """Put the network into eval mode inside; afterwards the modes of its modules and the random state are as before."""
+def in_eval_mode(network: nn.Module) -> Iterator[None]:
+    """Put the network into eval mode without gradients; afterwards every module is in its own mode again."""
     modes = [(module, module.training) for module in network.modules()]
-    device, _ = home_of(network)
     network.eval()
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        with torch.no_grad():
             yield
     finally:
         for module, training in modes:
