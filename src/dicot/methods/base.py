@@ -3,14 +3,47 @@
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from inspect import signature
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from torch import Tensor, nn
 
-from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.errors import InputError
+
+
+class Cases(Protocol):
+    """Cases (N, C, T) of which a few are read at a time: an array, or something that reads them when asked."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def ndim(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: Any, /) -> np.ndarray:
+        """The cases of a slice, or of an array of row numbers."""
+
+
+class TrainingSet(Protocol):
+    """What a method may know of its training set; `dicot.Windows` is one, a view of a torch Dataset another."""
+
+    @property
+    def x(self) -> Cases: ...
+
+    @property
+    def y(self) -> np.ndarray | None: ...
+
+    @property
+    def n_channels(self) -> int: ...
+
+    @property
+    def n_times(self) -> int: ...
+
+    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -24,20 +57,33 @@ class Batch:
 
 @dataclass(frozen=True)
 class Places:
-    """A plan of time steps that a step reads at, without any shape depending on them.
+    """A plan that consists of positions in time and does not change the shape of any tensor.
 
-    All of them share one tensor program: a recorded step is given them as a tensor instead of numbers.
+    Steps with different positions are then the same operations on different numbers, so that one CUDA graph serves
+    them all: it reads the positions from a tensor. Without a graph they are plain numbers.
     """
 
     at: tuple[int, ...] | Tensor
 
 
 class Method(nn.Module, ABC):
-    """An objective around one encoder. Concrete methods are final: no method inherits from another."""
+    """Define an objective around one encoder: a loss on a batch, and the host's choices for a step.
+
+    Subclasses implement `loss`; the rest is optional. Concrete methods are final: no method inherits from another. The
+    keyword arguments of a constructor are the method's settings, each kept as an attribute of its own name.
+
+    Attributes
+    ----------
+    encoder : what is trained
+    summary, paper, complexity : one line each for `dicot list methods`: what it does, where it was published, the time
+        and memory of the loss
+    needs_labels : whether batches must have labels
+    needs_time_steps : whether it reads features of single time steps, `encoder(x)` rather than `encoder.embed(x)`
+    """
 
     summary: ClassVar[str]  # one line for `dicot list methods`
     paper: ClassVar[str]  # where it was published
-    cost: ClassVar[str]  # time and memory of the loss
+    complexity: ClassVar[str]  # time and memory of the loss
     needs_labels: ClassVar[bool] = False
     needs_time_steps: ClassVar[bool] = False  # reads features of single time steps: encoder(x), not encoder.embed(x)
 
@@ -51,15 +97,26 @@ class Method(nn.Module, ABC):
         self.encoder = encoder
 
     @classmethod
-    def paper_params(cls, family: str | None, temperature: float) -> dict[str, Any]:
-        """Constructor arguments that the paper sets per family of data sets; most methods have none.
-
-        `temperature` is Di-COT's own for the family (see `paper_recipe`).
-        """
+    def paper_params(cls, family: str | None) -> dict[str, Any]:
+        """Return the constructor arguments that the paper sets for a family of data sets; most methods have none."""
         return {}
 
-    def prepare(self, train: Windows) -> None:
-        """Look at the training set once before the first step; refuse here what cannot be trained on.
+    def settings(self) -> dict[str, Any]:
+        """Return the constructor's keyword arguments, with which an equal method can be made.
+
+        Each is kept as an attribute of its own name; a method that cannot do so overrides this.
+        """
+        parameters = signature(type(self)).parameters.values()
+        names = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+        missing = [name for name in names if not hasattr(self, name)]
+        if missing:
+            raise TypeError(
+                f"{type(self).__name__} must keep its argument {missing[0]!r} as an attribute of that name."
+            )
+        return {name: getattr(self, name) for name in names}
+
+    def prepare(self, train: TrainingSet) -> None:
+        """Look at the training set once before the first step, and refuse here what cannot be trained on.
 
         Parts that depend on the data (on T, on the number of classes) are built here: random draws are seeded, and
         the optimiser is made afterwards. It must be safe to call again before a checkpoint is loaded.
@@ -67,31 +124,34 @@ class Method(nn.Module, ABC):
         return
 
     def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Hashable:
-        """Everything the host decides for one step on a (B, C, T) batch, as one small hashable value."""
+        """Decide on the host what a step on a (B, C, T) batch does, as one small hashable value."""
         return ()
 
     def extent(self, plan: Hashable) -> int:
-        """About how many time steps per case a step of this plan encodes, where plans differ in it.
+        """Estimate how many time steps per case a step of this plan encodes, where plans differ in it.
 
-        Only the order counts: steps are recorded from the largest to the smallest, which then fit into its memory.
+        Only the order counts: the CUDA graph of the largest plan is captured first, and the others reuse its memory.
         """
         return 0
 
     @abstractmethod
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
-        """The scalar to minimise: a pure tensor program for a given plan, without a host synchronisation."""
+        """Compute the scalar to minimise, by tensor operations alone.
+
+        Nothing waits for the device (`.item()`), and what the host chooses is in `plan`.
+        """
 
     def param_groups(self) -> list[dict[str, Any]]:
-        """What the optimiser updates."""
+        """Return what the optimiser updates, as torch's parameter groups."""
         return [{"params": [p for p in self.parameters() if p.requires_grad]}]
 
     def after_step(self, batch: Batch, progress: float) -> None:
-        """Called after each optimiser step, `progress` in (0, 1]: averaged copies, annealing.
+        """Do what follows an optimiser step, such as averaging a copy; `progress` is in (0, 1].
 
-        Whatever it keeps must live in parameters or buffers, so that a checkpoint holds it.
+        Its state must live in parameters or buffers, so that a checkpoint contains it.
         """
         return
 
     def trained_encoder(self) -> Encoder:
-        """The encoder that is evaluated."""
+        """Return the encoder that is evaluated."""
         return self.encoder

@@ -1,0 +1,123 @@
+"""What of a suite remains to be run, and why the rest does not."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dicot.bench.ledger import Ledger
+from dicot.datasets import card, is_path
+from dicot.errors import DicotError, InputError, MissingDataError
+from dicot.evaluation.jobs import DataSet, Job, Unit, unique_jobs, units_of
+from dicot.evaluation.loading import load_labelled
+from dicot.evaluation.result import Result
+from dicot.progress import Bar
+
+STATES = ("to run", "recorded", "failed", "no data", "unusable")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every job once, with its state, and what a user should know of the data sets."""
+
+    jobs: tuple[Job, ...]
+    states: dict[str, str]  # by key
+    missing: tuple[str, ...]  # data sets that are not here
+    unusable: dict[str, str]  # data sets that are here and cannot be used, with the reason
+    notes: tuple[str, ...]  # what is done to data sets before they can be used
+    changed: tuple[str, ...]  # data sets that are no longer what they were
+
+    @property
+    def units(self) -> list[Unit]:
+        return units_of(job for job in self.jobs if self.states[job.key] == "to run")
+
+    def counts(self) -> dict[str, Counter[str]]:
+        """Count the jobs in each state, by contender."""
+        table: dict[str, Counter[str]] = {}
+        for job in self.jobs:
+            table.setdefault(job.contender.name, Counter())[self.states[job.key]] += 1
+        return table
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What is known of a data set before any job: why it cannot be used, or else what it is."""
+
+    error: DicotError | None = None
+    n_channels: int = 0
+    fingerprint: str = ""  # where all of it was read
+    note: str = ""
+
+    def problem(self, wanted: DataSet) -> DicotError | None:
+        """Why a job cannot use these channels of it."""
+        if self.error is None and max(wanted.channels or (0,)) >= self.n_channels:
+            chosen = ", ".join(map(str, wanted.channels or ()))
+            return InputError(f"It has {self.n_channels} channel(s), and the suite uses channels {chosen}, from 0.")
+        return self.error
+
+
+def make_plan(jobs: Sequence[Job], ledger: Ledger, *, retry_failed: bool = False) -> Plan:
+    """Compare jobs with what is recorded and with the data at hand.
+
+    A recorded row counts as long as the data sets that it names are the same as then. Where one of them is on this
+    machine and its fingerprint is another, the job runs again; where it is not here, nothing can be compared and the
+    row stands.
+    """
+    unique = unique_jobs(jobs)
+    recorded = {result.key: result for result in ledger.results()}
+    rows = [recorded[job.key] for job in unique if job.key in recorded]
+    facts = _look(
+        dict.fromkeys(data.name for job in unique for data in (job.source, job.target)),
+        {name for row in rows for name in (row.source, row.target)},
+    )
+    current = {name: one.fingerprint for name, one in facts.items() if one.fingerprint}
+    problems = {
+        data: problem
+        for job in unique
+        for data in (job.source, job.target)
+        if (problem := facts[data.name].problem(data)) is not None
+    }
+
+    def state(job: Job) -> str:
+        row = recorded.get(job.key)
+        if row is not None and not _changed(row, current) and (row.error is None or not retry_failed):
+            return "recorded" if row.error is None else "failed"
+        reasons = [problems[data] for data in (job.source, job.target) if data in problems]
+        missing = any(isinstance(reason, MissingDataError) for reason in reasons)
+        return "no data" if missing else "unusable" if reasons else "to run"
+
+    return Plan(
+        tuple(unique),
+        {job.key: state(job) for job in unique},
+        tuple(sorted({data.name for data, why in problems.items() if isinstance(why, MissingDataError)})),
+        {data.name: str(why) for data, why in problems.items() if not isinstance(why, MissingDataError)},
+        tuple(one.note for one in facts.values() if one.note),
+        tuple(sorted({name for row in rows for name in _changed(row, current)})),
+    )
+
+
+def _look(names: Iterable[str], compared: set[str]) -> dict[str, _Facts]:
+    """Look at each of these data sets: at all of a file and of what is compared with a row, else at the card."""
+    names = list(names)
+    facts = {}
+    with Bar("look at data", len(names)) as bar:
+        for done, name in enumerate(names):
+            bar.update(done, name)
+            try:
+                facts[name] = _facts(name, compared)
+            except DicotError as error:  # one data set less, and no reason to end
+                facts[name] = _Facts(error)
+    return facts
+
+
+def _facts(name: str, compared: set[str]) -> _Facts:
+    known = None if is_path(name) else card(name)  # an error where it is not here, and nothing is downloaded
+    if known is not None and name not in compared:
+        return _Facts(n_channels=known.n_channels)
+    loaded = load_labelled(name)
+    return _Facts(None, loaded.split.train.n_channels, loaded.fingerprint, loaded.note)
+
+
+def _changed(row: Result, current: dict[str, str]) -> list[str]:
+    """Which of the row's data sets are known to be others now."""
+    pairs = ((row.source, row.source_data), (row.target, row.target_data))
+    return [name for name, then in pairs if then and current.get(name, then) != then]
