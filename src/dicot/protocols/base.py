@@ -54,10 +54,10 @@ class Features:
             raise InputError(f"Features must have at least one case and one feature; got shape {x.shape}.")
         # float64: a float32 lbfgs stops early, and the reference decision values are double precision.
         x = x.astype(np.float64, copy=False)
-        broken = np.flatnonzero(~np.isfinite(x).all(axis=1))
-        if len(broken):
+        bad = np.flatnonzero(~np.isfinite(x).all(axis=1))
+        if len(bad):
             raise InputError(
-                f"Features must be finite; {len(broken)} of {len(x)} cases have NaN or infinity, first case {broken[0]}."
+                f"Features must be finite; {len(bad)} of {len(x)} cases have NaN or infinity, first case {bad[0]}."
                 " Look for missing values in the data or a diverged encoder."
             )
         object.__setattr__(self, "x", x)
