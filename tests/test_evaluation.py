@@ -264,11 +264,11 @@ def test_protocols_may_be_objects_and_score_the_network(split, monkeypatch):
             return {"features": float(fitted.model.encoder_.dim)}
 
     mine = contender("random", dim=8)
-    result = run(split, [mine, "raw-mean"], [Width(), FewLabels(per_class=2), "finetune-100"])
+    result = run(split, [mine, "raw-mean"], [Width(), FewLabels(per_class=2), "cost"])
     values = {(one.contender, one.protocol): one.values for one in result.results if one.draw == 1}
     assert values["random", "width"] == {"features": 8.0}
     assert {key for key in values if key[0] == "raw-mean"} == {("raw-mean", FewLabels(per_class=2).name)}
-    assert 0 <= values["random", "finetune-100"]["accuracy"] <= 100
+    assert values["random", "cost"]["fit_seconds"] > 0
     monkeypatch.setitem(MODEL_PROTOCOLS, "width", Width)
     assert run(split, [mine], ["width"]).results[0].values == {"features": 8.0}
 

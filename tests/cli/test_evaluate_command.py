@@ -68,7 +68,7 @@ def test_without_groups_there_is_a_warning(tmp_path, cases):
 
 
 def test_scores_are_a_table_that_a_ledger_takes(tmp_path, file):
-    words = ["--method", "random", "--protocols", "few_5,linear,finetune-100", "--out", tmp_path / "out"]
+    words = ["--method", "random", "--protocols", "few_5,linear,cost", "--out", tmp_path / "out"]
     dicot("evaluate", file, *QUICK, *words)
     held = rows(tmp_path / "out")
     assert {row["protocol"] for row in held if row["contender"] == "raw-mean"} == {"few_5", "linear"}
