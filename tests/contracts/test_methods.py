@@ -120,7 +120,7 @@ def test_extreme_shapes(name):
 
 def test_says_what_it_is(name):
     kind = METHODS[name]
-    assert all("\n" not in text and text for text in (kind.summary, kind.paper, kind.cost))
+    assert all("\n" not in text and text for text in (kind.summary, kind.paper, kind.complexity))
 
 
 def test_unknown_settings_and_names():

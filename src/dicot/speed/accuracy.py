@@ -51,8 +51,8 @@ def _ours(precision: str, split: Split, seed: int, device: str, steps: int, tick
     recipe = _recipe(split, precision, steps)
     with seeded_weights(seed):
         encoder = InceptionTime(split.train.n_channels)
-    method = DiCOT(encoder, temperature=recipe.temperature)
-    pretrain(method, split.train, recipe, seed=seed, device=device, on_step=lambda history: tick(len(history)))
+    method = DiCOT(encoder, **DiCOT.paper_params(split.family))
+    pretrain(method, split.train, recipe, seed=seed, device=device, on_step=lambda step: tick(step.number))
     return _score(encoder, split, seed, device)
 
 
@@ -60,7 +60,7 @@ def _plain(split: Split, seed: int, device: str, steps: int, tick: Callable[[int
     recipe = _recipe(split, "float32", steps)
     with seeded_weights(seed):
         encoder = Definition(split.train.n_channels)
-    method = DiCOT(encoder, temperature=recipe.temperature)
+    method = DiCOT(encoder, **DiCOT.paper_params(split.family))
     with float32_arithmetic(resolve_device(device)):
         plain_pretrain(method, split.train, recipe, seed=seed, device=device, on_step=tick)
     return _score(encoder, split, seed, device)

@@ -7,7 +7,6 @@ and over all steps the deviation stays on average within what chaos does. What i
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +20,7 @@ from dicot.methods.dicot import DiCOT
 from dicot.speed.ours import dicot
 from dicot.speed.reference import Definition, plain_pretrain
 from dicot.speed.shapes import Shape
-from dicot.train import History, Recipe, pretrain
+from dicot.train import Recipe, Step, pretrain
 
 SMALLEST = 1e-6  # losses below this differ in nothing that counts
 EARLY = 10  # steps
@@ -55,22 +54,16 @@ class Agreement:
         return self.early <= self.tolerance.early and self.mean <= self.tolerance.mean
 
 
-class _EnoughError(Exception):
-    """Ends a run of `pretrain` early."""
-
-
 def first_losses(method: Method, train: Windows, recipe: Recipe, steps: int, device: str) -> np.ndarray:
     """Of a run by `recipe`, which would go on."""
     losses: list[float] = []
 
-    def look(history: History) -> None:
-        losses[:] = history.loss[:steps]
-        if len(losses) == steps:
-            raise _EnoughError
+    def look(step: Step) -> bool:
+        losses.append(step.loss)
+        return len(losses) == steps
 
-    with suppress(_EnoughError):
-        pretrain(method, train, recipe, seed=0, device=device, on_step=look)
-    return np.array(losses)
+    pretrain(method, train, recipe, seed=0, device=device, on_step=look)
+    return np.array(losses[:steps])
 
 
 def check_losses(

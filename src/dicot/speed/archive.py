@@ -18,7 +18,7 @@ from dicot.speed.ours import counts, fresh_start
 from dicot.speed.plain import plain_seconds
 from dicot.speed.sections import Section
 from dicot.speed.shapes import N_CASES
-from dicot.train import Recipe, Run, paper_recipe, pretrain_many
+from dicot.train import Recipe, TrainingRun, paper_recipe, pretrain_many
 
 FAMILIES = ("ucr", "uea")
 LENGTHS = 8  # lengths at which the plain loop is timed; in between its cost is taken as linear
@@ -31,6 +31,7 @@ class Entry:
     name: str
     train: Windows
     recipe: Recipe
+    family: str | None = None
 
 
 def entries(precision: str) -> tuple[list[Entry], list[str]]:
@@ -45,7 +46,7 @@ def entries(precision: str) -> tuple[list[Entry], list[str]]:
             refused.append(card.name)
             continue
         recipe = paper_recipe(card.family, len(train), train.n_times)
-        found.append(Entry(card.name, train, replace(recipe, precision=precision)))
+        found.append(Entry(card.name, train, replace(recipe, precision=precision), card.family))
     if not found:
         raise InputError("There are no archive sets here. Set DICOT_DATA to a folder with ucr/ and uea/.")
     return found, refused
@@ -85,8 +86,8 @@ def _plain(n_times: int, device: str) -> float:
 def _ours(sets: Sequence[Entry], device: str) -> float:
     with seeded_weights(0):
         runs = [
-            Run(DiCOT(InceptionTime(entry.train.n_channels), temperature=entry.recipe.temperature),
-                entry.train, entry.recipe, seed=0)
+            TrainingRun(DiCOT(InceptionTime(entry.train.n_channels), **DiCOT.paper_params(entry.family)),
+                        entry.train, entry.recipe, seed=0)
             for entry in sets
         ]  # fmt: skip
     fresh_start(device)
