@@ -114,16 +114,19 @@ def name(path: Path) -> str:
 @pytest.fixture
 def registries() -> Iterator[None]:
     """What a page registers is gone after it: other tests go through the same registries."""
+    from dicot.datasets import DATASETS
     from dicot.encoders import ENCODERS
     from dicot.methods import METHODS
     from dicot.protocols import PROTOCOLS
 
     held: list[dict[str, Any]] = [ENCODERS, METHODS, PROTOCOLS]
-    before = [dict(registry) for registry in held]
+    before, sets = [dict(registry) for registry in held], set(DATASETS)
     yield
     for registry, entries in zip(held, before, strict=True):
         registry.clear()
         registry.update(entries)
+    for name in set(DATASETS) - sets:
+        del DATASETS[name]
 
 
 @pytest.mark.usefixtures("registries")

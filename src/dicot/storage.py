@@ -1,4 +1,4 @@
-"""Files that are either whole or not there, and the folder for those that can be made again."""
+"""Files that are written whole or not at all, and the folders for data and for what can be made again."""
 
 import errno
 import glob
@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from dicot.errors import OutputError
+from dicot.errors import InputError, OutputError
 
 REMEDIES = {
     errno.ENOSPC: "Free some space on that disk, or choose another place",
@@ -26,20 +26,34 @@ OTHERWISE = "Mend this, or choose another place"
 
 
 def cache_folder() -> Path:
-    """DICOT_CACHE, else the user's usual place for such files; it may not exist yet."""
+    """Return DICOT_CACHE, or else the user's usual folder for such files; it may not exist yet."""
     if own := os.environ.get("DICOT_CACHE"):
         return Path(own).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dicot"
 
 
+def user_folder() -> Path | None:
+    """Return the folder that DICOT_DATA names, if it is set."""
+    root = os.environ.get("DICOT_DATA")
+    if root and not Path(root).is_dir():
+        raise InputError(f"DICOT_DATA names {root}, which is not a folder. Correct or unset the variable.")
+    return Path(root) if root else None
+
+
+def data_folders() -> list[Path]:
+    """List the folders that are searched for data sets, in this order; new ones are written into the first."""
+    user = user_folder()
+    return [cache_folder()] if user is None else [user, cache_folder()]
+
+
 def cannot_use(error: OSError) -> str:
-    """A sentence about what the operating system refuses, by one who does not know what it was wanted for."""
+    """Put into words what the operating system refuses, without knowing what the file was for."""
     said, remedy = error.strerror or str(error) or type(error).__name__, REMEDIES.get(error.errno or 0, OTHERWISE)
     return f"{error.filename or 'A file or the screen'}: {said}. {remedy}."
 
 
 def cannot_write(path: str | Path, error: Exception) -> OutputError:
-    """The error for something at `path` that the operating system refuses to write; raise it from `error`."""
+    """Return the error for something at `path` that cannot be written; raise it from `error`."""
     number = getattr(error, "errno", None)
     said = getattr(error, "strerror", None) or str(error) or type(error).__name__
     remedy = REMEDIES.get(number or 0, OTHERWISE)
@@ -48,7 +62,7 @@ def cannot_write(path: str | Path, error: Exception) -> OutputError:
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[None]:
-    """For a block that writes at `path` and below: what the operating system refuses becomes an OutputError."""
+    """Turn what the operating system refuses inside a block that writes at `path` into an OutputError."""
     try:
         yield
     except OutputError:
@@ -66,19 +80,19 @@ def check_writable(path: Path) -> None:
         if place == path.absolute() and not place.is_dir():
             place = place.parent  # a file to be replaced
         if not place.is_dir():
-            raise NotADirectoryError(errno.ENOTDIR, f"{place} is no folder")
+            raise NotADirectoryError(errno.ENOTDIR, f"{place} is not a folder")
         tempfile.TemporaryFile(dir=place).close()
 
 
 def write_atomic(path: Path, data: bytes, *, private: bool = False) -> None:
-    """A file with these bytes, whole or not at all."""
+    """Write a file with these bytes, whole or not at all."""
     with atomic_file(path, private=private) as file:
         file.write(data)
 
 
 @contextmanager
 def atomic_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
-    """A file to write beside the target, which is forced to disk and put in place in one step at the end."""
+    """Open a file beside the target that is forced to disk and put in place in one step at the end."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -99,13 +113,13 @@ def atomic_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
 
 
 def remove_leftovers(path: Path) -> None:
-    """What `write_atomic` left beside `path` when the process was killed inside it."""
+    """Remove what `write_atomic` left beside `path` when the process was killed inside it."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.????????"):  # as mkstemp names them
         left.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Two files that were put in place one after the other get to disk in this order; not all systems can do it."""
+    """Make two files that were put in place one after the other reach the disk in this order, where a system can."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -6,14 +6,12 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from dicot.datasets import PREPARERS, STANDINS
-from dicot.datasets.names import UCR, UEA
-from dicot.datasets.synthetic import CARD as SYNTHETIC
+from dicot.datasets import family_of, transfer_channels
 from dicot.evaluation.contenders import Contender
-from dicot.evaluation.jobs import DataSet, Job
+from dicot.evaluation.jobs import Job, JobData
 from dicot.evaluation.model_protocols import MODEL_PROTOCOLS, trains
 
-Pair = tuple[DataSet, DataSet]  # fitted on, scored on
+Pair = tuple[JobData, JobData]  # fitted on, scored on
 Entry = tuple[Contender, tuple[str, ...]]  # a contender of a suite, and the protocols that score it there
 Exceptions = Mapping[tuple[str, str], Mapping[str, Any]]  # by method and data set: what is set for this pair alone
 
@@ -90,30 +88,13 @@ def own_params(contender: Contender, source: str, special: Mapping[str, Any]) ->
 
 def whole(name: str) -> Pair:
     """Fitted and scored on the same set."""
-    return DataSet(name), DataSet(name)
+    return JobData(name), JobData(name)
 
 
 def transfer(source: str, target: str) -> Pair:
     """Fitted on the accelerometer of one set and scored on that of another; unknown sets have it in front."""
-    known = {name: preparer.transfer_channels for name, preparer in PREPARERS.items()}
-    known |= {name: standin.card.transfer_channels for name, standin in STANDINS.items()}
-    return DataSet(source, known.get(source) or (0, 1, 2)), DataSet(target, known.get(target) or (0, 1, 2))
-
-
-def family_of(name: str) -> str | None:
-    """The family whose recipe a set is trained by, as far as its name tells."""
-    if name in UCR:
-        return "ucr"
-    if name in UEA:
-        return "uea"
-    return "large" if name in PREPARERS or name in STANDINS else None
-
-
-def spelled(name: str) -> str:
-    """The usual spelling of a known name in any case; anything else as it is."""
-    return {known.lower(): known for known in (*UCR, *UEA, *PREPARERS, *STANDINS, SYNTHETIC.name)}.get(
-        name.lower(), name
-    )
+    first, last = (JobData(name, transfer_channels(name) or (0, 1, 2)) for name in (source, target))
+    return first, last
 
 
 def _chosen(entries: Sequence[Entry], options: SuiteOptions) -> Sequence[Entry]:

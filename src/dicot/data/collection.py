@@ -54,7 +54,7 @@ class Windows:
         return f"Windows({name}{', '.join(counts)})"
 
     def subset(self, index: Array | Sequence[int] | slice) -> "Windows":
-        """The cases at `index` (positions, a mask or a slice) with their labels and groups."""
+        """Return the cases at `index` (positions, a mask or a slice) with their labels and groups."""
         rows: Any = index
         if not isinstance(index, slice):
             rows = np.atleast_1d(np.asarray(index))
@@ -64,11 +64,11 @@ class Windows:
         return Windows(np.ascontiguousarray(self.x[rows]), y, group, self.name)
 
     def fingerprint(self) -> str:
-        """16 hex digits that change with any value of x; labels do not count."""
+        """Return 16 hex digits that change with any value of x; labels do not count."""
         return fingerprint(self.x)
 
     def label_fingerprint(self) -> str:
-        """16 hex digits that change with the class of any case, not with the classes' names; empty without labels."""
+        """Return 16 hex digits that change with the class of any case, not with class names; empty without labels."""
         if self.y is None:
             return ""
         known = labelled(self.y)
@@ -93,7 +93,7 @@ def check_collection(
     length: int | None = None,
     name: str = "",
 ) -> Windows:
-    """User data as Windows, or an InputError that says what to change.
+    """Check user data and return it as Windows; an InputError says what to change.
 
     X: an array (N, C, T) or (N, T), a list of (C, T_i) or (T_i,), tensors, a data frame, or Windows. With
     layout="ntc" time comes before channels. NaN in all channels at the end of a case means that the case is shorter.
@@ -111,7 +111,7 @@ def check_collection(
 
 
 def labelled(y: Array) -> NDArray[np.bool_]:
-    """(N,) which of the labels of Windows are known: NaN among numbers and the empty string among text are not."""
+    """Tell which labels of Windows (N,) are known: NaN among numbers and the empty string among text are not."""
     if y.dtype.kind == "f":
         return ~np.isnan(y)
     known: NDArray[np.bool_] = y != "" if y.dtype.kind == "U" else np.ones(len(y), dtype=bool)
@@ -119,7 +119,7 @@ def labelled(y: Array) -> NDArray[np.bool_]:
 
 
 def check_labels(y: Any, n: int, what: str, noun: str = "cases") -> Array:
-    """Labels as an array (n,) of numbers or of strings, one for each of the n things called `noun`.
+    """Return labels as an array (n,) of numbers or of strings, one for each of the n things called `noun`.
 
     NaN, None, pandas.NA and the empty string mean unlabelled; `labelled` tells which are not.
     """
@@ -141,7 +141,7 @@ def check_labels(y: Any, n: int, what: str, noun: str = "cases") -> Array:
 
 
 def check_groups(group: Any, n: int, what: str, noun: str = "cases") -> Array:
-    """Group ids as check_labels gives labels; each must be known."""
+    """Return group ids as check_labels returns labels; each must be known."""
     ids = check_labels(group, n, what, noun)
     lost = np.flatnonzero(~labelled(ids))
     if len(lost):
@@ -151,7 +151,7 @@ def check_groups(group: Any, n: int, what: str, noun: str = "cases") -> Array:
 
 
 def _to_values(y: Any) -> Array:
-    """An array of numbers or text, or of objects where some values may be missing."""
+    """Return an array of numbers or text, or of objects where some values may be missing."""
     if isinstance(y, np.ma.MaskedArray):
         y = y.tolist()  # None for what is masked
     if isinstance(y, list | tuple):
@@ -167,7 +167,7 @@ def _to_values(y: Any) -> Array:
 
 
 def _plain(values: Array, what: str) -> Array:
-    """Objects as one array of strings or of numbers, what is missing marked as `labelled` expects it."""
+    """Turn objects into one array of strings or of numbers, with missing ones marked as `labelled` expects it."""
     items = [v.item() if getattr(v, "ndim", None) == 0 else v for v in values]  # numpy's scalars and tensors
     items = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in items]
     known = [v for v in items if not _is_lost(v)]
@@ -182,7 +182,7 @@ def _plain(values: Array, what: str) -> Array:
 
 
 def _numbers(items: list[Any], known: list[Any]) -> Array:
-    """Whole numbers as they are, or as text where no dtype that also holds the others holds them exactly."""
+    """Return whole numbers as they are, or as text where no dtype can represent all values exactly."""
     whole = all(isinstance(v, int) for v in known)
     if whole and len(known) == len(items):
         numbers = np.array(items)
@@ -203,7 +203,7 @@ def _is_lost(value: Any) -> bool:
 
 @contextmanager
 def known_layout() -> Iterator[None]:
-    """Inside, arrays are known to be (cases, channels, time), as those of Windows are: no warning of their layout."""
+    """Silence the warning about the layout inside: arrays of Windows are known to be (cases, channels, time)."""
     token = _LAYOUT_IS_KNOWN.set(True)
     try:
         yield

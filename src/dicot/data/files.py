@@ -5,19 +5,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, Unpack
 
-from dicot.data.arfffile import read_arff
 from dicot.data.cases import to_cases
 from dicot.data.collection import Windows, check_collection
-from dicot.data.csvfile import SEPARATORS, columns_of, read_sheet
+from dicot.data.csvfile import SEPARATORS, columns_of, read_rows, read_sheet
 from dicot.data.naming import naming
-from dicot.data.npyfile import Npz, map_npy, open_npz
-from dicot.data.npzkeys import assign_keys, looked_for
+from dicot.data.npyfile import Npz, assign_keys, looked_for, map_npy, open_npz
 from dicot.data.policies import Array, Cases, Policies
 from dicot.data.splits import Split, check_split
 from dicot.data.tables import table_cases
-from dicot.data.tsfile import read_ts
-from dicot.data.tsvfile import read_tsv
-from dicot.data.wide import read_rows
+from dicot.data.textforms import read_arff, read_ts, read_tsv
 from dicot.errors import InputError, UnusedKeysWarning, need_extra
 
 _MOST_NAMED = 12  # arrays of a file in an error
@@ -50,7 +46,7 @@ class Content(NamedTuple):
 
 
 def read_parts(path: str | Path, **columns: Unpack[Columns]) -> dict[str, Content]:
-    """The cases of a file as they are: {"train": ..., "test": ...} where it holds a split, otherwise {"": ...}.
+    """Read the cases of a file as they are: {"train": ..., "test": ...} if it holds a split, otherwise {"": ...}.
 
     A split is an .npz with X_train, or NAME_TRAIN.ts, .tsv or .arff (with NAME_TEST beside it).
     """
@@ -60,7 +56,7 @@ def read_parts(path: str | Path, **columns: Unpack[Columns]) -> dict[str, Conten
 
 
 def read_windows(path: str | Path, **options: Unpack[ReadOptions]) -> Windows:
-    """All cases of one file that holds no split."""
+    """Read all cases of one file that holds no split."""
     columns, policies = _divide(dict(options))
     parts = read_parts(path, **columns)
     if len(parts) > 1:
@@ -70,7 +66,7 @@ def read_windows(path: str | Path, **options: Unpack[ReadOptions]) -> Windows:
 
 
 def read_split(path: str | Path, **options: Unpack[ReadOptions]) -> Split:
-    """A file as training data, with test data where it holds a split."""
+    """Read a file as training data, with test data if it holds a split."""
     columns, policies = _divide(dict(options))
     parts = read_parts(path, **columns)
     name = Path(path).stem.removesuffix("_TRAIN")
@@ -87,7 +83,7 @@ def _checked(path: Path, content: Content, policies: dict[str, Any]) -> Windows:
 
 
 def _divide(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What says where the cases are, and the policies; a policy that is None is left to its default."""
+    """Separate the options that say where the cases are from the policies; None leaves a policy at its default."""
     policies = {k: options.pop(k) for k in Policies.__annotations__ if k in options}
     if unknown := sorted(options.keys() - Columns.__annotations__.keys()):
         raise TypeError(f"Unknown options for reading a file: {', '.join(unknown)}")
@@ -99,7 +95,7 @@ def _existing(path: str | Path) -> Path:
     known = ", ".join(_READERS)
     if path.is_dir():
         raise InputError(
-            f"{path} is a folder, and data is one file ({known}) or a data set by name. Name the file; recordings in "
+            f"{path} is a folder; data is one file ({known}) or a data set by name. Name the file; recordings in "
             "several files are read one by one, cut with dicot.slide and saved as one .npz."
         )
     if path.suffix.lower() not in _READERS:
@@ -112,7 +108,7 @@ def _existing(path: str | Path) -> Path:
 
 
 def _only(columns: dict[str, Any], path: Path, *allowed: str) -> None:
-    """Refuses column names and the like for a format that has none."""
+    """Refuse column names and the like for a format that has none."""
     if refused := sorted(columns.keys() - set(allowed)):
         raise InputError(f"{', '.join(refused)} cannot be used with {path.suffix} files. Leave it out.")
 
@@ -124,9 +120,9 @@ def _read_npz(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
         keys = assign_keys(file.names, lambda name: _shape(file, name) == (), chosen)
         if not keys.parts:
             shapes = ((name, _shape(file, name)) for name in file.names[:_MOST_NAMED])
-            held = ", ".join(f"{name} {'(not readable)' if s is None else s}" for name, s in shapes) or "nothing"
+            content = ", ".join(f"{name} {'(not readable)' if s is None else s}" for name, s in shapes) or "nothing"
             more = f" and {len(file.names) - _MOST_NAMED} more" if len(file.names) > _MOST_NAMED else ""
-            raise InputError(f"The file has no array of cases called {looked_for()}. It holds {held}{more}.")
+            raise InputError(f"The file has no array of cases called {looked_for()}. It holds {content}{more}.")
         used = [name for roles in keys.parts.values() for name in roles.values()]
         arrays = file.read(used)
     if keys.unused:
@@ -135,14 +131,14 @@ def _read_npz(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
     layout = columns.get("layout", "nct")
     parts = {part: {role: arrays[name] for role, name in roles.items()} for part, roles in keys.parts.items()}
     return {
-        part: Content(to_cases(held["X"], layout), held.get("y"), held.get("group")) for part, held in parts.items()
+        part: Content(to_cases(roles["X"], layout), roles.get("y"), roles.get("group")) for part, roles in parts.items()
     }
 
 
 def _shape(file: Npz, name: str) -> tuple[int, ...] | None:
-    """None for what is no plain array: it may stay in the file as long as nobody asks for it."""
+    """Return the shape of an array, or None for anything else: it may stay in the file while nobody asks for it."""
     try:
-        return file.form(name).shape
+        return file.array_header(name).shape
     except ValueError:
         return None
 

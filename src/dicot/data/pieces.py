@@ -25,7 +25,7 @@ class Collection(Protocol):
 
 
 def pieces(shape: tuple[int, ...]) -> Iterator[slice]:
-    """Rows of (N, C, T) that take little memory together, one after the other."""
+    """Yield slices of (N, C, T) that take little memory each, one after the other."""
     at_once = max(1, PIECE // (8 * max(1, shape[1] * shape[2])))
     return (slice(start, min(start + at_once, shape[0])) for start in range(0, shape[0], at_once))
 
@@ -42,7 +42,7 @@ def release(block: NDArray[Any]) -> None:
 
 
 def is_mapped(block: Any) -> bool:
-    """Whether the values lie in a read-only memory map."""
+    """Tell whether the values lie in a read-only memory map."""
     return _map_of(block) is not None
 
 
@@ -50,7 +50,7 @@ def _map_of(array: Any) -> mmap.mmap | None:
     while isinstance(array, np.ndarray):
         # Only a read-only one: what was written to a private map lives in those very pages.
         if isinstance(array, np.memmap) and array.mode == "r":
-            held: mmap.mmap | None = array._mmap  # type: ignore[attr-defined]
-            return held
+            mapped: mmap.mmap | None = array._mmap  # type: ignore[attr-defined]
+            return mapped
         array = array.base
     return None

@@ -8,11 +8,10 @@ import numpy as np
 from dicot.data import Split, Windows
 from dicot.data.collection import labelled
 from dicot.data.splits import hold_out
-from dicot.datasets import card, fingerprint, is_path, load
-from dicot.datasets.archive import archive_card
+from dicot.datasets import benchmark_policies, card, fingerprint, is_path, load
 from dicot.datasets.base import pick_channels
 from dicot.errors import DicotError, InputError
-from dicot.evaluation.jobs import DataSet
+from dicot.evaluation.jobs import JobData
 
 IN_MEMORY = 2  # data sets at a time: a source and a target
 HELD_OUT = 0.3  # of the cases, where there is no test part: the share that `dicot evaluate` holds out
@@ -35,7 +34,7 @@ class Shelf:
         self._loaded: dict[str, Loaded] = {}
         self._fingerprints: dict[str, str] = {}  # also of sets that had to make room: each is hashed once
 
-    def get(self, wanted: DataSet) -> Loaded:
+    def get(self, wanted: JobData) -> Loaded:
         name = wanted.name
         loaded = self._given.get(name) or self._loaded.pop(name, None) or self._load(name)
         if name not in self._given:
@@ -55,7 +54,7 @@ def load_labelled(name: str, known_fingerprint: str | None = None) -> Loaded:
 
     Of a file without a test part some cases are held out, the same ones every time: whole groups where there are any.
     """
-    split = load(name, **({} if is_path(name) or archive_card(name) is None else {"missing": "interpolate"}))
+    split = load(name, **benchmark_policies(name))
     note = ""
     if split.test is None:
         _check_labels(name, "", split.train)
