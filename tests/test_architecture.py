@@ -31,7 +31,7 @@ LAYERS: dict[str, set[str]] = {
     "controls": {"encoders", "data", "gpu"},
     "embedding": {"encoders", "gpu", "data", "errors"},
     "pretrained": {"encoders", "storage", "errors"},
-    "fitting": {"gpu", "embedding", "encoders", "methods", "progress", "train", "data", "errors"},
+    "fitting": {"gpu", "embedding", "encoders", "methods", "pretrained", "progress", "train", "data", "errors"},
     "estimator": {
         "fitting",
         "controls",

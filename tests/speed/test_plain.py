@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from dicot.encoders.folded import folding
+from dicot.encoders.inception.folded import folding
 from dicot.speed.ours import counts, dicot, fresh_start
 from dicot.speed.plain import PlainEncoder, plain_loss, plain_seconds, plain_settings
 from dicot.train.draws import plan_generator

@@ -90,7 +90,9 @@ def evaluate(
     if model is None:
         subjects = _trained(method, settings, params)
     else:
-        fitted = _saved_model(model, device)
+        from dicot.estimator import TimeSeriesEmbedder
+
+        fitted = TimeSeriesEmbedder.from_pretrained(model, device=device)
         flags = {**settings, **policies, "family": family, "method": method, "set_": params}
         _refuse_contradictions(ctx, fitted, flags)
         policies = {**_policies(fitted), **policies}
@@ -137,16 +139,6 @@ def _check_outputs(out: Path | None, features: Path | None) -> None:
     for path in (out, features):
         if path is not None:
             check_writable(path)
-
-
-def _saved_model(model: Path, device: str) -> "TimeSeriesEmbedder":
-    from dicot.estimator import TimeSeriesEmbedder
-
-    fitted = TimeSeriesEmbedder.from_pretrained(model, device=device)
-    # Files are read into (channels, time), whatever layout the model was fitted with.
-    fitted.preparation_ = replace(fitted.preparation_, layout="nct")
-    fitted.set_params(layout="nct")
-    return fitted
 
 
 def _policies(fitted: "TimeSeriesEmbedder") -> dict[str, Any]:

@@ -32,7 +32,7 @@ def _encoders() -> Lines:
 def _poolings() -> Lines:
     from dicot.embedding import POOLINGS
 
-    return [(name, _first_line(getattr(pooling, "pool", pooling))) for name, pooling in POOLINGS.items()]
+    return [(name, pooling.summary) for name, pooling in POOLINGS.items()]
 
 
 def _protocols() -> Lines:

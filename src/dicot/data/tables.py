@@ -26,11 +26,20 @@ def from_table(
     name: str = "",
     **policies: Unpack[Policies],
 ) -> Windows:
-    """Build Windows from a pandas DataFrame, a pyarrow Table or a dict of columns.
+    """Make Windows from a long table, one row per case and time step: pandas, pyarrow or a dict of columns.
 
-    Rows may come in any order. Cases keep the order of their first row. Without `channels`, every other column of
-    numbers is a channel, save those to `ignore`; one that never changes within a case is asked about. Label and group
-    must be the same in all rows of a case.
+    Rows may come in any order; cases have the order of their first row.
+
+    Parameters
+    ----------
+    table : a pandas DataFrame, a pyarrow Table or a dict of columns
+    case, time : the columns that name a case and order its rows
+    channels : the columns of values; without it every other column of numbers, save those to `ignore`. One that never
+        changes within a case is asked about
+    label, group : the columns of labels and groups, the same in all rows of a case
+    ignore : columns that hold no values
+    name : of the result, for reports
+    policies : unequal, missing, scale and length, as for `check_collection`
     """
     roles = {"case": case, "time": time, "label": label, "group": group}
     cases, y, groups, _ = table_cases(table, **roles, channels=channels, ignore=ignore)

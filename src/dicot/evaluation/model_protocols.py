@@ -89,7 +89,7 @@ class FineTuning(ModelProtocol):
             device=fitted.model.device,
             verbose=False,
         )
-        predicted = classifier.fit(labelled.x, labelled.y).predict(test.x)
+        predicted = classifier.fit(labelled, labelled.y).predict(test)
         return classification_scores(test.y, predicted)
 
 

@@ -6,16 +6,16 @@ Nothing here asks who the contender is. What fails becomes the result of the job
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dicot.data import Split
-from dicot.data.collection import known_layout
+from dicot.data import Split, Windows
 from dicot.errors import lookup
+from dicot.evaluation.contenders import Frozen
 from dicot.evaluation.jobs import Job, Unit
 from dicot.evaluation.loading import Loaded, Shelf, scored
 from dicot.evaluation.model_protocols import (
@@ -205,13 +205,21 @@ def _network_scores(protocol: ModelProtocol, fitted: Fitted, data: Loaded, job: 
     return [protocol.score(fitted, data.split, seed=job.seed, steps=job.steps)]
 
 
-@known_layout()
 def embed_labelled(model: Any, split: Split) -> tuple[Features, Features]:
     """Embed the labelled cases of both parts."""
     assert split.test is not None
     train, test = scored(split.train), scored(split.test)
     assert train.y is not None and test.y is not None
-    return Features(model.transform(train.x), train.y), Features(model.transform(test.x), test.y)
+    embeddings = [model.transform(cases_for(model, part)) for part in (train, test)]
+    return Features(embeddings[0], train.y), Features(embeddings[1], test.y)
+
+
+def cases_for(model: Any, windows: Windows) -> Any:
+    """Return Windows for an embedder, which takes them as they are, and the array for any other transformer."""
+    from dicot.estimator import TimeSeriesEmbedder
+
+    inner = model.model if isinstance(model, Frozen) else model
+    return windows if isinstance(inner, TimeSeriesEmbedder) else windows.x
 
 
 def _score(
@@ -258,15 +266,14 @@ def _fit(units: Sequence[Unit], sources: Mapping[str, Loaded], site: Site, on_fi
             _fit_alone(unit, model, sources[unit.key], site, on_fit)
 
 
-def _training_cases(unit: Unit, source: Loaded) -> tuple[Any, Any]:
-    """All cases and no label, or for a contender that needs labels the labelled ones with theirs."""
+def _training_cases(unit: Unit, model: Any, source: Loaded) -> tuple[Any, Any]:
+    """Return all cases and no label, or for a contender that needs labels the labelled ones with theirs."""
     if not unit.first.contender.needs_labels:
-        return source.split.train.x, None
+        return cases_for(model, replace(source.split.train, y=None)), None
     labelled = scored(source.split.train)
-    return labelled.x, labelled.y
+    return cases_for(model, labelled), labelled.y
 
 
-@known_layout()
 def _fit_alone(unit: Unit, model: Any, source: Loaded, site: Site, on_fit: OnFit) -> None:
     from dicot.gpu.device import peak_memory
 
@@ -274,7 +281,7 @@ def _fit_alone(unit: Unit, model: Any, source: Loaded, site: Site, on_fit: OnFit
     resumed = checkpoint is not None and checkpoint.path.exists()
     fitted: Fitted | Exception
     try:
-        x, y = _training_cases(unit, source)
+        x, y = _training_cases(unit, model, source)
         with peak_memory(site.device) as peak:
             started = time.perf_counter()
             model.fit(x, y, **({"checkpoint": checkpoint} if checkpoint else {}))
@@ -285,7 +292,6 @@ def _fit_alone(unit: Unit, model: Any, source: Loaded, site: Site, on_fit: OnFit
     on_fit(unit, fitted)
 
 
-@known_layout()
 def _fit_together(models: Sequence[tuple[Unit, Any]], sources: Mapping[str, Loaded], site: Site, on_fit: OnFit) -> None:
     """The seconds of each are its own share; whose the memory is cannot be told."""
     from dicot.estimator import fit_many
@@ -302,7 +308,7 @@ def _fit_together(models: Sequence[tuple[Unit, Any]], sources: Mapping[str, Load
     try:
         fit_many(
             [model for _, model in models],
-            [_training_cases(unit, sources[unit.key]) for unit, _ in models],
+            [_training_cases(unit, model, sources[unit.key]) for unit, model in models],
             checkpoints=checkpoints,
             at_once=site.at_once,
             on_fit=done,

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from dicot.embedding import PRECISIONS, embed
+from dicot.embedding import EMBED_PRECISIONS, embed
 from dicot.encoders import Encoder, InceptionTime
 from dicot.fitting import seeded_weights
 from dicot.progress import Bar
@@ -22,7 +22,7 @@ from dicot.speed.shapes import Shape
 BATCH = 256
 N_CASES = {"cpu": 256, "cuda": 32768}
 MOST_TIMES = 2**24  # time steps of all cases together
-IN = {"cpu": ("float32",), "cuda": PRECISIONS}
+IN = {"cpu": ("float32",), "cuda": EMBED_PRECISIONS}
 TURNS = 3
 
 
