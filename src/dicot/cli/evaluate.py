@@ -123,9 +123,11 @@ def _protocols(text: str) -> "list[Protocol]":
 def _check_outputs(out: Path | None, features: Path | None) -> None:
     """Whatever the results need, before anything is trained for them."""
     if out is not None:
-        from dicot.report.drawing import need_matplotlib
+        from dicot.report.figures import need_matplotlib
+        from dicot.report.page import need_jinja2
 
         need_matplotlib()
+        need_jinja2()
     for path in (out, features):
         if path is not None:
             check_writable(path)
@@ -206,14 +208,16 @@ def _score(
     split: "Split", contenders: "Sequence[Contender]", protocols: "Sequence[Protocol]", seeds: Sequence[int]
 ) -> "Evaluation":
     from dicot.evaluation import distinct, evaluate
-    from dicot.report.comparison import SHOWN, comparison
+    from dicot.report.page import score_frame
+    from dicot.report.scores import comparison
     from dicot.report.tables import to_rich
 
     kept, same = distinct(protocols, split)
     for name, others in same.items():
         typer.echo(f"  {', '.join(others)}: the same as {name}, because no class has more training cases than that")
     result = evaluate(split, contenders, kept, seeds, on_run=_say)
-    show(to_rich(comparison(result.scores, metrics=SHOWN, fixed=result.fixed).turned("protocol, metric")))
+    table = comparison(score_frame(result.scores, split.name), result.fixed)
+    show(to_rich(table.turned("protocol, metric")))
     return result
 
 
@@ -243,11 +247,13 @@ def _write_features(path: Path, split: "Split", result: "Evaluation") -> None:
 def _write(out: Path, split: "Split", hero: str, result: "Evaluation", warning: str) -> None:
     """report.html, scores.csv and the model into the folder."""
     from dicot.estimator import TimeSeriesEmbedder
-    from dicot.report.page import evaluation_page
-    from dicot.report.tables import to_csv
+    from dicot.report.frame import to_csv
+    from dicot.report.page import evaluation_page, score_frame
     from dicot.storage import write_atomic
 
-    write_atomic(out / "scores.csv", to_csv(result.scores).encode())
+    data = score_frame(result.scores, split.name)
+    columns = ("contender", "protocol", "metric", "seed", "value", "error", "draw")
+    write_atomic(out / "scores.csv", to_csv(data, columns).encode())
     typer.echo(f"Wrote {out / 'scores.csv'}")
     run = result.run(hero)
     if run.error is not None:
@@ -262,7 +268,7 @@ def _write(out: Path, split: "Split", hero: str, result: "Evaluation", warning: 
     page = evaluation_page(
         f"{hero} on {split.name}",
         facts,
-        result.scores,
+        data,
         hero,
         *run.features(split),
         history,
