@@ -125,12 +125,9 @@ def label_points(figure: Any, axes: Any, points: Sequence[tuple[float, float, st
             if hits == 0:
                 break
         taken.append(chosen)
-        line = (
-            {"arrowstyle": "-", "color": GREY, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2}
-            if distance >= FAR
-            else None
-        )
-        axes.annotate(text, (x, y), xytext=offset, arrowprops=line, **look).set_in_layout(False)
+        line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2}
+        arrow = line if distance >= FAR else None
+        axes.annotate(text, (x, y), xytext=offset, arrowprops=arrow, **look).set_in_layout(False)
 
 
 def spread(values: Sequence[float], gap: float) -> list[float]:

@@ -14,22 +14,12 @@ from dicot.report.paper import METHODS, METRICS, REFERENCES, variant_names
 
 NEEDED = ("contender", "protocol", "metric", "seed", "value")
 OPTIONAL: dict[str, Any] = {
-    "suite": "",
-    "source": "",
-    "target": "",
+    **dict.fromkeys(("suite", "source", "target", "schedule", "precision", "device", "version", "recorded", "key"), ""),
+    **dict.fromkeys(("steps", "batch_size", "peak_memory"), 0),
     "draw": 1,
     "error": None,
-    "schedule": "",
-    "steps": 0,
-    "batch_size": 0,
-    "precision": "",
     "trial": False,
     "fit_seconds": math.nan,
-    "peak_memory": 0,
-    "device": "",
-    "version": "",
-    "recorded": "",
-    "key": "",
 }
 COLUMNS = (
     *("suite", "contender", "source", "target", "protocol", "metric", "seed", "draw", "value", "error"),
@@ -148,17 +138,20 @@ def metric_of(runs: pd.DataFrame) -> pd.Series:
     return runs.drop_duplicates("column").set_index("column").metric.map(find_metric)
 
 
+def metric_names(data: pd.DataFrame) -> list[str]:
+    """List the metrics there are, the paper's first."""
+    return sorted(data.metric.unique(), key=lambda name: (*METRICS, name).index(name))
+
+
 def metric_name(runs: pd.DataFrame) -> str:
     """Name what is shown; several metrics are joined by `and`."""
-    return " and ".join(runs.metric.unique())
+    return " and ".join(metric_names(runs))
 
 
 def shown_metrics(data: pd.DataFrame) -> list[str]:
-    """List the metrics that a benchmark's tables show: the paper's, then headlines that no other one stands for."""
-    names = sorted(data.metric.unique(), key=lambda name: (*METRICS, name).index(name))
-    # Macro averages say the same as accuracy where classes are equally large; files hold all.
-    wanted = [name for name in names if find_metric(name).headline and not name.startswith("macro_")]
-    return wanted or names
+    """List the metrics that a benchmark's tables show: headlines without macro averages, which repeat accuracy."""
+    names = metric_names(data)
+    return [name for name in names if find_metric(name).headline and not name.startswith("macro_")] or names
 
 
 def decimals(runs: pd.DataFrame) -> int:
