@@ -122,6 +122,8 @@ def _protocols(text: str) -> "list[Protocol]":
 
 def _check_outputs(out: Path | None, features: Path | None) -> None:
     """Whatever the results need, before anything is trained for them."""
+    import dicot.report  # noqa: F401  (says what to install where a table cannot be made)
+
     if out is not None:
         from dicot.report.figures import need_matplotlib
         from dicot.report.page import need_jinja2

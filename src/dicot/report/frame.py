@@ -27,7 +27,8 @@ COLUMNS = (
     *("fit_seconds", "peak_memory", "device", "version", "recorded", "key"),
 )
 
-LINE = ("contender", "protocol", "schedule", "precision", "trial")  # whatever differs in one of these has its own line
+SETTINGS = ("contender", "schedule", "precision", "trial")
+LINE = (*SETTINGS, "protocol")  # rows that differ in one of these have lines of their own, where nothing else is said
 CONTROLS = ("random", "calibrated")  # what every table of methods must have; the keys of dicot.controls, without torch
 PAPER_SCHEDULE = "per_step"
 NOISE = 9  # decimals of a mean: sums in another order may differ in the last bit

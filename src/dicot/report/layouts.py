@@ -12,7 +12,7 @@ from dicot.report.against import average_table, cell_table, pairs
 from dicot.report.figures import bars, critical_difference, paper_scatter, reference_curves, time_scatter, win_tie_loss
 from dicot.report.filenames import slug
 from dicot.report.frame import (
-    LINE,
+    SETTINGS,
     by_data_set,
     compact,
     data_sets,
@@ -193,7 +193,7 @@ def low_label(request: Request) -> Parts:
 def knn(request: Request) -> Parts:
     """Show averages over labelled cases per class, then each number of cases by itself."""
     data = request.data[request.data.metric == "accuracy"]
-    yield _label_curve(placed(data, data_sets(data), [name for name in LINE if name != "protocol"]))
+    yield _label_curve(placed(data, data_sets(data), SETTINGS))
     for protocol in sorted(data.protocol.unique(), key=natural):
         runs = by_data_set(data, ["accuracy"], [protocol])
         yield from in_brief(runs, protocol)
@@ -215,7 +215,7 @@ def _label_curve(runs: pd.DataFrame) -> Part:
     if not averages:
         return Part(title, text=NO_BLOCK)
     rows = pd.concat(averages, ignore_index=True)
-    together = placed(rows, rows.column, [name for name in LINE if name != "protocol"])
+    together = placed(rows, rows.column, SETTINGS)
     table = means(together)
     ticks = [protocol.removeprefix("knn_") for protocol in table.columns]
     curves = {line: row.tolist() for line, row in table.iterrows()}
@@ -254,7 +254,7 @@ def generic(request: Request) -> Parts:
             chosen = own[own.protocol.isin(protocols)]
             chosen = chosen[chosen.metric.isin(shown_metrics(chosen))]
             columns = chosen.protocol if chosen.metric.nunique() == 1 else chosen.protocol + " " + chosen.metric
-            runs = placed(chosen, columns, [field for field in LINE if field != "protocol"])
+            runs = placed(chosen, columns, SETTINGS)
             yield Part(f"{name}, {kind}", data_set_table(runs))
     yield from timing_parts(request.data)
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from dicot.datasets.names import UCR, UEA
 from dicot.report.frame import (
-    LINE,
+    SETTINGS,
     compact,
     data_sets,
     decimals,
@@ -41,9 +41,6 @@ COLUMNS = {
     ("transfer", "linear", "accuracy"): (("transfer",), 4),
 }
 PLAIN = ("linear", "accuracy", "clustering")  # words that go without saying in the name of a group
-
-
-SETTINGS = [name for name in LINE if name != "protocol"]  # a variant has one line, whatever the protocol
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +87,7 @@ def variant_tables(suite: str, found: list[Group], against_paper: bool) -> Itera
     """Show averages as differences from the method itself and, where that is wanted, beside the paper's."""
     runs = compact(pd.concat([group.runs for group in found]))
     require_controls(runs, "Variants")
-    lines = runs.drop_duplicates("line").set_index("line").sort_index()[SETTINGS]
+    lines = runs.drop_duplicates("line").set_index("line").sort_index()[list(SETTINGS)]
     base = BASES.get(suite, METHOD)
     bases = {line: _same_settings(lines, line, base) for line in lines.index}
     columns = [mark_best([_beside_base(group, *pair) for pair in bases.items()], group.sign) for group in found]
@@ -107,7 +104,7 @@ def variant_tables(suite: str, found: list[Group], against_paper: bool) -> Itera
 
 def _same_settings(lines: pd.DataFrame, line: str, contender: str) -> str | None:
     """Find the line of this contender that was trained like `line`."""
-    wanted = (contender, *lines.loc[line, SETTINGS[1:]])
+    wanted = (contender, *lines.loc[line].iloc[1:])
     return next((other for other, row in lines.iterrows() if tuple(row) == wanted), None)
 
 
