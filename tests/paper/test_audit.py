@@ -49,10 +49,10 @@ def test_what_rounding_explains():
 
 
 def test_ranks_that_ties_explain():
-    found = {what.rpartition(", ")[2]: values for (table, what), values in findings(Verdict.ties).items()}
+    by_name = {what.rpartition(", ")[2]: values for (table, what), values in findings(Verdict.ties).items()}
     assert len(findings(Verdict.ties)) == 13
-    assert found["Di-COT"] == (4.64, 4.625, "D-103")
-    assert found["InfoTS"] == (7.09, 7.143, "D-103")
+    assert by_name["Di-COT"] == (4.64, 4.625, "D-103")
+    assert by_name["InfoTS"] == (7.09, 7.143, "D-103")
 
 
 def test_all_else_holds_and_much_was_computed():

@@ -74,8 +74,8 @@ def test_an_evaluation_marks_each_column_by_its_own_direction():
 
 
 def test_variants_have_a_column_for_a_protocol_that_the_paper_does_not_have():
-    found = groups(frame(rows("ablation")))
-    (table,) = (part.table for part in variant_tables("ablation", found, False))
+    families = groups(frame(rows("ablation")))
+    (table,) = (part.table for part in variant_tables("ablation", families, False))
     assert table.columns == ["large, toy-distance, toy_error (3 of 3 sets)"]
     assert table.cells.loc["toy"].tolist() == ["1.2 (-1.0)"] and bold(table, table.columns[0]) == ["toy"]
 

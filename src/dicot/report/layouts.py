@@ -63,26 +63,31 @@ class Request:
 Parts = Iterator[Part]
 
 
-def overall(runs: pd.DataFrame, request: Request, name: str = "") -> Parts:
-    """Show standings, critical difference, time and the baseline, for every block of complete data sets."""
-    found = blocks(runs)
-    if not found:
+def every_part(runs: pd.DataFrame, request: Request, name: str = "", brief: bool = False) -> Parts:
+    """Show standings, time and a baseline over complete data sets, the paper beside ours, and every data set.
+
+    `brief` leaves out times, baseline and the second block: where a suite has many such tables.
+    """
+    yield from overall(runs, request, name, brief)
+    if request.against_paper:
+        yield from beside_paper(runs, request.suite, name)
+    yield Part(_title("Scores per data set", name), data_set_table(runs))
+    if len(seeds_of(runs)) > 1:
+        yield Part(_title("95 % intervals per data set", name), interval_table(runs))
+
+
+def overall(runs: pd.DataFrame, request: Request, name: str, brief: bool = False) -> Parts:
+    """Show standings and critical difference, time and the baseline, for every block of complete data sets."""
+    complete = blocks(runs)[: 1 if brief else 2]
+    if not complete:
         yield Part(_title("Standings", name), text=NO_BLOCK)
-    for number, block in enumerate(found):
+    for number, block in enumerate(complete):
         which = name if number == 0 else f"{name}, contenders with every data set".removeprefix(", ")
         stem = _stem(name) + ("" if number == 0 else "-complete")
         yield from _standings(block, which, stem)
-        yield from _times(block, which, stem)
-        yield from _baseline(block, which, stem, request.baseline)
-
-
-def in_brief(runs: pd.DataFrame, name: str = "") -> Parts:
-    """Show standings and critical difference of the first block: where a suite has many such tables."""
-    found = blocks(runs)
-    if not found:
-        yield Part(_title("Standings", name), text=NO_BLOCK)
-    for block in found[:1]:
-        yield from _standings(block, name, _stem(name))
+        if not brief:
+            yield from _times(block, which, stem)
+            yield from _baseline(block, which, stem, request.baseline)
 
 
 def _standings(block: Block, which: str, stem: str) -> Parts:
@@ -118,24 +123,16 @@ def _baseline(block: Block, which: str, stem: str, wanted: str | None) -> Parts:
         yield Part(title, baseline_table(block, against), figure)
 
 
-def beside_paper(runs: pd.DataFrame, request: Request, name: str = "") -> Parts:
-    """Show averages and data sets beside the paper's, and a point per data set; nothing where it is not wanted."""
-    found = pairs(runs, request.suite) if request.against_paper else {}
-    if not found:
+def beside_paper(runs: pd.DataFrame, suite: str, name: str = "") -> Parts:
+    """Show averages and data sets beside the paper's, and a point per data set; nothing where it has no numbers."""
+    points = {line: (both.paper.tolist(), both.ours.tolist()) for line, both in pairs(runs, suite).items()}
+    if not points:
         return
-    points = {line: (both.paper.tolist(), both.ours.tolist()) for line, both in found.items()}
     figure = {f"against-paper{_stem(name)}": partial(paper_scatter, points, metric_name(runs), decimals(runs))}
     text = "One point per data set; above the line ours is higher. Above each panel the mean difference."
-    yield Part(_title("Ours beside the paper", name), average_table(runs, request.suite), figure, text)
+    yield Part(_title("Ours beside the paper", name), average_table(runs, suite), figure, text)
     if runs.column.nunique() <= MANY_SETS:
-        yield Part(_title("Ours beside the paper, per data set", name), cell_table(runs, request.suite))
-
-
-def per_data_set(runs: pd.DataFrame, name: str = "") -> Parts:
-    """Show every mean, and both intervals where there are seeds."""
-    yield Part(_title("Scores per data set", name), data_set_table(runs))
-    if len(seeds_of(runs)) > 1:
-        yield Part(_title("95 % intervals per data set", name), interval_table(runs))
+        yield Part(_title("Ours beside the paper, per data set", name), cell_table(runs, suite))
 
 
 def kinds(data: pd.DataFrame, apart: bool = False) -> dict[str, list[str]]:
@@ -171,9 +168,7 @@ def scores(request: Request) -> Parts:
     """Show one score per contender and data set: standings, ranks, time, the paper, data sets."""
     data = request.data[~request.data.metric.isin(TIMINGS)]
     for name, runs in _tables(data).items():
-        yield from overall(runs, request, name)
-        yield from beside_paper(runs, request, name)
-        yield from per_data_set(runs, name)
+        yield from every_part(runs, request, name)
     yield from timing_parts(request.data)
 
 
@@ -195,10 +190,7 @@ def knn(request: Request) -> Parts:
     data = request.data[request.data.metric == "accuracy"]
     yield _label_curve(placed(data, data_sets(data), SETTINGS))
     for protocol in sorted(data.protocol.unique(), key=natural):
-        runs = by_data_set(data, ["accuracy"], [protocol])
-        yield from in_brief(runs, protocol)
-        yield from beside_paper(runs, request, protocol)
-        yield from per_data_set(runs, protocol)
+        yield from every_part(by_data_set(data, ["accuracy"], [protocol]), request, protocol, brief=True)
 
 
 def _label_curve(runs: pd.DataFrame) -> Part:
@@ -228,20 +220,15 @@ def clustering(request: Request) -> Parts:
     """Show NMI and ARI, and ranks over both as the paper's."""
     yield from overall(by_data_set(request.data, ["nmi", "ari"]), request, "NMI and ARI together")
     for metric in ("nmi", "ari"):
-        runs, name = by_data_set(request.data, [metric]), metric.upper()
-        yield from in_brief(runs, name)
-        yield from beside_paper(runs, request, name)
-        yield from per_data_set(runs, name)
+        yield from every_part(by_data_set(request.data, [metric]), request, metric.upper(), brief=True)
 
 
 def variants(request: Request) -> Parts:
     """Show the differences from the method itself, then every family of data sets by itself."""
-    found = groups(request.data)
-    yield from variant_tables(request.suite, found, request.against_paper)
-    for group in found:
-        runs = compact(group.runs)
-        yield from in_brief(runs, group.name)
-        yield from per_data_set(runs, group.name)
+    families = groups(request.data)
+    yield from variant_tables(request.suite, families, request.against_paper)
+    for group in families:
+        yield from every_part(compact(group.runs), request, group.name, brief=True)
 
 
 def generic(request: Request) -> Parts:

@@ -63,10 +63,10 @@ def score_table(
     lines, columns = list(runs.line.cat.categories), list(runs.column.cat.categories)
     by_column = []
     for column in columns:
-        found = [
+        entries = [
             cells.get((line, column), Cell("") if empty(line, column) else Cell(NOT_RUN, ABSENT)) for line in lines
         ]
-        by_column.append(mark_best(found, direction(metrics[column])) if marked else found)
+        by_column.append(mark_best(entries, direction(metrics[column])) if marked else entries)
     return text_table("contender", zip(lines, zip(*by_column, strict=True), strict=True), columns, note)
 
 

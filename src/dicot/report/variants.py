@@ -60,7 +60,7 @@ class Group:
         return direction(metric_of(self.runs).iloc[0])
 
 
-def families(data: pd.DataFrame) -> pd.Series:
+def family_of(data: pd.DataFrame) -> pd.Series:
     """Name the archive that each row's data set is from; everything else counts as large."""
     archive = data.target.map(lambda name: "ucr" if name in UCR else "uea" if name in UEA else "large")
     return archive.where(data.source == data.target, "transfer")
@@ -69,7 +69,7 @@ def families(data: pd.DataFrame) -> pd.Series:
 def groups(data: pd.DataFrame) -> list[Group]:
     """Make the columns of the paper's tables that there are records of, then those that the paper does not have."""
     runs = placed(data, data_sets(data), SETTINGS)
-    keys = pd.Series(list(zip(families(data), data.protocol, data.metric, strict=True)), data.index, dtype=object)
+    keys = pd.Series(list(zip(family_of(data), data.protocol, data.metric, strict=True)), data.index, dtype=object)
     own = sorted(key for key in set(keys) - set(COLUMNS) if key[2] in shown_metrics(data))
     out = []
     for key in [*COLUMNS, *own]:
@@ -83,23 +83,23 @@ def groups(data: pd.DataFrame) -> list[Group]:
     return out
 
 
-def variant_tables(suite: str, found: list[Group], against_paper: bool) -> Iterator[Part]:
+def variant_tables(suite: str, families: list[Group], against_paper: bool) -> Iterator[Part]:
     """Show averages as differences from the method itself and, where that is wanted, beside the paper's."""
-    runs = compact(pd.concat([group.runs for group in found]))
+    runs = compact(pd.concat([group.runs for group in families]))
     require_controls(runs, "Variants")
     lines = runs.drop_duplicates("line").set_index("line").sort_index()[list(SETTINGS)]
     base = BASES.get(suite, METHOD)
     bases = {line: _same_settings(lines, line, base) for line in lines.index}
-    columns = [mark_best([_beside_base(group, *pair) for pair in bases.items()], group.sign) for group in found]
-    bold = best_note(group.sign for group in found).partition(" mean")[0]
+    columns = [mark_best([_beside_base(group, *pair) for pair in bases.items()], group.sign) for group in families]
+    bold = best_note(group.sign for group in families).partition(" mean")[0]
     about = f"In brackets the difference from {base!r}. {bold}."
-    yield Part("Averages and differences from the method itself", _table(runs, found, columns, about))
+    yield Part("Averages and differences from the method itself", _table(runs, families, columns, about))
     if against_paper:
         printed = paper_tables()[TABLES.get(suite, suite)]
         names = {line: NAMES[METHOD] if name == METHOD else name for line, name in lines.contender.items()}
-        columns = [[_beside_paper(group, line, printed.get(names[line], {})) for line in names] for group in found]
+        columns = [[_beside_paper(group, line, printed.get(names[line], {})) for line in names] for group in families]
         about = "Ours (the paper's, difference). No difference where the paper's average is over other data sets."
-        yield Part("Ours beside the paper", _table(runs, found, columns, about))
+        yield Part("Ours beside the paper", _table(runs, families, columns, about))
 
 
 def _same_settings(lines: pd.DataFrame, line: str, contender: str) -> str | None:
@@ -128,7 +128,7 @@ def _beside_paper(group: Group, line: str, row: dict[str, float]) -> Cell:
     return Cell(f"{own:.{d}f} ({printed:.{d}f}{gap})")
 
 
-def _table(runs: pd.DataFrame, found: list[Group], columns: list[list[Cell]], about: str) -> Table:
-    headings = [f"{group.name} ({group.n_sets} of {group.runs.column.nunique()} sets)" for group in found]
+def _table(runs: pd.DataFrame, families: list[Group], columns: list[list[Cell]], about: str) -> Table:
+    headings = [f"{group.name} ({group.n_sets} of {group.runs.column.nunique()} sets)" for group in families]
     rows = zip(runs.line.cat.categories, zip(*columns, strict=True), strict=True)
     return text_table("variant", rows, headings, note(runs, seeds_text(seeds_of(runs), "Means over"), about))
