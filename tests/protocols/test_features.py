@@ -1,6 +1,5 @@
 """What a protocol accepts, and what it says about the rest."""
 
-import math
 import subprocess
 import sys
 
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 
 from dicot.errors import InputError
-from dicot.protocols import Features, Score
+from dicot.protocols import Features
 from dicot.protocols.base import check_classes, check_pair
 
 
@@ -60,14 +59,6 @@ def test_train_and_test_must_fit_together():
 def test_one_class_is_refused_with_its_name():
     with pytest.raises(InputError, match="3 .*walk"):
         check_classes(Features(np.ones((3, 2)), np.array(["walk"] * 3)), "This")
-
-
-def test_a_failure_is_a_row_and_a_nan_needs_a_reason():
-    assert Score("dicot", "linear", "accuracy", 1, math.nan, "out of memory").error == "out of memory"
-    with pytest.raises(InputError, match="nan"):
-        Score("dicot", "linear", "accuracy", 1, math.nan)
-    with pytest.raises(InputError, match="0.0"):
-        Score("dicot", "linear", "accuracy", 1, 0.0, "out of memory")
 
 
 def test_protocols_do_not_load_torch_for_many_cases_either():

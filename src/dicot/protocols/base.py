@@ -1,6 +1,5 @@
 """The contract of a protocol: labelled embeddings in, named numbers out."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -106,25 +105,6 @@ class Protocol(ABC):
 def mean_scores(draws: Sequence[dict[str, float]]) -> dict[str, float]:
     """Average each metric over draws."""
     return {metric: fmean(draw[metric] for draw in draws) for metric in draws[0]}
-
-
-@dataclass(frozen=True)
-class Score:
-    """One row of a result table. A failure is a row too: value NaN and the reason in `error`."""
-
-    contender: str
-    protocol: str
-    metric: str
-    seed: int
-    value: float
-    error: str | None = None
-    draw: int = 1  # of the labelled cases, where a protocol draws them several times in a run
-
-    def __post_init__(self) -> None:
-        if self.error is None and not math.isfinite(self.value):
-            raise InputError(f"A score without an error must be finite; got {self.value}. Give the reason in `error`.")
-        if self.error is not None and not math.isnan(self.value):
-            raise InputError(f"A failed score must have the value NaN; got {self.value}.")
 
 
 def check_pair(train: Features, test: Features) -> None:

@@ -10,7 +10,7 @@ import torch
 from dicot.encoders import InceptionTime
 from dicot.methods import Method, build_method
 from dicot.progress import Bar
-from dicot.report.curves import power_curves
+from dicot.report.figures import power_curves
 from dicot.speed.ours import our_seconds
 from dicot.speed.sections import Section
 from dicot.speed.shapes import Shape

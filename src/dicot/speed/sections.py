@@ -5,7 +5,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dicot.report.comparison import Cell, Table
+from dicot.report.tables import Table, text_table
 
 Value = float | str
 
@@ -22,8 +22,8 @@ class Section:
     figures: Mapping[str, str] = field(default_factory=dict)
 
     def table(self) -> Table:
-        cells = tuple(tuple(Cell(shown(value)) for value in values) for _, values in self.rows)
-        return Table(self.columns[0], self.columns[1:], tuple(label for label, _ in self.rows), cells, self.note)
+        rows = ((label, [shown(value) for value in values]) for label, values in self.rows)
+        return text_table(self.columns[0], rows, self.columns[1:], self.note)
 
 
 def shown(value: Value) -> str:
