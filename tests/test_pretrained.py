@@ -286,7 +286,8 @@ def test_commands_read_files_whatever_the_layout_of_the_models_arrays(tmp_path, 
     command("embed", folder, tmp_path / "waves.npz", "--out", tmp_path / "out.npz", "--device", "cpu")
     assert np.array_equal(np.load(tmp_path / "out.npz")["X"], model.transform(waves))
     call = ["evaluate", tmp_path / "waves.npz", "--model", folder, "--protocols", "linear", "--device", "cpu"]
-    assert "failed" not in command(*call)
+    said = command(*call)
+    assert said.count("s to fit") == 5 and "failed" not in said
 
 
 def test_an_encoder_of_a_registered_class_needs_no_module(tmp_path, waves):
