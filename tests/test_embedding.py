@@ -40,7 +40,7 @@ def test_poolings(encoder, waves):
     three = np.concatenate([h.mean(-1), h.max(-1), h.std(-1)], axis=1)
     np.testing.assert_allclose(embed(encoder, waves.x, pooling="mean+max+std"), three, atol=1e-5)
     assert [pooled_dim(encoder, name) for name in ("mean", "max", "mean+max+std")] == [32, 32, 96]
-    with pytest.raises(InputError, match="Unknown pooling 'mena'"):
+    with pytest.raises(InputError, match="'mena'"):
         embed(encoder, waves.x, pooling="mena")
 
 
@@ -123,6 +123,6 @@ def test_no_cases_give_no_embeddings(encoder):
 
 @pytest.mark.parametrize("shape", [(3, 1, 8), (3, 8)])
 def test_refuses_other_shapes_in_words_and_stays_in_its_mode(encoder, shape):
-    with pytest.raises(InputError, match="takes .*2 channels"):
+    with pytest.raises(InputError, match="2 channels"):
         embed(encoder.train(), np.zeros(shape, np.float32))
     assert encoder.training

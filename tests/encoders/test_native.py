@@ -26,16 +26,16 @@ def test_norm_equals_the_operators(n_rows, width, n_parts):
     parts = [3 * torch.randn(n_rows, width) + 10 for _ in range(n_parts)]
     bias, dy = torch.randn(width * n_parts), torch.randn(n_rows, width * n_parts)
     added = torch.randn_like(dy) if n_parts == 1 else None
-    kept = native.norm_forward(parts, norm, bias, added)
+    saved = native.norm_forward(parts, norm, bias, added)
     exact_added = None if added is None else added.double()
     exact = rows.norm_forward([part.double() for part in parts], exact_norm, bias.double(), exact_added)
-    torch.testing.assert_close(kept.y.double(), exact.y, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(saved.y.double(), exact.y, rtol=1e-5, atol=1e-5)
     for mine, other in zip(norm.buffers(), exact_norm.buffers(), strict=True):
         torch.testing.assert_close(mine.double(), other.double(), rtol=1e-6, atol=1e-6)
     # The mask of ReLU is that of our own output, which may differ from the exact one where a value is nearly 0.
-    exact = exact._replace(y=kept.y.double())
+    exact = exact._replace(y=saved.y.double())
     for masked in (True, False):
-        dparts, dweight, dshift = native.norm_backward(dy, kept, norm, [width] * n_parts, masked)
+        dparts, dweight, dshift = native.norm_backward(dy, saved, norm, [width] * n_parts, masked)
         wanted = rows.norm_backward(dy.double(), exact, exact_norm, [width] * n_parts, masked)
         for mine, other in zip([*dparts, dweight, dshift], [*wanted[0], *wanted[1:]], strict=True):
             torch.testing.assert_close(mine.double(), other, rtol=1e-4, atol=2e-4)

@@ -19,7 +19,7 @@ class Kind(StrEnum):
 
 
 def list_names(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
-    """List methods, controls and classical baselines, encoders, poolings, protocols, the data sets at hand, or suites."""
+    """List methods, controls and classical baselines, encoders, poolings, protocols, data sets at hand, or suites."""
     for name, text in {
         Kind.methods: _methods,
         Kind.controls: _controls,

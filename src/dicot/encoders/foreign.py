@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from dicot.encoders.base import Encoder
-from dicot.encoders.probe import home_of, without_trace
+from dicot.encoders.probe import home_of, in_eval_mode
 from dicot.errors import InputError
 
 N_PROBE = 2  # cases; one alone would pass for a module that mixes up its axes
@@ -37,7 +37,9 @@ class ForeignEncoder(Encoder):
     def __init__(self, module: nn.Module, n_channels: int, n_times: int) -> None:
         if not isinstance(module, nn.Module):
             raise InputError(f"An encoder must be an nn.Module (an instance, not its class); got {module!r}.")
-        shape = _shape_out(module, n_channels, n_times)
+        device, _ = home_of(module)
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):  # it may draw in eval mode too
+            shape = _shape_out(module, n_channels, n_times)
         super().__init__(n_channels, shape[1])
         self.module = module
         self.n_times = self.probe_length = n_times
@@ -96,7 +98,7 @@ def _shape_out(module: nn.Module, n_channels: int, n_times: int) -> tuple[int, .
     device, dtype = home_of(module)
     shape = (N_PROBE, n_channels, n_times)
     name = type(module).__name__
-    with without_trace(module):
+    with in_eval_mode(module):
         try:
             y = module(torch.zeros(shape, device=device, dtype=dtype))
         except (RuntimeError, ValueError, TypeError, IndexError, AssertionError, NotImplementedError) as error:
