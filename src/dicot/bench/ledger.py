@@ -323,5 +323,5 @@ def _state(path: Path) -> list[tuple[int, int]]:
 def _check(database: sqlite3.Connection, path: Path) -> None:
     answer = database.execute("PRAGMA integrity_check(1)").fetchall()
     if answer != [("ok",)]:
-        said = " ".join(str(answer[0][0]).split()) if answer else "it cannot be checked"
-        raise InputError(f"{path} is damaged ({said}). Merge an export or a copy of it into a new ledger.")
+        complaint = " ".join(str(answer[0][0]).split()) if answer else "it cannot be checked"
+        raise InputError(f"{path} is damaged ({complaint}). Merge an export or a copy of it into a new ledger.")

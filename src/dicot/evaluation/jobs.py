@@ -79,7 +79,8 @@ class Job:
     ) -> Result:
         """Make the row for these values; `recipe` is the one that the training used, where there was one."""
         settings, recipe = self.contender.settings, recipe or {}
-        trained = {name: settings.get(name, recipe.get(name)) for name in ("schedule", "precision")}
+        told = recipe if self.contender.own else {}  # others are told theirs by their settings
+        trained = {name: settings.get(name, told.get(name)) for name in ("schedule", "precision")}
         trained |= {name: recipe.get(name, settings.get(name)) for name in ("steps", "batch_size")}
         rest = {name: value for name, value in recipe.items() if name not in TRAINING_FACTS}
         return Result(
