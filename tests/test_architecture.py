@@ -47,8 +47,7 @@ LAYERS: dict[str, set[str]] = {
     "runs": {"estimator", "pretrained", "storage", "train", "data", "errors"},
     "vectors": {"data", "storage", "errors"},
     "classical": {"errors"},
-    "solvers": {"gpu", "errors"},
-    "protocols": {"solvers", "errors"},
+    "protocols": {"errors"},
     "report": {"bench", "datasets", "progress", "protocols", "storage", "data", "errors"},
     "evaluation": {
         "progress",
@@ -62,7 +61,7 @@ LAYERS: dict[str, set[str]] = {
         "errors",
     },
 }
-LAYERS["bench"] = set(LAYERS) - {"report", "runs", "vectors", "solvers", "pretrained"}
+LAYERS["bench"] = set(LAYERS) - {"report", "runs", "vectors", "pretrained"}
 LAYERS["speed"] = set(LAYERS)  # a benchmark looks at everything
 LAYERS["cli"] = set(LAYERS) | {"__init__"}
 LAYERS["__init__"] = set(LAYERS) - {"__init__"}

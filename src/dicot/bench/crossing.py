@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from dicot.datasets import PREPARERS, STANDINS
-from dicot.datasets.names import UCR, UEA
-from dicot.datasets.synthetic import CARD as SYNTHETIC
+from dicot.datasets import family_of, transfer_channels
 from dicot.evaluation.contenders import Contender
 from dicot.evaluation.jobs import DataSet, Job
 from dicot.evaluation.model_protocols import MODEL_PROTOCOLS, trains
@@ -95,25 +93,11 @@ def whole(name: str) -> Pair:
 
 def transfer(source: str, target: str) -> Pair:
     """Fitted on the accelerometer of one set and scored on that of another; unknown sets have it in front."""
-    known = {name: preparer.transfer_channels for name, preparer in PREPARERS.items()}
-    known |= {name: standin.card.transfer_channels for name, standin in STANDINS.items()}
-    return DataSet(source, known.get(source) or (0, 1, 2)), DataSet(target, known.get(target) or (0, 1, 2))
+    return _accelerometer(source), _accelerometer(target)
 
 
-def family_of(name: str) -> str | None:
-    """The family whose recipe a set is trained by, as far as its name tells."""
-    if name in UCR:
-        return "ucr"
-    if name in UEA:
-        return "uea"
-    return "large" if name in PREPARERS or name in STANDINS else None
-
-
-def spelled(name: str) -> str:
-    """The usual spelling of a known name in any case; anything else as it is."""
-    return {known.lower(): known for known in (*UCR, *UEA, *PREPARERS, *STANDINS, SYNTHETIC.name)}.get(
-        name.lower(), name
-    )
+def _accelerometer(name: str) -> DataSet:
+    return DataSet(name, transfer_channels(name) or (0, 1, 2))
 
 
 def _chosen(entries: Sequence[Entry], options: SuiteOptions) -> Sequence[Entry]:

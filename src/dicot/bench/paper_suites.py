@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any
 
 from dicot.bench import crossing as who
-from dicot.bench.crossing import Entry, Pair, SuiteOptions, family_of, transfer, whole
+from dicot.bench.crossing import Entry, Pair, SuiteOptions, transfer, whole
+from dicot.datasets import family_of
 from dicot.datasets.names import UCR, UEA
 from dicot.evaluation.contenders import Contender
 from dicot.evaluation.jobs import Job

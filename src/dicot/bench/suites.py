@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dicot.bench import paper_suites as paper
-from dicot.bench.crossing import SuiteOptions, spelled
+from dicot.bench.crossing import SuiteOptions
+from dicot.datasets import spelled
 from dicot.errors import InputError, did_you_mean, lookup
 from dicot.evaluation.jobs import Job
 from dicot.evaluation.model_protocols import every_protocol

@@ -1,4 +1,4 @@
-"""Arrays in .npy and .npz files: what a header announces is held against the bytes there are before memory is taken."""
+"""Arrays in .npy and .npz files, checked against the size of the file before memory is taken, and their roles."""
 
 import ast
 import math
@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple, final
@@ -15,7 +15,7 @@ import numpy as np
 
 from dicot.data.naming import naming
 from dicot.data.policies import Array
-from dicot.errors import InputError
+from dicot.errors import InputError, did_you_mean
 
 _MAGIC = b"\x93NUMPY"
 _LENGTH_BYTES = {1: 2, 2: 4, 3: 4}  # of the header's length, by version of the format
@@ -28,13 +28,12 @@ _LAST_CHARACTER = 0x10FFFF
 _SMALL = 1 << 28
 _MOST_TIMES = 100
 _CHUNK = 1 << 20
-_LARGE = (
-    1 << 26
-)  # bytes from which an array is mapped, where it is not compressed; a smaller one has its checksum tested
+# Bytes from which an array is mapped, where it is not compressed; a smaller one has its checksum tested.
+_MAPPED_FROM = 1 << 26
 _LOCAL_HEADER = 30  # bytes before an archive member's name, whose length and that of the extra field come last
 
 
-class Form(NamedTuple):
+class ArrayHeader(NamedTuple):
     """What stands before the values."""
 
     shape: tuple[int, ...]
@@ -43,7 +42,7 @@ class Form(NamedTuple):
     start: int  # byte of the first value
 
 
-def read_form(stream: IO[bytes], size: int, what: str = "the array") -> Form:
+def read_array_header(stream: IO[bytes], size: int, what: str = "the array") -> ArrayHeader:
     """The header of an array in `size` bytes; one that does not take exactly these is refused, and so is all but plain
     numbers and text. Errors call it `what`.
     """
@@ -66,15 +65,15 @@ def read_form(stream: IO[bytes], size: int, what: str = "the array") -> Form:
         )
     if math.prod(n or 1 for n in shape) * dtype.itemsize > sys.maxsize:  # one axis is empty, the others are not
         raise ValueError(f"{what} cannot have the shape {shape}")
-    return Form(shape, dtype, by_columns, start)
+    return ArrayHeader(shape, dtype, by_columns, start)
 
 
 def _header(text: bytes, what: str) -> tuple[tuple[int, ...], bool, Any]:
     """Shape, order and kind of the values."""
     try:
         # Python 2 wrote whole numbers as 3L.
-        held = ast.literal_eval(re.sub(r"(?<=\d)L\b", "", text.decode("latin-1")).strip())
-        shape, by_columns, kind = held["shape"], held["fortran_order"], held["descr"]
+        fields = ast.literal_eval(re.sub(r"(?<=\d)L\b", "", text.decode("latin-1")).strip())
+        shape, by_columns, kind = fields["shape"], fields["fortran_order"], fields["descr"]
     except (SyntaxError, ValueError, TypeError, KeyError, MemoryError, RecursionError) as error:
         raise ValueError(f"the header of {what} is damaged: {text[:80]!r}") from error
     # bool is an int to isinstance; an axis of more than maxsize must not be multiplied into numbers of many digits.
@@ -104,11 +103,11 @@ def map_npy(path: Path) -> Array:
     """The array of a .npy file, mapped into memory: values are read where they are used. It cannot be written to."""
     with naming(path):
         with path.open("rb") as file:
-            form = read_form(file, os.fstat(file.fileno()).st_size)
-        if 0 in form.shape:  # nothing to map
-            return np.empty(form.shape, form.dtype)
-        order: Any = "F" if form.by_columns else "C"
-        return np.memmap(path, form.dtype, "r", form.start, form.shape, order)
+            header = read_array_header(file, os.fstat(file.fileno()).st_size)
+        if 0 in header.shape:  # nothing to map
+            return np.empty(header.shape, header.dtype)
+        order: Any = "F" if header.by_columns else "C"
+        return np.memmap(path, header.dtype, "r", header.start, header.shape, order)
 
 
 def read_npy(path: Path) -> Array:
@@ -133,10 +132,10 @@ class Npz:
     def names(self) -> list[str]:
         return list(self._members)
 
-    def form(self, name: str) -> Form:
+    def array_header(self, name: str) -> ArrayHeader:
         """Shape and type of an array; its values are not read."""
         with self._open(name) as member:
-            return read_form(member, self._members[name].file_size, repr(name))
+            return read_array_header(member, self._members[name].file_size, repr(name))
 
     def read(self, names: Iterable[str]) -> dict[str, Array]:
         """Those of the named arrays that are there."""
@@ -151,10 +150,10 @@ class Npz:
 
     def _read(self, name: str) -> Array:
         with self._open(name) as member:
-            form = read_form(member, self._members[name].file_size, repr(name))
-            if self._members[name].compress_type == zipfile.ZIP_STORED and self._members[name].file_size > _LARGE:
-                return self._mapped(name, form)
-            flat = np.empty(math.prod(form.shape), form.dtype)
+            header = read_array_header(member, self._members[name].file_size, repr(name))
+            if self._members[name].compress_type == zipfile.ZIP_STORED and self._members[name].file_size > _MAPPED_FROM:
+                return self._mapped(name, header)
+            flat = np.empty(math.prod(header.shape), header.dtype)
             raw, at = flat.view(np.uint8), 0
             while at < len(raw):
                 got = member.read(min(_CHUNK, len(raw) - at))
@@ -162,9 +161,9 @@ class Npz:
                     raise ValueError(f"{name!r} ends after {at} of {len(raw)} bytes")
                 raw[at : at + len(got)] = np.frombuffer(got, np.uint8)
                 at += len(got)
-        return _checked(flat.reshape(form.shape, order="F" if form.by_columns else "C"))
+        return _checked(flat.reshape(header.shape, order="F" if header.by_columns else "C"))
 
-    def _mapped(self, name: str, form: Form) -> Array:
+    def _mapped(self, name: str, header: ArrayHeader) -> Array:
         """What is stored uncompressed lies in the file as it would in an .npy."""
         info, raw = self._members[name], self._archive.fp
         assert raw is not None
@@ -173,8 +172,8 @@ class Npz:
         start = info.header_offset + len(local) + sum(int.from_bytes(local[at : at + 2], "little") for at in (26, 28))
         if start + info.file_size > self._size:
             raise ValueError(f"{name!r} ends beyond the file")
-        order: Any = "F" if form.by_columns else "C"
-        return np.memmap(raw, form.dtype, "r", start + form.start, form.shape, order)
+        order: Any = "F" if header.by_columns else "C"
+        return np.memmap(raw, header.dtype, "r", start + header.start, header.shape, order)
 
     def _open(self, name: str) -> IO[bytes]:
         info = self._members[name]
@@ -207,3 +206,60 @@ def load_npz(path: Path, names: Iterable[str] | None = None) -> dict[str, Array]
     """Those of the named arrays that the file holds; all of them without names."""
     with open_npz(path) as file:
         return file.read(file.names if names is None else names)
+
+
+# Cases, labels and groups of an .npz file by their usual names, in any capitalisation.
+PARTS = ("train", "test")
+_WHO = ("group", "user", "subject", "person", "patient", "participant", "volunteer", "individual", "device")
+_WHERE = ("record", "recording", "session")
+_ENDS = ("", "s", "id", "ids", "_id", "_ids")
+ROLES: dict[str, tuple[str, ...]] = {
+    "X": ("x", "data", "values"),
+    "y": ("y", "label", "labels", "target", "targets", "class"),
+    "group": ("people", *(word + end for word in (*_WHO, *_WHERE) for end in _ENDS)),
+}
+_WORDS = {"X": "the cases", "y": "the labels", "group": "the groups"}
+_OPTIONS = {"y": "label", "group": "group"}  # of a reader, which say what to take
+
+
+class Keys(NamedTuple):
+    """The name of the array for each role, by part: "train" and "test", or "" where the file holds no split."""
+
+    parts: dict[str, dict[str, str]]
+    unused: tuple[str, ...]
+
+
+def assign_keys(names: Sequence[str], is_scalar: Callable[[str], bool], chosen: Mapping[str, str]) -> Keys:
+    """Each array's role; `chosen` are names by role that were asked for. A single value is a remark, not a role."""
+    lists = [name for name in names if not is_scalar(name)]
+    split = any(_plays(name, "X", "train") for name in lists)
+    parts = {}
+    for part in PARTS if split else ("",):
+        if any(_plays(name, "X", part) for name in lists):
+            by_role = {role: _find(lists, role, part, chosen.get(role)) for role in ROLES}
+            parts[part] = {role: name for role, name in by_role.items() if name is not None}
+    used = {name for roles in parts.values() for name in roles.values()}
+    return Keys(parts, tuple(name for name in names if name not in used))
+
+
+def _find(names: Sequence[str], role: str, part: str, chosen: str | None) -> str | None:
+    if chosen is not None:
+        wanted = f"{chosen}_{part}" if part else chosen
+        if wanted not in names:
+            raise InputError(f"There is no array {wanted!r}. {did_you_mean(wanted, names)}")
+        return wanted
+    candidates = [name for name in names if _plays(name, role, part)]
+    if len(candidates) > 1:
+        option = _OPTIONS.get(role)
+        remedy = f"Say which by {option}= (--{option})" if option else "Save the file with one of them"
+        raise InputError(f"{', '.join(map(repr, candidates))} could each be {_WORDS[role]}. {remedy}.")
+    return candidates[0] if candidates else None
+
+
+def _plays(name: str, role: str, part: str) -> bool:
+    return name.lower() in {f"{word}_{part}" if part else word for word in ROLES[role]}
+
+
+def looked_for() -> str:
+    """The names of the cases, in words."""
+    return "X, data or values (in any case), or X_train and X_test"

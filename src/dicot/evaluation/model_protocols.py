@@ -9,7 +9,7 @@ from dicot.data import Split
 from dicot.errors import InputError
 from dicot.evaluation.loading import scored
 from dicot.protocols import PROTOCOLS, Protocol
-from dicot.protocols.metrics import CLASSIFICATION_METRICS, Metric, classification_scores, find_metric
+from dicot.protocols.metrics import CLASSIFICATION_METRICS, COST_METRICS, REGISTRIES, Metric, classification_scores
 from dicot.protocols.subsets import PAPER_SUBSET_SEED, stratified_fraction
 
 EPOCHS = 50
@@ -55,7 +55,7 @@ class FineTuning(ModelProtocol):
     the pretraining of the data set's family.
     """
 
-    metrics = tuple(map(find_metric, CLASSIFICATION_METRICS))
+    metrics = CLASSIFICATION_METRICS
     trains = True
 
     def __init__(self, fraction: float) -> None:
@@ -100,7 +100,7 @@ class TrainingTime(ModelProtocol):
     neither can be told. A control takes no steps and has no time per step.
     """
 
-    metrics = tuple(map(find_metric, ("step_ms", "peak_mib", "fit_seconds")))
+    metrics = COST_METRICS
     alone = True
     name = "cost"  # in the keys of every ledger
     description = "time per step and peak memory of the fit"
@@ -121,6 +121,7 @@ MODEL_PROTOCOLS: dict[str, Callable[[], ModelProtocol]] = {
     "finetune-100": lambda: FineTuning(1.0),
     "cost": TrainingTime,
 }
+REGISTRIES.append(MODEL_PROTOCOLS)
 
 AnyProtocol = Protocol | ModelProtocol
 
@@ -132,7 +133,7 @@ def every_protocol() -> dict[str, Callable[[], AnyProtocol]]:
 
 def metric_names(protocol: AnyProtocol) -> tuple[str, ...]:
     """What the numbers of a protocol are called."""
-    return tuple(metric if isinstance(metric, str) else metric.name for metric in protocol.metrics)
+    return tuple(metric.name for metric in protocol.metrics)
 
 
 def trains(name: str) -> bool:
