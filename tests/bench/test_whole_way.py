@@ -72,7 +72,7 @@ def test_a_suite_whose_data_are_all_missing_says_which(tmp_path, alone):
 class Spread(Protocol):
     """A protocol that was added by one class and one line; less is better."""
 
-    metrics = ("spread",)
+    metrics = (Metric("spread", higher_is_better=False),)
     name = "spread"
     description = "standard deviation of the test embeddings"
 

@@ -42,13 +42,13 @@ def test_gun_point_and_the_rules_of_a_fit():
     short = several[:, :, :5]
     padded = np.concatenate([short, np.zeros((6, 3, 4))], axis=2)
     assert np.array_equal(MiniRocket().fit(short).transform(short), MiniRocket().fit(padded).transform(padded))
-    with pytest.raises(InputError, match="20 time steps as in fit; got 19"):
+    with pytest.raises(InputError, match="20 time steps.*19"):
         model.transform(several[:, :, :19])
 
 
 def test_refuses_what_it_cannot_use():
     assert CLASSICAL["minirocket"] is MiniRocket
-    with pytest.raises(InputError, match=r"\(cases, channels, time\)"):
+    with pytest.raises(InputError, match=r"\(4, 9\)"):
         MiniRocket().fit(np.zeros((4, 9)))
     with pytest.raises(InputError, match="before fit"):
         MiniRocket().transform(np.zeros((4, 1, 9)))
@@ -56,5 +56,5 @@ def test_refuses_what_it_cannot_use():
 
 def test_says_how_to_install_aeon(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "aeon.transformations.collection.convolution_based", None)
-    with pytest.raises(MissingExtraError, match=r"MiniRocket needs aeon.*pip install 'dicot\[aeon\]'"):
+    with pytest.raises(MissingExtraError, match=r"dicot\[aeon\]"):
         MiniRocket().fit(np.zeros((4, 1, 9)))

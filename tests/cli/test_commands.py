@@ -39,7 +39,7 @@ def test_pretrain_then_embed(tmp_path, data, waves):
     with np.load(tmp_path / "vectors.npz") as held:
         assert np.array_equal(held["X"], TimeSeriesEmbedder.from_pretrained(tmp_path / "model").transform(waves.x))
         assert np.array_equal(held["y"], waves.y)
-    with pytest.raises(DicotError, match="Unknown precision 'bf8'. Known: bf16, float32, tf32"):
+    with pytest.raises(DicotError, match="'bf8'.*bf16, float32, tf32"):
         dicot("embed", tmp_path / "model", data, "--out", tmp_path / "vectors.npz", "--precision", "bf8")
 
 
@@ -65,7 +65,7 @@ def test_bare_arrays_are_trained_on_and_embedded(tmp_path, waves):
 def test_a_folder_is_no_data(tmp_path, monkeypatch):
     (tmp_path / "recordings").mkdir()
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(DicotError, match="recordings is a folder") as caught:
+    with pytest.raises(DicotError, match="recordings") as caught:
         dicot("pretrain", "recordings", "--out", "m", "--layout", "ntc")
     assert "GunPoint" not in str(caught.value)
 

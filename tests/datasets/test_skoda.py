@@ -84,13 +84,13 @@ def test_shuffled_rows_are_in_one_part_only() -> None:
 def test_faulty_files(tmp_path: Path) -> None:
     path = tmp_path / f"{VARIABLE}.mat"
     savemat(path, {"left": np.zeros((3, 71))})
-    with pytest.raises(InputError, match=r"There is no variable right_classall_clean; the file holds \['left'\]"):
+    with pytest.raises(InputError, match=r"right_classall_clean.*\['left'\]"):
         read_arm(path)
     savemat(path, {VARIABLE: np.zeros((3, 70))})
-    with pytest.raises(InputError, match=r"Expected a table of 71 columns; got shape \(3, 70\)"):
+    with pytest.raises(InputError, match=r"71.*\(3, 70\)"):
         read_arm(path)
     savemat(path, {VARIABLE: np.zeros((3, 71))})
-    with pytest.raises(InputError, match=r"Unknown labels \[0.0\]"):
+    with pytest.raises(InputError, match=r"\[0.0\]"):
         read_arm(path)
     for damaged in (b"", b"<html>" * 50, b"MATLAB 5.0 MAT-file".ljust(124) + bytes([0, 1]) + b"IM" + b"?" * 60):
         path.write_bytes(damaged)

@@ -18,7 +18,7 @@ from dicot.bench.record import Record
 from dicot.bench.recordfile import read_records, write_records
 from dicot.bench.rows import COLUMNS
 from dicot.errors import DicotError
-from dicot.evaluation import Contender, DataSet, Job
+from dicot.evaluation import Contender, Job, JobData
 from dicot.report.maps import maps, write_features
 from dicot.report.summary import BEGIN, END
 from tests.commands import dicot
@@ -50,7 +50,7 @@ def _fill(path: Path, contenders: tuple[str, ...], sets: tuple[str, ...]) -> Non
 
 def _job(name: str, data: str) -> Job:
     settings = {"schedule": "per_step", "precision": "float32"} if name == "dicot" else {}
-    return Job("ucr", Contender(name, name, {}, settings), DataSet(data), DataSet(data), "linear", 1)
+    return Job("ucr", Contender(name, name, {}, settings), JobData(data), JobData(data), "linear", 1)
 
 
 def _ledgers(folder: Path) -> Path:

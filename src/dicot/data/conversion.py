@@ -23,8 +23,8 @@ from dicot.data.policies import (
 )
 from dicot.errors import InputError, lookup
 
-LARGEST = 1e15  # of what a network is given: it sums squares, which float32 must hold
-LARGEST_UNSCALED = 1e100  # the same for the statistics of a scale, in float64
+LARGEST_VALUE = 1e15  # of what a network is given: it sums squares, which float32 must hold
+LARGEST_UNSCALED_VALUE = 1e100  # the same for the statistics of a scale, in float64
 SWALLOWED = 1e-4  # share of a channel's range that rounding to float32 may take
 
 Place = tuple[int, int]  # case, channel
@@ -62,7 +62,7 @@ class Conversion:
             out = np.ascontiguousarray(block, self.dtype)
         else:
             out = self.scale(block) if isinstance(self.scale, Scale) else scale_each_case(block)
-            refuse_large(out, LARGEST, "after scaling ", index)
+            refuse_large(out, LARGEST_VALUE, "after scaling ", index)
         if is_mapped(block):
             out = out.copy() if np.shares_memory(out, block) else out
             release(block)
@@ -138,7 +138,7 @@ def survey(cases: Cases, missing: str, scale: str | Scale | None) -> Conversion:
     check_policies(missing, scale)
     lengths = np.array([case.shape[1] for case in cases])
     gaps = np.zeros(len(cases), bool)
-    largest = LARGEST if scale is None else LARGEST_UNSCALED
+    largest = LARGEST_VALUE if scale is None else LARGEST_UNSCALED_VALUE
     infinite: list[Place] = []
     extreme: list[Place] = []
     for start, block in _looked_at(cases):

@@ -10,7 +10,7 @@ from dicot.data import Split, Windows
 from dicot.data.collection import labelled
 from dicot.errors import InputError, need_extra
 from dicot.evaluation.contenders import named_contenders, with_controls
-from dicot.evaluation.jobs import DataSet, Job, Unit, units_of
+from dicot.evaluation.jobs import Job, JobData, Unit, units_of
 from dicot.evaluation.loading import Loaded, Shelf, check_scorable, load_labelled
 from dicot.evaluation.model_protocols import AnyProtocol, Fitted, ModelProtocol, every_protocol
 from dicot.evaluation.result import TIDY, Result
@@ -86,7 +86,7 @@ def evaluate(
     if controls:
         everyone = with_controls(everyone)
     chosen, same = distinct(_protocols(protocols), loaded.split)
-    source = DataSet(name)
+    source = JobData(name)
     jobs = [
         Job(SUITE, one, source, source, protocol.name, seed, draws=_draws(protocol))
         for seed in seeds
