@@ -1,5 +1,7 @@
 """What every method in the registry must do."""
 
+from inspect import signature
+
 import numpy as np
 import pytest
 import torch
@@ -116,6 +118,14 @@ def test_extreme_shapes(name):
         x[0] = 1.0  # a constant case
         history = pretrain(make(name, n_channels), Windows(x, np.arange(4) % 2), Recipe(2, batch), seed=0, device="cpu")
         assert np.isfinite(history.loss).all()
+
+
+def test_settings_make_an_equal_method(name):
+    method = make(name)
+    settings = method.settings()
+    accepted = [given for given in signature(type(method)).parameters.values() if given.kind is given.KEYWORD_ONLY]
+    assert settings == {given.name: given.default for given in accepted}
+    assert type(method)(InceptionTime(2, dim=16), **settings).settings() == settings
 
 
 def test_says_what_it_is(name):
