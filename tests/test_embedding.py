@@ -8,7 +8,6 @@ from dicot.data import Windows
 from dicot.embedding import cases_at_once, embed, pooled_dim
 from dicot.encoders import ENCODERS, InceptionTime, build_encoder
 from dicot.errors import InputError
-from dicot.gpu import transfer
 
 
 @pytest.fixture
@@ -52,6 +51,13 @@ def test_leaves_the_encoder_as_it_was(encoder, waves):
     assert all(torch.equal(value, before[name]) for name, value in encoder.state_dict().items())
 
 
+def test_parts_that_are_frozen_stay_frozen(encoder, waves):
+    encoder.train()
+    encoder.block0.eval()
+    embed(encoder, waves.x)
+    assert encoder.training and encoder.block1.training and not encoder.block0.module0.bn.training
+
+
 def test_read_only_and_strided_arrays_give_the_same_bits(encoder, waves):
     expected = embed(encoder, waves.x)
     locked = waves.x.copy()
@@ -80,25 +86,30 @@ def test_every_encoder_gives_what_its_definition_gives(name, n_times):
     np.testing.assert_allclose(embed(made, x.numpy(), batch_size=4), expected.mean(-1), atol=1e-5, rtol=0)
 
 
-def test_a_memory_map_is_read_piece_by_piece(encoder, tmp_path, monkeypatch):
+class Counted:
+    """Cases that note how many of them are read at a time."""
+
+    def __init__(self, x: np.ndarray) -> None:
+        self.x, self.shape, self.read = x, x.shape, []
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        self.read.append(len(self.x[rows]))
+        return self.x[rows]
+
+
+def test_a_memory_map_is_read_piece_by_piece(encoder, tmp_path):
     x = np.random.default_rng(0).normal(size=(600, 2, 256)).astype(np.float32)
     x.tofile(tmp_path / "cases.bin")
-    mapped = np.memmap(tmp_path / "cases.bin", np.float32, mode="r", shape=x.shape)
-    read = []
-
-    def spy(array, *args):
-        read.append(len(array))
-        return to_device(array, *args)
-
-    to_device = transfer.to_device
-    monkeypatch.setattr(transfer, "to_device", spy)
+    mapped = Counted(np.memmap(tmp_path / "cases.bin", np.float32, mode="r", shape=x.shape))
     expected = embed(encoder, x[:40], batch_size=40)
-    read.clear()
     tracemalloc.start()
     z = embed(encoder, mapped, batch_size=40)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert sum(read) == 600 and max(read) <= 40
+    assert sum(mapped.read) == 600 and max(mapped.read) <= 40
     assert peak < x.nbytes / 4, f"{peak} bytes of arrays at once; the file has {x.nbytes}"
     assert np.array_equal(z[:40], expected)
 

@@ -89,6 +89,18 @@ def test_a_length_that_changes_on_the_way_is_refused():
         encoder(torch.randn(3, 2, 7))
 
 
+def test_a_module_for_one_length_says_so_where_a_method_cuts_cases(waves):
+    module = nn.Sequential(nn.Flatten(), nn.Linear(2 * 32, 16))
+    for name in ("supervised", "dicot"):
+        method = build_method(name, as_encoder(module, 2, 32), {})
+        if name == "supervised":
+            pretrain(method, waves, Recipe(1, 8), seed=0, device="cpu")
+            continue
+        with pytest.raises(RuntimeError) as raised:
+            pretrain(method, waves, Recipe(1, 8), seed=0, device="cpu")
+        assert "32 time steps" in "".join(raised.value.__notes__)
+
+
 def test_keep_blanks_the_input():
     encoder = as_encoder(per_time_step(), 2, 20).eval()
     x = torch.randn(3, 2, 20)

@@ -47,7 +47,15 @@ class ForeignEncoder(Encoder):
 
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         self.check_shape(x.shape)
-        y: Tensor = self.module(x if keep is None else x * keep.unsqueeze(1))
+        try:
+            y: Tensor = self.module(x if keep is None else x * keep.unsqueeze(1))
+        except RuntimeError as error:  # of any kind, memory too: it stays what it is
+            if x.shape[2] != self.n_times:
+                error.add_note(
+                    f"{self.describe()} was given cases {tuple(x.shape)}. It takes {self.n_times} time steps, but a "
+                    "method may cut cases into shorter ones: use a module that takes any length, or another method."
+                )
+            raise
         y = y.unsqueeze(-1) if y.dim() == 2 else y
         if y.shape[:2] != (len(x), self.dim) or (self.per_time_step and y.shape[2] != x.shape[2]):
             raise InputError(
