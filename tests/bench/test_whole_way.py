@@ -104,7 +104,7 @@ def test_protocols_of_one_class_and_one_line_are_listed_run_evaluated_recorded_a
     assert values["dicot", "weights"] == values["random", "weights"] != {}
     assert values["raw-mean", "spread"]["spread"] > 0 and ("raw-mean", "weights") not in values
     dicot("report", "ucr", "--ledger", tmp_path / "bench.sqlite", "--out", tmp_path / "report")
-    assert f"{values['raw-mean', 'spread']['spread']:.2f}" in (tmp_path / "report" / "report.md").read_text()
+    assert repr(values["raw-mean", "spread"]["spread"]) in (tmp_path / "report" / "report.csv").read_text()
     call = ["--protocols", "spread,weights", "--steps", 1, "--dim", 8, "--device", "cpu", "--out", tmp_path / "own"]
     dicot("evaluate", data, *call)
     rows = list(csv.DictReader((tmp_path / "own" / "scores.csv").read_text().splitlines()))
