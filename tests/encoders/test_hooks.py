@@ -14,6 +14,8 @@ from dicot.estimator import TimeSeriesEmbedder
 from dicot.methods import build_method
 from dicot.train import Recipe, pretrain
 
+gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
+
 
 @pytest.fixture
 def encoder() -> InceptionTime:
@@ -61,23 +63,25 @@ def test_a_module_put_in_later_is_listened_to_as_well(encoder):
     assert fired == [1]
 
 
-def test_pretraining_calls_them_at_every_step(encoder, waves):
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=gpu)])
+def test_pretraining_calls_them_at_every_step(encoder, waves, device):
     fired = []
     encoder.block0.register_forward_hook(lambda module, inputs, output: fired.append(1))
-    pretrain(build_method("dicot", encoder, {"k": 2}), waves, Recipe(3, 8), seed=0, device="cpu")
-    assert len(fired) == 3
+    pretrain(build_method("dicot", encoder, {"k": 2}), waves, Recipe(30, 8), seed=0, device=device)
+    assert len(fired) == 30
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=gpu)])
 @pytest.mark.parametrize("where", ["", "block0.module2", "block1.residual.bn"])
-def test_embedding_calls_them(encoder, waves, where):
-    expected = embed(encoder, waves.x, device="cpu")
+def test_embedding_calls_them(encoder, waves, where, device):
+    expected = embed(encoder, waves.x, device=device)
     fired = []
-    handle = encoder.get_submodule(where).register_forward_hook(lambda *args: fired.append(1))
-    np.testing.assert_allclose(embed(encoder, waves.x, device="cpu", batch_size=8), expected, atol=1e-5, rtol=0)
-    assert len(fired) == 3
+    handle = encoder.get_submodule(where).register_forward_hook(lambda *args: fired.append(len(args[1][0])))
+    np.testing.assert_allclose(embed(encoder, waves.x, device=device, batch_size=3), expected, atol=1e-5, rtol=0)
+    assert sum(fired) == 24, "also where later batches would be the replay of a CUDA graph"
+    fired.clear()
     handle.remove()
-    assert np.array_equal(embed(encoder, waves.x, device="cpu"), expected)
-    assert len(fired) == 3
+    assert np.array_equal(embed(encoder, waves.x, device=device), expected) and not fired
 
 
 def test_a_fitted_estimator_calls_them_and_they_may_change_the_output(waves):
