@@ -36,9 +36,9 @@ def test_pretrain_then_embed(tmp_path, data, waves):
     assert (config["seed"], config["data"]["name"]) == (3, "waves")
     said = dicot("embed", tmp_path / "model", data, "--out", tmp_path / "vectors.npz")
     assert "24 cases -> 8 features" in said
-    with np.load(tmp_path / "vectors.npz") as held:
-        assert np.array_equal(held["X"], TimeSeriesEmbedder.from_pretrained(tmp_path / "model").transform(waves.x))
-        assert np.array_equal(held["y"], waves.y)
+    with np.load(tmp_path / "vectors.npz") as arrays:
+        assert np.array_equal(arrays["X"], TimeSeriesEmbedder.from_pretrained(tmp_path / "model").transform(waves.x))
+        assert np.array_equal(arrays["y"], waves.y)
     with pytest.raises(DicotError, match="'bf8'.*bf16, float32, tf32"):
         dicot("embed", tmp_path / "model", data, "--out", tmp_path / "vectors.npz", "--precision", "bf8")
 
@@ -50,8 +50,8 @@ def test_arrays_that_are_not_used_are_named_in_a_line(tmp_path, waves):
     assert lines == [f"Warning: {tmp_path / 'a.npz'}: read X, y, users; not used: colour."]
     said = dicot("embed", tmp_path / "model", tmp_path / "a.npz", "--out", tmp_path / "v.npz", "--group", "colour")
     assert "not used: users" in said
-    with np.load(tmp_path / "v.npz") as held:
-        assert np.array_equal(held["group"], waves.y)
+    with np.load(tmp_path / "v.npz") as arrays:
+        assert np.array_equal(arrays["group"], waves.y)
 
 
 def test_bare_arrays_are_trained_on_and_embedded(tmp_path, waves):
@@ -135,9 +135,9 @@ def test_text_columns_of_parquet_are_written_as_text(tmp_path):
     words = ["--case", "id", "--time", "t", "--label", "kind", "--group", "who"]
     dicot("pretrain", tmp_path / "log.parquet", "--out", tmp_path / "model", *QUICK, *words)
     dicot("embed", tmp_path / "model", tmp_path / "log.parquet", "--out", tmp_path / "v.npz", *words)
-    with np.load(tmp_path / "v.npz", allow_pickle=False) as held:
-        assert held["y"].tolist() == ["a", "b", "a", "b"]
-        assert held["group"].tolist() == ["p", "q", "p", "q"]
+    with np.load(tmp_path / "v.npz", allow_pickle=False) as arrays:
+        assert arrays["y"].tolist() == ["a", "b", "a", "b"]
+        assert arrays["group"].tolist() == ["p", "q", "p", "q"]
 
 
 def test_evaluate_writes_table_report_and_model(tmp_path):
