@@ -190,26 +190,49 @@ def test_a_failed_method_is_shown_and_the_command_fails(tmp_path):
         ("controls", "minirocket"),
         ("encoders", "inception_time"),
         ("protocols", "linear probe"),
+        ("poolings", "mean+max+std"),
         ("datasets", "synthetic"),
+        ("suites", "smoke"),
     ],
 )
 def test_list(kind, word):
     assert word in dicot("list", kind)
 
 
+def test_what_was_registered_is_listed_even_without_a_docstring(monkeypatch):
+    from dicot.embedding import POOLINGS
+    from dicot.encoders import ENCODERS, FCN
+    from dicot.protocols import PROTOCOLS, LinearProbe
+
+    class Plain(FCN):
+        pass
+
+    Plain.__doc__ = None
+    monkeypatch.setitem(ENCODERS, "toy_encoder", Plain)
+    monkeypatch.setitem(POOLINGS, "toy_pooling", POOLINGS["max"])
+    monkeypatch.setitem(PROTOCOLS, "toy_protocol", LinearProbe)
+    for kind in ("encoder", "pooling", "protocol"):
+        assert f"toy_{kind}" in dicot("list", f"{kind}s")
+
+
+def test_an_unknown_list_is_answered_with_the_closest():
+    with pytest.raises(DicotError, match="'encoders'"):
+        dicot("list", "encoder")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["pretrain", "GunPont", "--out", "m"], "Did you mean 'GunPoint'"),
-        (["pretrain", "synthetic", "--out", "m", "--method", "di-cot"], "Did you mean 'dicot'"),
-        (["pretrain", "none.npz", "--out", "m"], "There is no file none.npz"),
+        (["pretrain", "GunPont", "--out", "m"], "'GunPoint'"),
+        (["pretrain", "synthetic", "--out", "m", "--method", "di-cot"], "'dicot'"),
+        (["pretrain", "none.npz", "--out", "m"], "none.npz"),
         (["pretrain", "synthetic", "--out", "m", "--set", "k"], "name=value"),
-        (["pretrain", "synthetic", "--out", "m", "--label", "y"], "options are for files"),
-        (["pretrain", "synthetic", "--out", "m", "--family", "uae"], "family must be one of"),
-        (["embed", "nowhere", "synthetic", "--out", "v.npz"], "nowhere is not a folder"),
-        (["embed", "nowhere", "synthetic", "--out", "v.doc"], "unknown suffix '.doc'"),
-        (["evaluate", "synthetic", "--protocols", "liner"], "Did you mean 'linear'"),
-        (["evaluate", "synthetic", "--seeds", "one"], "--seeds takes whole numbers"),
+        (["pretrain", "synthetic", "--out", "m", "--label", "y"], "synthetic"),
+        (["pretrain", "synthetic", "--out", "m", "--family", "uae"], "uae"),
+        (["embed", "nowhere", "synthetic", "--out", "v.npz"], "nowhere"),
+        (["embed", "nowhere", "synthetic", "--out", "v.doc"], "'.doc'"),
+        (["evaluate", "synthetic", "--protocols", "liner"], "'linear'"),
+        (["evaluate", "synthetic", "--seeds", "one"], "--seeds"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
