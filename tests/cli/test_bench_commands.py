@@ -68,4 +68,4 @@ def test_mistakes(tmp_path):
 def test_suites_and_their_protocols_are_listed():
     assert "Linear probes on the univariate archive" in dicot("list", "suites")
     assert "finetune-10" in dicot("list", "protocols")
-    assert "speed" in dicot("bench", "--help") and "SUITES" in dicot("bench", "ucr", "--help")
+    assert "merge" in dicot("bench", "--help") and "SUITES" in dicot("bench", "ucr", "--help")

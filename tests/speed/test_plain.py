@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from benchmarks.timing.plain import PlainEncoder, plain_loss, plain_seconds, plain_settings
+from benchmarks.timing.turns import counts, dicot, fresh_start
 from torch import nn
 
 from dicot.encoders.folded import folding
-from dicot.speed.ours import counts, dicot, fresh_start
-from dicot.speed.plain import PlainEncoder, plain_loss, plain_seconds, plain_settings
 from dicot.train.draws import plan_generator
 from dicot.views.blocks import block_layout
 
