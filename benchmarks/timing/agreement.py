@@ -8,7 +8,6 @@ and over all steps the deviation stays on average within what chaos does. What i
 
 import statistics
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -31,7 +30,7 @@ from dicot.methods.dicot import DiCOT
 from dicot.progress import Bar
 from dicot.protocols import PROTOCOLS
 from dicot.protocols.base import Features
-from dicot.train import History, Recipe, paper_recipe, pretrain
+from dicot.train import Recipe, Step, paper_recipe, pretrain
 
 SMALLEST = 1e-6  # losses below this differ in nothing that counts
 EARLY = 10  # steps
@@ -69,22 +68,16 @@ class Agreement:
         return self.early <= self.tolerance.early and self.mean <= self.tolerance.mean
 
 
-class _EnoughError(Exception):
-    """Ends a run of `pretrain` early."""
-
-
 def first_losses(method: Method, train: Windows, recipe: Recipe, steps: int, device: str) -> np.ndarray:
     """Return the first losses of a run by `recipe`, and end it there."""
     losses: list[float] = []
 
-    def look(history: History) -> None:
-        losses[:] = history.loss[:steps]
-        if len(losses) == steps:
-            raise _EnoughError
+    def look(step: Step) -> bool:
+        losses.append(step.loss)
+        return len(losses) == steps
 
-    with suppress(_EnoughError):
-        pretrain(method, train, recipe, seed=0, device=device, on_step=look)
-    return np.array(losses)
+    pretrain(method, train, recipe, seed=0, device=device, on_step=look)
+    return np.array(losses[:steps])
 
 
 def check_losses(
@@ -148,8 +141,8 @@ def _ours(precision: str, split: Split, seed: int, device: str, steps: int, tick
     recipe = _recipe(split, precision, steps)
     with seeded_weights(seed):
         encoder = InceptionTime(split.train.n_channels)
-    method = DiCOT(encoder, temperature=recipe.temperature)
-    pretrain(method, split.train, recipe, seed=seed, device=device, on_step=lambda history: tick(len(history)))
+    method = DiCOT(encoder, **DiCOT.paper_params(split.family))
+    pretrain(method, split.train, recipe, seed=seed, device=device, on_step=lambda step: tick(step.number))
     return _score(encoder, split, seed, device)
 
 
@@ -157,7 +150,7 @@ def _plain(split: Split, seed: int, device: str, steps: int, tick: Callable[[int
     recipe = _recipe(split, "float32", steps)
     with seeded_weights(seed):
         encoder = Definition(split.train.n_channels)
-    method = DiCOT(encoder, temperature=recipe.temperature)
+    method = DiCOT(encoder, **DiCOT.paper_params(split.family))
     with float32_arithmetic(resolve_device(device)):
         plain_pretrain(method, split.train, recipe, seed=seed, device=device, on_step=tick)
     return _score(encoder, split, seed, device)

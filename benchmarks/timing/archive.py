@@ -18,7 +18,7 @@ from dicot.errors import DicotError
 from dicot.fitting import seeded_weights
 from dicot.methods.dicot import DiCOT
 from dicot.progress import Bar
-from dicot.train import Recipe, Run, paper_recipe, pretrain_many
+from dicot.train import Recipe, TrainingRun, paper_recipe, pretrain_many
 
 FAMILIES = ("ucr", "uea")
 LENGTHS = 8  # lengths at which the plain loop is timed; in between its cost is taken as linear
@@ -33,6 +33,7 @@ class ArchiveRun:
     name: str
     train: Windows
     recipe: Recipe
+    family: str | None = None
 
 
 def archive_runs(precision: str) -> tuple[list[ArchiveRun], list[str]]:
@@ -47,7 +48,7 @@ def archive_runs(precision: str) -> tuple[list[ArchiveRun], list[str]]:
             refused.append(card.name)
             continue
         recipe = paper_recipe(card.family, len(train), train.n_times)
-        runs.append(ArchiveRun(card.name, train, replace(recipe, precision=precision)))
+        runs.append(ArchiveRun(card.name, train, replace(recipe, precision=precision), card.family))
     return runs, refused
 
 
@@ -92,8 +93,8 @@ def _plain(n_times: int, device: str, warm_up: int, timed: int) -> float:
 def _ours(sets: Sequence[ArchiveRun], device: str) -> float:
     with seeded_weights(0):
         runs = [
-            Run(DiCOT(InceptionTime(entry.train.n_channels), temperature=entry.recipe.temperature),
-                entry.train, entry.recipe, seed=0)
+            TrainingRun(DiCOT(InceptionTime(entry.train.n_channels), **DiCOT.paper_params(entry.family)),
+                        entry.train, entry.recipe, seed=0)
             for entry in sets
         ]  # fmt: skip
     fresh_start(device)

@@ -35,7 +35,7 @@ from dicot.fitting import (
     train_with_bar,
 )
 from dicot.methods.supervised import Supervised
-from dicot.train import History, Recipe, Run
+from dicot.train import History, Recipe, TrainingRun
 
 # With `pretrained` these are the embedder's: its weights belong to input that was prepared in this way.
 PRETRAINED_DECIDES = ("encoder", "dim", "encoder_params", "layout", "unequal", "missing", "scale")
@@ -124,7 +124,8 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         seed, recipe = seed_from(self.random_state), self._recipe(len(train))
         with seeded_weights(seed):
             method = Supervised(self._first_encoder(train), pool=self.pool)
-        history = train_with_bar("train", Run(method, train, recipe, seed), device=self.device, verbose=self.verbose)
+        run = TrainingRun(method, train, recipe, seed)
+        history = train_with_bar("train", run, device=self.device, verbose=self.verbose)
         encoder = method.trained_encoder().cpu().float().eval()
         check_finite(encoder)
         learned = {"classes_": classes, "preparation_": preparation, "seed_": seed, "recipe_": recipe, **columns}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -35,7 +35,7 @@ from dicot.fitting import (
 )
 from dicot.methods import METHODS, build_method
 from dicot.pretrained import arguments_of, check_config, check_types, from_pretrained, save_pretrained
-from dicot.train import Checkpoint, History, Recipe, Run, paper_recipe, pretrain_many
+from dicot.train import Checkpoint, History, Recipe, TrainingRun, paper_recipe, pretrain_many
 from dicot.train.many import AT_ONCE
 
 T = TypeVar("T", bound=Target)
@@ -50,7 +50,7 @@ class _Fit(NamedTuple):
 
     learned: dict[str, Any]  # attributes that do not wait for the training
     encoder: Encoder
-    run: Run | None  # the training; a control has none
+    run: TrainingRun | None  # the training; a control has none
 
 
 class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -195,7 +195,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             {
                 "estimator": parameters,
                 "method_params": self.method_params_,
-                "recipe": asdict(self.recipe_),
+                "recipe": self.recipe_.to_dict(),
                 "seed": self.seed_,
                 "preparation": self.preparation_.to_dict(),
                 "data": self.data_,
@@ -209,7 +209,9 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """The fitted embedder that `save_pretrained` wrote."""
         encoder, config = from_pretrained(directory)
         try:
-            for part, kind in (("estimator", cls), ("recipe", Recipe), ("history", History)):
+            hints = {**arguments_of(Recipe), "temperature": float}  # which was part of it in older versions
+            check_types(directory, "recipe", config["recipe"], hints)
+            for part, kind in (("estimator", cls), ("history", History)):
                 check_types(directory, part, config[part], arguments_of(kind))
             fitted = {name: config[name] for name in ("seed", "data", "method_params", "n_features_in")}
             check_types(directory, "what was fitted", fitted, FITTED)
@@ -218,6 +220,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             model.encoder_, model.seed_, model.data_ = encoder, config["seed"], config["data"]
             model.method_params_ = config["method_params"]
             recipe = {**config["recipe"], "betas": tuple(config["recipe"]["betas"])}
+            recipe.pop("temperature", None)
             model.recipe_, model.history_ = Recipe(**recipe), History(**config["history"])
             if len(model.history_.loss) != len(model.history_.lr):
                 raise InputError("its history has not as many rates as losses")
@@ -249,9 +252,11 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 recipe = replace(recipe, steps=0)
                 CONTROLS[self.method](encoder, train, self.device)
             else:
-                paper = METHODS[self.method].paper_params(self.family, recipe.temperature)
+                paper = METHODS[self.method].paper_params(self.family)
                 params = paper | dict(self.method_params or {})
-                run = Run(build_method(self.method, encoder, params), train, recipe, seed, Checkpoint.of(checkpoint))
+                run = TrainingRun(
+                    build_method(self.method, encoder, params), train, recipe, seed, Checkpoint.of(checkpoint)
+                )
         learned = {
             "preparation_": preparation,
             "data_": data_card(self.method, train, preparation.fingerprint),
@@ -343,7 +348,7 @@ def fit_many(
     if len({model.device for model in models}) > 1:
         raise InputError(f"All models must be for one device; got {sorted({model.device for model in models})}.")
     fits: dict[int, _Fit] = {}
-    runs: list[Run] = []
+    runs: list[TrainingRun] = []
     for number, (model, (X, y)) in enumerate(zip(models, data, strict=True)):
         try:
             fit = model._start(X, y, checkpoints[number] if checkpoints else None)

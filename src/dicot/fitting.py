@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from dicot.encoders import Encoder
 from dicot.errors import InputError, NonFiniteLossError, is_whole
 from dicot.gpu.device import PROCESS_WIDE
 from dicot.progress import Bar
-from dicot.train import History, Run, pretrain
+from dicot.train import History, Step, TrainingRun, carry_out
 from dicot.train.draws import weights_seed
 
 
@@ -80,18 +80,15 @@ def check_finite(encoder: Encoder) -> None:
         )
 
 
-def train_with_bar(what: str, run: Run, *, device: str, verbose: bool) -> History:
+def train_with_bar(what: str, run: TrainingRun, *, device: str, verbose: bool) -> History:
     """`pretrain`, with loss and speed shown in a terminal."""
+    given = [run.on_step] if callable(run.on_step) else run.on_step or ()
     with Bar(what, run.recipe.steps, verbose) as bar:
-        return pretrain(
-            run.method,
-            run.train,
-            run.recipe,
-            seed=run.seed,
-            device=device,
-            on_step=lambda h: bar.update(len(h), f"loss {h.loss[-1]:.3f}  {len(h) / h.seconds:.1f} steps/s"),
-            checkpoint=run.checkpoint,
-        )
+
+        def show(step: Step) -> None:
+            bar.update(step.number, f"loss {step.loss:.3f}  {step.number / step.seconds:.1f} steps/s")
+
+        return carry_out(replace(run, on_step=[show, *given]), device=device)
 
 
 def embed_cases(

@@ -54,7 +54,7 @@ class Toy(Method):
 
     summary: ClassVar[str] = "a toy"
     paper: ClassVar[str] = "none"
-    cost: ClassVar[str] = "nothing"
+    complexity: ClassVar[str] = "nothing"
 
     def loss(self, batch, plan):
         return self.encoder.embed(batch.x).var(dim=0).mean()

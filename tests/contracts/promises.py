@@ -171,7 +171,7 @@ def extreme_shapes_train(name: str, kind: type[Method]) -> None:
 
 @promised_by("methods")
 def method_says_what_it_is(name: str, kind: type[Method]) -> None:
-    assert all(one_line(text) for text in (kind.summary, kind.paper, kind.cost))
+    assert all(one_line(text) for text in (kind.summary, kind.paper, kind.complexity))
 
 
 @promised_by("methods")

@@ -16,7 +16,7 @@ class Together(Method):
 
     summary: ClassVar[str] = "toy: both halves of a case have similar embeddings"
     paper: ClassVar[str] = "unpublished"
-    cost: ClassVar[str] = "one pass over each half"
+    complexity: ClassVar[str] = "one pass over each half"
 
     def __init__(self, encoder: Encoder, *, margin: float = 1.0) -> None:
         super().__init__(encoder)

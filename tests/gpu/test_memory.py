@@ -11,7 +11,7 @@ from dicot.data import Windows
 from dicot.encoders import InceptionTime
 from dicot.errors import DicotError
 from dicot.methods import METHODS, build_method
-from dicot.train import Checkpoint, History, Recipe, Run, loop, many, pretrain, pretrain_many
+from dicot.train import Checkpoint, History, Recipe, Step, TrainingRun, carry_out, loop, many, pretrain, pretrain_many
 from dicot.train.stepper import EagerStepper
 
 GIB = 2**30
@@ -23,26 +23,27 @@ class Device:
 
     def __init__(self, needs: list[float], by_op: dict[int, float] | None = None) -> None:
         self.needs, self.by_op, self.size = needs, by_op or {}, 10.5
-        self.held: dict[int, float] = {}
+        self.taken: dict[int, float] = {}
         self.refused: list[int] = []
         self.most = 0  # runs at once
 
-    def training(self, method, train, recipe, seed, place, stepper, checkpoint=None, history=None):
+    def training(self, run, device, stepper, reporter):
+        seed = run.seed
         need = self.by_op.get(seed, self.needs[seed]) if stepper == "eager" else self.needs[seed]
         if self.reserved() + need * GIB > self.size * GIB:
             self.refused.append(seed)
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate some GiB.\nMore about it.")
-        self.held[seed] = need
-        self.most = max(self.most, len(self.held))
+        self.taken[seed] = need
+        self.most = max(self.most, len(self.taken))
         try:
             for _ in range(20):
-                yield True
+                yield
         finally:
-            del self.held[seed]
+            del self.taken[seed]
         return History([float(seed)], [0.0])
 
     def reserved(self, *_: object) -> int:
-        return int(sum(self.held.values()) * GIB)
+        return int(sum(self.taken.values()) * GIB)
 
 
 @pytest.fixture
@@ -52,25 +53,25 @@ def device(monkeypatch):
         for name, fake in {
             "is_available": lambda: True,
             "current_device": lambda: 0,
-            "get_device_name": lambda place: "a small GPU",
+            "get_device_name": lambda device: "a small GPU",
             "memory_reserved": made.reserved,
-            "mem_get_info": lambda place: (int(made.size * GIB) - made.reserved(), int(made.size * GIB)),
-            "get_per_process_memory_fraction": lambda place: 1.0,
-            "synchronize": lambda place: None,
+            "mem_get_info": lambda device: (int(made.size * GIB) - made.reserved(), int(made.size * GIB)),
+            "get_per_process_memory_fraction": lambda device: 1.0,
+            "synchronize": lambda device: None,
             "empty_cache": lambda: None,
         }.items():
             monkeypatch.setattr(torch.cuda, name, fake)
         for module in (loop, many):
             monkeypatch.setattr(module, "training", made.training, raising=False)
-        monkeypatch.setattr(many, "own_stream", lambda place: nullcontext())
-        monkeypatch.setattr(many, "OwnDraws", lambda place: nullcontext())
+        monkeypatch.setattr(many, "own_stream", lambda device: nullcontext())
+        monkeypatch.setattr(many, "OwnDraws", lambda device: nullcontext())
         return made
 
     return make
 
 
-def runs(n: int) -> list[Run]:
-    return [Run(torch.nn.Linear(1, 1), TRAIN, Recipe(20, 8), seed) for seed in range(n)]
+def runs(n: int) -> list[TrainingRun]:
+    return [TrainingRun(torch.nn.Linear(1, 1), TRAIN, Recipe(20, 8), seed) for seed in range(n)]
 
 
 def test_a_run_is_started_while_there_is_room(device):
@@ -96,7 +97,7 @@ def test_a_run_that_finds_too_little_beside_others_comes_later(device):
 def test_a_run_that_is_too_large_alone_goes_op_by_op(device, caplog):
     gpu = device([3.0, 12.0, 3.0], by_op={1: 6.0})
     assert None not in pretrain_many(runs(3), device="cuda")
-    assert "CUDA out of memory" in caplog.text and not gpu.held
+    assert "CUDA out of memory" in caplog.text and not gpu.taken
 
 
 def test_a_run_that_fits_in_no_way_fails_and_the_others_do_not(device):
@@ -117,58 +118,57 @@ def test_the_largest_run_is_the_first(device):
     assert order == [1, 0, 2] and gpu.most == 3
 
 
-def run(name: str, waves: Windows, **more) -> Run:
+def run(name: str, waves: Windows, **more) -> TrainingRun:
     torch.manual_seed(0)
-    return Run(build_method(name, InceptionTime(waves.n_channels, dim=16), {}), waves, Recipe(3, 8), 1, **more)
+    return TrainingRun(build_method(name, InceptionTime(waves.n_channels, dim=16), {}), waves, Recipe(3, 8), 1, **more)
 
 
-def fail_once(monkeypatch, at: int) -> None:
-    """The step number `at`, counted over all runs, finds no memory when it is nearly through."""
-    usual, calls = EagerStepper.__call__, []
+class FailsOnce:
+    """A callback that finds no memory at its second step; the weights have changed by then."""
 
-    def step(self, index, plan):
-        calls.append(plan)
-        outcome = usual(self, index, plan)
-        if len(calls) == at:
+    def __init__(self) -> None:
+        self.told: list[int] = []
+
+    def __call__(self, step: Step) -> None:
+        self.told.append(step.number)
+        if step.number == 2:
             raise torch.OutOfMemoryError("CUDA out of memory.")
-        return outcome
-
-    monkeypatch.setattr(EagerStepper, "__call__", step)
 
 
-def same(one: Run, other: Run) -> bool:
+def same(one: TrainingRun, other: TrainingRun) -> bool:
     pairs = zip(one.method.state_dict().items(), other.method.state_dict().items(), strict=True)
     return all(name == its_name and torch.equal(mine, its) for (name, mine), (its_name, its) in pairs)
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_run_begun_anew_ends_with_the_same_bits(name, waves, monkeypatch):
-    undisturbed, disturbed = run(name, waves), run(name, waves)
-    expected = pretrain(undisturbed.method, waves, undisturbed.recipe, seed=1, device="cpu")
-    fail_once(monkeypatch, at=2)
-    found = pretrain(disturbed.method, waves, disturbed.recipe, seed=1, device="cpu")
-    assert (found.loss, found.lr) == (expected.loss, expected.lr) and same(undisturbed, disturbed)
+def test_a_run_begun_anew_ends_with_the_same_bits_and_tells_each_step_once(name, waves):
+    callback = FailsOnce()
+    undisturbed, disturbed = run(name, waves), run(name, waves, on_step=callback)
+    expected, history = carry_out(undisturbed, device="cpu"), carry_out(disturbed, device="cpu")
+    assert (history.loss, history.lr) == (expected.loss, expected.lr) and same(undisturbed, disturbed)
+    assert callback.told == [1, 2, 3]
 
 
-def test_with_a_checkpoint_it_goes_on_from_there(tmp_path, waves, monkeypatch):
-    undisturbed, disturbed = run("dicot", waves), run("dicot", waves, checkpoint=Checkpoint(tmp_path / "run", 0))
+def test_with_a_checkpoint_it_goes_on_from_there(tmp_path, waves):
+    checkpoint, callback = Checkpoint(tmp_path / "run", 0), FailsOnce()
+    undisturbed, disturbed = run("dicot", waves), run("dicot", waves, checkpoint=checkpoint, on_step=callback)
     (expected,) = pretrain_many([undisturbed], device="cpu")
-    fail_once(monkeypatch, at=2)
-    (found,) = pretrain_many([disturbed], device="cpu")
-    assert found.loss == expected.loss and same(undisturbed, disturbed)
+    (history,) = pretrain_many([disturbed], device="cpu")
+    assert history.loss == expected.loss and same(undisturbed, disturbed)
+    assert checkpoint.resumed and callback.told == [1, 2, 3]
 
 
-def test_what_a_failed_run_had_in_memory_is_let_go(waves, monkeypatch):
+def test_what_a_failed_run_had_in_memory_is_freed(waves, monkeypatch):
     usual = EagerStepper.__call__
     data: list[weakref.ref[torch.Tensor]] = []
     alive: list[bool] = []
 
-    def step(self, index, plan):
+    def step(self, inputs, plan):
         if not data:
-            data.append(weakref.ref(self.data.x))
+            data.append(weakref.ref(self.source.x))
             raise torch.OutOfMemoryError("CUDA out of memory.")
         alive.append(data[0]() is not None)
-        return usual(self, index, plan)
+        return usual(self, inputs, plan)
 
     monkeypatch.setattr(EagerStepper, "__call__", step)
     one = run("dicot", waves)

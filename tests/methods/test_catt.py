@@ -62,7 +62,7 @@ def test_float64_batches():
 
 @pytest.mark.parametrize(("family", "expected"), [("large", 0.1), ("ucr", 0.5), ("uea", 0.5), (None, 0.5)])
 def test_temperature_by_family(family, expected):
-    assert CaTT.paper_params(family, 0.07) == {"temperature": expected}
+    assert CaTT.paper_params(family) == {"temperature": expected}
 
 
 def test_single_time_steps_warn_or_are_refused():

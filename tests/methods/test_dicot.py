@@ -61,7 +61,7 @@ def test_every_ablation_of_the_paper_is_an_argument(settings):
 
 
 def test_projection_has_the_papers_shape():
-    shapes = [tuple(p.shape) for p in DiCOT(encoder(), projection=True).projection.parameters()]
+    shapes = [tuple(p.shape) for p in DiCOT(encoder(), projection=True).head.parameters()]
     assert shapes == [(128, 16), (128,), (128, 128), (128,)]
     assert not list(DiCOT(encoder()).projection.parameters())
 

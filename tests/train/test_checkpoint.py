@@ -11,7 +11,7 @@ from safetensors.torch import load, save
 from dicot.encoders import InceptionTime, ResNet
 from dicot.errors import ModelFileError
 from dicot.methods.dicot import DiCOT
-from dicot.train import Checkpoint, History, Recipe, pretrain
+from dicot.train import Checkpoint, History, Recipe, Step, pretrain
 
 
 class Killed(BaseException):
@@ -24,8 +24,8 @@ def method(**settings) -> DiCOT:
 
 
 def run_until(stop: int, path: Path, waves, recipe: Recipe) -> None:
-    def on_step(history: History) -> None:
-        if len(history) == stop:
+    def on_step(step: Step) -> None:
+        if step.number == stop:
             raise Killed
 
     with pytest.raises(Killed):

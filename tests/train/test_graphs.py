@@ -1,4 +1,4 @@
-"""Recorded steps on a GPU; skipped where there is none."""
+"""CUDA graphs on a GPU; skipped where torch sees no GPU."""
 
 import gc
 import itertools
@@ -11,8 +11,8 @@ import torch
 from dicot.data import Windows
 from dicot.encoders import InceptionTime, kernels, rows
 from dicot.methods import METHODS, Batch, build_method
-from dicot.train import History, Recipe, Run, pretrain, pretrain_many
-from dicot.train.loop import own_stream, training
+from dicot.train import History, Recipe, TrainingRun, pretrain, pretrain_many
+from dicot.train.loop import own_stream, persistent
 from dicot.views.blocks import block_layout
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
@@ -31,16 +31,16 @@ def losses(name: str, waves: Windows, stepper: str, steps: int = 30) -> np.ndarr
 @pytest.mark.parametrize("name", METHODS)
 def test_graphs_give_what_single_operations_give(name, waves, caplog):
     with caplog.at_level(logging.WARNING, "dicot"):
-        recorded = losses(name, waves, "graphs")
+        replayed = losses(name, waves, "graphs")
     assert not caplog.records
-    np.testing.assert_allclose(recorded[:6], losses(name, waves, "eager")[:6], rtol=1e-3)
+    np.testing.assert_allclose(replayed[:6], losses(name, waves, "eager")[:6], rtol=1e-3)
 
 
 def test_two_runs_of_a_seed_are_equal_to_the_bit(waves):
     assert np.array_equal(losses("dicot", waves, "graphs", 100), losses("dicot", waves, "graphs", 100))
 
 
-def test_a_step_that_cannot_be_recorded_runs_op_by_op(waves, caplog, monkeypatch):
+def test_a_step_that_cannot_be_captured_runs_op_by_op(waves, caplog, monkeypatch):
     kind = METHODS["catt"]
     usual = kind.loss
 
@@ -58,7 +58,7 @@ def test_a_step_that_cannot_be_recorded_runs_op_by_op(waves, caplog, monkeypatch
 
 def test_many_runs_end_as_they_do_alone(waves):
     names = ["dicot", "tfc", "dicot", "tnc", "simmtm", "dicot", "tfc", "infots"]
-    runs = [Run(method(name, seed=seed), waves, Recipe(60, 8), seed) for seed, name in enumerate(names)]
+    runs = [TrainingRun(method(name, seed=seed), waves, Recipe(60, 8), seed) for seed, name in enumerate(names)]
     together = pretrain_many(runs, device="cuda", at_once=4)
     for seed, (name, history) in enumerate(zip(names, together, strict=True)):
         alone = pretrain(method(name, seed=seed), waves, Recipe(60, 8), seed=seed, device="cuda")
@@ -115,24 +115,24 @@ def long_cases() -> Windows:
     return Windows(np.random.default_rng(0).standard_normal((64, 2, 600), dtype=np.float32))
 
 
-def view_run(seed: int, cases: Windows, k=(2, 10), steps: int = 60) -> Run:
+def view_run(seed: int, cases: Windows, k=(2, 10), steps: int = 60) -> TrainingRun:
     torch.manual_seed(seed)
-    return Run(build_method("dicot", InceptionTime(2, dim=128), {"k": k}), cases, Recipe(steps, 32), seed)
+    return TrainingRun(build_method("dicot", InceptionTime(2, dim=128), {"k": k}), cases, Recipe(steps, 32), seed)
 
 
-def in_graphs(run: Run) -> int:
-    """Bytes that the graphs of a run hold when all its plans were recorded."""
-    place = torch.device("cuda")
+def in_graphs(run: TrainingRun) -> int:
+    """Bytes that the graphs of a run hold once all its plans are captured."""
+    device = torch.device("cuda")
     torch.cuda.empty_cache()
-    with own_stream(place):
-        steps = training(run.method, run.train, run.recipe, run.seed, place)
+    with own_stream(device):
+        steps = persistent(run, device)
         for _ in range(50):
             next(steps)
         pools = [segment for segment in torch.cuda.memory_snapshot() if segment["segment_pool_id"] != (0, 0)]
-        held = sum(segment["total_size"] for segment in pools)
+        n_bytes = sum(segment["total_size"] for segment in pools)
         steps.close()
         torch.cuda.synchronize()
-    return held
+    return n_bytes
 
 
 def alone(seed: int, cases: Windows, steps: int = 60) -> History:
@@ -180,8 +180,8 @@ def test_where_memory_does_not_suffice_runs_end_all_the_same(share, steps, two_v
     expected = [alone(seed, long_cases, steps).loss for seed in range(6)]
     leave(share * taken(0, long_cases, steps))
     # Nobody says how little there is.
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda place: (total_memory(), total_memory()))
-    monkeypatch.setattr(torch.cuda, "get_per_process_memory_fraction", lambda place: 1.0)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (total_memory(), total_memory()))
+    monkeypatch.setattr(torch.cuda, "get_per_process_memory_fraction", lambda device: 1.0)
     found = pretrain_many([view_run(seed, long_cases, steps=steps) for seed in range(6)], device="cuda")
     assert "does not suffice" in caplog.text
     for history, losses in zip(found, expected, strict=True):
@@ -192,7 +192,7 @@ def test_where_memory_does_not_suffice_runs_end_all_the_same(share, steps, two_v
 
 def test_a_run_that_fits_in_no_way_is_the_only_one_to_fail(two_views, long_cases, waves):
     leave(2**29)
-    runs = [Run(method("dicot", seed=0), waves, Recipe(20, 8), 0), view_run(0, long_cases)]
+    runs = [TrainingRun(method("dicot", seed=0), waves, Recipe(20, 8), 0), view_run(0, long_cases)]
     runs[1].recipe = Recipe(20, 64)
     told: dict[int, Exception] = {}
     histories = pretrain_many(runs, device="cuda", on_error=told.__setitem__)
@@ -200,7 +200,7 @@ def test_a_run_that_fits_in_no_way_is_the_only_one_to_fail(two_views, long_cases
     assert len(histories[0]) == 20
 
 
-def test_after_a_recording_that_failed_memory_is_given_back(waves, monkeypatch):
+def test_after_a_capture_that_failed_memory_is_given_back(waves, monkeypatch):
     kind = METHODS["catt"]
     usual = kind.loss
     monkeypatch.setattr(

@@ -48,7 +48,7 @@ def test_an_interrupted_run_is_written_and_ends_as_one_left_alone(tmp_path, wave
     losses = []
     after = pretrain(
         resumed, waves, RECIPE, seed=3, device="cpu", checkpoint=Checkpoint(path, 1000),
-        on_step=lambda history: losses.append(len(history)),
+        on_step=lambda step: losses.append(step.number),
     )  # fmt: skip
     assert losses == [7, 8], "each of the two runs before did three steps"
     assert after.loss == history.loss

@@ -12,7 +12,7 @@ from dicot.data import Windows
 from dicot.encoders import InceptionTime
 from dicot.errors import InputError, NonFiniteLossError
 from dicot.methods.dicot import DiCOT
-from dicot.train import History, Recipe, pretrain
+from dicot.train import History, Recipe, Step, pretrain
 from dicot.train.draws import epoch_order, plan_generator
 
 
@@ -148,10 +148,12 @@ def test_the_batch_shrinks_to_the_number_of_cases(waves):
     assert len(pretrain(method(), waves.subset([0]), Recipe(2, 8), seed=0, device="cpu")) == 2
 
 
-def test_history_is_plain_data_and_on_step_sees_it_grow(waves):
-    lengths = []
-    history = pretrain(method(), waves, Recipe(6, 8), seed=0, device="cpu", on_step=lambda h: lengths.append(len(h)))
-    assert lengths == [1, 2, 3, 4, 5, 6]
+def test_history_is_plain_data_and_each_step_is_told_once(waves):
+    told: list[Step] = []
+    history = pretrain(method(), waves, Recipe(6, 8), seed=0, device="cpu", on_step=told.append)
+    assert [(step.number, step.steps) for step in told] == [(number, 6) for number in range(1, 7)]
+    assert ([step.loss for step in told], [step.lr for step in told]) == (history.loss, history.lr)
+    assert told[-1].seconds == history.seconds
     assert isinstance(history, History)
     assert all(type(value) is float for value in history.loss + history.lr)
     assert history.lr[0] > 0  # a warm-up of int(0.6) = 0 steps

@@ -10,13 +10,13 @@ from dicot.data import Windows
 from dicot.encoders import InceptionTime
 from dicot.errors import NonFiniteLossError
 from dicot.methods import build_method
-from dicot.train import Checkpoint, Recipe, Run, pretrain, pretrain_many
+from dicot.train import Checkpoint, Recipe, TrainingRun, pretrain, pretrain_many
 
 
-def run(name: str, seed: int, waves: Windows, steps: int = 12, precision: str = "float32", **more) -> Run:
+def run(name: str, seed: int, waves: Windows, steps: int = 12, precision: str = "float32", **more) -> TrainingRun:
     torch.manual_seed(seed)
     method = build_method(name, InceptionTime(waves.n_channels, dim=16), {})
-    return Run(method, waves, Recipe(steps, 8, precision=precision), seed, **more)
+    return TrainingRun(method, waves, Recipe(steps, 8, precision=precision), seed, **more)
 
 
 SPECS = [

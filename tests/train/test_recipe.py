@@ -1,5 +1,8 @@
+import json
 import math
 import re
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,22 +14,22 @@ from dicot.train import Recipe, lr_at, paper_recipe
 
 
 @pytest.mark.parametrize(
-    ("family", "n_cases", "n_times", "steps", "batch_size", "temperature"),
+    ("family", "n_cases", "n_times", "steps", "batch_size"),
     [
-        ("large", 23025, 500, 1500, 128, 0.07),
-        ("large", 25612, 3000, 1500, 16, 0.07),
-        ("large", 1296, 2500, 1500, 16, 0.07),
-        ("ucr", 200, 427, 200, 8, 1.0),
-        ("ucr", 1000, 100, 200, 8, 1.0),  # exactly 100,000 is not above it
-        ("ucr", 1001, 100, 600, 8, 1.0),
-        ("uea", 180, 51, 200, 8, 0.07),
-        ("uea", 7494, 50, 600, 8, 0.07),
-        (None, 180, 51, 200, 8, 0.07),
+        ("large", 23025, 500, 1500, 128),
+        ("large", 25612, 3000, 1500, 16),
+        ("large", 1296, 2500, 1500, 16),
+        ("ucr", 200, 427, 200, 8),
+        ("ucr", 1000, 100, 200, 8),  # exactly 100,000 is not above it
+        ("ucr", 1001, 100, 600, 8),
+        ("uea", 180, 51, 200, 8),
+        ("uea", 7494, 50, 600, 8),
+        (None, 180, 51, 200, 8),
     ],
 )
-def test_the_papers_budget(family, n_cases, n_times, steps, batch_size, temperature):
+def test_the_papers_budget(family, n_cases, n_times, steps, batch_size):
     recipe = paper_recipe(family, n_cases, n_times)
-    assert (recipe.steps, recipe.batch_size, recipe.temperature) == (steps, batch_size, temperature)
+    assert (recipe.steps, recipe.batch_size) == (steps, batch_size)
     assert (recipe.lr, recipe.weight_decay, recipe.betas, recipe.schedule) == (3e-4, 3e-4, (0.9, 0.99), "per_step")
 
 
@@ -78,7 +81,8 @@ def test_all_problems_at_once():
         ("weight_decay", -1.0),
         ("betas", (0.9,)),
         ("betas", (0.9, 1.0)),
-        ("temperature", 0.0),
+        ("schedule", "daily"),
+        ("schedule", 3),
     ],
 )
 def test_a_bad_value_is_named_with_its_parameter(name, value):
@@ -89,3 +93,35 @@ def test_a_bad_value_is_named_with_its_parameter(name, value):
 def test_numbers_of_numpy_are_plain_numbers_afterwards():
     recipe = Recipe(np.int64(5), np.int32(8), lr=np.float32(0.5), warmup=0)
     assert repr(recipe) == repr(Recipe(5, 8, lr=0.5, warmup=0.0))
+
+
+def slowly(step: int, base: float = 0.1) -> float:
+    return base / (1 + step)
+
+
+def test_a_function_gives_the_rates_themselves():
+    recipe = Recipe(100, 8, lr=7.0, warmup=0.5, schedule=slowly)
+    assert [lr_at(step, recipe, 10) for step in (0, 1, 99)] == [0.1, 0.05, 0.001]
+
+
+def test_a_function_is_named_in_files_and_has_to_be_passed_again():
+    stored = json.loads(json.dumps(Recipe(5, 8, schedule=slowly).to_dict()))
+    assert stored["schedule"] == f"{__name__}:slowly"
+    read = Recipe(**{**stored, "betas": tuple(stored["betas"])})
+    with pytest.raises(InputError, match="slowly"):
+        lr_at(0, read, 1)
+    assert lr_at(1, replace(read, schedule=slowly), 1) == 0.05
+
+
+def test_what_a_partial_function_was_given_is_part_of_its_name():
+    names = {Recipe(5, 8, schedule=partial(slowly, base=base)).to_dict()["schedule"] for base in (0.1, 0.2)}
+    assert len(names) == 2 and all("slowly" in name and "base=0." in name for name in names)
+
+
+@pytest.mark.parametrize("rate", [math.nan, -1.0, None])
+def test_a_function_without_a_rate_is_named_with_the_step(rate):
+    def broken(step: int) -> float:
+        return rate if step == 17 else 0.1
+
+    with pytest.raises(InputError, match="broken.*17"):
+        lr_at(17, Recipe(100, 8, schedule=broken), 1)

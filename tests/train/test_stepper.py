@@ -10,7 +10,8 @@ from dicot.encoders import InceptionTime
 from dicot.errors import DicotError
 from dicot.methods import Places, build_method
 from dicot.train import Recipe, pretrain
-from dicot.train.stepper import FEWEST_REPLAYS, Data, GraphStepper
+from dicot.train.batches import DeviceBatches
+from dicot.train.stepper import FEWEST_REPLAYS, GraphStepper
 from dicot.views.blocks import Blocks
 from dicot.views.crops import Crops
 
@@ -33,21 +34,22 @@ def test_unknown_steppers_are_refused(waves):
         history(waves, stepper="graph")
 
 
-def test_only_what_comes_often_is_recorded(waves):
+def test_only_what_comes_often_is_captured(waves):
     """Places in time share one program, however many different ones there are."""
     method = build_method("catt", InceptionTime(waves.n_channels, dim=16), {})
     plans = ["often"] * FEWEST_REPLAYS + ["rare"] + [Places((t,)) for t in range(FEWEST_REPLAYS)]
-    stepper = GraphStepper(method, torch.optim.AdamW(method.parameters()), Data(torch.zeros(1), None), plans)
+    source = DeviceBatches(torch.zeros(1), None)
+    stepper = GraphStepper(method, torch.optim.AdamW(method.parameters()), source, plans)
     assert stepper.worthwhile == {"often", Places}
 
 
-class Recorder:
-    """In place of `record`, which needs a GPU: some tries fail."""
+class Capturer:
+    """In place of `capture`, which needs a GPU: some tries fail."""
 
     def __init__(self, monkeypatch, errors: dict[int, Exception]) -> None:
         self.errors, self.tries, self.released = errors, 0, 0
-        monkeypatch.setattr("dicot.train.stepper.record", self)
-        monkeypatch.setattr("dicot.train.stepper.renew_generator", lambda place: None)
+        monkeypatch.setattr("dicot.train.stepper.capture", self)
+        monkeypatch.setattr("dicot.train.stepper.renew_generator", lambda device: None)
         monkeypatch.setattr("dicot.train.stepper.release_memory", self.release, raising=False)
 
     def __call__(self, work, pool):
@@ -57,18 +59,18 @@ class Recorder:
         outcome = work()
         return SimpleNamespace(pool=lambda: "pool", replay=work), outcome
 
-    def release(self, place) -> None:
+    def release(self, device) -> None:
         self.released += 1
 
 
 def steps(waves, plans, name: str = "catt") -> GraphStepper:
-    """A recording carries out a step here, so that its replays can."""
+    """A capture takes a step here, so that its replays can."""
     method = build_method(name, InceptionTime(waves.n_channels, dim=16), {})
     method.prepare(waves)
     optimiser = torch.optim.AdamW(method.parameters())
-    stepper = GraphStepper(method, optimiser, Data(torch.from_numpy(waves.x), None), plans)
+    stepper = GraphStepper(method, optimiser, DeviceBatches(torch.from_numpy(waves.x), None), plans)
     for plan in plans:
-        stepper(torch.arange(8), plan)
+        stepper((torch.arange(8),), plan)
     return stepper
 
 
@@ -80,28 +82,28 @@ def steps(waves, plans, name: str = "catt") -> GraphStepper:
         ("soft", [Crops(32, 8, 16, 4, 20), Crops(32, 8, 24, 0, 32)]),
     ],
 )
-def test_the_largest_plan_is_recorded_first(name, plans, waves, monkeypatch):
+def test_the_largest_plan_is_captured_first(name, plans, waves, monkeypatch):
     """The others fit into its memory; it would not fit into theirs."""
-    Recorder(monkeypatch, {})
-    recorded = steps(waves, plans[:1] * 2 + plans[1:] * 2, name).recorded
-    assert list(recorded) == plans[::-1]
+    Capturer(monkeypatch, {})
+    captured = steps(waves, plans[:1] * 2 + plans[1:] * 2, name).captured
+    assert list(captured) == plans[::-1]
 
 
-def test_a_recording_that_finds_no_memory_is_tried_again_without_what_nobody_uses(waves, monkeypatch):
-    recorder = Recorder(monkeypatch, {1: torch.OutOfMemoryError("CUDA out of memory.")})
-    assert list(steps(waves, [()] * 3).recorded) == [()]
-    assert (recorder.tries, recorder.released) == (2, 1)
+def test_a_capture_that_finds_no_memory_is_tried_again_without_what_nobody_uses(waves, monkeypatch):
+    capturer = Capturer(monkeypatch, {1: torch.OutOfMemoryError("CUDA out of memory.")})
+    assert list(steps(waves, [()] * 3).captured) == [()]
+    assert (capturer.tries, capturer.released) == (2, 1)
 
 
-def test_a_recording_that_finds_no_memory_at_all_is_an_error(waves, monkeypatch):
-    Recorder(monkeypatch, {n: torch.OutOfMemoryError("CUDA out of memory.") for n in (1, 2)})
+def test_a_capture_that_finds_no_memory_at_all_is_an_error(waves, monkeypatch):
+    Capturer(monkeypatch, {n: torch.OutOfMemoryError("CUDA out of memory.") for n in (1, 2)})
     with pytest.raises(torch.OutOfMemoryError):
         steps(waves, [()] * 3)
 
 
-def test_a_recording_that_fails_is_tried_again_after_a_step_op_by_op(waves, monkeypatch, caplog):
-    recorder = Recorder(monkeypatch, {1: RuntimeError("not permitted")})
-    assert list(steps(waves, [()] * 4).recorded) == [()] and recorder.tries == 2
-    recorder = Recorder(monkeypatch, {n: RuntimeError("not permitted") for n in (1, 2)})
-    assert not steps(waves, [()] * 5).recorded and recorder.tries == 2
+def test_a_capture_that_fails_is_tried_again_after_a_step_op_by_op(waves, monkeypatch, caplog):
+    capturer = Capturer(monkeypatch, {1: RuntimeError("not permitted")})
+    assert list(steps(waves, [()] * 4).captured) == [()] and capturer.tries == 2
+    capturer = Capturer(monkeypatch, {n: RuntimeError("not permitted") for n in (1, 2)})
+    assert not steps(waves, [()] * 5).captured and capturer.tries == 2
     assert "op by op: not permitted" in caplog.text

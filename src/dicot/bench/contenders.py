@@ -98,13 +98,12 @@ def batch_sizes(*protocols: str) -> list[Entry]:
 def own_params(contender: Contender, source: str) -> dict[str, Any]:
     """What differs from what the method would use on this data set anyway: equal settings get equal keys."""
     from dicot.methods import METHODS
-    from dicot.train import paper_recipe
 
     if contender.kind not in METHODS:
         return {}
     method, family = METHODS[contender.kind], family_of(source)
     usual = {name: parameter.default for name, parameter in inspect.signature(method).parameters.items()}
-    by_family = method.paper_params(family, paper_recipe(family, 1, 1).temperature)
+    by_family = method.paper_params(family)
     # A set of unknown family may turn out to have one when it is loaded: what depends on it stays said.
     usual |= dict.fromkeys(by_family) if family is None else by_family
     wanted = {**_EXCEPTIONS.get((contender.kind, source), {}), **contender.method_params}

@@ -33,7 +33,7 @@ def list_names(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> N
 def _methods() -> list[tuple[str, str]]:
     from dicot.methods import METHODS
 
-    return [(name, f"{kind.summary} | {kind.paper} | {kind.cost}") for name, kind in METHODS.items()]
+    return [(name, f"{kind.summary} | {kind.paper} | {kind.complexity}") for name, kind in METHODS.items()]
 
 
 def _controls() -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ import torch
 
 from dicot.errors import InputError
 
-# Held while torch's random state or precision is another than the caller's: both belong to the whole process, and fits
+# Taken while torch's random state or precision is another than the caller's: both belong to the whole process, and fits
 # in several threads would draw each other's numbers.
 PROCESS_WIDE = threading.RLock()
 
@@ -32,18 +32,18 @@ def resolve_device(device: str | torch.device) -> torch.device:
     return resolved
 
 
-def to_device(array: np.ndarray, place: torch.device, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """A numpy array as a tensor with plain strides.
+def to_device(array: np.ndarray, device: torch.device, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """Copy a numpy array to a device, as a tensor with plain strides.
 
     A read-only array (a memory map) is copied, because torch cannot protect it. Axes of length one may carry any
     stride in numpy; convolutions choose their algorithm by strides, so these are made plain to get the same bits.
     """
     sound = array if array.flags.writeable and array.flags.c_contiguous else np.array(array, order="C")
-    return torch.from_numpy(sound.reshape(-1)).view(array.shape).to(place, dtype)
+    return torch.from_numpy(sound.reshape(-1)).view(array.shape).to(device, dtype)
 
 
 @contextmanager
-def float32_arithmetic(place: torch.device, fast: bool = False) -> Iterator[None]:
+def float32_arithmetic(device: torch.device, fast: bool = False) -> Iterator[None]:
     """Convolutions and matrix products on a GPU in true float32, or with `fast` in TF32 (10 bits of mantissa).
 
     The settings are those of the whole process, so that one thread at a time may have its own; a CPU needs none.
@@ -51,7 +51,7 @@ def float32_arithmetic(place: torch.device, fast: bool = False) -> Iterator[None
     Torch's own defaults are TF32 for convolutions and float32 for matrix products. In TF32 an embedding would depend on
     the batch size in the fifth digit. Either way the same input gives the same bits.
     """
-    if place.type != "cuda":
+    if device.type != "cuda":
         yield
         return
     # Both of cudnn's, because torch refuses to report a setting that differs between them.
@@ -83,8 +83,8 @@ def host_threads(most: int) -> Iterator[None]:
 
 def describe_device(device: str | torch.device) -> str:
     """The name of the GPU, or "cpu"."""
-    place = resolve_device(device)
-    return torch.cuda.get_device_name(place) if place.type == "cuda" else place.type
+    device = resolve_device(device)
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
 def load_optimisers() -> None:
@@ -94,11 +94,11 @@ def load_optimisers() -> None:
 
 def release_memory(device: str | torch.device) -> bool:
     """Give back GPU memory that is no longer in use; False where an error made the GPU useless to this process."""
-    place = resolve_device(device)
-    if place.type == "cuda":
+    device = resolve_device(device)
+    if device.type == "cuda":
         gc.collect()
         try:
-            torch.cuda.synchronize(place)
+            torch.cuda.synchronize(device)
             torch.cuda.empty_cache()
         except RuntimeError:  # torch.AcceleratorError is one
             return False
@@ -112,11 +112,11 @@ def peak_memory(device: str | torch.device) -> Iterator[Callable[[], int]]:
     On a GPU that of tensors, on a CPU that of the whole process, from which memory that was freed before but not given
     back is missing. 0 where the system does not tell.
     """
-    place = resolve_device(device)
-    if place.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(place)
-        before = torch.cuda.memory_allocated(place)
-        yield lambda: torch.cuda.max_memory_allocated(place) - before
+    device = resolve_device(device)
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        yield lambda: torch.cuda.max_memory_allocated(device) - before
         return
     try:
         _RESET.write_text("5")  # the highest point so far becomes the present one

@@ -1,4 +1,4 @@
-"""Work for a GPU recorded as a CUDA graph and replayed without the host, which for small kernels is the slower one."""
+"""CUDA graphs: work for a GPU, captured once and replayed without the host, which is slower than small kernels."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -9,11 +9,11 @@ import torch
 R = TypeVar("R")
 
 
-def record(work: Callable[[], R], pool: Any = None) -> tuple[torch.cuda.CUDAGraph, R]:
-    """What `work` sends to the current stream, as a graph, and its result, which every replay overwrites.
+def capture(work: Callable[[], R], pool: Any = None) -> tuple[torch.cuda.CUDAGraph, R]:
+    """Capture what `work` sends to the current stream; gives the graph and its result, which every replay overwrites.
 
-    `pool` is that of an earlier graph whose memory this one may use too, because the two never run at once. What the
-    work needs for the first time may be loaded and copied beside the recording. A RuntimeError where it cannot be done.
+    `pool` is that of an earlier graph whose memory this one may use too, because the two never run at once. What `work`
+    needs for the first time may be loaded and copied meanwhile. Raises a RuntimeError where `work` cannot be captured.
     """
     graph = torch.cuda.CUDAGraph()
     pool = torch.cuda.graph_pool_handle() if pool is None else pool
@@ -34,19 +34,19 @@ def record(work: Callable[[], R], pool: Any = None) -> tuple[torch.cuda.CUDAGrap
 
 
 def _abandon(pool: Any) -> None:
-    """Where a recording cannot even be ended, torch goes on believing in it.
+    """Make torch forget a capture that could not even be ended.
 
-    It would keep the memory that the recording took and refuse to give back any other.
+    Otherwise it would keep the memory that the capture has taken, and refuse to free any other.
     """
-    place = torch.cuda.current_device()
+    device = torch.cuda.current_device()
     with suppress(RuntimeError):  # it was ended
-        torch._C._cuda_endAllocateToPool(place, pool)
-        torch._C._cuda_releasePool(place, pool)
+        torch._C._cuda_endAllocateToPool(device, pool)
+        torch._C._cuda_releasePool(device, pool)
 
 
 @contextmanager
 def _own_scratch() -> Iterator[None]:
-    """cuBLAS takes its scratch memory from the recording's own: graphs that are replayed at once must not share any."""
+    """Let cuBLAS take its scratch memory from the graph's: graphs that are replayed at once must not share any."""
     clear: Callable[[], None] = torch._C._cuda_clearCublasWorkspaces
     clear()
     try:

@@ -14,25 +14,25 @@ FIXED = 2**28  # bytes that a run of any size takes: scratch memory of cuBLAS, t
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether it says that a GPU's memory does not suffice: torch, CUDA and its libraries each have their own words."""
+    """Whether a GPU's memory did not suffice; torch, CUDA and its libraries each have their own words for it."""
     text = str(error).lower()
     return isinstance(error, torch.OutOfMemoryError) or (
         isinstance(error, RuntimeError) and ("out of memory" in text or "alloc_failed" in text)
     )
 
 
-def held_bytes(place: torch.device) -> int:
-    """What torch holds of a GPU's memory, in use or not."""
-    return torch.cuda.memory_reserved(place) if place.type == "cuda" else 0
+def taken_bytes(device: torch.device) -> int:
+    """Bytes of a GPU's memory that torch has taken, in use or not."""
+    return torch.cuda.memory_reserved(device) if device.type == "cuda" else 0
 
 
-def free_bytes(place: torch.device) -> int:
-    """What torch may still take of a GPU: what is left, or of the share that this process may have (see torch)."""
-    if place.type != "cuda":
+def free_bytes(device: torch.device) -> int:
+    """Bytes that torch may still take of a GPU's memory, within the share that this process may have of it."""
+    if device.type != "cuda":
         return sys.maxsize
-    free, total = torch.cuda.mem_get_info(place)
-    share = torch.cuda.get_per_process_memory_fraction(torch.cuda.current_device() if place.index is None else place)
-    return min(free, int(share * total) - held_bytes(place))
+    free, total = torch.cuda.mem_get_info(device)
+    share = torch.cuda.get_per_process_memory_fraction(torch.cuda.current_device() if device.index is None else device)
+    return min(free, int(share * total) - taken_bytes(device))
 
 
 class Room:
@@ -42,12 +42,12 @@ class Room:
     batch as much as the most demanding run so far. A size is (bytes of the training set, time steps of a batch).
     """
 
-    def __init__(self, place: torch.device, memory: int | None) -> None:
+    def __init__(self, device: torch.device, memory: int | None) -> None:
         if memory is not None and memory < 1:
             raise InputError(f"memory is a number of bytes, 1 or more; got {memory}.")
-        release_memory(place)
-        self.place, self.before = place, held_bytes(place)
-        self.total = int(SHARE * free_bytes(place)) if memory is None else memory
+        release_memory(device)
+        self.device, self.before = device, taken_bytes(device)
+        self.total = int(SHARE * free_bytes(device)) if memory is None else memory
         self.per_time_step = 0.0
 
     def need(self, size: Size) -> int:
@@ -60,11 +60,11 @@ class Room:
         need = self.need(size)
         if need + sum(map(self.need, others)) > self.total:
             return False
-        if need > min(self.total + self.before - held_bytes(self.place), free_bytes(self.place)):
-            release_memory(self.place)  # of runs that have ended
-        return need <= free_bytes(self.place)
+        if need > min(self.total + self.before - taken_bytes(self.device), free_bytes(self.device)):
+            release_memory(self.device)  # of runs that have ended
+        return need <= free_bytes(self.device)
 
     def learn(self, size: Size, taken: int) -> None:
-        """A run of this size took so many bytes."""
+        """Note that a run of this size took so many bytes."""
         n_bytes, n_times = size
         self.per_time_step = max(self.per_time_step, (taken - n_bytes - FIXED) / n_times)

@@ -9,24 +9,24 @@ from torch import Tensor
 
 from dicot.data.pieces import Collection
 from dicot.gpu.device import to_device
-from dicot.gpu.graphs import record
+from dicot.gpu.graphs import capture
 
 log = logging.getLogger(__name__)
-FEWEST_BATCHES = 6  # for which recording pays
+FEWEST_BATCHES = 6  # for which capturing a graph pays
 
 
 class Lane:
     """The memory of one batch on its way to a GPU and back; two of them take turns."""
 
     def __init__(
-        self, n_cases: int, x: Collection, shape: tuple[int, ...], place: torch.device, dtype: torch.dtype
+        self, n_cases: int, x: Collection, shape: tuple[int, ...], device: torch.device, dtype: torch.dtype
     ) -> None:
         shape_in, shape_out = (n_cases, *x.shape[1:]), (n_cases, *shape)
         # Page-locked, so that the GPU copies by itself while the host goes on.
         self.host_in = torch.empty(shape_in, dtype=dtype, pin_memory=True)
         self.host_out = torch.empty(shape_out, dtype=dtype, pin_memory=True)
-        self.device_in = torch.empty(shape_in, dtype=dtype, device=place)
-        self.device_out = torch.empty(shape_out, dtype=dtype, device=place)
+        self.device_in = torch.empty(shape_in, dtype=dtype, device=device)
+        self.device_out = torch.empty(shape_out, dtype=dtype, device=device)
         self.arrived, self.computed, self.returned = (torch.cuda.Event() for _ in range(3))  # type: ignore[no-untyped-call]
         self.rows: slice | None = None  # of the batch that is under way
         self.graph: torch.cuda.CUDAGraph | None = None  # of the work on a full batch
@@ -38,7 +38,7 @@ def through(
     y: Any,
     shape: tuple[int, ...],
     batch_size: int,
-    place: torch.device,
+    device: torch.device,
     dtype: torch.dtype,
     on_batch: Callable[[int], None] | None = None,
 ) -> None:
@@ -49,11 +49,11 @@ def through(
     """
     pieces = [slice(start, min(start + batch_size, len(x))) for start in range(0, len(x), batch_size)]
     done = on_batch or (lambda n_done: None)
-    if place.type == "cuda":
-        _overlapped(compute, x, y, shape, pieces, place, dtype, done)
+    if device.type == "cuda":
+        _overlapped(compute, x, y, shape, pieces, device, dtype, done)
         return
     for rows in pieces:
-        y[rows] = compute(to_device(x[rows], place, dtype)).cpu().numpy()
+        y[rows] = compute(to_device(x[rows], device, dtype)).cpu().numpy()
         done(rows.stop)
 
 
@@ -63,32 +63,32 @@ def _overlapped(
     y: Any,
     shape: tuple[int, ...],
     pieces: list[slice],
-    place: torch.device,
+    device: torch.device,
     dtype: torch.dtype,
     done: Callable[[int], None],
 ) -> None:
     """While the GPU works on one batch the host reads the next one; copies run on streams of their own."""
     largest = max((rows.stop - rows.start for rows in pieces), default=0)
-    lanes = [Lane(largest, x, shape, place, dtype) for _ in pieces[:2]]
-    callers = torch.cuda.current_stream(place)
-    working, inwards, outwards = (torch.cuda.Stream(place) for _ in range(3))  # type: ignore[no-untyped-call]
+    lanes = [Lane(largest, x, shape, device, dtype) for _ in pieces[:2]]
+    callers = torch.cuda.current_stream(device)
+    working, inwards, outwards = (torch.cuda.Stream(device) for _ in range(3))  # type: ignore[no-untyped-call]
     for stream in (working, inwards):  # the lanes' memory may have been in use on the caller's stream until now
         stream.wait_stream(callers)
-    recording = len(pieces) >= FEWEST_BATCHES
+    capturing = len(pieces) >= FEWEST_BATCHES
 
     def work(lane: Lane, n_cases: int) -> None:
         lane.device_out[:n_cases] = compute(lane.device_in[:n_cases])
 
     def run(lane: Lane, n_cases: int, number: int) -> None:
-        """The first batches load what the work needs, one more by each lane is recorded, the rest are replayed."""
-        nonlocal recording
-        if recording and lane.graph is None and number >= len(lanes) and n_cases == largest:
+        """Load what the work needs with the first batches, capture one more in each lane, replay the rest."""
+        nonlocal capturing
+        if capturing and lane.graph is None and number >= len(lanes) and n_cases == largest:
             # Both lanes work on one stream, never at once: what one leaves in memory the other may overwrite.
             pool = next((other.graph.pool() for other in lanes if other.graph is not None), None)
             try:
-                lane.graph, _ = record(lambda: work(lane, n_cases), pool)
+                lane.graph, _ = capture(lambda: work(lane, n_cases), pool)
             except RuntimeError as error:
-                recording = False
+                capturing = False
                 log.info("batches are embedded op by op: %s", str(error).splitlines()[0])
         if lane.graph is not None and n_cases == largest:
             lane.graph.replay()

@@ -5,7 +5,7 @@ from typing import Any
 
 from dicot.encoders import Encoder
 from dicot.errors import lookup
-from dicot.methods.base import Batch, Method, Places
+from dicot.methods.base import Batch, Method, Places, TrainingSet
 from dicot.methods.catt import CaTT
 from dicot.methods.cost import CoST
 from dicot.methods.dicot import DiCOT
@@ -19,7 +19,7 @@ from dicot.methods.tnc import TNC
 from dicot.methods.ts2vec import TS2Vec
 from dicot.methods.tstcc import TSTCC
 
-__all__ = ["METHODS", "Batch", "Method", "Places", "build_method"]
+__all__ = ["METHODS", "Batch", "Method", "Places", "TrainingSet", "build_method"]
 
 METHODS: dict[str, type[Method]] = {
     "dicot": DiCOT,

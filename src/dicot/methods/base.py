@@ -3,13 +3,46 @@
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from inspect import signature
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from torch import Tensor, nn
 
-from dicot.data import Windows
 from dicot.encoders import Encoder
+
+
+class Cases(Protocol):
+    """Cases (N, C, T) of which a few are read at a time: an array, or something that reads them when asked."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def ndim(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: Any, /) -> np.ndarray:
+        """The cases of a slice, or of an array of row numbers."""
+
+
+class TrainingSet(Protocol):
+    """What a method may know of its training set; `dicot.Windows` is one, a view of a torch Dataset another."""
+
+    @property
+    def x(self) -> Cases: ...
+
+    @property
+    def y(self) -> np.ndarray | None: ...
+
+    @property
+    def n_channels(self) -> int: ...
+
+    @property
+    def n_times(self) -> int: ...
+
+    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -23,9 +56,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class Places:
-    """A plan of time steps that a step reads at, without any shape depending on them.
+    """A plan that consists of positions in time and does not change the shape of any tensor.
 
-    All of them share one tensor program: a recorded step is given them as a tensor instead of numbers.
+    Steps with different positions are then the same operations on different numbers, so that one CUDA graph serves
+    them all: it reads the positions from a tensor. Without a graph they are plain numbers.
     """
 
     at: tuple[int, ...] | Tensor
@@ -36,7 +70,7 @@ class Method(nn.Module, ABC):
 
     summary: ClassVar[str]  # one line for `dicot list methods`
     paper: ClassVar[str]  # where it was published
-    cost: ClassVar[str]  # time and memory of the loss
+    complexity: ClassVar[str]  # time and memory of the loss
     needs_labels: ClassVar[bool] = False
 
     def __init__(self, encoder: Encoder) -> None:
@@ -44,15 +78,26 @@ class Method(nn.Module, ABC):
         self.encoder = encoder
 
     @classmethod
-    def paper_params(cls, family: str | None, temperature: float) -> dict[str, Any]:
-        """Constructor arguments that the paper sets per family of data sets; most methods have none.
-
-        `temperature` is Di-COT's own for the family (see `paper_recipe`).
-        """
+    def paper_params(cls, family: str | None) -> dict[str, Any]:
+        """Constructor arguments that the paper sets for a family of data sets; most methods have none."""
         return {}
 
-    def prepare(self, train: Windows) -> None:
-        """Look at the training set once before the first step; refuse here what cannot be trained on.
+    def settings(self) -> dict[str, Any]:
+        """The constructor's keyword arguments, with which an equal method can be made.
+
+        Each is kept as an attribute of its own name; a method that cannot do so overrides this.
+        """
+        parameters = signature(type(self)).parameters.values()
+        names = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+        missing = [name for name in names if not hasattr(self, name)]
+        if missing:
+            raise TypeError(
+                f"{type(self).__name__} must keep its argument {missing[0]!r} as an attribute of that name."
+            )
+        return {name: getattr(self, name) for name in names}
+
+    def prepare(self, train: TrainingSet) -> None:
+        """Look at the training set once before the first step, and refuse here what cannot be trained on.
 
         Parts that depend on the data (on T, on the number of classes) are built here: random draws are seeded, and
         the optimiser is made afterwards. It must be safe to call again before a checkpoint is loaded.
@@ -66,7 +111,7 @@ class Method(nn.Module, ABC):
     def extent(self, plan: Hashable) -> int:
         """About how many time steps per case a step of this plan encodes, where plans differ in it.
 
-        Only the order counts: steps are recorded from the largest to the smallest, which then fit into its memory.
+        Only the order counts: the CUDA graph of the largest plan is captured first, and the others reuse its memory.
         """
         return 0
 
@@ -81,7 +126,7 @@ class Method(nn.Module, ABC):
     def after_step(self, batch: Batch, progress: float) -> None:
         """Called after each optimiser step, `progress` in (0, 1]: averaged copies, annealing.
 
-        Whatever it keeps must live in parameters or buffers, so that a checkpoint holds it.
+        Its state must live in parameters or buffers, so that a checkpoint contains it.
         """
         return
 

@@ -6,11 +6,10 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.errors import InputError, lookup
 from dicot.losses.adjacent_step import FORMS, adjacent_step
-from dicot.methods.base import Batch, Method
+from dicot.methods.base import Batch, Method, TrainingSet
 
 
 class CaTT(Method):
@@ -23,7 +22,9 @@ class CaTT(Method):
 
     summary: ClassVar[str] = "pick the neighbouring time steps among all time steps of the batch"
     paper: ClassVar[str] = "Contrast All The Time, arXiv 2410.15416"
-    cost: ClassVar[str] = "one encoder pass; loss O((B T)^2 F) time and O(B T F) memory, pairs in blocks of 16 MiB"
+    complexity: ClassVar[str] = (
+        "one encoder pass; loss O((B T)^2 F) time and O(B T F) memory, pairs in blocks of 16 MiB"
+    )
 
     def __init__(
         self,
@@ -40,11 +41,11 @@ class CaTT(Method):
         self.temperature, self.form, self.mask_boundaries = temperature, form, mask_boundaries
 
     @classmethod
-    def paper_params(cls, family: str | None, temperature: float) -> dict[str, Any]:
+    def paper_params(cls, family: str | None) -> dict[str, Any]:
         # D-34. The ECG set is the exception among the large ones, 0.5, which the family does not tell: set it there.
         return {"temperature": 0.1 if family == "large" else 0.5}
 
-    def prepare(self, train: Windows) -> None:
+    def prepare(self, train: TrainingSet) -> None:
         if train.n_times > 1:
             return
         if self.mask_boundaries:

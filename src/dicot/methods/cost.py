@@ -9,12 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.errors import InputError
 from dicot.losses.frequency import frequency_contrast
 from dicot.losses.momentum_contrast import enqueued, queue_contrast, unit
-from dicot.methods.base import Batch, Method, Places
+from dicot.methods.base import Batch, Method, Places, TrainingSet
 from dicot.methods.trend_season import SeasonHead, TrendHead
 from dicot.views.distortion import distort
 
@@ -32,7 +31,9 @@ class CoST(Method):
 
     summary: ClassVar[str] = "trend against a queue of earlier keys, season by amplitude and phase of its frequencies"
     paper: ClassVar[str] = "CoST: Contrastive Learning of Disentangled Seasonal-Trend Representations, ICLR 2022"
-    cost: ClassVar[str] = "three encoder passes; loss O(B^2 T F), memory O(B^2 T) and O(T F^2) for the season's weights"
+    complexity: ClassVar[str] = (
+        "three encoder passes; loss O(B^2 T F), memory O(B^2 T) and O(T F^2) for the season's weights"
+    )
 
     queue: Tensor  # (D, K) unit columns
     pointer: Tensor  # () the column that the next key takes
@@ -70,7 +71,7 @@ class CoST(Method):
         self.trend = TrendHead(encoder.dim, half, self.kernels)
         self.projection = nn.Sequential(nn.Linear(half, half), nn.ReLU(), nn.Linear(half, half))
 
-    def prepare(self, train: Windows) -> None:
+    def prepare(self, train: TrainingSet) -> None:
         """Build what depends on T (the season head) and the state of a run: the key network's copies and the queue."""
         like = next(self.encoder.parameters())
         half = self.encoder.dim // 2

@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.errors import InputError
+from dicot.methods.base import TrainingSet
 from dicot.views.crops import Crops, cut_crops, draw_shifts, shared_part, shortest_overlap
 
 
@@ -31,7 +31,7 @@ def check_crop_lengths(temporal_unit: Any, max_train_length: Any) -> None:
         )
 
 
-def check_cases(train: Windows, temporal_unit: int) -> None:
+def check_cases(train: TrainingSet, temporal_unit: int) -> None:
     """Refuse cases too short for any crop."""
     shortest = shortest_overlap(temporal_unit)
     if train.n_times < shortest:

@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor, nn
 
-from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.errors import InputError, lookup
 from dicot.losses.adjacent_block import POSITIVES, adjacent_block
-from dicot.methods.base import Batch, Method
+from dicot.methods.base import Batch, Method, TrainingSet
 from dicot.views.blocks import ROUNDINGS, Blocks, block_layout, cut_blocks
 
 WIDTH_PROJECTION = 128
@@ -28,7 +27,7 @@ class DiCOT(Method):
 
     summary: ClassVar[str] = "pick a sub-block's temporal neighbour among the sub-blocks of the same case"
     paper: ClassVar[str] = "Divide and Contrast, ICML 2026"
-    cost: ClassVar[str] = "encodes 1.3 T to 1.8 T time steps per case in one pass; loss O(B k^2 F), free of T"
+    complexity: ClassVar[str] = "encodes 1.3 T to 1.8 T time steps per case in one pass; loss O(B k^2 F), free of T"
 
     def __init__(
         self,
@@ -42,6 +41,7 @@ class DiCOT(Method):
         projection: bool = False,
     ) -> None:
         super().__init__(encoder)
+        self.k = k if isinstance(k, int) else tuple(k)
         self.k_range = _k_range(k)
         if not 0 <= overlap < 1:
             raise InputError(f"overlap is a share of a block, 0 <= overlap < 1; got {overlap}.")
@@ -50,13 +50,14 @@ class DiCOT(Method):
         lookup(POSITIVES, positive, "positive")
         lookup(ROUNDINGS, rounding, "rounding")
         self.overlap, self.temperature, self.positive, self.rounding = overlap, temperature, positive, rounding
-        self.projection = _projection(encoder.dim) if projection else nn.Identity()
+        self.projection = projection
+        self.head = _projection(encoder.dim) if projection else nn.Identity()
 
     @classmethod
-    def paper_params(cls, family: str | None, temperature: float) -> dict[str, Any]:
-        return {"temperature": temperature}  # D-05
+    def paper_params(cls, family: str | None) -> dict[str, Any]:
+        return {"temperature": 1.0 if family == "ucr" else 0.07}  # D-05
 
-    def prepare(self, train: Windows) -> None:
+    def prepare(self, train: TrainingSet) -> None:
         if train.n_times < 2:
             raise InputError(
                 f"The cases have {train.n_times} time step (n_features = {train.n_times} in 2-D X); Di-COT needs 2. "
@@ -80,7 +81,7 @@ class DiCOT(Method):
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
         assert isinstance(plan, Blocks)
         blocks = cut_blocks(batch.x, plan)  # (B, k, C, L)
-        z = self.projection(self.encoder.embed(blocks.flatten(0, 1)))  # (B * k, F), the block index running fastest
+        z = self.head(self.encoder.embed(blocks.flatten(0, 1)))  # (B * k, F), the block index running fastest
         return adjacent_block(z.unflatten(0, blocks.shape[:2]), self.temperature, self.positive)
 
 

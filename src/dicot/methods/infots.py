@@ -8,13 +8,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.errors import InputError
 from dicot.losses.segments import pooled_contrast, segment_contrast, segment_length
 from dicot.methods.adamw import SelfOptimised
 from dicot.methods.averaging import AveragedEncoder
-from dicot.methods.base import Batch, Method
+from dicot.methods.base import Batch, Method, TrainingSet
 from dicot.views.mixture import candidates, mixing_weights, mixture
 
 THETA_SPREAD = 0.01  # standard deviation of the initial theta
@@ -46,7 +45,7 @@ class InfoTS(Method):
 
     summary: ClassVar[str] = "contrast a case with a learned mixture of its augmentations, and its segments"
     paper: ClassVar[str] = "Time Series Contrastive Learning with Information-Aware Augmentations, AAAI 2023"
-    cost: ClassVar[str] = (
+    complexity: ClassVar[str] = (
         "encodes 2 T time steps per case in two passes (4 T in 1 of 20 steps); loss O(B^2 F + B k^2 F), "
         "memory O(B^2 + B k^2) and two copies of the weights"
     )
@@ -94,7 +93,7 @@ class InfoTS(Method):
         self._n_steps = 0
         self.register_load_state_dict_post_hook(_recall_steps)  # type: ignore[no-untyped-call]
 
-    def prepare(self, train: Windows) -> None:
+    def prepare(self, train: TrainingSet) -> None:
         if len(train) < 2 and train.n_times < SHORTEST_LOCAL:
             raise InputError(
                 f"One case of {train.n_times} time steps leaves nothing to contrast: InfoTS needs 2 cases, or "

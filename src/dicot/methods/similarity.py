@@ -7,7 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dicot.data.pieces import release
 from dicot.losses.precision import wide
+from dicot.methods.base import Cases
 
 EXACT_UP_TO = 50_000  # cases; above, the range of distances is estimated
 SAMPLED_CASES = 4096
@@ -30,7 +32,7 @@ class CaseSimilarity(nn.Module):
         self.register_buffer("closest", torch.zeros(()))
         self.register_buffer("farthest", torch.zeros(0))
 
-    def fit(self, x: np.ndarray) -> None:
+    def fit(self, x: Cases) -> None:
         """One blocked pass over all pairs of x (N, C, T), on the device this module is on; memory O(N) beside the data.
 
         Above 50,000 cases the columns are compared with 4096 random cases only, and a warning says so.
@@ -74,21 +76,30 @@ def unit_rows(x: Tensor) -> Tensor:
     return F.normalize(flat / torch.where(peak > 0, peak, 1), dim=1)
 
 
-def distance_range(x: np.ndarray, rows: np.ndarray, device: torch.device) -> tuple[Tensor, Tensor]:
+def distance_range(x: Cases, rows: np.ndarray, device: torch.device) -> tuple[Tensor, Tensor]:
     """Smallest of all distances -cos (i, j), i != j, and the largest of each column j; i runs over `rows`."""
     if len(x) == 1:
         return torch.zeros((), device=device), torch.zeros(1, device=device)  # no pair: nothing to scale
     smallest, largest = [], []
     for first in range(0, len(x), BLOCK):
         columns = np.arange(first, min(first + BLOCK, len(x)))
-        right = unit_rows(torch.tensor(x[columns], device=device))
+        right = unit_rows(_read(x, columns, device))
         low, high = (right.new_full((len(columns),), sign * torch.inf) for sign in (1, -1))
         for start in range(0, len(rows), BLOCK):
             part = rows[start : start + BLOCK]
-            distance = -(unit_rows(torch.tensor(x[part], device=device)) @ right.T)
+            distance = -(unit_rows(_read(x, part, device)) @ right.T)
             itself = torch.from_numpy(part[:, None] == columns).to(device)
             low = torch.minimum(low, distance.masked_fill(itself, torch.inf).amin(dim=0))
             high = torch.maximum(high, distance.masked_fill(itself, -torch.inf).amax(dim=0))
         smallest.append(low.amin())
         largest.append(high)
     return torch.stack(smallest).amin(), torch.cat(largest)
+
+
+def _read(x: Cases, rows: np.ndarray, device: torch.device) -> Tensor:
+    """These cases on the device, by a slice where the rows follow each other: memory maps are given back then."""
+    together = rows[-1] - rows[0] == len(rows) - 1
+    block = x[rows[0] : rows[-1] + 1] if together else x[rows]
+    on_device = torch.tensor(block, device=device)
+    release(block)
+    return on_device

@@ -29,7 +29,9 @@ class SimMTM(Method):
 
     summary: ClassVar[str] = "rebuild a series from masked copies and the other series, weighted by learned similarity"
     paper: ClassVar[str] = "SimMTM, A Simple Pre-Training Framework for Masked Time-Series Modeling, NeurIPS 2023"
-    cost: ClassVar[str] = "one encoder pass over N = (copies + 1) B cases; loss O(N B T C) time, O(N T C + N^2) memory"
+    complexity: ClassVar[str] = (
+        "one encoder pass over N = (copies + 1) B cases; loss O(N B T C) time, O(N T C + N^2) memory"
+    )
 
     def __init__(
         self,
@@ -58,7 +60,8 @@ class SimMTM(Method):
                 "Lower ratio or raise run_length.",
                 stacklevel=2,
             )
-        self.rebuild_all = lookup(TARGETS, target, "target")  # D-67
+        lookup(TARGETS, target, "target")
+        self.target = target
         self.copies, self.ratio, self.run_length, self.temperature = copies, ratio, run_length, temperature
         self.projector = nn.Sequential(
             nn.Linear(encoder.dim, WIDTH_HIDDEN),
@@ -78,7 +81,7 @@ class SimMTM(Method):
         log_p = log_weights(similarity, self.temperature)  # (N, N)
         contrast = copies_contrast(log_p, n_series)
 
-        target = stack if self.rebuild_all else batch.x
+        target = stack if TARGETS[self.target] else batch.x  # D-67
         # The weights of a row sum to 1 and the decoder is affine, so decoding before aggregating gives the same as
         # after it, with C instead of F values per time step to add up and to keep for the gradient.
         decoded = F.linear(features.transpose(1, 2), self.decoder.weight[..., 0], self.decoder.bias).transpose(1, 2)

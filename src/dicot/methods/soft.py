@@ -7,12 +7,11 @@ from typing import ClassVar
 import numpy as np
 from torch import Tensor
 
-from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.errors import InputError
 from dicot.losses.soft import soft_hierarchical_contrast
 from dicot.methods.averaging import AveragedEncoder
-from dicot.methods.base import Batch, Method
+from dicot.methods.base import Batch, Method, TrainingSet
 from dicot.methods.cropping import check_cases, check_crop_lengths, check_share, encode_crops
 from dicot.methods.similarity import CaseSimilarity, sharpen
 from dicot.views.crops import Crops, draw_crops
@@ -29,7 +28,7 @@ class Soft(Method):
 
     summary: ClassVar[str] = "TS2Vec with graded positives: alike cases and near time steps count in part"
     paper: ClassVar[str] = "Soft Contrastive Learning for Time Series, ICLR 2024"
-    cost: ClassVar[str] = (
+    complexity: ClassVar[str] = (
         "as TS2Vec, and before training one pass over all pairs of cases, time O(N^2 C T) (above 50,000 cases "
         "4096 N C T), memory O(N)"
     )
@@ -59,10 +58,11 @@ class Soft(Method):
         self.mask = check_share("mask", mask, below=True)
         self.dropout = check_share("dropout", dropout, below=True)
         self.temporal_unit, self.max_train_length = temporal_unit, max_train_length
+        self.average_weights = average_weights
         self.average = AveragedEncoder(encoder) if average_weights else None
         self.similarity = CaseSimilarity() if tau_inst > 0 else None
 
-    def prepare(self, train: Windows) -> None:
+    def prepare(self, train: TrainingSet) -> None:
         check_cases(train, self.temporal_unit)
         if self.similarity is not None:
             self.similarity.fit(train.x)

@@ -8,10 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.errors import InputError, lookup
-from dicot.methods.base import Batch, Method
+from dicot.methods.base import Batch, Method, TrainingSet
 
 # (B, F, T) -> (B, F)
 POOLS: dict[str, Callable[[Tensor], Tensor]] = {"mean": lambda h: h.mean(dim=-1), "max": lambda h: h.amax(dim=-1)}
@@ -26,7 +25,7 @@ class Supervised(Method):
 
     summary: ClassVar[str] = "learn the labels by cross-entropy, keep the encoder: a reference, not self-supervised"
     paper: ClassVar[str] = "Supervised_B of Divide and Contrast, ICML 2026"
-    cost: ClassVar[str] = "encodes T time steps per case in one pass; loss O(B F K) for K classes"
+    complexity: ClassVar[str] = "encodes T time steps per case in one pass; loss O(B F K) for K classes"
     needs_labels: ClassVar[bool] = True
 
     head: nn.Linear  # F -> K, made in prepare, which knows the classes
@@ -36,7 +35,7 @@ class Supervised(Method):
         lookup(POOLS, pool, "pool")
         self.pool = pool
 
-    def prepare(self, train: Windows) -> None:
+    def prepare(self, train: TrainingSet) -> None:
         if train.y is None:
             raise InputError("This method learns from labels, and the training set has none. Pass y.")
         classes = np.unique(train.y)

@@ -7,11 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.errors import InputError, lookup
 from dicot.losses.nt_xent import nt_xent, poly_nt_xent
-from dicot.methods.base import Batch, Method
+from dicot.methods.base import Batch, Method, TrainingSet
 from dicot.methods.negatives import require_negatives
 from dicot.methods.noise import noise_unit
 from dicot.views.augmentation import jitter
@@ -35,7 +34,7 @@ class TFC(Method):
     paper: ClassVar[str] = (
         "Self-Supervised Contrastive Pre-Training For Time Series via Time-Frequency Consistency, NeurIPS 2022"
     )
-    cost: ClassVar[str] = "4 encoder passes of T time steps, through two encoders; loss O(B^2 F), memory O(B^2)"
+    complexity: ClassVar[str] = "4 encoder passes of T time steps, through two encoders; loss O(B^2 F), memory O(B^2)"
 
     noise_unit: Tensor  # (C, 1)
 
@@ -69,12 +68,13 @@ class TFC(Method):
         self.form, self.weight, self.consistency, self.temperature = form, weight, consistency, temperature
         self.noise, self.absolute_noise = noise, absolute_noise
         self.remove, self.add, self.per_sample_maximum = remove, add, per_sample_maximum
+        self.projection_dim = projection_dim
         self.spectrum_encoder = encoder.fresh()
         self.time_projector = _projector(encoder.dim, projection_dim)
         self.spectrum_projector = _projector(encoder.dim, projection_dim)
         self.register_buffer("noise_unit", torch.ones(encoder.n_channels, 1))
 
-    def prepare(self, train: Windows) -> None:
+    def prepare(self, train: TrainingSet) -> None:
         require_negatives(len(train), "TFC", what="training set")
         self.noise_unit = noise_unit(train, self.absolute_noise)
 

@@ -8,11 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.errors import InputError
 from dicot.losses.positive_unlabelled import positive_unlabelled
-from dicot.methods.base import Batch, Method
+from dicot.methods.base import Batch, Method, TrainingSet
 from dicot.views.neighbourhoods import (
     check_width,
     close_centres,
@@ -42,7 +41,9 @@ class TNC(Method):
 
     summary: ClassVar[str] = "tell windows close in time from windows far away, with a positive-unlabelled loss"
     paper: ClassVar[str] = "Temporal Neighborhood Coding, ICLR 2021"
-    cost: ClassVar[str] = "three passes over (2m + 1) w time steps per case, about 4 T by default; loss O(B m F^2)"
+    complexity: ClassVar[str] = (
+        "three passes over (2m + 1) w time steps per case, about 4 T by default; loss O(B m F^2)"
+    )
 
     epsilon_table: Tensor | None
     epsilon_centres: Tensor | None
@@ -77,7 +78,7 @@ class TNC(Method):
         self.register_buffer("epsilon_table", None)  # (N, G) with adf=True, at the centres (G,)
         self.register_buffer("epsilon_centres", None)
 
-    def prepare(self, train: Windows) -> None:
+    def prepare(self, train: TrainingSet) -> None:
         width = self._width(train.n_times)
         check_width(train.n_times, width)
         if self.adf:

@@ -6,11 +6,10 @@ from typing import ClassVar
 import numpy as np
 from torch import Tensor
 
-from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.losses.hierarchical import hierarchical_contrast
 from dicot.methods.averaging import AveragedEncoder
-from dicot.methods.base import Batch, Method
+from dicot.methods.base import Batch, Method, TrainingSet
 from dicot.methods.cropping import check_cases, check_crop_lengths, check_share, encode_crops
 from dicot.views.crops import Crops, draw_crops
 
@@ -27,7 +26,7 @@ class TS2Vec(Method):
 
     summary: ClassVar[str] = "find the same time step in another crop among other steps and among other cases"
     paper: ClassVar[str] = "TS2Vec: Towards Universal Representation of Time Series, AAAI 2022"
-    cost: ClassVar[str] = (
+    complexity: ClassVar[str] = (
         "two passes over crops of 0.63 T steps on average; loss O((l B^2 + B l^2) F) for an overlap of l steps, "
         "its memory O(l B^2 + B l^2) bounded by chunks"
     )
@@ -49,9 +48,10 @@ class TS2Vec(Method):
         self.mask = check_share("mask", mask, below=True)
         self.dropout = check_share("dropout", dropout, below=True)
         self.temporal_unit, self.max_train_length = temporal_unit, max_train_length
+        self.average_weights = average_weights
         self.average = AveragedEncoder(encoder) if average_weights else None
 
-    def prepare(self, train: Windows) -> None:
+    def prepare(self, train: TrainingSet) -> None:
         check_cases(train, self.temporal_unit)
 
     def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Crops:

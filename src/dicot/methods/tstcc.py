@@ -8,11 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dicot.data import Windows
 from dicot.encoders import Encoder
 from dicot.errors import InputError
 from dicot.losses.nt_xent import nt_xent
-from dicot.methods.base import Batch, Method, Places
+from dicot.methods.base import Batch, Method, Places, TrainingSet
 from dicot.methods.negatives import require_negatives
 from dicot.methods.noise import noise_unit
 from dicot.methods.temporal_contrast import HEADS, TemporalContrast
@@ -31,7 +30,7 @@ class TSTCC(Method):
 
     summary: ClassVar[str] = "predict the future of a distorted copy from the past of another; contrast the contexts"
     paper: ClassVar[str] = "Time-Series Representation Learning via Temporal and Contextual Contrasting, IJCAI 2021"
-    cost: ClassVar[str] = (
+    complexity: ClassVar[str] = (
         "2 encoder passes and a transformer over T / 2 tokens on average, time O(B T^2 F), twice; memory O(B T F + B^2)"
     )
 
@@ -55,11 +54,11 @@ class TSTCC(Method):
         contextual_weight: float = 0.7,
     ) -> None:
         super().__init__(encoder)
-        width = encoder.dim if width is None else width
+        context = encoder.dim if width is None else width
         for holds, problem in (
             (future >= 1, f"future must be 1 or more time steps; got {future}"),
             (encoder.dim >= 4, f"TSTCC's head needs an encoder of 4 or more features; got dim={encoder.dim}"),
-            (width >= 1 and width % HEADS == 0, f"width is shared by {HEADS} heads; got {width}. Set a multiple"),
+            (context >= 1 and context % HEADS == 0, f"width is shared by {HEADS} heads; got {context}. Set a multiple"),
             (scale_std >= 0, f"scale_std must be 0 or more; got {scale_std}"),
             (max_segments >= 2, f"max_segments is an open limit, so 2 or more; got {max_segments}"),
             (noise >= 0, f"noise must be 0 or more; got {noise}"),
@@ -76,13 +75,14 @@ class TSTCC(Method):
         self.temporal_weight, self.contextual_weight = temporal_weight, contextual_weight
         self.register_buffer("noise_unit", torch.ones(encoder.n_channels, 1))
 
-    def prepare(self, train: Windows) -> None:
+    def prepare(self, train: TrainingSet) -> None:
         require_negatives(len(train), "TSTCC", what="training set")
         if train.n_times < 2:
             raise InputError("TSTCC predicts later time steps, so a case needs 2; got 1. Use longer windows.")
         self.noise_unit = noise_unit(train, self.absolute_noise)
         n_future = future_steps(train.n_times, self.future)
-        self.contrast = TemporalContrast(self.encoder.dim, self.width, n_future)
+        width = self.encoder.dim if self.width is None else self.width
+        self.contrast = TemporalContrast(self.encoder.dim, width, n_future)
 
     def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Places:
         """The last time step of the past, drawn for each of the two directions."""

@@ -1,9 +1,21 @@
 """Training: the recipe, the loop and the checkpoint."""
 
 from dicot.train.checkpoint import Checkpoint
-from dicot.train.history import History
-from dicot.train.loop import pretrain
-from dicot.train.many import Run, pretrain_many
+from dicot.train.history import History, Step
+from dicot.train.loop import carry_out, pretrain
+from dicot.train.many import pretrain_many
 from dicot.train.recipe import Recipe, lr_at, paper_recipe
+from dicot.train.run import TrainingRun
 
-__all__ = ["Checkpoint", "History", "Recipe", "Run", "lr_at", "paper_recipe", "pretrain", "pretrain_many"]
+__all__ = [
+    "Checkpoint",
+    "History",
+    "Recipe",
+    "Step",
+    "TrainingRun",
+    "carry_out",
+    "lr_at",
+    "paper_recipe",
+    "pretrain",
+    "pretrain_many",
+]

@@ -25,27 +25,28 @@ log = logging.getLogger(__name__)
 # The header names the hash of the whole file, taken while zeros stand in its place.
 SEAL = re.compile(rb'"sha256":"([0-9a-f]{64})"')
 OPEN_SEAL = b'"sha256":"' + b"0" * 64 + b'"'
-MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what the optimiser keeps of a parameter
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # the state that AdamW has for a parameter
 
 
 @dataclass
 class Checkpoint:
-    """Where and how often a run is kept; a file found at `path` is resumed from."""
+    """Where and how often a run is written; if there is a file at `path`, its run is resumed."""
 
     path: Path
     seconds: float = 10.0  # at least this long between two writes; 0 writes after every step
     overwrite: bool = False  # a damaged file or that of another run is replaced; otherwise it is refused
-    resumed: bool = field(default=False, init=False)  # whether a run was found and continued
+    resumed: bool = field(default=False, init=False)  # whether a run was read from the file
+    ended: bool = field(default=False, init=False)  # whether that run had been ended early, by a callback
     _written: float = field(default_factory=time.monotonic, init=False, repr=False)
     _under_way: bool = field(default=False, init=False, repr=False)
     _asked: bool = field(default=False, init=False, repr=False)
 
     def rest(self) -> None:
-        """Until the first step there is nothing to be written."""
+        """Say that there is nothing to be written until the first step."""
         self._under_way = self._asked = False
 
     def begin(self) -> None:
-        """The first step is next, and after each the run can be written."""
+        """Say that steps begin; after each of them the run can be written."""
         self._under_way = True
 
     def ask(self) -> bool:
@@ -63,7 +64,7 @@ class Checkpoint:
 
     @classmethod
     def of(cls, given: "Checkpoint | str | Path | None") -> "Checkpoint | None":
-        """What a user may pass as checkpoint: a path stands for a Checkpoint there."""
+        """Turn what a user may pass into a Checkpoint; a path stands for a Checkpoint there."""
         if isinstance(given, str | Path):
             return cls(Path(given))
         if given is not None and not isinstance(given, cls):
@@ -71,18 +72,38 @@ class Checkpoint:
         return given
 
     def due(self) -> bool:
+        """Whether it is time to write, or somebody has asked for it."""
         return self._asked or time.monotonic() - self._written >= self.seconds
 
     def write(
-        self, method: nn.Module, optimiser: torch.optim.Optimizer, history: History, identity: Mapping[str, Any]
+        self,
+        method: nn.Module,
+        optimiser: torch.optim.Optimizer,
+        history: History,
+        identity: Mapping[str, Any],
+        *,
+        ended: bool = False,
     ) -> None:
         """Replace the file as a whole: a reader sees the old run or the new one, never a half."""
         tensors = {f"method.{name}": value for name, value in method.state_dict().items()}
+        numbers: dict[str, Any] = {}
         for number, state in optimiser.state_dict()["state"].items():
-            tensors |= {f"optimiser.{number}.{name}": value for name, value in state.items()}
+            for name, value in state.items():
+                if not isinstance(value, Tensor | bool | int | float | None):
+                    raise InputError(
+                        f"A checkpoint cannot hold the {type(value).__name__} that {type(optimiser).__name__} calls "
+                        f"{name!r}. Train without a checkpoint."
+                    )
+                (tensors if isinstance(value, Tensor) else numbers)[f"optimiser.{number}.{name}"] = value
         tensors["history.loss"] = torch.tensor(history.loss, dtype=torch.float64)
         tensors["history.lr"] = torch.tensor(history.lr, dtype=torch.float64)
-        about = {"identity": json.dumps(dict(identity)), "seconds": repr(history.seconds), "sha256": "0" * 64}
+        about = {
+            "identity": json.dumps(dict(identity)),
+            "seconds": repr(history.seconds),
+            "ended": json.dumps(ended),
+            "numbers": json.dumps(numbers),
+            "sha256": "0" * 64,
+        }
         data = save({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, about)
         seal = b'"sha256":"' + hashlib.sha256(data).hexdigest().encode() + b'"'
         write_atomic(self.path, data.replace(OPEN_SEAL, seal, 1))
@@ -92,18 +113,21 @@ class Checkpoint:
     def read(
         self, method: nn.Module, optimiser: torch.optim.Optimizer, identity: Mapping[str, Any], steps: int
     ) -> History | None:
-        """Load what is there of a run of so many steps into method and optimiser; None when there is nothing yet."""
-        self.resumed = False
+        """Load a run of so many steps into method and optimiser, and give its history; None if there is no file."""
+        self.resumed = self.ended = False
         if not self.path.exists():
             return None
         try:
             tensors, about = self._contents()
+            is_own = not identity["optimiser"]  # AdamW, whose state is known
             _check_same_run(self.path, about["identity"], json.loads(json.dumps(dict(identity))))
             parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
             try:
-                state = _optimiser_state(_part(tensors, "optimiser."), parameters)
+                values = {**_part(tensors, "optimiser."), **_part(json.loads(about["numbers"]), "optimiser.")}
+                state = _adamw_state(values, parameters) if is_own else _optimiser_state(values, parameters)
                 weights = _fitting(_part(tensors, "method."), method.state_dict())
                 history = _history(_part(tensors, "history."), float(about["seconds"]), steps)
+                ended = about["ended"] == "true"
             except (KeyError, ValueError) as error:
                 raise self._unreadable(error) from error
         except ModelFileError as error:
@@ -114,25 +138,25 @@ class Checkpoint:
             return None
         method.load_state_dict(weights)
         optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
-        self.resumed = True
+        self.resumed, self.ended = True, ended
         return history
 
     def _contents(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         try:
             if not self.path.is_file():
-                raise ValueError("it is no plain file")
+                raise ValueError("it is not a plain file")
             data = self.path.read_bytes()
             header = data[8 : 8 + int.from_bytes(data[:8], "little")]
-            found = SEAL.search(header)
-            if found is None:
+            seal = SEAL.search(header)
+            if seal is None:
                 raise ValueError("it has no hash")
-            sealed = hashlib.sha256(data.replace(found.group(), OPEN_SEAL, 1)).hexdigest()
-            if sealed.encode() != found.group(1):
-                raise ValueError("its hash does not fit")
+            digest = hashlib.sha256(data.replace(seal.group(), OPEN_SEAL, 1)).hexdigest()
+            if digest.encode() != seal.group(1):
+                raise ValueError("its hash does not match its contents")
             tensors, about = load(data), json.loads(header)["__metadata__"]
             identity = json.loads(about["identity"])
             if not isinstance(identity, dict):
-                raise ValueError("its identity is no table of names and values")
+                raise ValueError("its identity is not a table of names and values")
             return tensors, {**about, "identity": identity}
         except (SafetensorError, OSError, LookupError, ValueError, TypeError, RuntimeError) as error:
             raise self._unreadable(error) from error  # RecursionError is a RuntimeError
@@ -141,50 +165,59 @@ class Checkpoint:
         return ModelFileError(f"{self.path} is not a readable checkpoint ({brief(error)}). Delete it to start anew.")
 
 
-def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+def _part(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
 
 
-def _fitting(found: dict[str, Tensor], wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    if found.keys() != wanted.keys():
-        raise ValueError(f"it lacks or adds {', '.join(sorted(found.keys() ^ wanted.keys())[:3])}")
+def _fitting(stored: dict[str, Tensor], wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The stored weights, or an error if the method's are others."""
+    if stored.keys() != wanted.keys():
+        raise ValueError(f"it lacks or adds {', '.join(sorted(stored.keys() ^ wanted.keys())[:3])}")
     for name, value in wanted.items():
-        _check_like(name, found[name], value)
-    return found
+        _check_like(name, stored[name], value)
+    return stored
 
 
-def _check_like(name: str, found: Tensor, wanted: Tensor) -> None:
-    if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
+def _check_like(name: str, stored: Tensor, wanted: Tensor) -> None:
+    if (stored.shape, stored.dtype) != (wanted.shape, wanted.dtype):
         raise ValueError(
-            f"{name} is {found.dtype} of shape {tuple(found.shape)}, not {wanted.dtype} of {tuple(wanted.shape)}"
+            f"{name} is {stored.dtype} of shape {tuple(stored.shape)}, not {wanted.dtype} of {tuple(wanted.shape)}"
         )
 
 
-def _optimiser_state(found: Mapping[str, Tensor], parameters: list[Tensor]) -> dict[int, dict[str, Tensor]]:
-    """All moments of a parameter or, where it has not been updated yet, none."""
-    left = dict(found)
-    state: dict[int, dict[str, Tensor]] = {}
-    for number, parameter in enumerate(parameters):
-        if not any(f"{number}.{name}" in left for name in MOMENTS):
-            continue
-        held = {name: left.pop(f"{number}.{name}") for name in MOMENTS}
-        if held["step"].ndim or not held["step"].is_floating_point():
-            raise ValueError(f"the step of parameter {number} is no number")
+def _adamw_state(values: Mapping[str, Any], parameters: list[Tensor]) -> dict[int, dict[str, Any]]:
+    """The state of our own optimiser: for each parameter all moments, or no state if it has not been updated yet."""
+    state = _optimiser_state(values, parameters)
+    for number, moments in state.items():
+        if moments.keys() != set(MOMENTS) or not all(isinstance(value, Tensor) for value in moments.values()):
+            raise ValueError(f"the moments of parameter {number} are {', '.join(sorted(moments))}")
+        if moments["step"].ndim or not moments["step"].is_floating_point():
+            raise ValueError(f"the step of parameter {number} is not a number")
         for name in MOMENTS[1:]:
-            _check_like(f"{name} of parameter {number}", held[name], parameter)
-        state[number] = {name: _stored_as(value, parameter) for name, value in held.items()}
-    if left:
-        raise ValueError(f"it adds {', '.join(sorted(left)[:3])} to the optimiser")
+            _check_like(f"{name} of parameter {number}", moments[name], parameters[number])
     return state
 
 
-def _stored_as(value: Tensor, parameter: Tensor) -> Tensor:
-    """The fused optimiser goes through memory, so a moment must lie in memory as its parameter does."""
-    return value if value.ndim == 0 else torch.empty_like(parameter, dtype=value.dtype).copy_(value)
+def _optimiser_state(values: Mapping[str, Any], parameters: list[Tensor]) -> dict[int, dict[str, Any]]:
+    """The state of each parameter, from values that are named "3.momentum_buffer"."""
+    state: dict[int, dict[str, Any]] = {}
+    for label, value in values.items():
+        number, _, name = label.partition(".")
+        if not number.isdecimal() or int(number) >= len(parameters):
+            raise ValueError(f"it adds {label} to the optimiser")
+        state.setdefault(int(number), {})[name] = _stored_as(value, parameters[int(number)])
+    return state
 
 
-def _history(found: Mapping[str, Tensor], seconds: float, steps: int) -> History:
-    loss, lr = found["loss"], found["lr"]
+def _stored_as(value: Any, parameter: Tensor) -> Any:
+    """A fused optimiser goes through memory, so a moment must lie in memory as its parameter does."""
+    if not isinstance(value, Tensor) or value.shape != parameter.shape or value.ndim == 0:
+        return value
+    return torch.empty_like(parameter, dtype=value.dtype).copy_(value)
+
+
+def _history(stored: Mapping[str, Tensor], seconds: float, steps: int) -> History:
+    loss, lr = stored["loss"], stored["lr"]
     if loss.ndim != 1 or loss.shape != lr.shape or not 1 <= len(loss) <= steps:
         raise ValueError(
             f"its losses and rates, {tuple(loss.shape)} and {tuple(lr.shape)}, are not of 1 to {steps} steps"
@@ -194,13 +227,13 @@ def _history(found: Mapping[str, Tensor], seconds: float, steps: int) -> History
     return History(loss.tolist(), lr.tolist(), seconds)
 
 
-def _check_same_run(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+def _check_same_run(path: Path, stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     differing = [
-        f"{key}: {found.get(key)!r} there, {wanted.get(key)!r} here"
-        for key in sorted(found.keys() | wanted.keys())
-        if found.get(key) != wanted.get(key)
+        f"{key}: {stored.get(key)!r} there, {wanted.get(key)!r} here"
+        for key in sorted(stored.keys() | wanted.keys())
+        if stored.get(key) != wanted.get(key)
     ]
     if differing:
         raise ModelFileError(
-            f"{path} belongs to another run ({'; '.join(differing)}). Delete it, or name another place."
+            f"{path} belongs to another run ({'; '.join(differing)}). Delete it, or give another path."
         )

@@ -15,7 +15,7 @@ WEIGHTS, ORDER, PLAN, DEVICE, PREPARE = range(5)
 
 
 def weights_seed(seed: int) -> int:
-    """For the initial weights; they do not depend on the data or the method's settings."""
+    """The seed of the initial weights, which do not depend on the data or the method's settings."""
     return _word(seed, WEIGHTS)
 
 
@@ -38,7 +38,7 @@ def batch_rows(seed: int, first: int, stop: int, n_cases: int, batch_size: int) 
 
 
 def plan_generator(seed: int, step: int) -> np.random.Generator:
-    """For the host's choices of one step."""
+    """The generator of the host's choices for one step."""
     return np.random.default_rng([seed, PLAN, step])
 
 
@@ -47,25 +47,25 @@ def seed_prepare(seed: int) -> None:
     torch.default_generator.manual_seed(_word(seed, PREPARE))
 
 
-def seed_step(seed: int, step: int, place: torch.device) -> None:
+def seed_step(seed: int, step: int, device: torch.device) -> None:
     """Fix what one step draws on the device (masks, noise, dropout), on that device and the CPU alone."""
     word = _word(seed, DEVICE, step)
     torch.default_generator.manual_seed(word)
-    if place.type == "cuda":
-        _generator(place).manual_seed(word)
+    if device.type == "cuda":
+        _generator(device).manual_seed(word)
 
 
 class OwnDraws:
-    """Entered and left any number of times: what happens inside draws from a random state that belongs to one run.
+    """A context, entered and left any number of times, in which random numbers come from the state of one run.
 
-    On a GPU recorded steps read the seed of their draws from a place in memory that belongs to the state of the
-    generator, and every replay writes it, drawing or not: runs that are under way at once must not share one.
-    A CPU has one generator for all threads: while one is inside, the others wait.
+    On a GPU, CUDA graphs read the seed of their draws from memory that belongs to the state of the generator, and every
+    replay writes to it, whether it draws or not. Runs that are under way at once must not share one.
+    A CPU has one generator for all threads: while one thread is inside, the others wait.
     """
 
-    def __init__(self, place: torch.device) -> None:
-        self.place = place
-        self.own = torch.Generator(place) if place.type == "cuda" else None
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.own = torch.Generator(device) if device.type == "cuda" else None
         self.callers: tuple[Tensor, torch.Generator | None] | None = None
 
     def __enter__(self) -> None:
@@ -75,7 +75,7 @@ class OwnDraws:
             if self.own is None:
                 self.callers = cpu, None
                 return
-            shared = _generator(self.place)
+            shared = _generator(self.device)
             self.callers = cpu, shared.graphsafe_get_state()
             shared.graphsafe_set_state(self.own)
         except BaseException:
@@ -88,24 +88,24 @@ class OwnDraws:
             cpu, state = self.callers
             torch.set_rng_state(cpu)
             if state is not None:
-                shared = _generator(self.place)
-                self.own = shared.graphsafe_get_state()  # another one after a recording that failed
+                shared = _generator(self.device)
+                self.own = shared.graphsafe_get_state()  # another one after a capture that failed
                 shared.graphsafe_set_state(state)
         finally:
             PROCESS_WIDE.release()
 
 
-def renew_generator(place: torch.device) -> None:
-    """After a recording that failed: the GPU's generator would go on believing that it is part of one."""
-    generator = _generator(place)
+def renew_generator(device: torch.device) -> None:
+    """Replace the state of the GPU's generator after a capture that failed: it would believe to be part of it still."""
+    generator = _generator(device)
     seed = generator.initial_seed()
-    generator.graphsafe_set_state(torch.Generator(place))
+    generator.graphsafe_set_state(torch.Generator(device))
     generator.manual_seed(seed)
 
 
-def _generator(place: torch.device) -> torch.Generator:
+def _generator(device: torch.device) -> torch.Generator:
     torch.cuda.init()  # type: ignore[no-untyped-call]  # else there is none yet
-    return torch.cuda.default_generators[torch.cuda.current_device() if place.index is None else place.index]
+    return torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index]
 
 
 def _word(*entropy: int) -> int:

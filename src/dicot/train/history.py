@@ -1,6 +1,16 @@
-"""What a run leaves behind beside its weights: plain data."""
+"""What a run reports: the loss, rate and time of its steps, as plain data."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dicot.errors import NonFiniteLossError
+
+EVERY = 50  # steps whose losses are fetched at once from a GPU
 
 
 @dataclass
@@ -13,3 +23,83 @@ class History:
 
     def __len__(self) -> int:
         return len(self.loss)
+
+
+class Step(NamedTuple):
+    """What a callback is told about a step."""
+
+    number: int  # 1, 2, ..., steps
+    steps: int  # of the whole run, unless a callback ends it early
+    loss: float
+    lr: float
+    seconds: float  # since the run began, when the loss was read
+
+
+OnStep = Callable[[Step], object]
+
+
+class Reporter:
+    """Tells callbacks about each step once and in order, even where a run has to begin anew."""
+
+    def __init__(self, on_step: OnStep | Sequence[OnStep] | None, steps: int) -> None:
+        given = [on_step] if callable(on_step) else on_step or ()
+        self.callbacks, self.steps = tuple(given), steps
+        self.told = 0
+
+    def tell(self, history: History) -> bool:
+        """Report the steps whose losses were read since the last call; True if a callback asks to end the run."""
+        if not self.callbacks:
+            return False
+        end = False
+        while self.told < len(history):
+            at = self.told
+            step = Step(at + 1, self.steps, history.loss[at], history.lr[at], history.seconds)
+            self.told += 1
+            for callback in self.callbacks:
+                answer = callback(step)
+                end |= isinstance(answer, bool | np.bool_) and bool(answer)
+        return end
+
+
+class LossReader:
+    """Moves losses from the device to the history: on a CPU at once, on a GPU in groups that arrive some steps later.
+
+    Waiting for each loss would make the host as slow as the device.
+    """
+
+    def __init__(self, history: History, device: torch.device) -> None:
+        self.history, self.on_gpu = history, device.type == "cuda"
+        self.unread: list[Tensor] = []
+        self.coming: tuple[Tensor, Any] | None = None  # on the host once the event has happened
+
+    def add(self, loss: Tensor) -> None:
+        self.unread.append(loss.clone())  # the next step may overwrite it
+
+    def read(self, *, wait: bool = False) -> None:
+        """Append the losses that have arrived to the history, with `wait` all of them."""
+        if not self.unread and self.coming is None:
+            return
+        if not self.on_gpu:
+            self._append(torch.stack(self.unread))
+            self.unread.clear()
+            return
+        full = len(self.unread) >= EVERY
+        if self.coming is not None and (wait or full or self.coming[1].query()):
+            self.coming[1].synchronize()
+            self._append(self.coming[0])
+            self.coming = None
+        if self.unread and (wait or full):
+            self.coming = torch.stack(self.unread).to("cpu", non_blocking=True), torch.cuda.Event()  # type: ignore[no-untyped-call]
+            self.coming[1].record()
+            self.unread.clear()
+        if wait and self.coming is not None:
+            self.read(wait=True)
+
+    def _append(self, losses: Tensor) -> None:
+        for loss in losses.tolist():
+            if not np.isfinite(loss):
+                raise NonFiniteLossError(
+                    f"The loss of step {len(self.history)} is {loss}. "
+                    "Scale the data (scale='dataset'), lower lr, or raise temperature."
+                )
+            self.history.loss.append(loss)

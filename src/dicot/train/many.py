@@ -9,15 +9,12 @@ from typing import Any
 
 import torch
 
-from dicot.data import Windows
 from dicot.gpu.device import float32_arithmetic, release_memory, resolve_device
-from dicot.gpu.memory import Room, held_bytes, out_of_memory
-from dicot.methods import Method
-from dicot.train.checkpoint import Checkpoint
+from dicot.gpu.memory import Room, out_of_memory, taken_bytes
 from dicot.train.draws import OwnDraws
-from dicot.train.history import History
-from dicot.train.loop import DTYPES, own_stream, persistent
-from dicot.train.recipe import Recipe
+from dicot.train.history import History, Reporter
+from dicot.train.loop import own_stream, persistent
+from dicot.train.run import TrainingRun
 
 log = logging.getLogger(__name__)
 AT_ONCE = 8  # more runs than this gained nothing
@@ -25,33 +22,18 @@ TURN = 8  # steps that a run sends to the device before it is the next one's tur
 
 
 @dataclass
-class Run:
-    """What `pretrain` is told about one run."""
-
-    method: Method
-    train: Windows
-    recipe: Recipe
-    seed: int
-    checkpoint: Checkpoint | None = None
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """What its memory depends on: bytes of the training set, time steps of a batch."""
-        n_times = min(self.recipe.batch_size, len(self.train)) * self.train.n_times
-        return self.train.x.size * DTYPES[self.recipe.precision].itemsize, n_times
-
-
-@dataclass
 class _Active:
+    """A run that is under way."""
+
     number: int
-    steps: Generator[bool, None, History]
+    steps: Generator[None, None, History]
     draws: OwnDraws
     lane: Any  # given back at the end
     is_new: bool = True
 
 
 def pretrain_many(
-    runs: Sequence[Run],
+    runs: Sequence[TrainingRun],
     *,
     device: str | torch.device = "auto",
     stepper: str = "auto",
@@ -71,13 +53,13 @@ def pretrain_many(
     a further one is started. A run that needs more than there is beside others is begun anew later, with fewer at once
     from then on; alone it is begun anew op by op. If that fails as well, it is an error of that run.
     """
-    place = resolve_device(device)
-    room = Room(place, memory)
+    device = resolve_device(device)
+    room = Room(device, memory)
     histories: dict[int, History] = {}
     for precision in sorted({run.recipe.precision for run in runs}):  # a setting of the whole process
         chosen = {number: run for number, run in enumerate(runs) if run.recipe.precision == precision}
-        with float32_arithmetic(place, fast=precision == "tf32"):
-            for number, outcome in _together(chosen, place, stepper, _lanes(place, at_once), room):
+        with float32_arithmetic(device, fast=precision == "tf32"):
+            for number, outcome in _together(chosen, device, stepper, _lanes(device, at_once), room):
                 if isinstance(outcome, History):
                     histories[number] = outcome
                     if on_run:
@@ -89,33 +71,32 @@ def pretrain_many(
     return [histories.get(number) for number in range(len(runs))]
 
 
-def _lanes(place: torch.device, at_once: int) -> list[Any]:
-    """A stream for each of the runs that may be under way at once."""
-    return [own_stream(place) for _ in range(at_once if place.type == "cuda" else 1)]
+def _lanes(device: torch.device, at_once: int) -> list[Any]:
+    """Make a stream for each of the runs that may be under way at once."""
+    return [own_stream(device) for _ in range(at_once if device.type == "cuda" else 1)]
 
 
 def _together(
-    runs: Mapping[int, Run], place: torch.device, stepper: str, lanes: list[Any], room: Room
+    runs: Mapping[int, TrainingRun], device: torch.device, stepper: str, lanes: list[Any], room: Room
 ) -> Iterator[tuple[int, History | Exception]]:
-    """The number of each run with what came of it, in the order in which they end."""
+    """Train all runs, and give the number and the result of each as it ends."""
     waiting, active = deque(runs), deque[_Active]()
+    sizes = {number: run.size(device) for number, run in runs.items()}
+    reporters = {number: Reporter(run.on_step, run.recipe.steps) for number, run in runs.items()}
     if len(lanes) > 1:  # what the largest takes is known first, and it does not end long after the others
-        waiting = deque(sorted(runs, key=lambda number: runs[number].size[1], reverse=True))
+        waiting = deque(sorted(runs, key=lambda number: sizes[number][1], reverse=True))
     most, full = len(lanes), False
     seconds = dict.fromkeys(runs, 0.0)
     while waiting or active:
         if waiting and len(active) < most and active and not full:
-            full = not room.fits(runs[waiting[0]].size, (runs[other.number].size for other in active))
+            full = not room.fits(sizes[waiting[0]], (sizes[other.number] for other in active))
         if waiting and len(active) < most and not full:
             number = waiting.popleft()
-            run = runs[number]
-            steps = persistent(
-                run.method, run.train, run.recipe, run.seed, place, stepper, run.checkpoint, alone=lambda: not active
-            )
-            current = _Active(number, steps, OwnDraws(place), lanes.pop())
+            steps = persistent(runs[number], device, stepper, reporters[number], alone=lambda: not active)
+            current = _Active(number, steps, OwnDraws(device), lanes.pop())
         else:
             current = active.popleft()
-        held = held_bytes(place) if current.is_new else 0
+        before = taken_bytes(device) if current.is_new else 0
         started = time.perf_counter()
         outcome: History | Exception | None
         try:
@@ -125,7 +106,7 @@ def _together(
             outcome = error
         seconds[current.number] += time.perf_counter() - started
         if current.is_new and not isinstance(outcome, Exception):
-            room.learn(runs[current.number].size, held_bytes(place) - held)
+            room.learn(sizes[current.number], taken_bytes(device) - before)
             current.is_new = False
         if outcome is None:
             active.append(current)
@@ -136,15 +117,15 @@ def _together(
             most = len(active)
             waiting.appendleft(current.number)
             log.warning("memory does not suffice for %d runs at once; at most %d from now on", most + 1, most)
-            release_memory(place)
+            release_memory(device)
             continue
         if isinstance(outcome, History):
             outcome.seconds = seconds[current.number]
         yield current.number, outcome
 
 
-def _turn(steps: Generator[bool, None, History]) -> History | None:
-    """A few steps of a run; its history once it has ended."""
+def _turn(steps: Generator[None, None, History]) -> History | None:
+    """Take a few steps of a run, and give its history once it has ended."""
     try:
         for _ in range(TURN):
             next(steps)

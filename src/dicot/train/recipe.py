@@ -1,8 +1,11 @@
 """How long and how fast to train: the recipe, the paper's own recipe, and the learning rate of a step."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
 from numbers import Real
+from typing import Any
 
 from dicot.errors import InputError, is_whole
 
@@ -14,17 +17,25 @@ LONG_CASE = 2000  # time steps; the paper trains its two sets of longer cases (2
 
 @dataclass(frozen=True)
 class Recipe:
-    """AdamW with linear warm-up and a half-cosine to zero; the defaults are the paper's."""
+    """The settings of a training run; the defaults are the paper's.
+
+    lr, warmup, schedule: "per_step" raises the rate linearly to `lr` over a share `warmup` of the steps and lowers it
+    to zero along a half-cosine; "per_epoch" reads the same curve once an epoch, as the authors' code does (D-01). A
+    function is given the number of a step, 0, 1, ..., and its value is the rate of that step, as it is: `lr` and
+    `warmup` are not used then.
+    weight_decay, betas: of AdamW, on every parameter, BatchNorm and biases included. A run with an optimiser of its own
+    does not use them.
+    precision: "tf32" makes convolutions faster on a GPU and is "float32" elsewhere.
+    """
 
     steps: int
     batch_size: int
     lr: float = 3e-4
-    weight_decay: float = 3e-4  # on every parameter, BatchNorm and biases included
+    weight_decay: float = 3e-4
     betas: tuple[float, float] = (0.9, 0.99)
-    warmup: float = 0.1  # share of the steps
-    schedule: str = "per_step"  # "per_epoch" is what the authors' code does (D-01)
-    precision: str = "float32"  # "tf32": faster convolutions on a GPU, the same elsewhere
-    temperature: float = 0.07  # the paper's per family; a method without one ignores it
+    warmup: float = 0.1
+    schedule: str | Callable[[int], float] = "per_step"
+    precision: str = "float32"
 
     def __post_init__(self) -> None:
         betas = self.betas if isinstance(self.betas, tuple) else ()
@@ -37,29 +48,64 @@ class Recipe:
                 ("weight_decay", _is_real(self.weight_decay) and self.weight_decay >= 0, "a finite number, 0 or more"),
                 ("betas", len(betas) == 2 and all(_is_real(b) and 0 <= b < 1 for b in betas), "two shares below 1"),
                 ("warmup", _is_real(self.warmup) and 0 <= self.warmup <= 1, "a share from 0 to 1"),
-                ("schedule", self.schedule in SCHEDULES, f"one of {SCHEDULES}"),
+                ("schedule", _is_schedule(self.schedule), f"one of {SCHEDULES} or a function of the step"),
                 ("precision", self.precision in PRECISIONS, f"one of {PRECISIONS}"),
-                ("temperature", _is_real(self.temperature) and self.temperature > 0, "a finite number above 0"),
             )
             if not holds
         ]
         if problems:
             raise InputError("; ".join(problems) + ".")
-        # numpy's numbers have another repr, and JSON knows none of them.
+        # The repr of numpy's numbers differs from that of plain ones, and JSON refuses them.
         for name in ("steps", "batch_size"):
             object.__setattr__(self, name, int(getattr(self, name)))
-        for name in ("lr", "weight_decay", "warmup", "temperature"):
+        for name in ("lr", "weight_decay", "warmup"):
             object.__setattr__(self, name, float(getattr(self, name)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as plain data for files and keys; a schedule that is a function becomes "module:name".
+
+        `Recipe(**settings)` accepts such a text, but cannot be trained with: the function has to be passed again.
+        """
+        return {**asdict(self), "schedule": schedule_name(self.schedule)}
+
+
+def schedule_name(schedule: str | Callable[[int], float]) -> str:
+    """The schedule as text, a function by its module and qualified name."""
+    if isinstance(schedule, str):
+        return schedule
+    if isinstance(schedule, partial):
+        arguments = ", ".join([*map(repr, schedule.args), *(f"{k}={v!r}" for k, v in schedule.keywords.items())])
+        return f"{schedule_name(schedule.func)}({arguments})"
+    named: Any = schedule if hasattr(schedule, "__qualname__") else type(schedule)
+    return f"{named.__module__}:{named.__qualname__}"
+
+
+def _is_schedule(value: object) -> bool:
+    return callable(value) or value in SCHEDULES or (isinstance(value, str) and ":" in value)
 
 
 def _is_real(value: object) -> bool:
-    """Whether a parameter is a finite number; True is none."""
+    """Whether a value is a finite number; True and False are not numbers here."""
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def lr_at(step: int, recipe: Recipe, steps_per_epoch: int) -> float:
     """The rate of step 0, 1, ...; the very first step of a warm-up has rate 0, as the authors' has."""
-    tick = step if recipe.schedule == "per_step" else step // max(1, steps_per_epoch)
+    schedule = recipe.schedule
+    if callable(schedule):
+        rate = schedule(step)
+        if not _is_real(rate) or rate < 0:
+            raise InputError(
+                f"The schedule must give a finite rate, 0 or more; {schedule_name(schedule)} gave {rate!r} "
+                f"for step {step}."
+            )
+        return float(rate)
+    if schedule not in SCHEDULES:
+        raise InputError(
+            f"This recipe was read from a file, which holds only the name of its schedule, {schedule}. "
+            "Pass the function itself: dataclasses.replace(recipe, schedule=...)."
+        )
+    tick = step if schedule == "per_step" else step // max(1, steps_per_epoch)
     warm = int(recipe.warmup * recipe.steps)
     if tick < warm:
         return recipe.lr * (tick / max(1, warm))
@@ -74,4 +120,4 @@ def paper_recipe(family: str | None, n_cases: int, n_times: int) -> Recipe:
     if family == "large":
         return Recipe(steps=1500, batch_size=16 if n_times >= LONG_CASE else 128)
     steps = 200 if n_cases * n_times <= 100_000 else 600  # D-53: cases x time steps, channels do not count
-    return Recipe(steps=steps, batch_size=8, temperature=1.0 if family == "ucr" else 0.07)
+    return Recipe(steps=steps, batch_size=8)

@@ -1,7 +1,7 @@
-"""How one training step is carried out: op by op, or on a GPU as a CUDA graph per plan.
+"""How one training step is carried out: op by op, or on a GPU as a CUDA graph.
 
-A graph is the whole step (batch, loss, gradients, optimiser) as the device sees it, recorded once and replayed without
-the host, which for small networks is the slower of the two.
+A graph holds the whole step (batch, loss, gradients, optimiser) as the device sees it. It is captured once for each
+plan and then replayed without the host, which for small networks is slower than the device.
 """
 
 import logging
@@ -16,26 +16,17 @@ from torch import Tensor
 from dicot.encoders.constants import held
 from dicot.errors import lookup
 from dicot.gpu.device import release_memory
-from dicot.gpu.graphs import record
-from dicot.gpu.memory import held_bytes, out_of_memory
+from dicot.gpu.graphs import capture
+from dicot.gpu.memory import out_of_memory, taken_bytes
 from dicot.methods import Batch, Method, Places
+from dicot.train.batches import BatchSource, Inputs
 from dicot.train.draws import renew_generator
 
 log = logging.getLogger(__name__)
 
-FEWEST_REPLAYS = 2  # recording takes about as long as a step op by op
+FEWEST_REPLAYS = 2  # capturing takes about as long as a step op by op
 MUCH = 2**30  # bytes that are worth a pause of the device
 MOST_GRAPHS = 64  # each holds the memory of its results, beside what all of them share
-
-
-class Data(NamedTuple):
-    """The training set on its device."""
-
-    x: Tensor  # (N, C, T)
-    y: Tensor | None  # (N,) class numbers, where the method needs them
-
-    def batch(self, index: Tensor) -> Batch:
-        return Batch(self.x[index], index, None if self.y is None else self.y[index])
 
 
 class Outcome(NamedTuple):
@@ -43,23 +34,27 @@ class Outcome(NamedTuple):
     batch: Batch
 
 
-class Recording(NamedTuple):
+class Captured(NamedTuple):
+    """A step as a graph."""
+
     graph: torch.cuda.CUDAGraph
-    outcome: Outcome
-    constants: list[object]  # what its replays read besides
+    outcome: Outcome  # overwritten by every replay
+    constants: list[object]  # tensors that replays read, and that must live as long
 
 
-Stepper = Callable[[Tensor, Hashable], Outcome]  # rows of the training set, plan -> outcome
+Stepper = Callable[[Inputs, Hashable], Outcome]  # what a batch is made of, plan -> outcome
 
 
 class EagerStepper:
-    """Op by op: the reference for the others."""
+    """Takes steps op by op; the reference for the others."""
 
-    def __init__(self, method: Method, optimiser: torch.optim.Optimizer, data: Data, plans: Sequence[Hashable]) -> None:
-        self.method, self.optimiser, self.data = method, optimiser, data
+    def __init__(
+        self, method: Method, optimiser: torch.optim.Optimizer, source: BatchSource, plans: Sequence[Hashable]
+    ) -> None:
+        self.method, self.optimiser, self.source = method, optimiser, source
 
-    def __call__(self, index: Tensor, plan: Hashable) -> Outcome:
-        batch = self.data.batch(index)
+    def __call__(self, inputs: Inputs, plan: Hashable) -> Outcome:
+        batch = self.source.batch(inputs)
         self.optimiser.zero_grad()
         loss = self.method.loss(batch, plan)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -68,96 +63,96 @@ class EagerStepper:
 
 
 class GraphStepper:
-    """CUDA graphs for the plans that come often, op by op for the rest and where recording fails.
+    """Replays CUDA graphs for the plans that come often, and takes the other steps op by op.
 
-    The plans of the whole run are known beforehand, so what is worth recording is not a guess. Each is recorded when it
-    is needed, while the device works on earlier steps, but the largest one first: the graphs never run at once and
-    share their memory, and what was taken piece by piece for a small one does not serve a larger one. Memory that does
-    not suffice is an error: what to do about it depends on who else is there.
+    The plans of the whole run are known beforehand, so there is no guess about which come often. Each graph is captured
+    when it is needed first, while the device works on earlier steps, except that the one of the largest plan comes
+    first of all: graphs never run at once and share their memory, and many small blocks taken for a small plan would be
+    of no use to a larger one. A plan that cannot be captured runs op by op as well. Too little memory is an error: what
+    to do about it depends on the runs beside this one.
     """
 
-    def __init__(self, method: Method, optimiser: torch.optim.Optimizer, data: Data, plans: Sequence[Hashable]) -> None:
-        self.eager = EagerStepper(method, optimiser, data, plans)
-        self.optimiser = optimiser
+    def __init__(
+        self, method: Method, optimiser: torch.optim.Optimizer, source: BatchSource, plans: Sequence[Hashable]
+    ) -> None:
+        self.eager = EagerStepper(method, optimiser, source, plans)
+        self.optimiser, self.device = optimiser, source.device
         counts = Counter(map(_program, plans))
         often = [program for program, count in counts.most_common(MOST_GRAPHS) if count >= FEWEST_REPLAYS]
         self.worthwhile = set(often)
         candidates = (plan for plan in dict.fromkeys(plans) if _program(plan) in self.worthwhile)
         self.largest = max(candidates, key=method.extent, default=None)
-        self.mixed = len(often) < len(counts)  # with steps op by op to come
-        self.held = held_bytes(data.x.device)
-        self.recorded: dict[Hashable, Recording] = {}
+        self.mixed = len(often) < len(counts)  # some steps will be taken op by op
+        self.bytes_before = taken_bytes(self.device)
+        self.captured: dict[Hashable, Captured] = {}
         self.failures: Counter[Hashable] = Counter()
-        # Where the graphs read which rows to train on, and places in time.
-        self.index: Tensor | None = None
-        self.places: Tensor | None = None
-        log.info("%d of %d programs come often enough to be recorded as CUDA graphs", len(often), len(counts))
+        # The memory that graphs read the inputs of a step and positions in time from.
+        self.inputs: Inputs | None = None
+        self.positions: Tensor | None = None
+        log.info("%d of %d programs come often enough for a CUDA graph", len(often), len(counts))
 
-    def __call__(self, index: Tensor, plan: Hashable) -> Outcome:
-        # The first step makes the optimiser's moments and loads the libraries; neither may happen in a recording.
-        warm = self.index is not None and len(self.optimiser.state) > 0
+    def __call__(self, inputs: Inputs, plan: Hashable) -> Outcome:
+        # The first step makes the optimiser's moments and loads libraries; neither may happen during a capture.
+        warm = self.inputs is not None and len(self.optimiser.state) > 0
         program = _program(plan)
-        if self.index is None:
-            self.index = index.clone()
+        if self.inputs is None:
+            self.inputs = tuple(tensor.clone() for tensor in inputs)
         if warm and self.largest is not None:
-            self._begin(program)
-        if warm and program in self.worthwhile and program not in self.recorded:
-            self._record(program, plan)
-        if program not in self.recorded:
-            return self.eager(index, plan)
+            self._capture_largest(program)
+        if warm and program in self.worthwhile and program not in self.captured:
+            self._capture(program, plan)
+        if program not in self.captured:
+            return self.eager(inputs, plan)
         if isinstance(plan, Places):
-            self._place(plan)
-        recording = self.recorded[program]
-        self.index.copy_(index)
-        recording.graph.replay()
-        return recording.outcome
+            self._write_positions(plan)
+        for mine, given in zip(self.inputs, inputs, strict=True):
+            mine.copy_(given)
+        captured = self.captured[program]
+        captured.graph.replay()
+        return captured.outcome
 
-    def _begin(self, program: Hashable) -> None:
-        """The largest plan before that of this step."""
-        assert self.index is not None
-        if not self.mixed and held_bytes(self.index.device) - self.held > MUCH:
-            torch.cuda.empty_cache()  # what the first step leaves is of no use to recorded ones
+    def _capture_largest(self, program: Hashable) -> None:
+        """Capture the largest plan, unless it is that of the present step, which is captured next anyway."""
+        if not self.mixed and taken_bytes(self.device) - self.bytes_before > MUCH:
+            torch.cuda.empty_cache()  # graphs cannot use what the first step has left
         largest, self.largest = self.largest, None
         if _program(largest) != program:
-            self._record(_program(largest), largest)
+            self._capture(_program(largest), largest)
 
-    def _place(self, plan: Places) -> Places:
-        """The places of the plan, in the memory that recorded steps read them from."""
-        assert self.index is not None
-        at = torch.tensor(plan.at).to(self.index.device, non_blocking=True)
-        self.places = at if self.places is None else self.places.copy_(at)
-        return Places(self.places)
+    def _write_positions(self, plan: Places) -> Places:
+        """Copy the positions of a plan to the memory that graphs read them from."""
+        at = torch.tensor(plan.at).to(self.device, non_blocking=True)
+        self.positions = at if self.positions is None else self.positions.copy_(at)
+        return Places(self.positions)
 
     def _step(self, plan: Hashable) -> Outcome:
-        assert self.index is not None
-        outcome = self.eager(self.index, plan)
-        self.optimiser.zero_grad()  # the next gradients are no longer those of the recording
+        assert self.inputs is not None
+        outcome = self.eager(self.inputs, plan)
+        self.optimiser.zero_grad()  # gradients of later steps must not be those in the graph's memory
         return outcome
 
-    def _record(self, program: Hashable, plan: Hashable) -> None:
-        assert self.index is not None
-        plan = self._place(plan) if isinstance(plan, Places) else plan
-        pool = next(iter(self.recorded.values())).graph.pool() if self.recorded else None
+    def _capture(self, program: Hashable, plan: Hashable) -> None:
+        plan = self._write_positions(plan) if isinstance(plan, Places) else plan
+        pool = next(iter(self.captured.values())).graph.pool() if self.captured else None
         for last_try in (False, True):
             try:
                 with held() as constants:
-                    graph, outcome = record(partial(self._step, plan), pool)
+                    graph, outcome = capture(partial(self._step, plan), pool)
             except RuntimeError as error:  # torch.AcceleratorError is one
                 self.optimiser.zero_grad()
-                renew_generator(self.index.device)
+                renew_generator(self.device)
                 if out_of_memory(error) and last_try:
                     raise
                 if not out_of_memory(error):
-                    self._give_up(program, error)
+                    self._note_failure(program, error)
                     return
             else:
-                self.recorded[program] = Recording(graph, outcome, constants)
+                self.captured[program] = Captured(graph, outcome, constants)
                 return
-            # Torch gives back by itself what nobody uses any more, but not while a graph is being recorded.
-            release_memory(self.index.device)
+            release_memory(self.device)  # torch does so by itself, but not during a capture
 
-    def _give_up(self, program: Hashable, error: Exception) -> None:
-        """What a step loads at first use (a plan of the FFT library) is there after one run op by op: try once more."""
+    def _note_failure(self, program: Hashable, error: Exception) -> None:
+        """Try again once: what a step loads at first use (a plan of the FFT library) is there after a step op by op."""
         self.failures[program] += 1
         if self.failures[program] > 1:
             self.worthwhile.discard(program)
@@ -165,7 +160,7 @@ class GraphStepper:
 
 
 def _program(plan: Hashable) -> Hashable:
-    """What of a plan decides which operations a step consists of."""
+    """The part of a plan that decides which operations a step consists of."""
     return Places if isinstance(plan, Places) else plan
 
 
@@ -173,13 +168,23 @@ STEPPERS: dict[str, type[EagerStepper] | type[GraphStepper]] = {"eager": EagerSt
 
 
 def build_stepper(
-    name: str, method: Method, optimiser: torch.optim.Optimizer, data: Data, plans: Sequence[Hashable]
+    name: str, method: Method, optimiser: torch.optim.Optimizer, source: BatchSource, plans: Sequence[Hashable]
 ) -> Stepper:
-    """ "auto" takes graphs on a GPU; anything else is taken at its word, graphs off a GPU with a logged reason not."""
+    """Make the stepper of this name; "auto" is graphs on a GPU. Where graphs are impossible, the log says why."""
     if name == "auto":
-        name = "graphs" if data.x.is_cuda else "eager"
+        name = "graphs" if source.device.type == "cuda" else "eager"
     kind = lookup(STEPPERS, name, "stepper")
-    if kind is GraphStepper and not data.x.is_cuda:
-        log.warning("CUDA graphs need a GPU; the steps run op by op on %s", data.x.device)
+    obstacle = _obstacle(optimiser, source.device) if kind is GraphStepper else ""
+    if obstacle:
+        log.warning("%s; the steps run op by op on %s", obstacle, source.device)
         kind = EagerStepper
-    return kind(method, optimiser, data, plans)
+    return kind(method, optimiser, source, plans)
+
+
+def _obstacle(optimiser: torch.optim.Optimizer, device: torch.device) -> str:
+    """Why a step cannot be a CUDA graph; empty where it can."""
+    if device.type != "cuda":
+        return "CUDA graphs need a GPU"
+    if not all(group.get("capturable") and isinstance(group["lr"], Tensor) for group in optimiser.param_groups):
+        return f"CUDA graphs need an optimiser with capturable=True, which {type(optimiser).__name__} is not"
+    return ""

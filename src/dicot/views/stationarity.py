@@ -5,6 +5,7 @@ The tests run on the host, one by one: about 3 ms each for 20 time steps, 4 ms f
 
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +28,10 @@ def adf_epsilon(x: np.ndarray, t: int, width: int) -> int:
     return WIDEST
 
 
-def adf_table(x: np.ndarray, centres: np.ndarray, width: int) -> np.ndarray:
+def adf_table(x: Any, centres: np.ndarray, width: int) -> np.ndarray:
     """Cases (N, C, T) and centres (G,) -> epsilon (N, G), by at most 3 N G C tests."""
-    rows = [[adf_epsilon(case, int(t), width) for t in centres] for case in x]
+    cases = (x[row : row + 1][0] for row in range(len(x)))  # one at a time, wherever they are read from
+    rows = [[adf_epsilon(case, int(t), width) for t in centres] for case in cases]
     return np.array(rows, dtype=np.int64).reshape(len(x), len(centres))
 
 

@@ -1,0 +1,337 @@
+"""Where the batches of a run come from: a training set on the device, or one that is streamed to it.
+
+A stepper asks a source for the tensors that each step starts from (`inputs`), and for the batch they make (`batch`).
+The second part belongs to the step itself: a CUDA graph contains it, and reads the first part from memory of its own.
+"""
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dicot.data import Windows, check_collection
+from dicot.data.collection import check_labels, labelled
+from dicot.data.conversion import fingerprint
+from dicot.data.pieces import pieces, release
+from dicot.errors import InputError, lookup
+from dicot.gpu.device import to_device
+from dicot.gpu.memory import free_bytes
+from dicot.methods import Batch
+
+WAYS = ("auto", "device", "streamed")
+SHARE = 0.5  # of the free memory of a GPU that a training set may take
+SMALL = 64 * 2**20  # bytes that are copied without a second thought
+AHEAD = 4  # batches that are read before they are needed
+UNRELEASED = 64 * 2**20  # bytes that are read of a memory map before its pages are given back
+
+Inputs = tuple[Tensor, ...]
+
+
+class ItemReader:
+    """The cases of a torch Dataset as one array (N, C, T), of which only the rows that are asked for are read."""
+
+    def __init__(self, dataset: Any, rows: np.ndarray | None = None) -> None:
+        self.dataset = dataset
+        self.rows = np.arange(_length(dataset)) if rows is None else rows
+        if not len(self.rows):
+            raise InputError("The training set has no items.")
+        first = _split(self._item(0))[0]
+        if first.ndim != 2 or not first.size:
+            raise InputError(f"Item {self.rows[0]} must have shape (channels, time); got {first.shape}.")
+        self.shape = (len(self.rows), *first.shape)
+        self.dtype = first.dtype if first.dtype in (np.float32, np.float64) else np.dtype(np.float32)
+        self.ndim = 3
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, rows: Any, /) -> np.ndarray:
+        numbers = np.arange(len(self))[rows]
+        cases = np.empty((len(numbers), *self.shape[1:]), self.dtype)
+        for case, number in zip(cases, numbers.tolist(), strict=True):
+            self.read(number, case)
+        return cases
+
+    def read(self, number: int, into: np.ndarray) -> Any:
+        """Write a case to `into`, and give its label; None where the item has no label."""
+        case, label = _split(self._item(number))
+        where = f"Item {self.rows[number]} of the training set"
+        if case.shape != self.shape[1:]:
+            raise InputError(f"{where} has shape {case.shape}; the first one has {self.shape[1:]}.")
+        if case.dtype.kind not in "biuf":
+            raise InputError(f"{where} must hold numbers; got dtype {case.dtype}.")
+        if not np.isfinite(case).all():
+            raise InputError(f"{where} contains NaN or inf. Fill or drop it.")
+        into[...] = case
+        return label
+
+    def labels(self) -> np.ndarray | None:
+        """The labels of all items, for which each is read once; None where the first has no label."""
+        if _split(self._item(0))[1] is None:
+            return None
+        scratch = np.empty(self.shape[1:], self.dtype)
+        return check_labels([self.read(number, scratch) for number in range(len(self))], len(self), "y", "items")
+
+    def _item(self, number: int) -> Any:
+        row = int(self.rows[number])
+        try:
+            return self.dataset[row]
+        except Exception as error:
+            error.add_note(f"This happened when item {row} of the training set was read.")
+            raise
+
+
+class DatasetView:
+    """A torch Dataset with the names of `Windows`; items are read when they are needed."""
+
+    def __init__(self, x: ItemReader) -> None:
+        self.x = x
+        self._y: np.ndarray | None = None
+        self._labels_are_known = False
+
+    @property
+    def y(self) -> np.ndarray | None:
+        """(N,) labels; asking for them the first time reads all items."""
+        if not self._labels_are_known:
+            self._y, self._labels_are_known = self.x.labels(), True
+        return self._y
+
+    @property
+    def n_channels(self) -> int:
+        return int(self.x.shape[1])
+
+    @property
+    def n_times(self) -> int:
+        return int(self.x.shape[2])
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def subset(self, rows: np.ndarray) -> "DatasetView":
+        """The items at these positions, or where this mask is True."""
+        view = DatasetView(ItemReader(self.x.dataset, self.x.rows[rows]))
+        if self._labels_are_known and self._y is not None:
+            view._y, view._labels_are_known = self._y[rows], True
+        return view
+
+    def fingerprint(self) -> str:
+        """That of Windows with the same cases; reads all items."""
+        return fingerprint(self.x)
+
+    def label_fingerprint(self) -> str:
+        """That of Windows with the same labels."""
+        nothing = np.broadcast_to(np.float32(0), (len(self), 1, 1))
+        return Windows(nothing, self.y).label_fingerprint()
+
+
+Training = Windows | DatasetView
+
+
+def as_training_set(train: Any) -> Training:
+    """Windows as they are; arrays checked as `check_collection` does; any other sequence of items by a view."""
+    if isinstance(train, Windows | DatasetView):
+        return train
+    if isinstance(train, np.ndarray):
+        return check_collection(train)
+    return DatasetView(ItemReader(train))
+
+
+def with_labels(train: Training) -> Training:
+    """The cases that a method which needs labels can learn from."""
+    known = np.zeros(len(train), dtype=bool) if train.y is None else labelled(train.y)
+    if not known.any():
+        raise InputError(f"This method learns from labels, and none of the {len(train)} cases has one. Pass y.")
+    return train if known.all() else train.subset(known)
+
+
+def _length(dataset: Any) -> int:
+    if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
+        raise InputError(
+            "The training set must be Windows, an array or a map-style torch Dataset, with __len__ and __getitem__; "
+            f"got {type(dataset).__name__}."
+        )
+    return len(dataset)
+
+
+def _split(item: Any) -> tuple[np.ndarray, Any]:
+    """The case and the label of an item; None where it is a case alone."""
+    pair = isinstance(item, tuple | list) and len(item) == 2 and getattr(item[0], "ndim", None) == 2
+    case, label = item if pair else (item, None)
+    return case.detach().cpu().numpy() if isinstance(case, Tensor) else np.asarray(case), label
+
+
+class BatchSource(ABC):
+    """Gives the batches of a run to its stepper."""
+
+    device: torch.device
+
+    @abstractmethod
+    def inputs(self, rows: np.ndarray) -> Generator[Inputs, None, None]:
+        """For each step of `rows` (steps, B), the tensors on the device that its batch is made of.
+
+        They may be overwritten once those of the next step are asked for. The iterator is to be closed.
+        """
+
+    @abstractmethod
+    def batch(self, inputs: Inputs) -> Batch:
+        """The batch of a step, by operations on the device alone."""
+
+
+class DeviceBatches(BatchSource):
+    """The whole training set lies on the device, and a step picks its rows there."""
+
+    def __init__(self, x: Tensor, y: Tensor | None) -> None:
+        self.x, self.y, self.device = x, y, x.device  # (N, C, T) and class numbers (N,)
+
+    def inputs(self, rows: np.ndarray) -> Generator[Inputs, None, None]:
+        # All at once: each copy to a GPU would wait for the steps that are under way there.
+        for index in to_device(rows, self.device):
+            yield (index,)
+
+    def batch(self, inputs: Inputs) -> Batch:
+        (index,) = inputs
+        return Batch(self.x[index], index, None if self.y is None else self.y[index])
+
+
+class StreamedBatches(BatchSource):
+    """A thread reads the rows of the next steps on the host while the device works on the present one.
+
+    For data larger than the device: an array, a memory map, or the items of a torch Dataset. On a GPU the batches wait
+    in page-locked memory and are copied on a stream of their own.
+    """
+
+    def __init__(self, x: Any, y: np.ndarray | None, device: torch.device, dtype: torch.dtype) -> None:
+        self.x, self.y, self.device, self.dtype = x, y, device, dtype
+        self._unreleased = 0
+
+    def inputs(self, rows: np.ndarray) -> Generator[Inputs, None, None]:
+        free: SimpleQueue[_Slot | None] = SimpleQueue()
+        ready: SimpleQueue[_Slot | BaseException] = SimpleQueue()
+        shape = (rows.shape[1], *self.x.shape[1:])
+        for _ in range(min(AHEAD, len(rows))):
+            free.put(_Slot(shape, self.dtype, self.y is not None, self.device))
+        copies = None
+        if self.device.type == "cuda":
+            copies = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
+            copies.wait_stream(torch.cuda.current_stream(self.device))  # the slots' memory may have been in use there
+        reader = threading.Thread(target=self._read_ahead, args=(rows, free, ready, copies), daemon=True)
+        reader.start()
+        try:
+            for _ in range(len(rows)):
+                slot = ready.get()
+                if isinstance(slot, BaseException):
+                    raise slot
+                if copies is not None:
+                    torch.cuda.current_stream(self.device).wait_event(slot.arrived)
+                yield slot.inputs
+                if copies is not None:
+                    slot.used.record(torch.cuda.current_stream(self.device))
+                free.put(slot)
+        finally:
+            free.put(None)
+            reader.join()
+            if copies is not None:
+                copies.synchronize()  # before the slots' memory is given back
+
+    def batch(self, inputs: Inputs) -> Batch:
+        return Batch(*inputs)
+
+    def _read_ahead(
+        self,
+        rows: np.ndarray,
+        free: "SimpleQueue[_Slot | None]",
+        ready: "SimpleQueue[_Slot | BaseException]",
+        copies: Any,
+    ) -> None:
+        try:
+            for index in rows:
+                slot = free.get()
+                if slot is None:
+                    return
+                if copies is not None:
+                    slot.arrived.synchronize()  # the last copy out of this memory
+                self._fill(slot, index)
+                if copies is not None:
+                    with torch.cuda.stream(copies):
+                        copies.wait_event(slot.used)
+                        for there, here in zip(slot.inputs, slot.host, strict=True):
+                            there.copy_(here, non_blocking=True)
+                        slot.arrived.record(copies)
+                ready.put(slot)
+        except BaseException as error:  # raised by whoever waits for the batch
+            ready.put(error)
+
+    def _fill(self, slot: "_Slot", index: np.ndarray) -> None:
+        x, rows, *labels = (tensor.numpy() for tensor in slot.host)
+        rows[...] = index
+        if self.y is not None:
+            labels[0][...] = self.y[index]
+        if isinstance(self.x, np.ndarray) and self.x.dtype == x.dtype:
+            np.take(self.x, index, axis=0, out=x, mode="clip")  # any other mode goes through a buffer
+        else:
+            x[...] = self.x[index]
+        self._unreleased += x.nbytes
+        if isinstance(self.x, np.ndarray) and self._unreleased > UNRELEASED:
+            release(self.x)
+            self._unreleased = 0
+
+
+class _Slot:
+    """The memory of one batch on its way to the device."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: torch.dtype, with_labels: bool, device: torch.device) -> None:
+        on_gpu = device.type == "cuda"
+        numbers = [torch.empty(shape[0], dtype=torch.int64, pin_memory=on_gpu) for _ in range(1 + with_labels)]
+        self.host = (torch.empty(shape, dtype=dtype, pin_memory=on_gpu), *numbers)
+        self.inputs: Inputs = self.host
+        if on_gpu:
+            self.inputs = tuple(torch.empty_like(tensor, device=device) for tensor in self.host)
+            self.arrived, self.used = torch.cuda.Event(), torch.cuda.Event()  # type: ignore[no-untyped-call]
+
+
+def is_streamed(train: Training, way: str, device: torch.device, dtype: torch.dtype) -> bool:
+    """Whether a training set is streamed: "auto" does so where it would not fit, or be copied without need.
+
+    On a GPU it may take half of the memory that is free. On a CPU an array is used as it is; one that would have to be
+    copied, because it is read-only or of another type, is streamed unless it is small, and a Dataset always.
+    """
+    lookup(dict.fromkeys(WAYS), way, "way to read batches")
+    if way != "auto":
+        return way == "streamed"
+    n_bytes = int(np.prod(train.x.shape)) * dtype.itemsize
+    if device.type == "cuda":
+        return n_bytes > SHARE * free_bytes(device)
+    if not isinstance(train.x, np.ndarray):
+        return True
+    in_place = train.x.flags.writeable and train.x.flags.c_contiguous and train.x.itemsize == dtype.itemsize
+    return not in_place and n_bytes > SMALL
+
+
+def open_batches(
+    train: Training, way: str, device: torch.device, dtype: torch.dtype, *, with_labels: bool
+) -> BatchSource:
+    """The source of the batches of a run; class numbers come with them where labels are asked for."""
+    y = None
+    if with_labels:
+        assert train.y is not None
+        y = np.unique(train.y, return_inverse=True)[1].astype(np.int64, copy=False)
+    if is_streamed(train, way, device, dtype):
+        return StreamedBatches(train.x, y, device, dtype)
+    return DeviceBatches(_on_device(train.x, device, dtype), None if y is None else to_device(y, device))
+
+
+def _on_device(x: Any, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """All cases on the device; what cannot be copied at once goes there piece by piece."""
+    if isinstance(x, np.ndarray) and (x.flags.writeable or x.nbytes <= SMALL):
+        return to_device(x, device, dtype)
+    whole = torch.empty(x.shape, dtype=dtype, device=device)
+    for rows in pieces(x.shape):
+        block = x[rows]
+        whole[rows] = to_device(block, device, dtype)
+        release(block)
+    return whole

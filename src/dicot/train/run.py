@@ -1,0 +1,148 @@
+"""TrainingRun: everything that decides what a training run does."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dicot import __version__
+from dicot.errors import InputError
+from dicot.methods import Method
+from dicot.train.batches import AHEAD, Training, as_training_set, is_streamed
+from dicot.train.checkpoint import Checkpoint
+from dicot.train.history import OnStep
+from dicot.train.recipe import Recipe
+
+DTYPES = {"float32": torch.float32, "tf32": torch.float32, "float64": torch.float64}
+# Settings of an optimiser that change how it computes, not what; the rate of each step comes from the schedule.
+HOW_IT_COMPUTES = {"lr", "capturable", "differentiable", "foreach", "fused"}
+
+OptimiserFactory = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
+
+
+@dataclass
+class TrainingRun:
+    """What `pretrain` is told about one run.
+
+    train: Windows, an array (N, C, T), or a map-style torch Dataset of (C, T) or ((C, T), label) items. Items must not
+    draw from torch's global random generator: a thread reads them while the step draws from it.
+    checkpoint: a Checkpoint or a path; the run is written there, and a run found there is continued.
+    optimiser: makes the optimiser from the method's parameter groups, for example
+    `functools.partial(torch.optim.SGD, lr=0.1, momentum=0.9)`; None is AdamW with the recipe's settings. The rate of
+    every step comes from the recipe's schedule.
+    on_step: a callable or a sequence of them; each is given a `Step` once per step and in order, on a GPU some steps
+    late and in groups. One that returns True ends the run early.
+    initial: weights to continue from, a state dict of the method's encoder.
+    batches: "device", where the training set is copied to the device; "streamed", where batches are read on the host
+    ahead of their step; or "auto": on the device unless the data would take more than half of a GPU's free memory.
+    The result is the same.
+    """
+
+    method: Method
+    train: Training
+    recipe: Recipe
+    seed: int
+    checkpoint: Checkpoint | None = None
+    optimiser: OptimiserFactory | None = None
+    on_step: OnStep | Sequence[OnStep] | None = None
+    initial: Mapping[str, Tensor] | None = None
+    batches: str = "auto"
+
+    def __post_init__(self) -> None:
+        self.train = as_training_set(self.train)
+        self.checkpoint = Checkpoint.of(self.checkpoint)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return DTYPES[self.recipe.precision]
+
+    def size(self, device: torch.device) -> tuple[int, int]:
+        """What its memory depends on: bytes of the data on the device, and time steps of a batch."""
+        batch_size = min(self.recipe.batch_size, len(self.train))
+        n_cases = AHEAD * batch_size if is_streamed(self.train, self.batches, device, self.dtype) else len(self.train)
+        per_case = self.train.n_channels * self.train.n_times * self.dtype.itemsize
+        return n_cases * per_case, batch_size * self.train.n_times
+
+    def build_optimiser(self, device: torch.device) -> torch.optim.Optimizer:
+        """Make the run's own optimiser, or fused AdamW.
+
+        On a GPU the rate of an optimiser that a CUDA graph can capture is a tensor, so that the graph reads the current
+        one.
+        """
+        groups = self.method.param_groups()
+        on_gpu = device.type == "cuda"
+        if self.optimiser is None:
+            return torch.optim.AdamW(
+                groups,
+                lr=torch.tensor(self.recipe.lr, device=device) if on_gpu else self.recipe.lr,
+                betas=self.recipe.betas,
+                weight_decay=self.recipe.weight_decay,
+                fused=True,
+                capturable=on_gpu,
+            )
+        optimiser = self.optimiser(groups)
+        if not isinstance(optimiser, torch.optim.Optimizer):
+            raise InputError(f"optimiser must make a torch.optim.Optimizer; it made a {type(optimiser).__name__}.")
+        for group in optimiser.param_groups:
+            if on_gpu and group.get("capturable") and not isinstance(group["lr"], Tensor):
+                group["lr"] = torch.tensor(float(group["lr"]), device=device)
+        return optimiser
+
+    def load_initial(self) -> None:
+        """Load the weights to continue from into the encoder, and into the one that is evaluated if that is another."""
+        if self.initial is None:
+            return
+        encoder, trained = self.method.encoder, self.method.trained_encoder()
+        wanted = encoder.state_dict()
+        for name in [*wanted, *self.initial]:
+            if name not in self.initial:
+                raise InputError(f"initial has no {name!r}, which the encoder has. Pass its whole state dict.")
+            if name not in wanted:
+                raise InputError(f"initial has {name!r}, which the encoder does not have.")
+            if self.initial[name].shape != wanted[name].shape:
+                raise InputError(
+                    f"initial has {name!r} of shape {tuple(self.initial[name].shape)}; "
+                    f"the encoder's has {tuple(wanted[name].shape)}."
+                )
+        encoder.load_state_dict(self.initial)
+        if trained is not encoder:
+            trained.load_state_dict(self.initial)
+
+    def identity(self, train: Training, optimiser: torch.optim.Optimizer) -> dict[str, Any]:
+        """What decides the result, rounding aside, and so must agree for a checkpoint to be continued."""
+        method = self.method
+        return {
+            "library": f"dicot {__version__}",
+            "method": type(method).__name__,
+            "settings": repr(dict(sorted(method.settings().items()))),
+            "encoder": f"{type(method.encoder).__name__} {dict(method.encoder.config())}",
+            "layers": hashlib.sha256(repr(method).encode()).hexdigest()[:16],  # and what they are set to
+            "recipe": repr(self.recipe.to_dict()),
+            "optimiser": "" if self.optimiser is None else _described(optimiser),
+            "initial": _weights_hash(self.initial),
+            "seed": self.seed,
+            "data": train.fingerprint(),
+            "labels": train.label_fingerprint() if method.needs_labels else "",
+        }
+
+
+def _described(optimiser: torch.optim.Optimizer) -> str:
+    """Its class and what it was made with."""
+    kind = type(optimiser)
+    defaults = {name: value for name, value in optimiser.defaults.items() if name not in HOW_IT_COMPUTES}
+    plain = {name: value.tolist() if isinstance(value, Tensor) else value for name, value in sorted(defaults.items())}
+    return f"{kind.__module__}.{kind.__qualname__} {plain}"
+
+
+def _weights_hash(weights: Mapping[str, Tensor] | None) -> str:
+    if weights is None:
+        return ""
+    digest = hashlib.sha256()
+    for name in sorted(weights):
+        value = weights[name].detach().cpu().contiguous()
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()[:16]
