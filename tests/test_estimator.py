@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dicot import TimeSeriesEmbedder
 from dicot.data import Windows, check_collection
-from dicot.encoders.inception_inference import FrozenInception
+from dicot.encoders.inception.inference import FrozenInception
 from dicot.errors import InputError
 
 

@@ -13,7 +13,9 @@ from torch.nn import functional as F
 
 from dicot.controls import CONTROLS
 from dicot.embedding import embed
-from dicot.encoders import ENCODERS, InceptionTime, build_encoder, kernels
+from dicot.encoders import ENCODERS, InceptionTime, build_encoder
+from dicot.encoders.inception import kernels
+from dicot.encoders.prepared import has_prepared
 from dicot.methods import METHODS, build_method
 from dicot.solvers import leave_one_out_ridge, nearest, one_vs_rest
 from dicot.train import Checkpoint, Recipe, pretrain
@@ -180,4 +182,4 @@ def test_embedding_leaves_no_memory_behind_on_the_gpu():
     before = torch.cuda.memory_allocated()
     embed(encoder, x, device="cuda")
     assert torch.cuda.memory_allocated() - before < 2**20
-    assert "_kept_frozen" not in vars(encoder)
+    assert not has_prepared(encoder)

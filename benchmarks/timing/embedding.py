@@ -14,7 +14,7 @@ from benchmarks.timing.reference import Definition
 from benchmarks.timing.sections import Section
 from benchmarks.timing.shapes import Shape
 from benchmarks.timing.turns import fresh_start
-from dicot.embedding import embed
+from dicot.embedding import EMBED_PRECISIONS, embed
 from dicot.encoders import Encoder, InceptionTime
 from dicot.fitting import seeded_weights
 from dicot.progress import Bar
@@ -22,14 +22,14 @@ from dicot.progress import Bar
 BATCH = 256
 N_CASES = {"cpu": 256, "cuda": 32768}
 MOST_TIMES = 2**24  # time steps of all cases together
-EMBEDDING_PRECISIONS = {"cpu": ("float32",), "cuda": ("float32", "tf32", "bf16")}
+MEASURED_PRECISIONS = {"cpu": ("float32",), "cuda": EMBED_PRECISIONS}
 TURNS = 3
 
 
 def embedding_section(shapes: Sequence[Shape], device: str, n_cases: int | None = None) -> Section:
     """Time whole passes over the cases, plain and ours in turns, after one pass that does not count."""
     kind = torch.device(device).type
-    precisions = EMBEDDING_PRECISIONS[kind]
+    precisions = MEASURED_PRECISIONS[kind]
     lengths = list(dict.fromkeys(shape._replace(batch=BATCH) for shape in shapes))
     rows = []
     with Bar("embedding", len(lengths)) as bar:

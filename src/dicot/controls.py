@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import torch
-from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from dicot.data import Windows
 from dicot.encoders import Encoder
@@ -20,18 +20,22 @@ def random_control(encoder: Encoder, train: Windows, device: str | torch.device 
 def calibrated_control(encoder: Encoder, train: Windows, device: str | torch.device = "auto") -> None:
     """The same weights after one pass of the training cases that set BatchNorm's statistics (D-02).
 
-    Whole cases in train mode without gradient, batches of 64 in file order, cumulative statistics.
+    Whole cases in train mode without gradient, batches of 64 in file order, cumulative statistics. An encoder without
+    BatchNorm, as a foreign module may be, has nothing to calibrate: this control then equals the random one.
     """
-    place = resolve_device(device)
-    norms = [module for module in encoder.modules() if isinstance(module, nn.BatchNorm1d)]
+    norms = [module for module in encoder.modules() if isinstance(module, _BatchNorm)]
+    if not norms:
+        random_control(encoder, train, device)
+        return
+    device = resolve_device(device)
     usual = [norm.momentum for norm in norms]
     for norm in norms:
         norm.reset_running_stats()
         norm.momentum = None  # cumulative average
-    encoder.to(place).train()
-    with torch.no_grad(), float32_arithmetic(place):
+    encoder.to(device).train()
+    with torch.no_grad(), float32_arithmetic(device):
         for start in range(0, len(train), BATCH):
-            encoder(to_device(train.x[start : start + BATCH], place))
+            encoder(to_device(train.x[start : start + BATCH], device))
     for norm, momentum in zip(norms, usual, strict=True):
         norm.momentum = momentum
     encoder.cpu().eval()

@@ -1,7 +1,10 @@
 """From cases to vectors: batches, device, pooling."""
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -9,9 +12,26 @@ from torch import Tensor
 
 from dicot.data.pieces import Collection
 from dicot.encoders import Encoder
+from dicot.encoders.prepared import forget_prepared, prepared
+from dicot.encoders.probe import home_of
 from dicot.errors import lookup
 from dicot.gpu.device import float32_arithmetic, resolve_device
 from dicot.gpu.transfer import through
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """A rule that turns features into one vector per case.
+
+    layers: None for the features of the last layer, which `pool` is given as a tensor (B, F, T); the names of layers,
+    or "all", for a dictionary of such tensors by name (see `Encoder.features`; their F and T may differ).
+    pool: gives (B, vector). A case's row must not depend on the others; zeros (1, F, 1) must give the vector's length.
+    summary: one line for `dicot list poolings`.
+    """
+
+    layers: tuple[str, ...] | Literal["all"] | None
+    pool: Callable[[Any], Tensor]
+    summary: str = ""
 
 
 def _mean(h: Tensor) -> Tensor:
@@ -26,10 +46,23 @@ def _mean_max_std(h: Tensor) -> Tensor:
     return torch.cat([_mean(h), _max(h), h.std(dim=-1, correction=0)], dim=1)
 
 
-# (B, F, T) -> (B, F), or (B, 3 F)
-POOLINGS: dict[str, Callable[[Tensor], Tensor]] = {"mean": _mean, "max": _max, "mean+max+std": _mean_max_std}
+def _mean_of_layers(layers: dict[str, Tensor]) -> Tensor:
+    return torch.cat([_mean(h) for h in layers.values()], dim=1)
 
-PRECISIONS = ("float32", "tf32", "bf16")  # "bf16": activations too are kept in 16 bits
+
+def _every_time_step(h: Tensor) -> Tensor:
+    return h
+
+
+POOLINGS: dict[str, Pooling] = {
+    "mean": Pooling(None, _mean, "mean over time"),
+    "max": Pooling(None, _max, "maximum over time"),
+    "mean+max+std": Pooling(None, _mean_max_std, "mean, maximum and standard deviation over time, side by side"),
+    "layers": Pooling("all", _mean_of_layers, "mean over time of every layer, side by side"),
+}
+NO_POOLING = Pooling(None, _every_time_step)
+
+EMBED_PRECISIONS = ("float32", "tf32", "bf16")  # "bf16": activations too have 16 bits
 
 # Bytes that the features of one pass and what is made on the way to them may take. On a CPU it is what stays in its
 # caches: batches beyond that are slower, not faster.
@@ -59,10 +92,11 @@ def embed(
     most cases that go through the encoder at once; fewer do where they would take too much memory. A memory-mapped x
     is read piece by piece. `precision` "tf32" is faster on a GPU and keeps three digits, "bf16" more so and two, both
     for data of ordinary scale, and which digits come behind them may depend on the batch; elsewhere they change
-    nothing. `on_batch` is told how many cases are done.
+    nothing. `on_batch` is told how many cases are done. Hooks on modules of the encoder are called (see
+    `Encoder.plain`); a single case goes through twice, so that its vector is the one it has among others.
     """
     encoder.check_shape(x.shape)
-    dtype = torch.empty(0, dtype=next(encoder.parameters()).dtype).numpy().dtype
+    dtype = torch.empty(0, dtype=home_of(encoder)[1]).numpy().dtype
     y = np.empty((len(x), *_shape(encoder, x.shape[2], pooling)), dtype)
     embed_into(
         y, encoder, x, pooling=pooling, batch_size=batch_size, device=device, precision=precision, on_batch=on_batch
@@ -81,82 +115,125 @@ def embed_into(
     precision: str = "float32",
     on_batch: Callable[[int], None] | None = None,
 ) -> None:
-    """What `embed` gives, `target[rows] = ...` as it is made."""
-    pool = _all if pooling is None else lookup(POOLINGS, pooling, "pooling")
-    lookup(dict.fromkeys(PRECISIONS), precision, "precision")
+    """Do what `embed` does, and write the rows to `target[rows] = ...` as they are made."""
+    rule = _pooling(pooling)
+    lookup(dict.fromkeys(EMBED_PRECISIONS), precision, "precision")
     encoder.check_shape(x.shape)
-    place = resolve_device(device)
-    first = next(encoder.parameters())
-    was_training, home, dtype = encoder.training, first.device, first.dtype
+    shape = _shape(encoder, x.shape[2], pooling)
+    device = resolve_device(device)
+    home, dtype = home_of(encoder)
+    was_training = encoder.training
     if was_training:
         encoder.eval()
-    if home != place:
-        encoder.to(place)
+    if home != device:
+        encoder.to(device)
     try:
-        halved = torch.bfloat16 if precision == "bf16" and place.type == "cuda" else None
-        with (
-            torch.inference_mode(),
-            float32_arithmetic(place, fast=precision != "float32"),
-            encoder.lend_frozen(x.shape[2], halved) as (frozen, notes),
-        ):
-
-            def compute(batch: Tensor) -> Tensor:
-                if len(batch) > 1:
-                    return pool(frozen(batch))
-                if pooling not in notes:
-                    notes[pooling] = _same_alone(frozen, pool, batch)
-                return (_alone if notes[pooling] else _in_company)(frozen, pool, batch)
-
-            per_value = first.element_size() if halved is None else halved.itemsize
-            widest = max(encoder.dim, encoder.n_channels)
-            at_once = min(batch_size, cases_at_once(widest * x.shape[2] * per_value, place))
-            through(compute, x, target, _shape(encoder, x.shape[2], pooling), at_once, place, dtype, on_batch)
+        halved = torch.bfloat16 if precision == "bf16" and device.type == "cuda" else None
+        with torch.inference_mode(), float32_arithmetic(device, fast=precision != "float32"):
+            per_value = dtype.itemsize if halved is None else halved.itemsize
+            per_case = max(encoder.dim, encoder.n_channels) * x.shape[2] * per_value
+            if rule.layers is not None:
+                per_case += per_case * len(encoder.layer_dims()) // ARRAYS_PER_PASS
+            at_once = min(batch_size, cases_at_once(per_case, device))
+            with _computation(encoder, x.shape[2], rule, halved) as compute:
+                through(compute, x, target, shape, at_once, device, dtype, on_batch)
     finally:
-        if home != place:
+        if home != device:
             encoder.to(home)
-            encoder.forget_frozen()  # of weights that are there no longer: it would only hold the device's memory
+            forget_prepared(encoder)  # its weights are the device's, and it would only use memory there
         if was_training:
             encoder.train()
 
 
-Network = Callable[[Tensor], Tensor]
+Network = Callable[[Tensor], Any]
 
 
-def _in_company(frozen: Network, pool: Network, case: Tensor) -> Tensor:
-    """One case, (1, C, T). Alone it may run through other kernels than in a batch, whose last bits differ."""
-    return pool(frozen(case.repeat(2, 1, 1)))[:1]
+@contextmanager
+def _computation(encoder: Encoder, n_times: int, rule: Pooling, dtype: torch.dtype | None) -> Iterator[Network]:
+    """Give the function (B, C, T) -> (B, vector) for an encoder in eval mode."""
+    if rule.layers is not None:
+        layers = partial(_chosen_layers, encoder, rule.layers, dtype)
+        yield _uncaptured(encoder, partial(_in_company, layers, rule.pool))
+        return
+    with prepared(encoder, n_times, dtype) as (frozen, notes):
+        if encoder.inner_modules().have_hooks():
+            yield _uncaptured(encoder, partial(_in_company, frozen, rule.pool))
+            return
+
+        def compute(batch: Tensor) -> Tensor:
+            if len(batch) == 1 and rule not in notes:
+                notes[rule] = _same_alone(frozen, rule.pool, batch)
+            run = _alone if len(batch) == 1 and notes[rule] else _in_company
+            return run(frozen, rule.pool, batch)
+
+        yield compute
 
 
-def _alone(frozen: Network, pool: Network, case: Tensor) -> Tensor:
-    """The same with company for the pooling only, which costs little."""
-    h = frozen(case)  # (1, F, T)
+def _uncaptured(encoder: Encoder, compute: Network) -> Network:
+    """Refuse to become part of a CUDA graph where the encoder has hooks: replays of a graph do not call them."""
+    if not encoder.inner_modules().have_hooks():
+        return compute
+
+    def refuse_capture(batch: Tensor) -> Any:
+        if batch.is_cuda and torch.cuda.is_current_stream_capturing():
+            raise RuntimeError("a CUDA graph would not call the encoder's hooks")
+        return compute(batch)
+
+    return refuse_capture
+
+
+def _chosen_layers(
+    encoder: Encoder, names: tuple[str, ...] | Literal["all"], dtype: torch.dtype | None, x: Tensor
+) -> dict[str, Tensor]:
+    with torch.autocast(x.device.type, dtype, enabled=dtype is not None):
+        features = encoder.features(x)
+    return features if names == "all" else {name: lookup(features, name, "layer") for name in names}
+
+
+def _in_company(network: Network, pool: Network, batch: Tensor) -> Tensor:
+    """Embed cases, a single one twice: alone it may run through other kernels, whose last bits differ."""
+    pooled: Tensor = pool(network(batch.repeat(2, 1, 1) if len(batch) == 1 else batch))
+    return pooled[: len(batch)]
+
+
+def _alone(network: Network, pool: Network, case: Tensor) -> Tensor:
+    """Embed one case (1, C, T) that is doubled for the pooling only, which costs little."""
+    h: Tensor = network(case)  # (1, F, T)
     time_first = h.permute(2, 0, 1)
+    pooled: Tensor
     if time_first.is_contiguous():  # as it would come for two cases
-        return pool(time_first.repeat(1, 2, 1).permute(1, 2, 0))[:1]
-    return pool(h.repeat(2, 1, 1))[:1]
+        pooled = pool(time_first.repeat(1, 2, 1).permute(1, 2, 0))
+    else:
+        pooled = pool(h.repeat(2, 1, 1))
+    return pooled[:1]
 
 
-def _same_alone(frozen: Network, pool: Network, like: Tensor) -> bool:
-    """Whether a case gets the same bits either way, which for a shape depends on the machine's kernels alone."""
+def _same_alone(network: Network, pool: Network, like: Tensor) -> bool:
+    """Tell whether a case gets the same bits either way, which for a shape depends on the machine's kernels alone."""
     probe = torch.randn(like.shape, generator=torch.Generator().manual_seed(0)).to(like)
-    return torch.equal(_alone(frozen, pool, probe), _in_company(frozen, pool, probe))
+    return torch.equal(_alone(network, pool, probe), _in_company(network, pool, probe))
 
 
-def _all(h: Tensor) -> Tensor:
-    return h
+def _pooling(name: str | None) -> Pooling:
+    return NO_POOLING if name is None else lookup(POOLINGS, name, "pooling")
 
 
 def _shape(encoder: Encoder, n_times: int, pooling: str | None) -> tuple[int, ...]:
-    """Of what `embed` gives for one case."""
-    return (encoder.dim, n_times) if pooling is None else (pooled_dim(encoder, pooling),)
+    """Return the shape of what `embed` gives for one case."""
+    return (encoder.dim, encoder.out_length(n_times)) if pooling is None else (pooled_dim(encoder, pooling),)
 
 
-def cases_at_once(bytes_per_case: int, place: torch.device) -> int:
-    """How many cases whose features take so many bytes go through an encoder together: two at least."""
-    return max(2, WORKING_MEMORY.get(place.type, WORKING_MEMORY["cuda"]) // (ARRAYS_PER_PASS * max(1, bytes_per_case)))
+def cases_at_once(bytes_per_case: int, device: torch.device) -> int:
+    """Say how many cases whose features take so many bytes go through an encoder together: two at least."""
+    memory = WORKING_MEMORY.get(device.type, WORKING_MEMORY["cuda"])
+    return max(2, memory // (ARRAYS_PER_PASS * max(1, bytes_per_case)))
 
 
 def pooled_dim(encoder: Encoder, pooling: str) -> int:
-    """Length of the vectors that `embed` makes with this pooling."""
-    probe = torch.zeros(1, encoder.dim, 1)
-    return int(lookup(POOLINGS, pooling, "pooling")(probe).shape[1])
+    """Return the length of the vectors that `embed` makes with this pooling."""
+    rule = lookup(POOLINGS, pooling, "pooling")
+    if rule.layers is None:
+        return int(rule.pool(torch.zeros(1, encoder.dim, 1)).shape[1])
+    layers = {name: torch.zeros(1, dim, 1) for name, dim in encoder.layer_dims().items()}
+    names = layers if rule.layers == "all" else rule.layers
+    return int(rule.pool({name: lookup(layers, name, "layer") for name in names}).shape[1])

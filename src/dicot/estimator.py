@@ -19,7 +19,7 @@ from dicot.data.cases import LAYOUTS
 from dicot.data.conversion import Conversion
 from dicot.data.policies import MISSING, UNEQUAL, Array
 from dicot.data.preparation import Preparation
-from dicot.embedding import POOLINGS, PRECISIONS, Target, embed, pooled_dim
+from dicot.embedding import EMBED_PRECISIONS, POOLINGS, Target, embed, pooled_dim
 from dicot.encoders import ENCODERS, Encoder, build_encoder
 from dicot.errors import InputError, ModelFileError, lookup
 from dicot.fitting import (
@@ -303,7 +303,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         lookup({**METHODS, **CONTROLS}, self.method, "method")
         lookup(ENCODERS, self.encoder, "encoder")
         lookup(POOLINGS, self.pooling, "pooling")
-        lookup(dict.fromkeys(PRECISIONS), self.embed_precision, "precision")
+        lookup(dict.fromkeys(EMBED_PRECISIONS), self.embed_precision, "precision")
         lookup(dict.fromkeys(PRESETS), self.preset, "preset")
 
 

@@ -1,11 +1,11 @@
-"""Constants are made once, and whoever records keeps what was given out."""
+"""Constants are made once, and live as long as a CUDA graph that reads them."""
 
 import gc
 import weakref
 
 import torch
 
-from dicot.encoders.constants import constant, held
+from dicot.encoders.inception.constants import collect_constants, constant
 
 
 def counting(most: int):
@@ -21,25 +21,25 @@ def counting(most: int):
 
 def test_made_once_until_others_push_it_out():
     matrix, made = counting(2)
-    place = torch.device("cpu")
-    assert matrix(1, place) is matrix(1, place)
+    device = torch.device("cpu")
+    assert matrix(1, device) is matrix(1, device)
     for n in (2, 3, 1):
-        matrix(n, place)
+        matrix(n, device)
     assert made == [1, 2, 3, 1]
     matrix.cache_clear()
-    matrix(1, place)
+    matrix(1, device)
     assert made[-1] == 1 and len(made) == 5
 
 
-def test_what_was_given_out_in_a_recording_outlives_the_cache():
+def test_collected_constants_outlive_the_cache():
     matrix, _ = counting(1)
-    place = torch.device("cpu")
-    with held() as kept:
-        inside = weakref.ref(matrix(1, place))
-    outside = weakref.ref(matrix(2, place))
-    matrix(3, place)
+    device = torch.device("cpu")
+    with collect_constants() as collected:
+        inside = weakref.ref(matrix(1, device))
+    outside = weakref.ref(matrix(2, device))
+    matrix(3, device)
     gc.collect()
     assert inside() is not None and outside() is None
-    kept.clear()
+    collected.clear()
     gc.collect()
     assert inside() is None

@@ -5,11 +5,10 @@ import torch
 from torch.nn import functional as F
 
 from dicot.encoders import InceptionTime
-from dicot.encoders.convolution import joined
-from dicot.encoders.filter_bank import Dense, Direct, Spectral
-from dicot.encoders.inception_inference import largest_of_three
+from dicot.encoders.inception.convolution import joined
+from dicot.encoders.inception.filter_bank import Dense, Direct, Scratch, Spectral
+from dicot.encoders.inception.inference import largest_of_three
 from dicot.encoders.padding import same_margins
-from dicot.encoders.scratch import Scratch
 from dicot.errors import InputError
 
 LENGTHS = [1, 2, 7, 12, 13, 40, 64, 65, 161, 500]

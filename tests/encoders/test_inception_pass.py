@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from dicot.encoders import InceptionTime, convolution, folded, spectral
-from dicot.encoders.inception_pass import block_pass
+from dicot.encoders import InceptionTime
+from dicot.encoders.inception import convolution, folded, spectral
+from dicot.encoders.inception.training import block_pass
 from dicot.encoders.padding import same_margins
 
 LENGTHS = [1, 2, 3, 7, 12, 25, 40, 160, 161, 333]
@@ -68,7 +69,7 @@ def by_definition(encoder: InceptionTime, x: torch.Tensor) -> torch.Tensor:
 def test_pass_equals_the_definition(n_times, joined, monkeypatch):
     """Features, gradients and running statistics; ties in the pooling included, since half of what it reads is 0."""
     if joined:  # as on a GPU
-        monkeypatch.setattr(convolution, "groups", lambda names, place: [names])
+        monkeypatch.setattr(convolution, "groups", lambda names, device: [names])
         monkeypatch.setattr(spectral, "transforms", with_both_forms)
     torch.manual_seed(n_times)
     expected = InceptionTime(2, dim=16).double().train()

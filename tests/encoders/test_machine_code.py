@@ -8,10 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from dicot.encoders import native
+from dicot.encoders.inception import native
 
 compiled = pytest.mark.skipif(native.library() is None, reason="there is no C compiler here")
-LOAD = "import logging; logging.basicConfig(level='INFO'); from dicot.encoders import native; print(native.library())"
+LOAD = """
+import logging
+logging.basicConfig(level="INFO")
+from dicot.encoders.inception import native
+print(native.library())
+"""
 
 
 def load(cache: Path) -> subprocess.CompletedProcess[str]:
@@ -56,7 +61,7 @@ def test_code_that_others_may_have_planted_is_not_run(tmp_path, exposed):
 @pytest.fixture
 def use(tmp_path, monkeypatch):
     """What is loaded and how often it was made, with a cache of its own."""
-    from dicot.encoders.machine_code import use_code
+    from dicot.encoders.inception.machine_code import use_code
 
     monkeypatch.setenv("DICOT_CACHE", str(tmp_path / "cache"))
     made = []
@@ -108,7 +113,7 @@ def test_nothing_is_taken_from_a_folder_that_others_can_write_to(use, tmp_path, 
     with caplog.at_level("INFO", "dicot"):
         (elsewhere, code), _ = use()
     assert code == b"our code" and not elsewhere.is_relative_to(tmp_path) and not elsewhere.exists()
-    assert "cannot be kept" in caplog.text
+    assert "cannot be stored" in caplog.text
     assert planted.read_bytes() == evil
 
 

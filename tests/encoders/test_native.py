@@ -9,8 +9,9 @@ import sys
 import pytest
 import torch
 
-from dicot.encoders import InceptionTime, native, rows
-from dicot.encoders.row_ways import rows_for
+from dicot.encoders import InceptionTime
+from dicot.encoders.inception import native, rows
+from dicot.encoders.inception.training import row_operations
 
 compiled = pytest.mark.skipif(native.library() is None, reason="there is no C compiler here")
 
@@ -51,11 +52,11 @@ def test_pooling_with_ties(n_times):
     torch.testing.assert_close(native.pool_backward(dy, u, None), rows.pool_backward(dy.clone(), u, pairs))
 
 
-def test_the_way_fits_type_and_width(monkeypatch):
+def test_rows_serve_where_the_compiled_functions_do_not(monkeypatch):
     u = torch.zeros(3, 2, 16)
-    assert rows_for(u.double(), 4) is rows and rows_for(u, 6) is rows and rows_for(u, 1024) is rows
+    assert row_operations(u.double(), 4) is rows and row_operations(u, 6) is rows and row_operations(u, 1024) is rows
     monkeypatch.setattr(native, "library", lambda: None)
-    assert rows_for(u, 4) is rows
+    assert row_operations(u, 4) is rows
 
 
 @compiled
@@ -64,7 +65,7 @@ def test_training_is_the_same_with_and_without(monkeypatch):
     first = InceptionTime(2, dim=16).train()
     second = copy.deepcopy(first)
     x = torch.randn(6, 2, 40)
-    assert rows_for(x, 4) is native
+    assert row_operations(x, 4) is native
     y = first(x)
     y.square().sum().backward()
     monkeypatch.setattr(native, "library", lambda: None)
@@ -79,7 +80,7 @@ def test_training_is_the_same_with_and_without(monkeypatch):
 def test_without_a_compiler_there_is_a_reason(switch, tmp_path):
     code = (
         "import logging, torch; logging.basicConfig(level=logging.INFO)\n"
-        "from dicot.encoders import native; assert native.library() is None"
+        "from dicot.encoders.inception import native; assert native.library() is None"
     )
     environment = {**os.environ, switch: "0", "XDG_CACHE_HOME": str(tmp_path)}
     said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)

@@ -10,7 +10,7 @@ from benchmarks.timing.plain import PlainEncoder, plain_loss, plain_seconds, pla
 from benchmarks.timing.turns import counts, dicot, fresh_start
 from torch import nn
 
-from dicot.encoders.folded import folding
+from dicot.encoders.inception.folded import folding
 from dicot.train.draws import plan_generator
 from dicot.views.blocks import block_layout
 

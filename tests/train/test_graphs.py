@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from dicot.data import Windows
-from dicot.encoders import InceptionTime, kernels, rows
+from dicot.encoders import InceptionTime
+from dicot.encoders.inception import kernels, rows
 from dicot.methods import METHODS, Batch, build_method
 from dicot.train import History, Recipe, TrainingRun, pretrain, pretrain_many
 from dicot.train.loop import own_stream, persistent

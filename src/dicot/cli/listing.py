@@ -12,17 +12,19 @@ class Kind(StrEnum):
     methods = "methods"
     controls = "controls"
     encoders = "encoders"
+    poolings = "poolings"
     protocols = "protocols"
     datasets = "datasets"
     suites = "suites"
 
 
 def list_names(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
-    """List methods, controls and classical baselines, encoders, protocols, the data sets at hand, or suites."""
+    """List methods, controls and classical baselines, encoders, poolings, protocols, the data sets at hand, or suites."""
     for name, text in {
         Kind.methods: _methods,
         Kind.controls: _controls,
         Kind.encoders: _encoders,
+        Kind.poolings: _poolings,
         Kind.protocols: _protocols,
         Kind.datasets: _datasets,
         Kind.suites: _suites,
@@ -47,6 +49,12 @@ def _encoders() -> list[tuple[str, str]]:
     from dicot.encoders import ENCODERS
 
     return [(name, (kind.__doc__ or "").splitlines()[0]) for name, kind in ENCODERS.items()]
+
+
+def _poolings() -> list[tuple[str, str]]:
+    from dicot.embedding import POOLINGS
+
+    return [(name, pooling.summary) for name, pooling in POOLINGS.items()]
 
 
 def _protocols() -> list[tuple[str, str]]:

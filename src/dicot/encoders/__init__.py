@@ -5,17 +5,28 @@ from typing import Any
 
 from dicot.encoders.base import Encoder
 from dicot.encoders.fcn import FCN
-from dicot.encoders.inception_time import InceptionTime
+from dicot.encoders.foreign import ForeignEncoder, as_encoder
+from dicot.encoders.inception import InceptionTime
 from dicot.encoders.resnet import ResNet
 from dicot.errors import InputError, lookup
 
-__all__ = ["ENCODERS", "FCN", "Encoder", "InceptionTime", "ResNet", "build_encoder", "encoder_name"]
+__all__ = [
+    "ENCODERS",
+    "FCN",
+    "Encoder",
+    "ForeignEncoder",
+    "InceptionTime",
+    "ResNet",
+    "as_encoder",
+    "build_encoder",
+    "encoder_name",
+]
 
 ENCODERS: dict[str, type[Encoder]] = {"inception_time": InceptionTime, "fcn": FCN, "resnet": ResNet}
 
 
 def build_encoder(name: str, config: Mapping[str, Any]) -> Encoder:
-    """The registered encoder with these constructor arguments."""
+    """Make the registered encoder with these constructor arguments."""
     kind = lookup(ENCODERS, name, "encoder")
     try:
         return kind(**config)
@@ -24,8 +35,8 @@ def build_encoder(name: str, config: Mapping[str, Any]) -> Encoder:
 
 
 def encoder_name(encoder: Encoder) -> str:
-    """The registry key of an encoder's class."""
+    """Return the registry key of an encoder's class."""
     for name, kind in ENCODERS.items():
         if type(encoder) is kind:
             return name
-    raise InputError(f"{type(encoder).__name__} is not in ENCODERS; register it before saving.")
+    raise InputError(f"{encoder.describe()} is not in ENCODERS; register it before saving.")

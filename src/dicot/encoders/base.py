@@ -1,20 +1,33 @@
 """The one interface every encoder answers."""
 
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from dicot.encoders.hooks import Modules, layer_outputs
+from dicot.encoders.probe import home_of, without_trace
 from dicot.errors import InputError, is_whole
 
-_KEPT = "_kept_frozen"  # attribute of an encoder
+CACHE = "_cache_"  # attributes whose names begin so can be computed again; copies and pickles do without
 
 
 class Encoder(nn.Module, ABC):
-    """Maps a batch of cases (B, C, T) to features per time step (B, F, T); T is free, C is fixed."""
+    """Maps a batch of cases (B, C, T) to features per time step (B, F, T); T is free, C is fixed.
+
+    An encoder keeps each argument of its constructor as an attribute of the same name, or overrides `config`.
+
+    plain: compute module by module, as `forward` of the modules defines it, in training, inference and `embed`. An
+    encoder with a faster path takes it otherwise, and skips the modules. A hook on an inner module makes it plain too.
+    per_time_step: whether there are features for each time step of the input; only a foreign module may have none.
+    """
+
+    plain: bool = False
+    per_time_step: bool = True
+    probe_length: int = 8  # time steps of a case that every layer takes
 
     def __init__(self, n_channels: int, dim: int) -> None:
         super().__init__()
@@ -29,19 +42,58 @@ class Encoder(nn.Module, ABC):
         """(B, C, T) -> (B, F, T); where the boolean `keep` (B, T) is False the projected input is set to zero."""
 
     def config(self) -> Mapping[str, Any]:
-        """The constructor arguments that make an encoder of the same shape."""
-        return {"n_channels": self.n_channels, "dim": self.dim}
+        """Return the constructor arguments that make an encoder of the same shape."""
+        names = list(inspect.signature(type(self)).parameters)
+        if missing := [name for name in names if not hasattr(self, name)]:
+            raise InputError(
+                f"{type(self).__name__} does not keep its argument {missing[0]!r} as an attribute of that name; "
+                "keep it, or override config()."
+            )
+        return {name: getattr(self, name) for name in names}
+
+    def describe(self) -> str:
+        """Return the full name of the class that computes the features."""
+        return f"{type(self).__module__}.{type(self).__qualname__}"
+
+    def fresh(self) -> "Encoder":
+        """Return an encoder of the same shape with new weights."""
+        return type(self)(**self.config())
 
     def embed(self, x: Tensor) -> Tensor:
         """(B, C, T) -> (B, F): the mean over time of the features, in the mode the module is in."""
         features: Tensor = self(x)
         return features.mean(dim=-1)
 
-    def frozen(self, n_times: int, dtype: torch.dtype | None = None) -> Callable[[Tensor], Tensor]:
-        """What `forward` computes in eval mode with the weights as they are, for many batches of cases of n_times.
+    def features(self, x: Tensor) -> dict[str, Tensor]:
+        """Return the output of every layer by name, (B, F_layer, T), from input to output.
 
-        Here the encoder itself, in the mode it is in; an encoder that can prepare its weights for the task does so.
-        With a `dtype` its convolutions are computed in that type, and what it gives may be of that type too.
+        The last one is what `forward` gives. Takes the plain path, in the mode the module is in.
+        """
+        return layer_outputs(self, x, self.layers())
+
+    def layers(self) -> Mapping[str, nn.Module]:
+        """Return the modules whose outputs are the layers; here every inner module, by its name."""
+        return {name: module for name, module in self.named_modules() if name}
+
+    def layer_dims(self) -> dict[str, int]:
+        """Return the width F of every layer by name."""
+        modules = self.inner_modules()
+        if modules.layer_dims is None:
+            device, dtype = home_of(self)
+            with without_trace(self):
+                outputs = self.features(torch.zeros(2, self.n_channels, self.probe_length, device=device, dtype=dtype))
+            modules.layer_dims = {name: output.shape[1] for name, output in outputs.items()}
+        return modules.layer_dims
+
+    def out_length(self, n_times: int) -> int:
+        """Return the number of time steps of the features for cases of n_times."""
+        return n_times
+
+    def frozen(self, n_times: int, dtype: torch.dtype | None = None) -> Callable[[Tensor], Tensor]:
+        """Return a function that computes `forward` with the weights as they are, for many batches of cases of n_times.
+
+        Here the encoder itself, in the mode it is in; an encoder that can prepare its weights for inference does so.
+        With a `dtype` its convolutions are computed in that type, and the features may be of that type too.
         """
         if dtype is None:
             return self
@@ -53,43 +105,21 @@ class Encoder(nn.Module, ABC):
 
         return rounded
 
-    @contextmanager
-    def lend_frozen(
-        self, n_times: int, dtype: torch.dtype | None = None
-    ) -> Iterator[tuple[Callable[[Tensor], Tensor], dict[Any, Any]]]:
-        """`frozen`, prepared once for as long as the weights stay what they are: for a single case that is most work.
+    def is_plain(self) -> bool:
+        """Tell whether to compute module by module: `plain` is set, or somebody has hooked into an inner module."""
+        return self.plain or self.inner_modules().have_inner_hooks()
 
-        Lent to one caller at a time, because it works in memory of its own; a second one has another prepared. With it
-        come notes, what its borrowers have found out about it.
-        """
-        wanted = (n_times, dtype, self._stamp())
-        found, frozen, notes = self.__dict__.pop(_KEPT, (None, None, None))
-        if found != wanted:
-            frozen, notes = self.frozen(n_times, dtype), {}
-        yield frozen, notes
-        self.__dict__[_KEPT] = wanted, frozen, notes
-
-    def forget_frozen(self) -> None:
-        """Give back what `lend_frozen` keeps, with the memory it works in."""
-        self.__dict__.pop(_KEPT, None)
-
-    def _stamp(self) -> tuple[object, ...]:
-        """Changes with the weights, as autograd counts it: what is written to `weight.data` goes unnoticed."""
-        modules = self.modules()  # once, where parameters() and buffers() would each look for them
-        tensors = (t for m in modules for t in (*m._parameters.values(), *m._buffers.values()) if t is not None)
-        return tuple((t.device, t.dtype, t.data_ptr(), 0 if t.is_inference() else t._version) for t in tensors)
+    def inner_modules(self) -> Modules:
+        """Return the list of the modules, which is made again only after one of them was replaced."""
+        modules: Modules | None = self.__dict__.get(CACHE + "modules")
+        if modules is None or not modules.is_current():
+            modules = self.__dict__[CACHE + "modules"] = Modules(self)
+        return modules
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles go without what can be prepared again."""
-        return {name: value for name, value in vars(self).items() if name != _KEPT}
-
-    def fresh(self) -> "Encoder":
-        """An encoder of the same shape with new weights."""
-        return type(self)(**self.config())
+        return {name: value for name, value in vars(self).items() if not name.startswith(CACHE)}
 
     def check_shape(self, shape: Sequence[int]) -> None:
-        """Say it in words before a convolution or BatchNorm says it in shapes."""
+        """Refuse other shapes in words before a convolution does it in numbers."""
         if len(shape) != 3 or shape[1] != self.n_channels:
             raise InputError(f"This encoder takes (batch, {self.n_channels} channels, time); got {tuple(shape)}.")
-        if self.training and shape[0] * shape[2] == 1:
-            raise InputError("BatchNorm cannot train on one time step of one case. Use a larger batch or longer cases.")

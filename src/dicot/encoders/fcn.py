@@ -1,9 +1,13 @@
 """The fully convolutional ablation backbone: three convolutions, no input projection."""
 
+from collections import deque
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
 from dicot.encoders.base import Encoder
+from dicot.encoders.batch_norm import check_variance
 from dicot.encoders.padding import at_least_five, same_conv
 
 KERNELS = (8, 5, 3)
@@ -22,8 +26,17 @@ class FCN(Encoder):
 
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         self.check_shape(x.shape)
+        check_variance(self.training, x.shape)
         # There is no input projection here, so `keep` blanks the input itself.
-        v, kept = at_least_five(x if keep is None else x * keep.unsqueeze(1))
+        return deque(self._layers(x if keep is None else x * keep.unsqueeze(1)), maxlen=1).pop()
+
+    def features(self, x: Tensor) -> dict[str, Tensor]:
+        self.check_shape(x.shape)
+        check_variance(self.training, x.shape)
+        return {f"layer{number}": features for number, features in enumerate(self._layers(x))}
+
+    def _layers(self, x: Tensor) -> Iterator[Tensor]:
+        v, inner = at_least_five(x)
         for conv, norm in zip(self.convs, self.norms, strict=True):
             v = torch.relu(norm(same_conv(conv, v)))  # type: ignore[arg-type]
-        return v[..., kept]
+            yield v[..., inner]

@@ -6,13 +6,13 @@ from torch import Tensor, nn
 
 
 def same_margins(kernel: int) -> tuple[int, int]:
-    """Samples to add on the left and on the right; an even kernel takes the extra one on the right."""
+    """Return how many samples to add on the left and on the right; an even kernel takes the extra one on the right."""
     left = (kernel - 1) // 2
     return left, kernel - 1 - left
 
 
 def repeat_edges(x: Tensor, left: int, right: int) -> Tensor:
-    """(..., T) -> (..., left + T + right), the outermost values repeated.
+    """Repeat the outermost values, (..., T) -> (..., left + T + right).
 
     As torch's replicate padding, whose backward pass on a GPU adds up in an order that changes from run to run.
     """
@@ -27,7 +27,7 @@ def same_conv(conv: nn.Conv1d, x: Tensor) -> Tensor:
 
 
 def at_least_five(x: Tensor) -> tuple[Tensor, slice]:
-    """Zero-pad (B, C, T < 5) on both sides to 5 time steps; the slice cuts the features back to T."""
+    """Zero-pad (B, C, T < 5) on both sides to 5 time steps; the slice cuts features back to T."""
     n_times = x.shape[-1]
     missing = max(0, 5 - n_times)
     left = missing // 2

@@ -1,13 +1,13 @@
 """The residual ablation backbone, in the Di-COT authors' form and in the original one."""
 
-from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from dicot.encoders.base import Encoder
+from dicot.encoders.batch_norm import check_variance
+from dicot.encoders.hooks import layer_outputs
 from dicot.encoders.padding import at_least_five, same_conv
 
 KERNELS = (8, 5, 3)
@@ -51,12 +51,17 @@ class ResNet(Encoder):
         widths = (n_channels, 64, 128, dim)
         self.blocks = nn.Sequential(*(ResidualBlock(a, b, original) for a, b in pairwise(widths)))
 
-    def config(self) -> Mapping[str, Any]:
-        return {**super().config(), "original": self.original}
-
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         self.check_shape(x.shape)
+        check_variance(self.training, x.shape)
         # There is no input projection here, so `keep` blanks the input itself.
-        v, kept = at_least_five(x if keep is None else x * keep.unsqueeze(1))
+        v, inner = at_least_five(x if keep is None else x * keep.unsqueeze(1))
         y: Tensor = self.blocks(v)
-        return y[..., kept]
+        return y[..., inner]
+
+    def features(self, x: Tensor) -> dict[str, Tensor]:
+        self.check_shape(x.shape)
+        check_variance(self.training, x.shape)
+        v, inner = at_least_five(x)
+        layers = {f"blocks.{number}": block for number, block in enumerate(self.blocks)}
+        return {name: output[..., inner] for name, output in layer_outputs(self.blocks, v, layers).items()}

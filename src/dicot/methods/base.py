@@ -10,6 +10,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from dicot.encoders import Encoder
+from dicot.errors import InputError
 
 
 class Cases(Protocol):
@@ -72,9 +73,15 @@ class Method(nn.Module, ABC):
     paper: ClassVar[str]  # where it was published
     complexity: ClassVar[str]  # time and memory of the loss
     needs_labels: ClassVar[bool] = False
+    needs_time_steps: ClassVar[bool] = False  # reads features of single time steps: encoder(x), not encoder.embed(x)
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
+        if self.needs_time_steps and not encoder.per_time_step:
+            raise InputError(
+                f"{type(self).__name__} learns from features of single time steps, and {encoder.describe()} does not give "
+                "them for each time step of its input. Use a module (B, C, T) -> (B, F, T), or a method that pools."
+            )
         self.encoder = encoder
 
     @classmethod

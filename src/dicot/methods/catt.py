@@ -20,6 +20,7 @@ class CaTT(Method):
     (the authors keep these B - 1 pairs).
     """
 
+    needs_time_steps: ClassVar[bool] = True
     summary: ClassVar[str] = "pick the neighbouring time steps among all time steps of the batch"
     paper: ClassVar[str] = "Contrast All The Time, arXiv 2410.15416"
     complexity: ClassVar[str] = (

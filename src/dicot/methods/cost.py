@@ -29,6 +29,7 @@ class CoST(Method):
     What is evaluated is the encoder itself; the heads serve training only.
     """
 
+    needs_time_steps: ClassVar[bool] = True
     summary: ClassVar[str] = "trend against a queue of earlier keys, season by amplitude and phase of its frequencies"
     paper: ClassVar[str] = "CoST: Contrastive Learning of Disentangled Seasonal-Trend Representations, ICLR 2022"
     complexity: ClassVar[str] = (

@@ -43,6 +43,7 @@ class InfoTS(Method):
     B; of a larger batch the meta step takes the first 512 cases. Both live in buffers with their own AdamW.
     """
 
+    needs_time_steps: ClassVar[bool] = True
     summary: ClassVar[str] = "contrast a case with a learned mixture of its augmentations, and its segments"
     paper: ClassVar[str] = "Time Series Contrastive Learning with Information-Aware Augmentations, AAAI 2023"
     complexity: ClassVar[str] = (

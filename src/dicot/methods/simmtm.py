@@ -27,6 +27,7 @@ class SimMTM(Method):
     ones masked (the authors' classification code).
     """
 
+    needs_time_steps: ClassVar[bool] = True
     summary: ClassVar[str] = "rebuild a series from masked copies and the other series, weighted by learned similarity"
     paper: ClassVar[str] = "SimMTM, A Simple Pre-Training Framework for Masked Time-Series Modeling, NeurIPS 2023"
     complexity: ClassVar[str] = (

@@ -26,6 +26,7 @@ class Soft(Method):
     temporal_unit, mask, dropout, max_train_length, average_weights: see TS2Vec.
     """
 
+    needs_time_steps: ClassVar[bool] = True
     summary: ClassVar[str] = "TS2Vec with graded positives: alike cases and near time steps count in part"
     paper: ClassVar[str] = "Soft Contrastive Learning for Time Series, ICLR 2024"
     complexity: ClassVar[str] = (

@@ -24,6 +24,7 @@ class TS2Vec(Method):
     average_weights: evaluate the average of the encoders of all steps instead of the last one (D-12).
     """
 
+    needs_time_steps: ClassVar[bool] = True
     summary: ClassVar[str] = "find the same time step in another crop among other steps and among other cases"
     paper: ClassVar[str] = "TS2Vec: Towards Universal Representation of Time Series, AAAI 2022"
     complexity: ClassVar[str] = (

@@ -28,6 +28,7 @@ class TSTCC(Method):
     noise: in units of each channel's standard deviation in the training set; absolute_noise: in units of the data.
     """
 
+    needs_time_steps: ClassVar[bool] = True
     summary: ClassVar[str] = "predict the future of a distorted copy from the past of another; contrast the contexts"
     paper: ClassVar[str] = "Time-Series Representation Learning via Temporal and Contextual Contrasting, IJCAI 2021"
     complexity: ClassVar[str] = (

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dicot.encoders.constants import held
+from dicot.encoders.inception.constants import collect_constants as held
 from dicot.errors import lookup
 from dicot.gpu.device import release_memory
 from dicot.gpu.graphs import capture

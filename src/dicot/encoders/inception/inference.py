@@ -5,10 +5,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from dicot.encoders import kernels
-from dicot.encoders.convolution import joined
-from dicot.encoders.filter_bank import filter_bank
-from dicot.encoders.scratch import Scratch
+from dicot.encoders.inception import kernels
+from dicot.encoders.inception.convolution import joined
+from dicot.encoders.inception.filter_bank import Scratch, filter_bank
 from dicot.errors import InputError
 
 
@@ -29,26 +28,26 @@ class Affine(NamedTuple):
 
 
 def exact(parameter: Tensor) -> Tensor:
-    """A copy in double precision, on a GPU or else on the host: not every device has it."""
-    place = parameter.device if parameter.is_cuda else "cpu"
-    return parameter.detach().to(place, torch.float64, copy=True)
+    """Copy a parameter in double precision, on a GPU or else on the host: not every device has it."""
+    device = parameter.device if parameter.is_cuda else "cpu"
+    return parameter.detach().to(device, torch.float64, copy=True)
 
 
 def affine(conv: nn.Conv1d) -> Affine:
-    """A convolution of one tap."""
+    """Return a convolution of one tap as an affine map."""
     assert conv.bias is not None
     return Affine(exact(conv.weight)[..., 0].T, exact(conv.bias))
 
 
 def scale_and_shift(norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor]:
-    """BatchNorm in eval mode is scale * x + shift."""
+    """Return BatchNorm in eval mode as scale * x + shift."""
     assert norm.running_mean is not None and norm.running_var is not None
     scale = exact(norm.weight) / (exact(norm.running_var) + norm.eps).sqrt()
     return scale, exact(norm.bias) - scale * exact(norm.running_mean)
 
 
 def largest_of_three(u: Tensor, out: Tensor) -> Tensor:
-    """The largest of three neighbouring time steps, (T, B, C) -> (T, B, C)."""
+    """Take the largest of three neighbouring time steps, (T, B, C) -> (T, B, C)."""
     if kernels.serve(u, u.shape[2]):
         return kernels.pool_into(u, out)
     out[0] = u[0]
@@ -124,7 +123,7 @@ class FrozenBlock:
 
 
 class FrozenInception:
-    """What an InceptionTime computes in eval mode with the weights it has now, for cases of one length.
+    """Computes what an InceptionTime computes in eval mode with the weights it has now, for cases of one length.
 
     In the type of its weights, or in another one.
     """
@@ -142,7 +141,7 @@ class FrozenInception:
 
     @torch.inference_mode()
     def __call__(self, x: Tensor) -> Tensor:
-        """(B, C, T) -> (B, F, T)"""
+        """Compute the features, (B, C, T) -> (B, F, T)."""
         self.check_shape(x.shape)
         n_cases, n_channels, n_times = x.shape
         if n_times != self.n_times:
@@ -153,5 +152,5 @@ class FrozenInception:
         torch.addmm(self.entry.bias, source.flatten(0, 1), self.entry.weight, out=u.flatten(0, 1))
         h = scratch.take("features", n_times, n_cases, self.dim)
         h = self.block0(source if self.joint else u, u, h, scratch)
-        y = torch.empty_like(h)  # the caller's to keep
+        y = torch.empty_like(h)  # a new one: it belongs to the caller
         return self.block1(h, h, y, scratch).permute(1, 2, 0)

@@ -1,8 +1,8 @@
 """Several kernels over one input as one convolution with fixed weights, prepared once for cases of one length.
 
-For inference: nothing is kept for a backward pass, the kernels' spectra are computed once, and a case is cut into short
-segments whose inputs overlap. Transforms are matrix products as in `spectral`; the edges that replicate padding repeats
-are folded into the matrices of the first and last segments, so that no padded copy is made.
+For inference: nothing is saved for a backward pass, the kernels' spectra are computed once, and a case is cut into
+short segments whose inputs overlap. Transforms are matrix products as in `spectral`; the edges that replicate padding
+repeats are folded into the matrices of the first and last segments, so that no padded copy is made.
 """
 
 import math
@@ -11,27 +11,45 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from dicot.encoders import folded
+from dicot.encoders.inception import folded
+from dicot.encoders.inception.spectral import interleaved
 from dicot.encoders.padding import same_margins
-from dicot.encoders.scratch import Scratch
-from dicot.encoders.spectral import interleaved
 
 LONGEST_SEGMENT = 64  # outputs; shorter segments overlap too much, longer ones make the transforms dear
 LONGEST_DENSE = 12  # time steps up to which a dense map takes fewer products
 HALVES = (torch.bfloat16, torch.float16)
 
 
+class Scratch:
+    """Memory that is used again from call to call: fresh memory costs a CPU more than the arithmetic on it.
+
+    One growing buffer per name. What was taken under a name is overwritten when the name is taken again.
+    """
+
+    def __init__(self, like: Tensor) -> None:
+        self.like = like.detach()
+        self.buffers: dict[str, Tensor] = {}
+
+    def take(self, name: str, *shape: int) -> Tensor:
+        size = math.prod(shape)
+        if name not in self.buffers or len(self.buffers[name]) < size:
+            self.buffers[name] = self.like.new_empty(size)
+        return self.buffers[name][:size].view(shape)
+
+
 class FilterBank(Protocol):
+    """A convolution prepared for cases of one length."""
+
     @property
     def bias(self) -> Tensor | None:
-        """(O,), where it is still to be added to what a call gives."""
+        """Return the bias (O,) that the caller still has to add, if any."""
 
     def __call__(self, v: Tensor, scratch: Scratch) -> Tensor:
-        """(T, B, C) -> (T, B, O), in memory of `scratch`."""
+        """Convolve (T, B, C) -> (T, B, O), in memory of `scratch`."""
 
 
 def filter_bank(taps: Tensor, bias: Tensor, n_times: int, like: Tensor) -> FilterBank:
-    """For cases of n_times, in the type of `like`; taps (n, C, O) and bias (O,) come in double precision."""
+    """Prepare a convolution for cases of n_times in the type of `like`; taps (n, C, O) and bias (O,) are float64."""
     if like.dtype in HALVES:
         return Direct(taps, bias, n_times, like)
     return (Dense if n_times <= LONGEST_DENSE else Spectral)(taps, bias, n_times, like)
@@ -40,7 +58,7 @@ def filter_bank(taps: Tensor, bias: Tensor, n_times: int, like: Tensor) -> Filte
 class Direct:
     """Tap by tap, as one product per time step whose rows overlap in memory: a case's window is never copied.
 
-    More arithmetic than the other ways and the least memory traffic: for half precisions, whose arithmetic is nearly
+    More arithmetic than the other forms and the least memory traffic: for half precisions, whose arithmetic is nearly
     free on a GPU and whose spectra would be too coarse.
     """
 
@@ -60,7 +78,7 @@ class Direct:
 
 
 class Dense:
-    """Every time step from every other one: the cheapest way for very short cases (see `folded`)."""
+    """Every time step from every other one: the cheapest form for very short cases (see `folded`)."""
 
     def __init__(self, taps: Tensor, bias: Tensor, n_times: int, like: Tensor) -> None:
         n_taps, width, n_out = taps.shape
@@ -130,7 +148,7 @@ class Spectral:
 
 
 def _segments(analysis: Tensor, n_times: int, n_outputs: int, left: int, like: Tensor) -> list[Segment]:
-    """Outputs in runs of n_outputs. A segment that reaches beyond the case adds these columns to those of its ends."""
+    """Cut the outputs into runs of n_outputs. Columns that read beyond the case are added to those of its ends."""
     period = analysis.shape[1]
     inner = analysis.to(like)
     segments = []

@@ -1,6 +1,6 @@
-"""Machine code that is compiled at first use and kept in the user's cache folder.
+"""Machine code that is compiled at first use and stored in the user's cache folder.
 
-What is loaded from there runs with the user's rights, so it is taken up only where nobody else can have written it:
+What is loaded from there runs with the user's rights, so it is loaded only where nobody else can have written it:
 from a folder and a file that belong to the user and are writable by nobody else. The file's name ends with the hash of
 its content, so that a truncated or damaged one is recognised, and made again.
 """
@@ -21,30 +21,30 @@ T = TypeVar("T")
 
 
 def use_code(stem: str, suffix: str, make: Callable[[], bytes], use: Callable[[Path], T]) -> T:
-    """`use` of the file with the code called `stem`, which is made where it is not kept yet.
+    """Call `use` with the path of the code called `stem`; what is not in the cache yet is made first.
 
-    Where nothing can be kept safely, in a folder that is removed afterwards.
+    Where nothing can be stored safely the code goes to a temporary folder, which is removed afterwards.
     """
     try:
         folder = _private_folder()
-        kept = _kept(folder, stem, suffix)
+        cached = _find(folder, stem, suffix)
     except (OSError, RuntimeError) as error:  # RuntimeError: there is no home folder
-        log.info("compiled code cannot be kept: %s", error)
-        folder, kept = None, None
-    if kept is not None:
-        return use(kept)
+        log.info("compiled code cannot be stored: %s", error)
+        folder, cached = None, None
+    if cached is not None:
+        return use(cached)
     code = make()
     if folder is not None:
         try:
-            return use(_keep(folder, stem, suffix, code))
+            return use(_store(folder, stem, suffix, code))
         except OSError as error:
-            log.info("compiled code cannot be kept: %s", error)
+            log.info("compiled code cannot be stored: %s", error)
     with tempfile.TemporaryDirectory(prefix="dicot-") as fresh:
-        return use(_keep(Path(fresh), stem, suffix, code))
+        return use(_store(Path(fresh), stem, suffix, code))
 
 
 def _private_folder() -> Path:
-    """The folder for code in the cache, which others can neither write to nor put in another's place."""
+    """Return the cache's folder for code, which no other user can write to or replace."""
     cache = cache_folder()
     folder = cache / f"code-{_user()}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def _private_folder() -> Path:
 
 
 def _exposed(path: Path) -> str:
-    """Why others may have written it; empty where they cannot."""
+    """Say why others may have written this file or folder; empty where they cannot."""
     facts = path.stat()
     if os.name == "nt":
         return ""
@@ -72,8 +72,8 @@ def _user() -> int:
     return os.getuid() if hasattr(os, "getuid") else 0  # Windows has no such numbers
 
 
-def _kept(folder: Path, stem: str, suffix: str) -> Path | None:
-    """The file that was kept, as long as it is what was written; a damaged one is removed."""
+def _find(folder: Path, stem: str, suffix: str) -> Path | None:
+    """Return the path of code stored earlier, if it is as it was written; a damaged file is removed."""
     for path in sorted(folder.glob(f"{stem}-*{suffix}")):
         fault = _exposed(path)
         if not fault and path == _named(folder, stem, suffix, path.read_bytes()):
@@ -83,7 +83,7 @@ def _kept(folder: Path, stem: str, suffix: str) -> Path | None:
     return None
 
 
-def _keep(folder: Path, stem: str, suffix: str, code: bytes) -> Path:
+def _store(folder: Path, stem: str, suffix: str, code: bytes) -> Path:
     path = _named(folder, stem, suffix, code)
     write_atomic(path, code, private=True)
     return path

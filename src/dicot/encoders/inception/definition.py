@@ -1,12 +1,15 @@
 """InceptionTime as the Di-COT paper uses it: 1,100,096 + 128 C parameters at dim 256."""
 
+from collections.abc import Callable, Mapping
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dicot.encoders.base import Encoder
-from dicot.encoders.inception_inference import FrozenInception
-from dicot.encoders.inception_pass import block_pass
+from dicot.encoders.batch_norm import check_variance
+from dicot.encoders.inception.inference import FrozenInception
+from dicot.encoders.inception.training import block_pass
 from dicot.encoders.padding import repeat_edges, same_margins
 from dicot.errors import InputError
 
@@ -18,8 +21,8 @@ KERNELS = (10, 20, 40)
 class InceptionModule(nn.Module):
     """Three convolutions of different reach behind a bottleneck, and a max-pool branch beside them.
 
-    `forward` is the definition; training and embedding take the same steps faster (see `inception_pass` and
-    `inception_inference`).
+    `forward` is the definition, the plain path; training and embedding compute the same faster (see `training` and
+    `inference`).
     """
 
     def __init__(self, width_in: int, width_out: int) -> None:
@@ -77,7 +80,8 @@ class InceptionTime(Encoder):
 
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         self.check_shape(x.shape)
-        if self.training:
+        check_variance(self.training, x.shape)
+        if self.training and not self.is_plain():
             u = F.linear(x.permute(2, 0, 1), self.input.weight[..., 0], self.input.bias)  # (T, B, 128)
             if keep is not None:
                 u = u * keep.T.unsqueeze(2)
@@ -85,9 +89,17 @@ class InceptionTime(Encoder):
         v = self.input(x)
         if keep is not None:
             v = v * keep.unsqueeze(1)
-        # Not through `frozen`: preparing it pays over many batches only, and the definition is what it is held to.
+        # Not through `frozen`: preparing it pays over many batches only.
         y: Tensor = self.block1(self.block0(v))
         return y
 
-    def frozen(self, n_times: int, dtype: torch.dtype | None = None) -> FrozenInception:
+    def layers(self) -> Mapping[str, nn.Module]:
+        """Return the input projection, each module and each block."""
+        kinds = (InceptionModule, InceptionBlock)
+        inner = {name: module for name, module in self.named_modules() if isinstance(module, kinds)}
+        return {"input": self.input, **inner}
+
+    def frozen(self, n_times: int, dtype: torch.dtype | None = None) -> Callable[[Tensor], Tensor]:
+        if self.is_plain() or self.inner_modules().have_hooks():
+            return super().frozen(n_times, dtype)
         return FrozenInception(self, n_times, dtype)

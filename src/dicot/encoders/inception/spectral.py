@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dicot.encoders.constants import constant
+from dicot.encoders.inception.constants import constant
 
 LONGEST_SEGMENT = 160  # outputs; longer cases are cut into equal segments, whose inputs overlap
 
@@ -32,7 +32,7 @@ class Transforms(NamedTuple):
 
 @constant(most=512)
 def transforms(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device: torch.device) -> Transforms:
-    """For outputs y[t] = sum_j w[j] v[t + j - left], where an index outside 0 .. T - 1 reads the nearest end."""
+    """Make the matrices for y[t] = sum_j w[j] v[t + j - left]; an index outside 0 .. T - 1 reads the nearest end."""
     n_segments = math.ceil(n_times / LONGEST_SEGMENT)
     n_outputs = math.ceil(n_times / n_segments)
     period = n_outputs + n_taps - 1
@@ -63,12 +63,12 @@ def transforms(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device:
 
 
 def forward(v: Tensor, taps: Tensor, left: int) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """(T, B, C) and taps (n, C, O) -> (T, B, O), and what the backward pass needs."""
+    """Convolve (T, B, C) with taps (n, C, O) -> (T, B, O), and what `backward` needs."""
     n_times, n_cases, width = v.shape
     fixed = transforms(n_times, len(taps), left, v.dtype, v.device)
     n_freq, n_outputs = fixed.n_frequencies, len(fixed.synthesis)
     segmented = v if fixed.source is None else v.index_select(0, fixed.source)
-    # Correlation: Y = V conj(W), so (Re, Im) Y = (Re, Im) V * Re W + (Im, -Re) V * Im W; both forms of V are kept.
+    # Correlation: Y = V conj(W), so (Re, Im) Y = (Re, Im) V * Re W + (Im, -Re) V * Im W; both forms of V are saved.
     spectrum = _both_forms(fixed, segmented.view(len(fixed.analysis), -1)).view(2, n_freq, -1, width)
     kernel = (fixed.kernel.T @ taps.reshape(len(taps), -1)).view(2, n_freq, width, -1)
     product = torch.bmm(spectrum[0], kernel[0]).baddbmm_(spectrum[1], kernel[1])  # (f, 2 B segments, O)
@@ -78,9 +78,9 @@ def forward(v: Tensor, taps: Tensor, left: int) -> tuple[Tensor, tuple[Tensor, .
     return y.view(n_times, n_cases, -1), (spectrum, kernel)
 
 
-def backward(dy: Tensor, kept: tuple[Tensor, ...], n_taps: int, left: int) -> tuple[Tensor, Tensor]:
-    """Gradients of v and of the taps."""
-    spectrum, kernel = kept
+def backward(dy: Tensor, saved: tuple[Tensor, ...], n_taps: int, left: int) -> tuple[Tensor, Tensor]:
+    """Return the gradients of v and of the taps."""
+    spectrum, kernel = saved
     n_times, n_cases, n_out = dy.shape
     width = spectrum.shape[-1]
     fixed = transforms(n_times, n_taps, left, dy.dtype, dy.device)
@@ -101,7 +101,7 @@ def backward(dy: Tensor, kept: tuple[Tensor, ...], n_taps: int, left: int) -> tu
 
 
 def _both_forms(fixed: Transforms, v: Tensor) -> Tensor:
-    """(T or P, R) -> (2, f, 2, R): the spectrum as (Re, Im) and as (Im, -Re)."""
+    """Transform (T or P, R) -> (2, f, 2, R): the spectrum as (Re, Im) and as (Im, -Re)."""
     spectrum = v.new_empty(2, fixed.n_frequencies, 2, v.shape[1])
     n_rows = fixed.analysis.shape[1]
     torch.mm(fixed.analysis.T, v, out=spectrum.view(-1, v.shape[1])[:n_rows])
@@ -112,7 +112,7 @@ def _both_forms(fixed: Transforms, v: Tensor) -> Tensor:
 
 
 def _both_forms_backward(fixed: Transforms, dspectrum: Tensor) -> Tensor:
-    """The gradient of v; dspectrum is used up on the way."""
+    """Return the gradient of v; dspectrum is overwritten."""
     n_rows = fixed.analysis.shape[1]
     if n_rows == 2 * fixed.n_frequencies:
         direct, turned = dspectrum
@@ -122,7 +122,7 @@ def _both_forms_backward(fixed: Transforms, dspectrum: Tensor) -> Tensor:
 
 
 def _overlap_add(dsegments: Tensor, n_outputs: int, n_times: int, n_taps: int, left: int) -> Tensor:
-    """Gradients of the segments' inputs (P, segments, R), summed where they read the same time step -> (T, R).
+    """Sum the gradients of the segments' inputs (P, segments, R) that read the same time step -> (T, R).
 
     The last n_taps - 1 inputs of a segment are the first ones of the next, and the ends were read many times.
     """
@@ -142,5 +142,5 @@ def _overlap_add(dsegments: Tensor, n_outputs: int, n_times: int, n_taps: int, l
 
 
 def interleaved(a: Tensor, b: Tensor) -> Tensor:
-    """Rows a[0], b[0], a[1], b[1], ..."""
+    """Put rows in the order a[0], b[0], a[1], b[1], ..."""
     return torch.stack([a, b], dim=1).flatten(0, 1)

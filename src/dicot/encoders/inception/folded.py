@@ -7,12 +7,12 @@ fall on the two ends. With the taps that read the same time step added up, T pro
 import torch
 from torch import Tensor
 
-from dicot.encoders.constants import constant
+from dicot.encoders.inception.constants import constant
 
 
 @constant(most=64)
 def folding(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """(T * T, taps): 1 where the tap of output t reads time step s, rows in the order (t, s)."""
+    """Return (T * T, taps): 1 where the tap of output t reads time step s, rows in the order (t, s)."""
     t, j = torch.arange(n_times).unsqueeze(1), torch.arange(n_taps)
     source = (t + j - left).clamp(0, n_times - 1)  # (T, taps)
     fold = torch.zeros(n_times, n_times, n_taps)
@@ -21,7 +21,7 @@ def folding(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device: to
 
 
 def forward(v: Tensor, taps: Tensor, left: int) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """(T, B, C) and taps (n, C, O) -> (T, B, O), and what the backward pass needs."""
+    """Convolve (T, B, C) with taps (n, C, O) -> (T, B, O), and what `backward` needs."""
     n_times, n_cases, width = v.shape
     fold = folding(n_times, len(taps), left, v.dtype, v.device)
     dense = (fold @ taps.reshape(len(taps), -1)).view(n_times, n_times * width, -1)  # (t, (s, C), O)
@@ -29,9 +29,9 @@ def forward(v: Tensor, taps: Tensor, left: int) -> tuple[Tensor, tuple[Tensor, .
     return torch.bmm(rows.expand(n_times, -1, -1), dense), (rows, dense)
 
 
-def backward(dy: Tensor, kept: tuple[Tensor, ...], n_taps: int, left: int) -> tuple[Tensor, Tensor]:
-    """Gradients of v and of the taps."""
-    rows, dense = kept
+def backward(dy: Tensor, saved: tuple[Tensor, ...], n_taps: int, left: int) -> tuple[Tensor, Tensor]:
+    """Return the gradients of v and of the taps."""
+    rows, dense = saved
     n_times, n_cases, n_out = dy.shape
     fold = folding(n_times, n_taps, left, dy.dtype, dy.device)
     drows = torch.bmm(dy, dense.transpose(1, 2)).sum(dim=0)

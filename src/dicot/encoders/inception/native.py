@@ -1,7 +1,7 @@
 """The four functions of `rows` in C (native.c): one or two passes over memory, where PyTorch takes four to eight.
 
-Compiled with the system's C compiler at first use, in about a second, and kept in the user's cache folder. Where there
-is no compiler, or DICOT_NATIVE=0 is set, `rows` does the work and the log says so.
+Compiled with the system's C compiler at first use, in about a second, and stored in the user's cache folder. Where
+there is no compiler, or DICOT_NATIVE=0 is set, `rows` does the work and the log says so.
 """
 
 import ctypes
@@ -22,8 +22,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dicot.encoders.machine_code import use_code
-from dicot.encoders.rows import Normed, next_momentum
+from dicot.encoders.inception.machine_code import use_code
+from dicot.encoders.inception.rows import Normed, next_momentum
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ WIDEST = 1024  # columns of a part, as in native.c
 
 @lru_cache(maxsize=1)
 def library() -> ctypes.CDLL | None:
-    """The compiled functions, or None where they cannot be had."""
+    """Load the compiled functions, or return None where they cannot be compiled."""
     if os.environ.get("DICOT_NATIVE", "1") == "0":
         log.info("DICOT_NATIVE=0: PyTorch's operators are used")
         return None
@@ -49,7 +49,7 @@ def _compiled() -> ctypes.CDLL:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise LookupError("no C compiler")
-    source = files("dicot.encoders").joinpath("native.c").read_text(encoding="utf-8")
+    source = files("dicot.encoders.inception").joinpath("native.c").read_text(encoding="utf-8")
     threads = _openmp()
     key = "\n".join([source, *FLAGS, threads, platform.platform(), _processor()])
     stem = f"native-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
@@ -71,15 +71,15 @@ def _compile(compiler: str, source: str, threads: str) -> bytes:
 
 
 def _openmp() -> str:
-    """The path of the GNU OpenMP library in this process."""
+    """Return the path of the GNU OpenMP library in this process."""
     for line in Path("/proc/self/maps").read_text().splitlines():
-        if found := re.search(r"(/\S*libgomp\S*\.so\S*)", line):
-            return found.group(1)
+        if path := re.search(r"(/\S*libgomp\S*\.so\S*)", line):
+            return path.group(1)
     raise LookupError("torch has no GNU OpenMP library loaded")
 
 
 def _processor() -> str:
-    """What -march=native depends on."""
+    """Return the processor's flags, which -march=native depends on."""
     return next((line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")), "")
 
 
@@ -99,7 +99,7 @@ def _four(parts: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _work(n_columns: int) -> tuple[Tensor, Tensor, int]:
-    """Places for the sums of each thread and for an affine map per column, and the number of threads."""
+    """Return memory for the sums of each thread and for an affine map per column, and the number of threads."""
     n_threads = torch.get_num_threads()
     return torch.empty(2 * n_threads * n_columns, dtype=torch.float64), torch.empty(3 * n_columns), n_threads
 
@@ -120,21 +120,21 @@ def norm_forward(parts: Sequence[Tensor], norm: nn.BatchNorm1d, bias: Tensor, ad
 
 
 def norm_backward(
-    dy: Tensor, kept: Normed, norm: nn.BatchNorm1d, widths: Sequence[int], masked: bool = True
+    dy: Tensor, saved: Normed, norm: nn.BatchNorm1d, widths: Sequence[int], masked: bool = True
 ) -> tuple[Sequence[Tensor], Tensor, Tensor]:
     """See `rows.norm_backward`."""
-    n_rows, n_columns = kept.y.shape
-    dparts = [torch.empty_like(part) for part in kept.x]
+    n_rows, n_columns = saved.y.shape
+    dparts = [torch.empty_like(part) for part in saved.x]
     dweight, dshift = dy.new_empty(n_columns), dy.new_empty(n_columns)
     _call(
-        "norm_backward", dy, kept.y, int(masked), *_four(kept.x), kept.x[0].shape[1], ctypes.c_long(n_rows), n_columns,
-        norm.weight, kept.statistics, *_four(dparts), dweight, dshift, *_work(n_columns),
+        "norm_backward", dy, saved.y, int(masked), *_four(saved.x), saved.x[0].shape[1], ctypes.c_long(n_rows),
+        n_columns, norm.weight, saved.statistics, *_four(dparts), dweight, dshift, *_work(n_columns),
     )  # fmt: skip
     return dparts, dweight, dshift
 
 
 def pool_forward(u: Tensor) -> tuple[Tensor, Tensor | None]:
-    """See `rows.pool_forward`; nothing is kept."""
+    """See `rows.pool_forward`; nothing is saved."""
     y = torch.empty_like(u)
     _call("pool", u, y, ctypes.c_long(len(u)), ctypes.c_long(u[0].numel()), torch.get_num_threads())
     return y, None

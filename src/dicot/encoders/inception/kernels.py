@@ -1,6 +1,6 @@
-"""The four functions of `rows` in CUDA (kernels.cu): half the memory traffic, no index kept for the pooling.
+"""The four functions of `rows` in CUDA (kernels.cu): half the memory traffic, nothing saved for the pooling.
 
-The kernels are compiled by NVRTC at first use, in a fraction of a second, and kept in the user's cache folder. Where
+The kernels are compiled by NVRTC at first use, in a fraction of a second, and stored in the user's cache folder. Where
 that is not possible `rows` does the work and the log says why.
 """
 
@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from dicot.encoders.machine_code import use_code
-from dicot.encoders.rows import Normed, next_momentum
+from dicot.encoders.inception.machine_code import use_code
+from dicot.encoders.inception.rows import Normed, next_momentum
 
 log = logging.getLogger(__name__)
 Size = tuple[int, int, int]  # of a grid or block
@@ -52,15 +52,16 @@ class Compiled(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def compiled(place: torch.device) -> Compiled | None:
+def compiled(device: torch.device) -> Compiled | None:
+    """Load the kernels, or return None where they cannot be compiled."""
     try:
         from torch.cuda._utils import _check_cuda, _get_gpu_runtime_library
 
         driver: Any = _get_gpu_runtime_library()
         module, functions = ctypes.c_void_p(), {name: ctypes.c_void_p() for name in ARGUMENTS}
-        with torch.cuda.device(place):
-            torch.empty(0, device=place)  # a context for the driver
-            _check_cuda(driver.cuModuleLoadData(ctypes.byref(module), _code(place)))
+        with torch.cuda.device(device):
+            torch.empty(0, device=device)  # a context for the driver
+            _check_cuda(driver.cuModuleLoadData(ctypes.byref(module), _code(device)))
             for name, function in functions.items():
                 _check_cuda(driver.cuModuleGetFunction(ctypes.byref(function), module, name.encode()))
         return Compiled(driver, functions, module)
@@ -69,19 +70,19 @@ def compiled(place: torch.device) -> Compiled | None:
         return None
 
 
-def _code(place: torch.device) -> bytes:
-    """Machine code for the device, from the cache folder where it was compiled before."""
+def _code(device: torch.device) -> bytes:
+    """Return machine code for the device, from the cache folder where it was compiled before."""
     from torch.cuda._utils import _nvrtc_compile
 
-    source = files("dicot.encoders").joinpath("kernels.cu").read_text(encoding="utf-8")
-    key = f"{source}\n{torch.cuda.get_device_capability(place)} {torch.__version__} {torch.version.cuda}"
+    source = files("dicot.encoders.inception").joinpath("kernels.cu").read_text(encoding="utf-8")
+    key = f"{source}\n{torch.cuda.get_device_capability(device)} {torch.__version__} {torch.version.cuda}"
     stem = f"kernels-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
     code: bytes = use_code(stem, ".ptx", lambda: _nvrtc_compile(source, next(iter(ARGUMENTS)))[0], Path.read_bytes)
     return code
 
 
-def _launch(name: str, place: torch.device, grid: Size, block: Size, *args: Any) -> None:
-    loaded = compiled(place)
+def _launch(name: str, device: torch.device, grid: Size, block: Size, *args: Any) -> None:
+    loaded = compiled(device)
     assert loaded is not None
     assert all(arg.is_contiguous() for arg in args if isinstance(arg, Tensor)), "kernels go through memory"
     values = (arg.data_ptr() if isinstance(arg, Tensor) else arg for arg in args)
@@ -89,77 +90,75 @@ def _launch(name: str, place: torch.device, grid: Size, block: Size, *args: Any)
     size = ctypes.c_size_t(struct.calcsize(ARGUMENTS[name]))
     extra = (ctypes.c_void_p * 5)(BUFFER, ctypes.addressof(packed), BUFFER_SIZE, ctypes.addressof(size), END)
     shared = SHARED if name.endswith("sums") else 0
-    stream = ctypes.c_void_p(torch._C._cuda_getCurrentRawStream(place.index))
+    stream = ctypes.c_void_p(torch._C._cuda_getCurrentRawStream(device.index))
     status = loaded.driver.cuLaunchKernel(loaded.functions[name], *grid, *block, shared, stream, None, extra)
     if status:
         raise RuntimeError(f"The CUDA kernel {name} could not be launched: the driver says {status}.")
 
 
 def _two(parts: Sequence[Tensor]) -> list[Any]:
-    """Kernels take two parts and the width of the first; the second of one part is never read."""
+    """Return two parts and the width of the first, as kernels take them; of a single part the second is never read."""
     return [parts[0], parts[-1], parts[0].shape[1]]
 
 
 def _grid(n_rows: int, n_columns: int) -> tuple[Size, int]:
-    """Blocks over rows and columns, and the rows of a block."""
+    """Return the blocks over rows and columns, and the rows of a block."""
     per_block = max(32, -(-n_rows // MOST_BLOCKS))
     return (-(-n_rows // per_block), -(-n_columns // (4 * BLOCK[0])), 1), per_block
 
 
 def norm_forward(parts: Sequence[Tensor], norm: nn.BatchNorm1d, bias: Tensor, added: Tensor | None = None) -> Normed:
     """See `rows.norm_forward`."""
-    place, n_rows, n_columns = parts[0].device, len(parts[0]), norm.num_features
+    device, n_rows, n_columns = parts[0].device, len(parts[0]), norm.num_features
     grid, per_block = _grid(n_rows, n_columns)
     x = _two(parts)
     partial = parts[0].new_empty(grid[0], 2, n_columns)
     statistics = parts[0].new_empty(4, n_columns)
     y = parts[0].new_empty(n_rows, n_columns)
-    _launch("norm_sums", place, grid, BLOCK, *x, n_rows, n_columns, per_block, partial)
+    _launch("norm_sums", device, grid, BLOCK, *x, n_rows, n_columns, per_block, partial)
     _launch(
-        "norm_statistics", place, (-(-n_columns // 32), 1, 1), (32, 16, 1), *x, partial, grid[0], n_rows, n_columns,
+        "norm_statistics", device, (-(-n_columns // 32), 1, 1), (32, 16, 1), *x, partial, grid[0], n_rows, n_columns,
         norm.weight, norm.bias, bias, norm.running_mean, norm.running_var, norm.num_batches_tracked,
         float(next_momentum(norm)), float(norm.eps), statistics,
     )  # fmt: skip
-    has_added = int(added is not None)
-    _launch(
-        "norm_apply", place, grid, BLOCK, *x, n_rows, n_columns, statistics, y if added is None else added, has_added, y
-    )
+    has_added, addend = int(added is not None), y if added is None else added
+    _launch("norm_apply", device, grid, BLOCK, *x, n_rows, n_columns, statistics, addend, has_added, y)
     return Normed(parts, y, statistics)
 
 
 def norm_backward(
-    dy: Tensor, kept: Normed, norm: nn.BatchNorm1d, widths: Sequence[int], masked: bool = True
+    dy: Tensor, saved: Normed, norm: nn.BatchNorm1d, widths: Sequence[int], masked: bool = True
 ) -> tuple[Sequence[Tensor], Tensor, Tensor]:
     """See `rows.norm_backward`."""
-    place, (n_rows, n_columns) = dy.device, kept.y.shape
+    device, (n_rows, n_columns) = dy.device, saved.y.shape
     grid, per_block = _grid(n_rows, n_columns)
-    x, of_output = _two(kept.x), (dy, kept.y, int(masked))
+    x, of_output = _two(saved.x), (dy, saved.y, int(masked))
     partial = dy.new_empty(grid[0], 2, n_columns)
     dweight, dbias, of_x = dy.new_empty(n_columns), dy.new_empty(n_columns), dy.new_empty(3, n_columns)
-    dparts = [torch.empty_like(part) for part in kept.x]
-    _launch("grad_sums", place, grid, BLOCK, *x, *of_output, n_rows, n_columns, per_block, kept.statistics, partial)
+    dparts = [torch.empty_like(part) for part in saved.x]
+    _launch("grad_sums", device, grid, BLOCK, *x, *of_output, n_rows, n_columns, per_block, saved.statistics, partial)
     _launch(
-        "grad_statistics", place, (-(-n_columns // 32), 1, 1), (32, 16, 1), partial, grid[0], n_rows, n_columns,
-        norm.weight, kept.statistics, dweight, dbias, of_x,
+        "grad_statistics", device, (-(-n_columns // 32), 1, 1), (32, 16, 1), partial, grid[0], n_rows, n_columns,
+        norm.weight, saved.statistics, dweight, dbias, of_x,
     )  # fmt: skip
-    _launch("grad_apply", place, grid, BLOCK, *x, *of_output, n_rows, n_columns, of_x, dparts[0], dparts[-1])
+    _launch("grad_apply", device, grid, BLOCK, *x, *of_output, n_rows, n_columns, of_x, dparts[0], dparts[-1])
     return dparts, dweight, dbias
 
 
 def serve(like: Tensor, *widths: int) -> bool:
-    """Whether `pool_into` and `join_into` take tensors of this type and place with so many columns."""
+    """Tell whether `pool_into` and `join_into` take tensors of this type and device with so many columns."""
     wide = AT_A_TIME.get(like.dtype) if like.is_cuda else None
     return wide is not None and all(width % wide == 0 for width in widths) and compiled(like.device) is not None
 
 
 def pool_into(u: Tensor, y: Tensor) -> Tensor:
-    """The largest of three neighbouring time steps of (T, B, C)."""
+    """Write the largest of three neighbouring time steps of u (T, B, C) into y."""
     _launch("pool" + OF_TYPE[u.dtype], u.device, *_over_time(u), u, y, len(u), u[0].numel())
     return y
 
 
 def join_into(parts: Sequence[Tensor], shift: Tensor, lowest: Tensor, y: Tensor) -> Tensor:
-    """max(x + shift, lowest) of rows (M, C) that come in two parts; shift and lowest (C,) are float32."""
+    """Write max(x + shift, lowest) of rows (M, C) that come in two parts into y; shift and lowest (C,) are float32."""
     n_rows, n_columns = y.shape
     columns = -(-n_columns // AT_A_TIME[y.dtype])
     block = (min(BLOCK[0], columns), BLOCK[1], 1)
@@ -169,7 +168,7 @@ def join_into(parts: Sequence[Tensor], shift: Tensor, lowest: Tensor, y: Tensor)
 
 
 def pool_forward(u: Tensor) -> tuple[Tensor, Tensor | None]:
-    """See `rows.pool_forward`; nothing is kept."""
+    """See `rows.pool_forward`; nothing is saved."""
     return pool_into(u, torch.empty_like(u)), None
 
 

@@ -1,6 +1,6 @@
 """BatchNorm with ReLU, and pooling, forwards and backwards on rows of channels, by PyTorch's own operators.
 
-`kernels` (GPU) and `native` (CPU) answer the same four functions faster; `row_ways` chooses.
+`kernels` (GPU) and `native` (CPU) have the same four functions, faster; `training.row_operations` chooses.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ class Normed(NamedTuple):
 
 
 def norm_forward(parts: Sequence[Tensor], norm: nn.BatchNorm1d, bias: Tensor, added: Tensor | None = None) -> Normed:
-    """relu(BatchNorm(x) + added) of rows (M, C) that come in parts.
+    """Compute relu(BatchNorm(x) + added) of rows (M, C) that come in parts.
 
     The running statistics move as if `bias` had been added to x.
     """
@@ -29,30 +29,33 @@ def norm_forward(parts: Sequence[Tensor], norm: nn.BatchNorm1d, bias: Tensor, ad
     x = torch.cat(list(parts), dim=1) if len(parts) > 1 else parts[0]
     momentum = next_momentum(norm)
     norm.num_batches_tracked.add_(1)
-    picture, mean, rstd = aten.native_batch_norm(
-        _as_picture(x), norm.weight, norm.bias, norm.running_mean, norm.running_var, True, momentum, norm.eps
+    image, mean, rstd = aten.native_batch_norm(
+        _as_image(x), norm.weight, norm.bias, norm.running_mean, norm.running_var, True, momentum, norm.eps
     )
     norm.running_mean.add_(bias, alpha=momentum)
-    y = _as_rows(picture)
+    y = _as_rows(image)
     return Normed([x], (y if added is None else y.add_(added)).relu_(), torch.stack([mean, rstd]))
 
 
 def norm_backward(
-    dy: Tensor, kept: Normed, norm: nn.BatchNorm1d, widths: Sequence[int], masked: bool = True
+    dy: Tensor, saved: Normed, norm: nn.BatchNorm1d, widths: Sequence[int], masked: bool = True
 ) -> tuple[Sequence[Tensor], Tensor, Tensor]:
-    """Gradients of the rows, in parts of these widths, of scale and shift; not `masked`: dy is that before ReLU."""
-    dpre = aten.threshold_backward(dy, kept.y, 0) if masked else dy
-    (x,), (mean, rstd) = kept.x, kept.statistics
+    """Return the gradients of the rows, in parts of these widths, of scale and of shift.
+
+    With masked=False, dy is the gradient in front of ReLU already.
+    """
+    dpre = aten.threshold_backward(dy, saved.y, 0) if masked else dy
+    (x,), (mean, rstd) = saved.x, saved.statistics
     dx, dweight, dbias = aten.native_batch_norm_backward(
-        _as_picture(dpre), _as_picture(x), norm.weight, None, None, mean, rstd, True, norm.eps, [True, True, True]
+        _as_image(dpre), _as_image(x), norm.weight, None, None, mean, rstd, True, norm.eps, [True, True, True]
     )
     return torch.split(_as_rows(dx), list(widths), dim=1), dweight, dbias
 
 
 def pool_forward(u: Tensor) -> tuple[Tensor, Tensor | None]:
-    """The largest of three neighbouring time steps of (T, B, C), and of each two, which the way back goes through.
+    """Take the largest of three neighbouring time steps of (T, B, C), and of each two, which `pool_backward` needs.
 
-    pairs[t] = max(u[t], u[t + 1]), then y[t] = max(pairs[t - 1], pairs[t]): no index of 8 bytes per value is kept.
+    pairs[t] = max(u[t], u[t + 1]), then y[t] = max(pairs[t - 1], pairs[t]): no index of 8 bytes per value is saved.
     """
     if len(u) == 1:
         return u.clone(), None
@@ -64,11 +67,11 @@ def pool_forward(u: Tensor) -> tuple[Tensor, Tensor | None]:
 
 
 def pool_backward(dy: Tensor, u: Tensor, pairs: Tensor | None) -> Tensor:
-    """The gradient of u, to the first of equal values; dy is used up on the way."""
+    """Return the gradient of u, which goes to the first of equal values; dy is overwritten."""
     if pairs is None:
         return dy
     later = _to_the_later(dy[1:-1], pairs)
-    dpairs = dy[1:]  # the gradient of pairs[t] grows in the place of dy[t + 1]
+    dpairs = dy[1:]  # the gradient of pairs[t] overwrites dy[t + 1]
     dpairs[:-1] -= later
     dpairs[1:] += later
     dpairs[0] += dy[0]
@@ -81,21 +84,21 @@ def pool_backward(dy: Tensor, u: Tensor, pairs: Tensor | None) -> Tensor:
 
 
 def _to_the_later(dlarger: Tensor, x: Tensor) -> Tensor:
-    """What of the gradient of max(x[t], x[t + 1]) goes to x[t + 1]: all where that is the larger one, else nothing."""
+    """Return what x[t + 1] gets of the gradient of max(x[t], x[t + 1]): all where it is larger, else nothing."""
     passed: Tensor = aten.threshold_backward(dlarger, x[1:] - x[:-1], 0)
     return passed
 
 
 def next_momentum(norm: nn.BatchNorm1d) -> float:
-    """The share of the coming batch in the running statistics; without a momentum they are plain averages."""
+    """Return the next batch's share in the running statistics; without a momentum they are plain averages."""
     assert norm.num_batches_tracked is not None
     return 1 / (1 + float(norm.num_batches_tracked)) if norm.momentum is None else norm.momentum
 
 
-def _as_picture(rows: Tensor) -> Tensor:
-    """(M, C) as one picture (1, C, M, 1) with channels stored last, for which these operators are fast; no copy."""
+def _as_image(rows: Tensor) -> Tensor:
+    """View (M, C) as an image (1, C, M, 1) with channels stored last, for which these operators are fast."""
     return rows.view(1, len(rows), 1, -1).permute(0, 3, 1, 2)
 
 
-def _as_rows(picture: Tensor) -> Tensor:
-    return picture.permute(0, 2, 3, 1).flatten(0, 2)
+def _as_rows(image: Tensor) -> Tensor:
+    return image.permute(0, 2, 3, 1).flatten(0, 2)
