@@ -1,6 +1,7 @@
 """Small files in the raw formats of signal recordings, written byte by byte; readers are tested against them."""
 
 import struct
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,15 @@ def write_edf(
     records = {len(numbers) // count for numbers, count, _ in tracks.values()}
     assert len(records) == 1, "all signals must last as long"
     (held,) = records
-    head = text("0", 8) + text("X", 80) + text("Startdate", 80) + text(start, 16) + text(256 * (1 + len(tracks)), 8)
+    # EDF+ asks for subfields here: who was recorded, and when once more.
+    day = datetime.strptime(start[:8], "%d.%m.%y").strftime("%d-%b-%Y").upper()
+    head = (
+        text("0", 8)
+        + text("X X X X", 80)
+        + text(f"Startdate {day} X X X", 80)
+        + text(start, 16)
+        + text(256 * (1 + len(tracks)), 8)
+    )
     head += text(reserved, 44) + text(held if n_records is None else n_records, 8) + text(seconds, 8)
     head += text(len(tracks), 4)
     ranges = [limits for _, _, limits in tracks.values()]
@@ -47,9 +56,16 @@ def annotation_track(entries: list[list[bytes]], width: int) -> Track:
     return np.frombuffer(packed, dtype="<i2"), width // 2, (-1, 1, -32768, 32767)
 
 
+def _plain(number: float, sign: str = "") -> str:
+    """EDF+ has no exponents."""
+    return f"{number:{sign}.6f}".rstrip("0").rstrip(".")
+
+
 def write_hypnogram(path: Path, stages: list[tuple[float, float, str]], start: str = "24.04.8916.13.00") -> Path:
     """A file of annotations alone, as Sleep-EDF has them: one record of no duration."""
-    lists = [b"+0\x14\x14"] + [b"%+g\x15%g\x14%s\x14" % (on, for_, name.encode()) for on, for_, name in stages]
+    lists = [b"+0\x14\x14"] + [
+        f"{_plain(on, '+')}\x15{_plain(lasts)}\x14{name}\x14".encode() for on, lasts, name in stages
+    ]
     width = (sum(map(len, lists)) + len(lists) + 2) // 2 * 2
     return write_edf(path, {"EDF Annotations": annotation_track([lists], width)}, 0, "EDF+C", start)
 

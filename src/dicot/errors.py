@@ -17,6 +17,10 @@ class InputError(DicotError, ValueError):
     """Data or parameters that cannot be used as they are."""
 
 
+class UnlabelledDataError(InputError):
+    """A data set without class labels, which cannot be used by name."""
+
+
 class ModelFileError(DicotError, ValueError):
     """A model or checkpoint on disk that is missing, foreign, truncated or does not fit."""
 

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there, and the folder for those that can be made again."""
+"""Files that are written whole or not at all, and the folders for data and for what can be made again."""
 
 import errno
 import glob
@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from dicot.errors import OutputError
+from dicot.errors import InputError, OutputError
 
 REMEDIES = {
     errno.ENOSPC: "Free some space on that disk, or choose another place",
@@ -30,6 +30,20 @@ def cache_folder() -> Path:
     if own := os.environ.get("DICOT_CACHE"):
         return Path(own).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dicot"
+
+
+def user_folder() -> Path | None:
+    """Return the folder that DICOT_DATA names, if it is set."""
+    root = os.environ.get("DICOT_DATA")
+    if root and not Path(root).is_dir():
+        raise InputError(f"DICOT_DATA names {root}, which is not a folder. Correct or unset the variable.")
+    return Path(root) if root else None
+
+
+def data_folders() -> list[Path]:
+    """List the folders that are searched for data sets, in this order; new ones are written into the first."""
+    user = user_folder()
+    return [cache_folder()] if user is None else [user, cache_folder()]
 
 
 def cannot_use(error: OSError) -> str:

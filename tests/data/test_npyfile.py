@@ -126,7 +126,7 @@ def test_text_that_is_no_text(tmp_path: Path) -> None:
 def test_a_large_array_of_an_uncompressed_archive_is_mapped(tmp_path, monkeypatch, order):
     from dicot.data import npyfile
 
-    monkeypatch.setattr(npyfile, "_LARGE", 1000)
+    monkeypatch.setattr(npyfile, "_MAPPED_FROM", 1000)
     x = np.asarray(np.random.default_rng(0).normal(size=(30, 2, 40)), np.float32, order=order)
     for save in (np.savez, np.savez_compressed):
         save(tmp_path / "a.npz", y=np.arange(30), X=x)

@@ -8,8 +8,8 @@ from tests.signal_files import write_marks, write_wfdb
 
 from dicot.data import Split
 from dicot.datasets.ecg import ECG, ECG_FULL, RECORDS, all_starts, chunk_starts
+from dicot.datasets.preparation import Workspace
 from dicot.datasets.prepared import load_prepared
-from dicot.datasets.preparer import Work, prepare_set
 from dicot.errors import InputError, MissingDataError
 
 SHORTEST = 72 * 2500 + 100
@@ -49,7 +49,7 @@ def scaled(raw: Path, number: int) -> np.ndarray:
 @pytest.fixture(scope="module")
 def chunks(raw: Path, tmp_path_factory: pytest.TempPathFactory) -> Split:
     out = tmp_path_factory.mktemp("data")
-    card = prepare_set(ECG, raw, out=out)
+    card = ECG.prepare(raw, out=out)
     assert any("draws a window at random" in note for note in card.notes)
     return load_prepared(out / "large" / "ecg")
 
@@ -83,7 +83,7 @@ def test_values_are_scaled_by_training_records(raw: Path, chunks: Split) -> None
 
 def test_side_by_side(raw: Path, tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="training cases instead of 59922"):
-        card = prepare_set(ECG_FULL, raw, out=tmp_path)
+        card = ECG_FULL.prepare(raw, out=tmp_path)
     assert (card.n_train, card.n_test, card.stride) == (18 * 72, 5 * 72, 2500)
     split = load_prepared(tmp_path / "large" / "ecg-full")
     np.testing.assert_allclose(split.train.x[:2], np.stack(np.split(scaled(raw, 5)[:, :5000], 2, axis=1)), atol=1e-5)
@@ -105,26 +105,26 @@ def replace_marks(folder: Path, marks: list[tuple[int, int, str]], record: str =
 
 def test_kept_parts_of_another_length_are_not_taken_up(raw: Path, tmp_path: Path) -> None:
     link(raw, tmp_path / "raw")
-    work = Work({}, tmp_path / "partial")
-    before = ECG.prepare(tmp_path / "raw", work)
+    work = Workspace({}, tmp_path / "partial")
+    before = ECG.read(tmp_path / "raw", work)
     assert len(list(work.partial.rglob("*.npz"))) == 23
     later = FIRST + 90  # the shortest record becomes shorter
     replace_marks(tmp_path / "raw", [(later, RHYTHM, "(N")], RECORDS[7])
-    resumed, fresh = (ECG.prepare(tmp_path / "raw", Work({}, tmp_path / kept)) for kept in ("partial", "other"))
+    resumed, fresh = (ECG.read(tmp_path / "raw", Workspace({}, tmp_path / kept)) for kept in ("partial", "other"))
     assert resumed.train.fingerprint() == fresh.train.fingerprint() != before.train.fingerprint()
 
 
 def test_changed_labels_and_headers_are_taken_up(raw: Path, tmp_path: Path) -> None:
     link(raw, tmp_path / "raw")
-    work = Work({}, tmp_path / "partial")
-    before = ECG.prepare(tmp_path / "raw", work)
+    work = Workspace({}, tmp_path / "partial")
+    before = ECG.read(tmp_path / "raw", work)
     half = FIRST + SHORTEST // 2
     replace_marks(tmp_path / "raw", [(FIRST, RHYTHM, "(J"), (half, RHYTHM, "(AFIB")])
     head = tmp_path / "raw" / f"{RECORDS[1]}.hea"
     text = head.read_text()
     head.unlink()
     head.write_text(text.replace(" 200 ", " 400 "))
-    after = ECG.prepare(tmp_path / "raw", work)
+    after = ECG.read(tmp_path / "raw", work)
     assert after.test.y is not None and before.test.y is not None
     assert before.test.y[:72].tolist() == [N] * 36 + [AFIB] * 36
     assert after.test.y[:72].tolist() == [J] * 36 + [AFIB] * 36
@@ -136,14 +136,14 @@ def test_records_that_cannot_be_used(raw: Path, tmp_path: Path) -> None:
     folder = tmp_path / "raw"
     folder.mkdir()
     with pytest.raises(MissingDataError, match=r"04015\.hea.*23 records"):
-        prepare_set(ECG, folder, out=tmp_path)
+        ECG.prepare(folder, out=tmp_path)
     link(raw, folder)
     replace_marks(folder, [(0, RHYTHM, "(B")])
     with pytest.raises(InputError, match=r"04015\.atr names rhythms beside AFIB, AFL, J, N"):
-        prepare_set(ECG, folder, out=tmp_path)
+        ECG.prepare(folder, out=tmp_path)
     replace_marks(folder, [(9, 1, "")])
     with pytest.raises(InputError, match=r"04015\.atr: Marks of rhythms"):
-        prepare_set(ECG, folder, out=tmp_path)
+        ECG.prepare(folder, out=tmp_path)
     replace_marks(folder, [(100, RHYTHM, "(J"), (5000, RHYTHM, "(AFL")])
     (folder / "04015.dat").unlink()
     write_wfdb(folder / "spare", np.full((SHORTEST + 100, 2), -2048))
@@ -151,7 +151,7 @@ def test_records_that_cannot_be_used(raw: Path, tmp_path: Path) -> None:
     (folder / "04015.hea").unlink()
     (folder / "04015.hea").write_text((folder / "spare.hea").read_text().replace("spare", "04015"))
     with pytest.raises(InputError, match=r"04015\.dat must hold two leads without invalid values"):
-        prepare_set(ECG, folder, out=tmp_path)
+        ECG.prepare(folder, out=tmp_path)
     replace_marks(folder, [(2000, RHYTHM, "(J")])
     with pytest.raises(InputError, match=f"shortest record has {SHORTEST - 1900} time steps; 180000 are needed"):
-        prepare_set(ECG, folder, out=tmp_path)
+        ECG.prepare(folder, out=tmp_path)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dicot.datasets.harth import ACTIVITIES, HARTH, TEST_SUBJECTS, prepare, read_subject
-from dicot.datasets.preparer import Work
+from dicot.datasets.preparation import Workspace
 from dicot.errors import InputError
 
 HEAD = "timestamp,back_x,back_y,back_z,thigh_x,thigh_y,thigh_z,label"
@@ -42,7 +42,7 @@ def test_windows_labels_and_people(tmp_path: Path) -> None:
     write(tmp_path, "S025", [130] * 250 + [14] * 250)  # a tie: the smaller code
     write(tmp_path, "S026", [7] * 249 + [8] * 251)
     (tmp_path / "notes.csv").write_text("not a recording")
-    prepared = prepare(tmp_path, Work({}, tmp_path / "partial"))
+    prepared = prepare(tmp_path, Workspace({}, tmp_path / "partial"))
     train, test = prepared.train, prepared.test
     assert train.x.shape == (4, 6, 500) and test.x.shape == (1, 6, 500)
     assert train.x[:3, 0, 0].tolist() == [0.5, 250.5, 500.5] and train.x[2, 0, -1] == 999.5
@@ -59,7 +59,7 @@ def test_the_last_four_of_the_22_files_test() -> None:
 
 
 def test_faulty_files_are_named(tmp_path: Path) -> None:
-    work = Work({}, tmp_path / "partial")
+    work = Workspace({}, tmp_path / "partial")
     write(tmp_path, "S026", [1] * 600)
     with pytest.raises(InputError, match="others to train on"):
         prepare(tmp_path, work)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dicot.datasets.pamap2 import ACTIVITIES, PAMAP2, prepare, read_recording
-from dicot.datasets.preparer import Work
+from dicot.datasets.preparation import Workspace
 from dicot.errors import InputError
 
 NAN = np.nan
@@ -68,7 +68,7 @@ def by_hand(raw: Path, fit_on: str) -> dict[str, list[np.ndarray]]:
 @pytest.mark.parametrize("scaling", ["test", "train"])
 def test_as_pandas_and_a_loop(raw: Path, tmp_path: Path, scaling: str) -> None:
     pytest.importorskip("pandas", reason="the second way needs pandas")
-    prepared = prepare(raw, Work({"scaling": scaling, "borders": "cross"}, tmp_path / "partial"))
+    prepared = prepare(raw, Workspace({"scaling": scaling, "borders": "cross"}, tmp_path / "partial"))
     wanted = by_hand(raw, scaling)
     for number, part in enumerate((prepared.train, prepared.test)):
         np.testing.assert_allclose(part.x, wanted["x"][number], atol=2e-5)
@@ -83,7 +83,7 @@ def test_as_pandas_and_a_loop(raw: Path, tmp_path: Path, scaling: str) -> None:
 
 
 def test_borders_can_be_cut(raw: Path, tmp_path: Path) -> None:
-    prepared = prepare(raw, Work({"scaling": "test", "borders": "cut"}, tmp_path / "partial"))
+    prepared = prepare(raw, Workspace({"scaling": "test", "borders": "cut"}, tmp_path / "partial"))
     # Of the training runs of 130, 60 and 175 rows two are long enough; of the test runs of 110, 90 and 45 one is.
     assert prepared.train.y.tolist() == [0, 7, 7] and prepared.test.y.tolist() == [2]  # type: ignore[union-attr]
 
@@ -96,7 +96,7 @@ def test_faulty_files_are_named(tmp_path: Path) -> None:
         read_recording(tmp_path / "subject102.dat")
     write(tmp_path / "some", 1, [1] * 20)
     with pytest.raises(InputError, match=r"must hold subjects of \(8, 9\)"):
-        prepare(tmp_path / "some", Work({"scaling": "test", "borders": "cross"}, tmp_path / "partial"))
+        prepare(tmp_path / "some", Workspace({"scaling": "test", "borders": "cross"}, tmp_path / "partial"))
 
 
 def test_expected_sizes_follow_from_the_published_rows_per_person() -> None:

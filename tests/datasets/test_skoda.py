@@ -7,7 +7,7 @@ import pytest
 from scipy.io import savemat
 from sklearn.model_selection import train_test_split
 
-from dicot.datasets.preparer import Work
+from dicot.datasets.preparation import Workspace
 from dicot.datasets.skoda import GESTURES, SKODA_BLOCKED, SKODA_PAPER, VARIABLE, blocked, read_arm, shuffled
 from dicot.errors import InputError
 
@@ -40,7 +40,7 @@ def test_sixty_channels_of_length_one(raw: Path, tmp_path: Path) -> None:
 
 
 def test_the_papers_windows_are_shuffled_rows(raw: Path, tmp_path: Path) -> None:
-    prepared = SKODA_PAPER.prepare(raw, Work({}, tmp_path / "partial"))
+    prepared = SKODA_PAPER.read(raw, Workspace({}, tmp_path / "partial"))
     held = read_arm(raw / "SkodaMiniCP_2015_08" / f"{VARIABLE}.mat")
     for number, part in enumerate((prepared.train, prepared.test)):
         rows = np.concatenate([

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.signal_files import write_edf, write_hypnogram
 
+from dicot.datasets.preparation import Workspace
 from dicot.datasets.prepared import load_prepared
-from dicot.datasets.preparer import Work, prepare_set
 from dicot.datasets.sleep import SLEEP, around_sleep, read_night
 from dicot.errors import InputError, MissingDataError
 
@@ -82,7 +82,7 @@ def test_prepared_by_subject(tmp_path: Path) -> None:
             name = f"SC4{subject:02d}{night}"
             write_night(raw / "sleep-cassette", name, sleep_stages((2, "1"), (1, "R")), 3, 100 * subject + 10 * night)
     with pytest.warns(UserWarning, match="sleep: The raw files give 72 training cases instead of 25612, 21 test cases"):
-        card = prepare_set(SLEEP, raw, out=tmp_path / "data")
+        card = SLEEP.prepare(raw, out=tmp_path / "data")
     split = load_prepared(tmp_path / "data" / "large" / "sleep")
     assert split.test is not None
     assert (card.n_classes, card.stride, card.labels) == (5, 3000, ("W", "N1", "N2", "N3", "REM"))
@@ -96,26 +96,26 @@ def test_prepared_by_subject(tmp_path: Path) -> None:
 
 def test_epochs_outside_of_the_signal_are_left_out(tmp_path: Path) -> None:
     path = write_night(tmp_path, "SC4001", [], n_epochs=3)
-    marks = [(0, 60, "Sleep stage 1"), (60, 3e15, "Sleep stage R"), (3e300, 30, "Sleep stage 2")]
+    marks = [(0, 60, "Sleep stage 1"), (60, 3e9, "Sleep stage R"), (3e10, 30, "Sleep stage 2")]
     hypnogram = write_hypnogram(tmp_path / "SC4001EC-Hypnogram.edf", marks)
     night = read_night(path)
     assert night["y"].tolist() == [1, 1, 4]
     assert night["X"][:, 0, 0].tolist() == [0, 1, 2]
     write_hypnogram(hypnogram, [(-30, 60, "Sleep stage 2")])
-    with pytest.raises(InputError, match="'Sleep stage 2' begins 30 s before the recording"):
+    with pytest.raises(InputError, match="'Sleep stage 2'.*30 s"):
         read_night(path)
 
 
 def test_another_hypnogram_is_taken_up_when_a_killed_run_goes_on(tmp_path: Path) -> None:
     for subject in (*TRAIN, *TEST):
         write_night(tmp_path, f"SC4{subject:02d}1", sleep_stages((2, "1"), (1, "R")), 3)
-    work = Work({}, tmp_path / "partial")
-    assert SLEEP.prepare(tmp_path, work).train.y.tolist() == [1, 1, 4] * 12  # type: ignore[union-attr]
+    work = Workspace({}, tmp_path / "partial")
+    assert SLEEP.read(tmp_path, work).train.y.tolist() == [1, 1, 4] * 12  # type: ignore[union-attr]
     write_hypnogram(tmp_path / "SC4141EC-Hypnogram.edf", [(0, 60, "Sleep stage 2"), (60, 30, "Sleep stage R")])
-    again = SLEEP.prepare(tmp_path, work).train.y
+    again = SLEEP.read(tmp_path, work).train.y
     assert again is not None and again.tolist() == [2, 2, 4] + [1, 1, 4] * 11
 
 
 def test_a_subject_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(MissingDataError, match=r"SC414\*-PSG\.edf.*78 files"):
-        SLEEP.prepare(tmp_path, Work({}, tmp_path / "partial"))
+        SLEEP.read(tmp_path, Workspace({}, tmp_path / "partial"))

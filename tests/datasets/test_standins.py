@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dicot.datasets import arrhythmia, available, card, check, hapt, load, night, wisdm2019
+from dicot.datasets import DATASETS, arrhythmia, available, card, check, hapt, load, night, wisdm2019
 from dicot.datasets.base import fingerprint
 from dicot.datasets.standin import StandIn
-from dicot.datasets.standins import STANDINS
 from dicot.errors import InputError, MissingDataError
+
+STANDINS = (hapt.HAPT, wisdm2019.WISDM_2019, night.NIGHT, arrhythmia.ARRHYTHMIA)
 
 
 def hapt_rows(n: int = 300) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def test_hapt() -> None:
     np.testing.assert_array_equal(made.train.x[0], held["X"][64:192].T)
     np.testing.assert_array_equal(made.train.x[2], held["X"][364:492].T)  # none crosses two experiments
     held["label"][0] = 13
-    with pytest.raises(InputError, match="label must be 1 to 12"):
+    with pytest.raises(InputError, match="1 to 12.*13"):
         hapt.cut(held)
 
 
@@ -74,7 +75,7 @@ def test_wisdm_time_that_goes_back_ends_a_recording() -> None:
     made = wisdm2019.cut(held)
     assert made.train.x[made.train.group == 1600][:, 0, 0].tolist() == [0, 750]
     held["activity"][3] = "N"
-    with pytest.raises(InputError, match=r"letters A, B.*; got \['N'\]"):
+    with pytest.raises(InputError, match=r"\['N'\]"):
         wisdm2019.cut(held)
 
 
@@ -86,7 +87,7 @@ def test_night_is_split_in_time_with_a_gap() -> None:
     assert made.train.x[:, 0, 0].tolist() == kept[:132].tolist()
     assert made.test.x[:, 0, 5].tolist() == kept[142:].tolist()
     np.testing.assert_array_equal(made.test.y, y[kept[142:]])
-    with pytest.raises(InputError, match=r"Expected X \(epochs, 1, 3000\)"):
+    with pytest.raises(InputError, match=r"\(epochs, 1, 3000\)"):
         night.cut({"X": x[:, 0], "y": y})
 
 
@@ -120,8 +121,8 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     monkeypatch.setenv("DICOT_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("DICOT_CACHE", str(tmp_path / "cache"))
     mark = fingerprint(hapt.cut(hapt_rows()).split)
-    fitting = replace(STANDINS["hapt"], card=replace(STANDINS["hapt"].card, fingerprint=mark))
-    monkeypatch.setitem(STANDINS, "hapt", fitting)
+    fitting = replace(hapt.HAPT, facts=replace(hapt.HAPT.facts, fingerprint=mark))
+    monkeypatch.setitem(DATASETS, "hapt", fitting)
     return fitting
 
 
@@ -132,40 +133,40 @@ def test_by_name(small: StandIn, tmp_path: Path) -> None:
     assert (split.name, split.family, len(split.train)) == ("hapt", "large", 84)
     assert split.train.group is not None
     assert "hapt" in [card.name for card in available()]
-    assert check("hapt") == small.card
-    assert load("hapt", channels=small.card.transfer_channels).train.n_channels == 3
+    assert check("hapt") == small.facts
+    assert load("hapt", channels=small.facts.transfer_channels).train.n_channels == 3
     scaled = load("hapt", scale="dataset")
     assert scaled.train.x.mean() == pytest.approx(0, abs=1e-3)
     assert scaled.train.group is not None
-    with pytest.raises(InputError, match="Did you mean 'wisdm2019'"):
+    with pytest.raises(InputError, match="'wisdm2019'"):
         load("wisdm2018")
 
 
 def test_missing_and_foreign_files(small: StandIn, tmp_path: Path) -> None:
     path = tmp_path / "data" / "large" / small.file
-    with pytest.raises(MissingDataError, match=r"hapt is not on this machine.*hapt_raw\.npz.*uci\.edu.*X \(rows, 6"):
+    with pytest.raises(MissingDataError, match=r"hapt_raw\.npz.*uci\.edu.*X \(rows, 6"):
         load("hapt")
     with pytest.raises(MissingDataError, match="dicot data check hapt"):
         card("hapt")
     np.savez(path, X=np.zeros((3, 6)))
-    with pytest.raises(InputError, match=r"hapt_raw\.npz: The file must hold X .*; experiment, label, user is missing"):
+    with pytest.raises(InputError, match=r"hapt_raw\.npz.*experiment, label, user"):
         load("hapt")
     np.savez(path, **{**hapt_rows(), "X": np.ones((18_000, 6), np.float32)})
-    with pytest.raises(InputError, match=f"fingerprint .*; those of hapt have {small.card.fingerprint}"):
+    with pytest.raises(InputError, match=small.facts.fingerprint):
         load("hapt")
 
 
-@pytest.mark.parametrize("name", STANDINS)
-def test_the_real_files(name: str) -> None:
+@pytest.mark.parametrize("standin", STANDINS, ids=lambda one: one.name)
+def test_the_real_files(standin: StandIn) -> None:
     root = os.environ.get("DICOT_DATA")
-    if root is None or not STANDINS[name].is_here():
-        pytest.skip(f"DICOT_DATA names no folder with large/{STANDINS[name].file}")
-    facts, split = STANDINS[name].card, load(name)
+    if root is None or not standin.is_here():
+        pytest.skip(f"DICOT_DATA names no folder with large/{standin.file}")
+    facts, split = standin.facts, standin.load()
     assert split.test is not None
     assert (len(split.train), len(split.test)) == (facts.n_train, facts.n_test)
     assert split.train.x.shape[1:] == split.test.x.shape[1:] == (facts.n_channels, facts.n_times)
     for part in (split.train, split.test):
         assert np.unique(part.y).tolist() == list(range(facts.n_classes))  # type: ignore[arg-type]
         assert part.x.flags.c_contiguous
-    if name != "sleepedf-night":  # one person
+    if standin is not night.NIGHT:  # one person
         assert not set(split.train.group.tolist()) & set(split.test.group.tolist())  # type: ignore[union-attr]

@@ -8,7 +8,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from dicot.datasets import wisdm2
-from dicot.datasets.preparer import Work
+from dicot.datasets.preparation import Workspace
 from dicot.datasets.wisdm2 import ACTIVITIES, prepare, read_log
 from dicot.errors import InputError
 
@@ -95,7 +95,7 @@ def test_as_a_plain_loop(tmp_path: Path) -> None:
     rows = rows_of(users, 47)
     rows += rows_of(users[:3], 20)  # users come back later in the file
     write(tmp_path, [line(row) for row in rows])
-    prepared = prepare(tmp_path, Work({"borders": "cross"}, tmp_path / "partial"))
+    prepared = prepare(tmp_path, Workspace({"borders": "cross"}, tmp_path / "partial"))
     for part, (x, y, who) in zip((prepared.train, prepared.test), by_hand(rows), strict=True):
         np.testing.assert_allclose(part.x, x, atol=1e-5)
         assert part.y.tolist() == y.tolist()  # type: ignore[union-attr]
@@ -108,7 +108,7 @@ def test_as_a_plain_loop(tmp_path: Path) -> None:
 def test_borders_can_be_cut(tmp_path: Path) -> None:
     rows = [row for user in range(1, 24) for row in [(user, "Sitting", 1.0, 2.0, float(i)) for i in range(60)]]
     write(tmp_path, [line(row) for row in rows])
-    cut, cross = (prepare(tmp_path, Work({"borders": how}, tmp_path / "partial")) for how in ("cut", "cross"))
+    cut, cross = (prepare(tmp_path, Workspace({"borders": how}, tmp_path / "partial")) for how in ("cut", "cross"))
     assert (len(cut.test), len(cross.test)) == (22 * 2, (22 * 60 - 40) // 20 + 1)
     assert np.ptp(cut.test.x[:, 0]) == 0  # a constant axis is centred, not divided by zero
 
@@ -116,7 +116,7 @@ def test_borders_can_be_cut(tmp_path: Path) -> None:
 def test_faulty_files(tmp_path: Path) -> None:
     write(tmp_path, ["nothing"])
     with pytest.raises(InputError, match=r"raw\.txt holds no line user,activity,time,x,y,z;"):
-        prepare(tmp_path, Work({"borders": "cross"}, tmp_path / "partial"))
+        prepare(tmp_path, Workspace({"borders": "cross"}, tmp_path / "partial"))
     write(tmp_path, [line(row) for row in rows_of([1, 2], 50)])
     with pytest.raises(InputError, match="Expected more than 22 users.*; got 2"):
-        prepare(tmp_path, Work({"borders": "cross"}, tmp_path / "partial"))
+        prepare(tmp_path, Workspace({"borders": "cross"}, tmp_path / "partial"))

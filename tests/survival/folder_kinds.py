@@ -10,7 +10,7 @@ import numpy as np
 from dicot.data import Split, Windows
 from dicot.datasets import available, check, load
 from dicot.datasets.base import Card
-from dicot.datasets.prepared import CARD, Prepared, write_prepared
+from dicot.datasets.prepared import CARD, PreparedParts, write_prepared
 from dicot.errors import DicotError
 from tests.commands import dicot
 from tests.survival.kind import Kind
@@ -27,7 +27,7 @@ def _rng_windows(n: int, who: str) -> Windows:
 
 def _prepared(folder: Path) -> None:
     card = Card("toy", "large", 6, 4, 2, 10, 2, "a source", "free", "nobody", labels=("rest", "work"))
-    parts = Prepared(_rng_windows(6, "ann"), _rng_windows(4, "bob"), ("rest", "work"), 5)
+    parts = PreparedParts(_rng_windows(6, "ann"), _rng_windows(4, "bob"), ("rest", "work"), 5)
     write_prepared(folder / "data" / "large" / "toy", parts, card)
 
 

@@ -8,8 +8,7 @@ from dicot.bench.jobs import DataSet
 from dicot.data import Split, Windows
 from dicot.data.collection import labelled
 from dicot.data.splits import hold_out
-from dicot.datasets import card, fingerprint, is_path, load
-from dicot.datasets.archive import archive_card
+from dicot.datasets import benchmark_policies, card, fingerprint, is_path, load
 from dicot.datasets.base import pick_channels
 from dicot.errors import DicotError, InputError
 
@@ -45,7 +44,7 @@ def load_labelled(name: str) -> Loaded:
 
     Of a file without a test part some cases are held out, the same ones every time: whole groups where there are any.
     """
-    split = load(name, **({} if is_path(name) or archive_card(name) is None else {"missing": "interpolate"}))
+    split = load(name, **benchmark_policies(name))
     note = ""
     if split.test is None:
         _check_labels(name, "", split.train)

@@ -1,9 +1,21 @@
 """Which data sets the paper's tables are about."""
 
 from dicot.bench.jobs import DataSet
-from dicot.datasets import PREPARERS, STANDINS
+from dicot.datasets import family_of, spelled, transfer_channels
 from dicot.datasets.names import UCR, UEA
 
+__all__ = [
+    "LARGE",
+    "PAPER_UCR",
+    "PAPER_UEA",
+    "SCALING",
+    "TINY",
+    "TRANSFERS",
+    "family_of",
+    "spelled",
+    "transfer",
+    "whole",
+]
 LARGE = ("ecg", "harth", "pamap2", "skoda-paper", "sleep", "wisdm2")
 # The paper leaves out the sets with missing values (UCR) and two of the largest (UEA): 124 and 28 remain.
 _NOT_UCR = {"DodgerLoopDay", "DodgerLoopGame", "DodgerLoopWeekend", "MelbournePedestrian"}
@@ -29,20 +41,4 @@ def transfer(source: str, target: str) -> tuple[DataSet, DataSet]:
 
 
 def accelerometer(name: str) -> DataSet:
-    known = {key: preparer.transfer_channels for key, preparer in PREPARERS.items()}
-    known |= {key: standin.card.transfer_channels for key, standin in STANDINS.items()}
-    return DataSet(name, known.get(name) or (0, 1, 2))
-
-
-def family_of(name: str) -> str | None:
-    """The family whose recipe a set is trained by, as far as its name tells."""
-    if name in UCR:
-        return "ucr"
-    if name in UEA:
-        return "uea"
-    return "large" if name in PREPARERS or name in STANDINS else None
-
-
-def spelled(name: str) -> str:
-    """The usual spelling of a known name in any case; anything else as it is."""
-    return {known.lower(): known for known in (*UCR, *UEA, *PREPARERS, *STANDINS, *TINY)}.get(name.lower(), name)
+    return DataSet(name, transfer_channels(name) or (0, 1, 2))

@@ -1,33 +1,29 @@
-"""EDF and EDF+ files: signals of a sleep or other recording, and the annotations beside them."""
+"""EDF and EDF+ files by pyedflib: signals of a sleep or other recording, and the annotations beside them."""
 
 import math
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dicot.data.policies import FloatArray
-from dicot.errors import InputError, did_you_mean
+from dicot.errors import InputError, did_you_mean, need_extra
 
-ANNOTATIONS = "EDF Annotations"
-_FIXED = 256  # bytes of the header before the signals', and then for each signal
-# The fields of all signals follow each other: all labels, then all transducers, and so on.
-_FIELDS = {
-    "label": 16,
-    "transducer": 80,
-    "unit": 8,
-    "physical_min": 8,
-    "physical_max": 8,
-    "digital_min": 8,
-    "digital_max": 8,
-    "filters": 80,
-    "n_per_record": 8,
-    "reserved": 32,
-}
+if TYPE_CHECKING:
+    from pyedflib import EdfReader
+
+_ANNOTATIONS = "EDF Annotations"
+_BLOCK = 256  # bytes of the header before the signals', and then for each signal
+_TICKS = 10_000_000  # pyedflib counts onsets in units of 100 ns
 
 
 @dataclass(frozen=True)
-class Channel:
+class EdfChannel:
     """One signal as the header describes it."""
 
     label: str
@@ -40,19 +36,26 @@ class Channel:
 
 
 @dataclass(frozen=True)
-class Header:
+class EdfHeader:
     """What stands before the values."""
 
     start: str  # date and time, as written: dd.mm.yy hh.mm.ss
-    continuous: bool  # no gap between data records
-    n_records: int
+    version: str  # "EDF+C", "EDF+D" (with gaps between data records) or "" for plain EDF
+    n_records: int  # -1 while a recording goes on
     seconds_per_record: float  # 0 in files of annotations alone
-    n_bytes: int  # of this header
-    channels: tuple[Channel, ...]
+    channels: tuple[EdfChannel, ...]
+
+    @property
+    def n_bytes(self) -> int:
+        return _BLOCK * (1 + len(self.channels))
+
+    @property
+    def n_record_bytes(self) -> int:
+        return 2 * sum(channel.n_per_record for channel in self.channels)
 
 
 @dataclass(frozen=True, eq=False)
-class Signal:
+class EdfSignal:
     """The values of one signal in its physical unit."""
 
     values: FloatArray  # (T,)
@@ -69,34 +72,90 @@ class Annotation:
     text: str
 
 
-def read_edf_header(path: str | Path) -> Header:
-    """The header alone; a file that is shorter than its header promises is refused."""
+def read_edf_header(path: str | Path) -> EdfHeader:
+    """Read the header alone; a file that is shorter than it announces is refused."""
     path = Path(path)
     try:
         with path.open("rb") as file:
-            raw = file.read(_FIXED)
-            n_signals = int(raw[252:256])
-            if n_signals < 1:
-                raise ValueError(f"it announces {n_signals} signals")
-            raw += file.read(n_signals * _FIXED)
-            size = path.stat().st_size
-        header = _header(raw.decode("latin-1"), n_signals, size)
+            text = file.read(_BLOCK).decode("latin-1")
+            n_signals = int(text[252:256])
+            text += file.read(max(0, n_signals) * _BLOCK).decode("latin-1")
+        header = _parsed(text, n_signals)
+        size, expected = path.stat().st_size, header.n_bytes + max(0, header.n_records) * header.n_record_bytes
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error}). Check the path.") from error
     except ValueError as error:
-        raise InputError(f"{path} is no EDF file or is truncated ({error}). Fetch it again.") from error
-    expected = header.n_bytes + header.n_records * _record_bytes(header)
+        raise InputError(f"{path} is not an EDF file or is truncated ({error}). Fetch it again.") from error
     if size < expected:
-        raise InputError(f"{path} has {size} bytes; its header promises {expected}. It is truncated; fetch it again.")
+        raise InputError(f"{path} has {size} bytes; its header announces {expected}. It is truncated; fetch it again.")
     return header
 
 
-def read_edf_signal(path: str | Path, label: str) -> Signal:
-    """The signal called `label`, scaled to its physical unit."""
-    header = read_edf_header(path)
-    channel = header.channels[_position(header, label, path)]
-    if not header.continuous:
+def _parsed(text: str, n_signals: int) -> EdfHeader:
+    """Split the header into its fields. pyedflib checks them too, but misreads numbers such as 1e9."""
+    if n_signals < 1 or len(text) < _BLOCK * (1 + n_signals):
+        raise ValueError(f"a header of {n_signals} signals does not have {len(text)} bytes")
+
+    def column(start: int, width: int) -> list[str]:
+        # The fields of all signals follow each other: all labels, then all transducers, and so on.
+        begin = _BLOCK + start * n_signals
+        return [text[begin + i * width : begin + (i + 1) * width].strip() for i in range(n_signals)]
+
+    labels, units, *numbers = column(0, 16), column(96, 8), *(column(at, 8) for at in (104, 112, 120, 128, 216))
+    channels = tuple(
+        EdfChannel(label, unit, float(low), float(high), int(first), int(last), int(count))
+        for label, unit, low, high, first, last, count in zip(labels, units, *numbers, strict=True)
+    )
+    for channel in channels:
+        if channel.n_per_record < 1:
+            raise ValueError(f"signal {channel.label!r} has {channel.n_per_record} values per record")
+        if not (math.isfinite(channel.physical_min) and math.isfinite(channel.physical_max)):
+            raise ValueError(f"signal {channel.label!r} goes from {channel.physical_min} to {channel.physical_max}")
+    start = f"{text[168:176].strip()} {text[176:184].strip()}"
+    header = EdfHeader(start, text[192:197].strip(), int(text[236:244]), float(text[244:252]), channels)
+    if header.n_records < -1 or not (math.isfinite(header.seconds_per_record) and header.seconds_per_record >= 0):
+        raise ValueError(f"it announces {header.n_records} records of {header.seconds_per_record:g} s")
+    return header
+
+
+@contextmanager
+def _opened(path: Path, header: EdfHeader, annotations: bool) -> Iterator["EdfReader"]:
+    """Open the file with pyedflib; its errors become InputErrors that name the file."""
+    try:
+        from pyedflib import DO_NOT_READ_ANNOTATIONS, READ_ALL_ANNOTATIONS, EdfReader
+    except ImportError as error:
+        raise need_extra("pyedflib", "prepare", "Reading EDF files") from error
+    mode = READ_ALL_ANNOTATIONS if annotations else DO_NOT_READ_ANNOTATIONS
+    with tempfile.TemporaryDirectory() as folder:
+        complete = path if header.n_records >= 0 else _with_count(path, header, Path(folder))
+        try:
+            with EdfReader(str(complete), mode) as file:
+                yield file
+        except OSError as error:
+            reason = str(error).removeprefix(f"{complete}: ")
+            raise InputError(f"{path} is not a sound EDF file ({reason}). Fetch it again.") from error
+
+
+def _with_count(path: Path, header: EdfHeader, folder: Path) -> Path:
+    """Copy a file whose number of records was never filled in, which pyedflib refuses, and fill it in."""
+    n_records = (path.stat().st_size - header.n_bytes) // header.n_record_bytes
+    copy = Path(shutil.copy(path, folder / "complete.edf"))
+    with copy.open("r+b") as file:
+        file.seek(236)
+        file.write(str(n_records).encode().ljust(8))
+    return copy
+
+
+def read_edf_signal(path: str | Path, label: str) -> EdfSignal:
+    """Read the signal called `label`, scaled to its physical unit."""
+    path, header = Path(path), read_edf_header(path)
+    labels = [channel.label for channel in header.channels if channel.label != _ANNOTATIONS]
+    if labels.count(label) != 1:
+        count = f"{labels.count(label)} signals" if label in labels else "no signal"
+        raise InputError(f"{path} has {count} called {label!r}; it must be one. {did_you_mean(label, labels)}")
+    if header.version == "EDF+D":
         raise InputError(f"{path} has gaps between its data records (EDF+D), which are not supported.")
+    channel = next(channel for channel in header.channels if channel.label == label)
     span = channel.digital_max - channel.digital_min
     if span <= 0 or channel.physical_max == channel.physical_min or header.seconds_per_record == 0:
         raise InputError(
@@ -104,102 +163,31 @@ def read_edf_signal(path: str | Path, label: str) -> Signal:
             f"(stored {channel.digital_min} to {channel.digital_max} for {channel.physical_min:g} to "
             f"{channel.physical_max:g} {channel.unit}, {header.seconds_per_record:g} s per record). Fetch it again."
         )
+    with _opened(path, header, annotations=False) as file:
+        digital = file.readSignal(labels.index(label), digital=True)
     slope = (channel.physical_max - channel.physical_min) / span
-    digital = _digital(path, header, label).reshape(-1)
     values = (digital - np.float64(channel.digital_min)) * slope + channel.physical_min
     if len(values) and not np.abs(values).max() < np.finfo(np.float32).max:
-        raise InputError(f"{path}: signal {label!r} holds values too large for float32. Fetch the file again.")
-    return Signal(values.astype(np.float32), channel.n_per_record / header.seconds_per_record, channel.unit)
+        raise InputError(f"{path}: signal {label!r} has values too large for float32. Fetch the file again.")
+    return EdfSignal(values.astype(np.float32), channel.n_per_record / header.seconds_per_record, channel.unit)
 
 
 def read_edf_annotations(path: str | Path) -> list[Annotation]:
-    """The annotations of an EDF+ file in the order of the file, without the marks that only keep time."""
-    header = read_edf_header(path)
-    found: list[Annotation] = []
-    for record in _digital(path, header, ANNOTATIONS):
-        for entry in record.tobytes().split(b"\x00"):
-            if entry:
-                found.extend(_annotations(entry, path))
-    return found
-
-
-def _header(text: str, n_signals: int, size: int) -> Header:
-    if len(text) < _FIXED * (1 + n_signals):
-        raise ValueError(f"the header of {n_signals} signals ends after {len(text)} bytes")
-    at, columns = _FIXED, {}
-    for name, width in _FIELDS.items():
-        columns[name] = [text[at + i * width : at + (i + 1) * width].strip() for i in range(n_signals)]
-        at += width * n_signals
-    channels = tuple(
-        Channel(label, unit, float(low), float(high), int(first), int(last), int(count))
-        for label, unit, low, high, first, last, count in zip(
-            *(columns[name] for name in ("label", "unit", "physical_min", "physical_max")),
-            *(columns[name] for name in ("digital_min", "digital_max", "n_per_record")),
-            strict=True,
-        )
-    )
-    start = f"{text[168:176].strip()} {text[176:184].strip()}"
-    header = Header(start, text[192:197] != "EDF+D", int(text[236:244]), float(text[244:252]), at, channels)
-    _refuse_nonsense(header, int(text[184:192]))
-    if header.n_records >= 0:
-        return header
-    # -1 while a recording goes on: the file holds as many records as fit.
-    n_records = (size - at) // max(1, _record_bytes(header))
-    return Header(start, header.continuous, n_records, header.seconds_per_record, at, channels)
-
-
-def _refuse_nonsense(header: Header, said_bytes: int) -> None:
-    """A ValueError names what no recording can have; what only one signal lacks is found when it is read."""
-    if said_bytes != header.n_bytes:
-        raise ValueError(f"its header says that it has {said_bytes} bytes; it has {header.n_bytes}")
-    seconds = header.seconds_per_record
-    if header.n_records < -1 or not math.isfinite(seconds) or seconds < 0:
-        raise ValueError(f"it announces {header.n_records} records of {seconds:g} s")
-    for channel in header.channels:
-        if channel.n_per_record < 1:
-            raise ValueError(f"signal {channel.label!r} has {channel.n_per_record} values per record")
-        if not (math.isfinite(channel.physical_min) and math.isfinite(channel.physical_max)):
-            raise ValueError(f"signal {channel.label!r} goes from {channel.physical_min} to {channel.physical_max}")
-        stored = (channel.digital_min, channel.digital_max)
-        if not all(-(1 << 15) <= number < 1 << 15 for number in stored):
-            raise ValueError(
-                f"signal {channel.label!r} is stored as {stored[0]} to {stored[1]}, which 16 bits cannot hold"
-            )
-
-
-def _record_bytes(header: Header) -> int:
-    return 2 * sum(channel.n_per_record for channel in header.channels)
-
-
-def _position(header: Header, label: str, path: str | Path) -> int:
-    labels = [channel.label for channel in header.channels]
-    if labels.count(label) != 1:
-        found = f"{labels.count(label)} signals" if label in labels else "no signal"
-        raise InputError(f"{path} holds {found} called {label!r}; it must be one. {did_you_mean(label, labels)}")
-    return labels.index(label)
-
-
-def _digital(path: str | Path, header: Header, label: str) -> np.ndarray[tuple[int, int], np.dtype[np.int16]]:
-    """The stored numbers of one signal: (records, values per record)."""
-    position = _position(header, label, path)
-    widths = [channel.n_per_record for channel in header.channels]
-    before, shape = sum(widths[:position]), (header.n_records, sum(widths))
-    if 0 in shape:
-        return np.empty((0, widths[position]), dtype="<i2")
-    # Mapped, not read: the other signals are often the larger part of the file.
-    records = np.memmap(path, dtype="<i2", mode="r", offset=header.n_bytes, shape=shape)
-    return np.array(records[:, before : before + widths[position]])
-
-
-def _annotations(entry: bytes, path: str | Path) -> list[Annotation]:
-    """One time-stamped list: +onset, byte 21 and a duration where there is one, then texts, each ended by byte 20."""
-    time, _, texts = entry.partition(b"\x14")
-    onset, _, duration = time.partition(b"\x15")
-    try:
-        begin, lasting = float(onset), float(duration or 0)
-        if not (math.isfinite(begin) and math.isfinite(lasting) and lasting >= 0):
-            raise ValueError(f"it begins at {begin} s and lasts {lasting} s")
-        remarks = texts.decode("utf-8").split("\x14")
-    except ValueError as error:
-        raise InputError(f"{path}: cannot read the annotation {entry[:40]!r} ({error}). Fetch it again.") from error
-    return [Annotation(begin, lasting, text) for text in remarks if text]
+    """Read the annotations of an EDF+ file in the order of the file, without the marks that only keep time."""
+    path, header = Path(path), read_edf_header(path)
+    if _ANNOTATIONS not in [channel.label for channel in header.channels]:
+        raise InputError(f"{path} has no signal called {_ANNOTATIONS!r}, so it has no annotations.")
+    if not header.version.startswith("EDF+"):
+        raise InputError(f"{path} is plain EDF, and only EDF+ files have annotations. Fetch it again.")
+    with _opened(path, header, annotations=True) as file:
+        entries: list[Any] = file.read_annotation()
+    annotations = []
+    for onset, duration, text in entries:
+        try:
+            lasting = float(duration or 0)
+            if not (math.isfinite(lasting) and lasting >= 0):
+                raise ValueError(f"it lasts {lasting} s")
+            annotations.append(Annotation(onset / _TICKS, lasting, text.decode("utf-8")))
+        except ValueError as error:
+            raise InputError(f"{path}: cannot read the annotation {text[:40]!r} ({error}). Fetch it again.") from error
+    return annotations

@@ -142,7 +142,7 @@ def _read_npz(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
 def _shape(file: Npz, name: str) -> tuple[int, ...] | None:
     """None for what is no plain array: it may stay in the file as long as nobody asks for it."""
     try:
-        return file.form(name).shape
+        return file.array_header(name).shape
     except ValueError:
         return None
 

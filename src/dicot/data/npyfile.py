@@ -28,13 +28,12 @@ _LAST_CHARACTER = 0x10FFFF
 _SMALL = 1 << 28
 _MOST_TIMES = 100
 _CHUNK = 1 << 20
-_LARGE = (
-    1 << 26
-)  # bytes from which an array is mapped, where it is not compressed; a smaller one has its checksum tested
+# Bytes from which an array is mapped, where it is not compressed; a smaller one has its checksum tested.
+_MAPPED_FROM = 1 << 26
 _LOCAL_HEADER = 30  # bytes before an archive member's name, whose length and that of the extra field come last
 
 
-class Form(NamedTuple):
+class ArrayHeader(NamedTuple):
     """What stands before the values."""
 
     shape: tuple[int, ...]
@@ -43,7 +42,7 @@ class Form(NamedTuple):
     start: int  # byte of the first value
 
 
-def read_form(stream: IO[bytes], size: int, what: str = "the array") -> Form:
+def read_array_header(stream: IO[bytes], size: int, what: str = "the array") -> ArrayHeader:
     """The header of an array in `size` bytes; one that does not take exactly these is refused, and so is all but plain
     numbers and text. Errors call it `what`.
     """
@@ -66,7 +65,7 @@ def read_form(stream: IO[bytes], size: int, what: str = "the array") -> Form:
         )
     if math.prod(n or 1 for n in shape) * dtype.itemsize > sys.maxsize:  # one axis is empty, the others are not
         raise ValueError(f"{what} cannot have the shape {shape}")
-    return Form(shape, dtype, by_columns, start)
+    return ArrayHeader(shape, dtype, by_columns, start)
 
 
 def _header(text: bytes, what: str) -> tuple[tuple[int, ...], bool, Any]:
@@ -104,11 +103,11 @@ def map_npy(path: Path) -> Array:
     """The array of a .npy file, mapped into memory: values are read where they are used. It cannot be written to."""
     with naming(path):
         with path.open("rb") as file:
-            form = read_form(file, os.fstat(file.fileno()).st_size)
-        if 0 in form.shape:  # nothing to map
-            return np.empty(form.shape, form.dtype)
-        order: Any = "F" if form.by_columns else "C"
-        return np.memmap(path, form.dtype, "r", form.start, form.shape, order)
+            header = read_array_header(file, os.fstat(file.fileno()).st_size)
+        if 0 in header.shape:  # nothing to map
+            return np.empty(header.shape, header.dtype)
+        order: Any = "F" if header.by_columns else "C"
+        return np.memmap(path, header.dtype, "r", header.start, header.shape, order)
 
 
 def read_npy(path: Path) -> Array:
@@ -133,10 +132,10 @@ class Npz:
     def names(self) -> list[str]:
         return list(self._members)
 
-    def form(self, name: str) -> Form:
+    def array_header(self, name: str) -> ArrayHeader:
         """Shape and type of an array; its values are not read."""
         with self._open(name) as member:
-            return read_form(member, self._members[name].file_size, repr(name))
+            return read_array_header(member, self._members[name].file_size, repr(name))
 
     def read(self, names: Iterable[str]) -> dict[str, Array]:
         """Those of the named arrays that are there."""
@@ -151,10 +150,10 @@ class Npz:
 
     def _read(self, name: str) -> Array:
         with self._open(name) as member:
-            form = read_form(member, self._members[name].file_size, repr(name))
-            if self._members[name].compress_type == zipfile.ZIP_STORED and self._members[name].file_size > _LARGE:
-                return self._mapped(name, form)
-            flat = np.empty(math.prod(form.shape), form.dtype)
+            header = read_array_header(member, self._members[name].file_size, repr(name))
+            if self._members[name].compress_type == zipfile.ZIP_STORED and self._members[name].file_size > _MAPPED_FROM:
+                return self._mapped(name, header)
+            flat = np.empty(math.prod(header.shape), header.dtype)
             raw, at = flat.view(np.uint8), 0
             while at < len(raw):
                 got = member.read(min(_CHUNK, len(raw) - at))
@@ -162,9 +161,9 @@ class Npz:
                     raise ValueError(f"{name!r} ends after {at} of {len(raw)} bytes")
                 raw[at : at + len(got)] = np.frombuffer(got, np.uint8)
                 at += len(got)
-        return _checked(flat.reshape(form.shape, order="F" if form.by_columns else "C"))
+        return _checked(flat.reshape(header.shape, order="F" if header.by_columns else "C"))
 
-    def _mapped(self, name: str, form: Form) -> Array:
+    def _mapped(self, name: str, header: ArrayHeader) -> Array:
         """What is stored uncompressed lies in the file as it would in an .npy."""
         info, raw = self._members[name], self._archive.fp
         assert raw is not None
@@ -173,8 +172,8 @@ class Npz:
         start = info.header_offset + len(local) + sum(int.from_bytes(local[at : at + 2], "little") for at in (26, 28))
         if start + info.file_size > self._size:
             raise ValueError(f"{name!r} ends beyond the file")
-        order: Any = "F" if form.by_columns else "C"
-        return np.memmap(raw, form.dtype, "r", start + form.start, form.shape, order)
+        order: Any = "F" if header.by_columns else "C"
+        return np.memmap(raw, header.dtype, "r", start + header.start, header.shape, order)
 
     def _open(self, name: str) -> IO[bytes]:
         info = self._members[name]

@@ -8,7 +8,7 @@ from dicot.data import Windows
 from dicot.data.policies import Array
 from dicot.data.wfdb import RHYTHM
 from dicot.datasets.base import Card
-from dicot.datasets.prepared import FAMILY, Prepared
+from dicot.datasets.prepared import FAMILY, PreparedParts
 from dicot.datasets.rhythms import CODES, OTHER, RHYTHMS, majority, rhythm_per_step
 from dicot.datasets.standin import StandIn
 
@@ -21,28 +21,28 @@ _SAME_PERSON = {"202": "201"}
 _CODES = {**CODES, "(NOD": CODES["(J"]}  # this database calls the junctional rhythm nodal
 
 
-def cut(held: Mapping[str, Array]) -> Prepared:
+def cut(arrays: Mapping[str, Array]) -> PreparedParts:
     """Windows side by side from the first rhythm of a record on, in millivolts."""
-    train, test = ([_windows(held, record) for record in records] for records in (TRAIN_RECORDS, TEST_RECORDS))
-    return Prepared(_join(train), _join(test), RHYTHMS, LENGTH)
+    train, test = ([_windows(arrays, record) for record in records] for records in (TRAIN_RECORDS, TEST_RECORDS))
+    return PreparedParts(_join(train), _join(test), RHYTHMS, LENGTH)
 
 
-def _windows(held: Mapping[str, Array], record: str) -> Windows:
-    stored = held[f"sig_{record}"]  # (T, 2)
-    changes = held[f"ann_symbol_{record}"] == RHYTHM
-    samples, names = (held[f"ann_{what}_{record}"][changes] for what in ("sample", "aux"))
+def _windows(arrays: Mapping[str, Array], record: str) -> Windows:
+    stored = arrays[f"sig_{record}"]  # (T, 2)
+    changes = arrays[f"ann_symbol_{record}"] == RHYTHM
+    samples, names = (arrays[f"ann_{what}_{record}"][changes] for what in ("sample", "aux"))
     first, labels = rhythm_per_step(samples, names, len(stored), _CODES)
     starts = np.arange(0, len(labels) - LENGTH + 1, LENGTH)
     y = majority(labels, starts, LENGTH)
     starts, y = starts[y != OTHER], y[y != OTHER]
-    signals = (stored[first:] - held["baseline"]) / held["gain"]
+    signals = (stored[first:] - arrays["baseline"]) / arrays["gain"]
     x = np.stack([signals[at : at + LENGTH].T for at in starts]).astype(np.float32, order="C")
-    return Windows(x, y, np.full(len(y), _SAME_PERSON.get(record, record)), ARRHYTHMIA.card.name)
+    return Windows(x, y, np.full(len(y), _SAME_PERSON.get(record, record)), ARRHYTHMIA.name)
 
 
 def _join(parts: list[Windows]) -> Windows:
     x, y, group = (np.concatenate([getattr(part, what) for part in parts]) for what in ("x", "y", "group"))
-    return Windows(x, y, group, ARRHYTHMIA.card.name)
+    return Windows(x, y, group, ARRHYTHMIA.name)
 
 
 ARRHYTHMIA = StandIn(

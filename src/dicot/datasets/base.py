@@ -1,20 +1,41 @@
-"""What a data set is: its Card (facts that cost nothing to read) and its Split (the cases)."""
+"""What a data set is: an object with a name, a Card (facts that cost nothing to read) and a Split (its cases)."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from dicot.data import Split, Windows
+from dicot.data.policies import Policies
+from dicot.data.splits import with_policies
 from dicot.errors import InputError
 
-__all__ = ["Card", "Held", "Sizes", "Split", "differences", "fingerprint", "pick_channels"]
+__all__ = [
+    "Card",
+    "DataSet",
+    "OnHand",
+    "OnProgress",
+    "Sizes",
+    "Split",
+    "differences",
+    "fingerprint",
+    "pick_channels",
+    "shaped",
+    "silent",
+]
+OnProgress = Callable[[float, str], None]  # share done from 0 to 1, and what is being read
+
+
+def silent(share: float, note: str) -> None:
+    """Report nothing: the default where progress can be reported."""
 
 
 class Sizes(NamedTuple):
-    """Published sizes to hold a data set against; None where they are not known, or lengths differ."""
+    """Published sizes to compare a data set with; None where they are unknown or lengths differ."""
 
     n_train: int | None = None
     n_test: int | None = None
@@ -23,10 +44,10 @@ class Sizes(NamedTuple):
     n_classes: int | None = None
 
 
-def differences(found: Sizes, wanted: Sizes) -> list[str]:
-    """What is not as it should be, in words: `2 training cases instead of 28`."""
+def differences(actual: Sizes, expected: Sizes) -> list[str]:
+    """Name every size that is not as expected: `2 training cases instead of 28`."""
     words = ("training cases", "test cases", "channels", "time steps", "classes")
-    pairs = zip(found, wanted, words, strict=True)
+    pairs = zip(actual, expected, words, strict=True)
     return [f"{here} {word} instead of {there}" for here, there, word in pairs if there is not None and here != there]
 
 
@@ -47,22 +68,62 @@ class Card:
     fingerprint: str = ""  # of all values, labels and groups; see the function below
     labels: tuple[str, ...] = ()  # what class 0, 1, ... means
     stride: int | None = None  # of windows cut out of recordings; their length is n_times
-    transfer_channels: tuple[int, ...] = ()  # the three that one sensor is known by, in data sets that have it
-    paper_transfer_channels: tuple[int, ...] = ()  # those of the authors' code where they are others
-    settings: Mapping[str, Any] = field(default_factory=dict)  # of the preparer
-    notes: tuple[str, ...] = ()  # what was found in the raw files that a reader of results should know
+    transfer_channels: tuple[int, ...] = ()  # the three of the sensor that several data sets share
+    paper_transfer_channels: tuple[int, ...] = ()  # those of the authors' code where they differ
+    settings: Mapping[str, Any] = field(default_factory=dict)  # it was prepared with
+    notes: tuple[str, ...] = ()  # what a reader of results should know about the raw files
     version: str = ""  # of dicot, when it was prepared
 
 
-class Held(NamedTuple):
-    """The data sets in some place: the cards of those that can be read, and why the others cannot, by name."""
+class OnHand(NamedTuple):
+    """The data sets on this machine: the cards of those that can be read, and why the others cannot, by name."""
 
     cards: list[Card]
     damaged: dict[str, str]
 
 
+class DataSet(ABC):
+    """A data set by name. Subclasses are final; `DATASETS` holds one object per set."""
+
+    name: str  # in its usual spelling
+    family: str | None = None  # whose recipe it is trained by: "ucr", "uea", "large", or None
+    transfer_channels: tuple[int, ...] = ()  # the three of the sensor that several data sets share
+    paper_sizes: Sizes | None = None  # what the Di-COT paper states about it
+    benchmark_policies: Mapping[str, Any] = {}  # what a benchmark loads it with
+
+    @abstractmethod
+    def is_here(self) -> bool:
+        """Tell whether the set is on this machine."""
+
+    @abstractmethod
+    def card(self) -> Card:
+        """Return its facts without reading its values; a MissingDataError says how to get a set that is not here."""
+
+    @abstractmethod
+    def load(self, *, channels: Sequence[int] | None = None, **policies: Unpack[Policies]) -> Split:
+        """Return the cases; `channels` are the numbers of those to keep. `shaped` does both for a whole split."""
+
+    def check(self) -> Card:
+        """Read everything and return the card with its fingerprint; an InputError says what is wrong."""
+        split = self.load(missing="zero")  # missing values are no damage
+        return replace(self.card(), fingerprint=fingerprint(split))
+
+    def prepare(
+        self,
+        raw: Path,
+        *,
+        out: Path | None = None,
+        settings: Mapping[str, Any] | None = None,
+        on_progress: OnProgress = silent,
+    ) -> Card:
+        """Make the set from its publisher's files in the folder `raw`, and write it into the data folder `out`."""
+        raise InputError(
+            f"{self.name} is not made from raw files. `dicot data show {self.name}` says where it is from."
+        )
+
+
 def fingerprint(split: Split) -> str:
-    """16 hex digits that change with any value, label or group of either part."""
+    """Return 16 hex digits that change with any value, label or group of either part."""
     digest = hashlib.sha256()
     for part in (split.train, split.test):
         if part is None:
@@ -76,7 +137,7 @@ def fingerprint(split: Split) -> str:
 
 
 def pick_channels(split: Split, channels: Sequence[int] | None) -> Split:
-    """The split with these channels only, counted from 0, in this order; None keeps all."""
+    """Return the split with these channels only, counted from 0, in this order; None keeps all."""
     if channels is None:
         return split
     known = range(split.train.n_channels)
@@ -87,3 +148,8 @@ def pick_channels(split: Split, channels: Sequence[int] | None) -> Split:
         return replace(part, x=np.ascontiguousarray(part.x[:, list(channels)]))
 
     return replace(split, train=pick(split.train), test=None if split.test is None else pick(split.test))
+
+
+def shaped(split: Split, channels: Sequence[int] | None = None, **policies: Unpack[Policies]) -> Split:
+    """Apply what a user asked `load` for; values are read only where `channels` or a policy need them."""
+    return with_policies(pick_channels(split, channels), **policies)

@@ -10,8 +10,8 @@ import numpy as np
 from dicot.data import Windows
 from dicot.data.policies import Array, Scale
 from dicot.data.wfdb import RHYTHM, read_wfdb_header, read_wfdb_marks, read_wfdb_signals, wfdb_signal_files
-from dicot.datasets.prepared import Prepared
-from dicot.datasets.preparer import Preparer, Sizes, Work, raw_files, read_each
+from dicot.datasets.preparation import PreparedSet, Sizes, Workspace, raw_files, read_each
+from dicot.datasets.prepared import PreparedParts
 from dicot.datasets.rhythms import OTHER, RHYTHMS, majority, rhythm_per_step
 from dicot.errors import InputError
 
@@ -39,7 +39,9 @@ def all_starts(n_times: int) -> Array:
     return np.arange(0, n_times - LENGTH + 1, LENGTH)
 
 
-def prepare_ecg(raw: Path, work: Work, starts: Starts, name: str, notes: tuple[str, ...] = ()) -> Prepared:
+def prepare_ecg(
+    raw: Path, workspace: Workspace, starts: Starts, name: str, notes: tuple[str, ...] = ()
+) -> PreparedParts:
     """Windows of all records from their first rhythm on, cut to the shortest record, in units of training records."""
     paths = [_find(raw, record) for record in RECORDS]
     n_times = min(_span(path) for path in paths)
@@ -49,12 +51,12 @@ def prepare_ecg(raw: Path, work: Work, starts: Starts, name: str, notes: tuple[s
     x = np.empty((len(paths), len(at), 2, LENGTH), dtype=np.float32)
     y = np.empty((len(paths), len(at)), dtype=np.int64)
     mean, variance = (np.empty((len(paths), 2)) for _ in range(2))
-    # Windows depend on the length of all records: kept ones of another length must not be taken up.
-    kept = replace(work, partial=work.partial / str(n_times))
+    # Windows depend on the length of all records: saved ones of another length must not be used.
+    of_this_length = replace(workspace, partial=workspace.partial / str(n_times))
     read = partial(_read_record, starts=at, n_times=n_times)
     data = [path.with_suffix(".dat") for path in paths]
-    for i, held in enumerate(read_each(data, read, kept, beside=_beside)):
-        x[i], y[i], mean[i], variance[i] = held["x"], held["y"], held["mean"], held["variance"]
+    for i, arrays in enumerate(read_each(data, read, of_this_length, beside=_beside)):
+        x[i], y[i], mean[i], variance[i] = arrays["x"], arrays["y"], arrays["mean"], arrays["variance"]
     mean, variance = mean[N_TEST:], variance[N_TEST:]
     centre = mean.mean(0)  # of records of one length (D-93)
     scale = Scale(centre, np.sqrt((variance + (mean - centre) ** 2).mean(0)))
@@ -65,7 +67,7 @@ def prepare_ecg(raw: Path, work: Work, starts: Starts, name: str, notes: tuple[s
         Windows(x[rows].reshape(-1, 2, LENGTH), y[rows].reshape(-1), group[rows].reshape(-1), name)
         for rows in (slice(N_TEST), slice(N_TEST, None))
     )
-    return Prepared(train, test, RHYTHMS, int(at[1] - at[0]), notes)
+    return PreparedParts(train, test, RHYTHMS, int(at[1] - at[0]), notes)
 
 
 def _find(raw: Path, record: str) -> Path:
@@ -122,21 +124,21 @@ _FIXED = (
     "One window in the middle of each of 72 chunks of a record, in training too; the authors' pretraining draws a "
     "window at random inside its chunk at each visit (D-92)."
 )
-ECG = Preparer(
+ECG = PreparedSet(
     name="ecg",
     source="https://physionet.org/content/afdb/1.0.0/",
     licence="ODC-By 1.0",
     citation="Moody and Mark, A new method for detecting atrial fibrillation using R-R intervals, Computers in "
     "Cardiology 10, 1983; Goldberger et al., PhysioBank, PhysioToolkit, and PhysioNet, Circulation 101(23), 2000",
     download=f"{_FILES}.",
-    prepare=partial(prepare_ecg, starts=chunk_starts, name="ecg", notes=(_FIXED,)),
+    read=partial(prepare_ecg, starts=chunk_starts, name="ecg", notes=(_FIXED,)),
     expected=Sizes(n_train=1296, n_test=360, n_channels=2, n_times=LENGTH, n_classes=4),
     paper=Sizes(n_train=59922, n_test=16645),  # D-42: its tables were made with 1,296 and 360
 )
 ECG_FULL = replace(
     ECG,
     name="ecg-full",
-    prepare=partial(prepare_ecg, starts=all_starts, name="ecg-full"),
+    read=partial(prepare_ecg, starts=all_starts, name="ecg-full"),
     expected=Sizes(n_train=59922, n_test=16645, n_channels=2, n_times=LENGTH, n_classes=4),
     paper=None,
 )

@@ -7,7 +7,7 @@ import numpy as np
 from dicot.data import Windows, slide, split_groups
 from dicot.data.policies import Array
 from dicot.datasets.base import Card
-from dicot.datasets.prepared import FAMILY, Prepared
+from dicot.datasets.prepared import FAMILY, PreparedParts
 from dicot.datasets.standin import StandIn
 from dicot.datasets.tracks import runs
 from dicot.errors import InputError
@@ -31,27 +31,27 @@ POSTURES = (
 )
 
 
-def cut(held: Mapping[str, Array]) -> Prepared:
+def cut(arrays: Mapping[str, Array]) -> PreparedParts:
     """Windows inside each experiment; those that are mostly without a label are dropped."""
-    user = held["user"].astype(np.int64)
-    label = np.maximum(held["label"].astype(np.int64), 0)  # 1 to 12; none is 0 or -1
+    user = arrays["user"].astype(np.int64)
+    label = np.maximum(arrays["label"].astype(np.int64), 0)  # 1 to 12; none is 0 or -1
     if label.max() > len(POSTURES):
         raise InputError(f"label must be 1 to {len(POSTURES)}, or 0 or -1 for none; got {label.max()}.")
-    tracks = [rows for rows in runs(held["experiment"], user) if rows.stop - rows.start >= LENGTH]
+    tracks = [rows for rows in runs(arrays["experiment"], user) if rows.stop - rows.start >= LENGTH]
     windows = slide(
-        [held["X"][rows] for rows in tracks],
+        [arrays["X"][rows] for rows in tracks],
         LENGTH,
         STRIDE,
         labels=[label[rows] for rows in tracks],
         groups=[user[rows.start] for rows in tracks],
         layout="ntc",
-        name=HAPT.card.name,
+        name=HAPT.name,
     )
     assert windows.y is not None
-    kept = windows.y > 0
-    labelled = windows.subset(kept)
-    coded = Windows(labelled.x, windows.y[kept] - 1, labelled.group, labelled.name)
-    return Prepared(*split_groups(coded, TEST_USERS), POSTURES, STRIDE)
+    known = windows.y > 0
+    labelled = windows.subset(known)
+    coded = Windows(labelled.x, windows.y[known] - 1, labelled.group, labelled.name)
+    return PreparedParts(*split_groups(coded, TEST_USERS), POSTURES, STRIDE)
 
 
 HAPT = StandIn(

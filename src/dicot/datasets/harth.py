@@ -9,8 +9,8 @@ import numpy as np
 from dicot.data import Windows, slide
 from dicot.data.naming import naming
 from dicot.data.policies import Array
-from dicot.datasets.prepared import Prepared
-from dicot.datasets.preparer import Preparer, Sizes, Work, raw_files, read_each
+from dicot.datasets.preparation import PreparedSet, Sizes, Workspace, raw_files, read_each
+from dicot.datasets.prepared import PreparedParts
 from dicot.errors import InputError
 
 LENGTH, STRIDE = 500, 250
@@ -36,7 +36,7 @@ TEST_SUBJECTS = ("S026", "S027", "S028", "S029")  # the last four of the 22 file
 def read_subject(path: Path) -> dict[str, Array]:
     """One file as x (6, T) in g and label (T,); time steps with a missing value are left out.
 
-    Some files carry one more column, a row index, so columns are found by their names.
+    Some files carry one more column, a row index, so columns are taken by their names.
     """
     with naming(path):
         text = path.read_bytes()
@@ -73,7 +73,7 @@ def _name_gaps(body: bytes) -> bytes:
     return body.replace(b",\n", b",nan\n")
 
 
-def prepare(raw: Path, work: Work) -> Prepared:
+def prepare(raw: Path, workspace: Workspace) -> PreparedParts:
     """Windows inside each file, so that none crosses two people."""
     files = raw_files(raw, "S0[0-9][0-9].csv", "S006.csv to S029.csv")
     people = [path.stem for path in files]
@@ -83,11 +83,11 @@ def prepare(raw: Path, work: Work) -> Prepared:
     if all(in_test) or not any(in_test):
         raise InputError(f"{raw} must hold people of {TEST_SUBJECTS} for the test part and others to train on.")
     parts: tuple[list[Windows], list[Windows]] = ([], [])
-    for number, held in enumerate(read_each(files, read_subject, work)):
-        windows = slide(held["x"], LENGTH, STRIDE, labels=held["label"], groups=people[number], name=HARTH.name)
+    for number, subject in enumerate(read_each(files, read_subject, workspace)):
+        windows = slide(subject["x"], LENGTH, STRIDE, labels=subject["label"], groups=people[number], name=HARTH.name)
         parts[in_test[number]].append(windows)
     train, test = (_join(part) for part in parts)
-    return Prepared(train, test, tuple(ACTIVITIES.values()), STRIDE)
+    return PreparedParts(train, test, tuple(ACTIVITIES.values()), STRIDE)
 
 
 def _join(parts: list[Windows]) -> Windows:
@@ -95,13 +95,13 @@ def _join(parts: list[Windows]) -> Windows:
     return Windows(x, y, group, parts[0].name)
 
 
-HARTH = Preparer(
+HARTH = PreparedSet(
     name="harth",
     source="https://archive.ics.uci.edu/dataset/779/harth",
     licence="CC BY 4.0",
     citation="Logacjov et al., HARTH: A human activity recognition dataset for machine learning, Sensors 21(23), 2021",
     download="harth.zip; unpacked it holds the 22 files S006.csv to S029.csv.",
-    prepare=prepare,
+    read=prepare,
     expected=Sizes(23_025, 2_784, 6, LENGTH, 12),
     paper=Sizes(23_025, 2_785, 6, LENGTH, 18),  # D-44, D-64
     transfer_channels=(3, 4, 5),  # thigh

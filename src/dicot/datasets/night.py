@@ -7,7 +7,7 @@ import numpy as np
 from dicot.data import Windows
 from dicot.data.policies import Array
 from dicot.datasets.base import Card
-from dicot.datasets.prepared import FAMILY, Prepared
+from dicot.datasets.prepared import FAMILY, PreparedParts
 from dicot.datasets.sleep import STAGES, around_sleep
 from dicot.datasets.standin import StandIn
 from dicot.errors import InputError
@@ -17,18 +17,18 @@ TRAIN_SHARE = 0.6  # of the night; later there is too little deep sleep left to 
 GAP = 10  # epochs between the parts, 5 min, because epochs next to each other are alike
 
 
-def cut(held: Mapping[str, Array]) -> Prepared:
+def cut(arrays: Mapping[str, Array]) -> PreparedParts:
     """Epochs around sleep, the earlier part of the night for training."""
-    x, y = held["X"], held["y"].astype(np.int64)
+    x, y = arrays["X"], arrays["y"].astype(np.int64)
     if x.ndim != 3 or x.shape[1:] != (1, LENGTH) or y.shape != x.shape[:1]:
         raise InputError(f"Expected X (epochs, 1, {LENGTH}) and y (epochs,); got {x.shape} and {y.shape}.")
-    kept = around_sleep(y)
-    n_train = int(TRAIN_SHARE * len(kept))
+    epochs = around_sleep(y)
+    n_train = int(TRAIN_SHARE * len(epochs))
     train, test = (
-        Windows(np.ascontiguousarray(x[rows], np.float32), y[rows], np.full(len(rows), "SC4001"), NIGHT.card.name)
-        for rows in (kept[:n_train], kept[n_train + GAP :])
+        Windows(np.ascontiguousarray(x[rows], np.float32), y[rows], np.full(len(rows), "SC4001"), NIGHT.name)
+        for rows in (epochs[:n_train], epochs[n_train + GAP :])
     )
-    return Prepared(train, test, STAGES, LENGTH)
+    return PreparedParts(train, test, STAGES, LENGTH)
 
 
 NIGHT = StandIn(

@@ -6,8 +6,8 @@ import numpy as np
 
 from dicot.data.naming import naming
 from dicot.data.policies import Array
-from dicot.datasets.prepared import Prepared
-from dicot.datasets.preparer import Preparer, Sizes, Work, raw_files, read_each
+from dicot.datasets.preparation import PreparedSet, Sizes, Workspace, raw_files, read_each
+from dicot.datasets.prepared import PreparedParts
 from dicot.datasets.tracks import cut_track
 from dicot.errors import InputError
 
@@ -48,30 +48,32 @@ def read_recording(path: Path) -> dict[str, Array]:
         return {"x": table[activity != 0, 2:].T.astype(np.float32), "activity": activity[activity != 0]}
 
 
-def prepare(raw: Path, work: Work) -> Prepared:
+def prepare(raw: Path, workspace: Workspace) -> PreparedParts:
     """All files joined, gaps filled, optional activities left out, people split, scaled, cut.
 
     Files are joined in the order of their paths; the paper's loader takes them as the file system lists them (D-94).
     """
     files = raw_files(raw, "subject10[1-9].dat", "subject101.dat to subject109.dat in Protocol and Optional")
-    held = list(read_each(files, read_recording, work, until=0.8))
-    x = np.concatenate([one["x"] for one in held], axis=1)
-    activity = np.concatenate([one["activity"] for one in held])
-    subject = np.repeat([int(path.stem[-1]) for path in files], [len(one["activity"]) for one in held])
-    del held
+    recordings = list(read_each(files, read_recording, workspace, until=0.8))
+    x = np.concatenate([one["x"] for one in recordings], axis=1)
+    activity = np.concatenate([one["activity"] for one in recordings])
+    subject = np.repeat([int(path.stem[-1]) for path in files], [len(one["activity"]) for one in recordings])
+    del recordings
     fill_gaps(x)
-    kept = np.isin(activity, list(ACTIVITIES))
-    x, label, subject = x[:, kept], np.searchsorted(list(ACTIVITIES), activity[kept]), subject[kept]
+    known = np.isin(activity, list(ACTIVITIES))
+    x, label, subject = x[:, known], np.searchsorted(list(ACTIVITIES), activity[known]), subject[known]
     in_test = np.isin(subject, TEST_SUBJECTS)
     if in_test.all() or not in_test.any():
         raise InputError(f"{raw} must hold subjects of {TEST_SUBJECTS} for the test part and others to train on.")
-    scale(x, in_test, work.settings["scaling"])
-    work.on_progress(0.9, "windows")
+    scale(x, in_test, workspace.settings["scaling"])
+    workspace.on_progress(0.9, "windows")
     train, test = (
-        cut_track(x[:, some], label[some], subject[some], LENGTH, STRIDE, borders=work.settings["borders"], name=NAME)
+        cut_track(
+            x[:, some], label[some], subject[some], LENGTH, STRIDE, borders=workspace.settings["borders"], name=NAME
+        )
         for some in (~in_test, in_test)
     )
-    return Prepared(train, test, tuple(ACTIVITIES.values()), STRIDE)
+    return PreparedParts(train, test, tuple(ACTIVITIES.values()), STRIDE)
 
 
 def fill_gaps(x: Array) -> None:
@@ -96,13 +98,13 @@ def scale(x: Array, in_test: Array, by: str) -> None:
         channel /= (high - low) or 1.0
 
 
-PAMAP2 = Preparer(
+PAMAP2 = PreparedSet(
     name=NAME,
     source="https://archive.ics.uci.edu/dataset/231/pamap2+physical+activity+monitoring",
     licence="CC BY 4.0",
     citation="Reiss and Stricker, Introducing a new benchmarked dataset for activity monitoring, ISWC, 2012",
     download="PAMAP2_Dataset.zip; unpacked it holds Protocol and Optional with files subject10N.dat.",
-    prepare=prepare,
+    read=prepare,
     # From the published numbers of rows per person. The paper's own come from a file that no script makes (D-95).
     expected=Sizes(33_486, 5_368, 52, LENGTH, 12),
     paper=Sizes(51_192, 11_590, 52, LENGTH, 18),

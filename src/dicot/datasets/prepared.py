@@ -1,23 +1,21 @@
-"""A prepared data set: one folder of plain arrays and a card, written whole or not at all, read by memory map."""
+"""A prepared data set on disk: a folder of plain arrays and a card, written whole or not at all, read by memory map."""
 
 import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, final
 
 import numpy as np
 
 from dicot.data import Split, Windows
 from dicot.data.npyfile import map_npy, read_npy
 from dicot.data.policies import Array, Policies, cases_where, name_cases
-from dicot.data.splits import with_policies
-from dicot.datasets.base import Card, Held, fingerprint, pick_channels
-from dicot.datasets.folders import data_folders
+from dicot.datasets.base import Card, DataSet, fingerprint, shaped
 from dicot.errors import InputError, OutputError
-from dicot.storage import write_atomic, writing
+from dicot.storage import data_folders, write_atomic, writing
 
 FAMILY = "large"
 CARD = "card.json"
@@ -26,14 +24,14 @@ _PARTS = ("train", "test")
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
-    """What a preparer hands over: both parts with y = 0 .. K-1 and a group for every window."""
+class PreparedParts:
+    """Both parts of a set, with y = 0 .. K-1 and a group for every window."""
 
     train: Windows
     test: Windows
     labels: tuple[str, ...]  # what class 0, 1, ... means: one map for both parts
     stride: int | None = None
-    notes: tuple[str, ...] = ()  # what was odd in the raw files
+    notes: tuple[str, ...] = ()  # what is odd in the raw files
 
     def __post_init__(self) -> None:
         for part, windows in zip(_PARTS, (self.train, self.test), strict=True):
@@ -44,6 +42,7 @@ class Prepared:
 
     @property
     def split(self) -> Split:
+        """Return both parts as a Split."""
         return Split(self.train, self.test, FAMILY, self.train.name, HOW)
 
 
@@ -59,8 +58,8 @@ def _check_part(part: str, windows: Windows, n_classes: int) -> None:
         raise InputError(f"The {part} part holds NaN or inf in {name_cases(bad, 'window', 'windows')}.")
 
 
-def write_prepared(folder: Path, prepared: Prepared, card: Card) -> Card:
-    """The folder with everything in it, in one step, in place of what was there; the card with its fingerprint."""
+def write_prepared(folder: Path, prepared: PreparedParts, card: Card) -> Card:
+    """Write the folder in one step, in place of what was there, and return the card with its fingerprint."""
     card = replace(card, fingerprint=fingerprint(prepared.split))
     fresh, old = (folder.with_name(f".{folder.name}.{what}") for what in ("new", "old"))
     for left in (fresh, old):  # by a run that was killed
@@ -78,7 +77,7 @@ def write_prepared(folder: Path, prepared: Prepared, card: Card) -> Card:
     return card
 
 
-def _write(folder: Path, prepared: Prepared, card: Card) -> None:
+def _write(folder: Path, prepared: PreparedParts, card: Card) -> None:
     folder.mkdir(parents=True)
     for part, windows in zip(_PARTS, (prepared.train, prepared.test), strict=True):
         assert windows.y is not None and windows.group is not None
@@ -91,14 +90,14 @@ def _write(folder: Path, prepared: Prepared, card: Card) -> None:
 
 
 def read_card(folder: Path) -> Card:
-    """The card of a prepared folder."""
+    """Read the card of a prepared folder."""
     path = folder / CARD
     try:
-        held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        facts: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in held.items()}
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        facts: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in content.items()}
         card = Card(**facts)
         if card.name != folder.name:  # it becomes part of file names
-            raise ValueError(f"it is that of {str(card.name)[:80]!r}")
+            raise ValueError(f"it belongs to {str(card.name)[:80]!r}")
         sizes = (card.n_train, card.n_test, card.n_channels, card.n_times, card.n_classes)
         if any(type(size) is not int or size < 1 for size in sizes):
             raise ValueError(f"sizes must be whole numbers of at least 1; got {sizes}")
@@ -108,45 +107,62 @@ def read_card(folder: Path) -> Card:
 
 
 def find_prepared(name: str) -> Path | None:
-    """The folder of a prepared set on this machine."""
-    return next((path.parent for path in _cards() if path.parent.name == name.lower()), None)
+    """Return the folder of a prepared set on this machine."""
+    return next((folder for folder in _folders() if folder.name == name.lower()), None)
 
 
-def prepared_cards() -> Held:
-    """The cards of all prepared sets on this machine."""
-    cards: dict[str, Card] = {}
-    damaged: dict[str, str] = {}
-    for path in _cards():
-        name = path.parent.name
-        if name in cards or name in damaged:  # `load` takes the first as well
-            continue
-        try:
-            cards[name] = read_card(path.parent)
-        except InputError as error:
-            damaged[name] = str(error)
-    return Held(list(cards.values()), damaged)
+def _folders() -> Iterator[Path]:
+    for root in data_folders():
+        for path in sorted((root / FAMILY).glob(f"*/{CARD}")):
+            if path.parent.name[0] != ".":
+                yield path.parent
 
 
-def _cards() -> Iterator[Path]:
-    for folder in data_folders():
-        yield from sorted(path for path in (folder / FAMILY).glob(f"*/{CARD}") if path.parent.name[0] != ".")
+@final
+@dataclass(frozen=True)
+class PreparedFolder(DataSet):
+    """A prepared set that only its folder knows about: prepared elsewhere, or by code that is not registered here."""
+
+    folder: Path
+    name: str = field(init=False)
+    family: str | None = FAMILY
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.folder.name)
+
+    def is_here(self) -> bool:
+        return (self.folder / CARD).is_file()
+
+    def card(self) -> Card:
+        return read_card(self.folder)
+
+    def load(self, *, channels: Sequence[int] | None = None, **policies: Unpack[Policies]) -> Split:
+        return load_prepared(self.folder, channels, **policies)
+
+    def check(self) -> Card:
+        return check_prepared(self.folder)
+
+
+def prepared_folders() -> Iterator[PreparedFolder]:
+    """Yield every prepared set on this machine."""
+    return (PreparedFolder(folder) for folder in _folders())
 
 
 def load_prepared(folder: Path, channels: Sequence[int] | None = None, **policies: Unpack[Policies]) -> Split:
-    """Both parts, memory-mapped; sizes and types are held against the card.
+    """Map both parts into memory, after comparing sizes and types with the card.
 
     Values are read only where `channels` or a policy ask for it: scale="dataset" is the training part's z-score (D-51).
     """
     card = read_card(folder)
     train, test = (_load_part(folder, part, card) for part in _PARTS)
-    return with_policies(pick_channels(Split(train, test, card.family, card.name, HOW), channels), **policies)
+    return shaped(Split(train, test, card.family, card.name, HOW), channels, **policies)
 
 
 def _load_part(folder: Path, part: str, card: Card) -> Windows:
     n = card.n_train if part == "train" else card.n_test
     wanted = {"X": (n, card.n_channels, card.n_times), "y": (n,), "group": (n,)}
     kinds = {"X": "f", "y": "i", "group": "iU"}
-    held = {}
+    arrays = {}
     for letter, shape in wanted.items():
         path = folder / f"{letter}_{part}.npy"
         try:
@@ -158,22 +174,22 @@ def _load_part(folder: Path, part: str, card: Card) -> Windows:
                 f"{path}: the card says {shape}; the file holds {array.shape} of {array.dtype}. "
                 f"Prepare {card.name} again."
             )
-        held[letter] = array
-    if n and card.n_classes is not None and not (held["y"].min() >= 0 and held["y"].max() < card.n_classes):
+        arrays[letter] = array
+    if n and card.n_classes is not None and not (arrays["y"].min() >= 0 and arrays["y"].max() < card.n_classes):
         raise InputError(
-            f"{folder / f'y_{part}.npy'}: labels must be 0 to {card.n_classes - 1}; got {held['y'].min()} to "
-            f"{held['y'].max()}. Prepare {card.name} again."
+            f"{folder / f'y_{part}.npy'}: labels must be 0 to {card.n_classes - 1}; got {arrays['y'].min()} to "
+            f"{arrays['y'].max()}. Prepare {card.name} again."
         )
-    return Windows(held["X"], held["y"], held["group"], card.name)
+    return Windows(arrays["X"], arrays["y"], arrays["group"], card.name)
 
 
 def check_prepared(folder: Path) -> Card:
-    """The card, after reading all values and finding the fingerprint on it; otherwise an InputError."""
+    """Return the card if the values have the fingerprint on it; otherwise raise an InputError."""
     card = read_card(folder)
-    found = fingerprint(load_prepared(folder))
-    if found != card.fingerprint:
+    actual = fingerprint(load_prepared(folder))
+    if actual != card.fingerprint:
         raise InputError(
-            f"{folder}: the card's fingerprint is {card.fingerprint}, that of the arrays {found}. "
+            f"{folder}: the card's fingerprint is {card.fingerprint}, that of the arrays {actual}. "
             f"The files were changed or damaged; prepare {card.name} again."
         )
     return card

@@ -9,8 +9,8 @@ import numpy as np
 from dicot.data import Windows, slide
 from dicot.data.naming import naming
 from dicot.data.policies import Array
-from dicot.datasets.prepared import Prepared
-from dicot.datasets.preparer import Preparer, Sizes, Work, raw_files, read_each
+from dicot.datasets.preparation import PreparedSet, Sizes, Workspace, raw_files, read_each
+from dicot.datasets.prepared import PreparedParts
 from dicot.datasets.tracks import cut_track, runs
 from dicot.errors import InputError
 
@@ -62,15 +62,15 @@ def _table(path: Path) -> Array:
         version = matfile_version(path)[0]
         if version < MAT5:  # so is much that is no MATLAB file; the lengths it seems to state would be allocated
             raise ValueError("it is older than the publisher's, or damaged")
-        held = loadmat(path) if version < HDF5 else None
+        arrays = loadmat(path) if version < HDF5 else None
     # What scipy and zlib say to damage, or to a page instead of a file.
     except (MatReadError, ValueError, TypeError, LookupError, OSError, zlib.error) as error:
         raise InputError(f"It cannot be read as a MATLAB file ({error}). Fetch it again.") from error
-    if held is None:
+    if arrays is None:
         raise InputError("It is a file of MATLAB 7.3, which scipy cannot read. Save it in MATLAB with -v7.")
-    if VARIABLE not in held:
-        raise InputError(f"There is no variable {VARIABLE}; the file holds {[k for k in held if k[0] != '_']}.")
-    return np.asarray(held[VARIABLE])
+    if VARIABLE not in arrays:
+        raise InputError(f"There is no variable {VARIABLE}; the file holds {[k for k in arrays if k[0] != '_']}.")
+    return np.asarray(arrays[VARIABLE])
 
 
 def shuffled(x: Array, label: Array, name: str) -> tuple[Windows, Windows]:
@@ -122,21 +122,21 @@ def blocked(x: Array, label: Array, name: str) -> tuple[Windows, Windows]:
 
 def _preparer(
     name: str, cut: Callable[[Array, Array, str], tuple[Windows, Windows]], expected: Sizes, *notes: str
-) -> Preparer:
-    def prepare(raw: Path, work: Work) -> Prepared:
+) -> PreparedSet:
+    def prepare(raw: Path, workspace: Workspace) -> PreparedParts:
         path = raw_files(raw, f"{VARIABLE}.*", f"{VARIABLE}.mat")[0]
-        (held,) = read_each([path], read_arm, work, until=0.5)
-        train, test = cut(held["x"], held["label"], name)
-        return Prepared(train, test, tuple(GESTURES.values()), STRIDE, notes)
+        (arrays,) = read_each([path], read_arm, workspace, until=0.5)
+        train, test = cut(arrays["x"], arrays["label"], name)
+        return PreparedParts(train, test, tuple(GESTURES.values()), STRIDE, notes)
 
-    return Preparer(
+    return PreparedSet(
         name=name,
         source="http://har-dataset.org/doku.php?id=wiki:dataset",
         licence="see the source",
         citation="Zappi et al., Activity recognition from on-body sensors: accuracy-power trade-off by dynamic sensor "
         "selection, EWSN, 2008",
         download=f"SkodaMiniCP_2015_08.zip; unpacked it holds {VARIABLE}.mat.",
-        prepare=prepare,
+        read=prepare,
         expected=expected,
         paper=Sizes(22_587, 5_646, 64, LENGTH, 11),  # D-46
         shared_groups=True,  # there is one worker only

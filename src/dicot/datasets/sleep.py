@@ -7,8 +7,8 @@ import numpy as np
 from dicot.data import Windows
 from dicot.data.edf import Annotation, read_edf_annotations, read_edf_header, read_edf_signal
 from dicot.data.policies import Array
-from dicot.datasets.prepared import Prepared
-from dicot.datasets.preparer import Preparer, Sizes, Work, raw_files, read_each
+from dicot.datasets.preparation import PreparedSet, Sizes, Workspace, raw_files, read_each
+from dicot.datasets.prepared import PreparedParts
 from dicot.errors import InputError
 
 STAGES = ("W", "N1", "N2", "N3", "REM")
@@ -24,16 +24,16 @@ _ORDER = (14, 5, 4, 17, 8, 7, 19, 12, 0, 15, 16, 9, 11, 10, 3, 1, 6, 18, 2, 13)
 _TRAIN, _TEST = _ORDER[:12], _ORDER[-4:]
 
 
-def prepare_sleep(raw: Path, work: Work) -> Prepared:
+def prepare_sleep(raw: Path, workspace: Workspace) -> PreparedParts:
     """Epochs of 30 s around sleep; both nights of a subject are one group."""
     nights = [night for subject in (*_TRAIN, *_TEST) for night in _nights(raw, subject)]
     parts: dict[bool, list[dict[str, Array]]] = {True: [], False: []}
-    held_nights = read_each(nights, read_night, work, beside=lambda night: [_hypnogram(night)])
-    for night, held in zip(nights, held_nights, strict=True):
-        held["group"] = np.full(len(held["y"]), _subject(night))
-        parts[_subject(night) in _TRAIN].append(held)
+    read_nights = read_each(nights, read_night, workspace, beside=lambda night: [_hypnogram(night)])
+    for night, arrays in zip(nights, read_nights, strict=True):
+        arrays["group"] = np.full(len(arrays["y"]), _subject(night))
+        parts[_subject(night) in _TRAIN].append(arrays)
     train, test = (_joined(parts[is_train]) for is_train in (True, False))
-    return Prepared(train, test, STAGES, stride=_EPOCH * _RATE)
+    return PreparedParts(train, test, STAGES, stride=_EPOCH * _RATE)
 
 
 def read_night(path: Path) -> dict[str, Array]:
@@ -48,8 +48,8 @@ def read_night(path: Path) -> dict[str, Array]:
     starts, y = _epochs(read_edf_annotations(hypnogram), hypnogram, len(signal.values) // length)
     inside = starts + length <= len(signal.values)  # some hypnograms go on after the signal ended
     starts, y = starts[inside], y[inside]
-    kept = around_sleep(y)
-    return {"X": signal.values[starts[kept, None] + np.arange(length)][:, None], "y": y[kept]}
+    rows = around_sleep(y)
+    return {"X": signal.values[starts[rows, None] + np.arange(length)][:, None], "y": y[rows]}
 
 
 def around_sleep(y: Array) -> Array:
@@ -85,16 +85,16 @@ def _subject(path: Path) -> int:
 
 def _nights(raw: Path, subject: int) -> list[Path]:
     """The PSG files of one subject, one or two."""
-    found = {path.name: path for path in raw_files(raw, f"SC4{subject:02d}*-PSG.edf", _FILES)}
-    return [found[name] for name in sorted(found)]
+    by_name = {path.name: path for path in raw_files(raw, f"SC4{subject:02d}*-PSG.edf", _FILES)}
+    return [by_name[name] for name in sorted(by_name)]
 
 
 def _hypnogram(path: Path) -> Path:
     """The file of the same night; its name differs in the letter of whoever scored it."""
-    found = sorted(path.parent.glob(f"{path.name[:6]}*-Hypnogram.edf"))
-    if len(found) != 1:
-        raise InputError(f"{path.name[:6]}*-Hypnogram.edf must be one file beside {path}; got {len(found)}.")
-    return found[0]
+    files = sorted(path.parent.glob(f"{path.name[:6]}*-Hypnogram.edf"))
+    if len(files) != 1:
+        raise InputError(f"{path.name[:6]}*-Hypnogram.edf must be one file beside {path}; got {len(files)}.")
+    return files[0]
 
 
 def _joined(nights: list[dict[str, Array]]) -> Windows:
@@ -106,13 +106,13 @@ _FILES = (
     "of the folder sleep-cassette the 78 files SC400* to SC419*: *-PSG.edf and *-Hypnogram.edf of subjects 00 to 19, "
     "two nights each (subject 13: one)"
 )
-SLEEP = Preparer(
+SLEEP = PreparedSet(
     name="sleep",
     source="https://physionet.org/content/sleep-edfx/1.0.0/",
     licence="ODC-By 1.0",
     citation="Kemp et al., Analysis of a sleep-dependent neuronal feedback loop, IEEE Trans. Biomed. Eng. 47(9), 2000; "
     "Goldberger et al., PhysioBank, PhysioToolkit, and PhysioNet, Circulation 101(23), 2000",
     download=f"{_FILES}.",
-    prepare=prepare_sleep,
+    read=prepare_sleep,
     expected=Sizes(n_train=25612, n_test=8910, n_channels=1, n_times=3000, n_classes=5),
 )

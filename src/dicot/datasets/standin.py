@@ -1,64 +1,75 @@
-"""Stand-ins: recordings at hand, in one .npz file each, that are cut into windows when they are loaded."""
+"""Stand-ins: recordings in one .npz file each that are cut into windows when they are loaded."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Unpack
+from typing import Unpack, final
 
 from dicot.data.naming import naming
 from dicot.data.npyfile import load_npz
 from dicot.data.policies import Array, Policies
-from dicot.data.splits import with_policies
-from dicot.datasets.base import Card, Split, fingerprint
-from dicot.datasets.folders import data_folders
-from dicot.datasets.prepared import FAMILY, Prepared
+from dicot.datasets.base import Card, DataSet, Split, fingerprint, shaped
+from dicot.datasets.prepared import FAMILY, PreparedParts
 from dicot.errors import InputError, MissingDataError
+from dicot.storage import data_folders
 
 
+@final
 @dataclass(frozen=True)
-class StandIn:
-    """One data set: its card, its file and the function that cuts the file's arrays into windows."""
+class StandIn(DataSet):
+    """A set in one file: its card, its arrays and the function that cuts them into windows."""
 
-    card: Card
+    facts: Card
     file: str  # in the folder large/ of a data folder
-    arrays: Sequence[str]  # what the file must hold
+    arrays: Sequence[str]  # that the file must hold
     content: str  # the same, and how it comes from the publisher's files, in words
-    cut: Callable[[Mapping[str, Array]], Prepared]
+    cut: Callable[[Mapping[str, Array]], PreparedParts]
+    name: str = field(init=False)
+    family: str | None = field(init=False)
+    transfer_channels: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        for name in ("name", "family", "transfer_channels"):
+            object.__setattr__(self, name, getattr(self.facts, name))
 
     def is_here(self) -> bool:
-        """Whether the file is on this machine."""
-        return any(path.is_file() for path in self._places())
+        return any(path.is_file() for path in self._paths())
 
-    def path(self) -> Path:
-        """Where the file is, or the error that says what to download, where to put it and which command checks it."""
-        for path in self._places():
-            if path.is_file():
-                return path
-        places, name = " or ".join(map(str, self._places())), self.card.name
-        raise MissingDataError(
-            f"The data set {name} is not on this machine (looked for {places}). Download it from {self.card.source} "
-            f"and save an .npz there that holds {self.content}. To check the result: dicot data check {name}"
-        )
+    def card(self) -> Card:
+        self._path()
+        return self.facts
 
-    def _places(self) -> list[Path]:
+    def load(self, *, channels: Sequence[int] | None = None, **policies: Unpack[Policies]) -> Split:
+        """Return both parts; a file that gives other windows than the card says is refused."""
+        path = self._path()
+        with naming(path):
+            arrays = load_npz(path, self.arrays)
+            absent = sorted(set(self.arrays) - set(arrays))
+            if absent:
+                raise InputError(f"The file must hold {self.content}; {', '.join(absent)} is missing.")
+            try:
+                split = self.cut(arrays).split
+            except (TypeError, IndexError) as error:
+                raise InputError(f"The file must hold {self.content}; its arrays differ ({error}).") from error
+            actual = fingerprint(split)
+            if actual != self.facts.fingerprint:
+                raise InputError(
+                    f"Its windows have the fingerprint {actual}; those of {self.name} have "
+                    f"{self.facts.fingerprint}. The file holds other recordings; replace it with the right one."
+                )
+        return shaped(split, channels, **policies)
+
+    def _paths(self) -> list[Path]:
         return [folder / FAMILY / self.file for folder in data_folders()]
 
-    def load(self, **policies: Unpack[Policies]) -> Split:
-        """Both parts; a file that gives other windows than the card says is refused."""
-        path = self.path()
-        with naming(path):
-            held = load_npz(path, self.arrays)
-            lost = sorted(set(self.arrays) - set(held))
-            if lost:
-                raise InputError(f"The file must hold {self.content}; {', '.join(lost)} is missing.")
-            try:
-                split = self.cut(held).split
-            except (TypeError, IndexError) as error:
-                raise InputError(f"The file must hold {self.content}; its arrays are others ({error}).") from error
-            found = fingerprint(split)
-            if found != self.card.fingerprint:
-                raise InputError(
-                    f"Its windows have the fingerprint {found}; those of {self.card.name} have "
-                    f"{self.card.fingerprint}. The file holds other recordings; put the right one in its place."
-                )
-        return with_policies(split, **policies)
+    def _path(self) -> Path:
+        """Return where the file is, or raise the error that says what to download, where to put it, how to check it."""
+        for path in self._paths():
+            if path.is_file():
+                return path
+        places = " or ".join(map(str, self._paths()))
+        raise MissingDataError(
+            f"The data set {self.name} is not on this machine (looked for {places}). Download it from "
+            f"{self.facts.source} and save an .npz there that holds {self.content}. To check the result: "
+            f"dicot data check {self.name}"
+        )

@@ -1,13 +1,13 @@
 """A small made-up problem that needs no file: three waveforms in two channels."""
 
-from typing import Unpack
+from collections.abc import Sequence
+from typing import Unpack, final
 
 import numpy as np
 
 from dicot.data.policies import Array, Policies
 from dicot.data.splits import check_split
-from dicot.datasets.base import Card, Split
-from dicot.errors import InputError
+from dicot.datasets.base import Card, DataSet, Split, pick_channels
 
 CARD = Card(
     name="synthetic",
@@ -23,17 +23,27 @@ CARD = Card(
 )
 
 
-def load_synthetic(name: str = "synthetic", **policies: Unpack[Policies]) -> Split:
+@final
+class Synthetic(DataSet):
     """Sine, square and sawtooth waves of random phase, pace, size and level in noise; always the same values.
 
     Hard enough to tell methods apart: the values themselves say next to nothing, and an encoder must look past size
     and level.
     """
-    if name != CARD.name:
-        raise InputError(f"Unknown synthetic data set {name!r}. Did you mean {CARD.name!r}?")
-    rng = np.random.default_rng(20180)
-    parts = [_draw(rng, n) for n in (CARD.n_train, CARD.n_test)]
-    return check_split(parts[0], parts[1], name=CARD.name, how="given by the data set", **policies)
+
+    name = CARD.name
+
+    def is_here(self) -> bool:
+        return True
+
+    def card(self) -> Card:
+        return CARD
+
+    def load(self, *, channels: Sequence[int] | None = None, **policies: Unpack[Policies]) -> Split:
+        rng = np.random.default_rng(20180)
+        train, test = (_draw(rng, n) for n in (CARD.n_train, CARD.n_test))
+        split = check_split(train, test, name=self.name, how="given by the data set", **policies)
+        return pick_channels(split, channels)
 
 
 def _draw(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
@@ -45,3 +55,6 @@ def _draw(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
     waves = np.stack([np.sin(2 * np.pi * phase), np.where(phase < 0.5, 1.0, -1.0), 2 * phase - 1])  # (3, n, 2, T)
     size, level = np.exp(0.2 * rng.standard_normal((n, 1, 1))), 0.5 * rng.standard_normal((n, 2, 1))
     return size * waves[y, np.arange(n)] + level + 0.5 * rng.standard_normal(phase.shape), y
+
+
+SYNTHETIC = Synthetic()

@@ -27,9 +27,9 @@ def cut_track(x: Array, y: Array, group: Array, length: int, stride: int, *, bor
     if borders == "cross":
         windows = slide(x, length, stride, labels=y, groups=group)
     else:
-        kept = [run for run in runs(y, group) if run.stop - run.start >= length]
-        if not kept:
+        long = [run for run in runs(y, group) if run.stop - run.start >= length]
+        if not long:
             raise InputError(f"No run of one label is as long as a window of {length} time steps. Check the raw files.")
-        labels, groups = ([column[run.start] for run in kept] for column in (y, group))
-        windows = slide([x[:, run] for run in kept], length, stride, labels=labels, groups=groups)
+        labels, groups = ([column[run.start] for run in long] for column in (y, group))
+        windows = slide([x[:, run] for run in long], length, stride, labels=labels, groups=groups)
     return Windows(windows.x, windows.y, windows.group, name)

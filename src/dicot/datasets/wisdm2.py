@@ -8,8 +8,8 @@ import numpy as np
 
 from dicot.data import Windows
 from dicot.data.policies import Array
-from dicot.datasets.prepared import Prepared
-from dicot.datasets.preparer import OnProgress, Preparer, Sizes, Work, raw_files
+from dicot.datasets.preparation import OnProgress, PreparedSet, Sizes, Workspace, raw_files
+from dicot.datasets.prepared import PreparedParts
 from dicot.datasets.tracks import cut_track
 from dicot.errors import InputError
 
@@ -47,18 +47,18 @@ def read_log(path: Path, on_progress: OnProgress) -> Log:
     if n_rest := _n_lines(rest):
         line = body.count(b"\n") + 1
         notes.append(f"Reading ended at line {line}, whose last field is empty; {n_rest} more lines follow.")
-    found: list[tuple[Array, Array, Array]] = []
+    columns: list[tuple[Array, Array, Array]] = []
     n_lines = start = 0
     while start < len(body):
         stop = body.find(b"\n", start + _CHUNK) + 1 or len(body)
         n_lines += _n_lines(body[start:stop])
         if records := _RECORD.findall(body[start:stop]):
-            found.append(_columns(records))
+            columns.append(_columns(records))
         start = stop
         on_progress(0.8 * start / len(body), path.name)
-    if not found:
+    if not columns:
         raise InputError(f"{path} holds no line user,activity,time,x,y,z; of {', '.join(ACTIVITIES)}.")
-    user, label, x = (np.concatenate(column, axis=-1) for column in zip(*found, strict=True))
+    user, label, x = (np.concatenate(column, axis=-1) for column in zip(*columns, strict=True))
     if stray := n_lines - len(user):
         notes.append(f"{stray} of {n_lines} lines are no records and were left out.")
     return Log(user, label, x, tuple(notes))
@@ -74,11 +74,11 @@ def _columns(records: list[tuple[bytes, ...]]) -> tuple[Array, Array, Array]:
     return user.astype(np.int64), codes, np.stack([axis.astype(np.float64) for axis in axes])
 
 
-def prepare(raw: Path, work: Work) -> Prepared:
+def prepare(raw: Path, workspace: Workspace) -> PreparedParts:
     """Users are split; each is scaled by its own statistics, test users too, as the paper's loader does."""
-    log = read_log(raw_files(raw, "WISDM_at_v2.0_raw.txt", "the file of version 2.0")[0], work.on_progress)
-    train, test = (_part(log, users, work) for users in split_users(log.user))
-    return Prepared(train, test, ACTIVITIES, STRIDE, log.notes)
+    log = read_log(raw_files(raw, "WISDM_at_v2.0_raw.txt", "the file of version 2.0")[0], workspace.on_progress)
+    train, test = (_part(log, users, workspace) for users in split_users(log.user))
+    return PreparedParts(train, test, ACTIVITIES, STRIDE, log.notes)
 
 
 def split_users(user: Array) -> tuple[Array, Array]:
@@ -93,14 +93,14 @@ def split_users(user: Array) -> tuple[Array, Array]:
     return in_order[train], in_order[test]
 
 
-def _part(log: Log, users: Array, work: Work) -> Windows:
+def _part(log: Log, users: Array, workspace: Workspace) -> Windows:
     """The users' recordings joined, then cut: windows cross users and activities unless borders=cut (D-49)."""
     by_user = np.argsort(log.user, kind="stable")
     known, starts = np.unique(log.user[by_user], return_index=True)
     blocks = dict(zip(known.tolist(), np.split(by_user, starts[1:]), strict=True))
     x = np.concatenate([_scaled(log.x[:, blocks[user]]) for user in users.tolist()], axis=1)
     at = np.concatenate([blocks[user] for user in users.tolist()])
-    borders = work.settings["borders"]
+    borders = workspace.settings["borders"]
     return cut_track(x, log.label[at], log.user[at], LENGTH, STRIDE, borders=borders, name=WISDM2.name)
 
 
@@ -111,14 +111,14 @@ def _scaled(x: Array) -> Array:
     return scaled
 
 
-WISDM2 = Preparer(
+WISDM2 = PreparedSet(
     name="wisdm2",
     source="https://www.cis.fordham.edu/wisdm/dataset.php",
     licence="free for research with citation; see the source",
     citation="Lockhart et al., Design considerations for the WISDM smart phone-based sensor mining architecture, "
     "SensorKDD, 2011",
     download="WISDM_at_latest.tar.gz (Actitracker, version 2.0); unpacked it holds WISDM_at_v2.0_raw.txt.",
-    prepare=prepare,
+    read=prepare,
     expected=Sizes(134_614, 14_421, 3, LENGTH, len(ACTIVITIES)),
     settings={"borders": ("cross", "cut")},
     transfer_channels=(0, 1, 2),

@@ -7,7 +7,7 @@ import numpy as np
 from dicot.data import slide, split_groups
 from dicot.data.policies import Array
 from dicot.datasets.base import Card
-from dicot.datasets.prepared import FAMILY, Prepared
+from dicot.datasets.prepared import FAMILY, PreparedParts
 from dicot.datasets.standin import StandIn
 from dicot.datasets.tracks import runs
 from dicot.errors import InputError
@@ -37,25 +37,25 @@ ACTIVITIES = {
 }
 
 
-def cut(held: Mapping[str, Array]) -> Prepared:
+def cut(arrays: Mapping[str, Array]) -> PreparedParts:
     """Windows inside each recording: one subject, one activity, no gap in time."""
     letters = np.array(list(ACTIVITIES))
-    unknown = np.setdiff1d(held["activity"], letters)
+    unknown = np.setdiff1d(arrays["activity"], letters)
     if len(unknown):
         raise InputError(f"activity must hold the letters {', '.join(letters)}; got {unknown[:5].tolist()}.")
-    subject, activity = held["subject"].astype(np.int64), np.searchsorted(letters, held["activity"])
-    recording = np.cumsum(_jumps(subject, activity, held["timestamp"]))
+    subject, activity = arrays["subject"].astype(np.int64), np.searchsorted(letters, arrays["activity"])
+    recording = np.cumsum(_jumps(subject, activity, arrays["timestamp"]))
     tracks = [rows for rows in runs(subject, activity, recording) if rows.stop - rows.start >= LENGTH]
     windows = slide(
-        [held["X"][rows] for rows in tracks],
+        [arrays["X"][rows] for rows in tracks],
         LENGTH,
         LENGTH,
         labels=[activity[rows.start] for rows in tracks],
         groups=[subject[rows.start] for rows in tracks],
         layout="ntc",
-        name=WISDM_2019.card.name,
+        name=WISDM_2019.name,
     )
-    return Prepared(*split_groups(windows, TEST_SUBJECTS), tuple(ACTIVITIES.values()), LENGTH)
+    return PreparedParts(*split_groups(windows, TEST_SUBJECTS), tuple(ACTIVITIES.values()), LENGTH)
 
 
 def _jumps(subject: Array, activity: Array, time: Array) -> Array:

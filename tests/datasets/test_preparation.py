@@ -1,4 +1,4 @@
-"""What all preparers share: settings, warnings, resuming."""
+"""What all prepared sets share: settings, warnings, resuming."""
 
 import os
 import warnings
@@ -11,27 +11,27 @@ import pytest
 
 from dicot.data import Windows
 from dicot.data.policies import Array
-from dicot.datasets.prepared import Prepared, load_prepared
-from dicot.datasets.preparer import Preparer, Sizes, SizeWarning, Work, prepare_set, raw_files, read_each
-from dicot.datasets.preparers import PREPARERS
+from dicot.datasets import DATASETS
+from dicot.datasets.preparation import PreparedSet, Sizes, SizeWarning, Workspace, raw_files, read_each
+from dicot.datasets.prepared import PreparedParts, load_prepared
 from dicot.errors import InputError, MissingDataError
 
 
-def prepare(raw: Path, work: Work) -> Prepared:
+def read_parts(raw: Path, workspace: Workspace) -> PreparedParts:
     """One window per file; the last file tests."""
-    parts = [held["x"] for held in read_each(raw_files(raw, "*.txt", "texts"), read, work)]
-    x = np.stack(parts).astype(np.float32) * work.settings["factor"]
+    parts = [arrays["x"] for arrays in read_each(raw_files(raw, "*.txt", "texts"), read, workspace)]
+    x = np.stack(parts).astype(np.float32) * workspace.settings["factor"]
     rows = np.arange(len(x))
     every = Windows(x[:, None], rows % 2, rows, "toy")
-    return Prepared(every.subset(slice(-1)), every.subset(slice(-1, None)), ("even", "odd"), 5, ("made up",))
+    return PreparedParts(every.subset(slice(-1)), every.subset(slice(-1, None)), ("even", "odd"), 5, ("made up",))
 
 
 def read(path: Path) -> dict[str, Array]:
     return {"x": np.loadtxt(path)}
 
 
-TOY = Preparer(
-    "toy", "https://a", "free", "nobody", "files.", prepare, Sizes(3, 1, 1, 4, 2), settings={"factor": (1, 2)}
+TOY = PreparedSet(
+    "toy", "https://a", "free", "nobody", "files.", read_parts, Sizes(3, 1, 1, 4, 2), settings={"factor": (1, 2)}
 )
 
 
@@ -45,7 +45,7 @@ def raw(tmp_path: Path) -> Path:
 
 def test_the_card_says_all(raw: Path, tmp_path: Path) -> None:
     told: list[tuple[float, str]] = []
-    card = prepare_set(TOY, raw, out=tmp_path, settings={"factor": 2}, on_progress=lambda *what: told.append(what))
+    card = TOY.prepare(raw, out=tmp_path, settings={"factor": 2}, on_progress=lambda *what: told.append(what))
     assert told == [(0, "0.txt"), (0.25, "1.txt"), (0.5, "2.txt"), (0.75, "3.txt"), (1, "")]
     sizes = (card.n_train, card.n_test, card.n_channels, card.n_times, card.n_classes, card.stride)
     assert sizes == (3, 1, 1, 4, 2, 5)
@@ -57,69 +57,69 @@ def test_the_card_says_all(raw: Path, tmp_path: Path) -> None:
 
 def test_other_sizes_warn_and_stay_on_the_card(raw: Path, tmp_path: Path) -> None:
     (raw / "0.txt").unlink()
-    with pytest.warns(SizeWarning, match="toy: The raw files give 2 training cases instead of 3. Some may be missing"):
-        card = prepare_set(TOY, raw, out=tmp_path)
+    with pytest.warns(SizeWarning, match="toy.*2 training cases instead of 3"):
+        card = TOY.prepare(raw, out=tmp_path)
     assert any("2 training cases" in note for note in card.notes)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # with another setting no sizes are known
-        prepare_set(TOY, raw, out=tmp_path, settings={"factor": 2})
+        TOY.prepare(raw, out=tmp_path, settings={"factor": 2})
 
 
 def test_a_group_in_both_parts_is_refused_unless_it_is_known(raw: Path, tmp_path: Path) -> None:
-    def one_person(folder: Path, work: Work) -> Prepared:
-        good = prepare(folder, work)
+    def one_person(folder: Path, workspace: Workspace) -> PreparedParts:
+        good = read_parts(folder, workspace)
         train, test = (replace(part, group=np.zeros(len(part), int)) for part in (good.train, good.test))
         return replace(good, train=train, test=test)
 
-    with pytest.raises(InputError, match=r"groups \[.*0.*\] are in both parts"):
-        prepare_set(replace(TOY, prepare=one_person), raw, out=tmp_path)
-    card = prepare_set(replace(TOY, prepare=one_person, shared_groups=True), raw, out=tmp_path)
+    with pytest.raises(InputError, match=r"\[.*0.*\]"):
+        replace(TOY, read=one_person).prepare(raw, out=tmp_path)
+    card = replace(TOY, read=one_person, shared_groups=True).prepare(raw, out=tmp_path)
     assert "Training and test windows come from the same groups." in card.notes
 
 
 def test_settings_are_checked(raw: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="factor must be one of 1, 2; got 3"):
-        prepare_set(TOY, raw, out=tmp_path, settings={"factor": 3})
-    with pytest.raises(InputError, match="Unknown setting of toy 'fact'. Did you mean 'factor'"):
-        prepare_set(TOY, raw, out=tmp_path, settings={"fact": 1})
-    with pytest.raises(InputError, match="There is no folder .*nowhere.*Download it from https://a"):
-        prepare_set(TOY, tmp_path / "nowhere", out=tmp_path)
+    with pytest.raises(InputError, match="factor.*1, 2.*3"):
+        TOY.prepare(raw, out=tmp_path, settings={"factor": 3})
+    with pytest.raises(InputError, match="'fact'.*'factor'"):
+        TOY.prepare(raw, out=tmp_path, settings={"fact": 1})
+    with pytest.raises(InputError, match="nowhere.*https://a"):
+        TOY.prepare(tmp_path / "nowhere", out=tmp_path)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(MissingDataError, match=r"empty holds no \*\.txt. Expected texts"):
-        prepare_set(TOY, tmp_path / "empty", out=tmp_path)
+    with pytest.raises(MissingDataError, match=r"empty.*\*\.txt.*texts"):
+        TOY.prepare(tmp_path / "empty", out=tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="Nothing can be written to .*file/large"):
-        prepare_set(TOY, raw, out=tmp_path / "file")
+    with pytest.raises(InputError, match="file/large"):
+        TOY.prepare(raw, out=tmp_path / "file")
 
 
 def test_a_killed_run_goes_on_with_the_files_it_has_read(raw: Path, tmp_path: Path) -> None:
     seen: list[str] = []
 
-    def counting(deadly: Iterable[str]) -> Preparer:
+    def counting(deadly: Iterable[str]) -> PreparedSet:
         def read_some(path: Path) -> dict[str, Array]:
             if path.name in deadly:
                 raise KeyboardInterrupt
             seen.append(path.name)
             return read(path)
 
-        def run(folder: Path, work: Work) -> Prepared:
-            list(read_each(raw_files(folder, "*.txt", "texts"), read_some, work))
-            return prepare(folder, work)
+        def run(folder: Path, workspace: Workspace) -> PreparedParts:
+            list(read_each(raw_files(folder, "*.txt", "texts"), read_some, workspace))
+            return read_parts(folder, workspace)
 
-        return replace(TOY, prepare=run)
+        return replace(TOY, read=run)
 
     with pytest.raises(KeyboardInterrupt):
-        prepare_set(counting(["2.txt"]), raw, out=tmp_path)
+        counting(["2.txt"]).prepare(raw, out=tmp_path)
     assert not (tmp_path / "large" / "toy").exists()
     assert len(list((tmp_path / "large" / "toy.partial").iterdir())) == 2
     (raw / "1.txt").write_text("9 9 9 9.5")  # changed in between, so it is read again
-    prepare_set(counting([]), raw, out=tmp_path)
+    counting([]).prepare(raw, out=tmp_path)
     assert seen == ["0.txt", "1.txt", "1.txt", "2.txt", "3.txt"]
     assert load_prepared(tmp_path / "large" / "toy").train.x[1].tolist() == [[9, 9, 9, 9.5]]
     assert [path.name for path in (tmp_path / "large").iterdir()] == ["toy"]
 
 
-def test_a_kept_part_is_read_again_when_any_of_its_files_changed_or_it_is_damaged(raw: Path, tmp_path: Path) -> None:
+def test_a_saved_part_is_read_again_when_any_of_its_files_changed_or_it_is_damaged(raw: Path, tmp_path: Path) -> None:
     files, seen = [raw / "0.txt"], []
 
     def joined(path: Path) -> dict[str, Array]:
@@ -128,27 +128,30 @@ def test_a_kept_part_is_read_again_when_any_of_its_files_changed_or_it_is_damage
 
     def run() -> list[float]:
         beside = {"beside": lambda path: [raw / "1.txt"]}
-        (held,) = read_each(files, joined, Work({}, tmp_path / "partial"), **beside)  # type: ignore[arg-type]
-        return list(held["x"])
+        (arrays,) = read_each(files, joined, Workspace({}, tmp_path / "partial"), **beside)  # type: ignore[arg-type]
+        return list(arrays["x"])
 
     assert run() == run() == [1, 2, 4, 6] and seen == ["0.txt"]
     os.utime(raw / "1.txt", ns=(0, 0))
     (raw / "1.txt").write_text("2 1 2 3")
     os.utime(raw / "1.txt", ns=(0, 0))  # as long as before, and as old
     assert run() == [2, 2, 4, 6]
-    for kept in (tmp_path / "partial").iterdir():
-        kept.write_bytes(kept.read_bytes()[:-30])
+    for copy in (tmp_path / "partial").iterdir():
+        copy.write_bytes(copy.read_bytes()[:-30])
     assert run() == [2, 2, 4, 6]
     (raw / "1.txt").unlink()
     with pytest.raises(InputError, match=r"1\.txt"):
         run()
 
 
-@pytest.mark.parametrize("preparer", PREPARERS.values(), ids=list(PREPARERS))
-def test_every_preparer_is_documented(preparer: Preparer) -> None:
-    assert preparer.name == preparer.name.lower() and "." not in preparer.name
-    assert preparer.source.startswith("http")
-    assert preparer.licence and preparer.citation and preparer.download.endswith(".")
-    assert len(preparer.transfer_channels) in (0, 3) and len(preparer.paper_transfer_channels) in (0, 3)
-    for allowed in preparer.settings.values():
+PREPARED = [one for one in DATASETS.values() if isinstance(one, PreparedSet)]
+
+
+@pytest.mark.parametrize("dataset", PREPARED, ids=lambda one: one.name)
+def test_every_prepared_set_is_documented(dataset: PreparedSet) -> None:
+    assert dataset.name == dataset.name.lower() and "." not in dataset.name
+    assert dataset.source.startswith("http")
+    assert dataset.licence and dataset.citation and dataset.download.endswith(".")
+    assert len(dataset.transfer_channels) in (0, 3) and len(dataset.paper_transfer_channels) in (0, 3)
+    for allowed in dataset.settings.values():
         assert len(allowed) > 1
