@@ -192,7 +192,7 @@ def _run(one: Contender, split: Split, seed: int) -> Run:
 
 
 def _score(run: Run, protocol: ScoringProtocol, split: Split) -> list[Score]:
-    draws: list[dict[str, float]] = [dict.fromkeys(protocol.metrics, np.nan)]
+    draws: list[dict[str, float]] = [dict.fromkeys((metric.name for metric in protocol.metrics), np.nan)]
     error = run.error
     if error is None:
         try:

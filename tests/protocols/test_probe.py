@@ -38,7 +38,7 @@ def test_golden_decisions_and_predictions(case):
 @pytest.mark.parametrize("case", CASES)
 def test_golden_scores_in_percent(case):
     got = LinearProbe().score(*golden(case), seed=1)
-    assert tuple(got) == LinearProbe.metrics
+    assert tuple(got) == tuple(metric.name for metric in LinearProbe.metrics)
     assert got["accuracy"] == pytest.approx(float(GOLDEN[f"c{case}_lr_acc"]), abs=1e-9)
     for metric in ("macro_f1", "macro_precision", "macro_recall"):
         assert got[metric] == pytest.approx(100 * float(GOLDEN[f"c{case}_lr_{metric}"]), abs=1e-6)

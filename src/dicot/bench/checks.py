@@ -57,7 +57,7 @@ def known_metrics() -> dict[str, tuple[str, ...]]:
     """The metrics of every protocol that is registered."""
     from dicot.bench.model_protocols import every_protocol
 
-    return {name: make().metrics for name, make in every_protocol().items()}
+    return {name: tuple(metric.name for metric in make().metrics) for name, make in every_protocol().items()}
 
 
 def _check_cell(name: str, value: Any, kind: str) -> None:

@@ -2,6 +2,7 @@
 
 from dicot.bench.fitted import Fitted, ModelProtocol
 from dicot.data import Split
+from dicot.protocols.metrics import COST_METRICS
 
 
 class FitCost(ModelProtocol):
@@ -11,7 +12,7 @@ class FitCost(ModelProtocol):
     neither can be told. A control takes no steps and has no time per step.
     """
 
-    metrics = ("step_ms", "peak_mib", "fit_seconds")
+    metrics = COST_METRICS
     alone = True
     name = "cost"
     description = "time per step and peak memory of the fit"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dicot.data import Split
+from dicot.protocols.metrics import Metric
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Fitted:
 class ModelProtocol(ABC):
     """One way to score a fitted network."""
 
-    metrics: tuple[str, ...]
+    metrics: tuple[Metric, ...]
     trains: bool = False  # and would take fewer steps in a trial
     alone: bool = False  # what it measures is only true while nothing else runs
 

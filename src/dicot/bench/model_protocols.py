@@ -6,6 +6,7 @@ from dicot.bench.cost import FitCost
 from dicot.bench.finetuning import FineTuning
 from dicot.bench.fitted import ModelProtocol
 from dicot.protocols import PROTOCOLS, Protocol
+from dicot.protocols.metrics import REGISTRIES
 
 MODEL_PROTOCOLS: dict[str, Callable[[], ModelProtocol]] = {
     "finetune-1": lambda: FineTuning(0.01),
@@ -13,6 +14,7 @@ MODEL_PROTOCOLS: dict[str, Callable[[], ModelProtocol]] = {
     "finetune-100": lambda: FineTuning(1.0),
     "cost": FitCost,
 }
+REGISTRIES.append(MODEL_PROTOCOLS)
 TRAINING = {name for name, make in MODEL_PROTOCOLS.items() if make().trains}
 ALONE = {name for name, make in MODEL_PROTOCOLS.items() if make().alone}
 

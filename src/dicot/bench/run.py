@@ -66,7 +66,8 @@ def fail(jobs: Iterable[Job], error: Exception, record: Record, known: Result | 
     """A failure is a result too: NaN, and the reason."""
     reason = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
     for job in jobs:
-        values = dict.fromkeys(lookup(every_protocol(), job.protocol, "protocol")().metrics, math.nan)
+        protocol = lookup(every_protocol(), job.protocol, "protocol")()
+        values = dict.fromkeys((metric.name for metric in protocol.metrics), math.nan)
         record(job, replace(known or Result(), values=values, error=reason))
 
 
@@ -129,7 +130,7 @@ def _score(job: Job, compute: Callable[[], dict[str, float]], known: Result, rec
     started = time.perf_counter()
     try:
         values = compute()
-        if not values or values.keys() - every_protocol()[job.protocol]().metrics:
+        if not values or values.keys() - {metric.name for metric in every_protocol()[job.protocol]().metrics}:
             raise ArithmeticError(f"{job.protocol} gave {values} for its metrics")
         if not np.isfinite(list(values.values())).all():
             raise ArithmeticError(f"a value is not finite: {values}")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dicot.errors import InputError
+from dicot.protocols.metrics import Metric
 
 Floats = NDArray[np.float64]
 Labels = NDArray[Any]
@@ -70,7 +71,7 @@ class Features:
 class Protocol(ABC):
     """One way to turn embeddings into scores."""
 
-    metrics: tuple[str, ...]
+    metrics: tuple[Metric, ...]
 
     @property
     @abstractmethod

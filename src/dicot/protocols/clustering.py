@@ -5,6 +5,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from sklearn.preprocessing import StandardScaler
 
 from dicot.protocols.base import Features, Protocol, check_classes
+from dicot.protocols.metrics import CLUSTERING_METRICS
 
 
 class KMeansClustering(Protocol):
@@ -13,7 +14,7 @@ class KMeansClustering(Protocol):
     A single start, as in the paper: one run is noisy, so average over seeds. The training embeddings play no part.
     """
 
-    metrics = ("nmi", "ari")
+    metrics = CLUSTERING_METRICS
     name = "clustering"
     description = "k-means on the test embeddings against the labels (NMI, ARI)"
 

@@ -1,12 +1,13 @@
 """What a protocol measures: a metric knows its name, which direction is better, and how it is printed."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+from typing import Protocol as Structural
 
+from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, precision_recall_fscore_support
-
-from dicot.protocols.base import Labels
-
-CLASSIFICATION_METRICS = ("accuracy", "macro_f1", "macro_precision", "macro_recall")
 
 
 @dataclass(frozen=True)
@@ -19,25 +20,42 @@ class Metric:
     headline: bool = True  # shown in tables for people; files hold every metric
 
 
+CLASSIFICATION_METRICS = (
+    Metric("accuracy"),
+    Metric("macro_f1"),
+    Metric("macro_precision", headline=False),
+    Metric("macro_recall", headline=False),
+)
+CLUSTERING_METRICS = (Metric("nmi", decimals=3), Metric("ari", decimals=3))
+COST_METRICS = (
+    Metric("step_ms", higher_is_better=False),
+    Metric("peak_mib", higher_is_better=False, decimals=0),
+    Metric("fit_seconds", higher_is_better=False),
+)
+
+
+class Measuring(Structural):
+    """Anything that declares metrics: a protocol of embeddings or of a fitted network."""
+
+    metrics: tuple[Metric, ...]
+
+
+# Registries of protocols, read anew by each lookup. PROTOCOLS is one of them; a package with others appends its own.
+REGISTRIES: list[Mapping[str, Callable[[], Measuring]]] = []
+
+
 def find_metric(name: str) -> Metric:
-    """The metric of this name among those of the registered protocols; an unknown one is printed as usual.
+    """Return the metric of this name that a registered protocol declares; an unknown one is printed as usual.
 
-    A ledger may hold values of protocols that are not registered here.
+    A table may hold values of protocols that are not registered here.
     """
-    known = {
-        "macro_precision": Metric("macro_precision", headline=False),
-        "macro_recall": Metric("macro_recall", headline=False),
-        "nmi": Metric("nmi", decimals=3),
-        "ari": Metric("ari", decimals=3),
-        "step_ms": Metric("step_ms", higher_is_better=False),
-        "peak_mib": Metric("peak_mib", higher_is_better=False, decimals=0),
-        "fit_seconds": Metric("fit_seconds", higher_is_better=False),
-    }
-    return known.get(name, Metric(name))
+    declared = (metric for registry in REGISTRIES for make in registry.values() for metric in make().metrics)
+    # The cost of a fit is read from tables by programs that have not loaded what measures it.
+    return next((metric for metric in chain(declared, COST_METRICS) if metric.name == name), Metric(name))
 
 
-def classification_scores(truth: Labels, predicted: Labels) -> dict[str, float]:
-    """Accuracy and macro averages in percent; a class that is never predicted counts as 0."""
+def classification_scores(truth: NDArray[Any], predicted: NDArray[Any]) -> dict[str, float]:
+    """Compute accuracy and macro averages in percent; a class that is never predicted counts as 0."""
     precision, recall, f1, _ = precision_recall_fscore_support(truth, predicted, average="macro", zero_division=0)
     values = (accuracy_score(truth, predicted), f1, precision, recall)
-    return {name: 100.0 * float(value) for name, value in zip(CLASSIFICATION_METRICS, values, strict=True)}
+    return {metric.name: 100.0 * float(value) for metric, value in zip(CLASSIFICATION_METRICS, values, strict=True)}
