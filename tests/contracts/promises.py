@@ -19,8 +19,10 @@ from dicot.bench.suites import SUITES
 from dicot.classical import CLASSICAL, Classical
 from dicot.controls import CONTROLS
 from dicot.data import Windows
+from dicot.datasets import DATASETS, DataSet, load
+from dicot.embedding import POOLINGS, Pooling, embed
 from dicot.encoders import ENCODERS, FCN, Encoder, InceptionTime, build_encoder, encoder_name
-from dicot.errors import InputError
+from dicot.errors import InputError, MissingDataError
 from dicot.estimator import TimeSeriesEmbedder
 from dicot.methods import METHODS, Batch, Method, build_method
 from dicot.protocols import PROTOCOLS, Features, Protocol
@@ -37,6 +39,8 @@ REGISTRIES: dict[str, Mapping[str, Any]] = {
     "protocols": PROTOCOLS,
     "classical": CLASSICAL,
     "controls": CONTROLS,
+    "poolings": POOLINGS,
+    "datasets": DATASETS,
     "suites": SUITES,
 }
 PROMISES: dict[str, list[Promise]] = {registry: [] for registry in REGISTRIES}
@@ -175,6 +179,14 @@ def method_says_what_it_is(name: str, kind: type[Method]) -> None:
 
 
 @promised_by("methods")
+def settings_make_an_equal_method(name: str, kind: type[Method]) -> None:
+    method = make(kind)
+    again = build_method(name, make(kind).encoder, method.settings())
+    assert again.settings() == method.settings() and type(again) is kind
+    assert set(method.settings()) == set(inspect.signature(kind).parameters) - {"encoder"}
+
+
+@promised_by("methods")
 def unknown_settings_are_refused(name: str, kind: type[Method]) -> None:
     with pytest.raises(InputError, match="no_such_setting"):
         build_method(name, FCN(1, dim=8), {"no_such_setting": 1})
@@ -220,6 +232,31 @@ def keep_blanks_time_steps(name: str, kind: type[Encoder]) -> None:
     changed = x.clone()
     changed[0, :, 100:] += 5
     assert torch.equal(encoder(changed, keep), h), "what is blanked has no influence any more"
+
+
+@promised_by("encoders")
+def every_layer_has_features(name: str, kind: type[Encoder]) -> None:
+    encoder = make_encoder(kind).eval()
+    x = torch.randn(3, 2, 20)
+    layers = encoder.features(x)
+    assert all(h.ndim == 3 and len(h) == 3 for h in layers.values())
+    assert encoder.layer_dims() == {layer: h.shape[1] for layer, h in layers.items()}
+    torch.testing.assert_close(list(layers.values())[-1], encoder(x), rtol=1e-4, atol=1e-5)
+
+
+@promised_by("encoders")
+def plain_path_gives_the_same_and_calls_hooks(name: str, kind: type[Encoder]) -> None:
+    encoder = make_encoder(kind)
+    x = make_waves().x
+    fast = embed(encoder, x, device="cpu")
+    encoder.plain = True
+    np.testing.assert_allclose(embed(encoder, x, device="cpu"), fast, rtol=1e-3, atol=1e-5)
+    encoder.plain = False
+    called = []
+    inner = next(module for module in encoder.modules() if not list(module.children()))
+    inner.register_forward_hook(lambda *_: called.append(1))
+    embed(encoder, x, device="cpu")
+    assert called
 
 
 @promised_by("encoders")
@@ -281,7 +318,7 @@ def labelled_features(n: int, seed: int) -> Features:
 def scores_are_finite_and_repeatable(name: str, protocol: Callable[[], Protocol]) -> None:
     train, test = labelled_features(60, 1), labelled_features(45, 2)
     scores = protocol().score(train, test, seed=7)
-    assert list(scores) == [getattr(metric, "name", metric) for metric in protocol().metrics]
+    assert list(scores) == [metric.name for metric in protocol().metrics]
     assert all(type(value) is float and math.isfinite(value) for value in scores.values())
     draws = protocol().score_draws(train, test, seed=7)
     assert draws and all(set(draw) == set(scores) for draw in draws)
@@ -342,6 +379,52 @@ def control_is_an_embedder_that_learns_nothing(name: str, control: Callable[...,
     model = clone(TimeSeriesEmbedder(name, dim=8, device="cpu", random_state=1)).fit(waves.x)
     assert model.history_.loss == [] and model.transform(waves.x).shape == (len(waves), 8)
     assert one_line((control.__doc__ or "").splitlines()[0])
+
+
+# Poolings
+
+
+@promised_by("poolings")
+def vectors_do_not_depend_on_their_company(name: str, pooling: Pooling) -> None:
+    x = make_waves().x
+    for kind in (InceptionTime, Stack):
+        encoder = make_encoder(kind)
+        z = embed(encoder, x, pooling=name, device="cpu")
+        assert z.ndim == 2 and len(z) == len(x) and np.isfinite(z).all()
+        for batch_size in (1, 5):
+            again = embed(encoder, x[:7], pooling=name, device="cpu", batch_size=batch_size)
+            np.testing.assert_allclose(again, z[:7], rtol=1e-5, atol=1e-6)
+
+
+@promised_by("poolings")
+def embedder_takes_the_pooling(name: str, pooling: Pooling) -> None:
+    waves = make_waves()
+    model = TimeSeriesEmbedder(pooling=name, dim=8, steps=1, batch_size=4, device="cpu", random_state=1).fit(waves.x)
+    z = model.transform(waves.x)
+    assert len(model.get_feature_names_out()) == z.shape[1]
+    assert one_line(pooling.summary)
+
+
+# Data sets
+
+
+@promised_by("datasets")
+def data_set_is_here_or_says_how_to_get_it(name: str, dataset: DataSet) -> None:
+    assert dataset.name == name and DATASETS[name.upper()] is dataset and DATASETS[name.lower()] is dataset
+    if not dataset.is_here():
+        with pytest.raises(MissingDataError, match=name):
+            dataset.card()
+        return
+    card = dataset.card()
+    assert card.name == name and one_line(card.source) and one_line(card.licence)
+    split = load(name)
+    assert split.name == name and split.train.y is not None and split.test is not None
+    sizes = (card.n_train, card.n_test, card.n_channels, card.n_times, card.n_classes)
+    shape = (len(split.train), len(split.test), *split.train.x.shape[1:], len(np.unique(split.train.y)))
+    assert shape == sizes
+    assert np.isfinite(split.train.x).all() and np.isfinite(split.test.x).all()
+    assert load(name, channels=[0]).train.n_channels == 1
+    assert dataset.check().fingerprint == dataset.check().fingerprint != ""
 
 
 # Suites

@@ -1,14 +1,19 @@
 """A toy of each kind, as a user would write it: one class and one line that registers it."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dicot.data import Split
+from dicot.data.splits import check_split
+from dicot.datasets.base import Card, DataSet, pick_channels
+from dicot.embedding import Pooling
 from dicot.encoders import Encoder
 from dicot.methods import Batch, Method
-from dicot.protocols import Features, Protocol
+from dicot.protocols import Features, Metric, Protocol
 
 
 class Together(Method):
@@ -39,9 +44,6 @@ class Stack(Encoder):
         self.convolutions = nn.ModuleList(nn.Conv1d(dim, dim, 3, padding=1) for _ in range(depth))
         self.norms = nn.ModuleList(nn.BatchNorm1d(dim) for _ in range(depth))
 
-    def config(self) -> dict[str, Any]:
-        return {"n_channels": self.n_channels, "dim": self.dim, "depth": self.depth}
-
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         self.check_shape(x.shape)
         h = self.input(x)
@@ -57,10 +59,36 @@ class NearestMean(Protocol):
 
     name = "nearest_mean"
     description = "toy: test cases in percent whose nearest class mean is another class's"
-    metrics = ("errors",)
+    metrics = (Metric("errors", higher_is_better=False, decimals=1),)
 
     def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
         classes = np.unique(train.y)
         means = np.stack([train.x[train.y == c].mean(axis=0) for c in classes])
         distances = ((test.x[:, None] - means) ** 2).sum(axis=2)
         return {"errors": 100.0 * float(np.mean(classes[distances.argmin(axis=1)] != test.y))}
+
+
+class Slopes(DataSet):
+    """Straight lines in noise, which rise or fall."""
+
+    name = "slopes"
+
+    def is_here(self) -> bool:
+        return True
+
+    def card(self) -> Card:
+        return Card(self.name, None, 12, 12, 2, 24, 2, source="toy: made up for a test", licence="BSD-3-Clause")
+
+    def load(self, *, channels: Sequence[int] | None = None, **policies: Any) -> Split:
+        rng = np.random.default_rng(5)
+        y = np.arange(24) % 2
+        x = (2 * y - 1)[:, None, None] * np.linspace(-1, 1, 24) + 0.5 * rng.normal(size=(24, 2, 24))
+        split = check_split((x[:12], y[:12]), (x[12:], y[12:]), name=self.name, how="made up", **policies)
+        return pick_channels(split, channels)
+
+
+def _range(h: Tensor) -> Tensor:
+    return h.amax(dim=-1) - h.amin(dim=-1)
+
+
+RANGE = Pooling(None, _range, "toy: the largest value less the smallest")
