@@ -49,16 +49,20 @@ def fresh_start(device: str) -> None:
     There a run is timed as a whole. On a CPU single steps are, and what the first steps build is no part of them.
     """
     gc.collect()
-    if not device.startswith("cuda"):
-        return
+    if device.startswith("cuda"):
+        forget_caches()
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+
+
+def forget_caches() -> None:
+    """Clear every cache of a function of the package."""
     for name, module in list(sys.modules.items()):
         if name.startswith("dicot."):
             for value in list(vars(module).values()):
                 own = str(getattr(value, "__module__", "")).startswith("dicot.")
                 if own and callable(getattr(value, "cache_clear", None)):
                     value.cache_clear()
-    torch.cuda.synchronize()
-    torch.cuda.empty_cache()
 
 
 def our_seconds(

@@ -46,11 +46,16 @@ REGISTRIES: dict[str, Mapping[str, Any]] = {
 PROMISES: dict[str, list[Promise]] = {registry: [] for registry in REGISTRIES}
 
 
-def promised_by(registry: str) -> Callable[[Promise], Promise]:
-    """Add a function to the promises of a registry."""
+SLOW: set[Promise] = set()
+
+
+def promised_by(registry: str, *, slow: bool = False) -> Callable[[Promise], Promise]:
+    """Add a function to the promises of a registry; `make test-fast` leaves the slow ones out."""
 
     def add(promise: Promise) -> Promise:
         PROMISES[registry].append(promise)
+        if slow:
+            SLOW.add(promise)
         return promise
 
     return add
@@ -107,7 +112,7 @@ def plans_are_hashable_and_fixed_by_the_generator(name: str, kind: type[Method])
     assert {hash(plan) for plan in plans[0]}
 
 
-@promised_by("methods")
+@promised_by("methods", slow=True)
 def same_seed_same_weights_and_they_move(name: str, kind: type[Method]) -> None:
     histories, weights = [], []
     for _ in range(2):
@@ -132,7 +137,7 @@ def labels_are_not_seen_unless_needed(name: str, kind: type[Method]) -> None:
     assert losses[0] == losses[1]
 
 
-@promised_by("methods")
+@promised_by("methods", slow=True)
 def state_dict_holds_everything(name: str, kind: type[Method]) -> None:
     method, other = make(kind), make(kind)
     pretrain(method, make_waves(), Recipe(3, 8), seed=1, device="cpu")
@@ -163,7 +168,7 @@ def callers_random_state_is_untouched(name: str, kind: type[Method]) -> None:
     assert np.array_equal(np.random.get_state()[1], states[1])  # noqa: NPY002
 
 
-@promised_by("methods")
+@promised_by("methods", slow=True)
 def extreme_shapes_train(name: str, kind: type[Method]) -> None:
     rng = np.random.default_rng(0)
     for n_channels, n_times, batch in ((1, 8, 2), (64, 8, 2), (1, 50, 3)):

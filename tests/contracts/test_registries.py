@@ -7,7 +7,7 @@ from dicot.datasets.names import UCR, UEA
 from dicot.encoders import FCN, build_encoder
 from dicot.errors import InputError
 from dicot.methods import build_method
-from tests.contracts.promises import PROMISES, REGISTRIES, Promise
+from tests.contracts.promises import PROMISES, REGISTRIES, SLOW, Promise
 
 
 def names(registry: str) -> list[str]:
@@ -28,7 +28,13 @@ def _empty_data_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("registry", "name", "promise"),
     [
-        pytest.param(registry, name, promise, id=f"{registry}-{name}-{promise.__name__}")
+        pytest.param(
+            registry,
+            name,
+            promise,
+            id=f"{registry}-{name}-{promise.__name__}",
+            marks=[pytest.mark.slow] if promise in SLOW else [],
+        )
         for registry in REGISTRIES
         for name in names(registry)
         for promise in PROMISES[registry]
