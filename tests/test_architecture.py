@@ -33,10 +33,9 @@ LAYERS: dict[str, set[str]] = {
     "controls": {"encoders", "data", "gpu"},
     "embedding": {"encoders", "gpu", "data", "errors"},
     "pretrained": {"encoders", "storage", "errors"},
-    "fitting": {"gpu", "embedding", "encoders", "methods", "progress", "train", "data", "errors"},
+    "fitting": {"gpu", "embedding", "encoders", "methods", "pretrained", "progress", "train", "data", "errors"},
     "classical": {"errors"},
-    "solvers": {"gpu", "errors"},
-    "protocols": {"solvers", "errors"},
+    "protocols": {"errors"},
     "vectors": {"data", "storage", "errors"},
 }
 
@@ -47,12 +46,12 @@ def above(*, but: tuple[str, ...] = ()) -> set[str]:
     return set(LAYERS) - set(but)
 
 
-_SCORING = ("protocols", "solvers", "classical", "datasets", "vectors")  # an estimator embeds; others score
+_SCORING = ("protocols", "classical", "datasets", "vectors")  # an estimator embeds; others score
 LAYERS["estimator"] = above(but=_SCORING)
 LAYERS["classifier"] = above(but=_SCORING)
 LAYERS["runs"] = above(but=(*_SCORING, "classifier"))
-LAYERS["evaluation"] = above(but=("solvers", "vectors", "pretrained", "runs"))
-LAYERS["bench"] = above(but=("solvers", "vectors", "pretrained", "runs"))
+LAYERS["evaluation"] = above(but=("vectors", "pretrained", "runs"))
+LAYERS["bench"] = above(but=("vectors", "pretrained", "runs"))
 LAYERS["report"] = {"bench", "evaluation", "datasets", "protocols", "progress", "storage", "data", "errors"}
 LAYERS["cli"] = above() | {"__init__"}
 LAYERS["__init__"] = above()
@@ -60,7 +59,7 @@ LAYERS["__main__"] = {"cli"}
 
 # Parts that work on arrays: none of them imports torch, and none loads a part that does on import.
 TORCH_FREE = {"errors", "storage", "progress", "data", "datasets", "vectors", "classical", "protocols"}
-TORCH_FREE |= {"bench", "report"}
+TORCH_FREE |= {"evaluation", "bench", "report"}
 HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "aeon", "safetensors.torch"}  # seconds each to import
 
 # The parts that may import an optional package; every package of an extra in pyproject.toml is listed.

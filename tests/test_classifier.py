@@ -1,4 +1,5 @@
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dicot import TimeSeriesClassifier, TimeSeriesEmbedder
 from dicot.errors import InputError
+from tests.own import Net, Summary, slow_start
 
 QUICK = {"random_state": 0, "device": "cpu"}
 
@@ -29,10 +31,10 @@ def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("pool", ["mean", "max"])
-def test_it_learns_and_gives_probabilities(waves, pool):
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_it_learns_and_gives_probabilities(waves, pooling):
     names = np.array(["walk", "run", "sit"])[waves.y]
-    model = small(epochs=20, steps=None, batch_size=8, lr=1e-2, pool=pool).fit(waves.x, names)
+    model = small(epochs=20, steps=None, batch_size=8, lr=1e-2, pooling=pooling).fit(waves.x, names)
     assert model.classes_.tolist() == ["run", "sit", "walk"]
     assert model.score(waves.x, names) > 0.9
     probabilities = model.predict_proba(waves.x)
@@ -41,7 +43,7 @@ def test_it_learns_and_gives_probabilities(waves, pool):
 
 
 def test_predictions_are_those_of_the_trained_network(waves):
-    model = small(pool="max").fit(waves.x, waves.y)
+    model = small(pooling="max").fit(waves.x, waves.y)
     with torch.no_grad():
         expected = model.head_(model.encoder_(torch.from_numpy(waves.x)).amax(-1)).softmax(1)
     np.testing.assert_allclose(model.predict_proba(waves.x), expected, atol=1e-6)
@@ -63,6 +65,10 @@ def test_labels_come_back_as_they_were(waves, labels):
         ({"epochs": 3, "batch_size": 16}, 3),
         ({"epochs": 3, "batch_size": 100}, 3),  # at least one
         ({"epochs": 3, "batch_size": 10, "steps": 1}, 1),
+        ({"recipe": {"batch_size": 24}}, 50),
+        ({"recipe": {"steps": 4}}, 4),
+        ({"recipe": {"steps": 4}, "epochs": 2, "batch_size": 24}, 2),
+        ({"recipe": {"steps": 4}, "steps": 2}, 2),
     ],
     ids=str,
 )
@@ -71,7 +77,6 @@ def test_epochs_become_steps_and_the_rate_has_no_warm_up(waves, settings, steps)
     assert len(model.history_) == model.recipe_.steps == steps
     assert model.history_.lr[0] == 2e-3
     assert (model.recipe_.betas, model.recipe_.weight_decay) == ((0.9, 0.999), 3e-4)
-    assert TimeSeriesClassifier()._recipe(160).steps == 500
 
 
 def test_same_seed_same_bytes_and_the_callers_random_state_is_untouched(waves):
@@ -146,7 +151,7 @@ def test_cloning_keeps_the_fitted_embedder_for_searches(waves, embedder):
     model = TimeSeriesClassifier(embedder, steps=1, **QUICK)
     assert clone(model).pretrained is embedder
     assert cross_val_score(model, waves.x, waves.y, cv=2).shape == (2,)
-    search = GridSearchCV(small(), {"pool": ["mean", "max"]}, cv=2).fit(waves.x, waves.y)
+    search = GridSearchCV(small(), {"pooling": ["mean", "max"]}, cv=2).fit(waves.x, waves.y)
     assert search.predict(waves.x).shape == (24,)
     fitted = model.fit(waves.x, waves.y)
     copy = pickle.loads(pickle.dumps(fitted))
@@ -166,7 +171,7 @@ def test_every_case_needs_a_label(waves, unlabelled):
     ("settings", "message"),
     [
         ({"encoder": "fcnn"}, "Did you mean 'fcn'"),
-        ({"pool": "mean+max"}, "Unknown pool"),
+        ({"pooling": "mean+max"}, "Unknown pool.*mean.max"),
         ({"epochs": 0}, "epochs must be a whole number, 1 or more; got 0"),
         ({"epochs": 1.5}, "epochs must be a whole number, 1 or more; got 1.5"),
         ({"batch_size": 0}, "batch_size must be a whole number, 1 or more; got 0"),
@@ -194,3 +199,29 @@ def test_bad_labels_are_refused(waves):
         small().fit(waves.x, [0, 1, 2])
     with pytest.raises(NotFittedError):
         small().predict(waves.x)
+
+
+def test_recipe_optimiser_schedule_and_callbacks_reach_the_training(waves):
+    seen = []
+    momentum = partial(torch.optim.SGD, lr=1.0, momentum=0.9)
+    model = small(steps=5, schedule=slow_start, recipe={"weight_decay": 0.0, "lr": 1.0}, lr=0.5)
+    model.fit(waves.x, waves.y, optimiser=momentum, on_step=lambda step: seen.append(step) or step.number == 3)
+    assert (model.recipe_.weight_decay, model.recipe_.lr, model.recipe_.betas) == (0.0, 0.5, (0.9, 0.999))
+    assert model.history_.lr == [slow_start(step) for step in range(len(seen))] and 2 < len(seen) < 5
+
+
+@pytest.mark.parametrize("kind", [Net, Summary])
+def test_a_module_is_trained_in_a_copy(waves, kind):
+    module = kind()
+    before = [tensor.clone() for tensor in module.state_dict().values()]
+    first, again = (small(encoder=one).fit(waves.x, waves.y) for one in (module, kind()))
+    assert np.array_equal(first.predict_proba(waves.x), again.predict_proba(waves.x))
+    assert all(torch.equal(a, b) for a, b in zip(before, module.state_dict().values(), strict=True))
+    embedder = TimeSeriesEmbedder(encoder=module, steps=1, **QUICK).fit(waves.x)
+    tuned = TimeSeriesClassifier(embedder, steps=1, **QUICK).fit(waves.x, waves.y)
+    assert clone(tuned).fit(waves.x, waves.y).predict(waves.x).shape == (24,)
+
+
+def test_windows_are_taken_as_they_are(waves):
+    model = small(layout="ntc").fit(waves, waves.y)
+    assert np.array_equal(model.predict_proba(waves), small().fit(waves.x, waves.y).predict_proba(waves.x))

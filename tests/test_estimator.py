@@ -1,5 +1,6 @@
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,8 +14,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dicot import TimeSeriesEmbedder
 from dicot.data import Windows, check_collection
+from dicot.encoders import FCN
 from dicot.encoders.inception.inference import FrozenInception
-from dicot.errors import InputError
+from dicot.errors import InputError, NonFiniteLossError
+from dicot.methods.dicot import DiCOT
+from dicot.train import Recipe
+from tests.own import Halves, Net, OwnEncoder, Summary, slow_start
 
 
 def small(**settings) -> TimeSeriesEmbedder:
@@ -167,16 +172,15 @@ def test_values_of_any_size_are_scaled_or_refused(waves):
     assert np.allclose(small(scale="dataset").fit_transform(waves.x * np.float32(1e30)), usual, atol=0.01)
 
 
-def test_a_fit_that_fails_leaves_the_old_state_whole(waves, monkeypatch):
+def test_a_fit_that_fails_leaves_the_old_state_whole(waves):
     model = small(scale="dataset").fit(waves.x[:, 0])
     expected, state = model.transform(waves.x[:, 0]), dict(vars(model))
     for broken, error in ((np.full((4, 32), np.nan), InputError), (waves.x * np.inf, InputError)):
         with pytest.raises(error):
             model.fit(broken)
         assert vars(model) == state
-    monkeypatch.setattr("dicot.estimator.train_with_bar", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        model.fit(100 * waves.x)
+        model.fit(100 * waves.x, on_step=interrupted)
     assert vars(model) == state
     assert np.array_equal(model.transform(waves.x[:, 0]), expected)
 
@@ -249,7 +253,13 @@ def test_recipe_and_method_settings_reach_the_training(waves):
         ({"encoder": "resnett"}, "Did you mean 'resnet'"),
         ({"pooling": "men"}, "Unknown pooling"),
         ({"embed_precision": "fp8"}, "Unknown precision"),
-        ({"preset": "papr"}, "Did you mean 'paper'"),
+        ({"method": 3}, "method must be.*got 3"),
+        ({"encoder": Net}, "Net"),
+        ({"encoder": FCN(3, 8)}, "3 channels"),
+        ({"encoder": Net(), "encoder_params": {"depth": 2}}, "encoder_params.*Net"),
+        ({"recipe": {"weight_decey": 0}}, "'weight_decay'"),
+        ({"recipe": 5}, "recipe must be.*got 5"),
+        ({"recipe": {"warmup": 2}}, "warmup must be.*got 2"),
         ({"family": "UCR"}, "family must be one of"),
         ({"schedule": "hourly"}, "schedule must be"),
         ({"steps": -1}, "steps must be"),
@@ -316,3 +326,164 @@ def test_a_path_is_a_checkpoint(waves, tmp_path):
 def test_labels_of_another_length_are_refused(waves):
     with pytest.raises(InputError, match="one value for each of the 24 cases; got 3"):
         small().fit(waves.x, [0, 1, 2])
+
+
+def states(module) -> list[bytes]:
+    return [tensor.numpy().tobytes() for tensor in module.state_dict().values()]
+
+
+@pytest.mark.parametrize("kind", [Net, Summary, partial(OwnEncoder, 2, 8)], ids=["steps", "vectors", "encoder"])
+def test_a_module_is_copied_and_the_seed_decides_its_weights(waves, kind):
+    modules = [kind(), kind()]
+    before = [states(module) for module in modules]
+    assert before[0] != before[1]
+    first, again = (small(encoder=module).fit(waves.x) for module in modules)
+    assert first.transform(waves.x).shape == (24, 8)
+    assert np.array_equal(first.transform(waves.x), again.transform(waves.x))
+    assert not np.array_equal(
+        first.transform(waves.x), small(encoder=modules[0], random_state=1).fit_transform(waves.x)
+    )
+    assert [states(module) for module in modules] == before
+    assert all(module.training for module in modules)
+
+
+@pytest.mark.parametrize("method", ["random", "calibrated"])
+def test_controls_of_a_module_start_where_its_training_starts(waves, method):
+    control = small(method=method, encoder=Net()).fit(waves.x).encoder_
+    start = small(encoder=Net(), steps=0).fit(waves.x).encoder_
+    for (name, mine), its in zip(control.named_parameters(), start.parameters(), strict=True):
+        assert torch.equal(mine, its), name
+    seen = [buffer for name, buffer in control.named_buffers() if name.endswith("running_mean")]
+    assert all(mean.any() for mean in seen) == (method == "calibrated")
+
+
+def test_an_encoder_or_a_method_may_be_given_by_name_or_as_such(waves):
+    by_name = small(encoder="fcn").fit(waves.x).transform(waves.x)
+    assert np.array_equal(small(encoder=FCN(2, 16)).fit_transform(waves.x), by_name)
+    assert np.array_equal(small(method=DiCOT, encoder="fcn").fit_transform(waves.x), by_name)
+
+
+def test_a_method_of_ones_own_is_trained(waves):
+    model = small(method=Halves, method_params={"temperature": 0.2}).fit(waves.x)
+    assert len(model.history_) == 2 and model.method_params_ == {"temperature": 0.2}
+    with pytest.raises(InputError, match="temprature"):
+        small(method=Halves, method_params={"temprature": 0.2}).fit(waves.x)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"recipe": {"weight_decay": 0, "betas": [0.8, 0.9], "warmup": 0}}, (2, 8, 3e-4, 0.0, (0.8, 0.9), 0.0)),
+        ({"recipe": {"steps": 5, "lr": 1e-2}, "lr": 1e-3}, (2, 8, 1e-3, 3e-4, (0.9, 0.99), 0.1)),
+        ({"recipe": Recipe(steps=3, batch_size=4, warmup=0.5), "steps": None}, (3, 4, 3e-4, 3e-4, (0.9, 0.99), 0.5)),
+        ({"recipe": Recipe(steps=3, batch_size=4), "batch_size": 5}, (2, 5, 3e-4, 3e-4, (0.9, 0.99), 0.1)),
+    ],
+    ids=str,
+)
+def test_what_is_given_directly_wins_over_the_recipe(waves, settings, expected):
+    used = small(**settings).fit(waves.x).recipe_
+    assert (used.steps, used.batch_size, used.lr, used.weight_decay, used.betas, used.warmup) == expected
+
+
+def test_schedule_optimiser_and_callbacks_reach_the_training(waves):
+    seen, made = [], []
+
+    def momentum(groups):
+        made.append(torch.optim.SGD(groups, lr=1.0, momentum=0.9))
+        return made[-1]
+
+    model = small(steps=4, schedule=slow_start).fit(
+        waves.x, optimiser=momentum, on_step=[seen.append, lambda step: len(seen) == 3]
+    )
+    assert [step.loss for step in seen] == model.history_.loss and len(seen) == 3
+    assert model.history_.lr == [slow_start(step) for step in range(3)]
+    assert len(made) == 1 and all("momentum_buffer" in state for state in made[0].state.values())
+
+
+def test_training_goes_on_from_initial_weights(waves, tmp_path):
+    first = small(encoder="fcn").fit(waves.x)
+    weights = first.encoder_.state_dict()
+    folder = first.save_pretrained(tmp_path / "model")
+    for initial in (str(folder), folder, first, first.encoder_, weights):
+        start = small(encoder="fcn", steps=0, random_state=5).fit(waves.x, initial=initial)
+        assert np.array_equal(start.transform(waves.x), first.transform(waves.x))
+    again = small(encoder="fcn", random_state=5).fit(waves.x, initial=first)
+    assert not np.array_equal(again.transform(waves.x), first.transform(waves.x))
+    assert all(torch.equal(mine, weights[name]) for name, mine in first.encoder_.state_dict().items())
+    averaged = small(method="ts2vec", encoder="fcn", steps=0, random_state=5).fit(waves.x, initial=first)
+    assert np.array_equal(averaged.transform(waves.x), first.transform(waves.x)), "its copy of the encoder too"
+
+
+def test_a_module_can_be_started_from(waves):
+    module = Net()
+    start = small(encoder=Net(), steps=0).fit(waves.x, initial=module)
+    with torch.no_grad():
+        expected = module.eval()(torch.from_numpy(waves.x)).mean(-1)
+    np.testing.assert_allclose(start.transform(waves.x), expected, atol=1e-6)
+    bare = small(encoder=Net(), steps=0).fit(waves.x, initial=module.state_dict())
+    assert np.array_equal(bare.transform(waves.x), start.transform(waves.x))
+
+
+def test_initial_weights_that_do_not_fit_are_named(waves, tmp_path):
+    other = small(encoder="fcn", dim=8).fit(waves.x)
+    folder = other.save_pretrained(tmp_path / "model")
+    for initial in (other, folder, {"nothing": torch.zeros(2)}, Net()):
+        with pytest.raises(ValueError, match=r"\.weight|nothing"):
+            small(encoder="fcn").fit(waves.x, initial=initial)
+    with pytest.raises(InputError, match="int"):
+        small().fit(waves.x, initial=3)
+    with pytest.raises(NotFittedError):
+        small().fit(waves.x, initial=small())
+    with pytest.raises(InputError, match="random"):
+        small(method="random").fit(waves.x, initial=other)
+
+
+def test_modules_classes_and_recipes_in_scikit_learns_tools(waves):
+    module = Net()
+    model = small(encoder=module, method=Halves, recipe={"warmup": 0.0})
+    cloned = clone(model)
+    assert cloned.encoder is not module and states(cloned.encoder) == states(module)
+    assert (cloned.method, cloned.recipe) == (Halves, {"warmup": 0.0})
+    assert model.get_params()["encoder"] is module
+    assert np.array_equal(cloned.fit_transform(waves.x), model.fit_transform(waves.x))
+    assert model.set_params(encoder="fcn", method="dicot").fit(waves.x).encoder_.dim == 16
+    pipeline = make_pipeline(small(steps=1), LogisticRegression(max_iter=500))
+    choices = {
+        "encoder": [Net(), Summary(), FCN(2, 8)],
+        "method": [Halves, "random"],
+        "recipe": [{"weight_decay": 0}, Recipe(steps=1, batch_size=4)],
+    }
+    search = GridSearchCV(pipeline, {f"timeseriesembedder__{name}": values for name, values in choices.items()}, cv=2)
+    search.fit(waves.x, waves.y)
+    assert len(search.cv_results_["params"]) == 12 and np.isfinite(search.cv_results_["mean_test_score"]).all()
+    fitted = small(encoder=module, method=Halves, schedule=slow_start).fit(waves.x)
+    copied = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(copied.transform(waves.x), fitted.transform(waves.x))
+    assert "Halves" in repr(fitted)
+
+
+@pytest.mark.parametrize("settings", [{}, {"scale": "dataset"}, {"scale": "case", "unequal": "pad"}], ids=str)
+def test_windows_are_taken_as_they_are_whatever_the_layout_of_arrays(waves, settings):
+    expected = small(**settings).fit(waves.x).transform(waves.x)
+    model = small(layout="ntc", **settings).fit(waves)
+    assert np.array_equal(model.transform(waves), expected)
+    assert np.array_equal(model.transform(waves.x.transpose(0, 2, 1)), expected)
+    into = model.transform_into(waves.x, lambda n, f: np.empty((n, f), np.float32), layout="nct")
+    assert np.array_equal(into, expected)
+    with pytest.raises(InputError, match="0 sample"):
+        model.transform(waves.subset([]))
+
+
+def test_windows_are_not_looked_at_again(waves):
+    """They were checked when they were made; an array of these values is refused."""
+    model = small(method="random").fit(waves)
+    x = waves.x.copy()
+    x[3, 0, 0] = 2e15
+    with pytest.raises(InputError, match="case 3"):
+        model.transform(x)
+    assert np.isfinite(model.transform(Windows(x))).all()
+    x[3, 0, 0] = np.nan
+    with pytest.raises(InputError, match="case 3"):
+        model.transform(Windows(x))
+    with pytest.raises(NonFiniteLossError):
+        small(steps=20, encoder="fcn").fit(Windows(x))

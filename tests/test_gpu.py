@@ -17,7 +17,6 @@ from dicot.encoders import ENCODERS, InceptionTime, build_encoder
 from dicot.encoders.inception import kernels
 from dicot.encoders.prepared import has_prepared
 from dicot.methods import METHODS, build_method
-from dicot.solvers import leave_one_out_ridge, nearest, one_vs_rest
 from dicot.train import Checkpoint, Recipe, pretrain
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
@@ -137,26 +136,6 @@ def test_long_cases_take_bounded_memory():
     before = torch.cuda.memory_allocated()
     embed(model, x, device="cuda")
     assert torch.cuda.max_memory_allocated() - before < 1.5 * 2**30
-
-
-def test_solvers_answer_as_on_the_cpu():
-    rng = np.random.default_rng(0)
-    y = np.arange(9000) % 5
-    x = 0.4 * rng.normal(size=(5, 40))[y] + rng.normal(size=(9000, 40)) @ rng.normal(size=(40, 40))
-    targets = np.where(y[:, None] == np.arange(5), 1.0, -1.0)
-    (_, w_gpu, b_gpu), (_, w_cpu, b_cpu) = (one_vs_rest(x, y, tolerance=1e-9, device=d) for d in ("cuda", "cpu"))
-    np.testing.assert_allclose(w_gpu, w_cpu, atol=1e-6)
-    np.testing.assert_allclose(b_gpu, b_cpu, atol=1e-6)
-    ridge_gpu, ridge_cpu = (leave_one_out_ridge(x, targets, np.logspace(-3, 3, 10), device=d) for d in ("cuda", "cpu"))
-    np.testing.assert_allclose(ridge_gpu[0], ridge_cpu[0], atol=1e-9)
-    assert ridge_gpu[2] == ridge_cpu[2]
-    queries = np.concatenate([x[:500], rng.normal(size=(5000, 40))])  # repeats among them
-    references = np.concatenate([x, x[:1000]])
-    np.testing.assert_array_equal(
-        nearest(references, queries, device="cuda"), nearest(references, queries, device="cpu")
-    )
-    near, far = (rng.normal(size=(n, 8)).round(1) for n in (3000, 20_000))  # full of ties, also between blocks
-    np.testing.assert_array_equal(nearest(far, near, device="cuda"), nearest(far, near, device="cpu"))
 
 
 def test_the_speed_benchmark_counts_whole_runs_and_leaves_torchs_settings():

@@ -7,14 +7,16 @@ import random
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load, save
+from safetensors.torch import load, load_file, save
 
 import dicot
-from dicot.encoders import ENCODERS, build_encoder
+from dicot.encoders import ENCODERS, FCN, build_encoder
 from dicot.errors import DicotError, InputError, ModelFileError
 from dicot.estimator import TimeSeriesEmbedder
 from dicot.gpu.device import peak_memory
 from dicot.pretrained import from_pretrained, save_pretrained
+from tests.commands import dicot as command
+from tests.own import Halves, Net, OwnEncoder, Summary, slow_start
 
 
 @pytest.fixture
@@ -205,6 +207,117 @@ def test_models_of_the_version_before_are_read(saved, waves):
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     loaded = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
     assert np.array_equal(loaded.transform(waves.x), model.transform(waves.x))
+
+
+def test_models_with_settings_that_are_gone_are_read(saved, waves):
+    """A preset, and the temperature in the recipe; the config's hash covers them."""
+    model, folder = saved
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    config["estimator"]["preset"] = "paper"
+    del config["estimator"]["recipe"]
+    config["recipe"]["temperature"] = 0.07
+    del config["sha256"]
+    config["sha256"] = hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
+    path.write_text(json.dumps(config, indent=2) + "\n")
+    loaded = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
+    assert np.array_equal(loaded.transform(waves.x), model.transform(waves.x))
+    assert loaded.get_params() == model.get_params() and loaded.recipe_ == model.recipe_
+
+
+def small(**settings) -> TimeSeriesEmbedder:
+    return TimeSeriesEmbedder(**{"dim": 8, "steps": 1, "random_state": 1, "device": "cpu", **settings})
+
+
+class Tied(Net):
+    """One tensor under two names."""
+
+    def __init__(self) -> None:
+        super().__init__(dim=8)
+        self.third = self.second
+
+
+@pytest.mark.parametrize("kind", [Net, Summary, Tied, lambda: OwnEncoder(2, 8)], ids=["net", "summary", "tied", "own"])
+def test_a_foreign_module_is_saved_and_passed_again(tmp_path, waves, kind):
+    model = small(encoder=kind()).fit(waves)
+    folder = model.save_pretrained(tmp_path / "model")
+    module = kind()
+    before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    torch.manual_seed(3)
+    state = torch.get_rng_state()
+    loaded = TimeSeriesEmbedder.from_pretrained(folder, encoder=module, device="cpu")
+    assert np.array_equal(loaded.transform(waves.x), model.transform(waves.x))
+    assert loaded.encoder is module and module.training
+    assert all(torch.equal(tensor, before[name]) for name, tensor in module.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), state)
+    assert np.array_equal(loaded.fit(waves).transform(waves.x), model.transform(waves.x)), "the same run once more"
+    module.load_state_dict(load_file(folder / "model.safetensors"))  # torch alone can read it
+
+
+def test_a_foreign_module_that_is_not_passed_is_asked_for(tmp_path, waves):
+    folder = small(encoder=Net()).fit(waves).save_pretrained(tmp_path / "model")
+    with pytest.raises(ModelFileError, match=r"tests\.own\.Net.*encoder="):
+        TimeSeriesEmbedder.from_pretrained(folder)
+    with pytest.raises(ModelFileError, match=r"first\.weight"):
+        TimeSeriesEmbedder.from_pretrained(folder, encoder=Net(dim=4))
+    with pytest.raises(ModelFileError, match=r"tests\.own\.Net"):
+        TimeSeriesEmbedder.from_pretrained(folder, encoder=Net)
+    registered = small(encoder="fcn").fit(waves).save_pretrained(tmp_path / "fcn")
+    with pytest.raises(ModelFileError, match="'fcn'"):
+        TimeSeriesEmbedder.from_pretrained(registered, encoder=Net())
+
+
+def test_commands_ask_for_a_foreign_module(tmp_path, waves):
+    folder = small(encoder=Net()).fit(waves).save_pretrained(tmp_path / "model")
+    np.savez(tmp_path / "waves.npz", X=waves.x, y=waves.y)
+    for call in (
+        ["embed", folder, tmp_path / "waves.npz", "--out", tmp_path / "out.npz"],
+        ["evaluate", tmp_path / "waves.npz", "--model", folder],
+    ):
+        with pytest.raises(ModelFileError, match=r"tests\.own\.Net"):
+            command(*call)
+    assert not (tmp_path / "out.npz").exists()
+
+
+def test_commands_read_files_whatever_the_layout_of_the_models_arrays(tmp_path, waves):
+    model = small(encoder="fcn", layout="ntc", method="random").fit(waves.x.transpose(0, 2, 1))
+    folder = model.save_pretrained(tmp_path / "model")
+    np.savez(tmp_path / "waves.npz", X=waves.x, y=waves.y)
+    command("embed", folder, tmp_path / "waves.npz", "--out", tmp_path / "out.npz", "--device", "cpu")
+    assert np.array_equal(np.load(tmp_path / "out.npz")["X"], model.transform(waves))
+    call = ["evaluate", tmp_path / "waves.npz", "--model", folder, "--protocols", "linear", "--device", "cpu"]
+    assert "failed" not in command(*call)
+
+
+def test_an_encoder_of_a_registered_class_needs_no_module(tmp_path, waves):
+    model = small(encoder=FCN(2, 12), dim=99).fit(waves)
+    loaded = TimeSeriesEmbedder.from_pretrained(model.save_pretrained(tmp_path / "model"), device="cpu")
+    assert (loaded.encoder, loaded.dim) == ("fcn", 12)
+    assert np.array_equal(loaded.transform(waves.x), model.transform(waves.x))
+    assert np.array_equal(loaded.fit(waves).transform(waves.x), model.transform(waves.x))
+
+
+def test_a_method_that_is_not_registered_is_shown_by_its_name(tmp_path, waves):
+    model = small(method=Halves, method_params={"temperature": 0.3}).fit(waves)
+    loaded = TimeSeriesEmbedder.from_pretrained(model.save_pretrained(tmp_path / "model"), device="cpu")
+    assert loaded.method == "tests.own.Halves" and loaded.method_params_ == {"temperature": 0.3}
+    assert np.array_equal(loaded.transform(waves.x), model.transform(waves.x))
+    with pytest.raises(InputError, match=r"tests\.own\.Halves"):
+        loaded.fit(waves)
+    assert np.array_equal(loaded.set_params(method=Halves).fit_transform(waves), model.transform(waves))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"schedule": slow_start}, {"recipe": {"schedule": slow_start}}], ids=["own", "in"]
+)
+def test_a_schedule_that_is_a_function_is_saved_by_its_name(tmp_path, waves, settings):
+    model = small(steps=2, **settings).fit(waves)
+    loaded = TimeSeriesEmbedder.from_pretrained(model.save_pretrained(tmp_path / "model"), device="cpu")
+    assert "slow_start" in str(loaded.recipe_.schedule)
+    assert loaded.history_.lr == model.history_.lr == [slow_start(0), slow_start(1)]
+    with pytest.raises(InputError, match="slow_start"):
+        loaded.fit(waves)
+    assert np.array_equal(loaded.set_params(**settings).fit_transform(waves), model.transform(waves))
 
 
 def test_numbers_of_numpy_in_settings_can_be_saved(tmp_path, waves):

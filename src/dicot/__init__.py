@@ -12,26 +12,44 @@ if TYPE_CHECKING:
     from dicot.data import from_table as from_table
     from dicot.data import slide as slide
     from dicot.datasets import load as load
+    from dicot.embedding import embed as embed
+    from dicot.encoders import Encoder as Encoder
     from dicot.estimator import TimeSeriesEmbedder as TimeSeriesEmbedder
+    from dicot.evaluation import evaluate as evaluate
+    from dicot.methods import Method as Method
+    from dicot.train import Recipe as Recipe
+    from dicot.train import pretrain as pretrain
 
 # Public name -> the module that defines it, imported at first use.
 _HOMES = {
+    "Encoder": "dicot.encoders",
+    "Method": "dicot.methods",
+    "Recipe": "dicot.train",
     "TimeSeriesClassifier": "dicot.classifier",
     "TimeSeriesEmbedder": "dicot.estimator",
     "Windows": "dicot.data",
     "check_collection": "dicot.data",
+    "embed": "dicot.embedding",
+    "evaluate": "dicot.evaluation",
     "from_table": "dicot.data",
     "load": "dicot.datasets",
+    "pretrain": "dicot.train",
     "slide": "dicot.data",
 }
 __all__ = [
+    "Encoder",
+    "Method",
+    "Recipe",
     "TimeSeriesClassifier",
     "TimeSeriesEmbedder",
     "Windows",
     "__version__",
     "check_collection",
+    "embed",
+    "evaluate",
     "from_table",
     "load",
+    "pretrain",
     "slide",
 ]
 

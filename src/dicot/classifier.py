@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from inspect import signature
 from typing import Any
 
@@ -14,29 +15,35 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
-from torch.nn import Linear
+from torch import nn
 from torch.nn.functional import linear
 
 from dicot.data import Windows
 from dicot.data.collection import check_labels, labelled
 from dicot.data.policies import name_cases
 from dicot.data.preparation import Preparation
-from dicot.encoders import Encoder, build_encoder
+from dicot.encoders import Encoder
 from dicot.errors import InputError, is_whole
 from dicot.estimator import TimeSeriesEmbedder
 from dicot.fitting import (
     become,
     check_columns,
-    check_finite,
     columns_of,
     embed_cases,
+    finished,
+    merge_recipe,
+    new_encoder,
     seed_from,
     seeded_weights,
     train_with_bar,
 )
 from dicot.methods.supervised import Supervised
 from dicot.train import History, Recipe, TrainingRun
+from dicot.train.history import OnStep
+from dicot.train.run import OptimiserFactory
 
+EPOCHS, USUAL = 50, Recipe(steps=0, batch_size=16, betas=(0.9, 0.999), warmup=0.0)
+DIRECT = ("steps", "batch_size", "lr", "schedule")  # parameters that win over `recipe`
 # With `pretrained` these are the embedder's: its weights belong to input that was prepared in this way.
 PRETRAINED_DECIDES = ("encoder", "dim", "encoder_params", "layout", "unequal", "missing", "scale")
 
@@ -52,12 +59,15 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
     pretrained : a fitted TimeSeriesEmbedder to fine-tune; it is left as it is, and kept by `sklearn.base.clone`.
         Its encoder and its way of preparing input are taken over, so the arguments for these are for new weights only
     encoder, dim, encoder_params : as for TimeSeriesEmbedder
-    pool : "mean" over time, for every pretrained method alike (D-57), or "max" as the authors' classifier from scratch
-    epochs : passes over the training set, each of N // batch_size steps and at least one
+    pooling : "mean" over time, for every pretrained method alike (D-57), or "max" as the authors' classifier has it
+    recipe : a `Recipe`, or a mapping of some of its fields such as {"weight_decay": 0}; betas are (0.9, 0.999) and
+        warmup is 0 unless it says otherwise
+    epochs : passes over the training set, each of N // batch_size steps and at least one; 50 unless `recipe` has steps
     steps : optimiser steps, instead of epochs
-    batch_size : cases per step, at most N; the incomplete last batch of an epoch is dropped
-    lr : learning rate of the first step
-    schedule : "per_step", or "per_epoch" as in `Recipe`, which lowers the rate far too slowly (D-01)
+    batch_size : cases per step, at most N, 16 by default; the incomplete last batch of an epoch is dropped
+    lr : learning rate of the first step, 3e-4 by default
+    schedule : "per_step", the default, a function step -> learning rate, or "per_epoch" as in `Recipe`, which lowers
+        the rate far too slowly (D-01). Epochs, steps, batch_size, lr and schedule win over `recipe`
     layout, unequal, missing, scale : as for TimeSeriesEmbedder
     random_state, device, verbose : as for TimeSeriesEmbedder
 
@@ -70,7 +80,7 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
 
     classes_: NDArray[Any]
     encoder_: Encoder
-    head_: Linear
+    head_: nn.Linear
     history_: History
     recipe_: Recipe
     seed_: int
@@ -80,15 +90,16 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         self,
         pretrained: TimeSeriesEmbedder | None = None,
         *,
-        encoder: str = "inception_time",
+        encoder: str | nn.Module = "inception_time",
         dim: int = 256,
         encoder_params: Mapping[str, Any] | None = None,
-        pool: str = "mean",
-        epochs: int = 50,
+        pooling: str = "mean",
+        recipe: Recipe | Mapping[str, Any] | None = None,
+        epochs: int | None = None,
         steps: int | None = None,
-        batch_size: int = 16,
-        lr: float = 3e-4,
-        schedule: str = "per_step",
+        batch_size: int | None = None,
+        lr: float | None = None,
+        schedule: str | Callable[[int], float] | None = None,
         layout: str = "nct",
         unequal: str = "error",
         missing: str = "error",
@@ -101,7 +112,8 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         self.encoder = encoder
         self.dim = dim
         self.encoder_params = encoder_params
-        self.pool = pool
+        self.pooling = pooling
+        self.recipe = recipe
         self.epochs = epochs
         self.steps = steps
         self.batch_size = batch_size
@@ -115,47 +127,52 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         self.device = device
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any) -> TimeSeriesClassifier:
-        """Train on labelled cases."""
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        optimiser: OptimiserFactory | None = None,
+        on_step: OnStep | Sequence[OnStep] | None = None,
+    ) -> TimeSeriesClassifier:
+        """Train on labelled cases; `optimiser` and `on_step` as for `TimeSeriesEmbedder.fit`."""
         self._check_pretrained()
         columns = columns_of(X)
         classes, numbers = np.unique(_checked_labels(y), return_inverse=True)
         preparation, train = self._prepare(X, numbers)
         seed, recipe = seed_from(self.random_state), self._recipe(len(train))
         with seeded_weights(seed):
-            method = Supervised(self._first_encoder(train), pool=self.pool)
-        run = TrainingRun(method, train, recipe, seed)
+            method = Supervised(self._first_encoder(train), pool=self.pooling)
+        run = TrainingRun(method, train, recipe, seed, optimiser=optimiser, on_step=on_step)
         history = train_with_bar("train", run, device=self.device, verbose=self.verbose)
-        encoder = method.trained_encoder().cpu().float().eval()
-        check_finite(encoder)
         learned = {"classes_": classes, "preparation_": preparation, "seed_": seed, "recipe_": recipe, **columns}
-        networks = {"encoder_": encoder, "head_": method.head.cpu().float().eval()}
+        networks = {"encoder_": finished(method.trained_encoder()), "head_": method.head.cpu().float().eval()}
         become(self, {**learned, **networks, "history_": history})
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """(N, K) probabilities in the order of `classes_`; a case's row does not depend on the other cases."""
+        """Return (N, K) probabilities in the order of `classes_`; a case's row does not depend on the other cases."""
         check_is_fitted(self)
         check_columns(self, X)
         groups = list(self.preparation_.apply(X))
         z = np.empty((sum(len(cases) for _, cases in groups), self.encoder_.dim), np.float32)
-        embed_cases(self.encoder_, groups, z, self.pool, device=self.device, verbose=self.verbose)
+        embed_cases(self.encoder_, groups, z, self.pooling, device=self.device, verbose=self.verbose)
         with torch.inference_mode():
             scores = linear(torch.from_numpy(z).double(), self.head_.weight.double(), self.head_.bias.double())
             probabilities: NDArray[np.float64] = scores.softmax(dim=1).numpy()
         return probabilities
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """(N,) the most probable label of each case."""
+        """Return (N,) the most probable label of each case."""
         best = self.predict_proba(X).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
     def __sklearn_clone__(self) -> TimeSeriesClassifier:
-        """A clone in a search or a cross-validation keeps the fitted embedder, which would else be emptied."""
+        """Keep the fitted embedder in a search or a cross-validation, which would otherwise empty it."""
         parameters = self.get_params(deep=False)
-        kept = {"pretrained": parameters.pop("pretrained")}
-        return type(self)(**kept, **{name: clone(value, safe=False) for name, value in parameters.items()})
+        pretrained = parameters.pop("pretrained")
+        return type(self)(pretrained, **{name: clone(value, safe=False) for name, value in parameters.items()})
 
     def _prepare(self, X: Any, numbers: NDArray[np.intp]) -> tuple[Preparation, Windows]:
         if self.pretrained is not None:
@@ -166,22 +183,19 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         if self.pretrained is not None:
             # An averaged encoder comes with its gradients switched off.
             return copy.deepcopy(self.pretrained.encoder_).requires_grad_(True)
-        shape = {"n_channels": train.n_channels, "dim": self.dim, **(self.encoder_params or {})}
-        return build_encoder(self.encoder, shape)
+        return new_encoder(self.encoder, train, dim=self.dim, encoder_params=self.encoder_params)
 
     def _recipe(self, n_cases: int) -> Recipe:
         for name in ("epochs", "batch_size"):
-            if not is_whole(getattr(self, name), 1):
-                raise InputError(f"{name} must be a whole number, 1 or more; got {getattr(self, name)!r}.")
-        per_epoch = max(1, n_cases // self.batch_size)
-        return Recipe(
-            steps=self.epochs * per_epoch if self.steps is None else self.steps,
-            batch_size=self.batch_size,
-            lr=self.lr,
-            betas=(0.9, 0.999),
-            warmup=0.0,
-            schedule=self.schedule,
-        )
+            value = getattr(self, name)
+            if value is not None and not is_whole(value, 1):
+                raise InputError(f"{name} must be a whole number, 1 or more; got {value!r}.")
+        recipe = merge_recipe(USUAL, self.recipe, {name: getattr(self, name) for name in DIRECT})
+        recipe_has_steps = isinstance(self.recipe, Recipe) or "steps" in (self.recipe or {})
+        if self.steps is None and (self.epochs is not None or not recipe_has_steps):
+            per_epoch = max(1, n_cases // recipe.batch_size)
+            recipe = replace(recipe, steps=(self.epochs or EPOCHS) * per_epoch)
+        return recipe
 
     def _check_pretrained(self) -> None:
         if self.pretrained is None:
@@ -192,12 +206,12 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         usual = signature(type(self)).parameters
         for name in PRETRAINED_DECIDES:
             mine, its = getattr(self, name), getattr(self.pretrained, name)
-            if mine not in (usual[name].default, its):
+            if mine is not its and mine not in (usual[name].default, its):
                 raise InputError(f"{name}={mine!r} contradicts the pretrained embedder's {its!r}. Leave {name} out.")
 
 
 def _checked_labels(y: Any) -> NDArray[Any]:
-    """scikit-learn's checks of a target, with its own messages; every case must have a label."""
+    """Check a target as scikit-learn does, with its own messages; every case must have a label."""
     if y is None:
         raise InputError(
             "TimeSeriesClassifier requires y to be passed, but the target y is None. Pass one label per case."

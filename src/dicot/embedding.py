@@ -86,14 +86,22 @@ def embed(
     precision: str = "float32",
     on_batch: Callable[[int], None] | None = None,
 ) -> np.ndarray:
-    """Embed cases (N, C, T) as (N, F); `pooling=None` gives the features per time step, (N, F, T).
+    """Turn cases (N, C, T) into vectors (N, F).
 
-    A case's embedding does not depend on the other cases of the call, on their order or on `batch_size`. That is the
-    most cases that go through the encoder at once; fewer do where they would take too much memory. A memory-mapped x
-    is read piece by piece. `precision` "tf32" is faster on a GPU and keeps three digits, "bf16" more so and two, both
-    for data of ordinary scale, and which digits come behind them may depend on the batch; elsewhere they change
-    nothing. `on_batch` is told how many cases are done. Hooks on modules of the encoder are called (see
-    `Encoder.plain`); a single case goes through twice, so that its vector is the one it has among others.
+    A case's vector does not depend on the other cases of the call, on their order or on `batch_size`. A memory-mapped x
+    is read piece by piece. Hooks on modules of the encoder are called (see `Encoder.plain`); a single case goes through
+    twice, so that its vector is the one it has among others.
+
+    Parameters
+    ----------
+    encoder : an `Encoder`; `dicot.encoders.as_encoder` makes one of any torch module
+    x : cases (N, C, T)
+    pooling : a name of `dicot list poolings`; None gives the features per time step, (N, F, T)
+    batch_size : the most cases that go through the encoder at once; fewer do where they would take too much memory
+    device : "auto", "cpu", "cuda" or "cuda:N"
+    precision : on a GPU "tf32" is faster than "float32" and keeps three digits, "bf16" more so and two, both for data
+        of ordinary scale, and the digits after these may depend on the batch; elsewhere they change nothing
+    on_batch : is told how many cases are done
     """
     encoder.check_shape(x.shape)
     dtype = torch.empty(0, dtype=home_of(encoder)[1]).numpy().dtype

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
 
 from dicot.controls import CONTROLS
 from dicot.data import Windows
@@ -20,29 +21,42 @@ from dicot.data.conversion import Conversion
 from dicot.data.policies import MISSING, UNEQUAL, Array
 from dicot.data.preparation import Preparation
 from dicot.embedding import EMBED_PRECISIONS, POOLINGS, Target, embed, pooled_dim
-from dicot.encoders import ENCODERS, Encoder, build_encoder
+from dicot.encoders import ENCODERS, Encoder, encoder_name
 from dicot.errors import InputError, ModelFileError, lookup
 from dicot.fitting import (
     become,
     check_columns,
-    check_finite,
     columns_of,
     embed_cases,
+    finished,
+    load_initial,
+    merge_recipe,
+    new_encoder,
     refuse_non_finite,
     seed_from,
     seeded_weights,
     train_with_bar,
 )
-from dicot.methods import METHODS, build_method
-from dicot.pretrained import arguments_of, check_config, check_types, from_pretrained, save_pretrained
+from dicot.methods import METHODS, Method, build_method
+from dicot.pretrained import (
+    arguments_of,
+    check_config,
+    check_types,
+    from_pretrained,
+    is_registered,
+    qualified_name,
+    save_pretrained,
+)
 from dicot.train import Checkpoint, History, Recipe, TrainingRun, paper_recipe, pretrain_many
+from dicot.train.history import OnStep
 from dicot.train.many import AT_ONCE
+from dicot.train.recipe import schedule_name
+from dicot.train.run import OptimiserFactory
 
 T = TypeVar("T", bound=Target)
-PRESETS = ("paper",)
-RECIPE_PARAMETERS = ("steps", "batch_size", "lr", "schedule", "precision")
-
+DIRECT = ("steps", "batch_size", "lr", "schedule", "precision")  # parameters that win over `recipe`
 FITTED = {"seed": int, "data": Mapping[str, Any], "method_params": Mapping[str, Any], "n_features_in": int | None}
+GONE = {"estimator": ("preset",), "recipe": ("temperature",)}  # what configs of older versions have beside ours
 
 
 class _Fit(NamedTuple):
@@ -56,22 +70,28 @@ class _Fit(NamedTuple):
 class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Learn from unlabelled cases in `fit`, turn cases into vectors in `transform`.
 
-    X is (cases, channels, time), (cases, time) or a list of (channels, time) arrays. For 2-D input the number
-    of time steps is fixed at fit, otherwise it may change; the number of channels may not.
+    X is an array (cases, channels, time) or (cases, time), a list of (channels, time) arrays, or `Windows`. For 2-D
+    input the number of time steps is fixed at fit, otherwise it may change; the number of channels may not.
+    Without further arguments the Di-COT paper's method, encoder and recipe are used.
 
     Parameters
     ----------
-    method : a name of `dicot list methods`, or a control: "random", "calibrated"
-    preset : "paper" takes steps, batch size and temperature from the paper's rule for `family`
-    family : "ucr", "uea", "large", or None for your own data (the uea rule)
-    encoder : "inception_time", "fcn" or "resnet"
-    dim : features of the encoder
+    method : a name of `dicot list methods`, a control ("random", "calibrated"), or a subclass of `Method`
+    family : "ucr", "uea" or "large" chooses the paper's recipe and settings for such data sets; None, for your own
+        data, takes those of "uea"
+    encoder : a name of `dicot list encoders`, an `Encoder`, or any torch module (B, C, T) -> (B, F, T) or (B, F). A
+        module is copied and given new weights drawn from `random_state`; to start from its own weights, pass it to
+        `fit` as `initial`
+    dim : number of features, for an encoder given by name; a module has its own
     method_params : arguments of the method, for example {"temperature": 0.1, "k": (2, 5)}
-    encoder_params : arguments of the encoder beside dim, for example {"original": True} for "resnet"
-    steps, batch_size, lr, schedule, precision : the recipe; None leaves each to the preset
-    pooling : "mean", "max" or "mean+max+std" over time
+    encoder_params : further arguments of an encoder given by name, for example {"original": True} for "resnet"
+    recipe : a `Recipe`, or a mapping of some of its fields such as {"weight_decay": 0, "warmup": 0}; what it leaves
+        out is the paper's for `family`
+    steps, batch_size, lr, schedule, precision : fields of the recipe; given here, they win over `recipe`. `schedule` is
+        "per_step", "per_epoch" or a function step -> learning rate
+    pooling : how features become one vector: "mean", "max" or "mean+max+std" over time, or another name in POOLINGS
     embed_precision : of `transform` on a GPU: "float32", or faster with fewer digits "tf32" (three), "bf16" (two)
-    layout : "nct" (cases, channels, time) or "ntc" for 3-D input and lists
+    layout : "nct" (cases, channels, time) or "ntc" for 3-D arrays and lists; `Windows` are always "nct"
     unequal : "error", "pad", "crop" or "resample" for cases of unequal length
     missing : "error", "interpolate" or "zero" for NaN
     scale : None, "dataset" (z-score per channel with the training set's statistics) or "case"
@@ -85,7 +105,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     encoder_ : the trained encoder, on the CPU
     history_ : loss and learning rate of every step
     recipe_, method_params_, seed_ : what was used, defaults resolved
-    preparation_ : how input becomes cases, with what was learned of the training set
+    preparation_ : how input becomes cases, with what was learned from the training set
     n_features_in_ : number of time steps, for 2-D input
     """
 
@@ -99,18 +119,18 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def __init__(
         self,
-        method: str = "dicot",
+        method: str | type[Method] = "dicot",
         *,
-        preset: str = "paper",
         family: str | None = None,
-        encoder: str = "inception_time",
+        encoder: str | nn.Module = "inception_time",
         dim: int = 256,
         method_params: Mapping[str, Any] | None = None,
         encoder_params: Mapping[str, Any] | None = None,
+        recipe: Recipe | Mapping[str, Any] | None = None,
         steps: int | None = None,
         batch_size: int | None = None,
         lr: float | None = None,
-        schedule: str | None = None,
+        schedule: str | Callable[[int], float] | None = None,
         precision: str | None = None,
         pooling: str = "mean",
         embed_precision: str = "float32",
@@ -123,12 +143,12 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         verbose: bool = True,
     ) -> None:
         self.method = method
-        self.preset = preset
         self.family = family
         self.encoder = encoder
         self.dim = dim
         self.method_params = method_params
         self.encoder_params = encoder_params
+        self.recipe = recipe
         self.steps = steps
         self.batch_size = batch_size
         self.lr = lr
@@ -144,20 +164,38 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.device = device
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, *, checkpoint: Checkpoint | str | Path | None = None) -> TimeSeriesEmbedder:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        checkpoint: Checkpoint | str | Path | None = None,
+        optimiser: OptimiserFactory | None = None,
+        on_step: OnStep | Sequence[OnStep] | None = None,
+        initial: str | Path | BaseEstimator | nn.Module | Mapping[str, Tensor] | None = None,
+    ) -> TimeSeriesEmbedder:
         """Train the encoder; labels are used by methods that need them and ignored by all others.
 
-        With a `checkpoint`, or a path for one, the run is kept on disk, and a run found there is continued.
+        Parameters
+        ----------
+        checkpoint : a `Checkpoint`, or a path for one: the run is kept on disk, and a run found there is continued
+        optimiser : called with the method's parameter groups, returns a torch optimiser; the schedule sets its rate
+            before every step. For example `partial(torch.optim.SGD, lr=0.1, momentum=0.9)`; None is the recipe's AdamW
+        on_step : a function, or several, called after each step with a `Step` (number, steps, loss, lr, seconds); one
+            that returns True ends the training
+        initial : weights of the encoder to start from instead of new ones: a folder of `save_pretrained`, a fitted
+            estimator, a module, or a state dict. A control takes none: it would not be one
         """
-        fit = self._start(X, y, checkpoint)
+        fit = self._start(X, y, checkpoint, optimiser, on_step, initial)
         history = History()
         if fit.run is not None:
-            history = train_with_bar(f"pretrain {self.method}", fit.run, device=self.device, verbose=self.verbose)
+            what = f"pretrain {method_name(self.method)}"
+            history = train_with_bar(what, fit.run, device=self.device, verbose=self.verbose)
         self._finish(fit, history)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
-        """(N, F) embeddings; a case's row does not depend on the other cases.
+        """Return (N, F) embeddings; a case's row does not depend on the other cases.
 
         X is read piece by piece, so that a memory map need not fit into memory.
         """
@@ -166,15 +204,19 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self._embed(groups, out)
         return out
 
-    def transform_into(self, X: Any, make: Callable[[int, int], T]) -> T:
-        """The same into what `make(N, F)` gives, `target[rows] = ...`: embeddings that do not fit into memory."""
-        groups = self._groups(X)
+    def transform_into(self, X: Any, make: Callable[[int, int], T], *, layout: str | None = None) -> T:
+        """Write embeddings, some rows at a time, into what `make(N, F)` returns: they need not fit into memory.
+
+        The target is assigned to as an array is, `target[rows] = values`. `layout` is that of this X where it is not
+        the estimator's.
+        """
+        groups = self._groups(X, layout)
         target = make(sum(len(cases) for _, cases in groups), self._n_features_out)
         self._embed(groups, target)
         return target
 
     def transform_time_steps(self, X: Any) -> NDArray[np.float32] | list[NDArray[np.float32]]:
-        """Features per time step, (N, F, T), or a list of (F, T_i) where the lengths differ."""
+        """Return features per time step, (N, F, T), or a list of (F, T_i) where the lengths differ."""
         rows: dict[int, NDArray[np.float32]] = {}
         groups = self._groups(X)
         for index, cases in groups:
@@ -186,14 +228,16 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return [rows[i] for i in sorted(rows)]
 
     def save_pretrained(self, directory: str | Path) -> Path:
-        """Write config.json and model.safetensors into a folder; no pickle."""
+        """Write config.json and model.safetensors into a folder; no pickle.
+
+        A module that is not a registered encoder is saved as its state dict, a method or function as its name.
+        """
         check_is_fitted(self)
-        parameters = {**self.get_params(), "random_state": self.seed_, "device": "auto"}
         return save_pretrained(
             directory,
             self.encoder_,
             {
-                "estimator": parameters,
+                "estimator": {**saved_settings(self), "random_state": self.seed_},
                 "method_params": self.method_params_,
                 "recipe": self.recipe_.to_dict(),
                 "seed": self.seed_,
@@ -205,27 +249,34 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         )
 
     @classmethod
-    def from_pretrained(cls, directory: str | Path, *, device: str = "auto") -> TimeSeriesEmbedder:
-        """The fitted embedder that `save_pretrained` wrote."""
-        encoder, config = from_pretrained(directory)
+    def from_pretrained(
+        cls, directory: str | Path, *, encoder: nn.Module | None = None, device: str = "auto"
+    ) -> TimeSeriesEmbedder:
+        """Return the fitted embedder that `save_pretrained` wrote.
+
+        A model whose encoder is not registered has only its weights in the folder: pass the module again as `encoder`.
+        It is copied. What was a function, a schedule for example, has to be set again before another `fit`; a method
+        that is not registered is shown by its name.
+        """
+        network, config = from_pretrained(directory, encoder)
         try:
-            hints = {**arguments_of(Recipe), "temperature": float}  # which was part of it in older versions
-            check_types(directory, "recipe", config["recipe"], hints)
-            for part, kind in (("estimator", cls), ("history", History)):
-                check_types(directory, part, config[part], arguments_of(kind))
-            fitted = {name: config[name] for name in ("seed", "data", "method_params", "n_features_in")}
+            parts = {**config, **{part: _without(config[part], gone) for part, gone in GONE.items()}}
+            for part, kind in (("estimator", cls), ("recipe", Recipe), ("history", History)):
+                check_types(directory, part, parts[part], arguments_of(kind))
+            fitted = {name: config[name] for name in FITTED}
             check_types(directory, "what was fitted", fitted, FITTED)
-            model = cls(**{**config["estimator"], "device": device})
+            model = cls(**{**parts["estimator"], "device": device})
+            if encoder is not None:
+                model.encoder = encoder
             model._check_names()
-            model.encoder_, model.seed_, model.data_ = encoder, config["seed"], config["data"]
+            model.encoder_, model.seed_, model.data_ = network, config["seed"], config["data"]
             model.method_params_ = config["method_params"]
-            recipe = {**config["recipe"], "betas": tuple(config["recipe"]["betas"])}
-            recipe.pop("temperature", None)
+            recipe = {**parts["recipe"], "betas": tuple(parts["recipe"]["betas"])}
             model.recipe_, model.history_ = Recipe(**recipe), History(**config["history"])
             if len(model.history_.loss) != len(model.history_.lr):
                 raise InputError("its history has not as many rates as losses")
             model.preparation_ = Preparation.from_dict(config["preparation"])
-            _check_preparation(model.preparation_, encoder)
+            _check_preparation(model.preparation_, network)
             if config["n_features_in"] is not None:
                 model.n_features_in_ = config["n_features_in"]
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
@@ -234,29 +285,41 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             what = f"lacks {error}" if isinstance(error, KeyError) else f"is damaged ({error})"
             raise ModelFileError(f"The config of {directory} {what}. Save the model again.") from error
         check_config(directory, config)
-        model._n_features_out = pooled_dim(encoder, model.pooling)
+        model._n_features_out = pooled_dim(network, model.pooling)
         return model
 
-    def _start(self, X: Any, y: Any, checkpoint: Checkpoint | str | Path | None) -> _Fit:
-        """All of a fit but the training. The estimator itself stays as it is until the end."""
+    def _start(
+        self,
+        X: Any,
+        y: Any,
+        checkpoint: Checkpoint | str | Path | None = None,
+        optimiser: OptimiserFactory | None = None,
+        on_step: OnStep | Sequence[OnStep] | None = None,
+        initial: Any = None,
+    ) -> _Fit:
+        """Do all of a fit but the training. The estimator itself stays as it is until the end."""
         self._check_names()
+        kind = find_method(self.method)
         columns = columns_of(X)
         preparation, train = Preparation(self.layout, self.unequal, self.missing, self.scale).fit(X, y)
-        seed, recipe = seed_from(self.random_state), self._recipe(train)
+        seed = seed_from(self.random_state)
+        usual = paper_recipe(self.family, len(train), train.n_times)
+        recipe = merge_recipe(usual, self.recipe, {name: getattr(self, name) for name in DIRECT})
         params: dict[str, Any] = {}
         run = None
         with seeded_weights(seed):
-            shape = {"n_channels": train.n_channels, "dim": self.dim, **(self.encoder_params or {})}
-            encoder = build_encoder(self.encoder, shape)
-            if self.method in CONTROLS:
+            encoder = new_encoder(self.encoder, train, dim=self.dim, encoder_params=self.encoder_params)
+            if kind is None:
+                if initial is not None:
+                    raise InputError(f"The control {self.method!r} learned nothing: it takes no initial weights.")
                 recipe = replace(recipe, steps=0)
-                CONTROLS[self.method](encoder, train, self.device)
+                CONTROLS[str(self.method)](encoder, train, self.device)
             else:
-                paper = METHODS[self.method].paper_params(self.family)
-                params = paper | dict(self.method_params or {})
-                run = TrainingRun(
-                    build_method(self.method, encoder, params), train, recipe, seed, Checkpoint.of(checkpoint)
-                )
+                # Loaded before the method is built, which may make copies of its encoder.
+                weights = None if initial is None else load_initial(encoder, initial)
+                params = kind.paper_params(self.family) | dict(self.method_params or {})
+                method = build_method(kind, encoder, params)
+                run = TrainingRun(method, train, recipe, seed, Checkpoint.of(checkpoint), optimiser, on_step, weights)
         learned = {
             "preparation_": preparation,
             "data_": data_card(self.method, train, preparation.fingerprint),
@@ -268,16 +331,15 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return _Fit(learned, encoder, run)
 
     def _finish(self, fit: _Fit, history: History) -> None:
-        trained = fit.encoder if fit.run is None else fit.run.method.trained_encoder()
-        encoder = trained.cpu().float().eval()
-        check_finite(encoder)
+        encoder = finished(fit.encoder if fit.run is None else fit.run.method.trained_encoder())
         become(self, {**fit.learned, "encoder_": encoder, "history_": history})
         self._n_features_out = pooled_dim(encoder, self.pooling)
 
-    def _groups(self, X: Any) -> list[tuple[Array, Conversion]]:
+    def _groups(self, X: Any, layout: str | None = None) -> list[tuple[Array, Conversion]]:
         check_is_fitted(self)
         check_columns(self, X)
-        return list(self.preparation_.apply(X))
+        preparation = self.preparation_ if layout is None else replace(self.preparation_, layout=layout)
+        return list(preparation.apply(X))
 
     def _embed(self, groups: list[tuple[Array, Conversion]], target: Target) -> None:
         embed_cases(
@@ -290,44 +352,80 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             precision=self.embed_precision,
         )
 
-    def _recipe(self, train: Windows) -> Recipe:
-        given = {name: getattr(self, name) for name in RECIPE_PARAMETERS if getattr(self, name) is not None}
-        return replace(paper_recipe(self.family, len(train), train.n_times), **given)
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float32"]  # embeddings are float32 whatever X is
         return tags
 
     def _check_names(self) -> None:
-        lookup({**METHODS, **CONTROLS}, self.method, "method")
-        lookup(ENCODERS, self.encoder, "encoder")
+        if isinstance(self.encoder, str):
+            lookup(ENCODERS, self.encoder, "encoder")
         lookup(POOLINGS, self.pooling, "pooling")
         lookup(dict.fromkeys(EMBED_PRECISIONS), self.embed_precision, "precision")
-        lookup(dict.fromkeys(PRESETS), self.preset, "preset")
 
 
-def _check_preparation(found: Preparation, encoder: Encoder) -> None:
-    """What a config says about the input must be something that a fit can have learned."""
-    lookup(dict.fromkeys(LAYOUTS), found.layout, "layout")
-    lookup(UNEQUAL, found.unequal, "policy for unequal length")
-    lookup(MISSING, found.missing, "policy for missing values")
-    if found.scale not in (None, "dataset", "case"):
-        raise InputError(f"Unknown scale {found.scale!r}")
-    if found.n_channels != encoder.n_channels or type(found.n_times) is not int or found.n_times < 1:
-        raise InputError(f"{found.n_channels} channels and {found.n_times} time steps do not fit the encoder")
-    if (found.scale == "dataset") != (found.statistics is not None):
-        raise InputError(f"scale is {found.scale!r}, statistics are {found.statistics}")
-    if found.statistics is not None:
-        mean, std = found.statistics.mean, found.statistics.std
+def find_method(method: str | type[Method]) -> type[Method] | None:
+    """Return the class of a method given by name or as such; None for a control."""
+    if isinstance(method, type) and issubclass(method, Method):
+        return method
+    if not isinstance(method, str):
+        raise InputError(f"method must be a name or a subclass of Method (the class itself); got {method!r}.")
+    lookup({**METHODS, **CONTROLS}, method, "method")
+    return METHODS.get(method)
+
+
+def method_name(method: str | type[Method]) -> str:
+    """Return the name a method is registered by, or that of its class with its module."""
+    if isinstance(method, str):
+        return method
+    return next((name for name, kind in METHODS.items() if kind is method), qualified_name(method))
+
+
+def saved_settings(model: TimeSeriesEmbedder) -> dict[str, Any]:
+    """Return the parameters of a model as its config names them; the device, a matter of the machine, is "auto"."""
+    settings = {**model.get_params(deep=False), "method": method_name(model.method), "device": "auto"}
+    if isinstance(model.recipe, Recipe):
+        settings["recipe"] = model.recipe.to_dict()
+    elif model.recipe and callable(model.recipe.get("schedule")):
+        settings["recipe"] = {**model.recipe, "schedule": schedule_name(model.recipe["schedule"])}
+    if callable(model.schedule):
+        settings["schedule"] = schedule_name(model.schedule)
+    if isinstance(model.encoder, Encoder) and is_registered(model.encoder):
+        shape = dict(model.encoder.config())
+        del shape["n_channels"]  # is the data's
+        settings |= {"encoder": encoder_name(model.encoder), "dim": shape.pop("dim"), "encoder_params": shape or None}
+    elif isinstance(model.encoder, nn.Module):
+        settings["encoder"] = qualified_name(type(model.encoder))
+    return settings
+
+
+def _without(part: Any, names: Sequence[str]) -> Any:
+    return {name: value for name, value in part.items() if name not in names} if isinstance(part, dict) else part
+
+
+def _check_preparation(preparation: Preparation, encoder: Encoder) -> None:
+    """Refuse what a config says about the input where no fit can have learned it."""
+    lookup(dict.fromkeys(LAYOUTS), preparation.layout, "layout")
+    lookup(UNEQUAL, preparation.unequal, "policy for unequal length")
+    lookup(MISSING, preparation.missing, "policy for missing values")
+    if preparation.scale not in (None, "dataset", "case"):
+        raise InputError(f"Unknown scale {preparation.scale!r}")
+    if preparation.n_channels != encoder.n_channels or type(preparation.n_times) is not int or preparation.n_times < 1:
+        shape = f"{preparation.n_channels} channels and {preparation.n_times} time steps"
+        raise InputError(f"{shape} do not fit the encoder")
+    if (preparation.scale == "dataset") != (preparation.statistics is not None):
+        raise InputError(f"scale is {preparation.scale!r}, statistics are {preparation.statistics}")
+    if preparation.statistics is not None:
+        mean, std = preparation.statistics.mean, preparation.statistics.std
         shaped = mean.dtype.kind == std.dtype.kind == "f" and mean.shape == std.shape == (encoder.n_channels,)
         if not shaped or not np.isfinite([mean, std]).all() or not (std > 0).all():
             raise InputError("the statistics of the channels are not finite numbers, one for each channel")
 
 
-def data_card(method: str, train: Windows, fingerprint: str) -> dict[str, Any]:
-    """What a model remembers of its training set; labels count only where the method learns from them."""
-    labels = train.label_fingerprint() if method in METHODS and METHODS[method].needs_labels else ""
+def data_card(method: str | type[Method], train: Windows, fingerprint: str) -> dict[str, Any]:
+    """Say what a model remembers of its training set; labels count only where the method learns from them."""
+    kind = find_method(method)
+    labels = train.label_fingerprint() if kind is not None and kind.needs_labels else ""
     return {"name": train.name, "fingerprint": fingerprint, "labels": labels, "n_cases": len(train)}
 
 
@@ -337,6 +435,7 @@ def fit_many(
     *,
     checkpoints: Sequence[Checkpoint | None] | None = None,
     at_once: int = AT_ONCE,
+    memory: int | None = None,
     on_fit: Callable[[int], None] = lambda number: None,
     on_error: Callable[[int, Exception], None] | None = None,
 ) -> None:
@@ -344,6 +443,7 @@ def fit_many(
 
     `on_fit` is told the number of a model as soon as it is fitted, `on_error` that of a model whose fit failed, and
     why; the others go on. Without it the first failure is raised. The seconds of a history are the model's own share.
+    `memory` is how many bytes of the GPU they may take together, by default nine tenths of what is free.
     """
     if len({model.device for model in models}) > 1:
         raise InputError(f"All models must be for one device; got {sorted({model.device for model in models})}.")
@@ -365,14 +465,15 @@ def fit_many(
             runs.append(fit.run)
     numbers = list(fits)
 
-    def finish(place: int, history: History) -> None:
-        models[numbers[place]]._finish(fits[numbers[place]], history)
-        on_fit(numbers[place])
+    def finish(position: int, history: History) -> None:
+        models[numbers[position]]._finish(fits[numbers[position]], history)
+        on_fit(numbers[position])
 
     pretrain_many(
         runs,
         device=models[0].device if models else "cpu",
         at_once=at_once,
+        memory=memory,
         on_run=finish,
-        on_error=None if on_error is None else lambda place, error: on_error(numbers[place], error),
+        on_error=None if on_error is None else lambda position, error: on_error(numbers[position], error),
     )

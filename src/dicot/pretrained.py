@@ -1,5 +1,8 @@
 """A trained encoder in a folder: config.json with its provenance, model.safetensors with its weights.
 
+An encoder that is registered is built from its config. Of any other module the folder holds the class's name and the
+state dict; whoever loads it passes the module again.
+
 The config names the hash of the weights and is what makes a folder a model. A model that replaces another one is put
 beside it first: its weights as model-HASH.safetensors, then its config in place of the old one, and at last the weights
 under their usual name. Whenever this is cut off, the config in place and the weights of its hash are one whole model.
@@ -9,22 +12,25 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
-from torch import Tensor
+from torch import Tensor, nn
 
 from dicot import __version__
-from dicot.encoders import ENCODERS, Encoder, build_encoder, encoder_name
+from dicot.encoders import ENCODERS, Encoder, ForeignEncoder, as_encoder, build_encoder, encoder_name
 from dicot.errors import InputError, ModelFileError, OutputError, lookup
 from dicot.storage import write_atomic, writing
 
+T = TypeVar("T")
 FORMAT = "dicot-encoder"
 FORMAT_VERSION = 1
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -40,14 +46,16 @@ def save_pretrained(directory: str | Path, encoder: Encoder, provenance: Mapping
     folder = Path(directory)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give the name of a folder to save a model in.")
-    weights = save({name: tensor.detach().cpu().contiguous() for name, tensor in encoder.state_dict().items()})
+    state = module_of(encoder).state_dict()
+    # Cloned, because tensors that share memory, as tied weights do, cannot be written.
+    weights = save({name: tensor.detach().cpu().contiguous().clone() for name, tensor in state.items()})
     digest = hashlib.sha256(weights).hexdigest()
     config = plain_json(
         {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "library_version": __version__,
-            "encoder": {"name": encoder_name(encoder), **encoder.config()},
+            "encoder": _shape(encoder),
             "weights": {"file": WEIGHTS, "sha256": digest},
             **provenance,
         }
@@ -70,8 +78,25 @@ def save_pretrained(directory: str | Path, encoder: Encoder, provenance: Mapping
     return folder
 
 
+def is_registered(encoder: nn.Module) -> bool:
+    """Tell whether an encoder can be built again from its config alone."""
+    return type(encoder) in ENCODERS.values()
+
+
+def module_of(encoder: nn.Module) -> nn.Module:
+    """Return the module a user passed as encoder, without what was put around it."""
+    return encoder.module if isinstance(encoder, ForeignEncoder) else encoder
+
+
+def qualified_name(thing: object) -> str:
+    """Return module and name of a class or function, or those of an object's class; a partial is its function."""
+    thing = getattr(thing, "func", thing)
+    named = thing if hasattr(thing, "__qualname__") else type(thing)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
 def plain_json(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values as they come back from a file."""
+    """Return the values as they come back from a file; functions and classes become their names."""
     try:
         plain: dict[str, Any] = json.loads(json.dumps(dict(values), default=_plain, allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -80,7 +105,7 @@ def plain_json(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_config(directory: str | Path) -> dict[str, Any]:
-    """The config of a saved model, or an error that says why this is not one."""
+    """Return the config of a saved model, or raise an error that says why this is not one."""
     folder = Path(directory)
     if not folder.is_dir():
         raise ModelFileError(f"{folder} is not a folder. A saved model is a folder with {CONFIG} and {WEIGHTS}.")
@@ -101,17 +126,30 @@ def read_config(directory: str | Path) -> dict[str, Any]:
     return config
 
 
-def from_pretrained(directory: str | Path) -> tuple[Encoder, dict[str, Any]]:
-    """The encoder in eval mode on the CPU, and its config."""
+def from_pretrained(directory: str | Path, module: nn.Module | None = None) -> tuple[Encoder, dict[str, Any]]:
+    """Return the encoder in eval mode on the CPU, and its config.
+
+    A model whose encoder is not registered needs the `module` it was saved with; it is copied, not changed.
+    """
+    return _consistently(directory, lambda folder, config: _load(folder, config, module))
+
+
+def read_weights(directory: str | Path, wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the weights of a saved model, which must have the names and shapes of `wanted`."""
+    return _consistently(directory, lambda folder, config: _matching_weights(folder, config, wanted))[0]
+
+
+def _consistently(directory: str | Path, read: Callable[[Path, dict[str, Any]], T]) -> tuple[T, dict[str, Any]]:
+    """Read a folder by its config, once more where it was replaced meanwhile."""
     folder = Path(directory)
     config = read_config(folder)
     try:
-        return _load(folder, config), config
+        return read(folder, config), config
     except ModelFileError:
         newer = read_config(folder)
         if newer == config:
             raise
-    return _load(folder, newer), newer  # it was replaced while it was read
+    return read(folder, newer), newer
 
 
 def check_config(directory: str | Path, config: Mapping[str, Any]) -> None:
@@ -141,7 +179,7 @@ def check_types(directory: str | Path, what: str, values: Any, hints: Mapping[st
 
 
 def arguments_of(kind: type) -> dict[str, Any]:
-    """The arguments that a class is made with, and their types."""
+    """Return the arguments that a class is made with, and their types."""
     return {name: hint for name, hint in get_type_hints(kind.__init__).items() if name != "return"}  # type: ignore[misc]
 
 
@@ -158,26 +196,73 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number")
 
 
-def _load(folder: Path, config: Mapping[str, Any]) -> Encoder:
-    try:
-        encoder = _empty_encoder(folder, config.get("encoder"))
-        wanted = encoder.state_dict()
-        check_types(folder, "weights", config.get("weights"), {"file": str, "sha256": str})
-        found = load(_weights(folder, config["weights"]["sha256"], most=2 * _size(wanted) + LARGEST_HEADER))
-        _check_weights(folder, found, wanted)
+def _load(folder: Path, config: Mapping[str, Any], module: nn.Module | None) -> Encoder:
+    with _unreadable(folder):
+        shape = _checked_shape(folder, config.get("encoder"))
+        if "class" in shape:
+            return _given_encoder(folder, config, shape, module)
+        if module is not None:
+            raise InputError(f"it holds the registered encoder {shape['name']!r}, which needs no module. Leave it out.")
+        encoder = _empty_encoder(folder, shape)
+        weights = _matching_weights(folder, config, encoder.state_dict())
         # Without drawing weights that are replaced at once: the caller's random state stays as it is.
-        encoder.to_empty(device="cpu").load_state_dict(found)
+        encoder.to_empty(device="cpu").load_state_dict(weights)
+    return encoder.eval()
+
+
+@contextmanager
+def _unreadable(folder: Path) -> Iterator[None]:
+    """Turn whatever a damaged folder leads to into an error that names it."""
+    try:
+        yield
     except (OSError, LookupError, TypeError, ValueError, ArithmeticError, RuntimeError, SafetensorError) as error:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(f"{folder} cannot be loaded: {error}") from error
-    return encoder.eval()
 
 
-def _empty_encoder(folder: Path, shape: Any) -> Encoder:
-    """The encoder of this shape without memory for its weights, however large they are said to be."""
-    if not isinstance(shape, dict) or not isinstance(shape.get("name"), str):
+def _shape(encoder: Encoder) -> dict[str, Any]:
+    """Say in plain values which encoder it is."""
+    if is_registered(encoder):
+        return {"name": encoder_name(encoder), **encoder.config()}
+    known = {"class": encoder.describe(), "n_channels": encoder.n_channels}
+    return {**known, "n_times": encoder.n_times} if isinstance(encoder, ForeignEncoder) else known
+
+
+def _checked_shape(folder: Path, shape: Any) -> dict[str, Any]:
+    if not isinstance(shape, dict) or not isinstance(shape.get("name", shape.get("class")), str):
         raise ModelFileError(f"{folder / CONFIG} does not say which encoder it is. Save the model again.")
+    if "class" in shape:
+        check_types(folder, "encoder", shape, {"class": str, "n_channels": int, "n_times": int})
+    return shape
+
+
+def _given_encoder(
+    folder: Path, config: Mapping[str, Any], shape: Mapping[str, Any], module: nn.Module | None
+) -> Encoder:
+    """Return a copy of the module with the saved weights, as an encoder for cases of the saved shape."""
+    if module is None:
+        raise ModelFileError(
+            f"{folder} holds the weights of a {shape['class']}, a class that dicot does not know. Pass the module "
+            "again: TimeSeriesEmbedder.from_pretrained(folder, encoder=module)."
+        )
+    if not isinstance(module, nn.Module):
+        raise InputError(f"encoder must be a module, an instance of {shape['class']}; got {module!r}.")
+    module = deepcopy(module).cpu()
+    module.load_state_dict(_matching_weights(folder, config, module.state_dict()))
+    return as_encoder(module, shape["n_channels"], shape.get("n_times", 1)).eval()
+
+
+def _matching_weights(folder: Path, config: Mapping[str, Any], wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    with _unreadable(folder):
+        check_types(folder, "weights", config.get("weights"), {"file": str, "sha256": str})
+        weights = load(_weights(folder, config["weights"]["sha256"], most=2 * _size(wanted) + LARGEST_HEADER))
+        check_weights(str(folder / WEIGHTS), weights, wanted)
+    return weights
+
+
+def _empty_encoder(folder: Path, shape: Mapping[str, Any]) -> Encoder:
+    """Build the encoder of this shape without memory for its weights, however large they are said to be."""
     arguments = {name: value for name, value in shape.items() if name != "name"}
     check_types(folder, "encoder", arguments, arguments_of(lookup(ENCODERS, shape["name"], "encoder")))
     with torch.device("meta"):
@@ -191,7 +276,7 @@ def _empty_encoder(folder: Path, shape: Any) -> Encoder:
 
 
 def _weights(folder: Path, digest: str, most: int) -> bytes:
-    """The file with this hash; a save that was cut off leaves it under the name it had beside the old one."""
+    """Read the file with this hash; a save that was cut off leaves it under the name it had beside the old one."""
     usual = folder / WEIGHTS
     for path in (usual, folder / f"model-{digest[:16]}.safetensors", usual):  # renamed meanwhile, perhaps
         if path.is_file() and path.stat().st_size <= most:
@@ -207,21 +292,37 @@ def _size(weights: Mapping[str, Tensor]) -> int:
     return sum(tensor.numel() * tensor.itemsize for tensor in weights.values())
 
 
-def _check_weights(folder: Path, found: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
-    wrong = sorted(
-        name
-        for name in found.keys() | wanted.keys()
-        if name not in found
-        or name not in wanted
-        or found[name].shape != wanted[name].shape
-        or found[name].is_floating_point() != wanted[name].is_floating_point()
-    )
+def check_weights(
+    source: str,
+    weights: Mapping[str, Tensor],
+    wanted: Mapping[str, Tensor],
+    *,
+    error: type[ModelFileError | InputError] = ModelFileError,
+) -> None:
+    """Refuse weights that lack or add a tensor, have one of another shape, or hold NaN; the error names them."""
+    wrong = [
+        f"{name} {_difference(weights.get(name), wanted.get(name))}"
+        for name in sorted(weights.keys() | wanted.keys())
+        if _difference(weights.get(name), wanted.get(name))
+    ]
     if wrong:
-        raise ModelFileError(
-            f"{folder / WEIGHTS} does not hold the weights of the encoder in {CONFIG}: {', '.join(wrong[:3])} differ."
-        )
-    if lost := sorted(name for name, tensor in found.items() if not tensor.isfinite().all()):
-        raise ModelFileError(f"{folder / WEIGHTS} holds NaN or inf in {', '.join(lost[:3])}. Train and save it again.")
+        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        raise error(f"{source} does not hold the weights of this encoder: {'; '.join(wrong[:3])}{more}.")
+    if lost := sorted(name for name, tensor in weights.items() if not tensor.isfinite().all()):
+        raise error(f"{source} holds NaN or inf in {', '.join(lost[:3])}. Train and save it again.")
+
+
+def _difference(there: Tensor | None, wanted: Tensor | None) -> str:
+    """Say how two tensors of one name differ; empty where one may stand for the other."""
+    if there is None:
+        return "is missing"
+    if wanted is None:
+        return "is not part of it"
+    if there.shape != wanted.shape:
+        return f"has shape {tuple(there.shape)} instead of {tuple(wanted.shape)}"
+    if there.is_floating_point() != wanted.is_floating_point():
+        return f"is {there.dtype} instead of {wanted.dtype}"
+    return ""
 
 
 def _hash(config: Mapping[str, Any]) -> str:
@@ -229,14 +330,16 @@ def _hash(config: Mapping[str, Any]) -> str:
 
 
 def _plain(value: object) -> object:
-    """numpy's numbers and arrays, which settings may well hold."""
+    """Turn what settings may hold beside JSON's values into these."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
+    if callable(value):
+        return qualified_name(value)
     raise TypeError(f"{value!r} is neither a number, text, list nor table")
 
 
 def _is(value: Any, hint: Any) -> bool:
-    """Whether a value that was read from JSON may stand for one of this type."""
+    """Tell whether a value that was read from JSON may stand for one of this type."""
     if hint is Any:
         return True
     origin, arguments = get_origin(hint), get_args(hint)

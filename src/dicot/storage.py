@@ -80,7 +80,7 @@ def check_writable(path: Path) -> None:
         if place == path.absolute() and not place.is_dir():
             place = place.parent  # a file to be replaced
         if not place.is_dir():
-            raise NotADirectoryError(errno.ENOTDIR, f"{place} is no folder")
+            raise NotADirectoryError(errno.ENOTDIR, f"{place} is not a folder")
         tempfile.TemporaryFile(dir=place).close()
 
 

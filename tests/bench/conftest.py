@@ -7,12 +7,12 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from dicot.bench.jobs import Contender, DataSet, Job
 from dicot.data import Windows
+from dicot.evaluation import Contender, DataSet, Job
 from dicot.methods import METHODS, Method
 
 TINY = {"dim": 8, "steps": 2, "batch_size": 4, "schedule": "per_step", "precision": "float32"}
-LOADED = ["dicot.cli", "dicot.bench.executors", "dicot.bench.suites", "dicot.evaluation", "torch._dynamo"]
+LOADED = ["dicot.cli", "dicot.bench.executor", "dicot.bench.suites", "dicot.evaluation", "torch._dynamo"]
 
 
 @pytest.fixture(scope="session")

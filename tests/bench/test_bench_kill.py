@@ -36,11 +36,11 @@ def held(path: Path) -> dict[tuple[str, str], float]:
     if not path.exists():
         return {}
     with Ledger(path) as ledger:
-        records = ledger.records()
-    found = {(r.key, r.metric): r.value for r in records}
-    assert len(found) == len(records)
-    assert not any(r.failed for r in records)
-    return found
+        rows = [row for result in ledger.results() for row in result.tidy()]
+    values = {(row["key"], row["metric"]): row["value"] for row in rows}
+    assert len(values) == len(rows)
+    assert not any(row["error"] for row in rows)
+    return values
 
 
 @pytest.mark.slow

@@ -10,17 +10,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.bench.test_ledger import record
 from tests.commands import dicot
 
 from dicot.bench.exchange import export_ledger, merge_ledger
-from dicot.bench.jobs import Contender, DataSet, Job
 from dicot.bench.ledger import Ledger
-from dicot.bench.lines import Result
 from dicot.errors import DicotError, InputError
+from dicot.evaluation import Contender, DataSet, Job
 
 JOB = Job("ucr", Contender("dicot", "dicot"), DataSet("GunPoint"), DataSet("GunPoint"), "linear", 1)
-GOOD = Result({"accuracy": 81.3, "macro_f1": 80.0}, source_data="aa", target_data="aa", fit_seconds=1.5)
-BAD = Result({"accuracy": math.nan, "macro_f1": math.nan}, "InputError: too short\nsee log")
+GOOD = {
+    "values": {"accuracy": 81.3, "macro_f1": 80.0},
+    "source_data": "aa",
+    "target_data": "aa",
+    "fit_seconds": 1.5,
+}
+BAD = {"values": {"accuracy": math.nan, "macro_f1": math.nan}, "error": "InputError: too short\nsee log"}
 SEEDS = (1, 2, 3)
 
 
@@ -30,7 +35,7 @@ def target(tmp_path):
     path = tmp_path / "all.sqlite"
     with Ledger(path) as ledger:
         for seed in SEEDS:
-            ledger.record(replace(JOB, seed=seed), GOOD)
+            record(ledger, replace(JOB, seed=seed), GOOD)
     return path
 
 
@@ -41,8 +46,8 @@ def source(tmp_path):
     with Ledger(path) as ledger:
         ledger.enrol([replace(JOB, source=DataSet("Beef"), target=DataSet("Beef"))])
         for seed in SEEDS[1:]:
-            ledger.record(replace(JOB, seed=seed), replace(GOOD, values={"accuracy": 90.0 + seed}))
-        ledger.record(replace(JOB, protocol="ridge", seed=9), BAD)
+            record(ledger, replace(JOB, seed=seed), GOOD, values={"accuracy": 90.0 + seed})
+        record(ledger, replace(JOB, protocol="ridge", seed=9), BAD)
     return path
 
 
@@ -57,7 +62,7 @@ def table(tmp_path, source):
 
 def content(path):
     with Ledger(path) as ledger:
-        return list(ledger.lines()), ledger.unrecorded()
+        return list(map(repr, ledger.results())), ledger.unrecorded()
 
 
 def refused(target, other, match=None):
@@ -201,7 +206,7 @@ def test_a_foreign_database_is_neither_taken_for_a_ledger_nor_changed(tmp_path, 
 
 def test_a_ledger_is_read_while_another_process_writes_to_it_and_nothing_stays_beside_it(tmp_path, source, target):
     with Ledger(source) as writer:
-        writer.record(replace(JOB, seed=4), GOOD)  # in the log beside the file, not in the file yet
+        record(writer, replace(JOB, seed=4), GOOD)  # in the log beside the file, not in the file yet
         assert "4 rows" in dicot("bench", "merge", source, "--ledger", target)
         assert "Wrote 5 rows" in dicot("bench", "export", tmp_path / "now.csv", "--ledger", source)
     before = sorted(tmp_path.iterdir())
@@ -273,7 +278,7 @@ def test_a_flipped_bit_of_a_parquet_table_is_noticed_or_changes_nothing(tmp_path
     with Ledger(":memory:") as ledger:
         merge_ledger(ledger, table)
         export_ledger(ledger, path)
-        right = list(ledger.lines())
+        right = repr(ledger.results())
     data, noticed = bytearray(path.read_bytes()), 0
     for at in range(4, len(data), 37):
         data[at] ^= 1
@@ -285,5 +290,5 @@ def test_a_flipped_bit_of_a_parquet_table_is_noticed_or_changes_nothing(tmp_path
             except InputError as error:
                 noticed += path.name in str(error)
             else:
-                assert list(ledger.lines()) == right
+                assert repr(ledger.results()) == right
     assert noticed > 50

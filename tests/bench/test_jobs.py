@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from dicot.bench.jobs import Contender, DataSet, Job, distinct, units_of
+from dicot.evaluation.contenders import Contender
+from dicot.evaluation.jobs import DataSet, Job, unique_jobs, units_of
 
 BASE = Job(
     "large",
@@ -41,7 +42,7 @@ def test_a_key_does_not_depend_on_names_order_or_marks():
         replace(BASE, contender=other(method_params={"k": [2, 5], "overlap": 0.25})),
     ]
     assert {job.key for job in same} == {BASE.key}
-    assert distinct([BASE, *same]) == [BASE]
+    assert unique_jobs([BASE, *same]) == [BASE]
 
 
 @pytest.mark.parametrize(

@@ -1,56 +1,69 @@
 """The ledger: nothing lost, nothing doubled, failures kept."""
 
 import csv
+import json
 import math
 import sqlite3
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from dicot.bench.exchange import export_ledger, merge_ledger
-from dicot.bench.jobs import Contender, DataSet, Job
+from dicot.bench.crossing import SuiteOptions
+from dicot.bench.exchange import export_ledger, merge_ledger, read_contents
 from dicot.bench.ledger import Ledger
-from dicot.bench.lines import COLUMNS, Result
-from dicot.bench.model_protocols import every_protocol
+from dicot.bench.paper_suites import PAPER_UCR, PAPER_UEA
+from dicot.bench.rows import COLUMNS, known_metrics
+from dicot.bench.suites import suite_jobs
 from dicot.errors import InputError
+from dicot.evaluation import Contender, DataSet, Job
 
 SETTINGS = {"schedule": "per_step", "precision": "tf32"}
 JOB = Job("ucr", Contender("dicot", "dicot", {}, SETTINGS), DataSet("GunPoint"), DataSet("GunPoint"), "linear", 1)
-GOOD = Result(
-    {"accuracy": 81.3, "macro_f1": 0.1 + 0.2},
-    recipe={"steps": 200, "batch_size": 8, "lr": 3e-4},
-    source_data="aa",
-    target_data="aa",
-    device="cpu",
-    fit_seconds=1.5,
-    peak_memory=7,
-)
-BAD = Result({"accuracy": math.nan, "macro_f1": math.nan}, "InputError: too short", source_data="aa", target_data="aa")
+GOOD = {
+    "values": {"accuracy": 81.3, "macro_f1": 0.1 + 0.2},
+    "recipe": {"steps": 200, "batch_size": 8, "lr": 3e-4},
+    "source_data": "aa",
+    "target_data": "aa",
+    "device": "cpu",
+    "fit_seconds": 1.5,
+    "peak_memory": 7,
+}
+BAD = {
+    "values": {"accuracy": math.nan, "macro_f1": math.nan},
+    "error": "InputError: too short",
+    "source_data": "aa",
+    "target_data": "aa",
+}
+
+
+def record(ledger: Ledger, job: Job, facts: dict, **changed) -> None:
+    ledger.record([job.result(**{**facts, **changed})])
 
 
 def values(ledger: Ledger, suite: str | None = None) -> list[tuple[str, str, int, str, float, str | None]]:
-    return [(r.suite, r.contender, r.seed, r.metric, r.value, r.error) for r in ledger.records(suite)]
+    return [(r.suite, r.contender, r.seed, m, v, r.error) for r in ledger.results(suite) for m, v in r.values.items()]
 
 
 def test_a_record_carries_its_provenance(tmp_path):
     with Ledger(tmp_path / "new" / "bench.sqlite") as ledger:
-        ledger.record(JOB, GOOD)
-        ledger.record(replace(JOB, seed=2, trial=True), BAD)
-        good, _, bad, _ = ledger.records()
+        record(ledger, JOB, GOOD)
+        record(ledger, replace(JOB, seed=2, trial=True), BAD)
+        good, bad = ledger.results()
     assert (good.suite, good.contender, good.source, good.target) == ("ucr", "dicot", "GunPoint", "GunPoint")
-    assert (good.protocol, good.metric, good.seed, good.value, good.error) == ("linear", "accuracy", 1, 81.3, None)
+    assert (good.protocol, good.values["accuracy"], good.seed, good.draw, good.error) == ("linear", 81.3, 1, 1, None)
     assert (good.schedule, good.steps, good.batch_size, good.precision) == ("per_step", 200, 8, "tf32")
     assert (good.fit_seconds, good.peak_memory, good.device, good.key) == (1.5, 7, "cpu", JOB.key)
     assert good.version and good.recorded.endswith("+00:00") and not good.trial
-    assert bad.failed and math.isnan(bad.value) and bad.error == "InputError: too short" and bad.trial
+    assert bad.failed and math.isnan(bad.values["accuracy"]) and bad.error == "InputError: too short" and bad.trial
 
 
 def test_one_row_for_all_suites_and_names(tmp_path):
     with Ledger(tmp_path / "bench.sqlite") as ledger:
         elsewhere = replace(JOB, suite="ablation", contender=replace(JOB.contender, name="Overlap -> 50%"))
         ledger.enrol([elsewhere, replace(JOB, seed=3)])
-        ledger.record(JOB, GOOD)
-        ledger.record(JOB, replace(GOOD, values={"accuracy": 90.0}))
+        record(ledger, JOB, GOOD)
+        record(ledger, JOB, GOOD, values={"accuracy": 90.0})
         assert values(ledger) == [
             ("ablation", "Overlap -> 50%", 1, "accuracy", 90.0, None),
             ("ucr", "dicot", 1, "accuracy", 90.0, None),
@@ -60,19 +73,19 @@ def test_one_row_for_all_suites_and_names(tmp_path):
 
 def test_a_failure_does_not_replace_a_result_of_the_same_data(tmp_path):
     with Ledger(tmp_path / "bench.sqlite") as ledger:
-        ledger.record(JOB, BAD)
-        ledger.record(JOB, GOOD)
-        ledger.record(JOB, BAD)
-        ledger.record(JOB, replace(BAD, source_data="", target_data=""))
-        assert [r.error for r in ledger.records()] == [None, None]
-        ledger.record(JOB, replace(BAD, source_data="bb"))
-        assert [r.error for r in ledger.records()] == [BAD.error] * 2
+        record(ledger, JOB, BAD)
+        record(ledger, JOB, GOOD)
+        record(ledger, JOB, BAD)
+        record(ledger, JOB, BAD, source_data="", target_data="")
+        assert [r.error for r in ledger.results()] == [None]
+        record(ledger, JOB, BAD, source_data="bb")
+        assert [r.error for r in ledger.results()] == [BAD["error"]]
 
 
 def write(path, first: int) -> None:
     with Ledger(path) as ledger:
         for seed in range(first, first + 20):
-            ledger.record(replace(JOB, seed=seed), replace(GOOD, values={"accuracy": float(seed)}))
+            record(ledger, replace(JOB, seed=seed), GOOD, values={"accuracy": float(seed)})
 
 
 def test_several_writers_at_a_new_file(tmp_path, processes):
@@ -85,7 +98,7 @@ def test_several_writers_at_a_new_file(tmp_path, processes):
         writer.join()
         assert writer.exitcode == 0
     with Ledger(path) as ledger:
-        assert sorted((r.seed, r.value) for r in ledger.records()) == [(n, float(n)) for n in range(50)]
+        assert sorted((r.seed, r.values["accuracy"]) for r in ledger.results()) == [(n, float(n)) for n in range(50)]
 
 
 def test_a_foreign_file_or_version_is_refused_with_advice(tmp_path):
@@ -98,7 +111,7 @@ def test_a_foreign_file_or_version_is_refused_with_advice(tmp_path):
     Ledger(tmp_path / "later").close()
     with sqlite3.connect(tmp_path / "later") as database:
         database.execute("PRAGMA user_version = 7")
-    with pytest.raises(InputError, match=r"version 7; .* reads version 1.*dicot bench merge"):
+    with pytest.raises(InputError, match=r"version 7; .* reads versions up to 2.*dicot bench merge"):
         Ledger(tmp_path / "later")
 
 
@@ -107,18 +120,18 @@ def test_a_ledger_travels_whole(tmp_path, suffix):
     if suffix == "parquet":
         pytest.importorskip("pyarrow")
     with Ledger(tmp_path / "a.sqlite") as ledger, Ledger(tmp_path / "b.sqlite") as other:
-        ledger.record(JOB, GOOD)
-        ledger.record(replace(JOB, seed=2), BAD)
+        record(ledger, JOB, GOOD)
+        record(ledger, replace(JOB, seed=2), BAD)
         ledger.enrol([replace(JOB, suite="ablation")])
         clustered = replace(JOB, contender=Contender("random", "random"), protocol="clustering", seed=3)
-        ledger.record(clustered, Result({"nmi": 0.1, "ari": 0.2}))
+        record(ledger, clustered, {"values": {"nmi": 0.1, "ari": 0.2}})
         path = tmp_path / f"a.{suffix}"
         if suffix != "sqlite":
             assert export_ledger(ledger, path) == 4
         for _ in range(2):  # a second time changes nothing
             merge_ledger(other, path)
-            assert list(other.lines()) == list(ledger.lines())
-        assert len(other.records()) == 8
+            assert repr(other.results()) == repr(ledger.results())
+        assert len(other.results()) == 4
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "sqlite"])
@@ -128,42 +141,108 @@ def test_what_was_wanted_and_has_no_record_is_known_and_travels(tmp_path, suffix
     moved = replace(JOB, suite="transfer", source=DataSet("harth", (3, 4, 5)), target=DataSet("pamap2"))
     with Ledger(tmp_path / "a.sqlite") as ledger, Ledger(tmp_path / "b.sqlite") as other:
         ledger.enrol([JOB, replace(JOB, target=DataSet("Beef"), source=DataSet("Beef")), moved])
-        ledger.record(JOB, BAD)  # a failure is a record
+        record(ledger, JOB, BAD)  # a failure is a record
         wanted = [("transfer", "harth", "pamap2"), ("ucr", "Beef", "Beef")]
         assert ledger.unrecorded() == wanted
         path = tmp_path / f"a.{suffix}"
         if suffix != "sqlite":
             assert export_ledger(ledger, path) == 3
         assert merge_ledger(other, path) == (1, 1)
-        assert other.unrecorded() == wanted and list(other.lines()) == list(ledger.lines())
-        other.record(moved, GOOD)
+        assert other.unrecorded() == wanted and repr(other.results()) == repr(ledger.results())
+        record(other, moved, GOOD)
         assert other.unrecorded() == wanted[1:]
 
 
 def test_a_ledger_of_an_earlier_release_gets_the_table_that_it_lacks(tmp_path):
     with Ledger(tmp_path / "a.sqlite") as ledger:
-        ledger.record(JOB, GOOD)
+        record(ledger, JOB, GOOD)
     with sqlite3.connect(tmp_path / "a.sqlite") as database:
         database.execute("DROP TABLE wanted")
     with Ledger(tmp_path / "a.sqlite") as ledger:
-        assert ledger.unrecorded() == [] and len(ledger.records()) == 2
+        assert ledger.unrecorded() == [] and len(ledger.results()) == 1
+
+
+def make_older(path) -> None:
+    """Give a ledger the form that it had in version 1, which knew no draws."""
+    with sqlite3.connect(path) as database:
+        database.execute("ALTER TABLE scores RENAME TO new")
+        database.execute(
+            "CREATE TABLE scores (key TEXT, metric TEXT, value REAL, PRIMARY KEY (key, metric)) WITHOUT ROWID"
+        )
+        database.execute("INSERT INTO scores SELECT key, metric, value FROM new")
+        database.execute("DROP TABLE new")
+        database.execute("PRAGMA user_version = 1")
+    database.close()
+
+
+def test_a_ledger_of_the_first_version_is_read_merged_and_continued(tmp_path):
+    path = tmp_path / "a.sqlite"
+    with Ledger(path) as ledger:
+        record(ledger, JOB, GOOD)
+        whole = repr(ledger.results())
+    make_older(path)
+    before = path.read_bytes()
+    with Ledger(path, read_only=True) as ledger:
+        assert repr(ledger.results()) == whole
+    with Ledger(":memory:") as other:
+        assert merge_ledger(other, path) == (1, 1) and repr(other.results()) == whole
+    assert path.read_bytes() == before, "whoever reads changes nothing"
+    with Ledger(path) as ledger:
+        record(ledger, replace(JOB, seed=2), GOOD)
+        assert repr([one for one in ledger.results() if one.seed == 1]) == whole and len(ledger.results()) == 2
+
+
+DRAWN = replace(JOB, protocol="few_5", draws=True)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "sqlite"])
+def test_draws_of_labelled_cases_travel_whole(tmp_path, suffix):
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
+    with Ledger(tmp_path / "a.sqlite") as ledger, Ledger(tmp_path / "b.sqlite") as other:
+        ledger.record([DRAWN.result({"accuracy": 50.0 + draw}, draw=draw, source_data="aa") for draw in (1, 2, 3)])
+        ledger.enrol([replace(DRAWN, suite="other")])
+        record(ledger, JOB, GOOD)
+        path = tmp_path / f"a.{suffix}"
+        if suffix != "sqlite":
+            assert export_ledger(ledger, path) == 7
+        merge_ledger(other, path)
+        assert repr(other.results()) == repr(ledger.results())
+        drawn = [(one.draw, one.values["accuracy"]) for one in other.results("other")]
+        assert drawn == [(1, 51.0), (2, 52.0), (3, 53.0)]
+
+
+def test_a_table_that_lost_a_draw_is_refused(tmp_path):
+    path = tmp_path / "a.csv"
+    with Ledger(":memory:") as ledger:
+        ledger.record([DRAWN.result({"accuracy": 50.0 + draw}, draw=draw) for draw in (1, 2, 3)])
+        export_ledger(ledger, path)
+        lines = path.read_text().splitlines(keepends=True)
+        for changed, said in (
+            ([*lines[:2], *lines[3:]], "draw"),
+            ([*lines[:2], lines[2].replace(",1,2,", ",1,0,", 1), lines[3]], "draw"),
+            ([*lines, lines[2].replace("52.0", "62.0")], "line 3"),
+        ):
+            path.write_text("".join(changed))
+            with pytest.raises(InputError, match=said):
+                merge_ledger(ledger, path)
 
 
 def test_merging_keeps_the_better_row(tmp_path):
     with Ledger(tmp_path / "a.sqlite") as ledger, Ledger(tmp_path / "b.sqlite") as other:
-        ledger.record(JOB, GOOD)
-        other.record(JOB, BAD)
-        other.record(replace(JOB, seed=2), BAD)
+        record(ledger, JOB, GOOD)
+        record(other, JOB, BAD)
+        record(other, replace(JOB, seed=2), BAD)
         assert merge_ledger(ledger, tmp_path / "b.sqlite") == (2, 1)
         assert merge_ledger(other, tmp_path / "a.sqlite") == (2, 2)
-        assert [r.error for r in ledger.records()] == [None, None, BAD.error, BAD.error]
-        assert [r.error for r in other.records()] == [None, None, BAD.error, BAD.error]
+        assert [r.error for r in ledger.results()] == [None, BAD["error"]]
+        assert [r.error for r in other.results()] == [None, BAD["error"]]
 
 
 def test_a_table_for_people(tmp_path):
     with Ledger(tmp_path / "a.sqlite") as ledger:
-        ledger.record(JOB, GOOD)
-        ledger.record(replace(JOB, seed=2), BAD)
+        record(ledger, JOB, GOOD)
+        record(ledger, replace(JOB, seed=2), BAD)
         export_ledger(ledger, tmp_path / "a.csv")
         rows = list(csv.DictReader((tmp_path / "a.csv").read_text().splitlines()))
         assert [(row["contender"], row["accuracy"], row["error"]) for row in rows] == [
@@ -180,5 +259,28 @@ def test_a_table_for_people(tmp_path):
 
 
 def test_no_metric_is_called_like_a_column():
-    for make in every_protocol().values():
-        assert not {metric.name for metric in make().metrics} & {"suite", "contender", *COLUMNS}
+    for metrics in known_metrics().values():
+        assert not set(metrics) & {"suite", "contender", "draw", *COLUMNS}
+
+
+def test_the_published_results_are_written_as_they_were_read(tmp_path):
+    published = Path(__file__).parents[2] / "results" / "archive.csv"
+    with Ledger(tmp_path / "a.sqlite") as ledger:
+        merge_ledger(ledger, published)
+        export_ledger(ledger, tmp_path / "again.csv")
+    assert (tmp_path / "again.csv").read_bytes() == published.read_bytes()
+
+
+def test_the_keys_of_the_published_results_are_those_of_jobs_of_today():
+    """A job whose key changed would be run again by everybody."""
+    published = Path(__file__).parents[2] / "results" / "archive.csv"
+    results = read_contents(published).results
+    assert len(results) > 1000
+    for one in results:
+        config = json.loads(one.config)
+        who = Contender(one.contender, config["kind"], config.get("method_params", {}), config.get("settings", {}))
+        job = Job(one.suite, who, DataSet(one.source), DataSet(one.target), one.protocol, one.seed)
+        assert job.key == one.key
+    suites = {name: {job.key for job in suite_jobs([name], SuiteOptions())} for name in ("ucr", "uea")}
+    in_the_paper = [one for one in results if one.source in {*PAPER_UCR, *PAPER_UEA} and one.schedule != "per_epoch"]
+    assert all(one.key in suites[one.suite] for one in in_the_paper if one.precision != "tf32")

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 from tests.bench.test_damaged_sources import BAD, GOOD, JOB
+from tests.bench.test_ledger import record
 from tests.commands import dicot
 
 from dicot.bench import ledger as ledgers
-from dicot.bench import workers
-from dicot.bench.executors import execute, site_for
-from dicot.bench.jobs import units_of
+from dicot.bench.executor import execute, site_for
 from dicot.bench.ledger import Ledger
 from dicot.errors import DicotError
+from dicot.evaluation import units_of
 
 NOBODY = 65534
 
@@ -49,8 +49,8 @@ def shut(folder):
 
 def filled(path):
     with Ledger(path) as ledger:
-        ledger.record(JOB, GOOD)
-        ledger.record(replace(JOB, seed=2), BAD)
+        record(ledger, JOB, GOOD)
+        record(ledger, replace(JOB, seed=2), BAD)
     return path
 
 
@@ -79,7 +79,7 @@ def test_a_ledger_left_by_a_kill_in_a_read_only_folder_is_read(folder, shut):
     """With its log beside it, which holds rows that are not in the file; a copy may lack the index of the log."""
     held = filled(folder / "held" / "a.sqlite")
     with Ledger(held) as ledger:
-        ledger.record(replace(JOB, seed=3), GOOD)
+        record(ledger, replace(JOB, seed=3), GOOD)
         copy = folder / "copy"
         shutil.copytree(held.parent, copy)
     out = folder / "out"
@@ -110,11 +110,11 @@ def test_a_locked_ledger_says_so(tmp_path, monkeypatch):
     with Ledger(path) as ledger:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(DicotError, match=r"a\.sqlite.*Another process"):
-            ledger.record(JOB, GOOD)
-        assert len(ledger.records()) == 4
+            record(ledger, JOB, GOOD)
+        assert len(ledger.results()) == 2
         other.execute("ROLLBACK")
-        ledger.record(replace(JOB, seed=3), GOOD)
-        assert len(ledger.records()) == 6
+        record(ledger, replace(JOB, seed=3), GOOD)
+        assert len(ledger.results()) == 3
     other.close()
 
 
@@ -133,18 +133,17 @@ def test_a_full_disk_ends_with_a_sentence_and_keeps_what_was_recorded(tmp_path, 
         _record_many(ledger)
     assert isinstance(caught.value, OSError)
     with Ledger(path) as ledger:
-        seeds = {record.seed for record in ledger.records()}
+        seeds = {one.seed for one in ledger.results()}
     assert seeds == set(range(len(seeds))) and 0 < len(seeds) < 100
 
 
-def test_a_ledger_that_workers_cannot_write_ends_the_run_with_one_error(tmp_path, job, capfd, processes, monkeypatch):
+def test_a_ledger_that_workers_cannot_write_ends_the_run_with_one_error(tmp_path, job, capfd, processes):
     """Not with a row for a worker that was lost: there is no place for it."""
-    monkeypatch.setattr(workers.multiprocessing, "get_context", lambda kind: processes)
     path = tmp_path / "a.sqlite"
     path.mkdir()
     units = units_of([job("raw-mean"), job("raw-flat")])
     with pytest.raises(DicotError, match=r"a\.sqlite"):
-        execute(units, path, site_for(path, "cpu"), 2, lambda job, error: None)
+        execute(units, path, site_for(path, "cpu"), 2, lambda job, error: None, "forkserver")
     assert "Traceback" not in capfd.readouterr().err
 
 
@@ -157,4 +156,4 @@ def test_a_bad_place_for_an_export_is_refused_before_anything_runs(tmp_path):
 
 def _record_many(ledger: Ledger) -> None:
     for seed in range(100):
-        ledger.record(replace(JOB, seed=seed), GOOD)
+        record(ledger, replace(JOB, seed=seed), GOOD)

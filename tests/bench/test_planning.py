@@ -31,7 +31,7 @@ def test_a_file_without_a_test_part_is_split_as_evaluate_does_it(tmp_path, bench
     assert "2 to run" in dry and "6 of 24 cases" in dry and "groups" in dry and "of each class" in dry
     assert "2 jobs recorded" in bench(sets)
     with Ledger(tmp_path / "a.sqlite") as ledger:
-        assert [line.row["error"] for line in ledger.lines()] == [None, None]
+        assert [one.error for one in ledger.results()] == [None, None]
     assert "2 recorded" in bench(sets, "--dry-run")
     np.savez(tmp_path / "own.npz", X=waves.x, y=waves.y, group=group[::-1] % 5)
     assert "1 recorded" in (again := bench(sets, "--dry-run")) and "1 to run" in again  # another split, other data
@@ -56,7 +56,7 @@ def test_what_cannot_be_scored_is_told_by_the_plan_and_by_the_exit_code(tmp_path
     done = bench(sets, code=1)
     assert "1 jobs recorded" in done and "failed:" not in done
     with Ledger(tmp_path / "a.sqlite") as ledger:
-        assert [line.row["source"] for line in ledger.lines()] == ["synthetic"]
+        assert [one.source for one in ledger.results()] == ["synthetic"]
 
 
 def test_unlabelled_cases_are_trained_on_but_not_scored(tmp_path, bench, waves):
@@ -66,7 +66,7 @@ def test_unlabelled_cases_are_trained_on_but_not_scored(tmp_path, bench, waves):
     np.savez(tmp_path / "part.npz", X_train=waves.x[:12], y_train=y[:12], X_test=waves.x[12:], y_test=y[12:])
     bench(f"{tmp_path / 'whole.npz'},{tmp_path / 'part.npz'}", "--protocols", "linear,knn_5")
     with Ledger(tmp_path / "a.sqlite") as ledger:
-        values = [line.values for line in ledger.lines()]
+        values = [one.values for one in ledger.results()]
     assert values[:2] == values[2:] and len(values) == 4
 
 

@@ -2,35 +2,36 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from dicot.bench.executors import execute, site_for
-from dicot.bench.fits import Site
-from dicot.bench.jobs import Contender, DataSet, units_of
+from dicot.bench.executor import execute, site_for
 from dicot.bench.ledger import Ledger
-from dicot.bench.loading import Shelf
-from dicot.bench.planning import make_plan
-from dicot.bench.run import run_units
+from dicot.bench.plan import make_plan
 from dicot.errors import LostWorkerError
 from dicot.estimator import TimeSeriesEmbedder
+from dicot.evaluation import Contender, DataSet, units_of
+from dicot.evaluation.loading import Shelf
+from dicot.evaluation.run import Site, run_units
 from dicot.protocols import PROTOCOLS, Features, FewLabels
 from dicot.train import Checkpoint
 
 
-def finish(jobs, path, **options):
+def finish(jobs, path, site=None, **options):
     """What `dicot bench` does: plan, enrol, run, in this process; the plan."""
     with Ledger(path) as ledger:
         plan = make_plan(jobs, ledger, **options)
         ledger.enrol(jobs)
-    execute(plan.units, path, site_for(path, "cpu"), 1, lambda job, error: None)
+    execute(plan.units, path, site or site_for(path, "cpu"), 1, lambda job, error: None)
     return plan
 
 
 def records(path):
     with Ledger(path) as ledger:
-        return {(r.contender, r.protocol, r.metric, r.seed): r for r in ledger.records()}
+        rows = [row for result in ledger.results() for row in result.tidy()]
+    return {(r["contender"], r["protocol"], r["metric"], r["seed"]): SimpleNamespace(**r) for r in rows}
 
 
 def test_values_are_those_of_an_estimator_and_a_protocol(tmp_path, job, waves):
@@ -79,7 +80,9 @@ def test_only_what_is_missing_runs(tmp_path, job, monkeypatch):
     before = records(path)
     plan = finish([job(), job(protocol="knn_5"), job(seed=2)], path)
     assert {j.key for unit in plan.units for j in unit.jobs} == {job(protocol="knn_5").key, job(seed=2).key}
-    assert records(path).items() >= before.items()
+    assert {key: repr(one) for key, one in records(path).items() if key in before} == {
+        key: repr(one) for key, one in before.items()
+    }
     monkeypatch.setattr(TimeSeriesEmbedder, "fit", None)
     assert finish([job(), job(seed=2)], path).units == []
 
@@ -93,7 +96,7 @@ def test_a_failing_contender_is_a_row_and_is_retried_only_on_demand(tmp_path, jo
     assert "InputError: k must be" in found["broken", "linear", "accuracy", 1].error
     assert math.isnan(found["broken", "linear", "macro_f1", 1].value)
     with Ledger(path) as ledger:
-        assert sorted(r.error is None for r in ledger.records()) == [False] * 4 + [True] * 4
+        assert sorted(r.error is None for r in ledger.results()) == [False, True]
     assert finish(jobs, path).units == []
     assert len(finish(jobs, path, retry_failed=True).units) == 1
 
@@ -146,6 +149,13 @@ def test_fine_tuning_starts_from_the_encoder_and_cost_is_recorded(tmp_path, job)
     assert found["random", "cost", "fit_seconds", 1].value > 0
 
 
+def test_what_is_the_same_for_every_seed_is_fitted_once(tmp_path, job):
+    path = tmp_path / "bench.sqlite"
+    plan = finish([job("raw-mean", "few_5", seed=seed) for seed in (1, 2)] + [job("random", seed=1)], path)
+    assert sorted(len(unit.jobs) for unit in plan.units) == [1, 2]
+    assert {key[3] for key in records(path)} == {1, 2}
+
+
 def test_transfer_takes_channels_of_both(tmp_path, job, data):
     path = tmp_path / "bench.sqlite"
     first, second = DataSet(data, (0,)), DataSet(data, (1,))
@@ -162,7 +172,7 @@ def test_several_fits_at_once_give_the_same_values_and_one_failure(tmp_path, job
         rows = {}
         site = Site("cpu", tmp_path / "work", at_once=8)
         for group in units:
-            run_units(group, site, Shelf(), lambda one, result, _rows=rows: _rows.update({one.key: result}))
+            run_units(group, site, Shelf(), lambda one, results, _rows=rows: _rows.update({one.key: results[0]}))
         found.append(rows)
     together, alone = found
     assert together.keys() == alone.keys()
@@ -180,7 +190,9 @@ def test_a_device_that_fails_fails_all_fits_of_a_group(tmp_path, job, monkeypatc
     monkeypatch.setattr("dicot.estimator.fit_many", breaks)
     rows = {}
     units = units_of([job(), job("catt")])
-    run_units(units, Site("cpu", tmp_path / "work", 8), Shelf(), lambda one, result: rows.update({one.key: result}))
+    run_units(
+        units, Site("cpu", tmp_path / "work", 8), Shelf(), lambda one, results: rows.update({one.key: results[0]})
+    )
     assert [result.error for result in rows.values()] == ["RuntimeError: device lost"] * 2
 
 
@@ -194,7 +206,7 @@ def test_a_useless_gpu_ends_the_run_with_advice(tmp_path, job, monkeypatch):
 
 def test_an_interrupted_fit_goes_on_and_says_that_its_time_is_unknown(tmp_path, job, monkeypatch):
     path = tmp_path / "bench.sqlite"
-    monkeypatch.setattr("dicot.bench.fits.CHECKPOINT_SECONDS", 0)
+    site = replace(site_for(path, "cpu"), checkpoint_seconds=0)
     slow = job(contender=Contender("dicot", "dicot", {}, {"dim": 8, "steps": 6, "batch_size": 4}))
     usual, written = Checkpoint.write, []
 
@@ -206,9 +218,9 @@ def test_an_interrupted_fit_goes_on_and_says_that_its_time_is_unknown(tmp_path, 
 
     monkeypatch.setattr(Checkpoint, "write", dies)
     with pytest.raises(KeyboardInterrupt):
-        finish([slow], path)
+        finish([slow], path, site)
     assert len(list((tmp_path / "bench.work").iterdir())) == 1
-    finish([slow], path)
+    finish([slow], path, site)
     assert written == [1, 2, 3, 4, 5, 6]
     found = records(path)["dicot", "linear", "accuracy", 1]
     assert found.error is None and math.isnan(found.fit_seconds)

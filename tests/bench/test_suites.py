@@ -5,21 +5,22 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from dicot.bench.crossing import Options
-from dicot.bench.loading import load_labelled
-from dicot.bench.sets import LARGE, PAPER_UCR, PAPER_UEA
+from dicot.bench.crossing import SuiteOptions
+from dicot.bench.paper_suites import LARGE, PAPER_UCR, PAPER_UEA
 from dicot.bench.suites import SUITES, suite_jobs
-from dicot.classical import CLASSICAL
+from dicot.classical import CLASSICAL, RAW_FEATURES
 from dicot.controls import CONTROLS
 from dicot.errors import InputError
+from dicot.evaluation import every_protocol
+from dicot.evaluation.loading import load_labelled
+from dicot.evaluation.model_protocols import trains
 from dicot.methods import METHODS
-from dicot.protocols import PROTOCOLS
 
 RIVALS = {name for name, method in METHODS.items() if not method.needs_labels}
 
 
 def jobs_of(suite: str, **options):
-    return suite_jobs([suite], Options(**options))
+    return suite_jobs([suite], SuiteOptions(**options))
 
 
 @pytest.mark.parametrize("suite", SUITES)
@@ -42,13 +43,13 @@ def test_the_archives_as_in_the_paper():
         scored = {kind: set() for kind in (*RIVALS, *CONTROLS, *CLASSICAL)}
         for job in jobs:
             scored[job.contender.kind].add(job.protocol)
-        assert scored.pop("minirocket") == {"linear", "ridge"}
-        assert scored.pop("raw-mean") == scored.pop("raw-flat") == {"linear", "forest"}
-        assert set(map(tuple, scored.values())) == {("linear",)}
+        for kind, protocols in scored.items():
+            more = {"forest"} if kind in RAW_FEATURES else {"ridge"} if kind in CLASSICAL else set()
+            assert protocols == {"linear", *more}, kind
 
 
 def test_sets_that_the_paper_leaves_out_belong_to_their_archive():
-    sets = Options(sets=("DodgerLoopGame", "EigenWorms"))
+    sets = SuiteOptions(sets=("DodgerLoopGame", "EigenWorms"))
     for suite, name in (("ucr", "DodgerLoopGame"), ("uea", "EigenWorms")):
         assert {job.source.name for job in suite_jobs([suite], sets)} == {name}
 
@@ -125,8 +126,8 @@ def test_batch_sizes():
 def test_smoke_has_everyone_and_every_protocol_and_marks_trials():
     jobs = jobs_of("smoke")
     assert {job.contender.kind for job in jobs} == {*METHODS, *CONTROLS, *CLASSICAL}
-    assert {job.protocol for job in jobs} == {*PROTOCOLS, "finetune-1", "finetune-10", "finetune-100", "cost"}
-    assert all(job.trial for job in jobs if job.contender.kind in METHODS or job.protocol.startswith("finetune"))
+    assert {job.protocol for job in jobs} == set(every_protocol())
+    assert all(job.trial for job in jobs if job.contender.kind in METHODS or trains(job.protocol))
     assert not any(job.trial for job in jobs if job.contender.kind in CLASSICAL)
     assert {job.contender.settings["steps"] for job in jobs if job.contender.kind in METHODS} == {10}
     assert {job.contender.settings.get("schedule") for job in jobs} == {None, "per_step", "per_epoch"}
@@ -147,9 +148,9 @@ def test_options():
     assert Counter(job.contender.kind for job in jobs) == {"tnc": 4, "random": 2, "calibrated": 2}
     assert all(job.trial == (job.contender.kind == "tnc") for job in jobs)
     assert {job.contender.kind for job in jobs_of("ucr", contenders=("raw-mean",))} == {"raw-mean"}
-    archives = suite_jobs(["ucr", "uea"], Options(sets=("GunPoint", "NATOPS")))
+    archives = suite_jobs(["ucr", "uea"], SuiteOptions(sets=("GunPoint", "NATOPS")))
     assert {(job.suite, job.source.name) for job in archives} == {("ucr", "GunPoint"), ("uea", "NATOPS")}
-    both = suite_jobs(["knn", "clustering"], Options(sets=("harth",)))
+    both = suite_jobs(["knn", "clustering"], SuiteOptions(sets=("harth",)))
     assert {job.suite for job in both} == {"knn", "clustering"}
 
 

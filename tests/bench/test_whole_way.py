@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.commands import dicot
 
-from dicot.bench.crossing import Options
+from dicot.bench.crossing import SuiteOptions
 from dicot.bench.ledger import Ledger
 from dicot.bench.suites import suite_jobs
 from dicot.errors import InputError
@@ -28,17 +28,18 @@ def written(folder):
 
 def test_a_method_of_one_class_and_one_line_is_listed_run_recorded_and_reported(tmp_path, data, toy, alone):
     assert "toy                a toy" in dicot("list", "methods")
-    assert "toy" in {job.contender.name for job in suite_jobs(["ucr"], Options())}
+    assert "toy" in {job.contender.name for job in suite_jobs(["ucr"], SuiteOptions())}
     said = bench(tmp_path, data, "--only", "toy,dicot")
     assert "4 jobs recorded" in said and "toy on" in said
     with Ledger(tmp_path / "bench.sqlite") as ledger:
-        (accuracy,) = (r for r in ledger.records("ucr") if (r.contender, r.metric) == ("toy", "accuracy"))
-    assert accuracy.error is None and accuracy.steps == 2 and 0 <= accuracy.value <= 100
+        (result,) = (one for one in ledger.results("ucr") if one.contender == "toy")
+    accuracy = result.values["accuracy"]
+    assert result.error is None and result.steps == 2 and 0 <= accuracy <= 100
     dicot("report", "ucr", "--ledger", tmp_path / "bench.sqlite", "--out", tmp_path / "report", "--against-paper")
     page, text = ((tmp_path / "report" / name).read_text() for name in ("report.html", "report.md"))
     for title in ("Standings", "Scores per data set"):
         table = text.split(f"## {title}")[1].split("##")[0]
-        assert f"| toy (trial) | {accuracy.value:.2f} " in table.replace("**", "") and "| calibrated |" in table
+        assert f"| toy (trial) | {accuracy:.2f} " in table.replace("**", "") and "| calibrated |" in table
     assert "Not a result: 2 steps" in page and ">toy (trial)<" in page
 
 

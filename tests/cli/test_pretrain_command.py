@@ -1,5 +1,6 @@
 """dicot pretrain: killed, interrupted and run again."""
 
+import json
 import shutil
 import signal
 import sys
@@ -7,8 +8,12 @@ import sys
 import numpy as np
 import pytest
 from tests.commands import dicot
+from tests.own import Halves, Net, slow_start
 
+from dicot import TimeSeriesEmbedder
+from dicot.errors import InputError
 from dicot.methods.dicot import DiCOT
+from dicot.runs import pretrain_into
 
 STEPS = 6
 
@@ -100,9 +105,31 @@ def test_what_a_kill_inside_a_write_left_is_removed(tmp_path, call):
 
 
 def test_the_same_settings_as_a_list_or_as_a_range_are_the_same_run(tmp_path, waves):
-    from dicot.runs import Job, run_job
-
     for k in ([2, 4], (2, 4)):
-        settings = {"encoder": "fcn", "dim": 8, "steps": 1, "random_state": 1, "method_params": {"k": k}}
-        said = run_job(Job(tmp_path / "model", settings), waves, "cpu")
+        model = small(method_params={"k": k})
+        said = pretrain_into(tmp_path / "model", model, waves)
     assert "already holds this run" in said
+
+
+def test_a_run_of_an_older_version_is_the_same_run(tmp_path, waves):
+    pretrain_into(tmp_path, small(), waves)
+    path = tmp_path / "config.json"
+    config = json.loads(path.read_text())
+    config["estimator"]["preset"] = "paper"
+    del config["estimator"]["recipe"], config["sha256"]
+    path.write_text(json.dumps(config))
+    assert "already holds this run" in pretrain_into(tmp_path, small(), waves)
+    with pytest.raises(InputError, match="another model"):
+        pretrain_into(tmp_path, small(recipe={"warmup": 0}), waves)
+
+
+def test_a_run_with_parts_of_ones_own_is_recognised(tmp_path, waves):
+    for kind in (Net, Net):
+        said = pretrain_into(tmp_path, small(method=Halves, encoder=kind(), schedule=slow_start), waves)
+    assert "already holds this run" in said
+
+
+def small(**settings) -> TimeSeriesEmbedder:
+    return TimeSeriesEmbedder(
+        **{"encoder": "fcn", "dim": 8, "steps": 1, "random_state": 1, "device": "cpu", **settings}
+    )

@@ -3,8 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dicot.data.arfffile import outline_arff, read_arff
 from dicot.data.files import read_split
+from dicot.data.textforms import outline_arff, read_arff
 from dicot.errors import InputError
 
 ONE = """% a comment

@@ -1,5 +1,6 @@
 """EDF and EDF+ files that the tests write byte by byte."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from tests.signal_files import annotation_track, write_edf, write_hypnogram
 
 from dicot.data.edf import Annotation, read_edf_annotations, read_edf_header, read_edf_signal
-from dicot.errors import InputError
+from dicot.errors import InputError, MissingExtraError
 
 SLOW, FAST = np.array([-2048, 2047, 0]), np.arange(-6, 6)
 
@@ -151,3 +152,16 @@ def test_what_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match=r"b\.edf"):
         read_edf_annotations(bad)
+
+
+def test_without_pyedflib_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyedflib", None)
+    with pytest.raises(MissingExtraError, match=r"pyedflib.*dicot\[prepare\]"):
+        read_edf_signal(two_rates(tmp_path), "Temp")
+
+
+def test_numbers_that_pyedflib_misreads(tmp_path: Path) -> None:
+    path = patched(two_rates(tmp_path), 244, "1e2")
+    assert read_edf_signal(path, "Temp").rate == 0.01
+    path = patched(two_rates(tmp_path), PHYSICAL_MAX, "1e30")
+    assert read_edf_signal(path, "Temp").values[1] == np.float32(1e30)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dicot.data.files import read_split, read_windows
-from dicot.data.tsvfile import outline_tsv, read_tsv
+from dicot.data.textforms import outline_tsv, read_tsv
 from dicot.errors import InputError
 
 

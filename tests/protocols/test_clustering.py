@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import sklearn
 
-from dicot.errors import InputError
 from dicot.protocols import Features, KMeansClustering
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "protocols.npz", allow_pickle=False)
@@ -34,9 +33,3 @@ def test_the_training_embeddings_play_no_part():
     test = Features(rng.normal(size=(40, 3)), np.arange(40) % 3)
     other = Features(rng.normal(size=(5, 8)), np.zeros(5, int))
     assert KMeansClustering().score(other, test, seed=3) == KMeansClustering().score(test, test, seed=3)
-
-
-def test_one_class_is_refused():
-    one = Features(np.random.default_rng(0).normal(size=(5, 2)), np.zeros(5, int))
-    with pytest.raises(InputError, match="Clustering needs at least 2 classes"):
-        KMeansClustering().score(one, one, seed=1)

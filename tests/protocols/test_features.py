@@ -70,6 +70,14 @@ def test_a_failure_is_a_row_and_a_nan_needs_a_reason():
         Score("dicot", "linear", "accuracy", 1, 0.0, "out of memory")
 
 
-def test_protocols_do_not_import_torch():
-    code = "import sys, dicot.protocols; sys.exit('torch' in sys.modules or 'matplotlib' in sys.modules)"
+def test_protocols_do_not_load_torch_for_many_cases_either():
+    code = """
+import sys
+import numpy as np
+from dicot.protocols import PROTOCOLS, Features
+x, y = np.random.default_rng(0).normal(size=(20_010, 16)), np.arange(20_010) % 2
+for name in ("linear", "ridge", "knn_all"):
+    PROTOCOLS[name]().score(Features(x, y), Features(x[:9], y[:9]), seed=1)
+sys.exit("torch" in sys.modules or "matplotlib" in sys.modules)
+"""
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

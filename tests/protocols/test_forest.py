@@ -1,12 +1,10 @@
 """The forest probe: the published settings, and a problem no linear probe solves."""
 
 import numpy as np
-import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-import dicot.protocols.forest as forest_module
-from dicot.errors import InputError
 from dicot.protocols import Features, ForestProbe, LinearProbe
+from dicot.protocols.forest import fit_forest
 from dicot.protocols.metrics import classification_scores
 from dicot.protocols.subsets import stratified_cap
 
@@ -29,11 +27,8 @@ def test_the_published_forest():
     assert got["macro_f1"] > 90 > LinearProbe().score(train, test, seed=3)["macro_f1"]
 
 
-def test_large_sets_are_capped_and_one_class_is_refused(monkeypatch):
+def test_large_sets_are_capped():
     train, test = rings(200, 1), rings(60, 2)
-    expected = ForestProbe().score(train.rows(stratified_cap(train.y, 40)), test, seed=1)
-    monkeypatch.setattr(forest_module, "MAX_CASES", 40)
-    assert ForestProbe().score(train, test, seed=1) == expected
-    one = Features(np.ones((4, 2)), np.zeros(4, int))
-    with pytest.raises(InputError, match="forest probe needs at least 2 classes"):
-        ForestProbe().score(one, one, seed=1)
+    expected = fit_forest(train.rows(stratified_cap(train.y, 40))).predict(test.x)
+    assert (fit_forest(train, max_cases=40).predict(test.x) == expected).all()
+    assert (fit_forest(train).predict(test.x) != expected).any()

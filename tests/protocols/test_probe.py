@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 
-import dicot.protocols.probe as probe_module
 from dicot.errors import InputError
 from dicot.protocols import Features, FewLabels, LinearProbe, fit_probe
-from dicot.protocols.subsets import stratified_fraction
+from dicot.protocols.subsets import stratified_cap, stratified_fraction
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "protocols.npz", allow_pickle=False)
 CASES = range(int(GOLDEN["n_cases"]))
@@ -59,25 +60,20 @@ def reference_scores(train, x):
     return np.stack(columns, axis=1)
 
 
-@pytest.fixture
-def exact(monkeypatch):
-    """The published stopping rule leaves decision values up to 2e-3 from the minimum; here the problem is compared."""
-    monkeypatch.setattr(probe_module, "TOLERANCE", 1e-8)
+EXACT = 1e-8  # the published tolerance leaves decision values up to 2e-3 from the minimum; here the problem is compared
 
 
-@pytest.mark.usefixtures("exact")
 def test_three_classes_match_a_slow_reference():
     train, test = blobs(45, 3, 3, 1), blobs(30, 3, 3, 2)
     expected = reference_scores(train, test.x)
-    fitted = fit_probe(train)
+    fitted = fit_probe(train, tolerance=EXACT)
     np.testing.assert_allclose(fitted.decision_function(test.x), expected, atol=1e-4)
     assert fitted.predict(test.x).tolist() == expected.argmax(axis=1).tolist()
 
 
-@pytest.mark.usefixtures("exact")
 def test_two_classes_are_one_binary_model():
     train, test = blobs(40, 2, 3, 1), blobs(20, 2, 3, 2)
-    fitted = fit_probe(train)
+    fitted = fit_probe(train, tolerance=EXACT)
     assert fitted.weights.shape == (1, 3)
     np.testing.assert_allclose(fitted.decision_function(test.x), reference_scores(train, test.x)[:, 1], atol=1e-4)
 
@@ -102,18 +98,20 @@ def test_more_features_than_cases_converges_without_a_warning():
     assert LinearProbe().score(train, train, seed=1)["accuracy"] == 100.0
 
 
-def test_one_class_is_refused():
-    one = Features(np.ones((4, 2)), np.zeros(4, int))
-    with pytest.raises(InputError, match="linear probe needs at least 2 classes"):
-        LinearProbe().score(one, one, seed=1)
-
-
-def test_large_training_sets_are_capped(monkeypatch):
+def test_large_training_sets_are_capped():
     train = blobs(200, 3, 4, 1)
-    monkeypatch.setattr(probe_module, "MAX_CASES", 60)
-    capped = fit_probe(train)
-    rows = probe_module.stratified_cap(train.y, 60, 0)
-    np.testing.assert_array_equal(capped.weights, fit_probe(train.rows(rows)).weights)
+    capped = fit_probe(train, max_cases=60)
+    np.testing.assert_array_equal(capped.weights, fit_probe(train.rows(stratified_cap(train.y, 60))).weights)
+
+
+@pytest.mark.parametrize("n", [300, 19_999, 20_001])
+def test_the_published_solver_at_every_size(n):
+    train = blobs(n, 3, 4, 1)
+    z = StandardScaler().fit_transform(train.x)
+    models = [
+        LogisticRegression(C=1.0, solver="lbfgs", tol=1e-4, max_iter=1_000_000).fit(z, train.y == c) for c in range(3)
+    ]
+    np.testing.assert_array_equal(fit_probe(train).weights, np.concatenate([model.coef_ for model in models]))
 
 
 def test_few_labels_is_the_mean_of_probes_on_ten_subsets():

@@ -1,40 +1,79 @@
-"""Every registered protocol keeps the contract."""
+"""Every registered protocol keeps the contract, and so does one that a user adds."""
 
-import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from tests.protocols.contract import CHECKS, overlapping
 
 from dicot.errors import InputError
-from dicot.protocols import PROTOCOLS, Features
+from dicot.protocols import PROTOCOLS, Features, Metric, Protocol, find_metric, find_protocol
+from dicot.protocols.base import check_classes, check_pair
 
 
-def case(n, seed):
-    rng = np.random.default_rng(seed)
-    y = np.arange(n) % 3
-    return Features(rng.normal(size=(n, 4)) + y[:, None], y)
+class Distance(Protocol):
+    """A protocol with a metric of its own, of which less is better."""
+
+    metrics = (Metric("distance", higher_is_better=False, decimals=1),)
+    name = "distance"
+    description = "mean distance from a test case to the middle of its class in training"
+
+    def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
+        check_pair(train, test)
+        check_classes(train, "Distance")
+        middles = {label: train.x[train.y == label].mean(axis=0) for label in np.unique(train.y)}
+        own = np.stack([middles[label] for label in test.y])
+        return {"distance": float(np.linalg.norm(test.x - own, axis=1).mean())}
 
 
-def test_the_keys_are_the_promised_ones():
-    counts = [f"knn_{n}" for n in (5, 10, 50, 100, 500, "all")]
-    assert list(PROTOCOLS) == ["linear", "ridge", "forest", "few_1pct", "few_5", "few_10", *counts, "clustering"]
+@pytest.fixture
+def registered() -> Iterator[None]:
+    PROTOCOLS["distance"] = Distance
+    yield
+    del PROTOCOLS["distance"]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("key", PROTOCOLS)
+def test_every_protocol_keeps_the_contract(key, check):
+    check(PROTOCOLS[key])
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.usefixtures("registered")
+def test_a_protocol_of_ones_own_keeps_it_too(check):
+    check(PROTOCOLS["distance"])
 
 
 @pytest.mark.parametrize("key", PROTOCOLS)
-def test_every_protocol_keeps_the_contract(key):
-    protocol = PROTOCOLS[key]()
-    assert protocol.name == key
-    assert protocol.description
-    assert "\n" not in protocol.description
-    train, test = case(60, 1), case(45, 2)
-    scores = protocol.score(train, test, seed=7)
-    assert tuple(scores) == tuple(metric.name for metric in protocol.metrics)
-    assert all(type(v) is float and math.isfinite(v) and -1 <= v <= 100 for v in scores.values())
-    assert protocol.score(train, test, seed=7) == scores
+def test_the_key_is_the_name(key):
+    assert PROTOCOLS[key]().name == key
 
 
 @pytest.mark.parametrize("key", [k for k in PROTOCOLS if k != "clustering"])
 def test_features_of_another_width_are_refused(key):
-    wide = Features(np.ones((6, 5)), np.arange(6) % 3)
-    with pytest.raises(InputError, match="same number of features; got 4 and 5"):
-        PROTOCOLS[key]().score(case(60, 1), wide, seed=1)
+    with pytest.raises(InputError, match="4 and 5"):
+        PROTOCOLS[key]().score(overlapping(60, 1), overlapping(6, 2, f=5), seed=1)
+
+
+def test_a_metric_is_what_its_protocol_declares():
+    assert find_metric("distance") == Metric("distance"), "unknown: printed as usual"
+    assert find_metric("accuracy").higher_is_better
+    assert find_metric("nmi").decimals == 3
+    assert not find_metric("macro_recall").headline
+    assert not find_metric("step_ms").higher_is_better
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_metric_is_known_as_soon_as_its_protocol_is_registered():
+    assert not find_metric("distance").higher_is_better
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("liner", ["'linear'"]), ("nn_5", ["'few_5'", "'knn_5'"]), ("1pct", ["'few_1pct'"])]
+)
+def test_an_unknown_name_is_answered_with_likely_ones(name, meant):
+    with pytest.raises(InputError, match=name) as error:
+        find_protocol(PROTOCOLS, name)
+    hint = str(error.value).split("Known:")[0]
+    assert all(one in hint for one in meant)

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-import dicot.protocols.ridge as ridge_module
-from dicot.errors import InputError
 from dicot.protocols import Features, RidgeProbe
 from dicot.protocols.metrics import classification_scores
+from dicot.protocols.ridge import fit_ridge
 from dicot.protocols.subsets import stratified_cap
 
 
@@ -54,12 +53,8 @@ def test_strings_constant_features_and_the_seed_make_no_difference():
     assert RidgeProbe().score(*wide, seed=5) == plain
 
 
-def test_large_sets_are_capped_and_one_class_is_refused(monkeypatch):
+def test_large_sets_are_capped():
     train, test = blobs(200, 3, 4, 1), blobs(60, 3, 4, 2)
-    subset = train.rows(stratified_cap(train.y, 30))
-    expected = RidgeProbe().score(subset, test, seed=1)
-    monkeypatch.setattr(ridge_module, "MAX_CASES", 30)
-    assert RidgeProbe().score(train, test, seed=1) == expected
-    one = Features(np.ones((4, 2)), np.zeros(4, int))
-    with pytest.raises(InputError, match="ridge probe needs at least 2 classes"):
-        RidgeProbe().score(one, one, seed=1)
+    expected = fit_ridge(train.rows(stratified_cap(train.y, 30))).predict(test.x)
+    assert (fit_ridge(train, max_cases=30).predict(test.x) == expected).all()
+    assert (fit_ridge(train).predict(test.x) != expected).any()

@@ -1,18 +1,23 @@
-"""Entries x data sets x seeds, narrowed or changed by the options of a run."""
+"""Contenders x data sets x seeds -> jobs, narrowed or changed by the options of a run."""
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
-from dicot.bench.contenders import Entry, own_params
-from dicot.bench.jobs import Contender, DataSet, Job
-from dicot.bench.model_protocols import MODEL_PROTOCOLS, TRAINING
+from dicot.datasets import family_of, transfer_channels
+from dicot.evaluation.contenders import Contender
+from dicot.evaluation.jobs import DataSet, Job
+from dicot.evaluation.model_protocols import MODEL_PROTOCOLS, trains
 
 Pair = tuple[DataSet, DataSet]  # fitted on, scored on
+Entry = tuple[Contender, tuple[str, ...]]  # a contender of a suite, and the protocols that score it there
+Exceptions = Mapping[tuple[str, str], Mapping[str, Any]]  # by method and data set: what is set for this pair alone
 
 
 @dataclass(frozen=True)
-class Options:
+class SuiteOptions:
     """What narrows or changes a suite; what is empty is left to the suite."""
 
     contenders: tuple[str, ...] = ()  # names or kinds; a trained one brings the controls along
@@ -24,49 +29,94 @@ class Options:
     steps: int | None = None  # of everything that is trained: a trial
 
 
+def methods(*protocols: str, labelled: bool = False) -> list[Entry]:
+    """Every method that learns without labels; with `labelled` also those that need them."""
+    from dicot.methods import METHODS
+
+    return [(Contender(name, name), protocols) for name, kind in METHODS.items() if labelled or not kind.needs_labels]
+
+
+def controls(*protocols: str) -> list[Entry]:
+    from dicot.controls import CONTROLS
+
+    return [(Contender(name, name), protocols) for name in CONTROLS]
+
+
+def classical(*protocols: str, raw: tuple[str, ...] = (), others: tuple[str, ...] = ()) -> list[Entry]:
+    """Every baseline; raw features and all others may have protocols of their own beside those of everybody."""
+    from dicot.classical import CLASSICAL, RAW_FEATURES
+
+    return [(Contender(name, name), (*protocols, *(raw if name in RAW_FEATURES else others))) for name in CLASSICAL]
+
+
 def cross(
-    suite: str, entries: Sequence[Entry], pairs: Sequence[Pair], seeds: Sequence[int], options: Options
+    suite: str,
+    entries: Sequence[Entry],
+    pairs: Sequence[Pair],
+    seeds: Sequence[int],
+    options: SuiteOptions,
+    exceptions: Exceptions | None = None,
 ) -> list[Job]:
-    """A job for every entry, pair, protocol and seed that the options let through."""
+    """Make a job for every entry, pair, protocol and seed that the options let through."""
     jobs = []
-    for entry in _chosen(entries, options):
-        protocols = _applicable(entry.contender, options.protocols or entry.protocols)
-        for contender, (source, target) in product(_scheduled(entry.contender, options), pairs):
-            own = replace(contender, method_params=own_params(contender, source.name))
+    for entry, own in _chosen(entries, options):
+        protocols = [name for name in options.protocols or own if not (entry.classical and name in MODEL_PROTOCOLS)]
+        for contender, (source, target) in product(_scheduled(entry, options), pairs):
+            special = (exceptions or {}).get((contender.kind, source.name), {})
+            one = replace(contender, method_params=own_params(contender, source.name, special))
             for protocol, seed in product(protocols, options.seeds or seeds):
-                trains = protocol in TRAINING
-                trial = options.steps is not None and (trains or "steps" in contender.settings)
-                jobs.append(Job(suite, own, source, target, protocol, seed, options.steps if trains else None, trial))
+                steps = options.steps if trains(protocol) else None
+                trial = options.steps is not None and (trains(protocol) or "steps" in contender.settings)
+                jobs.append(Job(suite, one, source, target, protocol, seed, steps, trial))
     return jobs
 
 
-def _chosen(entries: Sequence[Entry], options: Options) -> Sequence[Entry]:
+def own_params(contender: Contender, source: str, special: Mapping[str, Any]) -> dict[str, Any]:
+    """What differs from what the method would use on this data set anyway: equal settings get equal keys."""
+    from dicot.methods import METHODS
+
+    if not contender.trained:
+        return {}
+    method, family = METHODS[contender.kind], family_of(source)
+    usual = {name: parameter.default for name, parameter in inspect.signature(method).parameters.items()}
+    by_family = method.paper_params(family)
+    # A set of unknown family may turn out to have one when it is loaded: what depends on it stays said.
+    usual |= dict.fromkeys(by_family) if family is None else by_family
+    wanted = {**special, **contender.method_params}
+    return {name: value for name, value in wanted.items() if usual.get(name) != value}
+
+
+def whole(name: str) -> Pair:
+    """Fitted and scored on the same set."""
+    return DataSet(name), DataSet(name)
+
+
+def transfer(source: str, target: str) -> Pair:
+    """Fitted on the accelerometer of one set and scored on that of another; unknown sets have it in front."""
+    return _accelerometer(source), _accelerometer(target)
+
+
+def _accelerometer(name: str) -> DataSet:
+    return DataSet(name, transfer_channels(name) or (0, 1, 2))
+
+
+def _chosen(entries: Sequence[Entry], options: SuiteOptions) -> Sequence[Entry]:
     """Those that were asked for; no trained contender without its controls."""
     from dicot.controls import CONTROLS
-    from dicot.methods import METHODS
 
     if not options.contenders:
         return entries
-    wanted = [entry for entry in entries if {entry.contender.name, entry.contender.kind} & set(options.contenders)]
-    trained = any(entry.contender.kind in METHODS for entry in wanted)
-    return [entry for entry in entries if entry in wanted or (trained and entry.contender.name in CONTROLS)]
+    wanted = [entry for entry in entries if {entry[0].name, entry[0].kind} & set(options.contenders)]
+    trained = any(contender.trained for contender, _ in wanted)
+    return [entry for entry in entries if entry in wanted or (trained and entry[0].name in CONTROLS)]
 
 
-def _scheduled(contender: Contender, options: Options) -> list[Contender]:
+def _scheduled(contender: Contender, options: SuiteOptions) -> list[Contender]:
     """The contender with the settings of a training, once for each schedule; as it is where it is not trained."""
-    from dicot.methods import METHODS
-
-    if contender.kind not in METHODS:
+    if not contender.trained:
         return [contender]
     steps = {} if options.steps is None else {"steps": options.steps}
     return [
         replace(contender, settings={**contender.settings, "schedule": name, "precision": options.precision, **steps})
         for name in options.schedules
     ]
-
-
-def _applicable(contender: Contender, protocols: Sequence[str]) -> list[str]:
-    """Without those that need a network, for contenders that have none."""
-    from dicot.classical import CLASSICAL
-
-    return [name for name in protocols if contender.kind not in CLASSICAL or name not in MODEL_PROTOCOLS]

@@ -1,64 +1,80 @@
-"""Ledgers and tables: a ledger written as CSV or Parquet, and such a table or another ledger merged into one."""
+"""Results as a table: one row per result, metrics as columns, in CSV or Parquet; ledgers written as such and merged."""
 
 import csv
 import io
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from dicot.bench.checks import check_metrics, checked_line, checked_wanted, known_metrics
-from dicot.bench.csvtable import check_columns, read_table
-from dicot.bench.ledger import Ledger
-from dicot.bench.lines import COLUMNS, Contents, Line, Wanted
+from dicot.bench.ledger import Contents, Ledger
+from dicot.bench.rows import COLUMNS, Wanted, check_draws, checked_results, checked_wanted, known_metrics, row_of
 from dicot.errors import InputError, need_extra
+from dicot.evaluation.result import Result
 from dicot.storage import write_atomic
 
 PLACE = ("suite", "contender")
+DRAW = "draw"  # a column that is there where labelled cases were drawn more than once
 WANTED = ("suite", "source", "target")
-TABLES = (".csv", ".parquet")
+SUFFIXES = (".csv", ".parquet")
 WHOLE = re.compile(r"-?[0-9]+")
 Cells = Mapping[str, Any]
 
 
-def export_ledger(ledger: Ledger, path: str | Path) -> int:
-    """Write a table, one row for each place in a suite that a job fills, metrics as columns; how many rows.
+class TableRow(NamedTuple):
+    """The cells of a row by column, and the line of the file that it begins in."""
 
-    A value is empty where the protocol has no such metric, and NaN where the job failed. A data set that a suite wants
-    and that has no record is a row with nothing but that.
+    line: int
+    cells: Cells
+
+
+def export_ledger(ledger: Ledger, path: str | Path) -> int:
+    """Write a ledger as a table and say how many rows that is.
+
+    A data set that a suite wants and that has no result is a row with nothing but that.
     """
-    path = Path(path)
+    results, wanted = ledger.contents()
+    return write_table(path, results, wanted)
+
+
+def write_table(path: str | Path, results: Iterable[Result], wanted: Iterable[Wanted] = ()) -> int:
+    """Write results as .csv or .parquet, whole or not at all; how many rows.
+
+    A value is empty where the protocol has no such metric, and NaN where the job failed.
+    """
+    path, results = Path(path), list(results)
     check_export(path)
-    lines, wanted = ledger.contents()
-    metrics = sorted({metric for line in lines for metric in line.values})
+    metrics = sorted({metric for result in results for metric in result.values})
     rows = [
-        dict(zip(PLACE, member, strict=True)) | line.row | {name: _shown(value) for name, value in line.values.items()}
-        for line in lines
-        for member in line.members
+        {"suite": one.suite, "contender": one.contender, DRAW: one.draw, **row_of(one), **one.values} for one in results
     ]
     rows += [dict(zip(WANTED, place, strict=True)) for place in wanted]
-    columns = [*PLACE, *COLUMNS, *metrics]
+    facts = list(COLUMNS)
+    if any(one.draw > 1 for one in results):
+        facts.insert(facts.index("seed") + 1, DRAW)
+    columns = [*PLACE, *facts, *metrics]
     write_atomic(path, _parquet(rows, columns) if path.suffix == ".parquet" else _csv(rows, columns))
     return len(rows)
 
 
 def check_export(path: Path) -> None:
     """Refuse what cannot be written, before any work is done."""
-    if path.suffix not in TABLES:
-        raise InputError(f"{path}: a ledger is exported as {' or '.join(TABLES)}; got {path.suffix or 'no suffix'!r}.")
+    if path.suffix not in SUFFIXES:
+        raise InputError(
+            f"{path}: a ledger is exported as {' or '.join(SUFFIXES)}; got {path.suffix or 'no suffix'!r}."
+        )
     if path.suffix == ".parquet":
         _pyarrow()
 
 
 def merge_ledger(ledger: Ledger, other: str | Path) -> tuple[int, int]:
-    """Take over the rows of a ledger or of an exported table; how many there were and how many of them were new.
+    """Take over the rows of a ledger or of a table; how many there were and how many of them were taken.
 
     Of two rows for one job the newer one stays, but a result is not replaced by a failure. Where anything is wrong
     with the other file, nothing is taken over.
     """
-    ((found, taken),) = ledger.take([read_contents(other)])
-    return found, taken
+    (counts,) = ledger.take([read_contents(other)])
+    return counts
 
 
 def read_contents(path: str | Path) -> Contents:
@@ -66,46 +82,56 @@ def read_contents(path: str | Path) -> Contents:
     path = Path(path)
     if not path.is_file():
         raise InputError(f"There is no file {path} to merge.")
-    if path.suffix.lower() not in TABLES:
+    if path.suffix.lower() not in SUFFIXES:
         with Ledger(path, read_only=True) as ledger:
             return ledger.contents()
-    columns, rows = _read_parquet(path) if path.suffix.lower() == ".parquet" else read_table(path)
+    columns, rows = _read_parquet(path) if path.suffix.lower() == ".parquet" else read_csv(path)
     return _contents(path, columns, rows)
 
 
-def _contents(path: Path, columns: Sequence[str], rows: Iterable[tuple[int, Cells]]) -> Contents:
+def _contents(path: Path, columns: Sequence[str], rows: Iterable[TableRow]) -> Contents:
     if lost := [name for name in (*PLACE, *COLUMNS) if name not in columns]:
         raise InputError(f"{path} is no exported ledger: row 1 lacks {', '.join(lost)}.")
-    metrics = [name for name in columns if name not in PLACE and name not in COLUMNS]
+    metrics = [name for name in columns if name not in (*PLACE, DRAW, *COLUMNS)]
     known = known_metrics()
-    lines: dict[tuple[str, str], tuple[int, Line]] = {}  # by key and time
     contents = Contents([], [])
-    for number, cells in rows:
+    first: dict[tuple[object, ...], tuple[int, object]] = {}  # what was said of a job, and of each draw
+    draws: dict[tuple[str, ...], list[int]] = {}  # by job and place
+    for line, cells in rows:
         try:
             if cells["key"] in ("", None):
                 contents.wanted.append(_wanted(cells))
                 continue
-            line = _line(cells, metrics)
-            check_metrics(known, line.row["protocol"], line.values)
-            first, same = lines.setdefault((line.row["key"], line.row["recorded"]), (number, line))
-            if (same.row, same.values) != (line.row, line.values):
-                raise InputError(f"it says something else about the job of line {first}, of the same key and time.")
+            result = _result(cells, metrics)
+            if foreign := sorted(result.values.keys() - set(known.get(result.protocol, result.values))):
+                usual = ", ".join(known[result.protocol])
+                raise InputError(f"{result.protocol} gives {usual}; got a value for {', '.join(foreign)}.")
+            job = (result.key, result.recorded)
+            values = {metric: repr(value) for metric, value in result.values.items()}  # NaN is not equal to itself
+            for about, said in ((job, row_of(result)), ((*job, result.draw), values)):
+                before, same = first.setdefault(about, (line, said))
+                if same != said:
+                    raise InputError(
+                        f"it says something else about the job of line {before}, of the same key and time."
+                    )
+            draws.setdefault((*job, result.suite, result.contender), []).append(result.draw)
         except InputError as error:
-            raise InputError(f"{path}, line {number}: {error}") from error
-        contents.lines.append(line)
-    filled = {metric for line in contents.lines for metric in line.values}.union(*known.values())
+            raise InputError(f"{path}, line {line}: {error}") from error
+        contents.results.append(result)
+    for place, numbers in draws.items():
+        try:
+            check_draws(numbers)
+        except InputError as error:
+            raise InputError(f"{path}: {place[3]} in {place[2]}, key {place[0][:16]}: {error}") from error
+    filled = {metric for one in contents.results for metric in one.values}.union(*known.values())
     if foreign := [name for name in metrics if name not in filled]:
         raise InputError(f"{path} has columns that no ledger has: {', '.join(map(repr, foreign))}. Remove them.")
     return contents
 
 
-def _shown(value: float | None) -> float:
-    return math.nan if value is None else value
-
-
 def _csv(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
     text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer = csv.DictWriter(text, columns, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue().encode()
@@ -124,29 +150,32 @@ def _parquet(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
     pa, pq = _pyarrow()
     kinds = {"TEXT": pa.string(), "INTE": pa.int64(), "REAL": pa.float64()}
     fields = [(name, kinds[COLUMNS[name][:4]] if name in COLUMNS else pa.float64()) for name in columns]
-    fields = [(name, pa.string() if name in PLACE else kind) for name, kind in fields]
+    other = {**dict.fromkeys(PLACE, pa.string()), DRAW: pa.int64()}
+    fields = [(name, other.get(name, kind)) for name, kind in fields]
     table, file = pa.Table.from_pylist(rows, schema=pa.schema(fields)), io.BytesIO()
     pq.write_table(table, file, compression="zstd", write_page_checksum=True)
     return file.getvalue()
 
 
-def _read_parquet(path: Path) -> tuple[list[str], Iterable[tuple[int, Cells]]]:
+def _read_parquet(path: Path) -> tuple[list[str], list[TableRow]]:
     _, pq = _pyarrow()
     try:
         table = pq.read_table(path, page_checksum_verification=True)
         names = list(table.schema.names)
-        check_columns(path, names)
-        return names, enumerate(table.to_pylist(), start=1)
+        _check_columns(path, names)
+        return names, [TableRow(number, cells) for number, cells in enumerate(table.to_pylist(), start=1)]
     except InputError:
         raise
     except Exception as error:  # pyarrow has many for what a damaged file may hold
         raise InputError(f"{path} cannot be read as Parquet ({error}). Write or fetch the file again.") from error
 
 
-def _line(cells: Cells, metrics: Sequence[str]) -> Line:
+def _result(cells: Cells, metrics: Sequence[str]) -> Result:
     row = {name: _cell(cells[name], name, kind) for name, kind in COLUMNS.items()}
     values = {name: _number(cells[name], name) for name in metrics if cells[name] not in ("", None)}
-    return checked_line(row, values, ((cells["suite"], cells["contender"]),))
+    draw = _cell(cells[DRAW], DRAW, "INTEGER NOT NULL") if DRAW in cells else 1
+    (result,) = checked_results(row, {draw: values} if values else {}, [(cells["suite"], cells["contender"])])
+    return result
 
 
 def _wanted(cells: Cells) -> Wanted:
@@ -177,3 +206,39 @@ def _number(value: Any, name: str) -> Any:
         return float(value)
     except ValueError:
         raise InputError(f"{name} must be a number; got {value[:80]!r}.") from None
+
+
+def read_csv(path: Path) -> tuple[list[str], list[TableRow]]:
+    """All columns and rows of a CSV file; one that was cut off is refused."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is no text in UTF-8 (byte {error.start}). Write or fetch the file again.") from error
+    if text and not text.endswith("\n"):
+        raise InputError(f"{path} was cut off in its last line, which has no end. Write or fetch the file again.")
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    columns: list[str] = []
+    rows: list[TableRow] = []
+    begin = 1
+    try:
+        for cells in reader:
+            if not columns:
+                columns = cells
+                _check_columns(path, columns)
+            elif cells:
+                if len(cells) != len(columns):
+                    where = f"{path}, line {begin}, record {len(rows) + 1}"
+                    raise InputError(f"{where}: {len(cells)} cells instead of {len(columns)}.")
+                rows.append(TableRow(begin, dict(zip(columns, cells, strict=True))))
+            begin = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"{path}, line {begin}: {error}. Write or fetch the file again.") from error
+    return columns, rows
+
+
+def _check_columns(path: Path, columns: Sequence[str]) -> None:
+    """No name twice."""
+    if twice := sorted({name for name in columns if columns.count(name) > 1}):
+        raise InputError(f"{path} has columns of the same name: {', '.join(map(repr, twice))}. Remove one of each.")

@@ -3,43 +3,68 @@
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Any, NamedTuple
 
 from dicot import __version__
-from dicot.bench.checks import checked_line, checked_wanted
-from dicot.bench.jobs import Job
-from dicot.bench.lines import (
-    COLUMNS,
-    Contents,
-    Line,
-    Member,
-    Result,
-    Row,
-    Wanted,
-    line_of,
-    number,
-    preferred,
-    record_of,
-)
 from dicot.bench.record import Record
-from dicot.bench.sqlitefile import ERRORS, refusal, snapshot
-from dicot.errors import InputError
+from dicot.bench.rows import (
+    COLUMNS,
+    Member,
+    Wanted,
+    check_draws,
+    checked_results,
+    checked_wanted,
+    or_null,
+    preferred,
+    row_of,
+)
+from dicot.errors import DicotError, InputError, OutputError
+from dicot.evaluation.jobs import Job
+from dicot.evaluation.result import Result
 from dicot.storage import writing
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 PATIENCE = 60.0  # seconds that a writer waits for another
 # A job may belong to several suites, and in one of them to several lines of a table. What a suite was asked to cover
-# is kept beside it, so that a data set that was not at hand can be named.
+# is kept too, so that a data set that was not at hand can be named.
 TABLES = {
     "jobs": ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items()),
-    "scores": "key TEXT, metric TEXT, value REAL, PRIMARY KEY (key, metric)",
+    "scores": "key TEXT, draw INTEGER, metric TEXT, value REAL, PRIMARY KEY (key, draw, metric)",
     "members": "suite TEXT, contender TEXT, key TEXT, PRIMARY KEY (suite, contender, key)",
     "wanted": "suite TEXT, source TEXT, target TEXT, PRIMARY KEY (suite, source, target)",
 }
-SCHEMA = {name: f"CREATE TABLE {name} ({columns}) WITHOUT ROWID" for name, columns in TABLES.items()}
-LATER = {"wanted"}  # tables that ledgers of an earlier release lack
+# Version 1 had no draws. Its ledgers are changed to version 2 when they are opened, read-only ones in memory alone.
+TABLES_OF_VERSION = {1: {**TABLES, "scores": "key TEXT, metric TEXT, value REAL, PRIMARY KEY (key, metric)"}, 2: TABLES}
+LATER = {"wanted"}  # tables that the first ledgers lack
+
+UNFINISHED = ("-wal", "-journal")  # files beside it that hold changes which are not in the file itself yet
+
+_PERMISSION = (
+    "Ask for permission to write to the file and its folder, copy it and the files beside it that begin with its name "
+    "to a folder of your own, or name another ledger"
+)
+_WAIT = "Another process holds it: wait for that one to end, and run the same command again"
+REMEDIES = {
+    sqlite3.SQLITE_FULL: "The disk is full: free some space and run the same command again, which goes on from here",
+    **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN), _PERMISSION),
+    sqlite3.SQLITE_IOERR: "The disk may be full or broken: mend that and run the same command again",
+    **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), _WAIT),
+    sqlite3.SQLITE_NOLFS: "The file is too large for this disk: name a ledger elsewhere",
+}
+
+
+# What SQLite quotes of a damaged file in its own message may be no text.
+ERRORS = (sqlite3.Error, UnicodeDecodeError)
+
+
+class Contents(NamedTuple):
+    """All that a ledger holds, or what is to be taken over into one."""
+
+    results: list[Result]
+    wanted: list[Wanted]  # what suites were to cover and has no result
 
 
 class Ledger:
@@ -66,7 +91,7 @@ class Ledger:
         self._db.row_factory = sqlite3.Row
         try:
             with self._transaction("DEFERRED"):  # before anything is changed, a journal mode too
-                new = self._is_new()
+                new = not self._version()
             if read_only and new:
                 raise InputError(f"{self.path} is no ledger: there is nothing in it. Name another file.")
             with self._translated():
@@ -111,87 +136,83 @@ class Ledger:
     def _want(self, wanted: Iterable[Wanted]) -> None:
         self._db.executemany("INSERT OR IGNORE INTO wanted VALUES (?, ?, ?)", sorted(wanted))
 
-    def record(self, job: Job, result: Result) -> None:
-        """Write a job down, in place of what was recorded for it before unless that is to be preferred."""
+    def record(self, results: Sequence[Result]) -> None:
+        """Write down the results of a job, in place of what was recorded before unless that is to be preferred."""
         with self._transaction():
-            self._add(line_of(job, result))
+            self._add(results)
 
     def take(self, sources: Sequence[Contents]) -> list[tuple[int, int]]:
-        """Take over what others recorded, all of it or nothing; of each how many lines, and how many were preferred."""
+        """Take over what others recorded, all of it or nothing; of each how many results, and how many were taken."""
         with self._transaction():
             counts = []
-            for lines, wanted in sources:
+            for results, wanted in sources:
                 self._want(wanted)
-                counts.append((len(lines), sum([self._add(line) for line in lines])))
+                jobs: dict[tuple[str, str], list[Result]] = {}
+                for result in results:
+                    jobs.setdefault((result.key, result.recorded), []).append(result)
+                counts.append((len(results), sum(len(group) for group in jobs.values() if self._add(group))))
         return counts
 
-    def _add(self, line: Line) -> bool:
-        """False where what is recorded already is to be preferred."""
-        key = line.row["key"]
+    def _add(self, results: Sequence[Result]) -> bool:
+        """Write down the results of one job; False where what is recorded already is to be preferred."""
+        key, row = results[0].key, row_of(results[0])
+        places = dict.fromkeys((one.suite, one.contender, key) for one in results)
+        self._db.executemany("INSERT OR IGNORE INTO members VALUES (?, ?, ?)", list(places))
         old = self._db.execute("SELECT * FROM jobs WHERE key = ?", (key,)).fetchone()
-        self._db.executemany("INSERT OR IGNORE INTO members VALUES (?, ?, ?)", [(*m, key) for m in line.members])
-        if old is not None and not preferred(line.row, dict(old)):
+        if old is not None and not preferred(row, dict(old)):
             return False
         marks = ", ".join("?" * len(COLUMNS))
-        self._db.execute(f"INSERT OR REPLACE INTO jobs VALUES ({marks})", [line.row[name] for name in COLUMNS])
+        self._db.execute(f"INSERT OR REPLACE INTO jobs VALUES ({marks})", list(row.values()))
         self._db.execute("DELETE FROM scores WHERE key = ?", (key,))
-        values = [(key, metric, number(value)) for metric, value in line.values.items()]
-        self._db.executemany("INSERT INTO scores VALUES (?, ?, ?)", values)
+        values = [(key, one.draw, metric, or_null(value)) for one in results for metric, value in one.values.items()]
+        self._db.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?)", values)
         return True
 
     def contents(self) -> Contents:
         """Everything as it is at one moment, in an order that does not depend on when it was written."""
         with self._transaction("DEFERRED"):
-            return Contents(self._lines(), self._unrecorded())
+            return Contents(self._results(), self._unrecorded())
 
-    def lines(self) -> list[Line]:
-        """Everything that is recorded."""
-        return self.contents().lines
+    def results(self, suite: str | None = None) -> list[Result]:
+        """One result for each draw and each place that a job fills, of one suite or of all."""
+        return [one for one in self.contents().results if suite in (None, one.suite)]
+
+    def records(self, suite: str | None = None) -> list[Record]:
+        """The results number by number."""
+        tidy = [row for one in self.results(suite) for row in one.tidy()]
+        return [Record(**{name: value for name, value in row.items() if name != "draw"}) for row in tidy]
 
     def unrecorded(self) -> list[Wanted]:
         """What was wanted and has no row, not even a failed one: mostly data sets that were not at hand."""
         return self.contents().wanted
 
-    def rows(self) -> dict[str, Row]:
-        """What is recorded, by key."""
-        return {line.row["key"]: line.row for line in self.lines()}
-
-    def records(self, suite: str | None = None) -> list[Record]:
-        """One record for each metric of each place that a job fills, of one suite or of all."""
-        return [
-            record_of(line.row, member, metric, value)
-            for line in self.lines()
-            for member in line.members
-            if suite in (None, member[0])
-            for metric, value in line.values.items()
-        ]
-
-    def _lines(self) -> list[Line]:
-        values: dict[str, dict[str, float | None]] = {}
-        for key, metric, value in self._db.execute("SELECT * FROM scores ORDER BY key, metric"):
-            values.setdefault(key, {})[metric] = value
+    def _results(self) -> list[Result]:
+        draws: dict[str, dict[int, dict[str, Any]]] = {}
+        for key, draw, metric, value in self._db.execute("SELECT * FROM scores ORDER BY key, draw, metric"):
+            draws.setdefault(key, {}).setdefault(draw, {})[metric] = value
         members: dict[str, list[Member]] = {}
         for suite, contender, key in self._db.execute("SELECT * FROM members ORDER BY suite, contender"):
             members.setdefault(key, []).append((suite, contender))
         rows = self._db.execute("SELECT * FROM jobs ORDER BY source, target, protocol, seed, key").fetchall()
-        lines = []
+        results: list[Result] = []
         for row in map(dict, rows):
             key = row["key"]
             try:
-                lines.append(checked_line(row, values.pop(key, {}), tuple(members.get(key, ()))))
+                results += checked_results(row, scores := draws.pop(key, {}), members.get(key, ()))
+                check_draws(scores)
             except InputError as error:
                 raise InputError(f"{self.path} is damaged. Job {str(key)[:16]}: {error}") from error
-        if values:
-            raise InputError(f"{self.path} is damaged: it has scores of jobs that are not in it ({len(values)}).")
-        return lines
+        if draws:
+            raise InputError(f"{self.path} is damaged: it has scores of jobs that are not in it ({len(draws)}).")
+        return results
 
     def _unrecorded(self) -> list[Wanted]:
-        found = self._db.execute(
+        places = self._db.execute(
             "SELECT suite, source, target FROM wanted EXCEPT "
             "SELECT members.suite, jobs.source, jobs.target FROM members JOIN jobs USING (key) ORDER BY 1, 2, 3"
         )
         try:
-            return [checked_wanted(*place) for place in found]
+            return [checked_wanted(*place) for place in places]
         except InputError as error:
             raise InputError(f"{self.path} is damaged: {error}") from error
 
@@ -218,24 +239,89 @@ class Ledger:
         except ERRORS as error:
             raise refusal(self.path, error) from error
 
-    def _is_new(self) -> bool:
-        """False for a ledger; an InputError for anything else that is not empty."""
+    def _version(self) -> int:
+        """The version of a ledger, 0 for an empty file; an InputError for anything else."""
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        held = dict(self._db.execute("SELECT name, sql FROM sqlite_master WHERE name NOT GLOB 'sqlite_*'").fetchall())
-        if not version and not held:
-            return True
-        same = held.items() <= SCHEMA.items() and held.keys() >= SCHEMA.keys() - LATER
-        if version == SCHEMA_VERSION and same:
-            return False
+        tables = dict(self._db.execute("SELECT name, sql FROM sqlite_master WHERE name NOT GLOB 'sqlite_*'").fetchall())
+        if not version and not tables:
+            return 0
+        usual = {name: _create(name, text) for name, text in TABLES_OF_VERSION.get(version, {}).items()}
+        if usual and tables.items() <= usual.items() and tables.keys() >= usual.keys() - LATER:
+            return int(version)
         raise InputError(
-            f"{self.path} is no ledger, or one of version {version}; dicot {__version__} reads version "
+            f"{self.path} is no ledger, or one of version {version}; dicot {__version__} reads versions up to "
             f"{SCHEMA_VERSION}. Export it to CSV with the dicot that wrote it, and merge that into a new ledger: "
             "dicot bench merge."
         )
 
     def _make_tables(self) -> None:
         with self._transaction():  # of several processes that meet at a new file, one makes the tables
-            if self._is_new():
-                self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            version = self._version()
+            if version == 1:
+                self._db.execute("ALTER TABLE scores RENAME TO scores_without_draws")
             for name, columns in TABLES.items():
-                self._db.execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns}) WITHOUT ROWID")
+                self._db.execute(_create(name, columns).replace("TABLE", "TABLE IF NOT EXISTS", 1))
+            if version == 1:
+                self._db.execute("INSERT INTO scores SELECT key, 1, metric, value FROM scores_without_draws")
+                self._db.execute("DROP TABLE scores_without_draws")
+            self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _create(name: str, columns: str) -> str:
+    return f"CREATE TABLE {name} ({columns}) WITHOUT ROWID"
+
+
+def refusal(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> DicotError:
+    """The error for a ledger that cannot be used; raise it from `error`."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # Python's own errors have none
+    if code in REMEDIES:
+        return OutputError(f"The ledger {path} cannot be used ({error}). {REMEDIES[code]}.")
+    return InputError(f"{path} cannot be opened as a ledger ({error}). It is another file or damaged: name another.")
+
+
+def snapshot(path: Path, patience: float) -> sqlite3.Connection:
+    """A whole database in memory, as it is at this moment. The file is not changed and nothing stays beside it."""
+    given_up = time.monotonic() + patience
+    while True:
+        before = _state(path)
+        # A log beside the file may be growing just now, and is read with locks; otherwise the file is all there is, and
+        # can be read where no lock can be made, such as in a read-only folder.
+        logged = any(size for size, _ in before[1:])
+        memory = sqlite3.connect(":memory:", isolation_level=None)
+        try:
+            how = "mode=ro" if logged else "immutable=1"
+            source = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=patience)
+            with closing(source):
+                source.backup(memory)
+            if logged or _state(path) == before:
+                _check(memory, path)
+                return memory
+        except ERRORS as error:
+            memory.close()
+            if logged or _state(path) == before:
+                raise refusal(path, error) from error
+        except BaseException:
+            memory.close()
+            raise
+        memory.close()
+        if time.monotonic() > given_up:
+            raise OutputError(f"The ledger {path} changes all the time. Run the same command again a little later.")
+
+
+def _state(path: Path) -> list[tuple[int, int]]:
+    """Size and time of the file and of those beside it that belong to it."""
+    out = []
+    for one in (path, *(path.with_name(path.name + end) for end in UNFINISHED)):
+        try:
+            facts = one.stat()
+            out.append((facts.st_size, facts.st_mtime_ns))
+        except OSError:
+            out.append((0, 0))
+    return out
+
+
+def _check(database: sqlite3.Connection, path: Path) -> None:
+    answer = database.execute("PRAGMA integrity_check(1)").fetchall()
+    if answer != [("ok",)]:
+        said = " ".join(str(answer[0][0]).split()) if answer else "it cannot be checked"
+        raise InputError(f"{path} is damaged ({said}). Merge an export or a copy of it into a new ledger.")

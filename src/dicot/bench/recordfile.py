@@ -8,7 +8,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from dicot.bench.csvtable import has_columns, read_table
+from dicot.bench.exchange import read_csv
 from dicot.bench.record import Record
 from dicot.errors import InputError, MissingDataError
 from dicot.storage import write_atomic
@@ -44,14 +44,19 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
 
 def holds_records(path: Path) -> bool:
     """Whether this is a CSV file with the columns of a Record, and not, say, an exported ledger."""
-    return path.suffix.lower() == ".csv" and has_columns(path, COLUMNS)
+    try:
+        with path.open("rb") as file:
+            first = file.readline(1 << 16).decode("utf-8-sig")
+        return path.suffix.lower() == ".csv" and sorted(next(csv.reader([first]), [])) == sorted(COLUMNS)
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return False
 
 
 def read_records(path: Path) -> list[Record]:
     """What `write_records` wrote. The columns are the fields of a Record, in any order."""
     if not path.is_file():
         raise MissingDataError(f"There is no file of records at {path}.")
-    found, rows = read_table(path)
+    found, rows = read_csv(path)
     if sorted(found) != sorted(COLUMNS):
         missing, foreign = sorted(set(COLUMNS) - set(found)), sorted(set(found) - set(COLUMNS))
         raise InputError(

@@ -28,7 +28,7 @@ class Commands(typer.core.TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
-            typer.echo("Interrupted. The same command continues where a checkpoint was kept.", err=True)
+            typer.echo("Interrupted. The same command continues from the last checkpoint, if there is one.", err=True)
             raise typer.Exit(INTERRUPTED) from error
 
 

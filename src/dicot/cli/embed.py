@@ -1,6 +1,5 @@
 """dicot embed: turn cases into vectors with a saved model."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -34,8 +33,6 @@ def embed(
     check_vector_file(out)
     embedder = TimeSeriesEmbedder.from_pretrained(model, device=device)
     embedder.set_params(**opt.given(embed_precision=precision))
-    # Files are read into (channels, time), whatever layout the model was fitted with.
-    embedder.preparation_ = replace(embedder.preparation_, layout="nct")
     table = opt.columns(case, time, channels, label, group, ignore, header)
     contents = load_parts(data, **table, **({"layout": layout} if layout != "nct" else {}))
     check_vector_file(out, len(contents))
@@ -43,7 +40,8 @@ def embed(
         parts = {}
         for part, cases in contents.items():
             opt.show_read(data, cases.about)
-            vectors = embedder.transform_into(cases.X, make).read()
+            # Files are read into (channels, time), whatever layout the model was fitted with.
+            vectors = embedder.transform_into(cases.X, make, layout="nct").read()
             typer.echo(f"{data} {part}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
             parts[part] = {"X": vectors, **opt.given(y=cases.y, group=cases.group)}
         write_vectors(out, parts)

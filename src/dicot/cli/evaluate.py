@@ -18,8 +18,9 @@ from dicot.storage import check_writable
 if TYPE_CHECKING:
     from dicot.data import Split
     from dicot.estimator import TimeSeriesEmbedder
-    from dicot.evaluation import Contender, Evaluation, Run
-    from dicot.protocols import Protocol
+    from dicot.evaluation import Contender, Evaluation, Fitted, Unit
+    from dicot.evaluation.model_protocols import AnyProtocol
+    from dicot.protocols import Score
 
 NO_GROUPS = (
     "the data name no groups (people, devices, recordings), so windows of one recording may be in both parts and "
@@ -75,53 +76,62 @@ def evaluate(
 ) -> None:
     """Train each METHOD (or take MODEL), embed, and score it beside both controls and both raw features."""
     from dicot.data import hold_out
-    from dicot.evaluation import BESIDE, beside, contender, saved
+    from dicot.evaluation import saved, with_controls
 
     chosen = _protocols(protocols)
     numbers = opt.whole_numbers(seeds, "--seeds")
     _check_outputs(out, features)
     policies = opt.given(unequal=unequal, missing=missing)
-    settings = {"encoder": encoder, "dim": dim, "pooling": pooling, "family": family, "scale": scale}
-    settings |= opt.given(steps=steps, batch_size=batch_size, lr=lr, schedule=schedule, precision=precision)
+    settings = {"encoder": encoder, "dim": dim, "pooling": pooling, "scale": scale}
+    settings |= opt.given(
+        steps=steps, batch_size=batch_size, lr=lr, schedule=schedule, precision=precision, family=family
+    )
     params = opt.settings(set_)
-    fitted = None if model is None else _saved_model(model, device)
-    if fitted is not None:
-        _refuse_contradictions(ctx, fitted, {**settings, **policies, "method": method, "set_": params})
+    if model is None:
+        subjects = _trained(method, settings, params)
+    else:
+        from dicot.estimator import TimeSeriesEmbedder
+
+        fitted = TimeSeriesEmbedder.from_pretrained(model, device=device)
+        flags = {**settings, **policies, "family": family, "method": method, "set_": params}
+        _refuse_contradictions(ctx, fitted, flags)
         policies = {**_policies(fitted), **policies}
+        subjects = [saved(_free_name(model.resolve().name), fitted)]
     split = opt.load_data(data, layout, policies, opt.columns(case, time, channels, label, group, ignore, header))
     warning = ""
     if split.test is None:
         split = replace(hold_out(split.train, holdout, split_seed), family=split.family)
         warning = NO_GROUPS if split.train.group is None else ""
-    if fitted is not None and model is not None:
-        name = model.resolve().name
-        subjects, others = [saved(f"{name} (saved)" if name in BESIDE else name, fitted)], beside(fitted)
-    else:
-        settings |= {"family": family or split.family, "device": device}
-        subjects, others = _trained(method, settings, params), [contender(name, **settings) for name in BESIDE]
-    known = {one.name for one in subjects}
-    everyone = [*subjects, *(one for one in others if one.name not in known)]
+    everyone = with_controls(subjects)
     if features is not None:
         from dicot.report.maps import check_features_file
 
         check_features_file(features, [one.name for one in everyone])
     warning = _announce(split, warning)
-    result = _score(split, everyone, chosen, numbers)
+    result = _score(split, everyone, chosen, numbers, device)
     if features is not None:
         _write_features(features, split, result)
     if out is not None:
         _write(out, split, subjects[0].name, result, warning)
 
 
-def _protocols(text: str) -> "list[Protocol]":
+def _protocols(text: str) -> "list[AnyProtocol]":
+    from dicot.evaluation import every_protocol
     from dicot.protocols import PROTOCOLS, find_protocol
 
     names = list(PROTOCOLS) if text == "all" else [name.strip() for name in text.split(",")]
-    return [find_protocol(PROTOCOLS, name)() for name in names]
+    return [find_protocol(every_protocol(), name)() for name in names]
+
+
+def _free_name(name: str) -> str:
+    """The name of a saved model in the table, which must not be that of a control or of raw features."""
+    from dicot.evaluation.contenders import registered
+
+    return f"{name} (saved)" if name in registered() else name
 
 
 def _check_outputs(out: Path | None, features: Path | None) -> None:
-    """Whatever the results need, before anything is trained for them."""
+    """Check whatever the results need, before anything is trained for them."""
     if out is not None:
         from dicot.report.drawing import need_matplotlib
 
@@ -129,16 +139,6 @@ def _check_outputs(out: Path | None, features: Path | None) -> None:
     for path in (out, features):
         if path is not None:
             check_writable(path)
-
-
-def _saved_model(model: Path, device: str) -> "TimeSeriesEmbedder":
-    from dicot.estimator import TimeSeriesEmbedder
-
-    fitted = TimeSeriesEmbedder.from_pretrained(model, device=device)
-    # Files are read into (channels, time), whatever layout the model was fitted with.
-    fitted.preparation_ = replace(fitted.preparation_, layout="nct")
-    fitted.set_params(layout="nct")
-    return fitted
 
 
 def _policies(fitted: "TimeSeriesEmbedder") -> dict[str, Any]:
@@ -203,56 +203,69 @@ def _sizes(split: "Split") -> str:
 
 
 def _score(
-    split: "Split", contenders: "Sequence[Contender]", protocols: "Sequence[Protocol]", seeds: Sequence[int]
+    split: "Split",
+    contenders: "Sequence[Contender]",
+    protocols: "Sequence[AnyProtocol]",
+    seeds: Sequence[int],
+    device: str,
 ) -> "Evaluation":
     from dicot.evaluation import distinct, evaluate
     from dicot.report.comparison import SHOWN, comparison
     from dicot.report.tables import to_rich
 
-    kept, same = distinct(protocols, split)
+    different, same = distinct(protocols, split)
     for name, others in same.items():
         typer.echo(f"  {', '.join(others)}: the same as {name}, because no class has more training cases than that")
-    result = evaluate(split, contenders, kept, seeds, on_run=_say)
-    show(to_rich(comparison(result.scores, metrics=SHOWN, fixed=result.fixed).turned("protocol, metric")))
+    result = evaluate(split, contenders, different, seeds, controls=False, device=device, on_fit=_say)
+    show(to_rich(comparison(_scores(result), metrics=SHOWN, fixed=result.fixed).turned("protocol, metric")))
     return result
 
 
-def _say(run: "Run") -> None:
-    steps = getattr(getattr(run.transformer, "recipe_", None), "steps", 0)
-    what = run.error or f"{f'{steps} steps, ' if steps else ''}{run.seconds:.1f} s to fit"
-    typer.echo(f"  {run.contender}, seed {run.seed}: {what}")
+def _scores(result: "Evaluation") -> "list[Score]":
+    from dicot.protocols import Score
+
+    fields = ("contender", "protocol", "metric", "seed", "value", "error", "draw")
+    return [Score(**{name: row[name] for name in fields}) for one in result.results for row in one.tidy()]
+
+
+def _say(unit: "Unit", fitted: "Fitted | Exception") -> None:
+    if isinstance(fitted, Exception):
+        what = f"{type(fitted).__name__}: {fitted}"
+    else:
+        steps = getattr(getattr(fitted.model, "recipe_", None), "steps", 0)
+        what = f"{f'{steps} steps, ' if steps else ''}{fitted.seconds:.1f} s to fit"
+    for seed in unit.seeds:
+        typer.echo(f"  {unit.first.contender.name}, seed {seed}: {what}")
 
 
 def _write_features(path: Path, split: "Split", result: "Evaluation") -> None:
-    """The embeddings of the labelled test cases, of each contender's first run that did not fail."""
-    from dicot.data.collection import labelled
+    """Write the embeddings of the labelled test cases, of each contender's first fit that did not fail."""
+    from dicot.evaluation.loading import scored
     from dicot.report.maps import write_features
 
-    assert split.test is not None and split.test.y is not None
-    rows = labelled(split.test.y)
-    held: dict[str, Any] = {}
-    for run in result.runs:
-        if run.test is not None:
-            held.setdefault(run.contender, run.test[rows])
-    if not held:
+    if not result.embeddings:
         raise InputError(f"Every contender failed, so there are no embeddings for {path}.")
-    write_features(path, split.name, split.test.y[rows], held)
-    typer.echo(f"Wrote the test embeddings of {', '.join(held)} to {path}")
+    assert split.test is not None
+    labels = scored(split.test).y
+    assert labels is not None
+    embeddings = {name: test.x.astype("float32") for name, (_, test) in result.embeddings.items()}
+    write_features(path, split.name, labels, embeddings)
+    typer.echo(f"Wrote the test embeddings of {', '.join(embeddings)} to {path}")
 
 
 def _write(out: Path, split: "Split", hero: str, result: "Evaluation", warning: str) -> None:
-    """report.html, scores.csv and the model into the folder."""
+    """Write report.html, scores.csv and the model into the folder."""
+    from dicot.bench.exchange import write_table
     from dicot.estimator import TimeSeriesEmbedder
+    from dicot.evaluation.run import embed_labelled
     from dicot.report.page import evaluation_page
-    from dicot.report.tables import to_csv
     from dicot.storage import write_atomic
 
-    write_atomic(out / "scores.csv", to_csv(result.scores).encode())
+    write_table(out / "scores.csv", result.results)
     typer.echo(f"Wrote {out / 'scores.csv'}")
-    run = result.run(hero)
-    if run.error is not None:
-        raise InputError(f"{hero} failed, so there is no report: {run.error}")
-    model = run.transformer
+    if (error := result.error(hero)) is not None:
+        raise InputError(f"{hero} failed, so there is no report: {error}")
+    model = result.models[hero]
     facts = _facts(split, result)
     history: tuple[list[float], list[float]] = ([], [])
     if isinstance(model, TimeSeriesEmbedder):
@@ -262,9 +275,9 @@ def _write(out: Path, split: "Split", hero: str, result: "Evaluation", warning: 
     page = evaluation_page(
         f"{hero} on {split.name}",
         facts,
-        result.scores,
+        _scores(result),
         hero,
-        *run.features(split),
+        *(result.embeddings.get(hero) or embed_labelled(model, split)),
         history,
         fixed=result.fixed,
         warning=warning,
@@ -274,10 +287,11 @@ def _write(out: Path, split: "Split", hero: str, result: "Evaluation", warning: 
 
 
 def _facts(split: "Split", result: "Evaluation") -> dict[str, object]:
+    times = {(one.contender, one.seed): one.fit_seconds for one in result.results if one.error is None}
     return {
         "data set": f"{split.name}, {_sizes(split)} (fingerprint {split.train.fingerprint()})",
         "training and test part": split.how,
-        "seconds to fit": ", ".join(f"{run.contender} {run.seconds:.1f}" for run in result.runs if run.error is None),
+        "seconds to fit": ", ".join(f"{name} {seconds:.1f}" for (name, _), seconds in times.items()),
         "version": f"dicot {__version__}",
         "command": shlex.join(["dicot", *sys.argv[1:]]),
     }

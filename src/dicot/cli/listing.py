@@ -36,7 +36,7 @@ def _poolings() -> Lines:
 
 
 def _protocols() -> Lines:
-    from dicot.bench.model_protocols import every_protocol
+    from dicot.evaluation import every_protocol
 
     return [(name, make().description) for name, make in every_protocol().items()]
 

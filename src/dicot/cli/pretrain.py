@@ -43,30 +43,32 @@ def pretrain(
     ] = False,
 ) -> None:
     """Train an encoder on the training cases of DATA and save it with its provenance."""
-    from dicot.runs import CHECKPOINT, Job, run_job
+    from dicot.estimator import TimeSeriesEmbedder
+    from dicot.runs import CHECKPOINT, pretrain_into
 
     policies = opt.given(unequal=unequal, missing=missing)
     split = opt.load_data(data, layout, policies, opt.columns(case, time, channels, label, group, ignore, header))
     train = split.train
     typer.echo(f"{split.name}: {len(train)} cases, {train.n_channels} channel(s), {train.n_times} time steps")
-    parameters = {
-        "method": method,
-        "encoder": encoder,
-        "dim": dim,
-        "pooling": pooling,
-        "family": family or split.family,
-        "method_params": opt.settings(set_),
-        "scale": scale,
-        "random_state": seed,
+    model = TimeSeriesEmbedder(
+        method,
+        encoder=encoder,
+        dim=dim,
+        pooling=pooling,
+        family=family or split.family,
+        method_params=opt.settings(set_),
+        scale=scale,
+        random_state=seed,
+        device=device,
         **opt.given(steps=steps, batch_size=batch_size, lr=lr, schedule=schedule, precision=precision),
         **policies,
-    }
-    job = Job(out, parameters, checkpoint_seconds, overwrite)
+    )
     try:
-        typer.echo(run_job(job, train, device))
+        said = pretrain_into(out, model, train, checkpoint_seconds=checkpoint_seconds, overwrite=overwrite)
+        typer.echo(said)
     except KeyboardInterrupt as error:
-        kept = out / CHECKPOINT
+        checkpoint = out / CHECKPOINT
         again = shlex.join(["dicot", *sys.argv[1:]])
-        what = f"{kept} keeps the run. Go on" if kept.exists() else "No step was done yet. Start again"
+        what = f"{checkpoint} keeps the run. Go on" if checkpoint.exists() else "No step was done yet. Start again"
         typer.echo(f"Interrupted. {what} with the same command:\n  {again}", err=True)
         raise typer.Exit(opt.INTERRUPTED) from error

@@ -11,8 +11,8 @@ from dicot.cli.suites import LEDGER
 from dicot.errors import InputError
 
 if TYPE_CHECKING:
-    from dicot.bench.lines import Wanted
     from dicot.bench.record import Record
+    from dicot.bench.rows import Wanted
 
 
 def report(

@@ -10,8 +10,8 @@ from dicot.cli import options as opt
 from dicot.cli.tables import show
 
 if TYPE_CHECKING:
-    from dicot.bench.planning import Plan
-    from dicot.bench.tally import Finished
+    from dicot.bench.executor import Finished
+    from dicot.bench.plan import Plan
 
 LEDGER = Path("out/bench.sqlite")
 
@@ -40,13 +40,13 @@ def run(
 
     Exit code 1 where a job failed or a data set could not be used; the others are run all the same.
     """
-    from dicot.bench.crossing import Options
+    from dicot.bench.crossing import SuiteOptions
     from dicot.bench.exchange import check_export
     from dicot.bench.ledger import Ledger
-    from dicot.bench.planning import make_plan
+    from dicot.bench.plan import make_plan
     from dicot.bench.suites import suite_jobs
 
-    options = Options(
+    options = SuiteOptions(
         contenders=_names(only),
         sets=_names(sets),
         seeds=tuple(opt.whole_numbers(seeds, "--seeds")) if seeds else (),
@@ -93,8 +93,8 @@ def merge_ledgers(
 
     sources = [exchange.read_contents(other) for other in others]
     with Ledger(ledger) as book:
-        for other, (found, taken) in zip(others, book.take(sources), strict=True):
-            typer.echo(f"{other}: {found} rows, {taken} of them taken over into {ledger}")
+        for other, (rows, taken) in zip(others, book.take(sources), strict=True):
+            typer.echo(f"{other}: {rows} rows, {taken} of them taken over into {ledger}")
 
 
 def _names(text: str | None) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 
 def _announce(plan: "Plan") -> None:
-    """What a user should know before hours are spent."""
+    """Say what a user should know before hours are spent."""
     units = plan.units
     states = list(plan.states.values())
     shown = ("recorded", "failed", "no data", *(["unusable"] if "unusable" in states else []), "to run")
@@ -126,7 +126,7 @@ def _announce(plan: "Plan") -> None:
 def _show(plan: "Plan") -> None:
     from rich.table import Table
 
-    from dicot.bench.planning import STATES
+    from dicot.bench.plan import STATES
 
     table = Table("contender", *STATES)
     for name, counts in plan.counts().items():
@@ -135,14 +135,12 @@ def _show(plan: "Plan") -> None:
 
 
 def _execute(plan: "Plan", ledger: Path, device: str, workers: int | None) -> int:
-    """How many jobs failed."""
-    from dicot.bench.executors import default_workers, execute, site_for
-    from dicot.bench.tally import Tally
+    """Run what remains to be run, and say how many jobs failed."""
+    from dicot.bench.executor import Tally, default_workers, execute, site_for
     from dicot.gpu.device import resolve_device
     from dicot.progress import Bar
 
-    units, place = plan.units, str(resolve_device(device))
-    count = workers or default_workers()
+    units, site = plan.units, site_for(ledger, str(resolve_device(device)))
     with Bar("bench", len(units)) as bar:
 
         def tell(finished: "Finished") -> None:
@@ -151,7 +149,7 @@ def _execute(plan: "Plan", ledger: Path, device: str, workers: int | None) -> in
                 typer.echo(f"[{finished.number}/{len(units)}] {finished}")
 
         tally = Tally(units, tell)
-        execute(units, ledger, site_for(ledger, place), count, tally)
+        execute(units, ledger, site, workers or default_workers(), tally)
     failed = f"; {tally.failed} of them failed: {tally.first_error}" if tally.failed else ""
     typer.echo(f"{tally.jobs} jobs recorded in {ledger}{failed}")
     return tally.failed

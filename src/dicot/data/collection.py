@@ -3,9 +3,7 @@
 import hashlib
 import math
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +15,16 @@ from dicot.data.conversion import convert, fingerprint
 from dicot.data.policies import Array, FloatArray, Scale, name_cases
 from dicot.errors import InputError, LayoutWarning
 
-_LAYOUT_IS_KNOWN = ContextVar("layout is known", default=False)
 _EXACT = 2**53  # float64 holds every whole number up to here
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """N cases of the same shape. Build it with check_collection unless the arrays are known to be sound."""
+    """Hold N checked cases of one shape (channels, time) with their labels and groups.
+
+    `check_collection`, `slide`, `from_table` and `load` make Windows. `fit`, `transform` and `pretrain` take them as
+    they are, without looking at every value again: make them by hand only of arrays that are known to be finite.
+    """
 
     x: FloatArray  # (N, C, T), C-contiguous, finite; float32, or float64 where that would swallow all differences
     y: Array | None = None  # (N,) labels; `labelled` tells which are known
@@ -35,10 +36,12 @@ class Windows:
 
     @property
     def n_channels(self) -> int:
+        """Give the number of channels C."""
         return int(self.x.shape[1])
 
     @property
     def n_times(self) -> int:
+        """Give the number of time steps T."""
         return int(self.x.shape[2])
 
     def __repr__(self) -> str:
@@ -54,7 +57,7 @@ class Windows:
         return f"Windows({name}{', '.join(counts)})"
 
     def subset(self, index: Array | Sequence[int] | slice) -> "Windows":
-        """The cases at `index` (positions, a mask or a slice) with their labels and groups."""
+        """Return the cases at `index` (positions, a mask or a slice) with their labels and groups."""
         rows: Any = index
         if not isinstance(index, slice):
             rows = np.atleast_1d(np.asarray(index))
@@ -64,11 +67,14 @@ class Windows:
         return Windows(np.ascontiguousarray(self.x[rows]), y, group, self.name)
 
     def fingerprint(self) -> str:
-        """16 hex digits that change with any value of x; labels do not count."""
+        """Return 16 hex digits that change with any value of x; labels do not count."""
         return fingerprint(self.x)
 
     def label_fingerprint(self) -> str:
-        """16 hex digits that change with the class of any case, not with the classes' names; empty without labels."""
+        """Return 16 hex digits that change with the class of any case, not with the names of the classes.
+
+        Without labels the text is empty.
+        """
         if self.y is None:
             return ""
         known = labelled(self.y)
@@ -93,12 +99,21 @@ def check_collection(
     length: int | None = None,
     name: str = "",
 ) -> Windows:
-    """User data as Windows, or an InputError that says what to change.
+    """Check cases and turn them into Windows, or raise an InputError that says what to change.
 
-    X: an array (N, C, T) or (N, T), a list of (C, T_i) or (T_i,), tensors, a data frame, or Windows. With
-    layout="ntc" time comes before channels. NaN in all channels at the end of a case means that the case is shorter.
-    `unequal`: error, pad, crop, resample; `missing`: error, interpolate, zero; `scale`: None, "dataset", "case", a
-    Scale. The result shares memory with X when nothing had to be changed.
+    The result shares memory with X where nothing had to be changed.
+
+    Parameters
+    ----------
+    X : an array (N, C, T) or (N, T), a list of (C, T_i) or (T_i,) arrays, tensors, a data frame, or Windows. NaN in all
+        channels at the end of a case means that the case is shorter
+    y, group : one label, and one group such as a person, for each case
+    layout : "nct", or "ntc" where time comes before channels
+    unequal : "error", "pad", "crop" or "resample" for cases of unequal length
+    missing : "error", "interpolate" or "zero" for NaN
+    scale : None, "dataset" (z-score per channel), "case", or a Scale that was fitted before
+    length : time steps of every case, where `unequal` may change them
+    name : of the result, for reports
     """
     if isinstance(X, Windows):
         y = X.y if y is None else y
@@ -201,19 +216,9 @@ def _is_lost(value: Any) -> bool:
     )
 
 
-@contextmanager
-def known_layout() -> Iterator[None]:
-    """Inside, arrays are known to be (cases, channels, time), as those of Windows are: no warning of their layout."""
-    token = _LAYOUT_IS_KNOWN.set(True)
-    try:
-        yield
-    finally:
-        _LAYOUT_IS_KNOWN.reset(token)
-
-
 def warn_of_layout(n_channels: int, n_times: int, layout: str = "nct") -> None:
     """Say so when cases have more channels than time steps: few do, and most that seem to have their axes swapped."""
-    if layout == "nct" and n_channels > n_times and not _LAYOUT_IS_KNOWN.get():
+    if layout == "nct" and n_channels > n_times:
         warnings.warn(
             f"Each case is taken for {n_channels} channels of {_count(n_times, 'time step')}. If it is {n_channels} "
             f'time steps of {_count(n_times, "channel")}, set layout="ntc".',

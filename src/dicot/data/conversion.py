@@ -21,7 +21,7 @@ from dicot.data.policies import (
     scale_each_case,
     target_length,
 )
-from dicot.errors import InputError
+from dicot.errors import InputError, lookup
 
 LARGEST = 1e15  # of what a network is given: it sums squares, which float32 must hold
 LARGEST_UNSCALED = 1e100  # the same for the statistics of a scale, in float64
@@ -135,8 +135,7 @@ def convert(
 
 def survey(cases: Cases, missing: str, scale: str | Scale | None) -> Conversion:
     """Look at every value once: inf, what is too large and, by `missing`, NaN are refused with case and channel."""
-    if not (scale is None or isinstance(scale, Scale) or scale in ("dataset", "case")):
-        raise InputError(f'scale must be None, "dataset", "case" or a Scale; got {scale!r}.')
+    check_policies(missing, scale)
     lengths = np.array([case.shape[1] for case in cases])
     gaps = np.zeros(len(cases), bool)
     largest = LARGEST if scale is None else LARGEST_UNSCALED
@@ -160,6 +159,13 @@ def survey(cases: Cases, missing: str, scale: str | Scale | None) -> Conversion:
         )
     check_missing(np.flatnonzero(gaps), missing)
     return Conversion(cases, lengths, gaps, np.arange(len(cases)), int(lengths.max()), missing=missing, scale=scale)
+
+
+def check_policies(missing: str, scale: str | Scale | None) -> None:
+    """Refuse an unknown policy for missing values or scale."""
+    lookup(MISSING, missing, "policy for missing values")
+    if not (scale is None or isinstance(scale, Scale) or scale in ("dataset", "case")):
+        raise InputError(f'scale must be None, "dataset", "case" or a Scale; got {scale!r}.')
 
 
 def refuse_large(block: Array, largest: float, when: str, index: Array) -> None:

@@ -5,19 +5,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, Unpack
 
-from dicot.data.arfffile import read_arff
 from dicot.data.cases import to_cases
 from dicot.data.collection import Windows, check_collection
-from dicot.data.csvfile import SEPARATORS, columns_of, read_sheet
+from dicot.data.csvfile import SEPARATORS, columns_of, read_rows, read_sheet
 from dicot.data.naming import naming
-from dicot.data.npyfile import Npz, map_npy, open_npz
-from dicot.data.npzkeys import assign_keys, looked_for
+from dicot.data.npyfile import Npz, assign_keys, looked_for, map_npy, open_npz
 from dicot.data.policies import Array, Cases, Policies
 from dicot.data.splits import Split, check_split
 from dicot.data.tables import table_cases
-from dicot.data.tsfile import read_ts
-from dicot.data.tsvfile import read_tsv
-from dicot.data.wide import read_rows
+from dicot.data.textforms import read_arff, read_ts, read_tsv
 from dicot.errors import InputError, UnusedKeysWarning, need_extra
 
 _MOST_NAMED = 12  # arrays of a file in an error
@@ -124,9 +120,9 @@ def _read_npz(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
         keys = assign_keys(file.names, lambda name: _shape(file, name) == (), chosen)
         if not keys.parts:
             shapes = ((name, _shape(file, name)) for name in file.names[:_MOST_NAMED])
-            held = ", ".join(f"{name} {'(not readable)' if s is None else s}" for name, s in shapes) or "nothing"
+            content = ", ".join(f"{name} {'(not readable)' if s is None else s}" for name, s in shapes) or "nothing"
             more = f" and {len(file.names) - _MOST_NAMED} more" if len(file.names) > _MOST_NAMED else ""
-            raise InputError(f"The file has no array of cases called {looked_for()}. It holds {held}{more}.")
+            raise InputError(f"The file has no array of cases called {looked_for()}. It holds {content}{more}.")
         used = [name for roles in keys.parts.values() for name in roles.values()]
         arrays = file.read(used)
     if keys.unused:
@@ -135,7 +131,7 @@ def _read_npz(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
     layout = columns.get("layout", "nct")
     parts = {part: {role: arrays[name] for role, name in roles.items()} for part, roles in keys.parts.items()}
     return {
-        part: Content(to_cases(held["X"], layout), held.get("y"), held.get("group")) for part, held in parts.items()
+        part: Content(to_cases(roles["X"], layout), roles.get("y"), roles.get("group")) for part, roles in parts.items()
     }
 
 

@@ -1,4 +1,4 @@
-"""Arrays in .npy and .npz files: what a header announces is held against the bytes there are before memory is taken."""
+"""Arrays in .npy and .npz files, checked against the size of the file before memory is taken, and their roles."""
 
 import ast
 import math
@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple, final
@@ -15,7 +15,7 @@ import numpy as np
 
 from dicot.data.naming import naming
 from dicot.data.policies import Array
-from dicot.errors import InputError
+from dicot.errors import InputError, did_you_mean
 
 _MAGIC = b"\x93NUMPY"
 _LENGTH_BYTES = {1: 2, 2: 4, 3: 4}  # of the header's length, by version of the format
@@ -72,8 +72,8 @@ def _header(text: bytes, what: str) -> tuple[tuple[int, ...], bool, Any]:
     """Shape, order and kind of the values."""
     try:
         # Python 2 wrote whole numbers as 3L.
-        held = ast.literal_eval(re.sub(r"(?<=\d)L\b", "", text.decode("latin-1")).strip())
-        shape, by_columns, kind = held["shape"], held["fortran_order"], held["descr"]
+        fields = ast.literal_eval(re.sub(r"(?<=\d)L\b", "", text.decode("latin-1")).strip())
+        shape, by_columns, kind = fields["shape"], fields["fortran_order"], fields["descr"]
     except (SyntaxError, ValueError, TypeError, KeyError, MemoryError, RecursionError) as error:
         raise ValueError(f"the header of {what} is damaged: {text[:80]!r}") from error
     # bool is an int to isinstance; an axis of more than maxsize must not be multiplied into numbers of many digits.
@@ -206,3 +206,60 @@ def load_npz(path: Path, names: Iterable[str] | None = None) -> dict[str, Array]
     """Those of the named arrays that the file holds; all of them without names."""
     with open_npz(path) as file:
         return file.read(file.names if names is None else names)
+
+
+# Cases, labels and groups of an .npz file by their usual names, in any capitalisation.
+PARTS = ("train", "test")
+_WHO = ("group", "user", "subject", "person", "patient", "participant", "volunteer", "individual", "device")
+_WHERE = ("record", "recording", "session")
+_ENDS = ("", "s", "id", "ids", "_id", "_ids")
+ROLES: dict[str, tuple[str, ...]] = {
+    "X": ("x", "data", "values"),
+    "y": ("y", "label", "labels", "target", "targets", "class"),
+    "group": ("people", *(word + end for word in (*_WHO, *_WHERE) for end in _ENDS)),
+}
+_WORDS = {"X": "the cases", "y": "the labels", "group": "the groups"}
+_OPTIONS = {"y": "label", "group": "group"}  # of a reader, which say what to take
+
+
+class Keys(NamedTuple):
+    """The name of the array for each role, by part: "train" and "test", or "" where the file holds no split."""
+
+    parts: dict[str, dict[str, str]]
+    unused: tuple[str, ...]
+
+
+def assign_keys(names: Sequence[str], is_scalar: Callable[[str], bool], chosen: Mapping[str, str]) -> Keys:
+    """Each array's role; `chosen` are names by role that were asked for. A single value is a remark, not a role."""
+    lists = [name for name in names if not is_scalar(name)]
+    split = any(_plays(name, "X", "train") for name in lists)
+    parts = {}
+    for part in PARTS if split else ("",):
+        if any(_plays(name, "X", part) for name in lists):
+            by_role = {role: _find(lists, role, part, chosen.get(role)) for role in ROLES}
+            parts[part] = {role: name for role, name in by_role.items() if name is not None}
+    used = {name for roles in parts.values() for name in roles.values()}
+    return Keys(parts, tuple(name for name in names if name not in used))
+
+
+def _find(names: Sequence[str], role: str, part: str, chosen: str | None) -> str | None:
+    if chosen is not None:
+        wanted = f"{chosen}_{part}" if part else chosen
+        if wanted not in names:
+            raise InputError(f"There is no array {wanted!r}. {did_you_mean(wanted, names)}")
+        return wanted
+    candidates = [name for name in names if _plays(name, role, part)]
+    if len(candidates) > 1:
+        option = _OPTIONS.get(role)
+        remedy = f"Say which by {option}= (--{option})" if option else "Save the file with one of them"
+        raise InputError(f"{', '.join(map(repr, candidates))} could each be {_WORDS[role]}. {remedy}.")
+    return candidates[0] if candidates else None
+
+
+def _plays(name: str, role: str, part: str) -> bool:
+    return name.lower() in {f"{word}_{part}" if part else word for word in ROLES[role]}
+
+
+def looked_for() -> str:
+    """The names of the cases, in words."""
+    return "X, data or values (in any case), or X_train and X_test"

@@ -50,7 +50,7 @@ def _map_of(array: Any) -> mmap.mmap | None:
     while isinstance(array, np.ndarray):
         # Only a read-only one: what was written to a private map lives in those very pages.
         if isinstance(array, np.memmap) and array.mode == "r":
-            held: mmap.mmap | None = array._mmap  # type: ignore[attr-defined]
-            return held
+            mapped: mmap.mmap | None = array._mmap  # type: ignore[attr-defined]
+            return mapped
         array = array.base
     return None

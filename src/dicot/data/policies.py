@@ -26,12 +26,12 @@ def cases_where(test: Callable[[Array], NDArray[np.bool_]], cases: Cases) -> NDA
     """Positions of the cases with any value for which `test` holds."""
     if isinstance(cases, list):
         return np.flatnonzero([test(case).any() for case in cases])
-    found = []
+    positions = []
     for rows in pieces(cases.shape):
         block = cases[rows]
-        found.append(rows.start + np.flatnonzero(test(block).any((1, 2))))
+        positions.append(rows.start + np.flatnonzero(test(block).any((1, 2))))
         release(block)
-    return np.concatenate(found)
+    return np.concatenate(positions)
 
 
 def pad(case: Array, length: int) -> Array:

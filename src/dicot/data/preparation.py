@@ -9,8 +9,8 @@ import numpy as np
 
 from dicot.data.cases import to_cases
 from dicot.data.collection import Windows, check_labels, warn_of_layout
-from dicot.data.conversion import Conversion, convert, survey
-from dicot.data.policies import Array, Scale
+from dicot.data.conversion import Conversion, check_policies, convert, survey
+from dicot.data.policies import Array, Scale, target_length
 from dicot.errors import InputError, PrecisionWarning
 
 # The length a case of length `own` gets after a fit on length `fitted`: it depends on that case alone.
@@ -63,27 +63,39 @@ class Preparation:
         if self.unequal == "error":
             groups = [self._convert(X, self._scale)]
         else:
-            cases, layout = self._bare(X)
-            found = survey(to_cases(cases, layout), self.missing, self._scale)
+            cases = self._looked_at(X, self._scale)
             groups = [
                 replace(
-                    found,
-                    index=np.flatnonzero(found.lengths == own),
+                    cases,
+                    index=np.flatnonzero(cases.lengths == own),
                     length=LENGTHS[self.unequal](int(own), self.n_times),
                     unequal=self.unequal,
                 )
-                for own in np.unique(found.lengths)
+                for own in np.unique(cases.lengths)
             ]
         for group in groups:
             self._check_channels(group)
             yield group.index, replace(group, dtype=np.float32)
 
     def _convert(self, X: Any, scale: str | Scale | None, length: int | None = None) -> Conversion:
-        cases, layout = self._bare(X)
-        return convert(cases, layout=layout, unequal=self.unequal, missing=self.missing, scale=scale, length=length)
+        if isinstance(X, Windows):
+            cases = self._looked_at(X, scale)
+            cases = replace(cases, unequal=self.unequal, length=target_length(cases.lengths, self.unequal, length))
+            # Windows hold float64 only where float32 would swallow all differences.
+            cases = replace(cases, dtype=np.float64 if X.x.dtype == np.float64 else np.float32)
+            return replace(cases, scale=Scale.fit(replace(cases, scale=None))) if scale == "dataset" else cases
+        policies = {"unequal": self.unequal, "missing": self.missing}
+        return convert(X, layout=self.layout, scale=scale, length=length, **policies)
 
-    def _bare(self, X: Any) -> tuple[Any, str]:
-        return (X.x, "nct") if isinstance(X, Windows) else (X, self.layout)
+    def _looked_at(self, X: Any, scale: str | Scale | None) -> Conversion:
+        """Survey the cases; those of Windows were looked at when the Windows were made."""
+        if not isinstance(X, Windows):
+            return survey(to_cases(X, self.layout), self.missing, scale)
+        check_policies(self.missing, scale)
+        if not (n := len(X)):
+            raise InputError("X has 0 sample(s) (empty Windows) while a minimum of 1 is required: pass one.")
+        lengths, gaps = np.full(n, X.n_times), np.zeros(n, bool)
+        return Conversion(X.x, lengths, gaps, np.arange(n), X.n_times, missing=self.missing, scale=scale)
 
     def _check_channels(self, cases: Conversion) -> None:
         if cases.shape[1] != self.n_channels:

@@ -25,14 +25,22 @@ def slide(
     keep_tail: bool = False,
     name: str = "",
 ) -> Windows:
-    """Windows of `length` time steps, one every `stride`, none across two recordings.
+    """Cut long recordings into windows of `length` time steps, one every `stride`; none spans two recordings.
 
-    recordings: one array (C, T) or (T,), or a list of them; (T, C) with layout="ntc". labels and groups: for each
-    recording one value, or one value per time step, of which a window gets the most frequent (ties: the smallest).
-    NaN, None and "" are no label; a window that is labelled in less than half of its time steps has none.
-    Without groups, a window's group is the number of its recording. A tail shorter than a window is dropped, or with
-    keep_tail covered by a last window that ends where the recording ends. A recording shorter than a window is left
-    out with a warning.
+    A recording shorter than a window is left out with a warning.
+
+    Parameters
+    ----------
+    recordings : one array (channels, time) or (time,), or a list of them; (time, channels) with layout="ntc"
+    length, stride : in time steps
+    labels, groups : for each recording one value, or one value per time step, of which a window gets the most frequent
+        (of several the smallest). NaN, None and "" mean unlabelled; a window that is labelled in less than half of its
+        time steps has no label. Without groups, a window's group is the number of its recording
+    layout : "nct" or "ntc"
+    missing : "error", "interpolate" or "zero" for NaN
+    keep_tail : cover the end of a recording by a last window that ends there; otherwise a tail shorter than a window
+        is dropped
+    name : of the result, for reports
     """
     for what, value in (("length", length), ("stride", stride)):
         if not is_whole(value, 1):

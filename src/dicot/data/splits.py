@@ -79,8 +79,8 @@ def shared_groups(split: Split) -> list[str]:
     """The groups that have cases in both parts: a test case may then look like training cases of its own group."""
     if split.test is None or split.train.group is None or split.test.group is None:
         return []
-    found: list[str] = np.intersect1d(split.train.group.astype(str), split.test.group.astype(str)).tolist()
-    return found
+    both: list[str] = np.intersect1d(split.train.group.astype(str), split.test.group.astype(str)).tolist()
+    return both
 
 
 def hold_out(windows: Windows, share: float, seed: int = 0) -> Split:
@@ -112,9 +112,9 @@ def hold_out(windows: Windows, share: float, seed: int = 0) -> Split:
 
 def short_list(names: Iterable[object]) -> str:
     """The first few of some names, and how many more there are."""
-    found = list(map(str, names))
-    more = f" and {len(found) - MANY} more" if len(found) > MANY else ""
-    return ", ".join(found[:MANY]) + more
+    texts = list(map(str, names))
+    more = f" and {len(texts) - MANY} more" if len(texts) > MANY else ""
+    return ", ".join(texts[:MANY]) + more
 
 
 def _some(items: Array, share: float, rng: np.random.Generator) -> Array:

@@ -26,11 +26,20 @@ def from_table(
     name: str = "",
     **policies: Unpack[Policies],
 ) -> Windows:
-    """Windows from a pandas DataFrame, a pyarrow Table or a dict of columns.
+    """Make Windows from a long table, one row per case and time step: pandas, pyarrow or a dict of columns.
 
-    Rows may come in any order. Cases keep the order of their first row. Without `channels`, every other column of
-    numbers is a channel, save those to `ignore`; one that never changes within a case is asked about. Label and group
-    must be the same in all rows of a case.
+    Rows may come in any order; cases have the order of their first row.
+
+    Parameters
+    ----------
+    table : a pandas DataFrame, a pyarrow Table or a dict of columns
+    case, time : the columns that name a case and order its rows
+    channels : the columns of values; without it every other column of numbers, save those to `ignore`. One that never
+        changes within a case is asked about
+    label, group : the columns of labels and groups, the same in all rows of a case
+    ignore : columns that hold no values
+    name : of the result, for reports
+    policies : unequal, missing, scale and length, as for `check_collection`
     """
     roles = {"case": case, "time": time, "label": label, "group": group}
     cases, y, groups, _ = table_cases(table, **roles, channels=channels, ignore=ignore)
@@ -90,7 +99,7 @@ def table_cases(
         f"{len(cases)} cases",
         f"first case: {names[0]}, {cases[0].shape[1]} time steps",
         *(f"{c} = {_brief(v)}" for c, v in zip(channels[:3], cases[0], strict=False)),
-        *(f"{role} {held[0]}" for role, held in (("label", y), ("group", groups)) if held is not None),
+        *(f"{role} {values[0]}" for role, values in (("label", y), ("group", groups)) if values is not None),
     ]
     return cases, y, groups, "; ".join(said)
 
@@ -182,14 +191,14 @@ def _is_channel(column: Array, name: str) -> bool:
     """Whether a column that nobody named holds numbers; one that holds some and something else is refused."""
     if column.dtype.kind not in "OUS":
         return column.dtype.kind in "biuf"
-    held = column[~_lost(column)]
-    if all(isinstance(v, Number) for v in held):
-        return len(held) > 0
-    kinds = {text: is_number(text) for text in map(str, held)}
-    number = next((text for text, found in kinds.items() if found), None)
+    values = column[~_lost(column)]
+    if all(isinstance(v, Number) for v in values):
+        return len(values) > 0
+    kinds = {text: is_number(text) for text in map(str, values)}
+    number = next((text for text, numeric in kinds.items() if numeric), None)
     if number is None:
         return False
-    other = next((text for text, found in kinds.items() if not found), None)
+    other = next((text for text, numeric in kinds.items() if not numeric), None)
     raise InputError(
         f"Column {name!r} holds numbers ({number!r}) "
         + ("as text. " if other is None else f"and text ({other!r} in row {_row(column, other)}). ")
@@ -220,9 +229,9 @@ def _refuse_names(values: Array, channels: Sequence[str], codes: Array) -> None:
     within = np.diff(codes) == 0
     still = (values[:, 1:] == values[:, :-1])[:, within].all(axis=1) & (values != values[:, :1]).any(axis=1)
     if within.any() and still.any():
-        found = [c for c, found in zip(channels, still, strict=True) if found]
+        constant = [c for c, is_still in zip(channels, still, strict=True) if is_still]
         raise InputError(
-            f"These columns never change within a case, as ids and labels do: {', '.join(found)}. Say what each is: "
+            f"These columns never change within a case, as ids and labels do: {', '.join(constant)}. Say what each is: "
             "label=, group=, ignore= or, if it is a channel, channels= (--label, --group, --ignore, --channels)."
         )
 
@@ -251,26 +260,26 @@ def _refuse_lost(lost: NDArray[np.bool_], name: str) -> None:
 
 def _numbered(column: Array, name: str) -> NDArray[np.intp]:
     """A number for each value, counted in order of first appearance; -1 for no value."""
-    held = ~_lost(column)
+    present = ~_lost(column)
     numbers = np.full(len(column), -1, dtype=np.intp)
     if column.dtype == object:
         seen: dict[Any, int] = {}
         try:
-            numbers[held] = [seen.setdefault(v, len(seen)) for v in column[held]]
+            numbers[present] = [seen.setdefault(v, len(seen)) for v in column[present]]
         except TypeError as error:
             raise InputError(f"Column {name!r} must hold text or numbers; {error}.") from error
     else:
-        _, first, codes = np.unique(column[held], return_index=True, return_inverse=True)
-        numbers[held] = np.argsort(np.argsort(first))[codes]
+        _, first, codes = np.unique(column[present], return_index=True, return_inverse=True)
+        numbers[present] = np.argsort(np.argsort(first))[codes]
     return numbers
 
 
 def _refuse_duplicates(codes: Array, times: Array, names: Array) -> None:
     twice = np.flatnonzero((np.diff(codes) == 0) & (times[1:] == times[:-1]))
     if twice.size:
-        found = ", ".join(f"case {names[codes[i]]!s} at time {times[i]!s}" for i in twice[:5])
+        some = ", ".join(f"case {names[codes[i]]!s} at time {times[i]!s}" for i in twice[:5])
         more = f" and {twice.size - 5} more" if twice.size > 5 else ""
-        raise InputError(f"A case may have one row per time; several came for {found}{more}. Drop or average them.")
+        raise InputError(f"A case may have one row per time; several came for {some}{more}. Drop or average them.")
 
 
 def _constant(column: Array, name: str, codes: Array, order: Array, names: Array) -> Array:

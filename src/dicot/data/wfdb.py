@@ -1,22 +1,30 @@
-"""WFDB records as PhysioNet publishes them: .hea header, .dat signals in formats 212 and 16, .atr annotations."""
+"""WFDB records as PhysioNet publishes them: .hea header, .dat signals by the package wfdb, .atr annotations.
+
+Header and annotations are read here: wfdb takes a rate of -250 or nan for 250, a gain of +2.5e1 for 2, three announced
+signals of which one is described, and annotation files that end too early, whose last marks it drops. All of these are
+refused, and it gets the record only after that.
+"""
 
 import math
 import re
-from collections.abc import Callable
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from dicot.data.policies import Array, FloatArray
-from dicot.errors import InputError, lookup
+from dicot.data.policies import FloatArray
+from dicot.errors import InputError, lookup, need_extra
 
 RHYTHM = "+"  # the symbol of a change of rhythm; its name is the annotation's aux text
 _SKIP, _NUM, _SUB, _CHN, _AUX = 59, 60, 61, 62, 63  # codes that are no annotation of their own
 # The symbols of the annotation codes from 0 on; a blank where a code has none.
 _SYMBOLS = ' NLRaVFJASEj/Q~ | sT*D"=pB^t+u?![]en@xf()r'.ljust(_SKIP)
 _DEFAULT_GAIN = 200.0
-_LARGEST_BASELINE = 1 << 31
+_BASELINE_LIMIT = 1 << 31
+# Bits of a stored number by signal format; of those that wfdb reads, the ones that the tests know.
+_BITS = {"212": 12, "16": 16}
 _GAIN = re.compile(r"(?P<gain>[-+.\deE]+)(\((?P<baseline>-?\d+)\))?(/(?P<unit>\S+))?$")
 
 
@@ -33,8 +41,8 @@ class Lead:
 
 
 @dataclass(frozen=True)
-class Header:
-    """What the .hea file says."""
+class WfdbHeader:
+    """The content of a .hea file."""
 
     record: str
     rate: float  # Hz
@@ -51,8 +59,8 @@ class Mark:
     aux: str = ""
 
 
-def read_wfdb_header(record: str | Path) -> Header:
-    """The header of a record, given its path without suffix."""
+def read_wfdb_header(record: str | Path) -> WfdbHeader:
+    """Read the header of a record, given its path without suffix."""
     path = Path(f"{record}.hea")
     try:
         lines = [line.strip() for line in path.read_text(encoding="latin-1").splitlines()]
@@ -63,10 +71,10 @@ def read_wfdb_header(record: str | Path) -> Header:
         rate = float(re.split(r"[/(]", rest[0])[0]) if rest else 250.0  # the format's default
         n_times = int(rest[1]) if len(rest) > 1 else 0
         if not (math.isfinite(rate) and rate > 0) or n_times < 0 or int(n_leads) < 0:
-            raise ValueError(f"{n_leads} signals of {n_times} time steps at {rate:g} Hz cannot be")
+            raise ValueError(f"{n_leads} signals of {n_times} time steps at {rate:g} Hz are impossible")
         if len(lines) < 1 + int(n_leads):
             raise ValueError(f"{n_leads} signals are announced, {len(lines) - 1} described")
-        return Header(name, rate, n_times or None, tuple(_lead(line) for line in lines[1 : 1 + int(n_leads)]))
+        return WfdbHeader(name, rate, n_times or None, tuple(_lead(line) for line in lines[1 : 1 + int(n_leads)]))
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error}). Check the path.") from error
     except (ValueError, IndexError) as error:
@@ -74,45 +82,56 @@ def read_wfdb_header(record: str | Path) -> Header:
 
 
 def wfdb_signal_files(record: str | Path) -> list[Path]:
-    """The files that the header of a record names; they lie in its own folder."""
+    """List the files that the header of a record names; they lie in its own folder."""
     return [Path(record).parent / file for file in sorted({lead.file for lead in read_wfdb_header(record).leads})]
 
 
 def read_wfdb_signals(record: str | Path) -> FloatArray:
-    """All leads in their physical unit, (C, T); what the record marks as invalid is NaN."""
+    """Read all leads in their physical unit, (C, T); what the record marks as invalid is NaN."""
     header = read_wfdb_header(record)
     forms = {(lead.file, lead.form) for lead in header.leads}
     if len(forms) != 1:
         raise InputError(f"{record}.hea must name one signal file of one format; got {sorted(forms) or 'none'}.")
     ((file, form),) = forms
-    unpack, invalid = lookup(_FORMATS, form, "WFDB signal format")
+    bits = lookup(_BITS, form, "WFDB signal format")
     path = Path(record).parent / file
     try:
         if path.exists() and not path.is_file():
-            raise OSError("it is no plain file")
-        numbers = unpack(np.fromfile(path, dtype=np.uint8))
+            raise OSError("it is not a plain file")
+        n_stored = path.stat().st_size * 8 // bits
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error}). Fetch it into the folder of its header.") from error
-    n_leads = len(header.leads)
-    n_times = header.n_times or len(numbers) // n_leads
-    if len(numbers) < n_times * n_leads:
+    n_times = header.n_times or n_stored // len(header.leads)
+    if not n_times or n_stored < n_times * len(header.leads):
         raise InputError(
-            f"{path} holds {len(numbers) // n_leads} time steps; its header promises {n_times}. "
+            f"{path} holds {n_stored // len(header.leads)} time steps; its header announces {n_times}. "
             "It is truncated; fetch it again."
         )
-    stored = numbers[: n_times * n_leads].reshape(n_times, n_leads)
-    out = np.empty((n_leads, n_times), dtype=np.float32)
-    for row, column, lead in zip(out, stored.T, header.leads, strict=True):
-        with np.errstate(over="ignore"):
-            row[:] = (column - np.float64(lead.baseline)) / lead.gain
+    values = _by_wfdb(path, n_times, header.leads)
+    for lead, row in zip(header.leads, values, strict=True):
         if np.isinf(row).any():
             raise InputError(f"{record}.hea: a gain of {lead.gain:g} makes values that are too large. Fetch it again.")
-        row[column == invalid] = np.nan
-    return out
+    return values
+
+
+def _by_wfdb(path: Path, n_times: int, leads: Sequence[Lead]) -> FloatArray:
+    """Unpack and scale a signal file; wfdb reads it beside a header that says nothing but what was checked."""
+    try:
+        import wfdb
+    except ImportError as error:
+        raise need_extra("wfdb", "prepare", "Reading WFDB records") from error
+    lines = [f"checked {len(leads)} 1 {n_times}"]
+    lines += [f"checked.dat {lead.form} {lead.gain!r}({lead.baseline})/NU" for lead in leads]
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "checked.hea").write_text("\n".join(lines) + "\n")
+        (Path(folder) / "checked.dat").symlink_to(path.absolute())
+        with np.errstate(over="ignore"):  # refused by the caller, who knows the lead
+            record = wfdb.rdrecord(str(Path(folder) / "checked"))
+            return np.ascontiguousarray(record.p_signal.T.astype(np.float32))
 
 
 def read_wfdb_marks(path: str | Path) -> list[Mark]:
-    """The annotations of a file in MIT format (.atr, .qrs ...), in the order of the file."""
+    """Read the annotations of a file in MIT format (.atr, .qrs ...), in the order of the file."""
     try:
         raw = Path(path).read_bytes()
     except OSError as error:
@@ -139,48 +158,29 @@ def read_wfdb_marks(path: str | Path) -> list[Mark]:
                     raise InputError(f"{path}: the mark before byte {at} lies before the recording. Fetch it again.")
                 marks.append(Mark(time, _SYMBOLS[code]))
     except IndexError as error:
-        raise InputError(f"{path} is truncated or no annotation file (byte {at} of {len(raw)}). Fetch it.") from error
+        raise InputError(
+            f"{path} is truncated or not an annotation file (byte {at} of {len(raw)}). Fetch it again."
+        ) from error
     return marks
 
 
 def _word(raw: bytes, at: int) -> int:
-    """The 16 bits at a place, low byte first."""
+    """Return the 16 bits at a byte, low byte first."""
     return raw[at] | raw[at + 1] << 8
 
 
 def _lead(line: str) -> Lead:
-    """`FILE FORMAT GAIN(BASELINE)/UNIT BITS ZERO FIRST CHECKSUM BLOCK NAME`, where all from GAIN on may be missing."""
+    """Parse `FILE FORMAT GAIN(BASELINE)/UNIT BITS ZERO FIRST CHECKSUM BLOCK NAME`; all from GAIN on may be missing."""
     words = line.split(maxsplit=8)
     words += [""] * (9 - len(words))
-    found = _GAIN.match(words[2] or "0")
-    if not words[1].isdecimal() or found is None:
+    scale = _GAIN.match(words[2] or "0")
+    if not words[1].isdecimal() or scale is None:
         raise ValueError(f"{line!r}: a plain format number and a gain are expected after the file's name")
     # A header from elsewhere must not make us read any file of this machine.
     if words[0] in (".", "..") or re.search(r"[/\\\0]", words[0]):
         raise ValueError(f"{line!r}: signals must be in a file of the header's own folder, given by its plain name")
-    gain = float(found["gain"]) or _DEFAULT_GAIN
-    baseline = int(found["baseline"] or words[4] or 0)  # without one it is the zero of the converter
-    if not math.isfinite(gain) or abs(baseline) > _LARGEST_BASELINE:
+    gain = float(scale["gain"]) or _DEFAULT_GAIN
+    baseline = int(scale["baseline"] or words[4] or 0)  # without one it is the zero of the converter
+    if not math.isfinite(gain) or abs(baseline) > _BASELINE_LIMIT:
         raise ValueError(f"{line!r}: gain and baseline must be ordinary numbers")
-    return Lead(words[0], words[1], gain, baseline, found["unit"] or "mV", words[8])
-
-
-def _unpack_212(raw: Array) -> Array:
-    """Two numbers of 12 bits in three bytes; the middle byte has the high bits of the first in its low half."""
-    # A file of an odd count ends after the second byte of its last group.
-    whole = np.zeros(-(-len(raw) // 3) * 3, dtype=np.uint8)
-    whole[: len(raw)] = raw
-    low, middle, high = (part.astype(np.int16) for part in whole.reshape(-1, 3).T)
-    numbers = np.empty(2 * len(low), dtype=np.int16)
-    numbers[0::2] = low | (middle & 0x0F) << 8
-    numbers[1::2] = high | (middle & 0xF0) << 4
-    numbers[numbers > 2047] -= 4096
-    return numbers[: len(raw) * 2 // 3]
-
-
-def _unpack_16(raw: Array) -> Array:
-    return raw[: len(raw) // 2 * 2].view("<i2")
-
-
-# For each format: how to unpack it, and the number that stands for no value.
-_FORMATS: dict[str, tuple[Callable[[Array], Array], int]] = {"212": (_unpack_212, -2048), "16": (_unpack_16, -32768)}
+    return Lead(words[0], words[1], gain, baseline, scale["unit"] or "mV", words[8])

@@ -7,13 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dicot.data.arfffile import outline_arff, read_arff
-from dicot.data.datalines import Outline
 from dicot.data.naming import naming
 from dicot.data.npyfile import load_npz, open_npz
 from dicot.data.policies import Array
-from dicot.data.tsfile import outline_ts, read_ts
-from dicot.data.tsvfile import outline_tsv, read_tsv
+from dicot.data.textforms import Outline, outline_arff, outline_ts, outline_tsv, read_arff, read_ts, read_tsv
 from dicot.errors import InputError, UnlabelledDataError
 from dicot.storage import cache_folder, user_folder
 

@@ -16,13 +16,18 @@ CACHE = "_cache_"  # attributes whose names begin so can be computed again; copi
 
 
 class Encoder(nn.Module, ABC):
-    """Maps a batch of cases (B, C, T) to features per time step (B, F, T); T is free, C is fixed.
+    """Map a batch of cases (B, C, T) to features per time step (B, F, T); T is free, C is fixed.
 
-    An encoder keeps each argument of its constructor as an attribute of the same name, or overrides `config`.
+    Subclasses implement `forward`. An encoder keeps each argument of its constructor as an attribute of the same name,
+    or overrides `config`.
 
-    plain: compute module by module, as `forward` of the modules defines it, in training, inference and `embed`. An
-    encoder with a faster path takes it otherwise, and skips the modules. A hook on an inner module makes it plain too.
-    per_time_step: whether there are features for each time step of the input; only a foreign module may have none.
+    Attributes
+    ----------
+    n_channels, dim : C and F
+    plain : compute module by module, as `forward` of the modules defines it, in training, inference and `embed`. An
+        encoder with a faster path takes it otherwise, and skips the modules. A hook on an inner module makes it plain
+        too
+    per_time_step : whether there are features for each time step of the input; only a foreign module may have none
     """
 
     plain: bool = False
@@ -39,7 +44,7 @@ class Encoder(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
-        """(B, C, T) -> (B, F, T); where the boolean `keep` (B, T) is False the projected input is set to zero."""
+        """Compute (B, C, T) -> (B, F, T); where the boolean `keep` (B, T) is False, the projected input is zero."""
 
     def config(self) -> Mapping[str, Any]:
         """Return the constructor arguments that make an encoder of the same shape."""
@@ -60,7 +65,7 @@ class Encoder(nn.Module, ABC):
         return type(self)(**self.config())
 
     def embed(self, x: Tensor) -> Tensor:
-        """(B, C, T) -> (B, F): the mean over time of the features, in the mode the module is in."""
+        """Compute (B, C, T) -> (B, F), the mean over time of the features, in the mode the module is in."""
         features: Tensor = self(x)
         return features.mean(dim=-1)
 

@@ -36,8 +36,8 @@ METHODS: dict[str, type[Method]] = {
 }
 
 
-def build_method(name: str, encoder: Encoder, params: Mapping[str, Any]) -> Method:
-    """The registered method around `encoder` with these constructor arguments."""
-    kind = lookup(METHODS, name, "method")
-    check_settings(kind, params, f"Method {name!r}")
+def build_method(method: str | type[Method], encoder: Encoder, params: Mapping[str, Any]) -> Method:
+    """Make a method, registered or given as a class, around `encoder` with these constructor arguments."""
+    kind = lookup(METHODS, method, "method") if isinstance(method, str) else method
+    check_settings(kind, params, f"Method {method!r}" if isinstance(method, str) else method.__name__)
     return kind(encoder, **params)

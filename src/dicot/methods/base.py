@@ -67,7 +67,19 @@ class Places:
 
 
 class Method(nn.Module, ABC):
-    """An objective around one encoder. Concrete methods are final: no method inherits from another."""
+    """Define an objective around one encoder: a loss on a batch, and the host's choices for a step.
+
+    Subclasses implement `loss`; the rest is optional. Concrete methods are final: no method inherits from another. The
+    keyword arguments of a constructor are the method's settings, each kept as an attribute of its own name.
+
+    Attributes
+    ----------
+    encoder : what is trained
+    summary, paper, complexity : one line each for `dicot list methods`: what it does, where it was published, the time
+        and memory of the loss
+    needs_labels : whether batches must have labels
+    needs_time_steps : whether it reads features of single time steps, `encoder(x)` rather than `encoder.embed(x)`
+    """
 
     summary: ClassVar[str]  # one line for `dicot list methods`
     paper: ClassVar[str]  # where it was published
@@ -86,11 +98,11 @@ class Method(nn.Module, ABC):
 
     @classmethod
     def paper_params(cls, family: str | None) -> dict[str, Any]:
-        """Constructor arguments that the paper sets for a family of data sets; most methods have none."""
+        """Return the constructor arguments that the paper sets for a family of data sets; most methods have none."""
         return {}
 
     def settings(self) -> dict[str, Any]:
-        """The constructor's keyword arguments, with which an equal method can be made.
+        """Return the constructor's keyword arguments, with which an equal method can be made.
 
         Each is kept as an attribute of its own name; a method that cannot do so overrides this.
         """
@@ -112,11 +124,11 @@ class Method(nn.Module, ABC):
         return
 
     def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Hashable:
-        """Everything the host decides for one step on a (B, C, T) batch, as one small hashable value."""
+        """Decide on the host what a step on a (B, C, T) batch does, as one small hashable value."""
         return ()
 
     def extent(self, plan: Hashable) -> int:
-        """About how many time steps per case a step of this plan encodes, where plans differ in it.
+        """Estimate how many time steps per case a step of this plan encodes, where plans differ in it.
 
         Only the order counts: the CUDA graph of the largest plan is captured first, and the others reuse its memory.
         """
@@ -124,19 +136,22 @@ class Method(nn.Module, ABC):
 
     @abstractmethod
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
-        """The scalar to minimise: a pure tensor program for a given plan, without a host synchronisation."""
+        """Compute the scalar to minimise, by tensor operations alone.
+
+        Nothing waits for the device (`.item()`), and what the host chooses is in `plan`.
+        """
 
     def param_groups(self) -> list[dict[str, Any]]:
-        """What the optimiser updates."""
+        """Return what the optimiser updates, as torch's parameter groups."""
         return [{"params": [p for p in self.parameters() if p.requires_grad]}]
 
     def after_step(self, batch: Batch, progress: float) -> None:
-        """Called after each optimiser step, `progress` in (0, 1]: averaged copies, annealing.
+        """Do what follows an optimiser step, such as averaging a copy; `progress` is in (0, 1].
 
         Its state must live in parameters or buffers, so that a checkpoint contains it.
         """
         return
 
     def trained_encoder(self) -> Encoder:
-        """The encoder that is evaluated."""
+        """Return the encoder that is evaluated."""
         return self.encoder

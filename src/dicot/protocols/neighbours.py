@@ -17,16 +17,12 @@ from dicot.protocols.subsets import (
     subset_text,
 )
 
-LARGE = 20_000  # reference cases from which the own search is used
-TREE = 15  # features up to which scikit-learn searches by a tree, which beats any comparison with all references
-
 
 class NearestNeighbour(Protocol):
     """The label of the closest reference case (Euclidean); `per_class=None` uses all training cases.
 
     With a number `per_class` the references are drawn `draws` times in a run, anew with each seed;
-    `subset_seed="paper"` takes the authors' draw instead. Up to `LARGE` references or `TREE` features by scikit-learn,
-    else by `dicot.solvers` on the GPU or, where there is none, the CPU. Both are exact.
+    `subset_seed="paper"` takes the authors' draw instead.
     """
 
     metrics = CLASSIFICATION_METRICS
@@ -61,12 +57,12 @@ class NearestNeighbour(Protocol):
         return NearestNeighbour()
 
     def references(self, train: Features, seed: int) -> Iterator[Features]:
-        """The labelled cases that a test case is compared with in each draw of the run with this seed."""
+        """Yield the labelled cases that a test case is compared with, draw by draw, in the run with this seed."""
         if self.per_class is None:
             yield train
             return
-        for one in subset_seeds(self.subset_seed, seed, self.draws):
-            yield train.rows(fixed_per_class(train.y, self.per_class, one))
+        for draw in subset_seeds(self.subset_seed, seed, self.draws):
+            yield train.rows(fixed_per_class(train.y, self.per_class, draw))
 
     def score_draws(self, train: Features, test: Features, *, seed: int) -> list[dict[str, float]]:
         check_pair(train, test)
@@ -79,14 +75,8 @@ class NearestNeighbour(Protocol):
 
 
 def nearest_labels(reference: Features, x: Floats) -> Labels:
-    """The label of the reference case closest to each row of x (N, F)."""
+    """Return the label of the reference case closest to each row of x (N, F)."""
     scaler = StandardScaler().fit(reference.x)  # only the reference cases count as known
-    known, asked = scaler.transform(reference.x), scaler.transform(x)
-    labels: Labels
-    if len(known) >= LARGE and known.shape[1] > TREE:
-        from dicot.solvers import nearest  # torch
-
-        labels = reference.y[nearest(known, asked)]
-    else:
-        labels = KNeighborsClassifier(n_neighbors=1).fit(known, reference.y).predict(asked)
+    model = KNeighborsClassifier(n_neighbors=1).fit(scaler.transform(reference.x), reference.y)
+    labels: Labels = model.predict(scaler.transform(x))
     return labels

@@ -12,22 +12,21 @@ from dicot.protocols.base import Features, Floats, Labels, Protocol, check_class
 from dicot.protocols.metrics import CLASSIFICATION_METRICS, classification_scores
 from dicot.protocols.subsets import (
     DRAWS,
+    MAX_CASES,
     Rows,
     Seed,
     SubsetSeed,
+    capped,
     check_per_class,
     check_subsets,
     fixed_per_class,
-    stratified_cap,
     stratified_fraction,
     subset_seeds,
     subset_text,
 )
 
-MAX_CASES = 100_000
-TOLERANCE = 1e-4
+TOLERANCE = 1e-4  # of scikit-learn's stopping rule, as published
 MAX_STEPS = 1_000_000
-LARGE = 20_000  # training cases from which the own solver is used
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,48 +39,37 @@ class FittedProbe:
     intercepts: Floats  # (K,), or (1,)
 
     def decision_function(self, x: Floats) -> Floats:
-        """(N, F) -> (N, K) scores; (N,) for two classes, positive for the second."""
+        """Map (N, F) to (N, K) scores; for two classes to (N,), positive for the second."""
         scores: Floats = self.scaler.transform(x) @ self.weights.T + self.intercepts
         return scores[:, 0] if len(self.classes) == 2 else scores
 
     def predict(self, x: Floats) -> Labels:
-        """The class with the highest score."""
+        """Return the class with the highest score."""
         scores = self.decision_function(x)
         chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         predicted: Labels = self.classes[chosen]
         return predicted
 
 
-def fit_probe(train: Features) -> FittedProbe:
-    """Standardise, then one binary logistic regression per class against the rest.
+def fit_probe(train: Features, *, tolerance: float = TOLERANCE, max_cases: int = MAX_CASES) -> FittedProbe:
+    """Standardise, then fit one binary logistic regression per class against the rest, by scikit-learn.
 
-    Up to `LARGE` cases by scikit-learn with its stopping rule, from there on by `dicot.solvers` on the GPU or, where
-    there is none, the CPU: the same problem, solved nearer to its optimum.
+    The published tolerance ends short of the minimum, so where it ends is part of the protocol: another solver, or the
+    minimum itself, gives up to 1 % of the cases another label. Hence the same solver for any number of cases.
     """
     check_classes(train, "A linear probe")
-    if len(train.y) > MAX_CASES:
-        train = train.rows(stratified_cap(train.y, MAX_CASES))
+    train = capped(train, max_cases)
     classes = np.unique(train.y)
     scaler = StandardScaler()
     x = scaler.fit_transform(train.x)
-    weights, intercepts = _solved(x, train.y) if len(x) >= LARGE else _usual(x, train.y, classes)
-    return FittedProbe(classes, scaler, weights, intercepts)
-
-
-def _usual(x: Floats, y: Labels, classes: Labels) -> tuple[Floats, Floats]:
     # D-58: recent scikit-learn has no multi_class argument and would fit a multinomial model instead.
     positives = classes[1:] if len(classes) == 2 else classes
     models = [
-        LogisticRegression(C=1.0, solver="lbfgs", tol=TOLERANCE, max_iter=MAX_STEPS).fit(x, y == c) for c in positives
+        LogisticRegression(C=1.0, solver="lbfgs", tol=tolerance, max_iter=MAX_STEPS).fit(x, train.y == positive)
+        for positive in positives
     ]
-    return np.concatenate([m.coef_ for m in models]), np.concatenate([m.intercept_ for m in models])
-
-
-def _solved(x: Floats, y: Labels) -> tuple[Floats, Floats]:
-    from dicot.solvers import one_vs_rest  # torch
-
-    _, weights, intercepts = one_vs_rest(x, y)
-    return weights, intercepts
+    weights, intercepts = (np.concatenate([getattr(m, part) for m in models]) for part in ("coef_", "intercept_"))
+    return FittedProbe(classes, scaler, weights, intercepts)
 
 
 class LinearProbe(Protocol):
@@ -151,9 +139,9 @@ class FewLabels(Protocol):
         return fixed_per_class(y, self.per_class, seed)
 
     def subsets(self, train: Features, seed: int) -> Iterator[Features]:
-        """The labelled cases that the probe sees in each draw of the run with this seed."""
-        for one in subset_seeds(self.subset_seed, seed, self.draws):
-            yield train.rows(self._rows(train.y, one))
+        """Yield the labelled cases that the probe sees, draw by draw, in the run with this seed."""
+        for draw in subset_seeds(self.subset_seed, seed, self.draws):
+            yield train.rows(self._rows(train.y, draw))
 
     def score_draws(self, train: Features, test: Features, *, seed: int) -> list[dict[str, float]]:
         check_pair(train, test)

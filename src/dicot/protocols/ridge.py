@@ -2,24 +2,25 @@
 
 import numpy as np
 from sklearn.linear_model import RidgeClassifierCV
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dicot.protocols.base import Features, Floats, Labels, Protocol, check_classes, check_pair
+from dicot.protocols.base import Features, Protocol, check_classes, check_pair
 from dicot.protocols.metrics import CLASSIFICATION_METRICS, classification_scores
-from dicot.protocols.subsets import stratified_cap
+from dicot.protocols.subsets import MAX_CASES, capped
 
-MAX_CASES = 100_000  # as for the linear probe
-LARGE = 20_000  # cases from which the own solver is used
-MAX_FEATURES = 2048  # beyond which it is not, because it was measured for fewer
 ALPHAS = np.logspace(-3, 3, 10)
 
 
-class RidgeProbe(Protocol):
-    """Ridge regression on +-1 targets, its strength chosen by leave-one-out. Deterministic: the seed plays no part.
+def fit_ridge(train: Features, *, max_cases: int = MAX_CASES) -> Pipeline:
+    """Standardise, then fit ridge regression on +-1 targets, its strength chosen by leave-one-out."""
+    check_classes(train, "A ridge probe")
+    train = capped(train, max_cases)
+    return make_pipeline(StandardScaler(), RidgeClassifierCV(alphas=ALPHAS)).fit(train.x, train.y)
 
-    Up to `LARGE` cases or beyond `MAX_FEATURES` features by scikit-learn, else by `dicot.solvers` on the GPU or, where
-    there is none, the CPU. Both are the closed form.
-    """
+
+class RidgeProbe(Protocol):
+    """The ridge classifier on all training labels. Deterministic: the seed plays no part."""
 
     metrics = CLASSIFICATION_METRICS
     name = "ridge"
@@ -27,23 +28,4 @@ class RidgeProbe(Protocol):
 
     def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
         check_pair(train, test)
-        check_classes(train, "A ridge probe")
-        if len(train.y) > MAX_CASES:
-            train = train.rows(stratified_cap(train.y, MAX_CASES))
-        scaler = StandardScaler().fit(train.x)
-        known, asked = scaler.transform(train.x), scaler.transform(test.x)
-        if len(known) >= LARGE and known.shape[1] <= MAX_FEATURES:
-            return classification_scores(test.y, _solved(known, train.y, asked))
-        model = RidgeClassifierCV(alphas=ALPHAS).fit(known, train.y)
-        return classification_scores(test.y, model.predict(asked))
-
-
-def _solved(known: Floats, y: Labels, asked: Floats) -> Labels:
-    from dicot.solvers import leave_one_out_ridge  # torch
-
-    classes = np.unique(y)
-    targets = np.where(y[:, None] == (classes[1:] if len(classes) == 2 else classes), 1.0, -1.0)
-    weights, intercepts, _ = leave_one_out_ridge(known, targets, ALPHAS)
-    scores = asked @ weights.T + intercepts
-    predicted: Labels = classes[(scores[:, 0] > 0).astype(np.intp) if len(classes) == 2 else scores.argmax(axis=1)]
-    return predicted
+        return classification_scores(test.y, fit_ridge(train).predict(test.x))

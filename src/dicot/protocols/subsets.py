@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.errors import InputError
-from dicot.protocols.base import Labels
+from dicot.protocols.base import Features, Labels
 
 Rows = NDArray[np.intp]
 Seed = int | Sequence[int]
 SubsetSeed = Literal["paper", "run"]
 
 PAPER_SUBSET_SEED = 42
+MAX_CASES = 100_000  # of training that a probe is fitted to
 DRAWS = 10  # of labelled cases in a run: which few they are moves a score more than the seed of a training does
 
 
@@ -86,3 +87,8 @@ def stratified_cap(y: Labels, limit: int, seed: int = 0) -> Rows:
         else:
             take[np.argmax(np.where(take > 1, take - share, -np.inf))] -= 1
     return _draw(y, dict(enumerate(take.tolist())), seed)
+
+
+def capped(train: Features, limit: int = MAX_CASES) -> Features:
+    """Return at most `limit` training cases, the same ones each time."""
+    return train if len(train.y) <= limit else train.rows(stratified_cap(train.y, limit))

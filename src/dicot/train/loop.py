@@ -42,12 +42,30 @@ def pretrain(
     checkpoint: Checkpoint | str | Path | None = None,
     batches: str = "auto",
 ) -> History:
-    """Train `method` in place on the cases of `train`; the same seed gives the same weights on CPU.
+    """Train `method` in place on the cases of `train`; the same seed gives the same weights.
 
-    `TrainingRun` describes the arguments that decide the result. The caller's random state is left as it was. With a
-    checkpoint, Ctrl-C writes the run before it takes effect.
-    stepper: "eager", "graphs" (CUDA graphs) or "auto", with equal numbers up to rounding. Where memory does not suffice
-    for graphs the run is begun once more op by op.
+    The caller's random state is left as it was. With a checkpoint, Ctrl-C writes the run before it takes effect.
+
+    Parameters
+    ----------
+    method : a `Method` around the encoder to train
+    train : `Windows`, an array (N, C, T), or a map-style torch Dataset of (C, T) or ((C, T), label) items. Items must
+        not draw from torch's global random generator: a thread reads them while the step draws from it
+    recipe : steps, batch size, learning rate and so on, a `Recipe`
+    seed : decides batches and draws; the weights are those that the method comes with
+    device : "auto", "cpu", "cuda" or "cuda:N"
+    stepper : "eager", "graphs" (CUDA graphs) or "auto", with equal numbers up to rounding. Where memory does not
+        suffice for graphs the run is begun once more op by op
+    optimiser : makes the optimiser from the method's parameter groups, for example
+        `functools.partial(torch.optim.SGD, lr=0.1, momentum=0.9)`; None is AdamW with the recipe's settings. The rate
+        of every step comes from the recipe's schedule
+    on_step : a function or a sequence of them; each is given a `Step` (number, steps, loss, lr, seconds) once per step
+        and in order, on a GPU some steps late and in groups. One that returns True ends the run early
+    initial : weights to continue from, a state dict of the method's encoder
+    checkpoint : a `Checkpoint` or a path; the run is written there, and a run found there is continued
+    batches : "device", where the training set is copied to the device; "streamed", where batches are read on the host
+        ahead of their step; or "auto": on the device unless the data would take more than half of a GPU's free memory.
+        The result is the same
     """
     run = TrainingRun(method, train, recipe, seed, Checkpoint.of(checkpoint), optimiser, on_step, initial, batches)
     return carry_out(run, device=device, stepper=stepper)

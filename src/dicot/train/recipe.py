@@ -17,15 +17,18 @@ LONG_CASE = 2000  # time steps; the paper trains its two sets of longer cases (2
 
 @dataclass(frozen=True)
 class Recipe:
-    """The settings of a training run; the defaults are the paper's.
+    """Say how long and how fast to train; the defaults are the paper's.
 
-    lr, warmup, schedule: "per_step" raises the rate linearly to `lr` over a share `warmup` of the steps and lowers it
-    to zero along a half-cosine; "per_epoch" reads the same curve once an epoch, as the authors' code does (D-01). A
-    function is given the number of a step, 0, 1, ..., and its value is the rate of that step, as it is: `lr` and
-    `warmup` are not used then.
-    weight_decay, betas: of AdamW, on every parameter, BatchNorm and biases included. A run with an optimiser of its own
-    does not use them.
-    precision: "tf32" makes convolutions faster on a GPU and is "float32" elsewhere.
+    Parameters
+    ----------
+    steps : optimiser steps
+    batch_size : cases per step, at most all; the incomplete last batch of an epoch is dropped
+    lr, warmup, schedule : "per_step" raises the rate linearly to `lr` over a share `warmup` of the steps and lowers it
+        to zero along a half-cosine; "per_epoch" reads the same curve once an epoch, as the authors' code does (D-01). A
+        function is given the number of a step, 0, 1, ..., and returns the rate of that step; `lr` and `warmup` are not
+        used then
+    weight_decay, betas : of AdamW, on every parameter, BatchNorm and biases included; another optimiser has its own
+    precision : "float32", "float64", or "tf32", which makes convolutions faster on a GPU and is "float32" elsewhere
     """
 
     steps: int
@@ -62,7 +65,7 @@ class Recipe:
             object.__setattr__(self, name, float(getattr(self, name)))
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as plain data for files and keys; a schedule that is a function becomes "module:name".
+        """Return the settings as plain data for files and keys; a schedule that is a function becomes "module:name".
 
         `Recipe(**settings)` accepts such a text, but cannot be trained with: the function has to be passed again.
         """

@@ -25,21 +25,7 @@ OptimiserFactory = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
 
 @dataclass
 class TrainingRun:
-    """What `pretrain` is told about one run.
-
-    train: Windows, an array (N, C, T), or a map-style torch Dataset of (C, T) or ((C, T), label) items. Items must not
-    draw from torch's global random generator: a thread reads them while the step draws from it.
-    checkpoint: a Checkpoint or a path; the run is written there, and a run found there is continued.
-    optimiser: makes the optimiser from the method's parameter groups, for example
-    `functools.partial(torch.optim.SGD, lr=0.1, momentum=0.9)`; None is AdamW with the recipe's settings. The rate of
-    every step comes from the recipe's schedule.
-    on_step: a callable or a sequence of them; each is given a `Step` once per step and in order, on a GPU some steps
-    late and in groups. One that returns True ends the run early.
-    initial: weights to continue from, a state dict of the method's encoder.
-    batches: "device", where the training set is copied to the device; "streamed", where batches are read on the host
-    ahead of their step; or "auto": on the device unless the data would take more than half of a GPU's free memory.
-    The result is the same.
-    """
+    """Hold what `pretrain` is told about one run, by the names it describes."""
 
     method: Method
     train: Training

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dicot.bench.jobs import DataSet, Job, Unit, distinct, units_of
 from dicot.bench.ledger import Ledger
-from dicot.bench.lines import Row
-from dicot.bench.loading import load_labelled
 from dicot.datasets import card, is_path
 from dicot.errors import DicotError, InputError, MissingDataError
+from dicot.evaluation.jobs import DataSet, Job, Unit, unique_jobs, units_of
+from dicot.evaluation.loading import load_labelled
+from dicot.evaluation.result import Result
 from dicot.progress import Bar
 
 STATES = ("to run", "recorded", "failed", "no data", "unusable")
@@ -31,7 +31,7 @@ class Plan:
         return units_of(job for job in self.jobs if self.states[job.key] == "to run")
 
     def counts(self) -> dict[str, Counter[str]]:
-        """Jobs in each state by contender."""
+        """Count the jobs in each state, by contender."""
         table: dict[str, Counter[str]] = {}
         for job in self.jobs:
             table.setdefault(job.contender.name, Counter())[self.states[job.key]] += 1
@@ -39,7 +39,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Facts:
     """What is known of a data set before any job: why it cannot be used, or else what it is."""
 
     error: DicotError | None = None
@@ -62,25 +62,25 @@ def make_plan(jobs: Sequence[Job], ledger: Ledger, *, retry_failed: bool = False
     machine and its fingerprint is another, the job runs again; where it is not here, nothing can be compared and the
     row stands.
     """
-    unique = distinct(jobs)
-    recorded = ledger.rows()
-    known = [recorded[job.key] for job in unique if job.key in recorded]
-    found = _look(
+    unique = unique_jobs(jobs)
+    recorded = {result.key: result for result in ledger.results()}
+    rows = [recorded[job.key] for job in unique if job.key in recorded]
+    facts = _look(
         dict.fromkeys(data.name for job in unique for data in (job.source, job.target)),
-        {name for row in known for name in (row["source"], row["target"])},
+        {name for row in rows for name in (row.source, row.target)},
     )
-    current = {name: one.fingerprint for name, one in found.items() if one.fingerprint}
+    current = {name: one.fingerprint for name, one in facts.items() if one.fingerprint}
     problems = {
         data: problem
         for job in unique
         for data in (job.source, job.target)
-        if (problem := found[data.name].problem(data)) is not None
+        if (problem := facts[data.name].problem(data)) is not None
     }
 
     def state(job: Job) -> str:
         row = recorded.get(job.key)
-        if row is not None and not _changed(row, current) and (row["error"] is None or not retry_failed):
-            return "recorded" if row["error"] is None else "failed"
+        if row is not None and not _changed(row, current) and (row.error is None or not retry_failed):
+            return "recorded" if row.error is None else "failed"
         reasons = [problems[data] for data in (job.source, job.target) if data in problems]
         missing = any(isinstance(reason, MissingDataError) for reason in reasons)
         return "no data" if missing else "unusable" if reasons else "to run"
@@ -90,34 +90,34 @@ def make_plan(jobs: Sequence[Job], ledger: Ledger, *, retry_failed: bool = False
         {job.key: state(job) for job in unique},
         tuple(sorted({data.name for data, why in problems.items() if isinstance(why, MissingDataError)})),
         {data.name: str(why) for data, why in problems.items() if not isinstance(why, MissingDataError)},
-        tuple(one.note for one in found.values() if one.note),
-        tuple(sorted({name for row in known for name in _changed(row, current)})),
+        tuple(one.note for one in facts.values() if one.note),
+        tuple(sorted({name for row in rows for name in _changed(row, current)})),
     )
 
 
-def _look(names: Iterable[str], compared: set[str]) -> dict[str, _Found]:
-    """At each of these data sets: all of a file and of what is compared with a record, of others their cards."""
+def _look(names: Iterable[str], compared: set[str]) -> dict[str, _Facts]:
+    """Look at each of these data sets: at all of a file and of what is compared with a row, else at the card."""
     names = list(names)
-    found = {}
+    facts = {}
     with Bar("look at data", len(names)) as bar:
         for done, name in enumerate(names):
             bar.update(done, name)
             try:
-                found[name] = _found(name, compared)
+                facts[name] = _facts(name, compared)
             except DicotError as error:  # one data set less, and no reason to end
-                found[name] = _Found(error)
-    return found
+                facts[name] = _Facts(error)
+    return facts
 
 
-def _found(name: str, compared: set[str]) -> _Found:
-    facts = None if is_path(name) else card(name)  # an error where it is not here, and nothing is downloaded
-    if facts is not None and name not in compared:
-        return _Found(n_channels=facts.n_channels)
+def _facts(name: str, compared: set[str]) -> _Facts:
+    known = None if is_path(name) else card(name)  # an error where it is not here, and nothing is downloaded
+    if known is not None and name not in compared:
+        return _Facts(n_channels=known.n_channels)
     loaded = load_labelled(name)
-    return _Found(None, loaded.split.train.n_channels, loaded.fingerprint, loaded.note)
+    return _Facts(None, loaded.split.train.n_channels, loaded.fingerprint, loaded.note)
 
 
-def _changed(row: Row, current: dict[str, str]) -> list[str]:
+def _changed(row: Result, current: dict[str, str]) -> list[str]:
     """Which of the row's data sets are known to be others now."""
-    pairs = ((row["source"], row["source_data"]), (row["target"], row["target_data"]))
+    pairs = ((row.source, row.source_data), (row.target, row.target_data))
     return [name for name, then in pairs if then and current.get(name, then) != then]

@@ -1,18 +1,19 @@
 """Data sets for jobs: loaded once for neighbouring units, with a fingerprint that says which data a name stood for."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dicot.bench.jobs import DataSet
 from dicot.data import Split, Windows
 from dicot.data.collection import labelled
 from dicot.data.splits import hold_out
 from dicot.datasets import benchmark_policies, card, fingerprint, is_path, load
 from dicot.datasets.base import pick_channels
 from dicot.errors import DicotError, InputError
+from dicot.evaluation.jobs import DataSet
 
-KEPT = 2  # data sets in memory at a time: a source and a target
+IN_MEMORY = 2  # data sets at a time: a source and a target
 HELD_OUT = 0.3  # of the cases, where there is no test part: the share that `dicot evaluate` holds out
 
 
@@ -26,21 +27,30 @@ class Loaded:
 
 
 class Shelf:
-    """The data sets loaded last; one per process."""
+    """The data sets of a process: those given, which stay, and those that were loaded last."""
 
-    def __init__(self) -> None:
-        self._held: dict[str, Loaded] = {}
+    def __init__(self, given: Mapping[str, Loaded] | None = None) -> None:
+        self._given = dict(given or {})
+        self._loaded: dict[str, Loaded] = {}
+        self._fingerprints: dict[str, str] = {}  # also of sets that had to make room: each is hashed once
 
     def get(self, wanted: DataSet) -> Loaded:
-        loaded = self._held.pop(wanted.name, None) or load_labelled(wanted.name)
-        self._held[wanted.name] = loaded
-        for name in list(self._held)[:-KEPT]:
-            del self._held[name]
+        name = wanted.name
+        loaded = self._given.get(name) or self._loaded.pop(name, None) or self._load(name)
+        if name not in self._given:
+            self._loaded[name] = loaded
+            for oldest in list(self._loaded)[:-IN_MEMORY]:
+                del self._loaded[oldest]
         return replace(loaded, split=pick_channels(loaded.split, wanted.channels))
 
+    def _load(self, name: str) -> Loaded:
+        loaded = load_labelled(name, self._fingerprints.get(name))
+        self._fingerprints[name] = loaded.fingerprint
+        return loaded
 
-def load_labelled(name: str) -> Loaded:
-    """The data set, or an InputError where it cannot be scored on; the archive's missing values are interpolated.
+
+def load_labelled(name: str, known_fingerprint: str | None = None) -> Loaded:
+    """Load a data set that can be scored on, or raise an InputError; the archive's missing values are interpolated.
 
     Of a file without a test part some cases are held out, the same ones every time: whole groups where there are any.
     """
@@ -57,25 +67,38 @@ def load_labelled(name: str) -> Loaded:
     assert split.test is not None
     for part, windows in (("training", split.train), ("test", split.test)):
         _check_labels(name, part, windows)
-    known = scored(split.train).y
-    if known is not None and len(np.unique(known)) < 2:
+    labels = scored(split.train).y
+    if labels is not None and len(np.unique(labels)) < 2:
         raise InputError(f"The training cases of {name} have one class, and scoring needs two or more.")
-    return Loaded(split, fingerprint(split), note)
+    return Loaded(split, known_fingerprint or fingerprint(split), note)
 
 
 def scored(part: Windows) -> Windows:
     """The cases that have a label."""
     assert part.y is not None
-    known = labelled(part.y)
-    return part if known.all() else part.subset(known)
+    rows = labelled(part.y)
+    return part if rows.all() else part.subset(rows)
 
 
 def family(name: str) -> str | None:
-    """The family that the card of a set at hand names, without loading the set."""
+    """The family on the card of a data set, without loading it; None for files and sets that are not here."""
     try:
         return None if is_path(name) else card(name).family
     except DicotError:
         return None
+
+
+def check_scorable(split: Split) -> None:
+    """Refuse a split unless both parts are there and have labels."""
+    if split.test is None:
+        raise InputError(
+            f"{split.name or 'The data'} has no test part. Give one, or hold cases out of the training part."
+        )
+    for what, part in (("training", split.train), ("test", split.test)):
+        if part.y is None:
+            raise InputError("Scoring needs labels, and these cases have none. Name a label column or pass y.")
+        if not labelled(part.y).any():
+            raise InputError(f"Scoring needs labels, and none of the {len(part)} {what} cases has one.")
 
 
 def _check_labels(name: str, part: str, windows: Windows) -> None:

@@ -1,0 +1,125 @@
+"""Processes: the values of one process; a killed one costs only its own jobs; training here, scoring beside."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dicot.bench.executor import Workers, execute, site_for
+from dicot.bench.ledger import Ledger
+from dicot.evaluation import units_of
+
+
+def rows(path):
+    with Ledger(path) as ledger:
+        return {(r.key, metric): (value, r.error) for r in ledger.results() for metric, value in r.values.items()}
+
+
+def run_in_pool(jobs, path, count, on_job, start_method="spawn"):
+    with Workers(count, path, site_for(path, "cpu"), on_job, start_method) as pool:
+        for unit in units_of(jobs):
+            pool.submit(unit)
+        pool.wait()
+
+
+@pytest.mark.slow
+def test_a_pool_gives_the_values_of_one_process_and_outlives_a_killed_worker(tmp_path, job):
+    doomed = [job("raw-flat", name) for name in ("knn_5", "forest", "linear", "few_5", "few_10", "ridge")]
+    sound = [job(), job(protocol="knn_5")]
+    alone, pooled, told = tmp_path / "alone.sqlite", tmp_path / "pooled.sqlite", {}
+    # One worker and not this process: the order of sums depends on the number of threads.
+    run_in_pool(sound, alone, 1, lambda one, error: None)
+
+    def on_job(one, error):
+        assert one.key not in told
+        told[one.key] = error
+        if one.key == doomed[0].key:  # there are five more to do for its worker, which was started first
+            os.kill(min(process.pid for process in multiprocessing.active_children()), signal.SIGKILL)
+
+    execute(units_of([*doomed, *sound]), pooled, site_for(pooled, "cpu"), 2, on_job)
+    values = rows(pooled)
+    assert {key: value for key, value in values.items() if key[0] in {one.key for one in sound}} == rows(alone)
+    assert told == {key: error for (key, _), (_, error) in values.items()}
+    assert told.keys() == {one.key for one in [*doomed, *sound]}
+    assert told[doomed[0].key] is None
+    assert "LostWorkerError" in told[doomed[-1].key] and "SIGKILL" in told[doomed[-1].key]
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.slow
+def test_training_here_and_scoring_beside_gives_the_values_of_one_process(tmp_path, job, processes):
+    """What a GPU does, with the CPU in its place."""
+    kinds = ("dicot", "catt", "random", "raw-mean")
+    jobs = [job(kind, protocol) for kind in kinds for protocol in ("knn_5", "clustering")]
+    alone, shared, told = tmp_path / "alone.sqlite", tmp_path / "shared.sqlite", []
+    execute(units_of(jobs), alone, site_for(alone, "cpu"), 1, lambda one, error: None)
+    site = replace(site_for(shared, "cpu"), at_once=2)
+    execute(units_of(jobs), shared, site, 2, lambda one, error: told.append((one.key, error)), "forkserver")
+    assert rows(shared) == rows(alone)
+    assert sorted(told) == sorted((one.key, None) for one in jobs)
+
+
+def test_a_process_lost_while_idle_costs_the_next_task_and_no_other(tmp_path, job, processes):
+    path, told = tmp_path / "lost.sqlite", {}
+    first, second, third = (job("raw-mean", seed=seed, target=job().target, protocol="knn_5") for seed in (1, 2, 3))
+    with Workers(
+        1, path, site_for(path, "cpu"), lambda one, error: told.update({one.key: error}), "forkserver"
+    ) as pool:
+        for number, one in enumerate((first, second, third)):
+            for unit in units_of([one]):
+                pool.submit(unit)
+            pool.wait()
+            if not number:
+                os.kill(pool.processes[0].pid, signal.SIGKILL)
+                pool.processes[0].join()
+    assert told[first.key] is None and told[third.key] is None
+    assert "LostWorkerError" in told[second.key] and "SIGKILL" in told[second.key]
+    assert {error is None for (key, _), (_, error) in rows(path).items() if key == second.key} == {False}
+
+
+def test_an_interrupt_ends_the_workers(tmp_path, job, processes):
+    path = tmp_path / "interrupted.sqlite"
+
+    def interrupt(one, error):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_in_pool([job("raw-mean", "knn_5"), job("raw-flat", "forest")], path, 2, interrupt, "forkserver")
+    assert not multiprocessing.active_children()
+    assert rows(path), "what was recorded before stays"
+
+
+PARENT = """
+import sys
+from pathlib import Path
+from dicot.bench.executor import Workers, site_for
+if __name__ == "__main__":
+    path = Path(sys.argv[1])
+    with Workers(1, path, site_for(path, "cpu"), print) as pool:
+        print(pool.start().pid, flush=True)
+        sys.stdin.read()
+"""
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT)
+    call = [sys.executable, str(script), str(tmp_path / "a.sqlite")]
+    parent = subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    worker = int(parent.stdout.readline())
+    parent.kill()
+    parent.wait()
+    given_up = time.monotonic() + 60
+    while Path(f"/proc/{worker}").exists() and time.monotonic() < given_up:
+        state = Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[0]
+        if state == "Z":
+            break
+        time.sleep(0.1)
+    assert time.monotonic() < given_up, "the worker outlived its parent"
