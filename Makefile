@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
-FAST := tests/test_architecture.py tests/contracts tests/losses tests/views tests/protocols tests/test_golden.py tests/test_errors.py
+FAST := tests/test_architecture.py tests/contracts tests/losses tests/views tests/test_golden.py tests/test_errors.py
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
