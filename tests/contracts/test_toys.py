@@ -46,21 +46,23 @@ def test_a_toy_is_pretrained_and_evaluated(tmp_path):
     wanted = ["--protocols", "nearest_mean,linear", "--device", "cpu", "--out", tmp_path / "out"]
     dicot("evaluate", "slopes", *names, *wanted)
     rows = list(csv.DictReader((tmp_path / "out" / "scores.csv").read_text().splitlines()))
-    values = {row["contender"]: float(row["value"]) for row in rows if row["metric"] == "errors"}
-    assert set(values) >= {"together", "random", "calibrated"} and all(0 <= v <= 100 for v in values.values())
-    assert "together" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    errors = {row["contender"]: float(row["errors"]) for row in rows if row["protocol"] == "nearest_mean"}
+    assert set(errors) >= {"together", "random", "calibrated"} and all(0 <= value <= 100 for value in errors.values())
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "together" in page and "nearest_mean" in page
 
 
-def test_a_toy_runs_in_a_suite_and_is_reported(tmp_path):
+def test_a_toy_runs_in_a_suite_and_is_reported_with_the_lowest_error_bold(tmp_path):
     ledger = ["--ledger", tmp_path / "bench.sqlite"]
     narrow = ["--sets", "slopes", "--only", "together", "--protocols", "nearest_mean,linear"]
-    said = dicot("bench", "knn", *narrow, *ledger, "--seeds", 1, "--steps", 1, "--device", "cpu", "--workers", 1)
+    said = dicot("bench", "large", *narrow, *ledger, "--seeds", 1, "--steps", 1, "--device", "cpu", "--workers", 1)
     assert "6 jobs recorded" in said and "failed:" not in said
-    dicot("report", "knn", *ledger, "--out", tmp_path / "report", "--baseline", "together")
+    dicot("report", "large", *ledger, "--out", tmp_path / "report", "--baseline", "together")
     text = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
-    assert "together" in text and "slopes" in text and "nearest_mean" in text
-    lines = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("|") and "errors" in line]
-    for cells in lines:  # one row per contender or per metric: the lowest error is the bold one
-        values = [float(number) for cell in cells for number in re.findall(r"-?\d+\.\d+", cell)]
-        bold = [float(number) for cell in cells for number in re.findall(r"\*\*(-?\d+\.\d+)", cell)]
-        assert not bold or min(values) in bold
+    (table,) = re.findall(r"^## Scores per data set: nearest_mean\n\n(.*?)\n\n", text, re.M | re.S)
+    head, _, *lines = table.splitlines()
+    assert "slopes" in head
+    errors = [float(number) for line in lines for number in re.findall(r"\d+\.\d", line)]
+    bold = [float(number) for line in lines for number in re.findall(r"\*\*(\d+\.\d)\*\*", line)]
+    assert len(lines) == len(errors) == 3 and set(bold) == {min(errors)} != {max(errors)}
+    assert any(line.startswith("| together") for line in lines)
