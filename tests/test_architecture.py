@@ -52,7 +52,17 @@ LAYERS["classifier"] = above(but=_SCORING)
 LAYERS["runs"] = above(but=(*_SCORING, "classifier"))
 LAYERS["evaluation"] = above(but=("vectors", "pretrained", "runs"))
 LAYERS["bench"] = above(but=("vectors", "pretrained", "runs"))
-LAYERS["report"] = {"bench", "evaluation", "classical", "datasets", "protocols", "progress", "storage", "data", "errors"}
+LAYERS["report"] = {
+    "bench",
+    "evaluation",
+    "classical",
+    "datasets",
+    "protocols",
+    "progress",
+    "storage",
+    "data",
+    "errors",
+}
 LAYERS["cli"] = above() | {"__init__"}
 LAYERS["__init__"] = above()
 LAYERS["__main__"] = {"cli"}
