@@ -53,7 +53,7 @@ LAYERS["classifier"] = above(but=_SCORING)
 LAYERS["runs"] = above(but=(*_SCORING, "classifier"))
 LAYERS["evaluation"] = above(but=("vectors", "pretrained", "runs"))
 LAYERS["bench"] = above(but=("vectors", "pretrained", "runs"))
-LAYERS["report"] = {"classical", "datasets", "protocols", "progress", "storage", "data", "errors"}  # rows come as plain dicts
+LAYERS["report"] = {"classical", "datasets", "protocols", "progress", "storage", "data", "errors"}
 LAYERS["cli"] = above() | {"__init__"}
 LAYERS["__init__"] = above()
 LAYERS["__main__"] = {"cli"}
