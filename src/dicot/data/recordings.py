@@ -29,7 +29,7 @@ def slide(
 
     recordings: one array (C, T) or (T,), or a list of them; (T, C) with layout="ntc". labels and groups: for each
     recording one value, or one value per time step, of which a window gets the most frequent (ties: the smallest).
-    NaN, None and "" are no label; a window that is labelled in less than half of its time steps has none.
+    NaN, None and "" mean no label; a window that is labelled in less than half of its time steps has none.
     Without groups, a window's group is the number of its recording. A tail shorter than a window is dropped, or with
     keep_tail covered by a last window that ends where the recording ends. A recording shorter than a window is left
     out with a warning.
