@@ -186,12 +186,9 @@ def test_synthetic_is_fixed_and_balanced() -> None:
 
 def test_synthetic_tells_encoders_apart() -> None:
     split = load("synthetic")
-    everyone = [contender(name, device="cpu") for name in ("random", "calibrated", "raw-flat")]
-    scores = evaluate(split, everyone, [LinearProbe()], [1, 2]).scores
-    means = {
-        one.name: np.mean([s.value for s in scores if (s.contender, s.metric) == (one.name, "accuracy")])
-        for one in everyone
-    }
+    everyone = [contender(name) for name in ("random", "calibrated", "raw-flat")]
+    results = evaluate(split, everyone, [LinearProbe()], [1, 2], controls=False, device="cpu").results
+    means = {one.name: np.mean([r.values["accuracy"] for r in results if r.contender == one.name]) for one in everyone}
     assert 50 < means["random"] < 85
     assert means["random"] + 5 < means["calibrated"] < 95
     assert means["raw-flat"] < 50

@@ -122,17 +122,20 @@ def name(path: Path) -> str:
 @pytest.fixture
 def registries() -> Iterator[None]:
     """What a page registers is gone after it: other tests go through the same registries."""
+    from dicot.datasets import DATASETS
     from dicot.embedding import POOLINGS
     from dicot.encoders import ENCODERS
     from dicot.methods import METHODS
     from dicot.protocols import PROTOCOLS
 
     open_ones: list[dict[str, Any]] = [ENCODERS, METHODS, POOLINGS, PROTOCOLS]
-    before = [dict(registry) for registry in open_ones]
+    before, sets = [dict(registry) for registry in open_ones], set(DATASETS)
     yield
     for registry, entries in zip(open_ones, before, strict=True):
         registry.clear()
         registry.update(entries)
+    for name in set(DATASETS) - sets:
+        del DATASETS[name]
 
 
 @pytest.mark.usefixtures("registries")

@@ -157,7 +157,7 @@ def test_the_speed_benchmark_counts_whole_runs_and_leaves_torchs_settings():
 def test_embedding_leaves_no_memory_behind_on_the_gpu():
     encoder = build_encoder("inception_time", {"n_channels": 2, "dim": 64})
     x = np.random.default_rng(0).normal(size=(300, 2, 200)).astype(np.float32)
-    embed(encoder, x, device="cuda")  # loads libraries and their scratch memory
+    embed(encoder, x, device="cuda")  # the first one loads libraries
     before = torch.cuda.memory_allocated()
     embed(encoder, x, device="cuda")
     assert torch.cuda.memory_allocated() - before < 2**20

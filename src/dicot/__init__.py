@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dicot.embedding import embed as embed
     from dicot.encoders import Encoder as Encoder
     from dicot.estimator import TimeSeriesEmbedder as TimeSeriesEmbedder
-    from dicot.evaluation import evaluate as evaluate
+    from dicot.evaluation.evaluation import evaluate as evaluate
     from dicot.methods import Method as Method
     from dicot.train import Recipe as Recipe
     from dicot.train import pretrain as pretrain

@@ -70,13 +70,13 @@ class ShortRecordingWarning(DicotWarning):
 
 
 def brief(error: BaseException) -> str:
-    """What an error says, cut where it quotes half a file."""
+    """Return what an error says, cut where it quotes half a file."""
     text = str(error)
     return text if len(text) <= 300 else f"{text[:300]}..."
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A sentence that suggests the closest known name, or lists them; of very many only some."""
+    """Suggest the closest known name, or list them; of very many only some."""
     names = sorted(known)
     plain = {n.lower().replace("-", "").replace("_", ""): n for n in names}
     close = get_close_matches(name.lower().replace("-", "").replace("_", ""), plain, n=1, cutoff=0.6)
@@ -87,17 +87,17 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def lookup(registry: Mapping[str, T], name: str, kind: str) -> T:
-    """The entry called `name`, or an error that suggests the closest one."""
+    """Return the entry called `name`, or raise an error that suggests the closest one."""
     if name in registry:
         return registry[name]
     raise InputError(f"Unknown {kind} {name!r}. {did_you_mean(str(name), registry)}")
 
 
 def need_extra(package: str, extra: str, purpose: str) -> MissingExtraError:
-    """The error for an optional package that is not there; raise it from the ImportError."""
+    """Return the error for an optional package that is not installed; raise it from the ImportError."""
     return MissingExtraError(f"{purpose} needs {package}, which is not installed. Run: pip install 'dicot[{extra}]'")
 
 
 def is_whole(value: object, least: int) -> bool:
-    """Whether a parameter is a whole number of at least `least`; True and 2.0 are none."""
+    """Tell whether a parameter is a whole number of at least `least`; True and 2.0 are not."""
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least

@@ -22,7 +22,7 @@ class Bar:
         return self
 
     def update(self, done: int, note: str = "") -> None:
-        """`done` of the total so far."""
+        """Show `done` of the total."""
         if not self._enabled or time.monotonic() - self._started < PATIENCE:
             return
         if self._progress is None:
@@ -31,7 +31,7 @@ class Bar:
             self._progress.update(self._task, completed=done, note=note)
 
     def _begin(self) -> None:
-        """Only now: quick work, such as one window, does not pay for a bar that nobody sees."""
+        """Make the bar only now: quick work, such as one window, does not pay for one that nobody sees."""
         console = Console(stderr=True)
         self._enabled = console.is_terminal or console.is_jupyter
         if not self._enabled:

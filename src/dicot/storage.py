@@ -26,7 +26,7 @@ OTHERWISE = "Mend this, or choose another place"
 
 
 def cache_folder() -> Path:
-    """DICOT_CACHE, else the user's usual place for such files; it may not exist yet."""
+    """Return DICOT_CACHE, or else the user's usual folder for such files; it may not exist yet."""
     if own := os.environ.get("DICOT_CACHE"):
         return Path(own).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dicot"
@@ -47,13 +47,13 @@ def data_folders() -> list[Path]:
 
 
 def cannot_use(error: OSError) -> str:
-    """A sentence about what the operating system refuses, by one who does not know what it was wanted for."""
+    """Put into words what the operating system refuses, without knowing what the file was for."""
     said, remedy = error.strerror or str(error) or type(error).__name__, REMEDIES.get(error.errno or 0, OTHERWISE)
     return f"{error.filename or 'A file or the screen'}: {said}. {remedy}."
 
 
 def cannot_write(path: str | Path, error: Exception) -> OutputError:
-    """The error for something at `path` that the operating system refuses to write; raise it from `error`."""
+    """Return the error for something at `path` that cannot be written; raise it from `error`."""
     number = getattr(error, "errno", None)
     said = getattr(error, "strerror", None) or str(error) or type(error).__name__
     remedy = REMEDIES.get(number or 0, OTHERWISE)
@@ -62,7 +62,7 @@ def cannot_write(path: str | Path, error: Exception) -> OutputError:
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[None]:
-    """For a block that writes at `path` and below: what the operating system refuses becomes an OutputError."""
+    """Turn what the operating system refuses inside a block that writes at `path` into an OutputError."""
     try:
         yield
     except OutputError:
@@ -85,14 +85,14 @@ def check_writable(path: Path) -> None:
 
 
 def write_atomic(path: Path, data: bytes, *, private: bool = False) -> None:
-    """A file with these bytes, whole or not at all."""
+    """Write a file with these bytes, whole or not at all."""
     with atomic_file(path, private=private) as file:
         file.write(data)
 
 
 @contextmanager
 def atomic_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
-    """A file to write beside the target, which is forced to disk and put in place in one step at the end."""
+    """Open a file beside the target that is forced to disk and put in place in one step at the end."""
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -113,13 +113,13 @@ def atomic_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
 
 
 def remove_leftovers(path: Path) -> None:
-    """What `write_atomic` left beside `path` when the process was killed inside it."""
+    """Remove what `write_atomic` left beside `path` when the process was killed inside it."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.????????"):  # as mkstemp names them
         left.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Two files that were put in place one after the other get to disk in this order; not all systems can do it."""
+    """Make two files that were put in place one after the other reach the disk in this order, where a system can."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

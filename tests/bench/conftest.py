@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dicot.data import Windows
-from dicot.evaluation import Contender, DataSet, Job
+from dicot.evaluation import Contender, Job, JobData
 from dicot.methods import METHODS, Method
 
 TINY = {"dim": 8, "steps": 2, "batch_size": 4, "schedule": "per_step", "precision": "float32"}
@@ -43,7 +43,7 @@ def job(data):
         trained = kind not in ("random", "calibrated", "raw-mean", "raw-flat")
         settings = TINY if trained else {"dim": 8} if kind in ("random", "calibrated") else {}
         contender = more.pop("contender", None) or Contender(kind, kind, {}, settings)
-        source = more.pop("source", DataSet(data))
+        source = more.pop("source", JobData(data))
         return Job("test", contender, source, more.pop("target", source), protocol, seed, **more)
 
     return make

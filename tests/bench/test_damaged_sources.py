@@ -16,9 +16,9 @@ from tests.commands import dicot
 from dicot.bench.exchange import export_ledger, merge_ledger
 from dicot.bench.ledger import Ledger
 from dicot.errors import DicotError, InputError
-from dicot.evaluation import Contender, DataSet, Job
+from dicot.evaluation import Contender, Job, JobData
 
-JOB = Job("ucr", Contender("dicot", "dicot"), DataSet("GunPoint"), DataSet("GunPoint"), "linear", 1)
+JOB = Job("ucr", Contender("dicot", "dicot"), JobData("GunPoint"), JobData("GunPoint"), "linear", 1)
 GOOD = {
     "values": {"accuracy": 81.3, "macro_f1": 80.0},
     "source_data": "aa",
@@ -44,7 +44,7 @@ def source(tmp_path):
     """Another one with newer results of two of them, a failure, and a data set that was not at hand."""
     path = tmp_path / "other.sqlite"
     with Ledger(path) as ledger:
-        ledger.enrol([replace(JOB, source=DataSet("Beef"), target=DataSet("Beef"))])
+        ledger.enrol([replace(JOB, source=JobData("Beef"), target=JobData("Beef"))])
         for seed in SEEDS[1:]:
             record(ledger, replace(JOB, seed=seed), GOOD, values={"accuracy": 90.0 + seed})
         record(ledger, replace(JOB, protocol="ridge", seed=9), BAD)

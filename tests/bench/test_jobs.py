@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 
 from dicot.evaluation.contenders import Contender
-from dicot.evaluation.jobs import DataSet, Job, unique_jobs, units_of
+from dicot.evaluation.jobs import Job, JobData, unique_jobs, units_of
 
 BASE = Job(
     "large",
     Contender("dicot", "dicot", {"overlap": 0.25, "k": (2, 5)}, {"schedule": "per_step", "precision": "float32"}),
-    DataSet("harth", (3, 4, 5)),
-    DataSet("pamap2", (2, 3, 4)),
+    JobData("harth", (3, 4, 5)),
+    JobData("pamap2", (2, 3, 4)),
     "linear",
     seed=1,
 )
@@ -56,10 +56,10 @@ def test_a_key_does_not_depend_on_names_order_or_marks():
         {"contender": other(settings={**BASE.contender.settings, "batch_size": 8})},
         {"contender": other(settings={**BASE.contender.settings, "steps": 10})},
         {"contender": other(settings={**BASE.contender.settings, "encoder": "fcn"})},
-        {"source": DataSet("wisdm2", (3, 4, 5))},
-        {"source": DataSet("harth")},
-        {"target": DataSet("wisdm2", (2, 3, 4))},
-        {"target": DataSet("pamap2", (4, 5, 6))},
+        {"source": JobData("wisdm2", (3, 4, 5))},
+        {"source": JobData("harth")},
+        {"target": JobData("wisdm2", (2, 3, 4))},
+        {"target": JobData("pamap2", (4, 5, 6))},
         {"protocol": "ridge"},
         {"seed": 2},
         {"steps": 10},
@@ -73,9 +73,9 @@ def test_a_key_changes_with_every_setting(changed):
 def test_units_share_a_fit_and_lie_by_source():
     jobs = [
         replace(BASE, protocol="knn_5"),
-        replace(BASE, source=DataSet("ecg")),
+        replace(BASE, source=JobData("ecg")),
         BASE,
-        replace(BASE, target=DataSet("wisdm2")),
+        replace(BASE, target=JobData("wisdm2")),
         replace(BASE, seed=2),
         BASE,
     ]

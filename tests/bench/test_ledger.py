@@ -16,10 +16,10 @@ from dicot.bench.paper_suites import PAPER_UCR, PAPER_UEA
 from dicot.bench.rows import COLUMNS, known_metrics
 from dicot.bench.suites import suite_jobs
 from dicot.errors import InputError
-from dicot.evaluation import Contender, DataSet, Job
+from dicot.evaluation import Contender, Job, JobData
 
 SETTINGS = {"schedule": "per_step", "precision": "tf32"}
-JOB = Job("ucr", Contender("dicot", "dicot", {}, SETTINGS), DataSet("GunPoint"), DataSet("GunPoint"), "linear", 1)
+JOB = Job("ucr", Contender("dicot", "dicot", {}, SETTINGS), JobData("GunPoint"), JobData("GunPoint"), "linear", 1)
 GOOD = {
     "values": {"accuracy": 81.3, "macro_f1": 0.1 + 0.2},
     "recipe": {"steps": 200, "batch_size": 8, "lr": 3e-4},
@@ -138,9 +138,9 @@ def test_a_ledger_travels_whole(tmp_path, suffix):
 def test_what_was_wanted_and_has_no_record_is_known_and_travels(tmp_path, suffix):
     if suffix == "parquet":
         pytest.importorskip("pyarrow")
-    moved = replace(JOB, suite="transfer", source=DataSet("harth", (3, 4, 5)), target=DataSet("pamap2"))
+    moved = replace(JOB, suite="transfer", source=JobData("harth", (3, 4, 5)), target=JobData("pamap2"))
     with Ledger(tmp_path / "a.sqlite") as ledger, Ledger(tmp_path / "b.sqlite") as other:
-        ledger.enrol([JOB, replace(JOB, target=DataSet("Beef"), source=DataSet("Beef")), moved])
+        ledger.enrol([JOB, replace(JOB, target=JobData("Beef"), source=JobData("Beef")), moved])
         record(ledger, JOB, BAD)  # a failure is a record
         wanted = [("transfer", "harth", "pamap2"), ("ucr", "Beef", "Beef")]
         assert ledger.unrecorded() == wanted
@@ -279,7 +279,7 @@ def test_the_keys_of_the_published_results_are_those_of_jobs_of_today():
     for one in results:
         config = json.loads(one.config)
         who = Contender(one.contender, config["kind"], config.get("method_params", {}), config.get("settings", {}))
-        job = Job(one.suite, who, DataSet(one.source), DataSet(one.target), one.protocol, one.seed)
+        job = Job(one.suite, who, JobData(one.source), JobData(one.target), one.protocol, one.seed)
         assert job.key == one.key
     suites = {name: {job.key for job in suite_jobs([name], SuiteOptions())} for name in ("ucr", "uea")}
     in_the_paper = [one for one in results if one.source in {*PAPER_UCR, *PAPER_UEA} and one.schedule != "per_epoch"]

@@ -1,5 +1,7 @@
 """From a suite's name to its report, by the commands a user types: everybody, everything that is missing."""
 
+import csv
+
 import numpy as np
 import pytest
 from tests.commands import dicot
@@ -8,6 +10,9 @@ from dicot.bench.crossing import SuiteOptions
 from dicot.bench.ledger import Ledger
 from dicot.bench.suites import suite_jobs
 from dicot.errors import InputError
+from dicot.evaluation import MODEL_PROTOCOLS, ModelProtocol
+from dicot.protocols import PROTOCOLS, Protocol
+from dicot.protocols.metrics import Metric
 
 
 @pytest.fixture
@@ -62,3 +67,46 @@ def test_a_suite_whose_data_are_all_missing_says_which(tmp_path, alone):
     assert "0 jobs recorded" in bench(tmp_path, "harth", "--only", "random")
     with pytest.raises(InputError, match=r"no records of the suite 'ucr'. It was to run on harth\. `dicot data show"):
         dicot("report", "ucr", "--ledger", tmp_path / "bench.sqlite", "--out", tmp_path / "report")
+
+
+class Spread(Protocol):
+    """A protocol that was added by one class and one line; less is better."""
+
+    metrics = (Metric("spread", higher_is_better=False),)
+    name = "spread"
+    description = "standard deviation of the test embeddings"
+
+    def score(self, train, test, *, seed):
+        return {"spread": float(test.x.std())}
+
+
+class Weights(ModelProtocol):
+    """The same for the network itself."""
+
+    metrics = (Metric("weights", higher_is_better=False, decimals=0),)
+    name = "weights"
+    description = "number of weights"
+
+    def score(self, fitted, data, *, seed, steps=None):
+        return {"weights": float(sum(weight.numel() for weight in fitted.model.encoder_.parameters()))}
+
+
+def test_protocols_of_one_class_and_one_line_are_listed_run_evaluated_recorded_and_reported(
+    tmp_path, data, alone, monkeypatch
+):
+    monkeypatch.setitem(PROTOCOLS, "spread", Spread)
+    monkeypatch.setitem(MODEL_PROTOCOLS, "weights", Weights)
+    assert "number of weights" in dicot("list", "protocols")
+    assert {"spread", "weights"} <= {job.protocol for job in suite_jobs(["smoke"], SuiteOptions())}
+    bench(tmp_path, data, "--only", "dicot,raw-mean", "--protocols", "spread,weights")
+    with Ledger(tmp_path / "bench.sqlite") as ledger:
+        values = {(one.contender, one.protocol): one.values for one in ledger.results("ucr")}
+    assert values["dicot", "weights"] == values["random", "weights"] != {}
+    assert values["raw-mean", "spread"]["spread"] > 0 and ("raw-mean", "weights") not in values
+    dicot("report", "ucr", "--ledger", tmp_path / "bench.sqlite", "--out", tmp_path / "report")
+    assert repr(values["raw-mean", "spread"]["spread"]) in (tmp_path / "report" / "report.csv").read_text()
+    call = ["--protocols", "spread,weights", "--steps", 1, "--dim", 8, "--device", "cpu", "--out", tmp_path / "own"]
+    dicot("evaluate", data, *call)
+    rows = list(csv.DictReader((tmp_path / "own" / "scores.csv").read_text().splitlines()))
+    assert {row["contender"] for row in rows if row["weights"]} == {"dicot", "random", "calibrated"}
+    assert all(float(row["spread"]) > 0 for row in rows if row["protocol"] == "spread")

@@ -20,20 +20,17 @@ needs_aeon = pytest.mark.skipif(importlib.util.find_spec("aeon") is None, reason
 def test_gun_point_and_the_rules_of_a_fit():
     """One test, because the first call of a process compiles."""
     split, threads = load("GunPoint"), torch.get_num_threads()
-    result = evaluate(split, [contender("minirocket")], [RidgeProbe()], [1])
-    accuracy = next(score.value for score in result.scores if score.metric == "accuracy")
-    assert accuracy >= 98.0
-    run = result.run("minirocket")
+    result = evaluate(split, [contender("minirocket")], [RidgeProbe()], [1], controls=False)
+    assert result.results[0].values["accuracy"] >= 98.0
     assert torch.get_num_threads() == threads
-    assert run.test.shape == (150, 9996)
-    assert run.test.dtype == np.float32
-    assert ((run.test >= 0) & (run.test <= 1)).all()
-
-    model = run.transformer
+    model = result.models["minirocket"]
+    features = model.transform(split.test.x)
+    assert features.shape == (150, 9996) and features.dtype == np.float32
+    assert ((features >= 0) & (features <= 1)).all()
     alone = model.transform(split.test.x[3:5])  # a fit per batch, as in the authors' code, would change these
-    assert np.array_equal(alone, run.test[3:5])
+    assert np.array_equal(alone, features[3:5])
     again, other = (MiniRocket(random_state=seed).fit(split.train.x).transform(split.test.x[:5]) for seed in (1, 2))
-    assert np.array_equal(again, run.test[:5])
+    assert np.array_equal(again, features[:5])
     assert not np.array_equal(other, again)
 
     rng = np.random.default_rng(0)
@@ -45,13 +42,13 @@ def test_gun_point_and_the_rules_of_a_fit():
     short = several[:, :, :5]
     padded = np.concatenate([short, np.zeros((6, 3, 4))], axis=2)
     assert np.array_equal(MiniRocket().fit(short).transform(short), MiniRocket().fit(padded).transform(padded))
-    with pytest.raises(InputError, match="20 time steps as in fit; got 19"):
+    with pytest.raises(InputError, match="20 time steps.*19"):
         model.transform(several[:, :, :19])
 
 
 def test_refuses_what_it_cannot_use():
     assert CLASSICAL["minirocket"] is MiniRocket
-    with pytest.raises(InputError, match=r"\(cases, channels, time\)"):
+    with pytest.raises(InputError, match=r"\(4, 9\)"):
         MiniRocket().fit(np.zeros((4, 9)))
     with pytest.raises(InputError, match="before fit"):
         MiniRocket().transform(np.zeros((4, 1, 9)))
@@ -59,5 +56,5 @@ def test_refuses_what_it_cannot_use():
 
 def test_says_how_to_install_aeon(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "aeon.transformations.collection.convolution_based", None)
-    with pytest.raises(MissingExtraError, match=r"MiniRocket needs aeon.*pip install 'dicot\[aeon\]'"):
+    with pytest.raises(MissingExtraError, match=r"dicot\[aeon\]"):
         MiniRocket().fit(np.zeros((4, 1, 9)))

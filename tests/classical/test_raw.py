@@ -25,7 +25,7 @@ def test_raw_flat_keeps_every_value():
 def test_raw_flat_averages_long_series_and_says_so(length):
     x = np.random.default_rng(0).normal(size=(2, 1, length))
     model = RawFlat()
-    with pytest.warns(UserWarning, match=f"1 x {length} values per case exceed 20000; time is averaged down to 512"):
+    with pytest.warns(UserWarning, match=f"1 x {length} .*512"):
         model.fit(x)
     out = model.transform(x)
     edges = [i * length // 512 for i in range(513)]
@@ -42,17 +42,17 @@ def test_raw_flat_at_the_limit_is_left_alone():
 
 @pytest.mark.parametrize("model", RAW_FEATURES.values())
 def test_both_refuse_what_they_cannot_use(model):
-    with pytest.raises(InputError, match=r"\(cases, channels, time\)"):
+    with pytest.raises(InputError, match=r"\(3, 4\)"):
         model().fit(X[0])
-    with pytest.raises(InputError, match="none of them 0"):
+    with pytest.raises(InputError, match=r"\(2, 3, 0\)"):
         model().fit(X[:, :, :0])
     with pytest.raises(InputError, match="before fit"):
         model().transform(X)
-    with pytest.raises(InputError, match="3 channels as in fit; got 2"):
+    with pytest.raises(InputError, match="3 channels.*2"):
         model().fit(X).transform(X[:, :2])
 
 
 def test_raw_flat_refuses_another_length_but_raw_mean_does_not_mind():
-    with pytest.raises(InputError, match="4 time steps as in fit; got 3"):
+    with pytest.raises(InputError, match="4 time steps.*3"):
         RawFlat().fit(X).transform(X[:, :, :3])
     assert RawMean().fit(X).transform(X[:, :, :3]).shape == (2, 3)

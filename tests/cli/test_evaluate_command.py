@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.commands import dicot
 
-import dicot.evaluation as evaluation_module
+from dicot.bench.ledger import Ledger
 from dicot.errors import DicotError, InputError, MissingExtraError
 from dicot.estimator import TimeSeriesEmbedder
 
@@ -67,6 +67,23 @@ def test_without_groups_there_is_a_warning(tmp_path, cases):
     assert "30 % of the cases of each class" in page and 'class="banner"' in page
 
 
+def test_scores_are_a_table_that_a_ledger_takes(tmp_path, file):
+    words = ["--method", "random", "--protocols", "few_5,linear,cost", "--out", tmp_path / "out"]
+    dicot("evaluate", file, *QUICK, *words)
+    held = rows(tmp_path / "out")
+    assert {row["protocol"] for row in held if row["contender"] == "raw-mean"} == {"few_5", "linear"}
+    assert len(held) == 2 * 12 + 2 * 11
+    said = dicot("bench", "merge", tmp_path / "out" / "scores.csv", "--ledger", tmp_path / "a.sqlite")
+    assert f"{len(held)} rows, {len(held)} of them taken over" in said
+    with Ledger(tmp_path / "a.sqlite") as ledger:
+        assert {one.contender for one in ledger.results("evaluation")} == {
+            "random",
+            "calibrated",
+            "raw-mean",
+            "raw-flat",
+        }
+
+
 def test_a_given_split_is_called_given(tmp_path, cases):
     x, y = cases["X"], cases["y"]
     np.savez(tmp_path / "given.npz", X_train=x[:40], y_train=y[:40], X_test=x[40:], y_test=y[40:])
@@ -78,9 +95,9 @@ def test_a_given_split_is_called_given(tmp_path, cases):
 def test_few_labels_have_a_spread_over_draws_that_seeds_change(tmp_path, file, model):
     call = ["evaluate", file, "--model", model, "--protocols", "few_5,knn_5,linear", "--device", "cpu"]
     said = dicot(*call, "--seeds", "1,2", "--out", tmp_path / "out")
-    mine = [row for row in rows(tmp_path / "out") if row["contender"] == "mine" and row["metric"] == "accuracy"]
+    mine = [row for row in rows(tmp_path / "out") if row["contender"] == "mine"]
     for protocol in ("few_5", "knn_5"):
-        values = {(row["seed"], row["draw"]): float(row["value"]) for row in mine if row["protocol"] == protocol}
+        values = {(row["seed"], row["draw"]): float(row["accuracy"]) for row in mine if row["protocol"] == protocol}
         assert set(values) == {(s, str(d)) for s in "12" for d in range(1, 11)}
         by_seed = [[values[seed, str(draw)] for draw in range(1, 11)] for seed in "12"]
         assert by_seed[0] != by_seed[1] and min(len(set(v)) for v in by_seed) > 1
@@ -172,10 +189,10 @@ def test_a_piped_table_has_all_its_columns(file):
 def nothing_runs(monkeypatch):
     """Whatever is fitted now is fitted too early."""
 
-    def run(*words):
+    def run(*words, **more):
         raise AssertionError("trained before the check")
 
-    monkeypatch.setattr(evaluation_module, "_run", run)
+    monkeypatch.setattr(TimeSeriesEmbedder, "fit", run)
 
 
 def test_a_report_without_matplotlib_ends_before_anything_is_trained(tmp_path, file, monkeypatch, nothing_runs):
@@ -198,5 +215,5 @@ def test_cases_without_a_label_are_trained_on_and_not_scored(tmp_path, cases):
     said = dicot("evaluate", tmp_path / "some.npz", *words)
     assert re.search(r"40 training and 20 test cases.*; 10 training and 5 test cases have no label", said)
     assert "failed" not in said
-    values = [float(row["value"]) for row in rows(tmp_path / "out") if row["metric"] == "accuracy"]
+    values = [float(row["accuracy"]) for row in rows(tmp_path / "out")]
     assert all(value * 15 / 100 == pytest.approx(round(value * 15 / 100)) for value in values), "15 cases are scored"

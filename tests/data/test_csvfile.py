@@ -34,7 +34,7 @@ def labels(windows: Any) -> list[Any]:
 )
 def test_a_row_of_another_width_is_refused_with_its_line(file: Any, content: str, options: dict[str, Any]) -> None:
     line = content.count("\n")
-    with pytest.raises(InputError, match=rf"a\.csv: Line {line} has not the \d cells"):
+    with pytest.raises(InputError, match=rf"a\.csv.*Line {line}\b"):
         read_windows(file(content), unequal="pad", **options)
 
 

@@ -48,17 +48,17 @@ def test_both_parts_of_a_split_have_groups(tmp_path: Path) -> None:
 
 def test_several_candidates_are_named_and_one_can_be_chosen(tmp_path: Path) -> None:
     path = save(tmp_path, X=X, user=WHO, session=[1, 2, 3], y=[0, 1, 0], label=[5, 6, 7])
-    with pytest.raises(InputError, match=r"a\.npz: 'y', 'label' could each be the labels.*label="):
+    with pytest.raises(InputError, match=r"a\.npz: 'y', 'label'.*label="):
         read_windows(path)
-    with pytest.raises(InputError, match=r"'user', 'session' could each be the groups.*group="):
+    with pytest.raises(InputError, match=r"'user', 'session'.*group="):
         read_windows(path, label="label")
-    with pytest.raises(InputError, match="no array 'sesion'. Did you mean 'session'"):
+    with pytest.raises(InputError, match="'sesion'.*'session'"):
         read_windows(path, group="sesion", label="y")
     with pytest.warns(UserWarning, match=r"not used: user, y"):
         windows = read_windows(path, group="session", label="label")
     assert windows.group is not None and windows.y is not None
     assert (windows.group.tolist(), windows.y.tolist()) == ([1, 2, 3], [5, 6, 7])
-    with pytest.raises(InputError, match="'X', 'data' could each be the cases"):
+    with pytest.raises(InputError, match="'X', 'data'"):
         read_windows(save(tmp_path, X=X, data=X))
 
 
@@ -82,7 +82,7 @@ def test_what_is_not_used_is_named_once(tmp_path: Path) -> None:
 
 def test_without_cases_shapes_and_names_are_told(tmp_path: Path) -> None:
     objects = np.array([[1], [1, 2]], dtype=object)
-    with pytest.raises(InputError, match=r"X, data or values.*It holds Z \(3, 2, 2\), w \(3,\), o \(not readable\)"):
+    with pytest.raises(InputError, match=r"X, data or values.*Z \(3, 2, 2\), w \(3,\), o \(not readable\)"):
         read_windows(save(tmp_path, Z=X, w=[1, 2, 3], o=objects))
-    with pytest.raises(InputError, match="It holds .* and 8 more"):
+    with pytest.raises(InputError, match="8 more"):
         read_windows(save(tmp_path, **{f"s{i}": X for i in range(20)}))

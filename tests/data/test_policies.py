@@ -45,13 +45,13 @@ def test_cases_get_the_longest_or_the_shortest_length_by_default() -> None:
 @pytest.mark.parametrize(
     ("policy", "length", "message"),
     [
-        ("error", None, "unequal lengths \\(2 to 3"),
-        ("pad", 2, "cannot shorten case 0 "),
-        ("crop", 3, "cannot lengthen case 1 "),
-        ("pad", 0, "at least 1 time step; got 0"),
+        ("error", None, "2 to 3"),
+        ("pad", 2, "case 0"),
+        ("crop", 3, "case 1"),
+        ("pad", 0, "got 0"),
         ("pad", True, "got True"),
         ("pad", 2.5, "got 2.5"),
-        ("padd", None, "Did you mean 'pad'"),
+        ("padd", None, "'pad'"),
     ],
 )
 def test_policies_for_length_say_what_is_wrong(policy: str, length: int | None, message: str) -> None:
@@ -60,7 +60,7 @@ def test_policies_for_length_say_what_is_wrong(policy: str, length: int | None, 
 
 
 def test_error_policy_refuses_another_length() -> None:
-    with pytest.raises(InputError, match="have 3 time steps; length=4"):
+    with pytest.raises(InputError, match="3 time steps.*length=4"):
         convert(f32([[[1, 2, 3]]]), length=4)
 
 
@@ -95,7 +95,7 @@ def test_scale_uses_its_own_statistics_and_spares_constant_channels() -> None:
     other = f32([[[3, 3 + np.sqrt(5)], [1.1, 0.1]]])
     np.testing.assert_allclose(scale(other), [[[0, 1], [1, 0]]], atol=1e-6)
     assert scale(other).dtype == np.float32
-    with pytest.raises(InputError, match="fitted on 2 channel"):
+    with pytest.raises(InputError, match="2 channel"):
         scale(f32([[[1, 2]]]))
     with pytest.raises(InputError, match="without NaN"):
         Scale.fit(f32([[[NAN, 1]]]))

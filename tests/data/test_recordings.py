@@ -62,14 +62,14 @@ def test_majority_agrees_with_counting() -> None:
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"length": 9}, "length=9.*the longest with 8 time steps"),
-        ({"length": 0}, "length must be"),
-        ({"stride": 1.5}, "stride must be"),
-        ({"labels": [1, 2]}, "labels must hold one entry for each of the 3"),
-        ({"labels": [1, [1, 2], 3]}, r"labels\[1\] must have one value for each of the 5"),
-        ({"labels": [1, "a", 3]}, "all strings or all numbers"),
-        ({"groups": [1.0, np.nan, 3]}, r"groups\[1\] has no value"),
-        ({"groups": "abc"}, "groups must hold one entry"),
+        ({"length": 9}, "length=9.* 8 "),
+        ({"length": 0}, "length"),
+        ({"stride": 1.5}, "stride"),
+        ({"labels": [1, 2]}, "labels.* 3"),
+        ({"labels": [1, [1, 2], 3]}, r"labels\[1\].* 5"),
+        ({"labels": [1, "a", 3]}, "strings"),
+        ({"groups": [1.0, np.nan, 3]}, r"groups\[1\]"),
+        ({"groups": "abc"}, "groups"),
     ],
 )
 def test_bad_arguments(kwargs: dict[str, Any], message: str) -> None:
@@ -123,7 +123,7 @@ def test_missing_and_infinite_values() -> None:
         slide(track, 2, 2)
     assert slide(track, 5, 1, missing="interpolate").x.tolist() == [[[0, 1, 2, 3, 4]]]
     track[0, 2] = np.inf
-    with pytest.raises(InputError, match="Recording 0 contain inf"):
+    with pytest.raises(InputError, match="Recording 0.*inf"):
         slide(track, 2, 2, missing="zero")
 
 
@@ -134,9 +134,9 @@ def test_split_groups() -> None:
     assert test.group.tolist() == [1, 1, 1]  # type: ignore[union-attr]
     assert len(train) + len(test) == len(windows)
     for bad in ([7], [], [0, 1, 2]):
-        with pytest.raises(InputError, match=r"some, not all, of the groups \[0, 1, 2\]"):
+        with pytest.raises(InputError, match=r"\[0, 1, 2\]"):
             split_groups(windows, bad)
-    with pytest.raises(InputError, match="carry no groups"):
+    with pytest.raises(InputError, match="groups"):
         split_groups(type(windows)(windows.x), [0])
 
 
@@ -147,7 +147,7 @@ def test_one_recording_takes_its_values_bare_or_in_a_list_of_one() -> None:
     per_step = [0] * 4 + [1] * 8
     for labels in (per_step, [per_step]):
         assert slide(track, 4, 4, labels=labels).y.tolist() == [0, 1, 1]  # type: ignore[union-attr]
-    with pytest.raises(InputError, match="each of the 12 time steps; got 5"):
+    with pytest.raises(InputError, match="12 time steps.* 5"):
         slide(track, 4, 4, labels=[0, 1, 2, 3, 4])
 
 

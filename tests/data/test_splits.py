@@ -61,7 +61,7 @@ def test_cases_without_a_label_stay_in_training(empty):
     blank = [empty if person < 3 else label for person, label in zip(group, y, strict=True)]
     for seed in range(5):
         assert set(hold_out(windows(y=blank, group=group), 0.2, seed).test.group) <= {3, 4}
-    with pytest.raises(InputError, match="None of the cases has a label"):
+    with pytest.raises(InputError, match="label"):
         hold_out(windows(y=[empty] * 20), 0.3)
 
 
@@ -75,7 +75,7 @@ def test_groups_in_both_parts_are_found():
 
 
 def test_one_group_cannot_be_divided():
-    with pytest.raises(InputError, match="too few cases or groups"):
+    with pytest.raises(InputError, match="too few"):
         hold_out(windows(group=[0] * 20), 0.5)
 
 

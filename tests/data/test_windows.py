@@ -93,7 +93,7 @@ def test_data_frames() -> None:
 def test_trailing_nan_means_a_shorter_case(form: str) -> None:
     x: Any = np.array([[[1, 2, 3], [4, 5, NAN]], [[1, NAN, NAN], [2, NAN, NAN]]])
     x = list(x) if form == "list" else x
-    with pytest.raises(InputError, match="NaN in all channels at the end of case 1"):
+    with pytest.raises(InputError, match="NaN.*case 1"):
         check_collection(x, missing="zero")
     with pytest.raises(InputError, match="NaN in case 0"):
         check_collection(x, unequal="pad")
@@ -109,7 +109,7 @@ def test_policies_apply_to_equal_cases_with_a_length() -> None:
     assert check_collection(x, unequal="pad", length=4).x.tolist() == [[[1, 2, 3, 0]]]
     assert check_collection(x, unequal="crop", length=2).x.tolist() == [[[1, 2]]]
     assert check_collection(x, unequal="resample", length=5).x.tolist() == [[[1, 1.5, 2, 2.5, 3]]]
-    with pytest.raises(InputError, match="cannot shorten case 0"):
+    with pytest.raises(InputError, match="case 0"):
         check_collection(x, unequal="pad", length=2)
 
 
@@ -121,12 +121,12 @@ def test_scales() -> None:
     assert check_collection(x, scale="case").x[:, 0].tolist() == [[-1, 1], [-1, 1]]
     fitted = Scale.fit(x[:1])
     np.testing.assert_array_equal(check_collection(x, scale=fitted).x, fitted(x.astype(np.float32)))
-    with pytest.raises(InputError, match="scale must be"):
+    with pytest.raises(InputError, match="scale"):
         check_collection(x, scale="minmax")
 
 
 bad_inputs: list[tuple[Any, str]] = [
-    (np.zeros((128, 500, 6, 1)), r"X must have shape \(cases, channels, time\); got \(128, 500, 6, 1\)\."),
+    (np.zeros((128, 500, 6, 1)), r"\(cases, channels, time\).*\(128, 500, 6, 1\)"),
     (np.zeros(20), "Reshape your data"),
     ([1.0, 2.0], "Reshape your data"),
     (np.float64(3), r"got \(\)"),
@@ -137,12 +137,12 @@ bad_inputs: list[tuple[Any, str]] = [
     ([[], []], r"0 feature\(s\) \(shape=\(2, 0\)\) while a minimum of 1 is required."),
     (np.zeros((2, 0, 3)), "0 channels"),
     (np.zeros((2, 3, 0)), "0 time steps"),
-    ([np.zeros((2, 3)), np.zeros((2, 0))], "at least one channel and one time step; case 1 "),
-    ([np.zeros((2, 3)), np.zeros((3, 3)), np.zeros((1, 4))], r"2 channel\(s\) of case 0 .*; cases 1, 2 "),
+    ([np.zeros((2, 3)), np.zeros((2, 0))], "case 1 "),
+    ([np.zeros((2, 3)), np.zeros((3, 3)), np.zeros((1, 4))], "cases 1, 2 "),
     ([np.zeros((1, 2, 3))], "each case must be"),
     (np.array([["a", "b"]]), "strings"),
     (["ab", "cd"], "strings"),
-    (np.array([["a", 1.0]], dtype=object), "could not convert string"),
+    (np.array([["a", 1.0]], dtype=object), "convert"),
     (np.ones((2, 2)) * 1j, "Complex data not supported"),
     (np.array([["2020-01-01"]], dtype="datetime64[D]"), "dtype datetime64"),
     (np.array([[1.0, np.inf]]), "inf .*case 0"),
@@ -184,11 +184,11 @@ def test_type_errors_match_what_scikit_learn_expects() -> None:
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        ([1, 2], "one value for each of the 3 cases; got 2"),
-        ([[1], [2], [3]], r"shape \(cases,\); got \(3, 1\)"),
-        ([1.0, np.inf, 2.0], "inf at case 1"),
-        (["a", 1, 2.0], "only strings or only numbers; got float, int, str"),
-        (np.array([1j, 2, 3]), "must hold strings or numbers"),
+        ([1, 2], "3 cases.* 2"),
+        ([[1], [2], [3]], r"\(3, 1\)"),
+        ([1.0, np.inf, 2.0], "inf.*case 1"),
+        (["a", 1, 2.0], "float, int, str"),
+        (np.array([1j, 2, 3]), "strings or numbers"),
     ],
 )
 def test_bad_labels_are_explained(y: Any, message: str) -> None:
@@ -197,7 +197,7 @@ def test_bad_labels_are_explained(y: Any, message: str) -> None:
             check_collection(random(3, 4), **{keyword: y})
 
 
-LARGE = 2**60 + 1  # float64 would round it
+BEYOND_FLOAT = 2**60 + 1  # float64 would round it
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ LARGE = 2**60 + 1  # float64 would round it
         (np.array([3, NAN, 5], dtype=np.float32), [3.0, NAN, 5.0]),
         (np.ma.masked_equal([3, 4, 5], 4), [3.0, NAN, 5.0]),
         (np.ma.array(["a", "b", "c"], mask=[0, 0, 1]), ["a", "b", ""]),
-        ([LARGE, None, LARGE + 1], [str(LARGE), "", str(LARGE + 1)]),
+        ([BEYOND_FLOAT, None, BEYOND_FLOAT + 1], [str(BEYOND_FLOAT), "", str(BEYOND_FLOAT + 1)]),
         ([None, None, NAN], [NAN] * 3),
     ],
 )
@@ -234,7 +234,7 @@ def test_missing_labels_of_pandas() -> None:
     import pandas as pd
 
     for series, expected in (
-        (pd.Series([1, None, LARGE], dtype="Int64"), ["1", "", str(LARGE)]),
+        (pd.Series([1, None, BEYOND_FLOAT], dtype="Int64"), ["1", "", str(BEYOND_FLOAT)]),
         (pd.Series(["a", pd.NA, "b"], dtype="string"), ["a", "", "b"]),
         (pd.Series(["a", None, "b"], dtype="category"), ["a", "", "b"]),
         (pd.Categorical(["a", None, "b"]), ["a", "", "b"]),
@@ -290,11 +290,11 @@ def test_windows_say_what_they_are_not_all_their_values() -> None:
 
 
 def test_windows_are_rechecked_with_their_labels_kept() -> None:
-    windows = check_collection(random(3, 4), [1, 2, 3], group=[4, 5, 6], name="kept")
+    windows = check_collection(random(3, 4), [1, 2, 3], group=[4, 5, 6], name="mine")
     again = check_collection(windows, scale="case", layout="ntc")
     assert again.y is windows.y
     assert again.group is windows.group
-    assert again.name == "kept"
+    assert again.name == "mine"
     assert again.x.shape == (3, 1, 4)
     with pytest.raises(InputError, match="NaN"):
         check_collection(Windows(np.array([[[1, NAN, 1]]], dtype=np.float32)))
@@ -316,5 +316,5 @@ def test_a_group_per_length_at_transform() -> None:
     np.testing.assert_array_equal(whole[1].whole(), np.nan_to_num(x[[0, 2, 4]]))
     from_list = list(replace(crop, layout="ntc").apply([c.T for c in x]))
     assert [i.tolist() for i, _ in from_list] == [[1, 3], [0, 2, 4]]
-    with pytest.raises(InputError, match="nothing but NaN in case 0"):
+    with pytest.raises(InputError, match="NaN.*case 0"):
         list(crop.apply(np.full((1, 2, 3), NAN)))

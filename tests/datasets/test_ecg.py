@@ -110,7 +110,7 @@ def test_kept_parts_of_another_length_are_not_taken_up(raw: Path, tmp_path: Path
     assert len(list(work.partial.rglob("*.npz"))) == 23
     later = FIRST + 90  # the shortest record becomes shorter
     replace_marks(tmp_path / "raw", [(later, RHYTHM, "(N")], RECORDS[7])
-    resumed, fresh = (ECG.read(tmp_path / "raw", Workspace({}, tmp_path / kept)) for kept in ("partial", "other"))
+    resumed, fresh = (ECG.read(tmp_path / "raw", Workspace({}, tmp_path / folder)) for folder in ("partial", "other"))
     assert resumed.train.fingerprint() == fresh.train.fingerprint() != before.train.fingerprint()
 
 
@@ -139,10 +139,10 @@ def test_records_that_cannot_be_used(raw: Path, tmp_path: Path) -> None:
         ECG.prepare(folder, out=tmp_path)
     link(raw, folder)
     replace_marks(folder, [(0, RHYTHM, "(B")])
-    with pytest.raises(InputError, match=r"04015\.atr names rhythms beside AFIB, AFL, J, N"):
+    with pytest.raises(InputError, match=r"04015\.atr.*AFIB, AFL, J, N"):
         ECG.prepare(folder, out=tmp_path)
     replace_marks(folder, [(9, 1, "")])
-    with pytest.raises(InputError, match=r"04015\.atr: Marks of rhythms"):
+    with pytest.raises(InputError, match=r"04015\.atr"):
         ECG.prepare(folder, out=tmp_path)
     replace_marks(folder, [(100, RHYTHM, "(J"), (5000, RHYTHM, "(AFL")])
     (folder / "04015.dat").unlink()
@@ -150,8 +150,8 @@ def test_records_that_cannot_be_used(raw: Path, tmp_path: Path) -> None:
     (folder / "spare.dat").rename(folder / "04015.dat")
     (folder / "04015.hea").unlink()
     (folder / "04015.hea").write_text((folder / "spare.hea").read_text().replace("spare", "04015"))
-    with pytest.raises(InputError, match=r"04015\.dat must hold two leads without invalid values"):
+    with pytest.raises(InputError, match=r"04015\.dat"):
         ECG.prepare(folder, out=tmp_path)
     replace_marks(folder, [(2000, RHYTHM, "(J")])
-    with pytest.raises(InputError, match=f"shortest record has {SHORTEST - 1900} time steps; 180000 are needed"):
+    with pytest.raises(InputError, match=f"{SHORTEST - 1900}.*180000"):
         ECG.prepare(folder, out=tmp_path)

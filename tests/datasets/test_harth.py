@@ -61,20 +61,20 @@ def test_the_last_four_of_the_22_files_test() -> None:
 def test_faulty_files_are_named(tmp_path: Path) -> None:
     work = Workspace({}, tmp_path / "partial")
     write(tmp_path, "S026", [1] * 600)
-    with pytest.raises(InputError, match="others to train on"):
+    with pytest.raises(InputError, match="S026"):
         prepare(tmp_path, work)
-    with pytest.raises(InputError, match=r"S006\.csv: Unknown labels \[9.0\]"):
+    with pytest.raises(InputError, match=r"S006\.csv.*\[9.0\]"):
         read_subject(write(tmp_path, "S006", [9]))
     (tmp_path / "S006.csv").write_text("time,x\n1,2\n")
-    with pytest.raises(InputError, match=r"S006\.csv: There is no column back_x"):
+    with pytest.raises(InputError, match=r"S006\.csv.*back_x"):
         read_subject(tmp_path / "S006.csv")
     (tmp_path / "S006.csv").write_text(f"{HEAD}\n2019,1,2,3,4,five,6,1\n")
-    with pytest.raises(InputError, match=r"S006\.csv cannot be read .*five"):
+    with pytest.raises(InputError, match=r"S006\.csv.*five"):
         read_subject(tmp_path / "S006.csv")
     (tmp_path / "S006.csv").write_text(f"{HEAD}\n2019,1,2,3,4,5,6,1\n2019,0,1,2,3,4,5,6,1\n")
-    with pytest.raises(InputError, match=r"S006\.csv: Line 3 has 9 cells"):
+    with pytest.raises(InputError, match=r"S006\.csv.*Line 3.* 9"):
         read_subject(tmp_path / "S006.csv")
     (tmp_path / "copy").mkdir()
     write(tmp_path / "copy", "S026", [1] * 600)
-    with pytest.raises(InputError, match="S026 twice"):
+    with pytest.raises(InputError, match="S026"):
         prepare(tmp_path, work)

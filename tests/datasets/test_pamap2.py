@@ -89,13 +89,13 @@ def test_borders_can_be_cut(raw: Path, tmp_path: Path) -> None:
 
 
 def test_faulty_files_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"subject101\.dat: Unknown activities \[8\]"):
+    with pytest.raises(InputError, match=r"subject101\.dat.*\[8\]"):
         read_recording(write(tmp_path, 1, [8]))
     (tmp_path / "subject102.dat").write_text("1 2 3\n")
-    with pytest.raises(InputError, match=r"subject102\.dat: Expected 54 columns; got 3"):
+    with pytest.raises(InputError, match=r"subject102\.dat.*54.*3"):
         read_recording(tmp_path / "subject102.dat")
     write(tmp_path / "some", 1, [1] * 20)
-    with pytest.raises(InputError, match=r"must hold subjects of \(8, 9\)"):
+    with pytest.raises(InputError, match=r"\(8, 9\)"):
         prepare(tmp_path / "some", Workspace({"scaling": "test", "borders": "cross"}, tmp_path / "partial"))
 
 

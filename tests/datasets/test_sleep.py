@@ -50,7 +50,7 @@ def test_half_an_hour_of_waking_is_kept_on_each_side(tmp_path: Path) -> None:
     assert night["X"][[0, -1], 0, 0].tolist() == [10, 133]
     assert len(night["y"]) == 60 + 3 + 60
     assert around_sleep(np.array([0, 1, 0, 4, 0])).tolist() == [0, 1, 2, 3, 4]
-    with pytest.raises(InputError, match="No epoch of sleep"):
+    with pytest.raises(InputError, match="sleep"):
         around_sleep(np.zeros(5))
 
 
@@ -61,16 +61,16 @@ def test_a_hypnogram_longer_than_the_signal(tmp_path: Path) -> None:
 
 def test_nights_that_cannot_be_used(tmp_path: Path) -> None:
     path = write_night(tmp_path, "SC4001", [(45, "Sleep stage 1")], n_epochs=2)
-    with pytest.raises(InputError, match="'Sleep stage 1' at 0 s lasts no whole number of 30 s"):
+    with pytest.raises(InputError, match="'Sleep stage 1'.*30 s"):
         read_night(path)
     path = write_night(tmp_path, "SC4001", sleep_stages((2, "1")), n_epochs=2, rate=50)
-    with pytest.raises(InputError, match="must be sampled at 100 Hz; got 50 Hz"):
+    with pytest.raises(InputError, match="100 Hz.*50 Hz"):
         read_night(path)
     other = write_hypnogram(tmp_path / "SC4001EC-Hypnogram.edf", [(0, 30, "Sleep stage 1")], "25.04.8916.13.00")
-    with pytest.raises(InputError, match="do not start at the same time"):
+    with pytest.raises(InputError, match="Hypnogram"):
         read_night(path)
     other.unlink()
-    with pytest.raises(InputError, match=r"SC4001\*-Hypnogram.edf must be one file beside .*; got 0"):
+    with pytest.raises(InputError, match=r"SC4001\*-Hypnogram.edf.* 0"):
         read_night(path)
 
 
@@ -81,7 +81,7 @@ def test_prepared_by_subject(tmp_path: Path) -> None:
         for night in (1,) if subject == 13 else (1, 2):
             name = f"SC4{subject:02d}{night}"
             write_night(raw / "sleep-cassette", name, sleep_stages((2, "1"), (1, "R")), 3, 100 * subject + 10 * night)
-    with pytest.warns(UserWarning, match="sleep: The raw files give 72 training cases instead of 25612, 21 test cases"):
+    with pytest.warns(UserWarning, match="sleep.*72 training cases instead of 25612, 21 test cases"):
         card = SLEEP.prepare(raw, out=tmp_path / "data")
     split = load_prepared(tmp_path / "data" / "large" / "sleep")
     assert split.test is not None

@@ -115,8 +115,8 @@ def test_borders_can_be_cut(tmp_path: Path) -> None:
 
 def test_faulty_files(tmp_path: Path) -> None:
     write(tmp_path, ["nothing"])
-    with pytest.raises(InputError, match=r"raw\.txt holds no line user,activity,time,x,y,z;"):
+    with pytest.raises(InputError, match=r"raw\.txt.*user,activity,time,x,y,z"):
         prepare(tmp_path, Workspace({"borders": "cross"}, tmp_path / "partial"))
     write(tmp_path, [line(row) for row in rows_of([1, 2], 50)])
-    with pytest.raises(InputError, match="Expected more than 22 users.*; got 2"):
+    with pytest.raises(InputError, match="22 users.* 2"):
         prepare(tmp_path, Workspace({"borders": "cross"}, tmp_path / "partial"))

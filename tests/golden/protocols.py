@@ -5,7 +5,7 @@ import sklearn
 
 from dicot.protocols import Features, KMeansClustering, LinearProbe, NearestNeighbour, fit_probe
 from dicot.protocols.neighbours import nearest_labels
-from dicot.report.ranks import average_ranks, friedman, interval, nemenyi
+from dicot.report.stats import average_ranks, friedman, interval, nemenyi
 from tests.golden.compare import Comparison, Vectors, cases
 
 

@@ -164,8 +164,8 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(waves, tmp_path):
     class StopError(Exception):
         pass
 
-    def stop(history):
-        if len(history) == 3:
+    def stop(step):
+        if step.number == 3:
             raise StopError
 
     def run(**options):

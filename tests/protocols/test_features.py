@@ -1,6 +1,5 @@
 """What a protocol accepts, and what it says about the rest."""
 
-import math
 import subprocess
 import sys
 
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 
 from dicot.errors import InputError
-from dicot.protocols import Features, Score
+from dicot.protocols import Features
 from dicot.protocols.base import check_classes, check_pair
 
 
@@ -31,17 +30,17 @@ def test_object_strings_become_plain_strings():
 @pytest.mark.parametrize(
     ("x", "y", "message"),
     [
-        (np.ones((3, 2)), None, "got none"),
-        (np.ones((3, 2)), np.zeros(2, int), "same length; got 3 and 2"),
-        (np.ones(3), np.zeros(3, int), r"shape \(cases, features\)"),
-        (np.ones((3, 2, 1)), np.zeros(3, int), r"shape \(cases, features\)"),
-        (np.ones((3, 2), complex), np.zeros(3, int), "real numbers"),
-        (np.ones((0, 2)), np.zeros(0, int), "at least one case"),
-        (np.ones((3, 0)), np.zeros(3, int), "at least one case"),
-        (np.ones((3, 2)), np.zeros((3, 1), int), r"shape \(cases,\)"),
-        (np.ones((3, 2)), np.array([0.5, 1, 2]), "integers or strings; got float64"),
+        (np.ones((3, 2)), None, "label"),
+        (np.ones((3, 2)), np.zeros(2, int), "3 and 2"),
+        (np.ones(3), np.zeros(3, int), r"\(3,\)"),
+        (np.ones((3, 2, 1)), np.zeros(3, int), r"\(3, 2, 1\)"),
+        (np.ones((3, 2), complex), np.zeros(3, int), "complex128"),
+        (np.ones((0, 2)), np.zeros(0, int), r"\(0, 2\)"),
+        (np.ones((3, 0)), np.zeros(3, int), r"\(3, 0\)"),
+        (np.ones((3, 2)), np.zeros((3, 1), int), r"\(3, 1\)"),
+        (np.ones((3, 2)), np.array([0.5, 1, 2]), "float64"),
         (np.ones((2, 2)), np.array(["a", None], dtype=object), "mixture"),
-        (np.array([[0.0], [np.nan], [np.inf]]), np.zeros(3, int), "2 of 3 cases hold NaN or infinity, first case 1"),
+        (np.array([[0.0], [np.nan], [np.inf]]), np.zeros(3, int), "2 of 3 .* case 1"),
     ],
 )
 def test_malformed_features_are_refused(x, y, message):
@@ -51,23 +50,15 @@ def test_malformed_features_are_refused(x, y, message):
 
 def test_train_and_test_must_fit_together():
     a = Features(np.ones((2, 2)), np.array([0, 1]))
-    with pytest.raises(InputError, match="same number of features; got 2 and 3"):
+    with pytest.raises(InputError, match="2 and 3"):
         check_pair(a, Features(np.ones((2, 3)), np.array([0, 1])))
-    with pytest.raises(InputError, match="same type"):
+    with pytest.raises(InputError, match="int64 and <U1"):
         check_pair(a, Features(np.ones((2, 2)), np.array(["0", "1"])))
 
 
 def test_one_class_is_refused_with_its_name():
-    with pytest.raises(InputError, match="at least 2 classes; all 3 cases have the label"):
+    with pytest.raises(InputError, match="3 .*walk"):
         check_classes(Features(np.ones((3, 2)), np.array(["walk"] * 3)), "This")
-
-
-def test_a_failure_is_a_row_and_a_nan_needs_a_reason():
-    assert Score("dicot", "linear", "accuracy", 1, math.nan, "out of memory").error == "out of memory"
-    with pytest.raises(InputError, match="must be finite"):
-        Score("dicot", "linear", "accuracy", 1, math.nan)
-    with pytest.raises(InputError, match="must have the value NaN"):
-        Score("dicot", "linear", "accuracy", 1, 0.0, "out of memory")
 
 
 def test_protocols_do_not_load_torch_for_many_cases_either():

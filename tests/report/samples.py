@@ -1,11 +1,10 @@
-"""Records of every suite, small and made up, for the tests of the report."""
+"""Rows of every suite, small and made up, for the tests of the report."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
-from dicot.bench.record import Record
+from dicot.report.frame import COLUMNS, frame, to_csv
 
 METHODS = ("dicot", "catt", "ts2vec")
 CONTROLS = ("random", "calibrated")
@@ -15,7 +14,7 @@ KNN = ("knn_5", "knn_10", "knn_500")
 
 
 def record(suite, contender, data, value, protocol="linear", metric="accuracy", seed=1, **more):
-    """A record with believable provenance; `data` is a data set or (source, target)."""
+    """Make a row with believable provenance; `data` is a data set or (source, target)."""
     source, target = (data, data) if isinstance(data, str) else data
     trained = contender not in (*CONTROLS, "minirocket", "raw-mean", "raw-flat")
     usual = {
@@ -28,11 +27,17 @@ def record(suite, contender, data, value, protocol="linear", metric="accuracy", 
         "version": "0.1.0",
         "recorded": "2026-01-02T03:04:05+00:00",
     }
-    return Record(suite, contender, source, target, protocol, metric, seed, value, **usual | more)
+    row = {"suite": suite, "contender": contender, "source": source, "target": target}
+    return row | {"protocol": protocol, "metric": metric, "seed": seed, "value": value} | usual | more
 
 
 def failed(one, reason):
-    return replace(one, value=math.nan, error=reason)
+    return {**one, "value": math.nan, "error": reason}
+
+
+def write_csv(path, rows):
+    """Write rows as the CSV file of a report."""
+    path.write_text(to_csv(frame(rows), [name for name in COLUMNS if name != "draw"]), encoding="utf-8")
 
 
 def several(suite, contenders, sets, protocols=("linear",), metrics=("accuracy",), seeds=(1,), **more):

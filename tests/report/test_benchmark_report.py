@@ -9,9 +9,9 @@ from html.parser import HTMLParser
 import pytest
 from tests.report.samples import SUITES, failed, several
 
-from dicot.bench.recordfile import read_records
 from dicot.errors import InputError
 from dicot.report.benchmark import write_report
+from dicot.report.frame import frame
 
 EVIL = '<script>alert("1")</script> & 100 % | k_{max}'
 
@@ -41,17 +41,8 @@ class Page(HTMLParser):
         self.text.append(data)
 
 
-@pytest.fixture
-def quick(monkeypatch):
-    """Figures are drawn but not laid out: their looks are tested elsewhere, and it takes most of the time."""
-    from matplotlib.figure import Figure
-
-    picture = '<svg xmlns="http://www.w3.org/2000/svg"/>'
-    monkeypatch.setattr(Figure, "savefig", lambda self, target, **options: target.write(picture))
-
-
 def report(folder, suite, records, **options):
-    names = [path.name for path in write_report(folder, suite, records, **options)]
+    names = [path.name for path in write_report(folder, suite, frame(records), **options)]
     return {name: (folder / name).read_text(encoding="utf-8") for name in names}
 
 
@@ -64,7 +55,8 @@ def test_every_suite_has_its_report(tmp_path, quick, suite):
     assert page.open == [] and "script" not in page.seen
     assert page.seen.count("svg") == sum(name.endswith(".svg") for name in files)
     assert set(re.findall(r"\]\((.*?)\)", files["report.md"])) == {name for name in files if name.endswith(".svg")}
-    assert repr(read_records(tmp_path / "report.csv")) == repr(SUITES[suite])
+    values = [float(row["value"]) for row in csv.DictReader(io.StringIO(files["report.csv"]))]
+    assert values == [row["value"] for row in SUITES[suite]]
     tables = page.seen.count("table")
     assert tables == files["report.tex"].count(r"\caption{") == files["report.md"].count("| ---: |\n")
     if suite != "batch_scaling":  # a cost is no score
@@ -106,7 +98,7 @@ def test_the_page_is_light_self_contained_and_its_figures_are_svg(tmp_path):
 
 
 def test_what_others_wrote_is_escaped_everywhere(tmp_path, quick):
-    records = [failed(r, EVIL) if r.contender == "catt" else r for r in SUITES["uea"]]
+    records = [failed(r, EVIL) if r["contender"] == "catt" else r for r in SUITES["uea"]]
     records += several("uea", [EVIL], ("NATOPS", "ERing", "Libras"))
     files = report(tmp_path, "uea", records)
     page = Page(files["report.html"])
@@ -117,7 +109,7 @@ def test_what_others_wrote_is_escaped_everywhere(tmp_path, quick):
 
 
 def test_failed_jobs_are_listed_and_counted(tmp_path, quick):
-    records = [failed(r, "it broke") if r.contender == "catt" else r for r in SUITES["uea"]]
+    records = [failed(r, "it broke") if r["contender"] == "catt" else r for r in SUITES["uea"]]
     files = report(tmp_path, "uea", records)
     assert "15, of which 3 failed" in files["report.html"]
     for text in (files["report.html"], files["report.md"], files["report.tex"]):
@@ -125,7 +117,7 @@ def test_failed_jobs_are_listed_and_counted(tmp_path, quick):
 
 
 def test_where_the_controls_failed_nothing_is_averaged_and_the_failures_are_shown(tmp_path, quick):
-    records = [failed(r, "it broke") if r.contender == "random" else r for r in SUITES["uea"]]
+    records = [failed(r, "it broke") if r["contender"] == "random" else r for r in SUITES["uea"]]
     text = report(tmp_path, "uea", records)["report.html"]
     assert "nothing is averaged" in text and "it broke" in text and "average rank" not in text
 
@@ -146,9 +138,9 @@ def test_fine_tuning_of_trials_stands_apart_so_that_no_control_is_split_in_two(t
 
 
 def test_controls_are_needed(tmp_path):
-    records = [r for r in SUITES["ucr"] if r.contender != "random"]
+    records = [r for r in SUITES["ucr"] if r["contender"] != "random"]
     with pytest.raises(InputError, match="there is no record of random"):
-        write_report(tmp_path, "ucr", records)
+        write_report(tmp_path, "ucr", frame(records))
 
 
 def test_facts_say_where_the_numbers_come_from(tmp_path, quick):
@@ -161,17 +153,17 @@ def test_facts_say_where_the_numbers_come_from(tmp_path, quick):
 
 def test_an_unknown_suite_is_named(tmp_path):
     with pytest.raises(InputError, match="no records of the suite 'ucrr'. Did you mean 'ucr'"):
-        write_report(tmp_path, "ucrr", [*SUITES["ucr"], *SUITES["knn"]])
+        write_report(tmp_path, "ucrr", frame([*SUITES["ucr"], *SUITES["knn"]]))
 
 
 def test_wins_are_counted_against_whom_one_likes(tmp_path, quick):
     files = report(tmp_path, "ucr", SUITES["ucr"], baseline="minirocket, ridge")
     assert "minirocket, ridge against each of the others" in files["report.md"]
     with pytest.raises(InputError, match="no contender 'rndom' to compare with. Did you mean 'random'"):
-        write_report(tmp_path, "ucr", SUITES["ucr"], baseline="rndom")
+        write_report(tmp_path, "ucr", frame(SUITES["ucr"]), baseline="rndom")
 
 
 def test_neighbours_of_which_a_control_failed_have_no_curves(tmp_path, quick):
-    records = [failed(r, "it broke") if r.contender == "random" else r for r in SUITES["knn"]]
+    records = [failed(r, "it broke") if r["contender"] == "random" else r for r in SUITES["knn"]]
     files = report(tmp_path, "knn", records)
     assert "nothing is averaged" in files["report.md"] and "knn-curves.svg" not in files

@@ -1,25 +1,19 @@
 """Names of data in file names: nothing leaves its folder, nothing is overwritten, ordinary names stay as they are."""
 
 import os
-from dataclasses import replace
 
 import pytest
 from tests.commands import dicot
-from tests.report.samples import SUITES
+from tests.report.samples import SUITES, write_csv
 
-from dicot.bench.recordfile import write_records
 from dicot.report.benchmark import write_report
+from dicot.report.filenames import folder_name, slug
+from dicot.report.frame import frame
 
 EVIL = ("x/../../../stolen", "/tmp/stolen", "é" * 300, "a\0b")
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """Figures are drawn but not laid out."""
-    from matplotlib.figure import Figure
-
-    picture = '<svg xmlns="http://www.w3.org/2000/svg"/>'
-    monkeypatch.setattr(Figure, "savefig", lambda self, target, **options: target.write(picture))
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 def everything(folder):
@@ -27,14 +21,14 @@ def everything(folder):
 
 
 def renamed(records, old, new):
-    return [replace(r, source=new, target=new) if r.target == old else r for r in records]
+    return [{**r, "source": new, "target": new} if r["target"] == old else r for r in records]
 
 
 @pytest.mark.parametrize("name", EVIL)
 def test_whatever_a_data_set_is_called_its_figures_stay_in_the_folder(tmp_path, name):
     """One level below a folder of our own, so that what leaves the report's can be seen."""
     out = tmp_path / "a" / "b" / "out"
-    paths = write_report(out, "batch_scaling", renamed(SUITES["batch_scaling"], "harth", name))
+    paths = write_report(out, "batch_scaling", frame(renamed(SUITES["batch_scaling"], "harth", name)))
     assert {os.path.relpath(path, tmp_path) for path in paths} == everything(tmp_path)
     assert all(path.parent == out for path in paths)
     assert any(path.name.startswith("step-ms-") for path in paths)
@@ -42,7 +36,7 @@ def test_whatever_a_data_set_is_called_its_figures_stay_in_the_folder(tmp_path, 
 
 def test_data_sets_of_one_slug_have_a_figure_each(tmp_path):
     records = [r for name in ("a b", "a/b", "A-B") for r in renamed(SUITES["batch_scaling"], "harth", name)]
-    paths = write_report(tmp_path, "batch_scaling", records)
+    paths = write_report(tmp_path, "batch_scaling", frame(records))
     times = sorted(path.name for path in paths if path.name.startswith("step-ms"))
     assert times == ["step-ms-a-b-2.svg", "step-ms-a-b-3.svg", "step-ms-a-b.svg"]
     text = (tmp_path / "report.md").read_text()
@@ -54,7 +48,7 @@ def test_the_folder_of_a_suite_stays_where_reports_are_written(tmp_path, monkeyp
     work.mkdir(parents=True)
     monkeypatch.chdir(work)
     suites = ("../../stolen", "ucr", "u/r")
-    write_records(work / "all.csv", [replace(r, suite=name) for name in suites for r in SUITES["batch_scaling"]])
+    write_csv(work / "all.csv", [{**r, "suite": name} for name in suites for r in SUITES["batch_scaling"]])
     for name in suites:
         dicot("report", name, "--records", "all.csv")
     written = everything(tmp_path) - {"a/work/all.csv"}
@@ -65,8 +59,6 @@ def test_the_folder_of_a_suite_stays_where_reports_are_written(tmp_path, monkeyp
 
 @pytest.mark.parametrize("name", [*EVIL, "..", ".", "", "-", "con:*?", "\ud800"])
 def test_a_slug_is_a_plain_file_name(tmp_path, name):
-    from dicot.report.filenames import folder_name, slug
-
     for made in (slug(name), folder_name(name)):
         below = tmp_path / "inner" / made
         below.mkdir(parents=True)
@@ -75,8 +67,6 @@ def test_a_slug_is_a_plain_file_name(tmp_path, name):
 
 
 def test_ordinary_names_stay_and_others_do_not_meet():
-    from dicot.report.filenames import folder_name, slug
-
     for name in ("ucr", "low_label", "ItalyPowerDemand", "skoda-paper"):
         assert slug(name) == folder_name(name) == name
     assert len({folder_name(name) for name in ("a b", "a/b", "a-b", "a.b", "", "..", "unnamed")}) == 7

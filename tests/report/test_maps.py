@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 from tests.commands import dicot
-from tests.report.samples import SUITES
+from tests.report.samples import SUITES, write_csv
 
-from dicot.bench.recordfile import write_records
 from dicot.errors import InputError, MissingDataError
-from dicot.report.maps import maps, write_features
+from dicot.report.maps import maps, tsne, write_features
 
 EVERYBODY = ["dicot", "random", "calibrated", "raw-mean", "raw-flat"]
 QUICK = ["--dim", 8, "--steps", 2, "--device", "cpu", "--protocols", "knn_all"]
@@ -15,18 +14,18 @@ QUICK = ["--dim", 8, "--steps", 2, "--device", "cpu", "--protocols", "knn_all"]
 
 def test_embeddings_of_an_evaluation_are_mapped_in_a_report(tmp_path, waves):
     np.savez(tmp_path / "waves.npz", X_train=waves.x, y_train=waves.y, X_test=waves.x[:9], y_test=waves.y[:9])
-    held = tmp_path / "features.npz"
-    said = dicot("evaluate", tmp_path / "waves.npz", *QUICK, "--features", held, "--out", tmp_path / "run")
-    assert f"Wrote the test embeddings of {', '.join(EVERYBODY)} to {held}" in said
+    embeddings = tmp_path / "features.npz"
+    said = dicot("evaluate", tmp_path / "waves.npz", *QUICK, "--features", embeddings, "--out", tmp_path / "run")
+    assert f"Wrote the test embeddings of {', '.join(EVERYBODY)} to {embeddings}" in said
     vectors = tmp_path / "vectors.npz"
     dicot("embed", tmp_path / "run" / "model", tmp_path / "waves.npz", "--out", vectors)
-    with np.load(held, allow_pickle=False) as file, np.load(vectors) as embedded:
+    with np.load(embeddings, allow_pickle=False) as file, np.load(vectors) as embedded:
         assert set(file) == {*EVERYBODY, "labels", "data_set"} and file["data_set"] == "waves"
         assert np.array_equal(file["dicot"], embedded["X_test"])
         assert np.array_equal(file["raw-flat"], waves.x[:9].reshape(9, -1))
         assert np.array_equal(file["labels"], waves.y[:9])
-    write_records(tmp_path / "records.csv", SUITES["uea"])
-    dicot("report", "uea", "--records", tmp_path / "records.csv", "--features", held, "--out", tmp_path / "out")
+    write_csv(tmp_path / "records.csv", SUITES["uea"])
+    dicot("report", "uea", "--records", tmp_path / "records.csv", "--features", embeddings, "--out", tmp_path / "out")
     page, figure = ((tmp_path / "out" / name).read_text() for name in ("report.html", "maps.svg"))
     assert "<h2>Maps of the embeddings of waves</h2>" in page and page.count(figure) == 1
     assert f"{', '.join(EVERYBODY)}: t-SNE of 9 cases" in page
@@ -34,19 +33,19 @@ def test_embeddings_of_an_evaluation_are_mapped_in_a_report(tmp_path, waves):
 
 
 def test_who_failed_is_left_out_and_a_name_that_cannot_be_written_is_refused_at_once(tmp_path):
-    held = tmp_path / "features.npz"
-    said = dicot("evaluate", "synthetic", *QUICK, "--set", "k=1", "--features", held)
+    embeddings = tmp_path / "features.npz"
+    said = dicot("evaluate", "synthetic", *QUICK, "--set", "k=1", "--features", embeddings)
     assert "k must be" in said and "test embeddings of random, calibrated, raw-mean, raw-flat to" in said
     with pytest.raises(InputError, match=r"ends in .npz; got '.csv'"):
         dicot("evaluate", "synthetic", "--features", tmp_path / "features.csv")
     with pytest.raises(InputError, match="no contender in it may be called labels. Rename"):
-        write_features(held, "waves", np.arange(3), {"labels": np.ones((3, 2))})
+        write_features(embeddings, "waves", np.arange(3), {"labels": np.ones((3, 2))})
 
 
 def test_a_file_made_by_hand_needs_labels_and_no_name(tmp_path):
     vectors, labels = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12) % 2
     np.savez(tmp_path / "hand.npz", labels=labels, dicot=vectors)
-    (part,) = maps(tmp_path / "hand.npz")
+    part = maps(tmp_path / "hand.npz")
     assert part.title == "Maps of the embeddings" and part.text.startswith("dicot: t-SNE of 12 cases")
     for arrays in ({"dicot": vectors}, {"labels": labels, "data_set": "waves"}):
         np.savez(tmp_path / "odd.npz", **arrays)
@@ -57,3 +56,53 @@ def test_a_file_made_by_hand_needs_labels_and_no_name(tmp_path):
         maps(tmp_path / "odd.npz")
     with pytest.raises(MissingDataError, match="no file of embeddings.*evaluate --features"):
         maps(tmp_path / "none.npz")
+
+
+def groups(n, f=6):
+    y = np.arange(n) % 3
+    return np.random.default_rng(0).normal(size=(n, f)) + 30 * np.eye(f)[y], y
+
+
+def test_far_groups_stay_apart_and_the_map_repeats():
+    x, y = groups(60)
+    first, again = tsne(x, y, seed=3), tsne(x, y, seed=3)
+    assert (first.points == again.points).all()
+    assert first.points.shape == (60, 2)
+    assert first.rows.tolist() == list(range(60))
+    assert first.title == "t-SNE of 60 cases, perplexity 19.7"
+    d = np.linalg.norm(first.points[:, None] - first.points[None], axis=2) + 1e9 * np.eye(60)
+    assert (y[d.argmin(axis=1)] == y).all()
+
+
+def test_many_cases_are_thinned_with_the_classes_in_proportion():
+    x, y = groups(90)
+    p = tsne(x, y, seed=1, limit=30)
+    assert np.bincount(y[p.rows]).tolist() == [10, 10, 10]
+    assert p.title.startswith("t-SNE of 30 of 90 cases")
+
+
+@pytest.mark.parametrize(
+    ("x", "title"),
+    [
+        (groups(4)[0], "Principal components of 4 cases (too few for t-SNE)"),
+        (groups(1)[0], "Principal components of 1 cases (too few for t-SNE)"),
+        (np.arange(8.0)[:, None], "The single feature of 8 cases (too few features for t-SNE)"),
+        (np.ones((8, 3)), "8 cases, all embeddings identical (t-SNE not defined)"),
+    ],
+)
+def test_where_tsne_is_not_defined_the_title_says_what_is_shown(x, title):
+    p = tsne(x, np.zeros(len(x), int), seed=1)
+    assert p.title == title
+    assert p.points.shape == (len(x), 2)
+    assert np.isfinite(p.points).all()
+
+
+def test_five_cases_are_enough():
+    p = tsne(groups(5)[0], groups(5)[1], seed=1)
+    assert p.title.startswith("t-SNE of 5 cases")
+    assert np.isfinite(p.points).all()
+
+
+def test_broken_embeddings_are_refused():
+    with pytest.raises(InputError, match="finite"):
+        tsne(np.full((6, 2), np.nan), np.zeros(6, int), seed=1)

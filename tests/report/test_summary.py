@@ -6,37 +6,37 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.commands import dicot
-from tests.report.samples import ARCHIVE, SUITES
+from tests.report.samples import ARCHIVE, SUITES, write_csv
 
-from dicot.bench.recordfile import write_records
 from dicot.errors import InputError
+from dicot.report.frame import frame
 from dicot.report.paper import paper_tables
 from dicot.report.summary import BEGIN, END, block_is_current, summary_markdown, summary_table, with_block, write_block
 
-RECORDS = [*SUITES["ucr"], *SUITES["uea"]]
+ROWS = [*SUITES["ucr"], *SUITES["uea"]]
 
 
 def test_the_summary_has_both_archives_the_controls_and_the_papers_numbers():
-    table = summary_table(RECORDS)
-    assert table.columns[:3] == ("UCR accuracy", "UCR rank", "UCR, the paper's")
-    assert {"random", "calibrated", "minirocket, ridge", "dicot, per_epoch"} <= set(table.names)
-    rows = dict(zip(table.names, table.rows, strict=True))
-    assert [cell.text for cell in rows["minirocket, ridge"][3:5]] == ["not run", ""]
+    table = summary_table(frame(ROWS))
+    assert table.columns[:3] == ["UCR accuracy", "UCR rank", "UCR, the paper's"]
+    assert {"random", "calibrated", "minirocket, ridge", "dicot, per_epoch"} <= set(table.cells.index)
+    assert table.cells.loc["minirocket, ridge"].tolist()[3:5] == ["not run", ""]
     printed = np.mean([paper_tables()["ucr"][name]["CaTT"] for name in ARCHIVE])
-    assert rows["catt"][2].text == f"{printed:.2f}" and rows["calibrated"][2].text == ""
+    column = table.cells["UCR, the paper's"]
+    assert column["catt"] == f"{printed:.2f}" and column["calibrated"] == ""
     assert "UCR: 6 data sets. UEA: 3 data sets." in table.note
 
 
 def test_the_summary_depends_on_the_records_alone():
-    assert summary_markdown(RECORDS) == summary_markdown(list(reversed(RECORDS)))
-    assert "Recorded 2026-01-02 to 2026-01-02." in summary_markdown(RECORDS)
+    assert summary_markdown(frame(ROWS)) == summary_markdown(frame(reversed(ROWS)))
+    assert "Recorded 2026-01-02 to 2026-01-02." in summary_markdown(frame(ROWS))
 
 
 def test_a_summary_needs_controls_and_accuracies():
     with pytest.raises(InputError, match="no record of calibrated"):
-        summary_table([r for r in RECORDS if r.contender != "calibrated"])
+        summary_table(frame(r for r in ROWS if r["contender"] != "calibrated"))
     with pytest.raises(InputError, match="there are none"):
-        summary_table(SUITES["clustering"])
+        summary_table(frame(SUITES["clustering"]))
 
 
 def test_the_block_is_replaced_and_nothing_else(tmp_path):
@@ -56,7 +56,7 @@ def test_marks_must_be_there_once_and_in_order(text):
 
 def test_the_command_writes_the_report_and_the_summary(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["dicot", "report", "uea"])
-    write_records(tmp_path / "all.csv", RECORDS)
+    write_csv(tmp_path / "all.csv", ROWS)
     readme = tmp_path / "README.md"
     readme.write_text(f"{BEGIN}\n{END}\n", encoding="utf-8")
     call = ["report", "ucr,uea", "--records", tmp_path / "all.csv", "--into", readme]

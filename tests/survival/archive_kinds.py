@@ -12,7 +12,7 @@ from tests.survival import reference
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.mutations import TEXT
 from tests.survival.reference import Cases
-from tests.survival.verdicts import LARGEST, windows_are
+from tests.survival.verdicts import LARGEST_FLOAT32, windows_are
 
 LABELS = ("1", "2", "10")
 
@@ -72,7 +72,11 @@ def interpolated(cases: Cases) -> Cases:
     """Straight lines through gaps; a gap in all channels at the end of a case is none, but a shorter case."""
     out = []
     for case in cases:
-        if np.isnan(case[:, -1]).all() or np.isnan(case).all(axis=1).any() or not (np.abs(case) <= LARGEST).any():
+        if (
+            np.isnan(case[:, -1]).all()
+            or np.isnan(case).all(axis=1).any()
+            or not (np.abs(case) <= LARGEST_FLOAT32).any()
+        ):
             raise UnreadableError("a case ends in a gap, or a channel is nothing but one")
         at = np.arange(case.shape[1])
         with np.errstate(over="ignore", invalid="ignore"):

@@ -21,7 +21,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(12, 2, 16)).astype(np.float32)
 Y = np.array(["left", "right", "up"] * 4)
 GROUP = np.arange(12) // 3
-LARGEST = 10**7  # bytes of a member that no damage explains
+LARGEST_MEMBER = 10**7  # bytes of a member that no damage explains
 GROUP_NAMES = ("group", "groups", "user", "users", "subject", "subjects", "person", "patient", "participant", "record")
 
 
@@ -63,8 +63,8 @@ def _member(file: zipfile.ZipFile, info: zipfile.ZipInfo) -> Any:
     """A damaged member is nothing: it may be one that is not asked for."""
     try:
         with file.open(info) as member:
-            data = member.read(LARGEST + 1)
-        return parse_npy(data) if len(data) <= LARGEST else None
+            data = member.read(LARGEST_MEMBER + 1)
+        return parse_npy(data) if len(data) <= LARGEST_MEMBER else None
     except (UnreadableError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError):
         return None
 

@@ -18,7 +18,7 @@ from dicot.bench.record import Record
 from dicot.bench.recordfile import read_records, write_records
 from dicot.bench.rows import COLUMNS
 from dicot.errors import DicotError
-from dicot.evaluation import Contender, DataSet, Job
+from dicot.evaluation import Contender, Job, JobData
 from dicot.report.maps import maps, write_features
 from dicot.report.summary import BEGIN, END
 from tests.commands import dicot
@@ -50,7 +50,7 @@ def _fill(path: Path, contenders: tuple[str, ...], sets: tuple[str, ...]) -> Non
 
 def _job(name: str, data: str) -> Job:
     settings = {"schedule": "per_step", "precision": "float32"} if name == "dicot" else {}
-    return Job("ucr", Contender(name, name, {}, settings), DataSet(data), DataSet(data), "linear", 1)
+    return Job("ucr", Contender(name, name, {}, settings), JobData(data), JobData(data), "linear", 1)
 
 
 def _ledgers(folder: Path) -> Path:
@@ -81,9 +81,14 @@ def _summary(folder: Path, option: str, name: str) -> str:
     return (folder / "page.md").read_text()
 
 
+def _records(ledger: Ledger) -> list[Record]:
+    rows = [row for result in ledger.results() for row in result.tidy()]
+    return [Record(**{name: value for name, value in row.items() if name != "draw"}) for row in rows]
+
+
 def _read_ledger(folder: Path) -> Any:
     with Ledger(folder / "theirs.sqlite") as ledger:
-        records = ledger.records()
+        records = _records(ledger)
         export_ledger(ledger, folder / "out.csv")
     return records, _summary(folder, "--ledger", "theirs.sqlite")
 
@@ -92,7 +97,7 @@ def _merge(name: str) -> Callable[[Path], Any]:
     def read(folder: Path) -> Any:
         with Ledger(folder / "ours.sqlite") as ledger:
             merge_ledger(ledger, folder / name)
-            records = ledger.records()
+            records = _records(ledger)
         return records, _summary(folder, "--records", name) if not name.endswith(".sqlite") else ""
 
     return read
@@ -266,14 +271,14 @@ def _parquet_cells(path: Path) -> list[dict[str, Any]]:
 def unchanged(folder: Path) -> str:
     """A merge that was refused has left ours as it was."""
     with Ledger(folder / "ours.sqlite") as ledger:
-        held = len(ledger.results()), len(ledger.records()), ledger.unrecorded()
+        held = len(ledger.results()), len(_records(ledger)), ledger.unrecorded()
     return "" if held == (1, 2, [("ucr", "Coffee", "Coffee")]) else f"a refused merge has left {held} in ours"
 
 
 def _make_records(folder: Path) -> None:
     theirs = _ledgers(folder)
     with Ledger(theirs) as ledger:
-        write_records(folder / "records.csv", ledger.records())
+        write_records(folder / "records.csv", _records(ledger))
     theirs.unlink()
 
 

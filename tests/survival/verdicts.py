@@ -10,7 +10,7 @@ from dicot.data import Windows
 from tests.survival.kind import UnreadableError
 from tests.survival.reference import Cases, is_lost
 
-LARGEST = float(np.finfo(np.float32).max)
+LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 def windows_are(windows: Windows, cases: Cases, y: Sequence[Any] | None, group: Sequence[Any] | None) -> str:
@@ -32,7 +32,7 @@ def equal_cases(cases: Cases) -> np.ndarray:
         raise UnreadableError(f"the cases have shapes {sorted({case.shape for case in cases})}")
     wanted = np.stack(cases)
     with np.errstate(invalid="ignore"):
-        if not wanted.size or not (np.abs(wanted) <= LARGEST).all():
+        if not wanted.size or not (np.abs(wanted) <= LARGEST_FLOAT32).all():
             raise UnreadableError("a value is missing or infinite")
     return wanted
 

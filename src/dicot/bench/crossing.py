@@ -8,10 +8,10 @@ from typing import Any
 
 from dicot.datasets import family_of, transfer_channels
 from dicot.evaluation.contenders import Contender
-from dicot.evaluation.jobs import DataSet, Job
+from dicot.evaluation.jobs import Job, JobData
 from dicot.evaluation.model_protocols import MODEL_PROTOCOLS, trains
 
-Pair = tuple[DataSet, DataSet]  # fitted on, scored on
+Pair = tuple[JobData, JobData]  # fitted on, scored on
 Entry = tuple[Contender, tuple[str, ...]]  # a contender of a suite, and the protocols that score it there
 Exceptions = Mapping[tuple[str, str], Mapping[str, Any]]  # by method and data set: what is set for this pair alone
 
@@ -88,16 +88,13 @@ def own_params(contender: Contender, source: str, special: Mapping[str, Any]) ->
 
 def whole(name: str) -> Pair:
     """Fitted and scored on the same set."""
-    return DataSet(name), DataSet(name)
+    return JobData(name), JobData(name)
 
 
 def transfer(source: str, target: str) -> Pair:
     """Fitted on the accelerometer of one set and scored on that of another; unknown sets have it in front."""
-    return _accelerometer(source), _accelerometer(target)
-
-
-def _accelerometer(name: str) -> DataSet:
-    return DataSet(name, transfer_channels(name) or (0, 1, 2))
+    first, last = (JobData(name, transfer_channels(name) or (0, 1, 2)) for name in (source, target))
+    return first, last
 
 
 def _chosen(entries: Sequence[Entry], options: SuiteOptions) -> Sequence[Entry]:

@@ -95,8 +95,8 @@ def _contents(path: Path, columns: Sequence[str], rows: Iterable[TableRow]) -> C
     metrics = [name for name in columns if name not in (*PLACE, DRAW, *COLUMNS)]
     known = known_metrics()
     contents = Contents([], [])
-    first: dict[tuple[object, ...], tuple[int, object]] = {}  # what was said of a job, and of each draw
-    draws: dict[tuple[str, ...], list[int]] = {}  # by job and place
+    first: dict[tuple[object, ...], tuple[int, object]] = {}  # the facts about a job and the values of each draw
+    draws: dict[tuple[str, str, str, str], list[int]] = {}  # by job, suite and contender
     for line, cells in rows:
         try:
             if cells["key"] in ("", None):
@@ -108,9 +108,9 @@ def _contents(path: Path, columns: Sequence[str], rows: Iterable[TableRow]) -> C
                 raise InputError(f"{result.protocol} gives {usual}; got a value for {', '.join(foreign)}.")
             job = (result.key, result.recorded)
             values = {metric: repr(value) for metric, value in result.values.items()}  # NaN is not equal to itself
-            for about, said in ((job, row_of(result)), ((*job, result.draw), values)):
-                before, same = first.setdefault(about, (line, said))
-                if same != said:
+            for about, facts in ((job, row_of(result)), ((*job, result.draw), values)):
+                before, same = first.setdefault(about, (line, facts))
+                if same != facts:
                     raise InputError(
                         f"it says something else about the job of line {before}, of the same key and time."
                     )
@@ -118,11 +118,11 @@ def _contents(path: Path, columns: Sequence[str], rows: Iterable[TableRow]) -> C
         except InputError as error:
             raise InputError(f"{path}, line {line}: {error}") from error
         contents.results.append(result)
-    for place, numbers in draws.items():
+    for (key, _, suite, contender), numbers in draws.items():
         try:
             check_draws(numbers)
         except InputError as error:
-            raise InputError(f"{path}: {place[3]} in {place[2]}, key {place[0][:16]}: {error}") from error
+            raise InputError(f"{path}: {contender} in {suite}, key {key[:16]}: {error}") from error
     filled = {metric for one in contents.results for metric in one.values}.union(*known.values())
     if foreign := [name for name in metrics if name not in filled]:
         raise InputError(f"{path} has columns that no ledger has: {', '.join(map(repr, foreign))}. Remove them.")

@@ -168,7 +168,10 @@ class Workers:
 
     def _carry_out(self, task: Task) -> None:
         unrecorded = {job.key: job for job in task.jobs}
-        worker = self._take()
+        try:
+            worker = self._idle.get_nowait()
+        except queue.Empty:
+            worker = self._start()
         with suppress(OSError):  # where it died idle, the task is lost like any other
             worker.connection.send(task)
         while (message := _heard(worker)) is not None:
@@ -180,17 +183,6 @@ class Workers:
                 return
             self.on_job(unrecorded.pop(message[0]), message[1])
         self._idle.put(worker)
-
-    @property
-    def processes(self) -> list[BaseProcess]:
-        """All processes that were started, those that are gone too."""
-        return [one.process for one in self._all]
-
-    def start(self) -> BaseProcess:
-        """Start one more process, which waits for a task."""
-        worker = self._start()
-        self._idle.put(worker)
-        return worker.process
 
     def _start(self) -> _Process:
         mine, theirs = self._context.Pipe()
@@ -204,12 +196,6 @@ class Workers:
             worker = _Process(process, mine)
             self._all.append(worker)
         return worker
-
-    def _take(self) -> _Process:
-        """An idle process, or a new one."""
-        with suppress(queue.Empty):
-            return self._idle.get_nowait()
-        return self._start()
 
     def _write_off(self, jobs: Iterable[Job], code: int) -> None:
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"

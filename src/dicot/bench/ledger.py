@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from dicot import __version__
-from dicot.bench.record import Record
 from dicot.bench.rows import (
     COLUMNS,
     Member,
@@ -177,11 +176,6 @@ class Ledger:
         """One result for each draw and each place that a job fills, of one suite or of all."""
         return [one for one in self.contents().results if suite in (None, one.suite)]
 
-    def records(self, suite: str | None = None) -> list[Record]:
-        """The results number by number."""
-        tidy = [row for one in self.results(suite) for row in one.tidy()]
-        return [Record(**{name: value for name, value in row.items() if name != "draw"}) for row in tidy]
-
     def unrecorded(self) -> list[Wanted]:
         """What was wanted and has no row, not even a failed one: mostly data sets that were not at hand."""
         return self.contents().wanted
@@ -323,5 +317,5 @@ def _state(path: Path) -> list[tuple[int, int]]:
 def _check(database: sqlite3.Connection, path: Path) -> None:
     answer = database.execute("PRAGMA integrity_check(1)").fetchall()
     if answer != [("ok",)]:
-        said = " ".join(str(answer[0][0]).split()) if answer else "it cannot be checked"
-        raise InputError(f"{path} is damaged ({said}). Merge an export or a copy of it into a new ledger.")
+        complaint = " ".join(str(answer[0][0]).split()) if answer else "it cannot be checked"
+        raise InputError(f"{path} is damaged ({complaint}). Merge an export or a copy of it into a new ledger.")

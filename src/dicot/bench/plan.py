@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dicot.bench.ledger import Ledger
 from dicot.datasets import card, is_path
 from dicot.errors import DicotError, InputError, MissingDataError
-from dicot.evaluation.jobs import DataSet, Job, Unit, unique_jobs, units_of
+from dicot.evaluation.jobs import Job, JobData, Unit, unique_jobs, units_of
 from dicot.evaluation.loading import load_labelled
 from dicot.evaluation.result import Result
 from dicot.progress import Bar
@@ -47,7 +47,7 @@ class _Facts:
     fingerprint: str = ""  # where all of it was read
     note: str = ""
 
-    def problem(self, wanted: DataSet) -> DicotError | None:
+    def problem(self, wanted: JobData) -> DicotError | None:
         """Why a job cannot use these channels of it."""
         if self.error is None and max(wanted.channels or (0,)) >= self.n_channels:
             chosen = ", ".join(map(str, wanted.channels or ()))

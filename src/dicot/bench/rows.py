@@ -149,10 +149,10 @@ def _check_config(row: Row) -> None:
         raise InputError(f"config does not hash to key: one of them was changed. config is {_short(row['config'])}.")
     config = _as_object(row["config"], "config")
     settings = config.get("settings", {})
-    said = {name: config.get(name) for name in ("source", "target", "protocol", "seed")}
+    expected = {name: config.get(name) for name in ("source", "target", "protocol", "seed")}
     if isinstance(settings, dict) and "name" not in config:  # a contender of one's own may keep them elsewhere
-        said |= {name: settings.get(name, "") for name in ("schedule", "precision")}
-    for name, value in said.items():
+        expected |= {name: settings.get(name, "") for name in ("schedule", "precision")}
+    for name, value in expected.items():
         if row[name] != value:
             raise InputError(f"{name} is {_short(row[name])} where config says {_short(value)}.")
 

@@ -26,13 +26,13 @@ class Classical(ABC):
 
     @abstractmethod
     def transform(self, X: Floats) -> Floats:
-        """(N, C, T) -> (N, F); a case's row does not depend on the other cases."""
+        """Map (N, C, T) to (N, F); a case's row does not depend on the other cases."""
 
 
 def channels_and_length(X: Floats) -> tuple[int, int]:
-    """Channels and time steps of a collection."""
+    """Return the numbers of channels and time steps of a collection."""
     if X.ndim != 3 or 0 in X.shape:
-        raise InputError(f"X must have shape (cases, channels, time) with none of them 0; got {X.shape}.")
+        raise InputError(f"X must have shape (cases, channels, time), each at least 1; got {X.shape}.")
     return X.shape[1], X.shape[2]
 
 

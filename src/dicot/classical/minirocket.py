@@ -48,6 +48,6 @@ def _aeon_minirocket(seed: int) -> Any:
 
 
 def _long_enough(X: Floats) -> Floats:
-    """float32, at least as long as a kernel."""
+    """Convert to float32 and pad to the length of a kernel."""
     missing = max(0, MIN_LENGTH - X.shape[2])
     return np.pad(X.astype(np.float32, copy=False), ((0, 0), (0, 0), (0, missing)))

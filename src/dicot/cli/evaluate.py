@@ -16,11 +16,12 @@ from dicot.errors import InputError
 from dicot.storage import check_writable
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from dicot.data import Split
     from dicot.estimator import TimeSeriesEmbedder
     from dicot.evaluation import Contender, Evaluation, Fitted, Unit
     from dicot.evaluation.model_protocols import AnyProtocol
-    from dicot.protocols import Score
 
 NO_GROUPS = (
     "the data name no groups (people, devices, recordings), so windows of one recording may be in both parts and "
@@ -132,10 +133,14 @@ def _free_name(name: str) -> str:
 
 def _check_outputs(out: Path | None, features: Path | None) -> None:
     """Check whatever the results need, before anything is trained for them."""
+    import dicot.report  # noqa: F401  (says what to install where a table cannot be made)
+
     if out is not None:
-        from dicot.report.drawing import need_matplotlib
+        from dicot.report.figures import need_matplotlib
+        from dicot.report.page import need_jinja2
 
         need_matplotlib()
+        need_jinja2()
     for path in (out, features):
         if path is not None:
             check_writable(path)
@@ -210,22 +215,21 @@ def _score(
     device: str,
 ) -> "Evaluation":
     from dicot.evaluation import distinct, evaluate
-    from dicot.report.comparison import SHOWN, comparison
+    from dicot.report.scores import comparison
     from dicot.report.tables import to_rich
 
     different, same = distinct(protocols, split)
     for name, others in same.items():
         typer.echo(f"  {', '.join(others)}: the same as {name}, because no class has more training cases than that")
     result = evaluate(split, contenders, different, seeds, controls=False, device=device, on_fit=_say)
-    show(to_rich(comparison(_scores(result), metrics=SHOWN, fixed=result.fixed).turned("protocol, metric")))
+    show(to_rich(comparison(_frame(result), result.fixed).turned("protocol, metric")))
     return result
 
 
-def _scores(result: "Evaluation") -> "list[Score]":
-    from dicot.protocols import Score
+def _frame(result: "Evaluation") -> "pd.DataFrame":
+    from dicot.report.frame import frame
 
-    fields = ("contender", "protocol", "metric", "seed", "value", "error", "draw")
-    return [Score(**{name: row[name] for name in fields}) for one in result.results for row in one.tidy()]
+    return frame(row for one in result.results for row in one.tidy())
 
 
 def _say(unit: "Unit", fitted: "Fitted | Exception") -> None:
@@ -275,7 +279,7 @@ def _write(out: Path, split: "Split", hero: str, result: "Evaluation", warning: 
     page = evaluation_page(
         f"{hero} on {split.name}",
         facts,
-        _scores(result),
+        _frame(result),
         hero,
         *(result.embeddings.get(hero) or embed_labelled(model, split)),
         history,

@@ -20,14 +20,14 @@ DataArgument = Annotated[
     ),
 ]
 Method = Annotated[str, typer.Option(help="See `dicot list methods`.")]
-Encoder = Annotated[str, typer.Option(help="inception_time, fcn or resnet.")]
+Encoder = Annotated[str, typer.Option(help="See `dicot list encoders`.")]
 Dim = Annotated[int, typer.Option(help="Features of the encoder.")]
 Steps = Annotated[int | None, typer.Option(help="Training steps; default: the paper's number.")]
 BatchSize = Annotated[int | None, typer.Option(help="Cases per step; default: the paper's number.")]
 Rate = Annotated[float | None, typer.Option(help="Peak learning rate; default: the paper's 3e-4.")]
 Schedule = Annotated[str | None, typer.Option(help="per_step (the paper) or per_epoch (the authors' code).")]
 Precision = Annotated[str | None, typer.Option(help="float32, tf32 (faster on a GPU) or float64; default: float32.")]
-Pooling = Annotated[str, typer.Option(help="mean, max or mean+max+std over time.")]
+Pooling = Annotated[str, typer.Option(help="See `dicot list poolings`.")]
 Family = Annotated[str | None, typer.Option(help="Recipe of ucr, uea or large sets; default: the data set's own.")]
 Setting = Annotated[
     list[str] | None,
@@ -53,7 +53,7 @@ Header = Annotated[
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """Only what the user said; the rest is left to the library's defaults."""
+    """Keep only what the user set; the rest is left to the library's defaults."""
     return {name: value for name, value in options.items() if value is not None}
 
 
@@ -66,14 +66,14 @@ def columns(
     ignore: str | None,
     header: bool | None,
 ) -> dict[str, Any]:
-    """The column options of a table file."""
+    """Collect the column options of a table file."""
     names = {"channels": channels, "ignore": ignore}
     several = {key: [n.strip() for n in text.split(",")] for key, text in names.items() if text is not None}
     return given(case=case, time=time, label=label, group=group, header=header, **several)
 
 
 def settings(pairs: list[str] | None) -> dict[str, Any] | None:
-    """--set name=value pairs; a value that is no JSON is taken as text."""
+    """Parse --set name=value pairs; a value that is not JSON is taken as text."""
     out: dict[str, Any] = {}
     for pair in pairs or []:
         name, equals, value = pair.partition("=")
@@ -89,7 +89,7 @@ def settings(pairs: list[str] | None) -> dict[str, Any] | None:
 
 
 def whole_numbers(text: str, option: str) -> list[int]:
-    """Numbers separated by commas."""
+    """Parse whole numbers separated by commas."""
     try:
         return [int(part) for part in text.split(",")]
     except ValueError as error:
@@ -97,7 +97,7 @@ def whole_numbers(text: str, option: str) -> list[int]:
 
 
 def load_data(data: str, layout: str, policies: dict[str, Any], table: dict[str, Any]) -> "Split":
-    """A named data set or a file; column options and another layout are for files alone."""
+    """Load a named data set or a file; column options and another layout are for files alone."""
     from dicot.data.collection import warn_of_layout
     from dicot.datasets import is_path, load
 

@@ -11,7 +11,8 @@ from dicot.cli.suites import LEDGER
 from dicot.errors import InputError
 
 if TYPE_CHECKING:
-    from dicot.bench.record import Record
+    import pandas as pd
+
     from dicot.bench.rows import Wanted
 
 
@@ -48,14 +49,14 @@ def report(
 
     if check and into is None:
         raise InputError("--check needs --into FILE: it says whether the table in that file is up to date.")
-    (found, lacking), suites = _records(ledger, records), list(dict.fromkeys(n.strip() for n in suite.split(",")))
+    (data, lacking), suites = _frame(ledger, records), list(dict.fromkeys(n.strip() for n in suite.split(",")))
     if out is not None or into is None:
         for name in suites:
             folder = out if out is not None and len(suites) == 1 else (out or LEDGER.parent) / folder_name(name)
             paths = write_report(
                 folder,
                 name,
-                found,
+                data,
                 against_paper=against_paper,
                 baseline=baseline,
                 features=features,
@@ -64,30 +65,30 @@ def report(
             )
             typer.echo(f"Wrote {len(paths)} files, among them {folder / 'report.html'}")
     if into is not None:
-        _sum_up(into, [record for record in found if record.suite in suites], check)
+        _sum_up(into, data[data.suite.isin(suites)], check)
 
 
-def _records(ledger: Path | None, records: Path | None) -> "tuple[list[Record], list[Wanted]]":
-    """What was recorded, and what suites were to cover beside that."""
+def _frame(ledger: Path | None, records: Path | None) -> "tuple[pd.DataFrame, list[Wanted]]":
+    """Read what was recorded as a tidy frame, and what suites were to cover beside that."""
+    from dicot.bench.exchange import merge_ledger
+    from dicot.bench.ledger import Ledger
     from dicot.bench.recordfile import holds_records, read_records
+    from dicot.report.frame import frame
 
     if ledger is not None and records is not None:
         raise InputError("Give either --ledger FILE or --records FILE.")
     if records is not None and holds_records(records):
-        return read_records(records), []
-    from dicot.bench.exchange import merge_ledger
-    from dicot.bench.ledger import Ledger
-
+        return frame(map(vars, read_records(records))), []
     with Ledger(ledger or LEDGER, read_only=True) if records is None else Ledger(":memory:") as book:
         if records is not None:
             merge_ledger(book, records)
-        return book.records(), book.unrecorded()
+        return frame(row for result in book.results() for row in result.tidy()), book.unrecorded()
 
 
-def _sum_up(path: Path, records: "list[Record]", check: bool) -> None:
+def _sum_up(path: Path, data: "pd.DataFrame", check: bool) -> None:
     from dicot.report.summary import block_is_current, summary_markdown, write_block
 
-    block = summary_markdown(records)
+    block = summary_markdown(data)
     if not check:
         write_block(path, block)
         typer.echo(f"Wrote the summary into {path}")

@@ -106,8 +106,8 @@ def _announce(plan: "Plan") -> None:
     units = plan.units
     states = list(plan.states.values())
     shown = ("recorded", "failed", "no data", *(["unusable"] if "unusable" in states else []), "to run")
-    said = ", ".join(f"{states.count(state)} {state}" for state in shown)
-    typer.echo(f"{len(states)} jobs: {said}, in {len(units)} fits.")
+    counts = ", ".join(f"{states.count(state)} {state}" for state in shown)
+    typer.echo(f"{len(states)} jobs: {counts}, in {len(units)} fits.")
     if plan.missing:
         typer.echo(
             f"Left out, because the data are not here ({len(plan.missing)}): {', '.join(plan.missing)}. "

@@ -14,7 +14,7 @@ _COMPLEX = "Complex data not supported: pass the real and the imaginary part as 
 
 
 def to_cases(X: Any, layout: str = "nct") -> Cases:
-    """X in the order cases, channels, time; NaN and inf are kept, and a memory map stays one."""
+    """Return X in the order cases, channels, time; NaN and inf stay, and a memory map stays one."""
     if layout not in LAYOUTS:
         raise InputError(f'layout must be "nct" or "ntc"; got {layout!r}.')
     _refuse_sparse(X)
@@ -32,7 +32,7 @@ def to_cases(X: Any, layout: str = "nct") -> Cases:
 
 
 def to_array(value: Any) -> Array:
-    """A numpy array of any dtype from an array, tensor, data frame or nested list."""
+    """Return a numpy array of any dtype from an array, tensor, data frame or nested list."""
     _refuse_sparse(value)
     if isinstance(value, np.ma.MaskedArray):
         # What is masked is missing; whole numbers have no NaN of their own.
@@ -58,7 +58,7 @@ def _refuse_sparse(value: Any) -> None:
 
 
 def to_numbers(array: Array) -> Array:
-    """An array of a real type: its own, or float64 for objects that are numbers."""
+    """Return an array of a real type: its own, or float64 for objects that are numbers."""
     if array.dtype.kind == "c" or (array.dtype == object and any(np.iscomplexobj(v) for v in array.flat)):
         raise InputError(_COMPLEX)
     if array.dtype.kind in "US":
@@ -125,7 +125,7 @@ def _refuse(rule: str, broken_by: list[int], arrays: list[Array]) -> None:
 
 
 def true_lengths(cases: Cases) -> Array:
-    """(N,) time steps of each case without the time steps at its end that are NaN in all channels."""
+    """Count the time steps (N,) of each case without those at its end that are NaN in all channels."""
     if isinstance(cases, list):
         return np.array([true_length(case) for case in cases])
     lengths = np.full(len(cases), cases.shape[2])
@@ -136,6 +136,6 @@ def true_lengths(cases: Cases) -> Array:
 
 
 def true_length(case: Array) -> int:
-    """The same of one case (C, T)."""
+    """Count the time steps of one case (C, T) in the same way."""
     seen = np.flatnonzero(~np.isnan(case).all(axis=0))
     return int(seen[-1]) + 1 if seen.size else 0

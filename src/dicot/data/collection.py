@@ -126,7 +126,7 @@ def check_collection(
 
 
 def labelled(y: Array) -> NDArray[np.bool_]:
-    """(N,) which of the labels of Windows are known: NaN among numbers and the empty string among text are not."""
+    """Tell which labels of Windows (N,) are known: NaN among numbers and the empty string among text are not."""
     if y.dtype.kind == "f":
         return ~np.isnan(y)
     known: NDArray[np.bool_] = y != "" if y.dtype.kind == "U" else np.ones(len(y), dtype=bool)
@@ -134,7 +134,7 @@ def labelled(y: Array) -> NDArray[np.bool_]:
 
 
 def check_labels(y: Any, n: int, what: str, noun: str = "cases") -> Array:
-    """Labels as an array (n,) of numbers or of strings, one for each of the n things called `noun`.
+    """Return labels as an array (n,) of numbers or of strings, one for each of the n things called `noun`.
 
     NaN, None, pandas.NA and the empty string mean unlabelled; `labelled` tells which are not.
     """
@@ -156,7 +156,7 @@ def check_labels(y: Any, n: int, what: str, noun: str = "cases") -> Array:
 
 
 def check_groups(group: Any, n: int, what: str, noun: str = "cases") -> Array:
-    """Group ids as check_labels gives labels; each must be known."""
+    """Return group ids as check_labels returns labels; each must be known."""
     ids = check_labels(group, n, what, noun)
     lost = np.flatnonzero(~labelled(ids))
     if len(lost):
@@ -166,7 +166,7 @@ def check_groups(group: Any, n: int, what: str, noun: str = "cases") -> Array:
 
 
 def _to_values(y: Any) -> Array:
-    """An array of numbers or text, or of objects where some values may be missing."""
+    """Return an array of numbers or text, or of objects where some values may be missing."""
     if isinstance(y, np.ma.MaskedArray):
         y = y.tolist()  # None for what is masked
     if isinstance(y, list | tuple):
@@ -182,7 +182,7 @@ def _to_values(y: Any) -> Array:
 
 
 def _plain(values: Array, what: str) -> Array:
-    """Objects as one array of strings or of numbers, what is missing marked as `labelled` expects it."""
+    """Turn objects into one array of strings or of numbers, with missing ones marked as `labelled` expects it."""
     items = [v.item() if getattr(v, "ndim", None) == 0 else v for v in values]  # numpy's scalars and tensors
     items = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in items]
     known = [v for v in items if not _is_lost(v)]
@@ -197,7 +197,7 @@ def _plain(values: Array, what: str) -> Array:
 
 
 def _numbers(items: list[Any], known: list[Any]) -> Array:
-    """Whole numbers as they are, or as text where no dtype that also holds the others holds them exactly."""
+    """Return whole numbers as they are, or as text where no dtype can represent all values exactly."""
     whole = all(isinstance(v, int) for v in known)
     if whole and len(known) == len(items):
         numbers = np.array(items)

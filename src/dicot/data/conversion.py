@@ -23,8 +23,8 @@ from dicot.data.policies import (
 )
 from dicot.errors import InputError, lookup
 
-LARGEST = 1e15  # of what a network is given: it sums squares, which float32 must hold
-LARGEST_UNSCALED = 1e100  # the same for the statistics of a scale, in float64
+LARGEST_VALUE = 1e15  # of what a network is given: it sums squares, which float32 must hold
+LARGEST_UNSCALED_VALUE = 1e100  # the same for the statistics of a scale, in float64
 SWALLOWED = 1e-4  # share of a channel's range that rounding to float32 may take
 
 Place = tuple[int, int]  # case, channel
@@ -62,7 +62,7 @@ class Conversion:
             out = np.ascontiguousarray(block, self.dtype)
         else:
             out = self.scale(block) if isinstance(self.scale, Scale) else scale_each_case(block)
-            refuse_large(out, LARGEST, "after scaling ", index)
+            refuse_large(out, LARGEST_VALUE, "after scaling ", index)
         if is_mapped(block):
             out = out.copy() if np.shares_memory(out, block) else out
             release(block)
@@ -126,11 +126,16 @@ def convert(
             f"X contains NaN in all channels at the end of {name_cases(short)}, which marks a shorter case. "
             'Set unequal="pad", "crop" or "resample", or replace these values.'
         )
-    fixed = replace(plain, unequal=unequal, length=target_length(plain.lengths, unequal, length))
+    return settle(plain, unequal, length)
+
+
+def settle(cases: Conversion, unequal: str, length: int | None = None) -> Conversion:
+    """Give surveyed cases one length, a type that can tell their values apart, and the statistics of their scale."""
+    fixed = replace(cases, unequal=unequal, length=target_length(cases.lengths, unequal, length))
     bare = replace(fixed, scale=None)
     if _swallows(bare):
         fixed, bare = replace(fixed, dtype=np.float64), replace(bare, dtype=np.float64)
-    return replace(fixed, scale=Scale.fit(bare)) if scale == "dataset" else fixed
+    return replace(fixed, scale=Scale.fit(bare)) if fixed.scale == "dataset" else fixed
 
 
 def survey(cases: Cases, missing: str, scale: str | Scale | None) -> Conversion:
@@ -138,7 +143,7 @@ def survey(cases: Cases, missing: str, scale: str | Scale | None) -> Conversion:
     check_policies(missing, scale)
     lengths = np.array([case.shape[1] for case in cases])
     gaps = np.zeros(len(cases), bool)
-    largest = LARGEST if scale is None else LARGEST_UNSCALED
+    largest = LARGEST_VALUE if scale is None else LARGEST_UNSCALED_VALUE
     infinite: list[Place] = []
     extreme: list[Place] = []
     for start, block in _looked_at(cases):

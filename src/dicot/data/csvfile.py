@@ -35,7 +35,7 @@ class Sheet(NamedTuple):
 
 
 def read_sheet(path: Path) -> Sheet:
-    """All rows with anything in them; cells lose the spaces around them."""
+    """Read all rows that are not empty; spaces around cells are dropped."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         text = file.read()
     separator = _separator(text)
@@ -67,7 +67,7 @@ def check_names(names: Cells) -> None:
 
 
 def columns_of(sheet: Sheet, named: Collection[str | None]) -> dict[str, Array]:
-    """The columns of a long table with names in its first row; those in `named` hold names (ids, labels)."""
+    """Return the columns of a long table by the names in its first row; those in `named` are ids or labels."""
     header, *rows = sheet.rows
     check_names(header)
     cells = zip(*rows, strict=True) if rows else ((),) * len(header)
@@ -78,7 +78,7 @@ def columns_of(sheet: Sheet, named: Collection[str | None]) -> dict[str, Array]:
 
 
 def is_number(cell: str) -> bool:
-    """Whether the cell holds a number, written as programs write it: Python also reads 1_000 and other digits."""
+    """Tell whether the cell is a number as programs write it; Python would also read 1_000 and other digits."""
     if cell.lower() in _LOST or "_" in cell or not cell.isascii():
         return False
     try:
@@ -89,12 +89,12 @@ def is_number(cell: str) -> bool:
 
 
 def is_value(cell: str) -> bool:
-    """Whether the cell holds a number or nothing."""
+    """Tell whether the cell is a number or empty."""
     return cell.lower() in _LOST or is_number(cell)
 
 
 def to_numbers(cells: Cells, line: int) -> Array:
-    """Values in float64, NaN where a cell holds nothing."""
+    """Return values in float64, NaN for an empty cell."""
     numbers = _floats(cells)
     if numbers is None:
         wrong = next(cell for cell in cells if not is_value(cell))
@@ -103,7 +103,7 @@ def to_numbers(cells: Cells, line: int) -> Array:
 
 
 def to_names(cells: Sequence[str]) -> Array:
-    """Ids or labels: text, "" for none; whole numbers if each is written as int64 writes it, so that none is lost."""
+    """Return ids or labels: text, "" for none; whole numbers if int64 would write each the same way."""
     try:
         numbers = [int(cell) for cell in cells]
     except ValueError:
@@ -115,7 +115,7 @@ def to_names(cells: Sequence[str]) -> Array:
 
 
 def _to_values(cells: Sequence[str]) -> Array:
-    """A time or a channel: whole numbers, numbers or text (dates), whatever all cells are."""
+    """Return a time or a channel as whole numbers, numbers or text (dates), whatever all cells are."""
     numbers = _floats(cells)
     if numbers is None:
         return np.array(["" if cell.lower() in _LOST else cell for cell in cells], dtype=np.str_)
@@ -153,7 +153,7 @@ def _parsed(text: str, separator: str) -> Iterator[tuple[int, Cells]]:
 
 
 def _separator(text: str) -> str:
-    """The separator that divides the rows most evenly and leaves most numbers."""
+    """Return the separator that divides the rows most evenly and leaves most numbers."""
     present = [s for s in SEPARATORS if s in text]
     if len(present) < 2:
         return present[0] if present else ","
@@ -168,7 +168,7 @@ def _separator(text: str) -> str:
 
 
 def _fit(text: str, separator: str) -> tuple[bool, float]:
-    """Whether all rows have one width of at least two cells, and the share of numbers among the cells."""
+    """Tell whether all rows have one width of at least two cells, and the share of numbers among the cells."""
     try:
         rows = [row for _, row in islice(_parsed(text, separator), _SAMPLE)]
     except csv.Error:
@@ -186,7 +186,7 @@ def read_rows(
     ignore: Sequence[str] = (),
     header: bool | None = None,
 ) -> tuple[list[Array], Array | None, Array | None, str]:
-    """(cases, labels, groups, what was read in words).
+    """Return (cases, labels, groups, what was read in words).
 
     `label`, `group` and those to `ignore` are names of columns, or "first" or "last". Empty cells are missing values,
     and after the last value of a row mean a shorter case. Where `header` is None, the first row is taken for names if a
@@ -228,7 +228,7 @@ def read_rows(
 
 
 def _has_header(rows: list[Cells], ends: set[int]) -> bool:
-    """Whether the first row holds names, as far as its own cells and the other rows tell without a doubt."""
+    """Tell whether the first row holds names, judging by its own cells and the other rows."""
     cells, *others = ([cell for i, cell in enumerate(row) if i not in ends] for row in rows)
     text = [cell for cell in cells if not is_value(cell)]
     if text and len(set(text)) == len(cells):

@@ -46,7 +46,7 @@ class Content(NamedTuple):
 
 
 def read_parts(path: str | Path, **columns: Unpack[Columns]) -> dict[str, Content]:
-    """The cases of a file as they are: {"train": ..., "test": ...} where it holds a split, otherwise {"": ...}.
+    """Read the cases of a file as they are: {"train": ..., "test": ...} if it holds a split, otherwise {"": ...}.
 
     A split is an .npz with X_train, or NAME_TRAIN.ts, .tsv or .arff (with NAME_TEST beside it).
     """
@@ -56,7 +56,7 @@ def read_parts(path: str | Path, **columns: Unpack[Columns]) -> dict[str, Conten
 
 
 def read_windows(path: str | Path, **options: Unpack[ReadOptions]) -> Windows:
-    """All cases of one file that holds no split."""
+    """Read all cases of one file that holds no split."""
     columns, policies = _divide(dict(options))
     parts = read_parts(path, **columns)
     if len(parts) > 1:
@@ -66,7 +66,7 @@ def read_windows(path: str | Path, **options: Unpack[ReadOptions]) -> Windows:
 
 
 def read_split(path: str | Path, **options: Unpack[ReadOptions]) -> Split:
-    """A file as training data, with test data where it holds a split."""
+    """Read a file as training data, with test data if it holds a split."""
     columns, policies = _divide(dict(options))
     parts = read_parts(path, **columns)
     name = Path(path).stem.removesuffix("_TRAIN")
@@ -83,7 +83,7 @@ def _checked(path: Path, content: Content, policies: dict[str, Any]) -> Windows:
 
 
 def _divide(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What says where the cases are, and the policies; a policy that is None is left to its default."""
+    """Separate the options that say where the cases are from the policies; None leaves a policy at its default."""
     policies = {k: options.pop(k) for k in Policies.__annotations__ if k in options}
     if unknown := sorted(options.keys() - Columns.__annotations__.keys()):
         raise TypeError(f"Unknown options for reading a file: {', '.join(unknown)}")
@@ -95,7 +95,7 @@ def _existing(path: str | Path) -> Path:
     known = ", ".join(_READERS)
     if path.is_dir():
         raise InputError(
-            f"{path} is a folder, and data is one file ({known}) or a data set by name. Name the file; recordings in "
+            f"{path} is a folder; data is one file ({known}) or a data set by name. Name the file; recordings in "
             "several files are read one by one, cut with dicot.slide and saved as one .npz."
         )
     if path.suffix.lower() not in _READERS:
@@ -108,7 +108,7 @@ def _existing(path: str | Path) -> Path:
 
 
 def _only(columns: dict[str, Any], path: Path, *allowed: str) -> None:
-    """Refuses column names and the like for a format that has none."""
+    """Refuse column names and the like for a format that has none."""
     if refused := sorted(columns.keys() - set(allowed)):
         raise InputError(f"{', '.join(refused)} cannot be used with {path.suffix} files. Leave it out.")
 
@@ -136,7 +136,7 @@ def _read_npz(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
 
 
 def _shape(file: Npz, name: str) -> tuple[int, ...] | None:
-    """None for what is no plain array: it may stay in the file as long as nobody asks for it."""
+    """Return the shape of an array, or None for anything else: it may stay in the file while nobody asks for it."""
     try:
         return file.array_header(name).shape
     except ValueError:

@@ -13,7 +13,7 @@ from dicot.errors import InputError, brief
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Errors inside become InputErrors that name the file."""
+    """Turn errors inside into InputErrors that name the file."""
     try:
         yield
     except InputError as error:

@@ -43,8 +43,9 @@ class ArrayHeader(NamedTuple):
 
 
 def read_array_header(stream: IO[bytes], size: int, what: str = "the array") -> ArrayHeader:
-    """The header of an array in `size` bytes; one that does not take exactly these is refused, and so is all but plain
-    numbers and text. Errors call it `what`.
+    """Read the header of an array, which must take exactly `size` bytes and hold plain numbers or text.
+
+    Errors call it `what`.
     """
     magic = stream.read(8)
     if magic[:6] != _MAGIC or len(magic) < 8:
@@ -69,7 +70,7 @@ def read_array_header(stream: IO[bytes], size: int, what: str = "the array") -> 
 
 
 def _header(text: bytes, what: str) -> tuple[tuple[int, ...], bool, Any]:
-    """Shape, order and kind of the values."""
+    """Return shape, order and kind of the values."""
     try:
         # Python 2 wrote whole numbers as 3L.
         fields = ast.literal_eval(re.sub(r"(?<=\d)L\b", "", text.decode("latin-1")).strip())
@@ -100,7 +101,7 @@ def _dtype(kind: Any, what: str) -> np.dtype[Any]:
 
 
 def map_npy(path: Path) -> Array:
-    """The array of a .npy file, mapped into memory: values are read where they are used. It cannot be written to."""
+    """Map the array of a .npy file into memory, read-only: values are read where they are used."""
     with naming(path):
         with path.open("rb") as file:
             header = read_array_header(file, os.fstat(file.fileno()).st_size)
@@ -111,7 +112,7 @@ def map_npy(path: Path) -> Array:
 
 
 def read_npy(path: Path) -> Array:
-    """The array of a .npy file, read whole."""
+    """Read the array of a .npy file into memory."""
     with naming(path):
         return _checked(np.array(map_npy(path)))
 
@@ -133,12 +134,12 @@ class Npz:
         return list(self._members)
 
     def array_header(self, name: str) -> ArrayHeader:
-        """Shape and type of an array; its values are not read."""
+        """Return shape and type of an array without reading its values."""
         with self._open(name) as member:
             return read_array_header(member, self._members[name].file_size, repr(name))
 
     def read(self, names: Iterable[str]) -> dict[str, Array]:
-        """Those of the named arrays that are there."""
+        """Read those of the named arrays that are there."""
         here = [name for name in names if name in self._members]
         unpacked = sum(self._members[name].file_size for name in here)
         if unpacked > max(_SMALL, _MOST_TIMES * self._size):
@@ -164,7 +165,7 @@ class Npz:
         return _checked(flat.reshape(header.shape, order="F" if header.by_columns else "C"))
 
     def _mapped(self, name: str, header: ArrayHeader) -> Array:
-        """What is stored uncompressed lies in the file as it would in an .npy."""
+        """Map an array that is stored uncompressed: it lies in the file as it would in an .npy."""
         info, raw = self._members[name], self._archive.fp
         assert raw is not None
         raw.seek(info.header_offset)
@@ -184,7 +185,7 @@ class Npz:
 
 
 def _checked(array: Array) -> Array:
-    """Text whose numbers stand for no characters ends in errors much later."""
+    """Refuse text with invalid characters, which would end in errors much later."""
     if array.dtype.kind == "U" and array.size:
         flat = array.ravel(order="K")
         if flat.view(array.dtype.byteorder.replace("|", "=") + "u4").max() > _LAST_CHARACTER:
@@ -194,7 +195,7 @@ def _checked(array: Array) -> Array:
 
 @contextmanager
 def open_npz(path: Path) -> Iterator[Npz]:
-    """A .npz file to look at before its arrays are read; errors inside name the file."""
+    """Open a .npz file to look at before its arrays are read; errors inside name the file."""
     with naming(path), path.open("rb") as raw:
         if raw.read(len(_MAGIC)) == _MAGIC:
             raise ValueError("it holds one bare array, as .npy files do")
@@ -203,7 +204,7 @@ def open_npz(path: Path) -> Iterator[Npz]:
 
 
 def load_npz(path: Path, names: Iterable[str] | None = None) -> dict[str, Array]:
-    """Those of the named arrays that the file holds; all of them without names."""
+    """Read those of the named arrays that the file has; without names, all of them."""
     with open_npz(path) as file:
         return file.read(file.names if names is None else names)
 
@@ -230,7 +231,7 @@ class Keys(NamedTuple):
 
 
 def assign_keys(names: Sequence[str], is_scalar: Callable[[str], bool], chosen: Mapping[str, str]) -> Keys:
-    """Each array's role; `chosen` are names by role that were asked for. A single value is a remark, not a role."""
+    """Give each array its role; `chosen` are names that were asked for, by role. A single value has none."""
     lists = [name for name in names if not is_scalar(name)]
     split = any(_plays(name, "X", "train") for name in lists)
     parts = {}
@@ -261,5 +262,5 @@ def _plays(name: str, role: str, part: str) -> bool:
 
 
 def looked_for() -> str:
-    """The names of the cases, in words."""
+    """List the names that cases may have, in words."""
     return "X, data or values (in any case), or X_train and X_test"

@@ -25,7 +25,7 @@ class Collection(Protocol):
 
 
 def pieces(shape: tuple[int, ...]) -> Iterator[slice]:
-    """Rows of (N, C, T) that take little memory together, one after the other."""
+    """Yield slices of (N, C, T) that take little memory each, one after the other."""
     at_once = max(1, PIECE // (8 * max(1, shape[1] * shape[2])))
     return (slice(start, min(start + at_once, shape[0])) for start in range(0, shape[0], at_once))
 
@@ -42,7 +42,7 @@ def release(block: NDArray[Any]) -> None:
 
 
 def is_mapped(block: Any) -> bool:
-    """Whether the values lie in a read-only memory map."""
+    """Tell whether the values lie in a read-only memory map."""
     return _map_of(block) is not None
 
 

@@ -16,14 +16,14 @@ Cases = Array | list[Array]  # (N, C, T), or N arrays (C, T_i), of any real type
 
 
 def name_cases(index: Iterable[int], noun: str = "case", plural: str = "cases") -> str:
-    """`case 3`, or `cases 3, 5, 9, 11, 40 and 12 more`: at most five are named."""
+    """Name at most five cases: `case 3`, or `cases 3, 5, 9, 11, 40 and 12 more`."""
     named = [int(i) for i in index]
     more = f" and {len(named) - 5} more" if len(named) > 5 else ""
     return f"{noun if len(named) == 1 else plural} {', '.join(map(str, named[:5]))}{more}"
 
 
 def cases_where(test: Callable[[Array], NDArray[np.bool_]], cases: Cases) -> NDArray[np.intp]:
-    """Positions of the cases with any value for which `test` holds."""
+    """Return the positions of the cases with any value for which `test` is true."""
     if isinstance(cases, list):
         return np.flatnonzero([test(case).any() for case in cases])
     positions = []
@@ -35,19 +35,19 @@ def cases_where(test: Callable[[Array], NDArray[np.bool_]], cases: Cases) -> NDA
 
 
 def pad(case: Array, length: int) -> Array:
-    """Zeros at the end: (..., T) -> (..., length)."""
+    """Add zeros at the end: (..., T) -> (..., length)."""
     out = np.zeros((*case.shape[:-1], length), dtype=case.dtype)
     out[..., : case.shape[-1]] = case
     return out
 
 
 def crop(case: Array, length: int) -> Array:
-    """The start is kept: (..., T) -> (..., length)."""
+    """Drop the end: (..., T) -> (..., length)."""
     return case[..., :length]
 
 
 def resample(case: Array, length: int) -> Array:
-    """Linear interpolation onto `length` points, both ends kept: (..., T) -> (..., length)."""
+    """Interpolate linearly onto `length` points, both ends included: (..., T) -> (..., length)."""
     n_times = case.shape[-1]
     if n_times == length:
         return case
@@ -76,7 +76,7 @@ def _refuse_unequal(lengths: Array, length: int | None) -> None:
 
 
 def target_length(lengths: Array, policy: str, length: int | None = None) -> int:
-    """The length all cases get, or an error that names the cases that cannot get it."""
+    """Return the length all cases get, or raise an error that names the cases that cannot get it."""
     lookup(UNEQUAL, policy, "policy for unequal length")
     if length is not None and (isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1):
         raise InputError(f"length must be a whole number of at least 1 time step; got {length!r}.")
@@ -108,7 +108,7 @@ UNEQUAL: dict[str, Callable[[Array, int], Array]] = {
 
 
 def interpolate(case: Array) -> Array:
-    """NaN filled linearly in time, edges extended, a channel without any value set to 0: (C, T) -> (C, T)."""
+    """Fill NaN linearly in time, extend the edges, set a channel without any value to 0: (C, T) -> (C, T)."""
     out = case.copy()
     time = np.arange(case.shape[1])
     for channel in out:
@@ -121,7 +121,7 @@ def interpolate(case: Array) -> Array:
 
 
 def zero(case: Array) -> Array:
-    """NaN set to 0."""
+    """Set NaN to 0."""
     return np.where(np.isnan(case), case.dtype.type(0.0), case)
 
 
@@ -134,7 +134,7 @@ MISSING: dict[str, Callable[[Array], Array]] = {"error": _keep, "interpolate": i
 
 
 def fill_missing(cases: Cases, policy: str, noun: str = "case") -> Cases:
-    """Cases without NaN, or an error that names those with NaN. Without any NaN they are passed on uncopied."""
+    """Return cases without NaN, or raise an error that names those with NaN; without any they are not copied."""
     gaps = cases_where(np.isnan, cases)
     check_missing(gaps, policy, noun)
     if not len(gaps):
@@ -146,7 +146,7 @@ def fill_missing(cases: Cases, policy: str, noun: str = "case") -> Cases:
 
 
 def check_missing(gaps: Array, policy: str, noun: str = "case") -> None:
-    """Refuses an unknown policy, and under "error" the cases with NaN."""
+    """Refuse an unknown policy, and under "error" the cases with NaN."""
     lookup(MISSING, policy, "policy for missing values")
     if policy == "error" and len(gaps):
         raise InputError(
@@ -164,7 +164,7 @@ class Scale:
 
     @classmethod
     def fit(cls, x: Collection) -> "Scale":
-        """The statistics of each channel of x (N, C, T), in float64 and read twice, so that they need little memory."""
+        """Compute the statistics of each channel of x (N, C, T) in float64, in two passes that need little memory."""
         n_channels = x.shape[1]
         mean, variance = np.zeros(n_channels), np.zeros(n_channels)
         low, high = np.full(n_channels, np.inf), np.full(n_channels, -np.inf)
@@ -184,7 +184,7 @@ class Scale:
         return cls(mean, np.where((low == high) | (std == 0), 1.0, std))
 
     def __call__(self, x: Array) -> FloatArray:
-        """x (N, C, T) or (C, T) in units of the fitted standard deviation."""
+        """Return x (N, C, T) or (C, T) in units of the fitted standard deviation."""
         if x.shape[-2] != len(self.mean):
             raise InputError(
                 f"This Scale was fitted on {len(self.mean)} channel(s); X has {x.shape[-2]}. Fit it on data like X."
@@ -206,7 +206,7 @@ def _channels(block: Array) -> Array:
 
 
 def scale_each_case(x: Array) -> FloatArray:
-    """Each channel of each case to mean 0 and standard deviation 1; a constant one to 0: (N, C, T) -> (N, C, T)."""
+    """Scale channels case by case to mean 0 and standard deviation 1, constant ones to 0: (N, C, T) -> (N, C, T)."""
     mean = x.mean(axis=2, keepdims=True, dtype=np.float64)
     std = x.std(axis=2, keepdims=True, dtype=np.float64)
     constant = x.max(axis=2, keepdims=True) == x.min(axis=2, keepdims=True)

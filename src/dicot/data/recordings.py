@@ -58,13 +58,13 @@ def slide(
 
 
 def _of_one_recording(values: Any) -> Any:
-    """What belongs to the only recording may come bare, or in a list of one."""
+    """Accept what belongs to the only recording bare, or in a list of one."""
     listed = not isinstance(values, str) and hasattr(values, "__len__") and len(values) == 1
     return values if listed else [values]
 
 
 def split_groups(windows: Windows, test_groups: Iterable[Any]) -> tuple[Windows, Windows]:
-    """(train, test): the windows of `test_groups` are the test part, all others the training part."""
+    """Split into (train, test): the windows of `test_groups` are the test part, all others the training part."""
     if windows.group is None:
         raise InputError("These windows carry no groups. Pass groups= to slide or group= to check_collection.")
     wanted = list(test_groups)
@@ -80,7 +80,7 @@ def split_groups(windows: Windows, test_groups: Iterable[Any]) -> tuple[Windows,
 
 
 def _tracks(recordings: Any, layout: str, missing: str) -> Cases:
-    """Recordings (C, T_i) without inf and NaN."""
+    """Return recordings (C, T_i) without inf and NaN."""
     tracks = to_cases(recordings, layout)
     bad = cases_where(np.isinf, tracks)
     if len(bad):
@@ -139,7 +139,7 @@ def _cut(tracks: Cases, starts: Sequence[Array], length: int, stride: int) -> Ar
 
 
 def _per_window(values: Any, tracks: Cases, starts: Sequence[Array], length: int, what: str) -> Array:
-    """The value of each window from one value per recording or per time step."""
+    """Return the value of each window from one value per recording or per time step."""
     if isinstance(values, str) or not hasattr(values, "__len__") or len(values) != len(tracks):
         raise InputError(f"{what} must hold one entry for each of the {len(tracks)} recording(s); got {values!r}.")
     checked = []
@@ -167,7 +167,7 @@ def _per_window(values: Any, tracks: Cases, starts: Sequence[Array], length: int
 
 
 def _majority(codes: Array, starts: Array, length: int, n_codes: int) -> Array:
-    """The most frequent code of each window, of several the smallest; -1 where less than half of it has a code."""
+    """Return the most frequent code of each window, of several the smallest; -1 where less than half has a code."""
     best = np.zeros(len(starts), dtype=np.intp)
     most = np.zeros(len(starts), dtype=np.intp)
     coded = np.zeros(len(starts), dtype=np.intp)

@@ -39,7 +39,7 @@ def check_split(
     family: str | None = None,
     how: str = "given with the data",
 ) -> Split:
-    """(X, y) or (X, y, group) of each part as a Split of one length; `how` says where the parts come from.
+    """Return (X, y) or (X, y, group) of each part as a Split of one length; `how` says where the parts come from.
 
     scale="dataset" means the training part's statistics.
     """
@@ -67,7 +67,7 @@ def check_split(
 
 
 def with_policies(split: Split, **policies: Unpack[Policies]) -> Split:
-    """A split changed by policies; without any it comes back itself."""
+    """Apply policies to a split; without any it is returned unchanged."""
     if not policies:
         return split
     train = (split.train.x, split.train.y, split.train.group)
@@ -76,7 +76,7 @@ def with_policies(split: Split, **policies: Unpack[Policies]) -> Split:
 
 
 def shared_groups(split: Split) -> list[str]:
-    """The groups that have cases in both parts: a test case may then look like training cases of its own group."""
+    """List the groups with cases in both parts: a test case may then look like training cases of its own group."""
     if split.test is None or split.train.group is None or split.test.group is None:
         return []
     both: list[str] = np.intersect1d(split.train.group.astype(str), split.test.group.astype(str)).tolist()
@@ -84,7 +84,7 @@ def shared_groups(split: Split) -> list[str]:
 
 
 def hold_out(windows: Windows, share: float, seed: int = 0) -> Split:
-    """Part of the cases as test cases: whole groups where there are groups, otherwise a share of each class.
+    """Turn part of the cases into test cases: whole groups where there are groups, otherwise a share of each class.
 
     Cases without a label cannot be scored: alone they stay in training, and so do groups that have no others.
     """
@@ -111,13 +111,13 @@ def hold_out(windows: Windows, share: float, seed: int = 0) -> Split:
 
 
 def short_list(names: Iterable[object]) -> str:
-    """The first few of some names, and how many more there are."""
+    """Name the first few, and how many more there are."""
     texts = list(map(str, names))
     more = f" and {len(texts) - MANY} more" if len(texts) > MANY else ""
     return ", ".join(texts[:MANY]) + more
 
 
 def _some(items: Array, share: float, rng: np.random.Generator) -> Array:
-    """A share of the items, at least one where there are two or more."""
+    """Draw a share of the items, at least one where there are two or more."""
     count = min(max(1, round(share * len(items))), max(0, len(items) - 1))
     return rng.choice(items, count, replace=False) if count else items[:0]

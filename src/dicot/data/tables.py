@@ -56,7 +56,7 @@ def table_cases(
     group: str | None = None,
     ignore: Sequence[str] = (),
 ) -> tuple[list[Array], Array | None, Array | None, str]:
-    """The cases (C, T_i), labels and groups of a long table before any policy, and what was read in words."""
+    """Return the cases (C, T_i), labels and groups of a long table before any policy, and what was read in words."""
     columns = _columns(table)
     if case is None or time is None:
         raise InputError(
@@ -131,7 +131,7 @@ def _columns(table: Any) -> dict[str, Array]:
 
 
 def _exact(values: Any) -> Array:
-    """An array of what a sequence holds; numpy alone makes 1 beside text "1", and 2**64 - 1 beside -1 a float."""
+    """Return a sequence's own values; numpy alone makes 1 beside text "1", and 2**64 - 1 beside -1 a float."""
     array = to_array(values)
     if isinstance(values, list | tuple) and array.ndim == 1 and array.dtype.kind in "Uf":
         kind = str if array.dtype.kind == "U" else float | np.floating
@@ -168,7 +168,7 @@ def _require(columns: Mapping[str, Array], wanted: Sequence[str]) -> None:
 
 
 def _lost(column: Array) -> NDArray[np.bool_]:
-    """Where a column holds nothing: NaN, None, pandas.NA, NaT or an empty text."""
+    """Tell where a column has no value: NaN, None, pandas.NA, NaT or an empty text."""
     if column.dtype.kind == "f":
         return np.isnan(column)
     if column.dtype.kind in "mM":
@@ -188,7 +188,7 @@ def _is_nothing(value: Any) -> bool:
 
 
 def _is_channel(column: Array, name: str) -> bool:
-    """Whether a column that nobody named holds numbers; one that holds some and something else is refused."""
+    """Tell whether a column that nobody named holds numbers; a mix of numbers and text is refused."""
     if column.dtype.kind not in "OUS":
         return column.dtype.kind in "biuf"
     values = column[~_lost(column)]
@@ -259,7 +259,7 @@ def _refuse_lost(lost: NDArray[np.bool_], name: str) -> None:
 
 
 def _numbered(column: Array, name: str) -> NDArray[np.intp]:
-    """A number for each value, counted in order of first appearance; -1 for no value."""
+    """Number the values in order of first appearance; -1 for no value."""
     present = ~_lost(column)
     numbers = np.full(len(column), -1, dtype=np.intp)
     if column.dtype == object:
@@ -283,7 +283,7 @@ def _refuse_duplicates(codes: Array, times: Array, names: Array) -> None:
 
 
 def _constant(column: Array, name: str, codes: Array, order: Array, names: Array) -> Array:
-    """The one value of each case."""
+    """Return the one value of each case."""
     numbers = _numbered(column, name)[order]
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
     differs = numbers != numbers[starts][codes]

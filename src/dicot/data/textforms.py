@@ -36,7 +36,7 @@ class TextHeader:
         return self.classes is not None or self.target
 
     def check_label(self, label: str) -> str:
-        """The label as the header spells it; a ValueError where it is none of the classes, or no number to predict."""
+        """Return the label as the header spells it; a ValueError if it is not a class, or not a number to predict."""
         if self.classes is None:
             float(label)
             return label
@@ -68,7 +68,7 @@ class Outline:
 
 
 def numbered_lines(path: Path, comments: str) -> Iterator[tuple[int, str]]:
-    """The lines that say something, counted from 1; those that start with one of `comments` do not."""
+    """Return the lines that are neither empty nor start with one of `comments`, counted from 1."""
     try:
         # Comments may be in any encoding, and nothing outside ASCII occurs among the values.
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -85,7 +85,7 @@ def read_cases(
     parse: Callable[[str, TextHeader], tuple[Array, str]],
     check: Callable[[Array, Array], None],
 ) -> tuple[list[Array], Array | None]:
-    """The cases and the labels (None without labels); `check` holds each case against the first one.
+    """Read the cases and the labels (None without labels); `check` compares each case with the first one.
 
     Both functions say by a ValueError what is wrong.
     """
@@ -106,7 +106,7 @@ def read_cases(
 
 
 def case_of(channels: Sequence[str]) -> Array:
-    """(C, T) from one text of comma-separated values per channel, NaN for ?."""
+    """Build (C, T) from one text of comma-separated values per channel, NaN for ?."""
     for channel in channels:
         if "_" in channel or not channel.isascii():  # Python would read 1_000 and other alphabets' digits
             raise ValueError(f"values must be plain numbers, got {channel[:40]!r}")
@@ -117,7 +117,7 @@ def case_of(channels: Sequence[str]) -> Array:
 
 
 def read_ts(path: str | Path) -> tuple[list[Array], Array | None]:
-    """The cases (C, T_i) and the labels as strings (None without labels)."""
+    """Read the cases (C, T_i) and the labels as strings (None without labels)."""
     path = Path(path)
     header, lines = _open_ts(path)
 
@@ -142,7 +142,7 @@ def outline_ts(path: str | Path) -> Outline:
 
 
 def _open_ts(path: Path) -> tuple[TextHeader, Iterator[tuple[int, str]]]:
-    """The header and the numbered lines after @data."""
+    """Return the header and the numbered lines after @data."""
     lines = numbered_lines(path, "#%")
     header = TextHeader()
     for number, line in lines:
@@ -179,7 +179,7 @@ def _read_tag(header: TextHeader, tag: str, value: str) -> None:
 
 
 def _ts_case(line: str, header: TextHeader) -> tuple[Array, str]:
-    """One data line; a ValueError says what is wrong with it."""
+    """Parse one data line; a ValueError says what is wrong with it."""
     channels = line.split(":")
     label = channels.pop().strip() if header.labelled else ""
     if header.labelled and (not label or "," in label):
@@ -191,7 +191,7 @@ def _ts_case(line: str, header: TextHeader) -> tuple[Array, str]:
 
 
 def read_arff(path: str | Path) -> tuple[list[Array], Array | None]:
-    """The cases (C, T) with NaN for ?, and the labels as strings (None where the last column is a number)."""
+    """Read the cases (C, T) with NaN for ?, and the labels as strings (None where the last column is a number)."""
     path = Path(path)
     header, lines = _open_arff(path)
     return read_cases(path, header, lines, _arff_case, _same_shape)
@@ -211,7 +211,7 @@ def outline_arff(path: str | Path) -> Outline:
 
 
 def _open_arff(path: Path) -> tuple[TextHeader, Iterator[tuple[int, str]]]:
-    """The header and the numbered lines after @data."""
+    """Return the header and the numbered lines after @data."""
     lines = numbered_lines(path, "%")
     header = TextHeader(univariate=True)
     for number, line in lines:
@@ -235,7 +235,7 @@ def _open_arff(path: Path) -> tuple[TextHeader, Iterator[tuple[int, str]]]:
 
 
 def _read_attribute(header: TextHeader, text: str) -> None:
-    """The last attribute says what the label is: a class of {...}, or a number to predict."""
+    """Take from the last attribute what the label is: a class of {...}, or a number to predict."""
     kind = text.rpartition(" ")[2].lower()
     if text.endswith("}"):
         names = text[text.index("{") + 1 : -1].split(",")
@@ -246,7 +246,7 @@ def _read_attribute(header: TextHeader, text: str) -> None:
 
 
 def _arff_case(line: str, header: TextHeader) -> tuple[Array, str]:
-    """One data line; a ValueError says what is wrong with it."""
+    """Parse one data line; a ValueError says what is wrong with it."""
     if header.univariate:
         values, _, label = line.rpartition(",")
         channels = [values]
@@ -262,7 +262,7 @@ def _arff_case(line: str, header: TextHeader) -> tuple[Array, str]:
 
 
 def read_tsv(path: str | Path) -> tuple[Array, Array]:
-    """The cases (N, 1, T) with their padding, and the labels as strings."""
+    """Read the cases (N, 1, T) with their padding, and the labels as strings."""
     labels = _tsv_labels(Path(path))
     try:
         with np.errstate(over="ignore"):  # too large becomes inf, which is refused later with the case named
@@ -275,7 +275,7 @@ def read_tsv(path: str | Path) -> tuple[Array, Array]:
 
 
 def outline_tsv(path: str | Path) -> Outline:
-    """Number of cases, columns of the first one and classes."""
+    """Return number of cases, columns of the first one and classes."""
     labels = _tsv_labels(Path(path))
     with Path(path).open(encoding="utf-8") as file:
         n_times = file.readline().count("\t")

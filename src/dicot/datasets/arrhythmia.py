@@ -22,7 +22,7 @@ _CODES = {**CODES, "(NOD": CODES["(J"]}  # this database calls the junctional rh
 
 
 def cut(arrays: Mapping[str, Array]) -> PreparedParts:
-    """Windows side by side from the first rhythm of a record on, in millivolts."""
+    """Cut windows side by side from the first rhythm of a record on, in millivolts."""
     train, test = ([_windows(arrays, record) for record in records] for records in (TRAIN_RECORDS, TEST_RECORDS))
     return PreparedParts(_join(train), _join(test), RHYTHMS, LENGTH)
 

@@ -28,21 +28,21 @@ Starts = Callable[[int], Array]  # time steps of a record -> where its windows b
 
 
 def chunk_starts(n_times: int) -> Array:
-    """One window in the middle of each of 72 chunks of equal length; the last chunk also has the remainder (D-43)."""
+    """Place a window in the middle of each of 72 chunks of equal length; the last has the remainder too (D-43)."""
     edges = np.append(np.arange(N_CHUNKS) * (n_times // N_CHUNKS), n_times)
     starts: Array = edges[:-1] + np.diff(edges) // 2 - LENGTH // 2
     return starts
 
 
 def all_starts(n_times: int) -> Array:
-    """Windows side by side; the tail is dropped."""
+    """Place windows side by side; the tail is dropped."""
     return np.arange(0, n_times - LENGTH + 1, LENGTH)
 
 
 def prepare_ecg(
     raw: Path, workspace: Workspace, starts: Starts, name: str, notes: tuple[str, ...] = ()
 ) -> PreparedParts:
-    """Windows of all records from their first rhythm on, cut to the shortest record, in units of training records."""
+    """Cut windows of all records from their first rhythm to the shortest length, in units of training records."""
     paths = [_find(raw, record) for record in RECORDS]
     n_times = min(_span(path) for path in paths)
     if n_times < N_CHUNKS * LENGTH:
@@ -71,7 +71,7 @@ def prepare_ecg(
 
 
 def _find(raw: Path, record: str) -> Path:
-    """The path of a record without its suffix."""
+    """Return the path of a record without its suffix."""
     head = raw_files(raw, f"{record}.hea", _FILES)[0]
     for suffix in (".dat", ".atr"):
         raw_files(head.parent, f"{record}{suffix}", _FILES)
@@ -79,7 +79,7 @@ def _find(raw: Path, record: str) -> Path:
 
 
 def _span(path: Path) -> int:
-    """Time steps from the first rhythm to the end."""
+    """Count the time steps from the first rhythm to the end."""
     n_times = read_wfdb_header(path).n_times
     if n_times is None:
         raise InputError(f"{path}.hea does not say how long the record is. Fetch it again.")
@@ -98,13 +98,13 @@ def _rhythms(path: Path, n_times: int) -> tuple[int, Array]:
 
 
 def _beside(data: Path) -> list[Path]:
-    """What is read beside a record's .dat: header, annotations, and signals where the header names another file."""
+    """List what is read beside a record's .dat: header, annotations, and signals that the header names."""
     path = data.with_suffix("")
     return [path.with_suffix(".hea"), path.with_suffix(".atr"), *wfdb_signal_files(path)]
 
 
 def _read_record(data: Path, starts: Array, n_times: int) -> dict[str, Array]:
-    """Windows and labels of one record in millivolts, and the statistics of each lead."""
+    """Read windows and labels of one record in millivolts, and the statistics of each lead."""
     path = data.with_suffix("")
     signals = read_wfdb_signals(path)
     first, labels = _rhythms(path, signals.shape[1])

@@ -32,7 +32,7 @@ POSTURES = (
 
 
 def cut(arrays: Mapping[str, Array]) -> PreparedParts:
-    """Windows inside each experiment; those that are mostly without a label are dropped."""
+    """Cut windows inside each experiment; those that are mostly without a label are dropped."""
     user = arrays["user"].astype(np.int64)
     label = np.maximum(arrays["label"].astype(np.int64), 0)  # 1 to 12; none is 0 or -1
     if label.max() > len(POSTURES):

@@ -34,7 +34,7 @@ TEST_SUBJECTS = ("S026", "S027", "S028", "S029")  # the last four of the 22 file
 
 
 def read_subject(path: Path) -> dict[str, Array]:
-    """One file as x (6, T) in g and label (T,); time steps with a missing value are left out.
+    """Read one file as x (6, T) in g and label (T,); time steps with a missing value are left out.
 
     Some files carry one more column, a row index, so columns are taken by their names.
     """
@@ -57,7 +57,7 @@ def read_subject(path: Path) -> dict[str, Array]:
 
 
 def _check_widths(body: bytes, n_columns: int) -> None:
-    """A row with a cell too many would hand its values to the wrong channels."""
+    """Refuse a row with a cell too many, which would give its values to the wrong channels."""
     for number, line in enumerate(body.split(b"\n"), 2):
         if line.count(b",") != n_columns - 1 and line.strip():
             raise InputError(
@@ -66,7 +66,7 @@ def _check_widths(body: bytes, n_columns: int) -> None:
 
 
 def _name_gaps(body: bytes) -> bytes:
-    """Empty cells as nan."""
+    """Write nan into empty cells."""
     body = body.replace(b"\r\n", b"\n")
     for _ in range(2):  # twice, because two gaps in a row share a comma
         body = body.replace(b",,", b",nan,")
@@ -74,7 +74,7 @@ def _name_gaps(body: bytes) -> bytes:
 
 
 def prepare(raw: Path, workspace: Workspace) -> PreparedParts:
-    """Windows inside each file, so that none crosses two people."""
+    """Cut windows inside each file, so that none crosses two people."""
     files = raw_files(raw, "S0[0-9][0-9].csv", "S006.csv to S029.csv")
     people = [path.stem for path in files]
     if len(set(people)) < len(people):

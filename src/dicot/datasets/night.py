@@ -18,7 +18,7 @@ GAP = 10  # epochs between the parts, 5 min, because epochs next to each other a
 
 
 def cut(arrays: Mapping[str, Array]) -> PreparedParts:
-    """Epochs around sleep, the earlier part of the night for training."""
+    """Take the epochs around sleep, the earlier part of the night for training."""
     x, y = arrays["X"], arrays["y"].astype(np.int64)
     if x.ndim != 3 or x.shape[1:] != (1, LENGTH) or y.shape != x.shape[:1]:
         raise InputError(f"Expected X (epochs, 1, {LENGTH}) and y (epochs,); got {x.shape} and {y.shape}.")

@@ -35,7 +35,7 @@ OPTIONAL = (9, 10, 11, 18, 19, 20)  # watching TV, computer work, car driving, f
 
 
 def read_recording(path: Path) -> dict[str, Array]:
-    """One .dat file as x (52, T) with NaN where a sensor gave nothing, and activity (T,); without activity 0."""
+    """Read one .dat file as x (52, T), NaN where a sensor gave nothing, and activity (T,); activity 0 is left out."""
     with naming(path):
         table = np.loadtxt(path, ndmin=2)
         if table.shape[1] != COLUMNS:
@@ -49,7 +49,7 @@ def read_recording(path: Path) -> dict[str, Array]:
 
 
 def prepare(raw: Path, workspace: Workspace) -> PreparedParts:
-    """All files joined, gaps filled, optional activities left out, people split, scaled, cut.
+    """Join all files, fill gaps, drop optional activities, split people, scale and cut.
 
     Files are joined in the order of their paths; the paper's loader takes them as the file system lists them (D-94).
     """
@@ -77,7 +77,7 @@ def prepare(raw: Path, workspace: Workspace) -> PreparedParts:
 
 
 def fill_gaps(x: Array) -> None:
-    """In place: straight lines along the joined recordings, people or not; before a channel's first value its mean."""
+    """Fill gaps in place by straight lines along the joined recordings; before a channel's first value by its mean."""
     at = np.arange(x.shape[1])
     for channel in x:
         gap = np.isnan(channel)
@@ -90,7 +90,7 @@ def fill_gaps(x: Array) -> None:
 
 
 def scale(x: Array, in_test: Array, by: str) -> None:
-    """In place: each channel to 0 .. 1 over the test part as the paper's loader does (D-48), or the training part."""
+    """Scale channels in place to 0 .. 1 over the test part as the paper's loader does (D-48), or the training part."""
     seen = in_test if by == "test" else ~in_test
     for channel in x:
         low, high = channel[seen].min(), channel[seen].max()

@@ -15,7 +15,7 @@ OTHER = -1
 def rhythm_per_step(
     samples: Sequence[int] | Array, names: Sequence[str] | Array, n_times: int, codes: Mapping[str, int] = CODES
 ) -> tuple[int, Array]:
-    """(first, labels): where the first rhythm begins, and the code of each time step from there to n_times.
+    """Return (first, labels): where the first rhythm begins, and the code of each time step from there to n_times.
 
     A rhythm lasts until the next one begins; one without a code is OTHER.
     """
@@ -28,6 +28,6 @@ def rhythm_per_step(
 
 
 def majority(labels: Array, starts: Array, length: int) -> Array:
-    """The most frequent label of each window, OTHER included; of several the smallest."""
+    """Return the most frequent label of each window, OTHER included; of several the smallest."""
     counts = [np.bincount(labels[at : at + length] - OTHER) for at in starts]
     return np.array([count.argmax() + OTHER for count in counts], dtype=np.int64)

@@ -36,7 +36,7 @@ GESTURES = {
 
 
 def read_arm(path: Path) -> dict[str, Array]:
-    """The .mat file (or the same table as text) as x (60, T), each time step of length one, and label (T,)."""
+    """Read the .mat file (or the same table as text) as x (60, T), each time step of length one, and label (T,)."""
     with naming(path):
         table = _table(path)
         if table.ndim != 2 or table.shape[1] != COLUMNS:
@@ -74,7 +74,7 @@ def _table(path: Path) -> Array:
 
 
 def shuffled(x: Array, label: Array, name: str) -> tuple[Windows, Windows]:
-    """As in the paper: each gesture's time steps shuffled and shared out, then cut as if they were in order (D-47).
+    """Shuffle and share out each gesture's time steps as the paper does, then cut as if they were in order (D-47).
 
     No window has an order in time, and training and test steps come from the same seconds.
     """
@@ -93,7 +93,7 @@ def shuffled(x: Array, label: Array, name: str) -> tuple[Windows, Windows]:
 
 
 def blocked(x: Array, label: Array, name: str) -> tuple[Windows, Windows]:
-    """Every run of one gesture cut in time: its end tests, one window before that is left out, the rest trains (D-96).
+    """Cut every run of one gesture in time: its end tests, a window before that is dropped, the rest trains (D-96).
 
     A run tests with a fifth of its time steps and at least a window; one shorter than three windows only trains. The
     group is the number of the run.

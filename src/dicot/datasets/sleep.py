@@ -25,7 +25,7 @@ _TRAIN, _TEST = _ORDER[:12], _ORDER[-4:]
 
 
 def prepare_sleep(raw: Path, workspace: Workspace) -> PreparedParts:
-    """Epochs of 30 s around sleep; both nights of a subject are one group."""
+    """Cut epochs of 30 s around sleep; both nights of a subject are one group."""
     nights = [night for subject in (*_TRAIN, *_TEST) for night in _nights(raw, subject)]
     parts: dict[bool, list[dict[str, Array]]] = {True: [], False: []}
     read_nights = read_each(nights, read_night, workspace, beside=lambda night: [_hypnogram(night)])
@@ -37,7 +37,7 @@ def prepare_sleep(raw: Path, workspace: Workspace) -> PreparedParts:
 
 
 def read_night(path: Path) -> dict[str, Array]:
-    """The epochs X (N, 1, 3000) of one PSG file in microvolts and their stages y, from its hypnogram beside it."""
+    """Read the epochs X (N, 1, 3000) of one PSG file in microvolts, and their stages y from the hypnogram beside it."""
     hypnogram = _hypnogram(path)
     if read_edf_header(path).start != read_edf_header(hypnogram).start:
         raise InputError(f"{path.name} and {hypnogram.name} do not start at the same time. Fetch both again.")
@@ -53,7 +53,7 @@ def read_night(path: Path) -> dict[str, Array]:
 
 
 def around_sleep(y: Array) -> Array:
-    """Positions from 30 min before the first epoch of sleep to 30 min after the last."""
+    """Return the positions from 30 min before the first epoch of sleep to 30 min after the last."""
     asleep = np.flatnonzero(y != 0)
     if not len(asleep):
         raise InputError("No epoch of sleep is among the stages. Check that the hypnogram belongs to the recording.")
@@ -61,7 +61,7 @@ def around_sleep(y: Array) -> Array:
 
 
 def _epochs(annotations: list[Annotation], hypnogram: Path, most: int) -> tuple[Array, Array]:
-    """First sample and stage of every scored epoch, as far as a signal of `most` epochs goes."""
+    """Return first sample and stage of every scored epoch, up to the end of a signal of `most` epochs."""
     starts, stages = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for stage in annotations:
         if stage.text not in _CODES or stage.onset >= most * _EPOCH:
@@ -79,18 +79,18 @@ def _epochs(annotations: list[Annotation], hypnogram: Path, most: int) -> tuple[
 
 
 def _subject(path: Path) -> int:
-    """SC4ssNEO-PSG.edf: ss is the subject, N the night."""
+    """Take the subject ss from SC4ssNEO-PSG.edf, where N is the night."""
     return int(path.name[3:5])
 
 
 def _nights(raw: Path, subject: int) -> list[Path]:
-    """The PSG files of one subject, one or two."""
+    """List the PSG files of one subject, one or two."""
     by_name = {path.name: path for path in raw_files(raw, f"SC4{subject:02d}*-PSG.edf", _FILES)}
     return [by_name[name] for name in sorted(by_name)]
 
 
 def _hypnogram(path: Path) -> Path:
-    """The file of the same night; its name differs in the letter of whoever scored it."""
+    """Return the hypnogram of the same night; its name differs in the letter of whoever scored it."""
     files = sorted(path.parent.glob(f"{path.name[:6]}*-Hypnogram.edf"))
     if len(files) != 1:
         raise InputError(f"{path.name[:6]}*-Hypnogram.edf must be one file beside {path}; got {len(files)}.")

@@ -10,7 +10,7 @@ from dicot.errors import InputError
 
 
 def runs(*columns: Array) -> list[slice]:
-    """The longest stretches of time steps in which none of the columns (T,) changes."""
+    """Return the longest stretches of time steps in which none of the columns (T,) changes."""
     changed = np.zeros(len(columns[0]) - 1, dtype=bool)
     for column in columns:
         changed |= column[1:] != column[:-1]
@@ -19,7 +19,7 @@ def runs(*columns: Array) -> list[slice]:
 
 
 def cut_track(x: Array, y: Array, group: Array, length: int, stride: int, *, borders: str, name: str) -> Windows:
-    """x (C, T) as windows; label and group are the most frequent in the window (ties: the smallest).
+    """Cut x (C, T) into windows; label and group are the most frequent in the window (ties: the smallest).
 
     borders="cross": windows run on where label or group change (D-49). "cut": none does, and a run shorter than a
     window is dropped.

@@ -36,7 +36,7 @@ class Log(NamedTuple):
 
 
 def read_log(path: Path, on_progress: OnProgress) -> Log:
-    """All records up to the first whose last field is empty, where the authors' reading ends as well.
+    """Read all records up to the first whose last field is empty, where the authors' reading ends as well.
 
     Lines that are no record are left out and counted.
     """
@@ -75,14 +75,14 @@ def _columns(records: list[tuple[bytes, ...]]) -> tuple[Array, Array, Array]:
 
 
 def prepare(raw: Path, workspace: Workspace) -> PreparedParts:
-    """Users are split; each is scaled by its own statistics, test users too, as the paper's loader does."""
+    """Split the users; each is scaled by its own statistics, test users too, as the paper's loader does."""
     log = read_log(raw_files(raw, "WISDM_at_v2.0_raw.txt", "the file of version 2.0")[0], workspace.on_progress)
     train, test = (_part(log, users, workspace) for users in split_users(log.user))
     return PreparedParts(train, test, ACTIVITIES, STRIDE, log.notes)
 
 
 def split_users(user: Array) -> tuple[Array, Array]:
-    """Training and test users, in the order in which their rows are joined."""
+    """Return training and test users, in the order in which their rows are joined."""
     from sklearn.model_selection import train_test_split
 
     values, first = np.unique(user, return_index=True)
@@ -94,7 +94,7 @@ def split_users(user: Array) -> tuple[Array, Array]:
 
 
 def _part(log: Log, users: Array, workspace: Workspace) -> Windows:
-    """The users' recordings joined, then cut: windows cross users and activities unless borders=cut (D-49)."""
+    """Join the users' recordings, then cut: windows cross users and activities unless borders=cut (D-49)."""
     by_user = np.argsort(log.user, kind="stable")
     known, starts = np.unique(log.user[by_user], return_index=True)
     blocks = dict(zip(known.tolist(), np.split(by_user, starts[1:]), strict=True))
@@ -105,7 +105,7 @@ def _part(log: Log, users: Array, workspace: Workspace) -> Windows:
 
 
 def _scaled(x: Array) -> Array:
-    """(3, T): mean 0 and standard deviation 1 per axis; an axis that never changes is only centred."""
+    """Scale (3, T) to mean 0 and standard deviation 1 per axis; an axis that never changes is only centred."""
     std = x.std(axis=1, keepdims=True)
     scaled: Array = (x - x.mean(axis=1, keepdims=True)) / np.where(std == 0, 1.0, std)
     return scaled

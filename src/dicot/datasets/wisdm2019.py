@@ -38,7 +38,7 @@ ACTIVITIES = {
 
 
 def cut(arrays: Mapping[str, Array]) -> PreparedParts:
-    """Windows inside each recording: one subject, one activity, no gap in time."""
+    """Cut windows inside each recording: one subject, one activity, no gap in time."""
     letters = np.array(list(ACTIVITIES))
     unknown = np.setdiff1d(arrays["activity"], letters)
     if len(unknown):
@@ -59,7 +59,7 @@ def cut(arrays: Mapping[str, Array]) -> PreparedParts:
 
 
 def _jumps(subject: Array, activity: Array, time: Array) -> Array:
-    """Whether time goes back before a row, or on by more than GAP usual intervals; the unit of time does not matter."""
+    """Tell where time goes back before a row, or on by more than GAP usual intervals, in whatever unit of time."""
     step = np.diff(time, prepend=time[:1])
     jumps = step < 0
     for rows in runs(subject, activity):

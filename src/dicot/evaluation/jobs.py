@@ -16,7 +16,7 @@ TRAINING_FACTS = ("schedule", "steps", "batch_size", "precision")
 
 
 @dataclass(frozen=True)
-class DataSet:
+class JobData:
     """A data set by name, or some of its channels."""
 
     name: str
@@ -33,8 +33,8 @@ class Job:
 
     suite: str
     contender: Contender
-    source: DataSet  # what the contender is fitted on
-    target: DataSet  # what it is scored on; differs from the source in transfer
+    source: JobData  # what the contender is fitted on
+    target: JobData  # what it is scored on; differs from the source in transfer
     protocol: str
     seed: int
     steps: int | None = None  # of a protocol that trains; None: as many as it says itself
@@ -79,7 +79,8 @@ class Job:
     ) -> Result:
         """Make the row for these values; `recipe` is the one that the training used, where there was one."""
         settings, recipe = self.contender.settings, recipe or {}
-        trained = {name: settings.get(name, recipe.get(name)) for name in ("schedule", "precision")}
+        told = recipe if self.contender.own else {}  # others are told theirs by their settings
+        trained = {name: settings.get(name, told.get(name)) for name in ("schedule", "precision")}
         trained |= {name: recipe.get(name, settings.get(name)) for name in ("steps", "batch_size")}
         rest = {name: value for name, value in recipe.items() if name not in TRAINING_FACTS}
         return Result(
@@ -121,9 +122,9 @@ class Unit:
         """The seed, or all those for which the contender is the same."""
         return list(dict.fromkeys(job.seed for job in self.jobs))
 
-    def by_target(self) -> dict[DataSet, list[Job]]:
+    def by_target(self) -> dict[JobData, list[Job]]:
         """Group the jobs by the data set that has to be embedded for them."""
-        targets: dict[DataSet, list[Job]] = {}
+        targets: dict[JobData, list[Job]] = {}
         for job in self.jobs:
             targets.setdefault(job.target, []).append(job)
         return targets

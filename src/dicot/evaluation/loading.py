@@ -11,7 +11,7 @@ from dicot.data.splits import hold_out
 from dicot.datasets import benchmark_policies, card, fingerprint, is_path, load
 from dicot.datasets.base import pick_channels
 from dicot.errors import DicotError, InputError
-from dicot.evaluation.jobs import DataSet
+from dicot.evaluation.jobs import JobData
 
 IN_MEMORY = 2  # data sets at a time: a source and a target
 HELD_OUT = 0.3  # of the cases, where there is no test part: the share that `dicot evaluate` holds out
@@ -34,7 +34,7 @@ class Shelf:
         self._loaded: dict[str, Loaded] = {}
         self._fingerprints: dict[str, str] = {}  # also of sets that had to make room: each is hashed once
 
-    def get(self, wanted: DataSet) -> Loaded:
+    def get(self, wanted: JobData) -> Loaded:
         name = wanted.name
         loaded = self._given.get(name) or self._loaded.pop(name, None) or self._load(name)
         if name not in self._given:

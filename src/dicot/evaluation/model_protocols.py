@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from dicot.data import Split
 from dicot.errors import InputError
@@ -29,9 +29,9 @@ class Fitted:
 class ModelProtocol(ABC):
     """One way to score a fitted network."""
 
-    metrics: ClassVar[tuple[Metric, ...]]
-    trains: ClassVar[bool] = False  # and would take fewer steps in a trial
-    alone: ClassVar[bool] = False  # what it measures is only true while nothing else runs
+    metrics: tuple[Metric, ...]
+    trains: bool = False  # and would take fewer steps in a trial
+    alone: bool = False  # what it measures is only true while nothing else runs
 
     @property
     @abstractmethod

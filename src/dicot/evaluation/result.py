@@ -10,27 +10,9 @@ from dicot.errors import InputError
 
 # One number of a result as a row of a tidy table.
 TIDY = (
-    "suite",
-    "contender",
-    "source",
-    "target",
-    "protocol",
-    "metric",
-    "seed",
-    "draw",
-    "value",
-    "error",
-    "schedule",
-    "steps",
-    "batch_size",
-    "precision",
-    "trial",
-    "fit_seconds",
-    "peak_memory",
-    "device",
-    "version",
-    "recorded",
-    "key",
+    *("suite", "contender", "source", "target", "protocol", "metric", "seed", "draw", "value", "error"),
+    *("schedule", "steps", "batch_size", "precision", "trial"),
+    *("fit_seconds", "peak_memory", "device", "version", "recorded", "key"),
 )
 
 

@@ -1,6 +1,6 @@
 """How embeddings are scored: arrays in, numbers out. Nothing here imports torch."""
 
-from dicot.protocols.base import Features, Protocol, Score
+from dicot.protocols.base import Features, Protocol
 from dicot.protocols.clustering import KMeansClustering
 from dicot.protocols.forest import ForestProbe
 from dicot.protocols.metrics import Metric, find_metric
@@ -21,7 +21,6 @@ __all__ = [
     "NearestNeighbour",
     "Protocol",
     "RidgeProbe",
-    "Score",
     "find_metric",
     "find_protocol",
     "fit_probe",

@@ -1,6 +1,5 @@
 """The contract of a protocol: labelled embeddings in, named numbers out."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ Labels = NDArray[Any]
 
 def _checked_labels(y: ArrayLike | None) -> Labels:
     if y is None:
-        raise InputError("A protocol needs one label per case; got none. Load a labelled data set or pass y.")
+        raise InputError("A protocol needs one label per case, but y is missing. Load a labelled data set or pass y.")
     labels = np.asarray(y)
     if labels.dtype == object:  # a pandas column of strings arrives like this
         if not all(isinstance(v, str) for v in labels.ravel()):
@@ -36,7 +35,7 @@ def _checked_labels(y: ArrayLike | None) -> Labels:
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Embeddings x (N, F), held as float64, with their labels y (N,)."""
+    """Embeddings x (N, F), as float64, with their labels y (N,)."""
 
     x: Floats
     y: Labels
@@ -51,20 +50,20 @@ class Features:
         if len(x) != len(y):
             raise InputError(f"Features and labels must have the same length; got {len(x)} and {len(y)}.")
         if x.size == 0:
-            raise InputError(f"Features must hold at least one case and one feature; got shape {x.shape}.")
+            raise InputError(f"Features must have at least one case and one feature; got shape {x.shape}.")
         # float64: a float32 lbfgs stops early, and the reference decision values are double precision.
         x = x.astype(np.float64, copy=False)
         bad = np.flatnonzero(~np.isfinite(x).all(axis=1))
         if len(bad):
             raise InputError(
-                f"Features must be finite; {len(bad)} of {len(x)} cases hold NaN or infinity, first case {bad[0]}. "
-                "Look for missing values in the data or a diverged encoder."
+                f"Features must be finite; {len(bad)} of {len(x)} cases have NaN or infinity, first case {bad[0]}."
+                " Look for missing values in the data or a diverged encoder."
             )
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "y", y)
 
     def rows(self, index: NDArray[np.intp]) -> "Features":
-        """The cases at `index`."""
+        """Return the cases at `index`."""
         return Features(self.x[index], self.y[index])
 
 
@@ -76,56 +75,40 @@ class Protocol(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Short, unique among different settings; the registry key where there is one."""
+        """Return a short name, unique among different settings: the registry key where there is one."""
 
     @property
     @abstractmethod
     def description(self) -> str:
-        """One line for a listing."""
+        """Describe the protocol in one line, for a listing."""
 
     @abstractmethod
     def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
-        """One number for each of `metrics`; their means where labelled cases are drawn more than once."""
+        """Return a number for each of `metrics`: the mean where labelled cases are drawn more than once."""
 
     def score_draws(self, train: Features, test: Features, *, seed: int) -> list[dict[str, float]]:
-        """The numbers of every draw of labelled cases; a single one where nothing is drawn."""
+        """Return the numbers of every draw of labelled cases; a list of one where nothing is drawn."""
         return [self.score(train, test, seed=seed)]
 
     def as_published(self) -> "Protocol":
-        """The protocol as the authors ran it: on their one draw of labelled cases, where it draws any."""
+        """Return the protocol as the authors ran it: on their one draw of labelled cases, where it draws any."""
         return self
 
     def without_draws(self, y: Labels) -> "Protocol":
-        """What this protocol comes to with these training labels: another one where its draws would take them all."""
+        """Return what the protocol comes to with these training labels.
+
+        That is another protocol where every draw would take them all.
+        """
         return self
 
 
 def mean_scores(draws: Sequence[dict[str, float]]) -> dict[str, float]:
-    """The mean of each metric over draws."""
+    """Average each metric over draws."""
     return {metric: fmean(draw[metric] for draw in draws) for metric in draws[0]}
 
 
-@dataclass(frozen=True)
-class Score:
-    """One row of a result table. A failure is a row too: value NaN and the reason in `error`."""
-
-    contender: str
-    protocol: str
-    metric: str
-    seed: int
-    value: float
-    error: str | None = None
-    draw: int = 1  # of the labelled cases, where a protocol draws them several times in a run
-
-    def __post_init__(self) -> None:
-        if self.error is None and not math.isfinite(self.value):
-            raise InputError(f"A score without an error must be finite; got {self.value}. Give the reason in `error`.")
-        if self.error is not None and not math.isnan(self.value):
-            raise InputError(f"A failed score must have the value NaN; got {self.value}.")
-
-
 def check_pair(train: Features, test: Features) -> None:
-    """Train and test must come from the same encoder and the same labelling."""
+    """Refuse train and test that differ in their features or in the type of their labels."""
     if train.x.shape[1] != test.x.shape[1]:
         raise InputError(
             f"Train and test must have the same number of features; got {train.x.shape[1]} and {test.x.shape[1]}."
@@ -138,7 +121,7 @@ def check_pair(train: Features, test: Features) -> None:
 
 
 def check_classes(features: Features, purpose: str) -> None:
-    """At least two classes, or a score would be perfect by construction."""
+    """Refuse a single class: every score would be perfect by construction."""
     classes = np.unique(features.y)
     if len(classes) < 2:
         raise InputError(

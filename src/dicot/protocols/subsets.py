@@ -19,7 +19,7 @@ DRAWS = 10  # of labelled cases in a run: which few they are moves a score more 
 
 
 def subset_seeds(setting: SubsetSeed, run_seed: int, draws: int) -> list[Seed]:
-    """What each draw of a run is drawn with; the same for every contender, so that they see the same cases.
+    """Return the seed of each draw in a run, the same for every contender, so that all see the same cases.
 
     D-40: the paper's subset is one and the same for all runs, so its spread shows pre-training seeds only.
     """
@@ -27,7 +27,7 @@ def subset_seeds(setting: SubsetSeed, run_seed: int, draws: int) -> list[Seed]:
 
 
 def check_subsets(setting: str, draws: int) -> None:
-    """Refuse anything but the two settings and a positive number of draws."""
+    """Refuse an unknown setting and a number of draws below 1."""
     if setting not in ("paper", "run"):
         raise InputError(f"subset_seed must be 'paper' (always {PAPER_SUBSET_SEED}) or 'run'; got {setting!r}.")
     if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
@@ -35,18 +35,18 @@ def check_subsets(setting: str, draws: int) -> None:
 
 
 def subset_text(setting: SubsetSeed, draws: int) -> str:
-    """Which subset it is, for a listing."""
+    """Describe the subset, for a listing."""
     return "the authors' subset" if setting == "paper" else f"mean of {draws} draws"
 
 
 def check_per_class(count: int) -> None:
-    """A count of labelled cases is a positive integer."""
+    """Refuse a count of labelled cases that is not a positive integer."""
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise InputError(f"per_class must be a positive integer; got {count!r}.")
 
 
 def _draw(y: Labels, wanted: dict[int, int], seed: Seed) -> Rows:
-    """`wanted[c]` rows of the c-th class (ascending) without replacement."""
+    """Draw `wanted[c]` rows of the c-th class (ascending) without replacement."""
     rng = np.random.default_rng(seed)
     classes, code = np.unique(y, return_inverse=True)
     drawn = [rng.choice(np.flatnonzero(code == c), wanted[c], replace=False) for c in range(len(classes))]
@@ -54,7 +54,7 @@ def _draw(y: Labels, wanted: dict[int, int], seed: Seed) -> Rows:
 
 
 def stratified_fraction(y: Labels, fraction: float, seed: Seed) -> Rows:
-    """A share of every class, rounded down, but at least one case of each."""
+    """Draw a share of every class, rounded down, but at least one case of each."""
     if not 0 < fraction <= 1:
         raise InputError(f"fraction must lie in (0, 1]; got {fraction}.")
     counts = np.unique(y, return_counts=True)[1]
@@ -62,7 +62,7 @@ def stratified_fraction(y: Labels, fraction: float, seed: Seed) -> Rows:
 
 
 def fixed_per_class(y: Labels, count: int, seed: Seed) -> Rows:
-    """`count` cases of every class; all of them where a class is smaller."""
+    """Draw `count` cases of every class; all of them where a class is smaller."""
     check_per_class(count)
     counts = np.unique(y, return_counts=True)[1]
     # D-41: the authors draw small classes with replacement, which only repeats cases.
@@ -70,7 +70,7 @@ def fixed_per_class(y: Labels, count: int, seed: Seed) -> Rows:
 
 
 def stratified_cap(y: Labels, limit: int, seed: int = 0) -> Rows:
-    """At most `limit` rows with the classes in proportion, at least one of each.
+    """Draw at most `limit` rows with the classes in proportion, at least one of each.
 
     Shares are rounded by largest remainder. scikit-learn's stratified split refuses classes with one member.
     """

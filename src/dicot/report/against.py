@@ -1,18 +1,11 @@
 """Ours beside the paper's: the same cell of the same table, over the data sets that both have."""
 
-from dataclasses import dataclass
-from functools import partial
+import pandas as pd
 
-import numpy as np
+from dicot.report.frame import decimals, means, metric_name, note, require_controls
+from dicot.report.paper import paper_audit, paper_name, published
+from dicot.report.tables import ABSENT, FAILED, NOT_RUN, Cell, Table, signed, text_table
 
-from dicot.report.bench_tables import by_data_set
-from dicot.report.comparison import FAILED, NOT_RUN, Cell, Table, signed
-from dicot.report.grid import Grid
-from dicot.report.lines import Line, require_controls
-from dicot.report.paper import Published, published
-from dicot.report.ranks import Floats
-
-ABSENT = "no such number"
 CAVEATS = (
     "The paper's numbers come from the authors' code, whose learning rate hardly rises (D-01), whose raw features and "
     "forest see the means of the channels (D-35, D-36) and whose MiniRocket is refitted per batch and scored by a "
@@ -20,80 +13,70 @@ CAVEATS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """One line beside the paper's row `name`, column by column."""
-
-    name: str
-    columns: tuple[str, ...]
-    ours: Floats
-    paper: Floats
+def paper_means(runs: pd.DataFrame, suite: str) -> pd.DataFrame:
+    """Give the paper's number for each cell of ours: lines x columns, NaN where it prints none."""
+    cells = runs.drop_duplicates(["line", "column"]).set_index(["line", "column"])
+    keys = cells[["contender", "source", "target", "protocol", "metric"]].itertuples(index=False)
+    values = pd.Series([published(suite, *key) for key in keys], cells.index, dtype=float)
+    return values.unstack().reindex_like(means(runs))
 
 
-def paper_cell(table: Grid, suite: str, line: Line, column: str) -> Published | None:
-    """The paper's number for this cell."""
-    runs = list(table.runs(line, column).values())
-    if not runs:
-        return None
-    r = runs[0]
-    return published(suite, r.contender, r.source, r.target, r.protocol, r.metric)
+def pairs(runs: pd.DataFrame, suite: str) -> dict[str, pd.DataFrame]:
+    """Give `ours` and `paper` of each line over the data sets that both have and where no run of ours failed."""
+    ours, paper = means(runs), paper_means(runs, suite)
+    both = {line: pd.DataFrame({"ours": ours.loc[line], "paper": paper.loc[line]}).dropna() for line in ours.index}
+    return {line: table for line, table in both.items() if len(table)}
 
 
-def pairs(table: Grid, suite: str) -> dict[Line, Pairs]:
-    """The lines that the paper has, over the columns that both have and in which none of our runs failed."""
-    out = {}
-    for i, line in enumerate(table.lines):
-        found = {column: paper_cell(table, suite, line, column) for column in table.columns}
-        both = [(j, cell) for j, cell in enumerate(found.values()) if cell and np.isfinite(table.means[i, j])]
-        if both:
-            columns = tuple(table.columns[j] for j, _ in both)
-            ours = np.array([table.means[i, j] for j, _ in both])
-            out[line] = Pairs(both[0][1].name, columns, ours, np.array([cell.mean for _, cell in both]))
-    return out
+def average_table(runs: pd.DataFrame, suite: str) -> Table:
+    """Show per line the average of ours and of the paper's over the sets both have, and the difference."""
+    require_controls(runs, "Ours beside the paper")
+    beside, ours, d = pairs(runs, suite), means(runs), decimals(runs)
+    lines = runs.drop_duplicates("line").set_index("line")
 
-
-def average_table(table: Grid, suite: str) -> Table:
-    """Per line the average of ours and of the paper's over the sets both have, and the difference."""
-    require_controls(table.lines, "Ours beside the paper")
-    beside, d = pairs(table, suite), table.decimals
-
-    def row(i: int, line: Line) -> tuple[Cell, ...]:
+    def row(line: str) -> list[Cell | str]:
         if line in beside:
-            p = beside[line]
-            numbers = (f"{p.ours.mean():.{d}f}", f"{p.paper.mean():.{d}f}", signed((p.ours - p.paper).mean(), d))
-            return (Cell(p.name), Cell(str(len(p.columns))), *map(Cell, numbers))
-        scored = table.means[i][np.isfinite(table.means[i])]
-        own = Cell(f"{scored.mean():.{d}f}") if len(scored) else Cell(FAILED, failed=True)
-        return Cell(ABSENT), Cell(str(len(scored))), own, Cell(""), Cell("")
+            both = beside[line]
+            name = paper_name(lines.contender[line], lines.protocol[line]) or ""
+            gap = signed((both.ours - both.paper).mean(), d)
+            return [name, str(len(both)), f"{both.ours.mean():.{d}f}", f"{both.paper.mean():.{d}f}", gap]
+        scored = ours.loc[line].dropna()
+        own = Cell(f"{scored.mean():.{d}f}") if len(scored) else Cell(FAILED, FAILED)
+        return ["no such number", str(len(scored)), own, "", ""]
 
-    note = table.note(
-        f"Average {table.metric} over the data sets both have; where the paper has no such number, over all of ours.",
-        CAVEATS,
+    about = (
+        f"Average {metric_name(runs)} over the data sets both have; where the paper has no such number, over all of "
     )
-    return Table(
-        "contender",
-        ("in the paper", "data sets", "ours", "the paper's", "difference"),
-        table.names,
-        tuple(row(i, line) for i, line in enumerate(table.lines)),
-        note,
+    about += "ours."
+    columns = ["in the paper", "data sets", "ours", "the paper's", "difference"]
+    return text_table("contender", ((line, row(line)) for line in ours.index), columns, note(runs, about, CAVEATS))
+
+
+def cell_table(runs: pd.DataFrame, suite: str) -> Table:
+    """Show per data set `ours (the paper's, difference)`."""
+    require_controls(runs, "Ours beside the paper, per data set")
+    ours, paper, d = means(runs), paper_means(runs, suite), decimals(runs)
+    made = set(zip(runs.line, runs.column, strict=True))
+
+    def shown(line: str, column: str) -> Cell:
+        own, printed = ours.loc[line, column], paper.loc[line, column]
+        if pd.isna(own):
+            return Cell(FAILED, FAILED) if (line, column) in made else Cell(NOT_RUN, ABSENT)
+        beside = "" if pd.isna(printed) else f" ({printed:.{d}f}, {signed(own - printed, d)})"
+        return Cell(f"{own:.{d}f}{beside}")
+
+    rows = ((line, [shown(line, column) for column in ours.columns]) for line in ours.index)
+    about = f"{metric_name(runs)}, mean over seeds: ours (the paper's, difference)."
+    return text_table("contender", rows, list(ours.columns), note(runs, about, CAVEATS))
+
+
+def audit_table() -> Table:
+    """Show where the paper's own arithmetic does not hold as printed."""
+    audit = paper_audit()
+    right = audit["checks"] - len(audit["rows"])
+    text = (
+        f"{audit['checks']} printed averages, average ranks, repetitions and statements were recomputed from the "
+        f"paper's own entries; {right} hold as printed. See: rows of docs/divergences.md."
     )
-
-
-def cell_table(table: Grid, suite: str) -> Table:
-    """Per data set `ours (the paper's, difference)`."""
-    require_controls(table.lines, "Ours beside the paper, per data set")
-    d = table.decimals
-
-    def shown(line: Line, column: str, ours: float) -> Cell:
-        theirs = paper_cell(table, suite, line, column)
-        if not np.isfinite(ours):
-            return Cell(FAILED if table.runs(line, column) else NOT_RUN, failed=True)
-        beside = f" ({theirs.mean:.{d}f}, {signed(ours - theirs.mean, d)})" if theirs else ""
-        return Cell(f"{ours:.{d}f}{beside}")
-
-    return by_data_set(
-        table,
-        (map(partial(shown, line), table.columns, row) for line, row in zip(table.lines, table.means, strict=True)),
-        f"{table.metric}, mean over seeds: ours (the paper's, difference).",
-        CAVEATS,
-    )
+    rows = ((table, row) for table, *row in audit["rows"])
+    return text_table("table", rows, ["what", "printed", "recomputed", "see", "verdict"], text)

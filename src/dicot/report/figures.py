@@ -1,19 +1,224 @@
-"""Bars of scores and of wins, and a confusion matrix. Figures are inline `<svg>` strings."""
+"""Figures as inline `<svg>` strings, drawn by matplotlib: curves, bars, points, maps, critical difference."""
 
-from collections.abc import Mapping, Sequence
+import io
+import math
+import re
+import textwrap
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dicot.errors import InputError
-from dicot.report.drawing import GREY, PALETTE, svg
+from dicot.errors import InputError, need_extra
+from dicot.protocols.base import Floats, Labels
+from dicot.report.stats import ALPHA, average_ranks, cliques, nemenyi, nemenyi_differs, wilcoxon_holm
+from dicot.report.tables import signed
 
+# Okabe and Ito's palette, told apart with all common forms of colour blindness; black stands in for its pale yellow.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "^", "s")  # with 7 colours: 21 classes before a pair repeats
+GREY = "#666666"
+
+LABEL_GAP = 0.042  # of the axis' height between two labels
+PANELS = 4  # side by side
+MAX_LEGEND = 20  # classes
 MAX_NUMBERED = 15
+NEMENYI, WILCOXON = PALETTE[0], PALETTE[1]
+BAR, ROW, HEAD = 0.24, 0.30, 1.05  # heights in inches: of a bar, of a label, of what stands above the axis
+LINE = 0.15  # of a further line of a label
+MAX_WIDTH = 27  # letters of a label before it breaks
+GAP, NUMBER = 4, 8  # points from a line to its rank, and how many times that to its name
+RADII = (7, 13, 20, 28, 38, 50, 64, 80, 100)  # points from a marker to its label
+ANGLES = tuple(math.radians(a) for a in (0, 45, -45, 90, -90, 135, -135, 180, 22, -22, 67, -67, 112, -112, 157, -157))
+MARKER = 4.0  # points: half the width of what a label keeps away from
+FAR = 13  # points from which on a line leads from a label to its point
+
+STYLE: Any = {  # matplotlib types its setting names, but is not always installed
+    "svg.fonttype": "none",  # text stays text: searchable, and in the reader's fonts
+    "text.parse_math": False,  # a class called "$x" is not a formula
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GREY,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": "black",
+    "ytick.labelcolor": "black",
+}
+
+
+def need_matplotlib() -> None:
+    """Raise an error where it is not installed, before any work is done for a figure."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise need_extra("matplotlib", "report", "Drawing a figure") from error
+
+
+def svg(draw: Callable[[Any], None], size: tuple[float, float], label: str) -> str:
+    """Draw on a fresh figure and return it as an element that can stand inside a page."""
+    need_matplotlib()
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    buffer = io.StringIO()
+    # Ids are hashes of what they name; salted by the label, they do not repeat between the figures of one page.
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": f"dicot {label}"}), warnings.catch_warnings():
+        # The browser's fonts draw the text; what the measuring font lacks does not matter.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure)
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :].strip()
+    # Counting ids (axes_1, patch_2) would repeat between the figures of one page; references use hashes only.
+    text = re.sub(r' id="[A-Za-z0-9.]+_\d+"', "", text)
+    return text.replace("<svg", f'<svg role="img" aria-label="{escape(label, quote=True)}"', 1)
+
+
+def plain_log(axis: Any) -> None:
+    """Put ticks at 1, 2 and 5 of each power of ten as plain numbers: formulas are not typeset here."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+
+
+def legend_text(label: object) -> str:
+    """Return the label so that a legend shows it, whatever it begins with."""
+    text = str(label)
+    return f" {text}" if text.startswith("_") else text  # matplotlib hides names with a leading underscore
+
+
+def label_points(figure: Any, axes: Any, points: Sequence[tuple[float, float, str, str]]) -> None:
+    """Write the text of each (x, y, text, colour) beside its point, where it covers no other label and no marker.
+
+    The axes must have their final limits and scales. The highest point chooses first; a line leads to a label that is
+    far away. Where there is no free spot, the one that touches the fewest others is taken.
+    """
+    from matplotlib.transforms import Bbox
+
+    figure.draw_without_rendering()
+    frame, scale = axes.get_window_extent(), figure.dpi / 72
+    spots = [axes.transData.transform((x, y)) for x, y, _, _ in points]
+    taken = [Bbox.from_bounds(x - MARKER * scale, y - MARKER * scale, *[2 * MARKER * scale] * 2) for x, y in spots]
+    for i in sorted(range(len(points)), key=lambda i: -spots[i][1]):
+        x, y, text, colour = points[i]
+        look = {"ha": "center", "va": "center", "fontsize": 8, "color": colour, "textcoords": "offset points"}
+        note = axes.annotate(text, (x, y), xytext=(0, 0), **look)
+        size = note.get_window_extent().size / scale + (2, 1)
+        note.remove()
+        fewest, offset, distance, chosen = math.inf, (0.0, 0.0), 0, taken[i]
+        for radius, angle in ((radius, angle) for radius in RADII for angle in ANGLES):
+            at = (math.cos(angle) * (radius + size[0] / 2), math.sin(angle) * (radius + size[1] / 2))
+            box = Bbox.from_bounds(*(spots[i] + scale * (np.array(at) - size / 2)), *(scale * size))
+            inside = frame.x0 <= box.x0 and frame.y0 <= box.y0 and box.x1 <= frame.x1 and box.y1 <= frame.y1
+            hits = box.count_overlaps(taken) + (0 if inside else 4)
+            if hits < fewest:
+                fewest, offset, distance, chosen = hits, at, radius, box
+            if hits == 0:
+                break
+        taken.append(chosen)
+        line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2}
+        arrow = line if distance >= FAR else None
+        axes.annotate(text, (x, y), xytext=offset, arrowprops=arrow, **look).set_in_layout(False)
+
+
+def spread(values: Sequence[float], gap: float) -> list[float]:
+    """Move values apart until neighbours are `gap` away from each other, in the same order, about their middle."""
+    order = sorted(range(len(values)), key=lambda i: values[i])
+    groups: list[tuple[list[int], float]] = []  # members and the middle of each run of touching labels
+    for i in order:
+        members, middle = [i], float(values[i])
+        while groups and middle - gap * (len(members) - 1) / 2 < groups[-1][1] + gap * (len(groups[-1][0]) + 1) / 2:
+            before, _ = groups.pop()
+            members = before + members
+            middle = sum(values[m] for m in members) / len(members)
+        groups.append((members, middle))
+    out = [0.0] * len(values)
+    for members, middle in groups:
+        for i, m in enumerate(members):
+            out[m] = middle + gap * (i - (len(members) - 1) / 2)
+    return out
+
+
+def loss_curve(losses: Sequence[float], rates: Sequence[float]) -> str:
+    """Draw the training loss over steps, and beneath it the learning rate."""
+    if len(losses) == 0 or len(losses) != len(rates):
+        raise InputError(f"A loss curve needs one rate per loss and at least one; got {len(losses)} and {len(rates)}.")
+
+    def draw(figure: Any) -> None:
+        top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, 1))
+        steps = np.arange(1, len(losses) + 1)
+        top.plot(steps, losses, color=PALETTE[0], linewidth=1, marker="o" if len(losses) == 1 else None)
+        top.set_ylabel("loss")
+        bottom.plot(steps, rates, color=PALETTE[1], linewidth=1, marker="o" if len(rates) == 1 else None)
+        bottom.set_ylabel("learning rate")
+        bottom.set_xlabel("step")
+        bottom.set_ylim(bottom=0)
+        figure.align_ylabels()
+
+    return svg(draw, (7.2, 4.0), f"Training loss and learning rate over {len(losses)} steps")
+
+
+def power_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], x_label: str, y_label: str) -> str:
+    """Draw lines (x, y) by name on logarithmic axes, where a power law is straight."""
+    for name, (x, y) in curves.items():
+        if len(x) != len(y) or len(x) == 0 or min(*x, *y) <= 0:
+            raise InputError(f"A curve needs as many x as y, all above 0; {name!r} has {len(x)} and {len(y)}.")
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        for i, (name, (x, y)) in enumerate(curves.items()):
+            style = {"color": PALETTE[i % len(PALETTE)], "marker": MARKERS[i % len(MARKERS)], "markersize": 4}
+            axes.loglog(x, y, linewidth=1.2, label=legend_text(name), **style)
+        ticks = sorted({value for x, _ in curves.values() for value in x})
+        axes.set_xticks(ticks, [f"{value:g}" for value in ticks])
+        axes.minorticks_off()
+        plain_log(axes.yaxis)
+        axes.set(xlabel=x_label, ylabel=y_label)
+        if len(curves) > 1:
+            axes.legend(frameon=False)
+
+    return svg(draw, (5.4, 3.4), f"{y_label} against {x_label}: {', '.join(curves)}")
+
+
+def reference_curves(curves: Mapping[str, Sequence[float]], ticks: Sequence[str], x_label: str, y_label: str) -> str:
+    """Draw one line per name with a value per tick (NaN: no point), its name at the right end."""
+    if not curves or not ticks or any(len(values) != len(ticks) for values in curves.values()):
+        raise InputError(f"Each line needs {len(ticks)} values, and there must be one line and one tick.")
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        drawn = []
+        for i, (name, values) in enumerate(curves.items()):
+            colour = PALETTE[i % len(PALETTE)]
+            marker = MARKERS[i // len(PALETTE) % len(MARKERS)]
+            style = ("-", "--", ":")[i // len(PALETTE) % 3]
+            axes.plot(range(len(ticks)), values, style, color=colour, marker=marker, markersize=4, linewidth=1.2)
+            ends = [(x, y) for x, y in enumerate(values) if y == y]  # NaN is not equal to itself
+            drawn += [(ends[-1], name, colour)] if ends else []
+        axes.set_xticks(range(len(ticks)), list(ticks))
+        axes.set(xlabel=x_label, ylabel=y_label, xlim=(-0.15, len(ticks) - 0.6))
+        axes.grid(axis="y", color="#eeeeee", linewidth=0.8)
+        low, high = axes.get_ylim()
+        heights = spread([y for (_, y), _, _ in drawn], LABEL_GAP * (high - low))
+        for ((x, y), name, colour), height in zip(drawn, heights, strict=True):
+            axes.plot([x, len(ticks) - 0.62], [y, height], color=colour, linewidth=0.5, alpha=0.6, clip_on=False)
+            axes.text(len(ticks) - 0.6, height, name, color=colour, va="center", fontsize=8)
+        axes.set_ylim(min(low, *heights), max(high, *heights))
+
+    return svg(draw, (7.2, max(3.6, 0.21 * len(curves) + 1.2)), f"{y_label} over {x_label} of {len(curves)} contenders")
 
 
 def confusion(matrix: ArrayLike, labels: Sequence[object]) -> str:
-    """Counts of true class (rows) against predicted class (columns), shaded by the share of the row."""
+    """Draw counts of true class (rows) against predicted class (columns), shaded by the share of the row."""
     counts = np.asarray(matrix)
     k = len(labels)
     if k == 0 or counts.shape != (k, k) or counts.dtype.kind not in "iu" or (counts < 0).any():
@@ -42,7 +247,7 @@ def confusion(matrix: ArrayLike, labels: Sequence[object]) -> str:
 
 
 def bars(values: Mapping[str, Sequence[float]], metric: str) -> str:
-    """One bar per contender: mean over its seeds, sample standard deviation, each seed as a dot; none = failed."""
+    """Draw a bar per contender: mean and sample standard deviation over seeds, each seed a dot; no seeds: failed."""
     if not values:
         raise InputError("A bar chart needs at least one contender; got none.")
 
@@ -67,7 +272,7 @@ def bars(values: Mapping[str, Sequence[float]], metric: str) -> str:
 
 
 def win_tie_loss(counts: Mapping[str, tuple[int, int, int]], baseline: str) -> str:
-    """name -> on how many data sets `baseline` is better, equal and worse."""
+    """Draw on how many data sets `baseline` is better, equal and worse than each name."""
     if not counts or any(sum(three) == 0 for three in counts.values()):
         raise InputError(f"Wins, ties and losses need a data set for every contender; got {dict(counts)}.")
     looks = ((PALETTE[0], "white"), ("#d8dde3", "black"), (PALETTE[4], "black"))
@@ -90,3 +295,158 @@ def win_tie_loss(counts: Mapping[str, tuple[int, int, int]], baseline: str) -> s
         figure.legend(loc="outside upper left", ncols=3, frameon=False, fontsize=8)
 
     return svg(draw, (7.2, 1.2 + 0.27 * len(counts)), f"Data sets on which {baseline} is better, equal or worse")
+
+
+def time_scatter(points: Mapping[str, tuple[float, float]], y_label: str, strong: Sequence[str] = ()) -> str:
+    """Draw (seconds to fit, score) by name, time on a logarithmic axis; the names in `strong` stand out."""
+    if not points or min(seconds for seconds, _ in points.values()) <= 0:
+        raise InputError(f"Training times must be above 0 and there must be one; got {dict(points)}.")
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        labels = []
+        for name, (seconds, score) in points.items():
+            colour = PALETTE[1] if name in strong else PALETTE[0]
+            axes.plot(seconds, score, "o", color=colour, markersize=5, zorder=3 if name in strong else 2)
+            labels.append((seconds, score, name, colour if name in strong else "black"))
+        axes.set_xscale("log")
+        plain_log(axes.xaxis)
+        axes.margins(0.14, 0.12)
+        axes.set(xlabel="seconds to fit, all data sets", ylabel=y_label)
+        axes.grid(color="#eeeeee", linewidth=0.8)
+        axes.set_axisbelow(True)
+        label_points(figure, axes, labels)
+
+    return svg(draw, (7.2, 4.6), f"{y_label} against seconds to fit of {len(points)} contenders")
+
+
+def paper_scatter(pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], metric: str, decimals: int = 2) -> str:
+    """Draw (the paper's, ours) over data sets by name, a panel each; on the line both agree."""
+    if not pairs or any(len(paper) != len(ours) or not len(ours) for paper, ours in pairs.values()):
+        raise InputError("A panel needs one number of ours per number of the paper, and at least one.")
+    rows = -(-len(pairs) // PANELS)
+    everything = np.concatenate([np.concatenate(both) for both in pairs.values()])
+    pad = 0.04 * (everything.max() - everything.min() or 1.0)
+    low, high = everything.min() - pad, everything.max() + pad
+
+    def draw(figure: Any) -> None:
+        grid = figure.subplots(rows, PANELS, squeeze=False, sharex=True, sharey=True)
+        for axes in grid.flat[len(pairs) :]:
+            axes.axis("off")
+        for i, (axes, (name, (paper, ours))) in enumerate(zip(grid.flat, pairs.items(), strict=False)):
+            axes.plot([low, high], [low, high], color=GREY, linewidth=0.8)
+            axes.plot(paper, ours, "o", color=PALETTE[0], markersize=3, alpha=0.6, markeredgewidth=0)
+            gap = float(np.mean(np.subtract(ours, paper)))
+            axes.set_title(f"{name}\n{signed(gap, decimals)} over {len(ours)}", fontsize=8)
+            axes.set(xlim=(low, high), ylim=(low, high), aspect="equal")
+            axes.tick_params(labelsize=7)
+            if i + PANELS >= len(pairs):
+                axes.tick_params(labelbottom=True)
+        figure.supxlabel(f"{metric}, the paper's", fontsize=9)
+        figure.supylabel(f"{metric}, ours", fontsize=9)
+
+    return svg(draw, (7.2, 0.5 + 2.05 * rows), f"{metric}, ours against the paper's, {len(pairs)} contenders")
+
+
+def embedding_map(points: ArrayLike, labels: ArrayLike, title: str) -> str:
+    """Draw two-dimensional points, coloured and shaped by class; with a legend up to 20 classes."""
+    xy, y = np.asarray(points, dtype=np.float64), np.asarray(labels)
+    if xy.ndim != 2 or xy.shape[1] != 2 or len(xy) == 0 or y.shape != (len(xy),):
+        raise InputError(f"A map needs points (N, 2) and labels (N,); got {xy.shape} and {y.shape}.")
+    classes = np.unique(y)
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        _by_class(axes, xy, y, classes, size=14 if len(xy) <= 500 else 7)
+        axes.set_title(title, wrap=True)
+        axes.set_aspect("equal", adjustable="datalim")
+        if len(classes) <= MAX_LEGEND:
+            figure.legend(loc="outside right upper", frameon=False, markerscale=1.5)
+
+    return svg(draw, (7.2, 5.2), f"{title}, {len(classes)} classes")
+
+
+def map_panels(panels: Mapping[str, tuple[Floats, Labels]]) -> str:
+    """Draw maps (points (N, 2), labels (N,)) by name side by side, with the same colours for the same classes."""
+    if not panels:
+        raise InputError("Maps need at least one set of points; got none.")
+    classes = np.unique(np.concatenate([labels for _, labels in panels.values()]))
+    across = min(3, len(panels))
+    rows = -(-len(panels) // across)
+
+    def draw(figure: Any) -> None:
+        grid = figure.subplots(rows, across, squeeze=False)
+        for axes in grid.flat:
+            axes.axis("off")
+        for axes, (name, (points, labels)) in zip(grid.flat, panels.items(), strict=False):
+            axes.axis("on")
+            axes.set_title(name)
+            _by_class(axes, points, labels, classes, size=7)
+        if len(classes) <= MAX_LEGEND:
+            handles, names = grid.flat[0].get_legend_handles_labels()
+            figure.legend(
+                handles, names, loc="outside lower center", ncols=10, frameon=False, fontsize=8, markerscale=2
+            )
+
+    return svg(draw, (7.2, 0.6 + 2.4 * rows), f"Maps of {', '.join(panels)}")
+
+
+def _by_class(axes: Any, xy: Floats, y: Labels, classes: Labels, size: float) -> None:
+    """Draw points in a frame, coloured and shaped by class; the axes of such a map mean nothing."""
+    axes.set(xticks=[], yticks=[])
+    axes.spines[:].set_visible(True)
+    for i, c in enumerate(classes):
+        look = {"color": PALETTE[i % len(PALETTE)], "marker": MARKERS[i // len(PALETTE) % len(MARKERS)]}
+        axes.scatter(*xy[y == c].T, s=size, alpha=0.75, linewidths=0, label=legend_text(c), **look)
+
+
+def critical_difference(scores: ArrayLike, names: Sequence[str]) -> str:
+    """Draw average ranks of scores (data sets, methods), best at the left, and bars over methods that do not differ."""
+    table = np.asarray(scores, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] != len(names) or len(names) < 2 or len(table) < 2:
+        raise InputError(
+            f"A critical-difference diagram needs 2 data sets, 2 methods and a name each; got {table.shape} and "
+            f"{len(names)} names."
+        )
+    ranks, n_sets = average_ranks(table), len(table)
+    width = nemenyi(len(names), n_sets)[1]
+    by_nemenyi = cliques(ranks, nemenyi_differs(ranks, n_sets))
+    by_wilcoxon = cliques(ranks, wilcoxon_holm(table) <= ALPHA)
+    order = np.argsort(ranks, kind="stable")
+    left, right = order[: math.ceil(len(order) / 2)], order[math.ceil(len(order) / 2) :][::-1]
+    band = BAR * (len(by_nemenyi) + len(by_wilcoxon) + 1)
+    shown = [textwrap.fill(name, MAX_WIDTH) for name in names]
+    row_height = ROW + LINE * max(name.count("\n") for name in shown)
+    height = band + row_height * len(left) + HEAD
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        low, high = math.floor(ranks.min()), math.ceil(ranks.max())
+        high = max(high, low + 1)
+        axes.set(xlim=(low, high), ylim=(-band - row_height * len(left), HEAD))
+        axes.axis("off")
+        axes.plot([low, high], [0, 0], color="black", linewidth=1)
+        for tick in range(low, high + 1):
+            axes.plot([tick, tick], [0, 0.07], color="black", linewidth=1)
+            axes.text(tick, 0.12, str(tick), ha="center", va="bottom", fontsize=8)
+        for side, at, align in ((left, low, "right"), (right, high, "left")):
+            for row, i in enumerate(side):
+                y = -band - row_height * (row + 0.5)
+                axes.plot([ranks[i], ranks[i], at], [0, y, y], color=GREY, linewidth=0.8, clip_on=False)
+                gap = GAP if align == "left" else -GAP
+                words = {"ha": align, "va": "center", "textcoords": "offset points"}
+                axes.annotate(f"{ranks[i]:.2f}", (at, y), xytext=(gap, 0), **words)
+                axes.annotate(shown[i], (at, y), xytext=(gap * NUMBER, 0), **words)
+        _clique_bars(axes, ranks, by_nemenyi, NEMENYI, 1)
+        _clique_bars(axes, ranks, by_wilcoxon, WILCOXON, 1 + len(by_nemenyi))
+        axes.plot([low, low + min(width, high - low)], [0.48, 0.48], color=NEMENYI, linewidth=2, marker="|")
+        axes.text(low, 0.58, f"Nemenyi, critical difference {width:.2f}", color=NEMENYI, va="bottom")
+        axes.text(low, 0.82, "Wilcoxon, Holm's correction", color=WILCOXON, va="bottom")
+
+    return svg(draw, (7.2, height), f"Critical difference of {len(names)} methods over {n_sets} data sets")
+
+
+def _clique_bars(axes: Any, ranks: Any, groups: Sequence[tuple[int, ...]], colour: str, first: int) -> None:
+    for row, members in enumerate(groups, start=first):
+        ends = [min(ranks[i] for i in members), max(ranks[i] for i in members)]
+        axes.plot(ends, [-BAR * row + BAR / 4] * 2, color=colour, linewidth=3.5, solid_capstyle="round", alpha=0.9)

@@ -1,138 +1,260 @@
-"""What a suite's report shows: one layout per kind of suite, and one for suites that have none."""
+"""What a suite's report shows: the parts that suites share, one layout per kind of suite, one for all others."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from dicot.report.bench_tables import data_set_table
-from dicot.report.cost import cost_drafts, is_cost
-from dicot.report.curves import reference_curves
-from dicot.report.grid import Grid, column_of, grid, joined, natural
+import pandas as pd
+
+from dicot.report.against import average_table, cell_table, pairs
+from dicot.report.figures import bars, critical_difference, paper_scatter, reference_curves, time_scatter, win_tie_loss
+from dicot.report.filenames import slug
+from dicot.report.frame import (
+    SETTINGS,
+    by_data_set,
+    compact,
+    data_sets,
+    decimals,
+    means,
+    metric_name,
+    natural,
+    placed,
+    seed_averages,
+    seeds_of,
+    shown_metrics,
+)
 from dicot.report.paper import ALL_LABELS
-from dicot.report.parts import Draft, Part, Request
-from dicot.report.standing import blocks
-from dicot.report.suite_parts import NO_BLOCK, average_bars, beside_paper, in_brief, overall, per_data_set
-from dicot.report.variants import variant_drafts
+from dicot.report.parts import Part
+from dicot.report.scores import MANY_SETS, data_set_table, interval_table
+from dicot.report.standings import (
+    Block,
+    baseline_line,
+    baseline_table,
+    blocks,
+    favourite,
+    fit_devices,
+    fit_seconds,
+    outcomes,
+    standing_table,
+)
+from dicot.report.stats import friedman_text
+from dicot.report.timing import TITLES as TIMINGS
+from dicot.report.timing import timing_parts
+from dicot.report.variants import groups, variant_tables
 
-if TYPE_CHECKING:
-    from dicot.bench.record import Record
-
+NO_BLOCK = "There is no data set on which both controls have a score, so nothing is averaged: see the failures."
 KINDS = ("all labels", "few labels", "fine-tuning", "nearest neighbour")  # any other protocol is a kind of its own
 FINE_TUNING = "finetune-"
-MAIN_METRICS = ("accuracy", "nmi", "ari")  # the paper's; the CSV file holds all
 
 
-def kind_of(protocol: str, apart: bool = False) -> str:
-    """Protocols that use as many labels stand in one table; `apart` keeps fine-tuning, which trains, by itself."""
-    if apart and protocol.startswith(FINE_TUNING):
-        return KINDS[2]
-    if protocol in ALL_LABELS:
-        return KINDS[0]
-    if protocol.startswith(("few_", FINE_TUNING)):
-        return KINDS[1]
-    return KINDS[3] if protocol.startswith("knn_") else protocol
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What to report: the rows of one suite, and how."""
+
+    suite: str
+    data: pd.DataFrame
+    against_paper: bool = False
+    baseline: str | None = None
+    features: Path | None = None
 
 
-def kinds(records: "Sequence[Record]", apart: bool = False) -> dict[str, list[str]]:
-    """The protocols there are, by kind."""
+Parts = Iterator[Part]
+
+
+def every_part(runs: pd.DataFrame, request: Request, name: str = "", brief: bool = False) -> Parts:
+    """Show standings, time and a baseline over complete data sets, the paper beside ours, and every data set.
+
+    `brief` leaves out times, baseline and the second block: where a suite has many such tables.
+    """
+    yield from overall(runs, request, name, brief)
+    if request.against_paper:
+        yield from beside_paper(runs, request.suite, name)
+    yield Part(_title("Scores per data set", name), data_set_table(runs))
+    if len(seeds_of(runs)) > 1:
+        yield Part(_title("95 % intervals per data set", name), interval_table(runs))
+
+
+def overall(runs: pd.DataFrame, request: Request, name: str, brief: bool = False) -> Parts:
+    """Show standings and critical difference, time and the baseline, for every block of complete data sets."""
+    complete = blocks(runs)[: 1 if brief else 2]
+    if not complete:
+        yield Part(_title("Standings", name), text=NO_BLOCK)
+    for number, block in enumerate(complete):
+        which = name if number == 0 else f"{name}, contenders with every data set".removeprefix(", ")
+        stem = _stem(name) + ("" if number == 0 else "-complete")
+        yield from _standings(block, which, stem)
+        if not brief:
+            yield from _times(block, which, stem)
+            yield from _baseline(block, which, stem, request.baseline)
+
+
+def _standings(block: Block, which: str, stem: str) -> Parts:
+    yield Part(_title("Standings", which), standing_table(block))
+    if len(block.columns) > 1 and len(block.lines) > 1:
+        merits = block.merits.to_numpy()
+        figure = {f"critical-difference{stem}": partial(critical_difference, merits, block.lines)}
+        text = f"{len(block.columns)} {block.unit}. {friedman_text(merits)}"
+        yield Part(_title("Critical difference", which), figures=figure, text=text)
+
+
+def _times(block: Block, which: str, stem: str) -> Parts:
+    seconds, devices, averages = fit_seconds(block), fit_devices(block), block.means.mean(axis=1)
+    ((usual, _),) = Counter(devices.values()).most_common(1)
+    names = {line: line + (f" ({device})" if device != usual else "") for line, device in devices.items()}
+    points = {names[line]: (time, float(averages[line])) for line, time in seconds.items() if time > 0}
+    if len(points) < 2:
+        return
+    missing = [line for line in seconds if names[line] not in points]
+    text = "Fitting alone, summed over the data sets of the standings: embedding and scoring are not counted."
+    text += f" On {usual} where nothing else is said: times on different devices do not compare." if usual else ""
+    text += f" Not measured, or too short to measure: {', '.join(missing)}." if missing else ""
+    metric = metric_name(block.runs)
+    figure = partial(time_scatter, points, f"average {metric}", [names[favourite(block)]])
+    yield Part(_title(f"Training time and {metric}", which), figures={f"accuracy-time{stem}": figure}, text=text)
+
+
+def _baseline(block: Block, which: str, stem: str, wanted: str | None) -> Parts:
+    against = baseline_line(block, wanted)
+    if against is not None and len(block.lines) > 1:
+        figure = {f"wins{stem}": partial(win_tie_loss, outcomes(block, against), against)}
+        title = _title(f"{against} against each of the others", which)
+        yield Part(title, baseline_table(block, against), figure)
+
+
+def beside_paper(runs: pd.DataFrame, suite: str, name: str = "") -> Parts:
+    """Show averages and data sets beside the paper's, and a point per data set; nothing where it has no numbers."""
+    points = {line: (both.paper.tolist(), both.ours.tolist()) for line, both in pairs(runs, suite).items()}
+    if not points:
+        return
+    figure = {f"against-paper{_stem(name)}": partial(paper_scatter, points, metric_name(runs), decimals(runs))}
+    text = "One point per data set; above the line ours is higher. Above each panel the mean difference."
+    yield Part(_title("Ours beside the paper", name), average_table(runs, suite), figure, text)
+    if runs.column.nunique() <= MANY_SETS:
+        yield Part(_title("Ours beside the paper, per data set", name), cell_table(runs, suite))
+
+
+def kinds(data: pd.DataFrame, apart: bool = False) -> dict[str, list[str]]:
+    """Group the protocols that use as many labels; `apart` keeps fine-tuning, which trains, by itself."""
+
+    def kind(protocol: str) -> str:
+        if apart and protocol.startswith(FINE_TUNING):
+            return KINDS[2]
+        if protocol in ALL_LABELS:
+            return KINDS[0]
+        if protocol.startswith(("few_", FINE_TUNING)):
+            return KINDS[1]
+        return KINDS[3] if protocol.startswith("knn_") else protocol
+
     out: dict[str, list[str]] = {}
-    for protocol in sorted({record.protocol for record in records}, key=natural):
-        out.setdefault(kind_of(protocol, apart), []).append(protocol)
+    for protocol in sorted(data.protocol.unique(), key=natural):
+        out.setdefault(kind(protocol), []).append(protocol)
     return dict(sorted(out.items(), key=lambda item: KINDS.index(item[0]) if item[0] in KINDS else len(KINDS)))
 
 
-def scores(request: Request) -> list[Draft]:
-    """One score per contender and data set: standings, ranks, time, the paper, data sets."""
-    found = kinds([record for record in request.records if record.metric == "accuracy"])
-    drafts = []
-    for kind, protocols in found.items():
-        table, name = grid(request.records, "accuracy", protocols), "" if len(found) == 1 else kind
-        drafts += overall(table, request, name) + beside_paper(table, request, name) + per_data_set(table, name)
-    return drafts
+def _tables(data: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Give the runs of each kind of protocol and each metric shown, by name; a single one needs none."""
+    out = {}
+    for kind, protocols in kinds(data).items():
+        own = data[data.protocol.isin(protocols)]
+        metrics = shown_metrics(own)
+        for metric in metrics:
+            out[kind if len(metrics) == 1 else f"{kind}, {metric}"] = by_data_set(own, [metric])
+    return out if len(out) != 1 else dict(zip([""], out.values(), strict=True))
 
 
-def low_label(request: Request) -> list[Draft]:
-    """The same, with bars in front."""
-    found = kinds([record for record in request.records if record.metric == "accuracy"])
-    first = [grid(request.records, "accuracy", protocols) for protocols in found.values()][:1]
-    return [draft for table in first for draft in average_bars(table)] + scores(request)
+def scores(request: Request) -> Parts:
+    """Show one score per contender and data set: standings, ranks, time, the paper, data sets."""
+    data = request.data[~request.data.metric.isin(TIMINGS)]
+    for name, runs in _tables(data).items():
+        yield from every_part(runs, request, name)
+    yield from timing_parts(request.data)
 
 
-def knn(request: Request) -> list[Draft]:
-    """Averages over labelled cases per class, then each number of cases by itself."""
-    protocols = sorted({r.protocol for r in request.records if r.metric == "accuracy"}, key=natural)
-    tables = {protocol: grid(request.records, "accuracy", [protocol]) for protocol in protocols}
-    drafts: list[Draft] = [partial(_curves, tables)]
-    for protocol, table in tables.items():
-        drafts += in_brief(table, protocol) + beside_paper(table, request, protocol)
-        drafts += per_data_set(table, protocol)
-    return drafts
+def low_label(request: Request) -> Parts:
+    """Show the same, with bars in front: averages over data sets, each seed a dot."""
+    runs = next(iter(_tables(request.data).values()))
+    for block in blocks(runs)[:1]:
+        seeds = seed_averages(runs, block.columns)
+        values = {line: seeds.loc[line].dropna().tolist() for line in block.lines}
+        values |= {line: [] for line in block.left_out}
+        text = f"Average over {len(block.columns)} {block.unit}; bars: mean over seeds, dots: seeds."
+        figure = {"averages": partial(bars, values, f"average {metric_name(runs)}")}
+        yield Part("Averages", figures=figure, text=text)
+    yield from scores(request)
 
 
-def _curves(tables: dict[str, Grid]) -> list[Part]:
-    """The averages by every protocol as one table and one figure."""
+def knn(request: Request) -> Parts:
+    """Show averages over labelled cases per class, then each number of cases by itself."""
+    data = request.data[request.data.metric == "accuracy"]
+    yield _label_curve(placed(data, data_sets(data), SETTINGS))
+    for protocol in sorted(data.protocol.unique(), key=natural):
+        yield from every_part(by_data_set(data, ["accuracy"], [protocol]), request, protocol, brief=True)
+
+
+def _label_curve(runs: pd.DataFrame) -> Part:
+    """Show the averages by every protocol as one table and one figure."""
     title = "Average over data sets by number of labelled cases"
-    averages: list[Record] = []
-    for protocol, table in tables.items():
-        for block in blocks(table)[:1]:
-            for line in block.lines:
-                example = next(iter(table.runs(line, block.columns[0]).values()))
-                averages += [
-                    replace(example, source=protocol, target=protocol, protocol="knn", seed=seed, value=value)
-                    for seed, value in table.over(line, block.columns).items()
-                ]
+    averages, sets = [], []
+    for protocol in sorted(runs.protocol.unique(), key=natural):
+        own = compact(runs[runs.protocol == protocol])
+        for block in blocks(own)[:1]:
+            values = seed_averages(own, block.columns).loc[block.lines].stack().rename("value")
+            per_seed = own.drop_duplicates(["line", "seed"]).set_index(["line", "seed"]).drop(columns="value")
+            averages.append(per_seed.join(values, how="inner").reset_index().assign(column=protocol, error=None))
+            sets.append(f"{protocol} {len(block.columns)}")
     if not averages:
-        return [Part(title, text=NO_BLOCK)]
-    together = grid(averages, "accuracy")
-    curves = {together.labels[line]: row.tolist() for line, row in zip(together.lines, together.means, strict=True)}
-    ticks = [protocol.removeprefix("knn_") for protocol in together.columns]
-    figure = {"knn-curves": reference_curves(curves, ticks, "labelled cases per class", "average accuracy")}
-    sets = ", ".join(f"{p} {len(blocks(t)[0].columns)}" for p, t in tables.items() if blocks(t))
-    text = f"Averages over the data sets that every contender has; number of sets: {sets}."
-    return [Part(title, data_set_table(together), figure, text)]
+        return Part(title, text=NO_BLOCK)
+    rows = pd.concat(averages, ignore_index=True)
+    together = placed(rows, rows.column, SETTINGS)
+    table = means(together)
+    ticks = [protocol.removeprefix("knn_") for protocol in table.columns]
+    curves = {line: row.tolist() for line, row in table.iterrows()}
+    figure = partial(reference_curves, curves, ticks, "labelled cases per class", "average accuracy")
+    text = f"Averages over the data sets that every contender has; number of sets: {', '.join(sets)}."
+    return Part(title, data_set_table(together), {"knn-curves": figure}, text)
 
 
-def clustering(request: Request) -> list[Draft]:
-    """NMI and ARI, and ranks over both as the paper's."""
-    tables = [grid(request.records, metric) for metric in ("nmi", "ari")]
-    drafts = overall(joined(tables), request, "NMI and ARI together")
-    for table in tables:
-        name = table.metric.upper()
-        drafts += in_brief(table, name) + beside_paper(table, request, name) + per_data_set(table, name)
-    return drafts
+def clustering(request: Request) -> Parts:
+    """Show NMI and ARI, and ranks over both as the paper's."""
+    yield from overall(by_data_set(request.data, ["nmi", "ari"]), request, "NMI and ARI together")
+    for metric in ("nmi", "ari"):
+        yield from every_part(by_data_set(request.data, [metric]), request, metric.upper(), brief=True)
 
 
-def generic(request: Request) -> list[Draft]:
-    """Per data set and kind of protocol one table, contenders down, protocols across."""
-    drafts: list[Draft] = []
-    for column in sorted({column_of(record) for record in request.records}, key=natural):
-        own = [record for record in request.records if column_of(record) == column]
-        for kind, protocols in kinds([record for record in own if not is_cost(record)], apart=True).items():
-            chosen = [record for record in own if record.protocol in protocols]
-            drafts.append(partial(_by_protocol, chosen, f"{column}, {kind}"))
-    return drafts + cost_drafts(request)
+def variants(request: Request) -> Parts:
+    """Show the differences from the method itself, then every family of data sets by itself."""
+    families = groups(request.data)
+    yield from variant_tables(request.suite, families, request.against_paper)
+    for group in families:
+        yield from every_part(compact(group.runs), request, group.name, brief=True)
 
 
-def _by_protocol(records: "Sequence[Record]", title: str) -> list[Part]:
-    found = {record.metric for record in records}
-    moved = [replace(r, source=r.protocol, target=r.protocol, protocol="") for r in records]
-    grids = [grid(moved, metric) for metric in [m for m in MAIN_METRICS if m in found] or sorted(found)]
-    return [Part(title, data_set_table(grids[0] if len(grids) == 1 else joined(grids)))]
+def generic(request: Request) -> Parts:
+    """Show one table per data set and kind of protocol: contenders down, protocols across; then times."""
+    data = request.data[~request.data.metric.isin(TIMINGS)]
+    names = data_sets(data)
+    for name in sorted(names.unique(), key=natural):
+        own = data[names == name]
+        for kind, protocols in kinds(own, apart=True).items():
+            chosen = own[own.protocol.isin(protocols)]
+            chosen = chosen[chosen.metric.isin(shown_metrics(chosen))]
+            columns = chosen.protocol if chosen.metric.nunique() == 1 else chosen.protocol + " " + chosen.metric
+            runs = placed(chosen, columns, SETTINGS)
+            yield Part(f"{name}, {kind}", data_set_table(runs))
+    yield from timing_parts(request.data)
 
 
-def batch_scaling(request: Request) -> list[Draft]:
-    """Costs by batch size; scores, where there are any, with each batch size as a contender."""
-    others = [
-        replace(r, contender=f"{r.contender}, batch {r.batch_size}") if r.batch_size else r
-        for r in request.records
-        if not is_cost(r)
-    ]
-    return cost_drafts(request) + generic(replace(request, records=tuple(others)))
+def batch_scaling(request: Request) -> Parts:
+    """Show times by batch size; scores, where there are any, with each batch size as a contender."""
+    yield from timing_parts(request.data)
+    data = request.data[~request.data.metric.isin(TIMINGS)]
+    sized = data.contender + ", batch " + data.batch_size.astype(str)
+    yield from generic(replace(request, data=data.assign(contender=sized.where(data.batch_size > 0, data.contender))))
 
 
-LAYOUTS: dict[str, Callable[[Request], list[Draft]]] = {
-    "smoke": generic,
+LAYOUTS: dict[str, Callable[[Request], Parts]] = {  # a suite that is not here is shown by `generic`
     "large": scores,
     "low_label": low_label,
     "knn": knn,
@@ -140,13 +262,17 @@ LAYOUTS: dict[str, Callable[[Request], list[Draft]]] = {
     "transfer": scores,
     "ucr": scores,
     "uea": scores,
-    "ablation": variant_drafts,
-    "extended_ablation": variant_drafts,
-    "positive_selection": variant_drafts,
+    "ablation": variants,
+    "extended_ablation": variants,
+    "positive_selection": variants,
     "batch_scaling": batch_scaling,
 }
 
 
-def layout(suite: str) -> Callable[[Request], list[Draft]]:
-    """How this suite is shown; one that is not known here is shown protocol by protocol."""
-    return LAYOUTS.get(suite, generic)
+def _title(text: str, name: str) -> str:
+    return f"{text}: {name}" if name else text
+
+
+def _stem(name: str) -> str:
+    """Give a file name's part for `name`, which may be empty."""
+    return f"-{slug(name)}".lower().replace("_", "-") if name else ""

@@ -1,25 +1,44 @@
-"""The page of one evaluation: one table, and the pictures of one contender."""
+"""The page: one template, one style sheet; and the page of one evaluation."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
-from dicot.protocols import Features, Score, fit_probe
-from dicot.report.comparison import SHOWN, comparison
-from dicot.report.curves import loss_curve
-from dicot.report.figures import bars, confusion
-from dicot.report.html import render
-from dicot.report.parts import Part
-from dicot.report.projection import tsne
-from dicot.report.scatter import embedding_map
+from dicot.errors import need_extra
+from dicot.protocols import Features, fit_probe
+from dicot.report.figures import bars, confusion, embedding_map, loss_curve
+from dicot.report.maps import tsne
+from dicot.report.parts import Part, drawn
+from dicot.report.scores import comparison
+from dicot.report.tables import LONG_TEXT
+
+
+def render(title: str, parts: Sequence[Part], facts: Mapping[str, object] | None = None, banner: str = "") -> str:
+    """Make the page: title, a warning if there is one, the facts of the run (version, seed, command ...), the parts."""
+    need_jinja2()
+    from jinja2 import Environment, PackageLoader
+
+    page = Environment(loader=PackageLoader("dicot.report"), autoescape=True).get_template("page.html")
+    text: str = page.render(title=title, parts=parts, facts=facts or {}, banner=banner, long_text=LONG_TEXT)
+    return text
+
+
+def need_jinja2() -> None:
+    """Raise an error where it is not installed, before any work is done for a page."""
+    try:
+        import jinja2  # noqa: F401
+    except ImportError as error:
+        raise need_extra("jinja2", "report", "A page") from error
 
 
 def evaluation_page(
     title: str,
     facts: Mapping[str, object],
-    scores: Sequence[Score],
+    data: pd.DataFrame,
     hero: str,
     train: Features,
     test: Features,
@@ -28,56 +47,36 @@ def evaluation_page(
     fixed: Sequence[str] = (),
     warning: str = "",
 ) -> str:
-    """All scores, and of the contender `hero` its loss and rate, its map and its confusion matrix.
+    """Show all scores, and of the contender `hero` its loss and rate, its map and its confusion matrix.
 
-    `fixed` names the contenders that are the same for every seed.
+    `data` is the tidy frame of the scores; `fixed` names the contenders that are the same for every seed.
     """
-    return render(
-        title,
-        [
-            _table(scores, fixed),
-            _overview(scores),
-            *_training(hero, history),
-            _map(hero, test),
-            _confusion(hero, train, test),
-        ],
-        facts,
-        warning,
-    )
-
-
-def _table(scores: Sequence[Score], fixed: Sequence[str]) -> Part:
-    return Part("Scores", comparison(scores, metrics=SHOWN, fixed=fixed).turned("protocol, metric"))
-
-
-def _overview(scores: Sequence[Score]) -> Part:
-    """The first protocol's first metric as bars."""
-    protocol, metric = scores[0].protocol, scores[0].metric
-    values: dict[str, list[float]] = {}
-    for score in scores:
-        if (score.protocol, score.metric) == (protocol, metric):
-            found = values.setdefault(score.contender, [])
-            found += [score.value] if score.error is None else []
-    text = "random and calibrated are encoders without training; raw-mean and raw-flat use no encoder at all."
-    return Part(f"{protocol}: {metric}", figures={"bars": bars(values, metric)}, text=text)
-
-
-def _training(hero: str, history: tuple[Sequence[float], Sequence[float]]) -> list[Part]:
+    parts = [Part("Scores", comparison(data, fixed).turned("protocol, metric")), _overview(data)]
     losses, rates = history
-    if not len(losses):
-        return []
-    figures = {"training": loss_curve(losses, rates)}
-    return [Part(f"Training of {hero}", figures=figures, text=f"{len(losses)} steps.")]
+    if len(losses):
+        figures = {"training": partial(loss_curve, losses, rates)}
+        parts.append(Part(f"Training of {hero}", figures=figures, text=f"{len(losses)} steps."))
+    parts += [_map(hero, test), _confusion(hero, train, test)]
+    return render(title, drawn(parts), facts, warning)
+
+
+def _overview(data: pd.DataFrame) -> Part:
+    """Show the first protocol's first metric as bars."""
+    protocol, metric = data.protocol.iloc[0], data.metric.iloc[0]
+    own = data[(data.protocol == protocol) & (data.metric == metric)]
+    values = {name: rows.value.dropna().tolist() for name, rows in own.groupby("contender", sort=False)}
+    text = "random and calibrated are encoders without training; raw-mean and raw-flat use no encoder at all."
+    return Part(f"{protocol}: {metric}", figures={"bars": partial(bars, values, metric)}, text=text)
 
 
 def _map(hero: str, test: Features) -> Part:
     flat = tsne(test.x, test.y, seed=0)
-    figures = {"map": embedding_map(flat.points, test.y[flat.rows], flat.title)}
+    figures = {"map": partial(embedding_map, flat.points, test.y[flat.rows], flat.title)}
     return Part(f"Map of the test cases by {hero}", figures=figures)
 
 
 def _confusion(hero: str, train: Features, test: Features) -> Part:
     labels: list[object] = np.union1d(train.y, test.y).tolist()
     matrix: NDArray[np.int64] = confusion_matrix(test.y, fit_probe(train).predict(test.x), labels=labels)
-    figures = {"confusion": confusion(matrix, labels)}
+    figures = {"confusion": partial(confusion, matrix, labels)}
     return Part(f"Confusion of the linear probe on {hero}", figures=figures, text="Test cases, all training labels.")

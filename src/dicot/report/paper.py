@@ -1,21 +1,18 @@
 """The numbers that the Di-COT paper prints, by our names of suites, contenders and protocols."""
 
 import json
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
-
-from dicot.errors import InputError
-
-if TYPE_CHECKING:
-    from dicot.bench.record import Record
+from typing import Any, NamedTuple
 
 LARGE = ("ECG", "HARTH", "PAMAP2", "SKODA", "SLEEP", "WISDM2")
+METRICS = ("accuracy", "nmi", "ari")  # what the paper prints
 FOREST = "Random Forest"  # on the means of the channels (D-36)
 RAW = "Raw Data"  # the same means, scored by the probe (D-35)
 ROCKET = "MiniRocket"  # refitted per batch and scored by a forest (D-37)
 END_TO_END = "Supervised"
+METHODS = ("dicot", "catt", "cost", "infots", "simmtm", "soft", "tfc", "tnc", "ts2vec", "tstcc")  # in the paper's order
+REFERENCES = ("supervised", "end-to-end")  # what sees every label
 NAMES = {
     "dicot": "Di-COT",
     "catt": "CaTT",
@@ -40,9 +37,8 @@ ALL_LABELS = ("linear", *OTHER_PROBES, "finetune-100")
 SAME_LABELS = dict.fromkeys(ALL_LABELS, "linear") | {"finetune-1": "few_1pct"}
 
 
-@dataclass(frozen=True)
-class Published:
-    """A number as printed; `name` is the paper's. Without a spread where it prints none."""
+class Published(NamedTuple):
+    """A number as printed; `name` is the paper's."""
 
     suite: str
     name: str
@@ -51,18 +47,26 @@ class Published:
     protocol: str
     metric: str
     mean: float
-    std: float | None = None
 
 
 @cache
 def paper_tables() -> dict[str, Any]:
-    """All tables as the paper prints them, by table."""
-    tables: dict[str, Any] = json.loads((files("dicot.report") / "paper_tables.json").read_text(encoding="utf-8"))
-    return tables
+    """Read all tables as the paper prints them, by table."""
+    return _read("paper_tables.json")
+
+
+def paper_audit() -> dict[str, Any]:
+    """Read which numbers of the paper do not follow from its own entries, as paper/audit.py found them."""
+    return _read("paper_audit.json")
+
+
+def _read(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((files("dicot.report") / name).read_text(encoding="utf-8"))
+    return content
 
 
 def paper_name(contender: str, protocol: str) -> str | None:
-    """The paper's name of what we call `contender` scored by `protocol`; None where it has no such row."""
+    """Give the paper's name of what we call `contender` scored by `protocol`; None where it has no such row."""
     if (contender, protocol) == ("raw-mean", "forest"):
         return FOREST
     if protocol in OTHER_PROBES and contender != "minirocket":
@@ -71,46 +75,41 @@ def paper_name(contender: str, protocol: str) -> str | None:
 
 
 def data_set_key(name: str) -> str:
-    """One spelling of a data set: in lower case, and `skoda-paper` is the paper's SKODA."""
+    """Give one spelling of a data set: in lower case, and `skoda-paper` is the paper's SKODA."""
     return name.lower().removesuffix("-paper")
 
 
-def published(suite: str, contender: str, source: str, target: str, protocol: str, metric: str) -> Published | None:
-    """The paper's number for this cell of our table, or None where it prints none."""
+def published(suite: str, contender: str, source: str, target: str, protocol: str, metric: str) -> float | None:
+    """Find the paper's number for this cell of our table; None where it prints none."""
     name = paper_name(contender, protocol)
     labels = SAME_LABELS.get(protocol, protocol)
     return _index().get((suite, name, data_set_key(source), data_set_key(target), labels, metric))
 
 
 def paper_cells() -> list[Published]:
-    """Every number of the paper that belongs to a contender and a data set."""
+    """List every number of the paper that belongs to a contender and a data set."""
     return [*_archives(), *_large(), *_neighbours(), *_clustering(), *_transfer()]
-
-
-def paper_records(suite: str) -> "list[Record]":
-    """The paper's table as if one seed of ours had given it; rows of contenders that we have, and the forest."""
-    from dicot.bench.record import Record
-
-    found = [cell for cell in paper_cells() if cell.suite == suite and cell.name in KEYS]
-    if not found:
-        raise InputError(f"The paper prints no numbers per data set for {suite!r}.")
-    return [Record(suite, KEYS[c.name], c.source, c.target, c.protocol, c.metric, seed=1, value=c.mean) for c in found]
 
 
 @cache
 def variant_names() -> list[str]:
-    """The rows of the paper's ablations, in its order; the benchmark calls its contenders by the same names."""
+    """List the rows of the paper's ablations, in its order; the benchmark calls its contenders by the same names."""
     tables = paper_tables()
     return [row for name in ("ablation", "ablation_extended", "positive_selection") for row in tables[name]]
 
 
 @cache
-def _index() -> dict[tuple[str, str | None, str, str, str, str], Published]:
-    def labels(cell: Published) -> str:
-        return SAME_LABELS.get(cell.protocol, cell.protocol)
-
+def _index() -> dict[tuple[str, str | None, str, str, str, str], float]:
     return {
-        (c.suite, c.name, data_set_key(c.source), data_set_key(c.target), labels(c), c.metric): c for c in paper_cells()
+        (
+            c.suite,
+            c.name,
+            data_set_key(c.source),
+            data_set_key(c.target),
+            SAME_LABELS.get(c.protocol, c.protocol),
+            c.metric,
+        ): c.mean
+        for c in paper_cells()
     }
 
 
@@ -134,7 +133,7 @@ def _archives() -> list[Published]:
 def _large() -> list[Published]:
     tables = (("large", "linear_probe", _probe), ("low_label", "low_label_1pct", _few))
     return [
-        Published(suite, name, data, data, protocol(name), "accuracy", row[data]["mean"], row[data]["std"])
+        Published(suite, name, data, data, protocol(name), "accuracy", row[data]["mean"])
         for suite, table, protocol in tables
         for name, row in paper_tables()[table].items()
         for data in LARGE
@@ -143,7 +142,7 @@ def _large() -> list[Published]:
 
 def _neighbours() -> list[Published]:
     return [
-        Published("knn", name, data, data, f"knn_{count}", "accuracy", row[data]["mean"], row[data]["std"])
+        Published("knn", name, data, data, f"knn_{count}", "accuracy", row[data]["mean"])
         for count, rows in paper_tables()["knn"].items()
         for name, row in rows.items()
         for data in LARGE
@@ -165,5 +164,5 @@ def _transfer() -> list[Published]:
         for pair, cell in row.items():
             if pair != "average":
                 source, target = pair.upper().split(">")
-                out.append(Published("transfer", name, source, target, "linear", "accuracy", cell["mean"], cell["std"]))
+                out.append(Published("transfer", name, source, target, "linear", "accuracy", cell["mean"]))
     return out

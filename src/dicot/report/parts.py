@@ -1,35 +1,35 @@
-"""What a report consists of: parts that a page, a Markdown file and a LaTeX file show alike."""
+"""Part: what a report consists of, shown alike by a page, a Markdown file and a LaTeX file."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
-from dicot.report.comparison import Table
-
-if TYPE_CHECKING:
-    from dicot.bench.record import Record
+from dicot.progress import Bar
+from dicot.report.filenames import distinct
+from dicot.report.tables import Table
 
 
 @dataclass(frozen=True)
 class Part:
-    """A title with a table, figures (svg text by file stem) and a sentence about the figures, each if there is one."""
+    """A title with a table, figures by file name and a sentence about the figures, each if there is one."""
 
     title: str
     table: Table | None = None
-    figures: Mapping[str, str] = field(default_factory=dict)
+    figures: Mapping[str, Callable[[], str]] = field(default_factory=dict)  # drawn last, because that takes time
     text: str = ""
+    drawings: Mapping[str, str] = field(default_factory=dict)  # the figures as svg, once they are drawn
 
 
-Draft = Callable[[], list[Part]]  # a part that is made when its turn comes, because drawing takes time
-
-
-@dataclass(frozen=True)
-class Request:
-    """What to report: the records of one suite, and how."""
-
-    suite: str
-    records: "tuple[Record, ...]"
-    against_paper: bool = False
-    baseline: str | None = None
-    features: Path | None = None
+def drawn(parts: Iterable[Part]) -> list[Part]:
+    """Draw all figures, each under a file name of its own, whatever the data sets are called."""
+    parts = list(parts)
+    names = iter(distinct(name for part in parts for name in part.figures))
+    out, done = [], 0
+    with Bar("report", sum(len(part.figures) for part in parts)) as bar:
+        for part in parts:
+            drawings = {}
+            for draw in part.figures.values():
+                bar.update(done, part.title)
+                drawings[next(names)] = draw()
+                done += 1
+            out.append(replace(part, drawings=drawings))
+    return out

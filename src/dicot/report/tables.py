@@ -1,93 +1,172 @@
-"""One table, three looks: terminal, Markdown, HTML; and the bare scores as CSV."""
+"""A table of text and its looks: terminal, Markdown, LaTeX, and what a page needs to show it."""
 
-import csv
-import io
 import re
-from collections.abc import Iterable
-from dataclasses import astuple, fields
-from html import escape
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
+import pandas as pd
 import rich.table
 import rich.text
 
-from dicot.protocols.base import Score
-from dicot.report.comparison import NOT_RUN, Cell, Table
-
-NUMBER = re.compile(r"[-+±]?\s?\d")  # how a cell begins that belongs at the right
+FAILED, NOT_RUN = "failed", "not run"
+BEST, ABSENT = "best", "absent"  # looks, beside FAILED and ""
+TIE = " (tie)"
+NUMBER = re.compile(r"[-+±]?\s?\d")  # how a cell begins that is aligned to the right
 LONG_TEXT = 40  # letters from which a cell may break into lines
+LONG_TABLE = 40  # rows that fit on a page
+PACKAGES = "% Needs the packages booktabs, longtable and graphicx.\n"
+LATEX = {
+    **{letter: f"\\{letter}" for letter in "{}$&%#_"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "±": r"$\pm$",
+    "…": r"\dots{}",
+    "\n": " ",
+}
+MARKDOWN = {"\\": "\\\\", "|": "\\|", "&": "&amp;", "<": "&lt;", "\n": " "}
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Text by row and column, the name of the index in the corner; `looks` has the same shape."""
+
+    cells: pd.DataFrame
+    note: str = ""
+    looks: pd.DataFrame | None = None  # BEST, FAILED, ABSENT or empty; None: all plain
+
+    def turned(self, corner: str) -> "Table":
+        """Exchange rows and columns."""
+        looks = None if self.looks is None else self.looks.T
+        return Table(self.cells.T.rename_axis(index=corner, columns=None), self.note, looks)
+
+    @property
+    def corner(self) -> str:
+        """The heading of the first column."""
+        return str(self.cells.index.name)
+
+    @property
+    def columns(self) -> list[str]:
+        """The headings of all others."""
+        return [str(name) for name in self.cells.columns]
+
+    def rows(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        """Yield each row's name and its cells as (text, look)."""
+        looks = self.looks if self.looks is not None else pd.DataFrame("", self.cells.index, self.cells.columns)
+        for name, row, look in zip(self.cells.index, self.cells.to_numpy(), looks.to_numpy(), strict=True):
+            yield str(name), list(zip(row, look, strict=True))
+
+    def text_columns(self) -> list[bool]:
+        """Tell which columns hold words, not numbers."""
+        return [not any(NUMBER.match(text) for text in column) for column in self.cells.to_numpy().T]
+
+
+class Cell(NamedTuple):
+    """One entry of a table; `mean` takes part in the choice of the best."""
+
+    text: str
+    look: str = ""
+    mean: float = float("nan")
+
+
+def text_table(
+    corner: str, rows: Iterable[tuple[str, Sequence[Cell | str]]], columns: Sequence[str], note: str
+) -> Table:
+    """Make a table of (name, cells)."""
+    names, entries = [], []
+    for name, row in rows:
+        names.append(name)
+        entries.append([cell if isinstance(cell, Cell) else Cell(cell) for cell in row])
+    index = pd.Index(names, name=corner, dtype=object)
+    text, looks = (
+        pd.DataFrame([[cell[i] for cell in row] for row in entries], index, list(columns), dtype=object) for i in (0, 1)
+    )
+    return Table(text, note, looks)
+
+
+def mark_best(column: Sequence[Cell], sign: int = 1) -> list[Cell]:
+    """Mark the best mean at printed precision: highest, or lowest with sign -1. Alone in a column, nothing is best."""
+    values = [sign * cell.mean for cell in column if cell.mean == cell.mean]  # NaN is not equal to itself
+    if len(values) < 2:
+        return list(column)
+    tie = TIE if values.count(max(values)) > 1 else ""
+    return [Cell(c.text + tie, BEST, c.mean) if sign * c.mean == max(values) else c for c in column]
+
+
+def best_note(signs: Iterable[int]) -> str:
+    """Say what bold means, for columns in which more (1) or less (-1) is better."""
+    seen = set(signs)
+    word = "highest" if seen == {1} else "lowest" if seen == {-1} else "best"
+    return f"Bold: {word} mean as printed; ties are all marked."
+
+
+def signed(difference: float, digits: int) -> str:
+    """Print a difference with its sign; one that rounds to zero has none."""
+    rounded = round(difference, digits)
+    return f"{rounded:+.{digits}f}" if rounded else f"{0:.{digits}f}"
 
 
 def to_rich(table: Table, title: str | None = None) -> rich.table.Table:
-    """For the terminal; the note is the caption."""
-    # Text, not str: brackets in an error message are no markup
-    note = rich.text.Text(table.note, style="table.caption")
-    out = rich.table.Table(title=title, caption=note, caption_justify="left")
+    """Show it in a terminal; the note is the caption."""
+    # Text, not str: brackets in an error message are not markup
+    caption = rich.text.Text(table.note, style="table.caption")
+    out = rich.table.Table(title=title, caption=caption, caption_justify="left")
     out.add_column(table.corner, no_wrap=True)
     for column in table.columns:
         out.add_column(rich.text.Text(column), justify="right", overflow="fold", min_width=len(column))
-    for name, row in zip(table.names, table.rows, strict=True):
-        styles = ("bold" if c.best else "red" if c.failed else "" for c in row)
-        out.add_row(rich.text.Text(name), *(rich.text.Text(c.label, s) for c, s in zip(row, styles, strict=True)))
+    styles = {BEST: "bold", FAILED: "red", ABSENT: "red", "": ""}
+    for name, row in table.rows():
+        out.add_row(rich.text.Text(name), *(rich.text.Text(text, styles[look]) for text, look in row))
     return out
 
 
+def _escaped(text: str, letters: Mapping[str, str]) -> str:
+    return "".join(letters.get(letter, letter) for letter in text)
+
+
 def markdown_text(text: str) -> str:
-    """The text as Markdown shows it, also inside a table."""
-    for plain, shown in (("\\", "\\\\"), ("|", "\\|"), ("&", "&amp;"), ("<", "&lt;"), ("\n", " ")):
-        text = text.replace(plain, shown)
-    return text
+    """Escape a text for Markdown, also inside a table."""
+    return _escaped(text, MARKDOWN)
+
+
+def escape_latex(text: str) -> str:
+    """Escape a text for LaTeX."""
+    return _escaped(text, LATEX)
 
 
 def to_markdown(table: Table) -> str:
-    """A pipe table followed by the note."""
+    """Write a pipe table followed by the note."""
 
-    def shown(cell: Cell) -> str:
-        text = markdown_text(cell.text)
-        return (f"**{text}**" if cell.best else text) + (" (tie)" if cell.tie else "")
+    def shown(text: str, look: str) -> str:
+        text, tie = markdown_text(text.removesuffix(TIE)), TIE if text.endswith(TIE) else ""
+        return f"**{text}**{tie}" if look == BEST else text + tie
 
-    def line(cells: list[str]) -> str:
-        return f"| {' | '.join(cells)} |"
-
-    lines = [
-        line([table.corner, *map(markdown_text, table.columns)]),
-        line(["---", *["---:"] * len(table.columns)]),
-        *(line([markdown_text(name), *map(shown, row)]) for name, row in zip(table.names, table.rows, strict=True)),
-    ]
-    return "\n".join([*lines, "", markdown_text(table.note), ""])
+    body = [[markdown_text(name), *(shown(*cell) for cell in row)] for name, row in table.rows()]
+    head = [[table.corner, *map(markdown_text, table.columns)], ["---", *["---:"] * len(table.columns)]]
+    return "\n".join([*(f"| {' | '.join(row)} |" for row in head + body), "", markdown_text(table.note), ""])
 
 
-def to_csv(scores: Iterable[Score]) -> str:
-    """Every score as a row, so that nothing a table leaves out is lost."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([field.name for field in fields(Score)])
-    writer.writerows(astuple(score) for score in scores)
-    return out.getvalue()
+def to_latex(table: Table, caption: str) -> str:
+    """Write a table with caption and note, scaled to the width of the text, or over several pages where it is long."""
 
+    def shown(text: str, look: str) -> str:
+        marks = {BEST: r"\textbf{%s}", FAILED: r"\textit{%s}", ABSENT: r"\textit{%s}", "": "%s"}
+        return marks[look] % escape_latex(text)
 
-def _classes(*names: str) -> str:
-    joined = " ".join(names)
-    return f' class="{joined}"' if names else ""
-
-
-def to_html(table: Table) -> str:
-    """A fragment with every text escaped; the classes of a cell carry its look."""
-
-    def shown(cell: Cell, words: bool) -> str:
-        absent, long = cell.text == NOT_RUN, len(cell.label) > LONG_TEXT
-        failed = cell.failed and not absent
-        kinds = {"best": cell.best, "failed": failed, "absent": absent, "long": long, "words": words}
-        return f"<td{_classes(*(name for name, holds in kinds.items() if holds))}>{escape(cell.label)}</td>"
-
-    words = [not any(NUMBER.match(cell.text) for cell in column) for column in zip(*table.rows, strict=True)]
-    looks = [_classes("words") if said else "" for said in words]
-    head = f'<th scope="col">{escape(table.corner)}</th>'
-    head += "".join(f'<th scope="col"{k}>{escape(c)}</th>' for k, c in zip(looks, table.columns, strict=True))
-    body = "\n".join(
-        f'<tr><th scope="row">{escape(name)}</th>' + "".join(map(shown, row, words)) + "</tr>"
-        for name, row in zip(table.names, table.rows, strict=True)
+    body = pd.DataFrame(
+        [[escape_latex(name), *(shown(*cell) for cell in row)] for name, row in table.rows()],
+        columns=list(map(escape_latex, (table.corner, *table.columns))),
     )
-    return (
-        f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>\n'
-        f'<p class="note">{escape(table.note)}</p>'
-    )
+    looks = {"index": False, "escape": False, "column_format": "l" + "r" * len(table.columns)}
+    note = rf"\par\smallskip\footnotesize {escape_latex(table.note)}"
+    title = escape_latex(caption)
+    if len(body) > LONG_TABLE:
+        return f"{{\\scriptsize\n{body.to_latex(longtable=True, caption=title, **looks)}{note}\n}}\n"
+    tabular = body.to_latex(**looks).strip()
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{title}}}", rf"\resizebox{{\textwidth}}{{!}}{{{tabular}}}"]
+    return "\n".join([*lines, note, r"\end{table}", ""])

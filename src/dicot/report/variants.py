@@ -1,20 +1,29 @@
 """Ablations: variants of one method over families of data sets, as differences from the method itself."""
 
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pandas as pd
 
 from dicot.datasets.names import UCR, UEA
-from dicot.report.comparison import NOT_RUN, Cell, Table, mark_best, seeds_text, signed
-from dicot.report.grid import Grid, grid
-from dicot.report.lines import Line, line_labels, require_controls, table_note
+from dicot.report.frame import (
+    SETTINGS,
+    compact,
+    data_sets,
+    decimals,
+    direction,
+    metric_of,
+    note,
+    placed,
+    require_controls,
+    seeds_of,
+    shown_metrics,
+)
 from dicot.report.paper import NAMES, paper_tables
-from dicot.report.parts import Draft, Part, Request
-from dicot.report.standing import Standing, blocks, standings
-from dicot.report.suite_parts import in_brief, per_data_set
-
-if TYPE_CHECKING:
-    from dicot.bench.record import Record
+from dicot.report.parts import Part
+from dicot.report.scores import seeds_text
+from dicot.report.standings import blocks, standings
+from dicot.report.tables import ABSENT, NOT_RUN, Cell, Table, best_note, mark_best, signed, text_table
 
 METHOD = "dicot"
 # Where the method itself stands under another name, and where the paper's table has one.
@@ -31,101 +40,95 @@ COLUMNS = {
     ("large", "clustering", "ari"): (("ari",), 6),
     ("transfer", "linear", "accuracy"): (("transfer",), 4),
 }
+PLAIN = ("linear", "accuracy", "clustering")  # words that go without saying in the name of a group
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """A column of the summary: a family of data sets, scored one way. Places are of lines without their protocol."""
+    """A column of the summary: a family of data sets, scored one way."""
 
     name: str
-    table: Grid
-    n_sets: int
-    places: dict[Line, Standing]
-    paper_names: tuple[str, ...]
-    paper_sets: int
+    runs: pd.DataFrame
+    averages: dict[str, float]  # by line
+    n_sets: int  # that the averages are taken over
+    paper_names: tuple[str, ...] = ()
+    paper_sets: int = 0
+
+    @property
+    def sign(self) -> int:
+        """1 where more is better, -1 where less is."""
+        return direction(metric_of(self.runs).iloc[0])
 
 
-def family(record: "Record") -> str:
-    """The archive a data set is from; everything else counts as large."""
-    if record.source != record.target:
-        return "transfer"
-    return "ucr" if record.target in UCR else "uea" if record.target in UEA else "large"
+def family_of(data: pd.DataFrame) -> pd.Series:
+    """Name the archive that each row's data set is from; everything else counts as large."""
+    archive = data.target.map(lambda name: "ucr" if name in UCR else "uea" if name in UEA else "large")
+    return archive.where(data.source == data.target, "transfer")
 
 
-def groups(request: Request) -> list[Group]:
-    """The columns of the paper's tables that there are records of."""
+def groups(data: pd.DataFrame) -> list[Group]:
+    """Make the columns of the paper's tables that there are records of, then those that the paper does not have."""
+    runs = placed(data, data_sets(data), SETTINGS)
+    keys = pd.Series(list(zip(family_of(data), data.protocol, data.metric, strict=True)), data.index, dtype=object)
+    own = sorted(key for key in set(keys) - set(COLUMNS) if key[2] in shown_metrics(data))
     out = []
-    for key, (names, count) in COLUMNS.items():
-        kept = [r for r in request.records if (family(r), r.protocol, r.metric) == key]
-        if not kept:
-            continue
-        table = grid(kept, key[2])
-        block = next(iter(blocks(table)), None)
-        places = {} if block is None else {_bare(line): s for line, s in standings(table, block).items()}
-        name = ", ".join(word for word in key if word not in ("linear", "accuracy", "clustering"))
-        out.append(Group(name, table, len(block.columns) if block else 0, places, names, count))
+    for key in [*COLUMNS, *own]:
+        chosen = runs[keys == key]
+        if len(chosen):
+            block = next(iter(blocks(compact(chosen))), None)
+            averages = {} if block is None else standings(block).average.to_dict()
+            name = ", ".join(word for word in key if word not in PLAIN)
+            sets = 0 if block is None else len(block.columns)
+            out.append(Group(name, chosen, averages, sets, *COLUMNS.get(key, ((), 0))))
     return out
 
 
-def variant_drafts(request: Request) -> list[Draft]:
-    """The summary, then every group by itself."""
-    found = groups(request)
-    drafts: list[Draft] = [partial(_summary, request, found)]
-    for group in found:
-        drafts += in_brief(group.table, group.name) + per_data_set(group.table, group.name)
-    return drafts
+def variant_tables(suite: str, families: list[Group], against_paper: bool) -> Iterator[Part]:
+    """Show averages as differences from the method itself and, where that is wanted, beside the paper's."""
+    runs = compact(pd.concat([group.runs for group in families]))
+    require_controls(runs, "Variants")
+    lines = runs.drop_duplicates("line").set_index("line").sort_index()[list(SETTINGS)]
+    base = BASES.get(suite, METHOD)
+    bases = {line: _same_settings(lines, line, base) for line in lines.index}
+    columns = [mark_best([_beside_base(group, *pair) for pair in bases.items()], group.sign) for group in families]
+    bold = best_note(group.sign for group in families).partition(" mean")[0]
+    about = f"In brackets the difference from {base!r}. {bold}."
+    yield Part("Averages and differences from the method itself", _table(runs, families, columns, about))
+    if against_paper:
+        printed = paper_tables()[TABLES.get(suite, suite)]
+        names = {line: NAMES[METHOD] if name == METHOD else name for line, name in lines.contender.items()}
+        columns = [[_beside_paper(group, line, printed.get(names[line], {})) for line in names] for group in families]
+        about = "Ours (the paper's, difference). No difference where the paper's average is over other data sets."
+        yield Part("Ours beside the paper", _table(runs, families, columns, about))
 
 
-def _summary(request: Request, found: list[Group]) -> list[Part]:
-    base = BASES.get(request.suite, METHOD)
-    columns = [mark_best([_beside_base(group, line, base) for line in _lines(found)]) for group in found]
-    note = f"In brackets the difference from {base!r}. Bold: highest."
-    out = [Part("Averages and differences from the method itself", _table(found, columns, note))]
-    if request.against_paper:
-        rows = paper_tables()[TABLES.get(request.suite, request.suite)]
-        printed = [[_beside_paper(group, line, rows) for line in _lines(found)] for group in found]
-        note = "Ours (the paper's, difference). No difference where the paper's average is over other data sets."
-        out.append(Part("Ours beside the paper", _table(found, printed, note)))
-    return out
+def _same_settings(lines: pd.DataFrame, line: str, contender: str) -> str | None:
+    """Find the line of this contender that was trained like `line`."""
+    wanted = (contender, *lines.loc[line].iloc[1:])
+    return next((other for other, row in lines.iterrows() if tuple(row) == wanted), None)
 
 
-def _beside_base(group: Group, line: Line, base: str) -> Cell:
-    own, d = group.places.get(line), group.table.decimals
-    reference = group.places.get(replace(line, contender=base))
+def _beside_base(group: Group, line: str, base: str | None) -> Cell:
+    own, d = group.averages.get(line), decimals(group.runs)
     if own is None:
-        return Cell(NOT_RUN, failed=True)
-    gap = "" if reference is None or reference is own else f" ({signed(own.average - reference.average, d)})"
-    return Cell(f"{own.average:.{d}f}{gap}", mean=round(own.average, d))
+        return Cell(NOT_RUN, ABSENT)
+    reference = group.averages.get(base) if base not in (None, line) else None
+    gap = "" if reference is None else f" ({signed(own - reference, d)})"
+    return Cell(f"{own:.{d}f}{gap}", mean=round(own, d))
 
 
-def _beside_paper(group: Group, line: Line, rows: dict[str, dict[str, float]]) -> Cell:
-    own, d = group.places.get(line), group.table.decimals
+def _beside_paper(group: Group, line: str, row: dict[str, float]) -> Cell:
+    own, d = group.averages.get(line), decimals(group.runs)
     if own is None:
-        return Cell(NOT_RUN, failed=True)
-    row = rows.get(NAMES[METHOD] if line.contender == METHOD else line.contender, {})
+        return Cell(NOT_RUN, ABSENT)
     printed = next((row[name] for name in group.paper_names if name in row), None)
     if printed is None:
-        return Cell(f"{own.average:.{d}f}")
-    gap = f", {signed(own.average - printed, d)}" if group.n_sets == group.paper_sets else ""
-    return Cell(f"{own.average:.{d}f} ({printed:.{d}f}{gap})")
+        return Cell(f"{own:.{d}f}")
+    gap = f", {signed(own - printed, d)}" if group.n_sets == group.paper_sets else ""
+    return Cell(f"{own:.{d}f} ({printed:.{d}f}{gap})")
 
 
-def _bare(line: Line) -> Line:
-    return replace(line, protocol="")
-
-
-def _lines(found: list[Group]) -> list[Line]:
-    """One line per contender and schedule, whatever the protocol."""
-    return sorted({_bare(line) for group in found for line in group.table.lines}, key=lambda line: line.place)
-
-
-def _table(found: list[Group], columns: list[list[Cell]], note: str) -> Table:
-    lines = _lines(found)
-    require_controls(lines, "Variants")
-    records = [record for group in found for record in group.table.records]
-    seeds = sorted({record.seed for record in records})
-    text = table_note(records, lines, seeds_text(seeds, "Means over"), note)
-    labels = line_labels(lines)
-    names = tuple(f"{group.name} ({group.n_sets} of {len(group.table.columns)} sets)" for group in found)
-    rows = tuple(zip(*columns, strict=True))
-    return Table("variant", names, tuple(labels[line] for line in lines), rows, text)
+def _table(runs: pd.DataFrame, families: list[Group], columns: list[list[Cell]], about: str) -> Table:
+    headings = [f"{group.name} ({group.n_sets} of {group.runs.column.nunique()} sets)" for group in families]
+    rows = zip(runs.line.cat.categories, zip(*columns, strict=True), strict=True)
+    return text_table("variant", rows, headings, note(runs, seeds_text(seeds_of(runs), "Means over"), about))

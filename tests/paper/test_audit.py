@@ -1,9 +1,15 @@
 """Where the paper's own arithmetic holds and where it does not: every finding is pinned."""
 
+import json
+import sys
+from pathlib import Path
+
 import pytest
 
-from dicot.report.arithmetic import Verdict, check_average, check_ranks
-from dicot.report.paper_checks import divergence, paper_checks, paper_table
+from dicot.report.against import audit_table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "paper"))
+from audit import TARGET, Verdict, audit, check_average, check_ranks, divergence, paper_checks
 
 CHECKS = paper_checks()
 
@@ -43,10 +49,10 @@ def test_what_rounding_explains():
 
 
 def test_ranks_that_ties_explain():
-    found = {what.rpartition(", ")[2]: values for (table, what), values in findings(Verdict.ties).items()}
+    by_name = {what.rpartition(", ")[2]: values for (table, what), values in findings(Verdict.ties).items()}
     assert len(findings(Verdict.ties)) == 13
-    assert found["Di-COT"] == (4.64, 4.625, "D-103")
-    assert found["InfoTS"] == (7.09, 7.143, "D-103")
+    assert by_name["Di-COT"] == (4.64, 4.625, "D-103")
+    assert by_name["InfoTS"] == (7.09, 7.143, "D-103")
 
 
 def test_all_else_holds_and_much_was_computed():
@@ -74,8 +80,10 @@ def test_verdicts_by_hand():
     assert [c.verdict for c in check_ranks("t", "w", rows, {"a": 2.0, "b": 1.0})] == [Verdict.wrong] * 2
 
 
-def test_the_table_lists_the_worst_first_and_counts_the_rest():
-    table = paper_table(CHECKS)
-    assert len(table.names) == 31 and table.rows[14][4].text == "does not hold" != table.rows[15][4].text
-    assert {row[3].text for row in table.rows} == {"D-59", "D-60", *(f"D-{n}" for n in range(98, 104))}
-    assert "235 printed" in table.note and "204 hold" in table.note
+def test_the_report_shows_what_the_audit_finds_the_worst_first():
+    assert json.loads(TARGET.read_text(encoding="utf-8")) == audit(CHECKS), "run `python paper/audit.py`"
+    table = audit_table()
+    verdicts = list(table.cells.verdict)
+    assert len(verdicts) == 31 and verdicts[14] == "does not hold" != verdicts[15]
+    assert set(table.cells.see) == {"D-59", "D-60", *(f"D-{n}" for n in range(98, 104))}
+    assert "235" in table.note and "204 hold" in table.note

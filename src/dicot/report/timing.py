@@ -1,0 +1,47 @@
+"""What training takes against the batch size: time per step, memory, seconds to fit."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import pandas as pd
+
+from dicot.report.figures import power_curves
+from dicot.report.filenames import slug
+from dicot.report.frame import CONTROLS, contender_of, means, natural, note, placed, seeds_of
+from dicot.report.parts import Part
+from dicot.report.scores import score_table, seeds_text
+
+UNTRAINED = "no batches"
+TITLES = {  # of the metrics that measure a run, whatever the protocol is called
+    "step_ms": ("Time per step", "milliseconds per step"),
+    "peak_mib": ("Memory", "peak memory in MiB"),
+    "fit_seconds": ("Time to fit", "seconds to fit"),
+}
+
+
+def timing_parts(data: pd.DataFrame) -> Iterator[Part]:
+    """Make a table and a figure per data set and measure, batch sizes across."""
+    for name in sorted(data.target[data.metric.isin(TITLES)].unique(), key=natural):
+        for metric, (title, axis) in TITLES.items():
+            own = data[(data.metric == metric) & (data.target == name)]
+            if len(own):
+                runs = placed(own, own.batch_size.map(lambda size: str(size) if size else UNTRAINED))
+                yield _part(runs, f"{title} on {name}", axis, f"{metric.replace('_', '-')}-{slug(name).lower()}")
+
+
+def _part(runs: pd.DataFrame, title: str, axis: str, stem: str) -> Part:
+    about = f"{axis[0].upper()}{axis[1:]} by batch size. A control takes no steps and has no batches."
+    contender = contender_of(runs)
+    table = score_table(
+        runs,
+        note(runs, seeds_text(seeds_of(runs)), about),
+        marked=False,
+        empty=lambda line, column: contender[line] in CONTROLS or column == UNTRAINED,
+    )
+    curves = {}
+    for line, row in means(runs).drop(columns=UNTRAINED, errors="ignore").iterrows():
+        measured = row[row > 0]
+        if len(measured) > 1:
+            curves[line] = ([float(size) for size in measured.index], measured.tolist())
+    figures = {stem: partial(power_curves, curves, "batch size", axis)} if curves else {}
+    return Part(title, table, figures)

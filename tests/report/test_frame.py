@@ -1,0 +1,88 @@
+"""The tidy frame: rows, their order in a table, means, notes."""
+
+import csv
+import io
+import math
+
+import numpy as np
+import pytest
+from tests.report.samples import SUITES, failed, record, several
+
+from dicot.errors import InputError
+from dicot.report.frame import (
+    COLUMNS,
+    by_data_set,
+    frame,
+    latest,
+    means,
+    natural,
+    placed,
+    seed_averages,
+    to_csv,
+    trial_note,
+)
+
+
+def test_rows_of_an_evaluation_are_filled_up_and_an_incomplete_one_is_refused():
+    data = frame([{"contender": "a", "protocol": "p", "metric": "m", "seed": 1, "value": 1}])
+    assert tuple(data.columns) == COLUMNS and data.draw.tolist() == [1] and data.error.isna().all()
+    with pytest.raises(InputError, match="value"):
+        frame([{"contender": "a", "protocol": "p", "metric": "m", "seed": 1}])
+
+
+def test_csv_holds_every_bit_and_every_error():
+    rows = [record("s", "dicot", "a", 0.1 + 0.2), failed(record("s", "dicot", "b", 0.0), 'x,"y"\nz')]
+    good, bad = csv.DictReader(io.StringIO(to_csv(frame(rows))))
+    assert float(good["value"]) == 0.1 + 0.2 and good["error"] == ""
+    assert math.isnan(float(bad["value"])) and bad["error"] == 'x,"y"\nz'
+
+
+def test_lines_have_their_usual_order_and_columns_a_natural_one():
+    rows = several("s", ["calibrated", "toy", "random", "raw-mean", "supervised", "catt", "dicot"], ("a10", "a9"))
+    rows += several("s", ["dicot"], ("a10",), schedule="per_epoch")
+    runs = by_data_set(frame(rows), ["accuracy"])
+    shown = ["dicot, per_step", "dicot, per_epoch", "catt", "toy", "supervised", "raw-mean", "random", "calibrated"]
+    assert list(runs.line.cat.categories) == shown
+    assert list(runs.column.cat.categories) == ["a9", "a10"]
+    assert sorted(["knn_500", "knn_all", "knn_5", "Beef"], key=natural) == ["Beef", "knn_5", "knn_500", "knn_all"]
+
+
+def test_labels_name_only_what_differs():
+    rows = several("s", ["minirocket"], ["a"], ("linear", "ridge")) + several("s", ["dicot"], ["a"])
+    rows += several("s", ["dicot"], ["a"], schedule="per_epoch") + several("s", ["tnc"], ["a"], trial=True)
+    rows += several("s", ["cost"], ["a"]) + several("s", ["cost"], ["a"], precision="tf32")
+    assert set(by_data_set(frame(rows), ["accuracy"]).line) == {
+        *("minirocket, linear", "minirocket, ridge", "dicot, per_step", "dicot, per_epoch"),
+        *("tnc (trial)", "cost, float32", "cost, tf32"),
+    }
+
+
+def test_lines_that_would_share_a_name_stay_apart():
+    rows = [record("s", "a", "x", 1.0, schedule=""), record("s", "a", "x", 2.0), record("s", "a, per_step", "x", 3.0)]
+    data = frame(rows)
+    assert sorted(means(placed(data, data.target))["x"]) == [1.0, 2.0, 3.0]
+
+
+def test_a_cell_with_a_failed_run_has_no_mean():
+    rows = [record("s", "dicot", "a", 80.0), failed(record("s", "dicot", "a", 0.0, seed=2), "boom")]
+    runs = by_data_set(frame([*rows, record("s", "dicot", "b", 70.0)]), ["accuracy"])
+    assert np.isnan(means(runs).to_numpy()).tolist() == [[True, False]]
+    assert seed_averages(runs, ["a", "b"]).loc["dicot"].dropna().to_dict() == {1: 75.0}
+
+
+def test_the_last_record_of_a_cell_counts_and_draws_are_cells():
+    old, new = record("s", "dicot", "a", 1.0), record("s", "dicot", "a", 2.0, recorded="2026-02-01")
+    assert latest(frame([new, old])).value.tolist() == [2.0]
+    sizes = frame([{**old, "batch_size": 8}, {**old, "batch_size": 16}])
+    assert len(latest(sizes, ["batch_size"])) == 2 and len(latest(sizes)) == 1
+    assert len(latest(frame([old, {**old, "draw": 2}]))) == 2
+
+
+def test_trials_are_named_by_their_steps():
+    assert trial_note(frame(SUITES["smoke"])) == "Not a result: 10 steps, to show that the code runs."
+    assert trial_note(frame(SUITES["ucr"])) == ""
+
+
+def test_a_metric_without_records_is_refused():
+    with pytest.raises(InputError, match="nmi by clustering"):
+        by_data_set(frame(SUITES["ucr"]), ["nmi"], ["clustering"])

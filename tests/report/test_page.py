@@ -1,0 +1,67 @@
+"""The page: escaped and self-contained."""
+
+import builtins
+import re
+
+import pytest
+from tests.report.test_benchmark_report import Page
+
+from dicot.errors import MissingExtraError
+from dicot.report.page import render
+from dicot.report.parts import Part, drawn
+from dicot.report.tables import ABSENT, BEST, FAILED, Cell, text_table
+
+EVIL = '"><script>alert(1)</script>'
+TABLE = text_table(
+    EVIL,
+    [(EVIL, [Cell(EVIL), Cell("1", BEST)]), ("name", [Cell("not run", ABSENT), Cell("no", FAILED)])],
+    [EVIL, "b"],
+    EVIL,
+)
+PARTS = [
+    Part(EVIL, TABLE, {"figure": lambda: "<p>fragment</p>"}, EVIL),
+    Part("plain", figures={"other": lambda: "<p>b</p>"}),
+]
+PAGE = render(EVIL, drawn(PARTS), {EVIL: EVIL, "steps": 1500}, EVIL)
+
+
+def test_every_text_is_escaped_and_tags_are_balanced():
+    page = Page(PAGE)
+    assert page.open == [] and "script" not in page.seen
+    assert page.seen.count("section") == 2
+    assert PAGE.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 12
+    assert "<p>fragment</p>" in PAGE
+
+
+def test_nothing_comes_from_elsewhere():
+    assert not re.search(r"https?://|@import|url\(|<link|<img|src=", PAGE)
+    assert "default-src 'none'" in PAGE
+
+
+def test_looks_of_cells():
+    assert '<td class="best">1</td>' in PAGE
+    assert '<td class="failed">no</td>' in PAGE and '<td class="absent words">not run</td>' in PAGE
+
+
+def test_facts_and_banner_may_be_absent():
+    assert "<dt>steps</dt><dd>1500</dd>" in PAGE and '<p class="banner">' in PAGE
+    empty = render("t", [])
+    assert "<dl>" not in empty and '<p class="banner">' not in empty
+
+
+def test_a_part_without_a_table_or_text_has_neither():
+    assert PAGE.count('class="note"') == 2  # of the table, and the text
+    assert PAGE.count("<table>") == 1 and "<h2>plain</h2>\n<p>b</p>\n</section>" in PAGE
+
+
+def test_without_jinja2_the_error_says_what_to_install(monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.startswith("jinja2"):
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtraError, match=r"dicot\[report\]"):
+        render("t", [])

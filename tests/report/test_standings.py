@@ -1,0 +1,153 @@
+"""Complete blocks, averages and ranks, times, everybody against one; the paper's own numbers come out of them."""
+
+import math
+
+import numpy as np
+import pytest
+from tests.report.samples import CONTROLS, SUITES, failed, record, several
+
+from dicot.errors import InputError
+from dicot.report.frame import by_data_set, frame
+from dicot.report.paper import KEYS, NAMES, paper_cells, paper_tables
+from dicot.report.standings import (
+    baseline_line,
+    baseline_table,
+    blocks,
+    fit_devices,
+    fit_seconds,
+    outcomes,
+    seconds_text,
+    standing_table,
+    standings,
+)
+
+UCR = by_data_set(frame(SUITES["ucr"]), ["accuracy"])
+LARGE = by_data_set(frame(SUITES["large"]), ["accuracy"])
+
+
+def runs(rows, *metrics):
+    return by_data_set(frame(rows), metrics or ["accuracy"])
+
+
+def paper_rows(suite):
+    """The paper's table as if one seed of ours had given it."""
+    return [
+        record(suite, KEYS[c.name], (c.source, c.target), c.mean, c.protocol, c.metric)
+        for c in paper_cells()
+        if c.suite == suite
+    ]
+
+
+@pytest.mark.parametrize(("suite", "n_sets", "average", "rank"), [("ucr", 124, 81.33, 3.73), ("uea", 28, 71.24, 4.64)])
+def test_the_papers_table_gives_the_papers_averages_and_ranks(suite, n_sets, average, rank):
+    (block,) = blocks(runs(paper_rows(suite)))
+    table = standings(block)
+    assert len(block.columns) == n_sets and len(table) == 12
+    assert table.index[0] == "dicot"
+    assert round(table.average["dicot"], 2) == average and abs(table["rank"]["dicot"] - rank) <= 0.06
+    summary = paper_tables()["ucr_uea_summary"]
+    for line, row in table.iterrows():
+        printed = summary["Random Forest" if line == "raw-mean" else NAMES[line]]
+        assert round(row.average, 2) == printed[f"{suite}_accuracy"]
+        assert abs(row["rank"] - printed[f"{suite}_rank"]) <= 0.06
+
+
+def test_the_papers_clustering_ranks():
+    (block,) = blocks(runs(paper_rows("clustering"), "nmi", "ari"))
+    ranks = standings(block)["rank"]
+    assert len(block.columns) == 12
+    assert ranks["dicot"] == pytest.approx(2.92, abs=0.005)
+    printed = paper_tables()["clustering_average"]["AvgRank"]
+    assert all(abs(ranks[key] - printed[NAMES[key]]) <= 0.1 for key in ranks.index if NAMES[key] in printed)
+
+
+def test_averages_are_per_seed_first_and_both_intervals_follow():
+    values = {1: (80.0, 60.0), 2: (84.0, 64.0), 3: (82.0, 68.0)}
+    rows = [record("s", "dicot", d, v, seed=s) for s, both in values.items() for d, v in zip("ab", both, strict=True)]
+    row = standings(blocks(runs(rows))[0]).loc["dicot"]
+    assert (row.average, row.seeds) == (pytest.approx(73.0), 3)
+    assert row.deviation == pytest.approx(np.std([70, 74, 75], ddof=1))
+    assert row.normal == pytest.approx(1.96 * row.deviation / math.sqrt(3))
+    assert row.student / row.normal == pytest.approx(4.302653 / 1.96, abs=1e-6)
+
+
+def sets(contender, count):
+    return [record("s", contender, f"set {i}", 70.0 + i) for i in range(count)]
+
+
+def test_ranks_need_complete_blocks_and_say_who_is_left_out():
+    rows = sets("dicot", 12) + sets("random", 12) + sets("calibrated", 12) + sets("catt", 6) + sets("tnc", 2)
+    wide, full = blocks(runs(rows))
+    assert wide.lines == ["dicot", "catt", "random", "calibrated"] and wide.left_out == {"tnc": 10}
+    assert wide.columns == [f"set {i}" for i in range(6)]
+    assert full.lines == ["dicot", "random", "calibrated"] and len(full.columns) == 12
+    assert full.left_out == {"catt": 6, "tnc": 10}
+    assert "Left out for want of sets: tnc (lacks 10)" in standing_table(wide).note
+
+
+def test_one_missing_set_of_many_makes_no_second_block():
+    (block,) = blocks(runs(sets("dicot", 20) + sets("random", 20) + sets("calibrated", 19)))
+    assert len(block.columns) == 19 and len(block.lines) == 3 and not block.left_out
+
+
+def test_without_a_set_of_both_controls_there_is_no_block():
+    other = [failed(one, "boom") for one in sets("random", 8)]
+    assert blocks(runs(sets("dicot", 8) + other + sets("calibrated", 8))) == []
+
+
+def test_standings_show_average_rank_and_time_and_no_interval_for_one_seed():
+    table = standing_table(blocks(UCR)[0])
+    assert table.columns == ["average accuracy", "average rank", "time to fit"]
+    assert table.cells.index[0].startswith("dicot, per_")
+    assert table.cells["time to fit"]["random"] == "0.06 s" and table.cells["time to fit"]["catt"] == "15 s"
+    assert "Over the 6 data set(s) of 6" in table.note and "per_epoch that of the authors' code" in table.note
+
+
+def test_standings_over_seeds_have_both_intervals():
+    table = standing_table(blocks(LARGE)[0])
+    assert table.columns[2:4] == ["95 %, normal", "95 %, t"]
+    average, _, normal, student, _ = table.cells.loc["dicot"]
+    assert "±" in average and float(student.split()[1]) > 2 * float(normal.split()[1])
+
+
+def test_a_source_is_fitted_once_however_many_targets_it_has():
+    rows = [record("s", "dicot", ("a", t), 70.0, seed=s, fit_seconds=10.0 * s) for t in "bc" for s in (1, 2)]
+    (block,) = blocks(runs(rows))
+    assert block.columns == ["a > b", "a > c"] and fit_seconds(block) == {"dicot": 15.0}
+    (block,) = blocks(runs([{**rows[0], "fit_seconds": math.nan}]))
+    assert math.isnan(fit_seconds(block)["dicot"])
+
+
+def test_devices_are_named_where_times_do_not_compare():
+    same = several("s", ("dicot", "random", "calibrated"), ("a", "b"))
+    assert set(fit_devices(blocks(runs(same))[0]).values()) == {""}
+    (block,) = blocks(runs([{**r, "device": "GPU"} if r["contender"] == "dicot" else r for r in same]))
+    assert fit_devices(block) == {"dicot": "GPU", "random": "cpu", "calibrated": "cpu"}
+    assert sorted(standing_table(block).cells["time to fit"]) == ["0.02 s (cpu)", "0.02 s (cpu)", "5 s (GPU)"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(math.nan, "not measured"), (0.0, "under 0.001 s"), (0.25, "0.25 s"), (42.4, "42 s"), (7200, "2.00 h")],
+)
+def test_times_are_read_at_a_glance(seconds, text):
+    assert seconds_text(seconds) == text
+
+
+def test_wins_ties_and_losses_by_hand():
+    rows = {"dicot": (80, 70, 60), "catt": (79, 70, 61), "random": (10, 10, 10), "calibrated": (90, 90, 90)}
+    (block,) = blocks(runs([record("s", c, d, three[i]) for c, three in rows.items() for i, d in enumerate("abc")]))
+    assert baseline_line(block, None) == "dicot"
+    assert outcomes(block, "dicot") == {"catt": (1, 1, 1), "random": (3, 0, 0), "calibrated": (0, 0, 3)}
+    table = baseline_table(block, "dicot")
+    assert list(table.cells.index) == ["calibrated", "catt", "random"]
+    assert table.cells.loc["random"].tolist()[:4] == ["3", "0", "0", "+60.00"]
+    assert baseline_line(block, "random") == "random" and baseline_line(block, "tnc") is None
+
+
+@pytest.mark.parametrize("missing", CONTROLS)
+@pytest.mark.parametrize("make", [standing_table, lambda block: baseline_table(block, block.lines[0])])
+def test_no_table_without_both_controls(make, missing):
+    (block,) = blocks(runs([r for r in SUITES["ucr"] if r["contender"] != missing]))
+    with pytest.raises(InputError, match=f"no record of {missing}"):
+        make(block)

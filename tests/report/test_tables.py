@@ -1,0 +1,270 @@
+"""Tables of scores, ours beside the paper's, variants; and the looks of a table."""
+
+import io
+import math
+import re
+from statistics import stdev
+
+import pytest
+from rich.console import Console
+from tests.report.samples import ARCHIVE, CONTROLS, SUITES, failed, record, several
+
+from dicot.errors import InputError
+from dicot.report.against import average_table, cell_table
+from dicot.report.frame import by_data_set, frame
+from dicot.report.scores import comparison, data_set_table, failure_table, interval_table
+from dicot.report.standings import blocks, standing_table
+from dicot.report.tables import BEST, LATEX, Cell, escape_latex, signed, text_table, to_latex, to_markdown, to_rich
+from dicot.report.variants import groups, variant_tables
+
+EVIL = 'a_b & 5 % of $x^2 {k} \\tau ~ #1 <->|"\n±…'
+
+
+def score(contender, value, protocol="linear", metric="accuracy", seed=1, error=None, draw=1):
+    row = {"contender": contender, "protocol": protocol, "metric": metric, "seed": seed}
+    return row | {"value": value, "error": error, "draw": draw}
+
+
+def seeds(contender, values, *more):
+    return [score(contender, value, *more, seed=seed) for seed, value in enumerate(values, start=1)]
+
+
+def failure(contender, reason, seed=1, protocol="linear"):
+    return score(contender, math.nan, protocol, seed=seed, error=reason)
+
+
+def texts(table):
+    return {name: [text for text, _ in row] for name, row in table.rows()}
+
+
+def best(table, column=0):
+    return [name for name, row in table.rows() if row[column][1] == BEST]
+
+
+def compared(rows, **options):
+    return comparison(frame(rows), **options)
+
+
+def runs(rows, metric="accuracy", protocols=None):
+    return by_data_set(frame(rows), [metric], protocols)
+
+
+# An evaluation
+
+
+def test_mean_and_sample_deviation_over_seeds():
+    table = compared(seeds("a", [80.0, 82.0, 84.0]) + seeds("b", [70.0, 70.0, 70.0]))
+    assert texts(table) == {"a": ["82.00 ± 2.00"], "b": ["70.00 ± 0.00"]}
+    assert table.columns == ["linear accuracy"] and best(table) == ["a"] and "seeds 1, 2, 3" in table.note
+
+
+def test_the_spread_is_over_draws_and_seeds_and_the_note_says_so():
+    drawn = [score("a", v + s, "few_5", seed=s, draw=d) for s in (1, 2) for d, v in ((1, 70.0), (2, 74.0))]
+    table = compared([*drawn, *seeds("a", [80.0, 80.0])])
+    values = [71.0, 75.0, 72.0, 76.0]
+    assert texts(table) == {"a": [f"73.50 ± {stdev(values):.2f}", "80.00 ± 0.00"]}
+    assert "seeds 1, 2, and over 2 draws of the labelled cases with each seed for few_5." in table.note
+    alone = compared(drawn[:2])
+    assert texts(alone) == {"a": [f"73.00 ± {stdev(values[:2]):.2f}"]}
+    assert "One run (seed 1); mean ± sample standard deviation over 2 draws" in alone.note
+
+
+def test_what_is_the_same_for_every_seed_has_no_spread_unless_draws_or_the_protocol_differ():
+    drawn = [score("saved", 70.0, "few_5", seed=s, draw=d) for s in (1, 2) for d in (1, 2)]
+    rows = [*seeds("saved", [80.0, 80.0]), *seeds("saved", [0.5, 0.7], "clustering", "nmi"), *drawn]
+    table = compared(rows, fixed=["saved"])
+    assert texts(table) == {"saved": ["80.00", "0.600 ± 0.141", "70.00 ± 0.00"]}
+    assert "The same for all seeds: saved." in table.note
+
+
+def test_one_seed_has_no_spread_and_alone_nothing_is_best():
+    table = compared(seeds("a", [0.5], "clustering", "nmi"))
+    assert texts(table) == {"a": ["0.500"]} and "no spread" in table.note and best(table) == []
+
+
+def test_rows_and_columns_come_in_the_order_of_the_scores_and_can_be_exchanged():
+    rows = [*seeds("b", [2.0]), *seeds("a", [1.0]), *seeds("b", [1.0], "knn_5"), *seeds("a", [3.0], "knn_5")]
+    table = compared(rows)
+    assert texts(table) == {"b": ["2.00", "1.00"], "a": ["1.00", "3.00"]}
+    assert (best(table, 0), best(table, 1)) == (["b"], ["a"])
+    turned = table.turned("protocol")
+    assert texts(turned) == {"linear accuracy": ["2.00", "1.00"], "knn_5 accuracy": ["1.00", "3.00"]}
+    assert turned.corner == "protocol" and turned.columns == ["b", "a"] and best(turned) == ["linear accuracy"]
+
+
+def test_ties_at_printed_precision_are_all_marked():
+    table = compared(seeds("a", [80.001]) + seeds("b", [80.004]) + seeds("c", [79.0]))
+    assert best(table) == ["a", "b"]
+    assert texts(table) == {"a": ["80.00 (tie)"], "b": ["80.00 (tie)"], "c": ["79.00"]}
+
+
+def test_failures_say_why_once_and_are_never_best():
+    rows = [
+        *seeds("a", [80.0, 82.0]),
+        failure("b", "out of\nmemory", 1),
+        failure("b", "out of\nmemory", 2),
+        score("c", 99.0),
+        failure("c", "lost", 2),
+        *seeds("d", [70.0]),
+        *seeds("a", [60.0, 60.0], "knn_5"),
+    ]
+    table = compared(rows)
+    assert texts(table)["b"] == ["failed", "not run"]
+    assert texts(table)["c"][0] == "99.00 (1 of 2 seeds), rest failed"
+    assert texts(table)["d"][0] == "70.00 (1 of 2 seeds)"
+    assert table.note.endswith(" b failed: out of memory c failed: lost") and best(table) == ["a"]
+    hit = [*seeds("a", [1.0]), *(failure(name, "no", protocol=p) for name in "bc" for p in ("linear", "knn_5"))]
+    assert compared(hit).note.endswith(" b, c failed: no")
+
+
+def test_only_headline_metrics_are_shown():
+    rows = [score("a", 1.0, metric=metric) for metric in ("accuracy", "macro_f1", "macro_recall")]
+    assert compared(rows).columns == ["linear accuracy", "linear macro_f1"]
+
+
+def test_contradictions_are_refused():
+    with pytest.raises(InputError, match="at least one score"):
+        compared([])
+    with pytest.raises(InputError, match="a / linear / accuracy / seed 1"):
+        compared(seeds("a", [1.0]) + seeds("a", [2.0]))
+
+
+# A benchmark
+
+
+@pytest.mark.parametrize("missing", CONTROLS)
+@pytest.mark.parametrize(
+    "make",
+    [data_set_table, interval_table, lambda table: average_table(table, "ucr"), lambda table: cell_table(table, "ucr")],
+    ids=["data sets", "intervals", "paper", "paper cells"],
+)
+def test_no_table_of_methods_without_both_controls(make, missing):
+    with pytest.raises(InputError, match=f"no record of {missing}"):
+        make(runs([r for r in SUITES["ucr"] if r["contender"] != missing]))
+
+
+def test_no_table_of_variants_without_both_controls():
+    data = frame(r for r in SUITES["ablation"] if r["contender"] != "calibrated")
+    with pytest.raises(InputError, match="no record of calibrated"):
+        next(variant_tables("ablation", groups(data), False))
+
+
+def test_many_data_sets_stand_below_one_another():
+    table = data_set_table(runs(several("s", ("dicot", *CONTROLS), [f"set {i}" for i in range(9)])))
+    assert table.columns == ["dicot", "random", "calibrated"] and len(table.cells) == 9
+
+
+def test_intervals_are_those_of_seeds():
+    table = interval_table(runs(SUITES["large"], protocols=["linear"]))
+    assert all(" / " in text for row in texts(table).values() for text in row)
+
+
+def test_failures_are_seen_everywhere_and_have_reasons():
+    rows = [
+        failed(r, "CaseError: too\n short") if (r["contender"], r["target"]) == ("catt", "Car") else r
+        for r in SUITES["ucr"]
+    ]
+    shown = data_set_table(runs(rows))
+    assert shown.cells["Car"]["catt"] == "failed" and "catt failed: CaseError: too short" in shown.note
+    block = blocks(runs(rows))[0]
+    assert "Car" not in block.columns and "5 data set(s) of 6" in standing_table(block).note
+    assert texts(failure_table(frame(rows))) == {"catt": ["Car", "per_step", "1", "linear", "CaseError: too short"]}
+    assert failure_table(frame(SUITES["ucr"])) is None
+
+
+def test_every_table_of_trials_says_so():
+    table = runs(SUITES["smoke"], protocols=["linear"])
+    assert "dicot (trial)" in data_set_table(table).cells.index
+    for made in (data_set_table(table), standing_table(blocks(table)[0]), average_table(table, "ucr")):
+        assert made.note.startswith("Not a result: 10 steps")
+
+
+def test_ours_beside_the_paper_over_the_sets_both_have():
+    rows = several("ucr", ("dicot", "minirocket", *CONTROLS), (*ARCHIVE, "DodgerLoopDay"))
+    rows = [r for r in rows if (r["contender"], r["target"]) not in (("dicot", "Beef"), ("dicot", "Car"))]
+    rows += [record("ucr", "dicot", "Beef", 64.0), record("ucr", "dicot", "Car", 89.0)]
+    table = average_table(runs([r for r in rows if r["target"] in ("Beef", "Car", "DodgerLoopDay")]), "ucr")
+    assert texts(table)["dicot"] == ["Di-COT", "2", "76.50", "75.00", "+1.50"]
+    assert texts(table)["calibrated"][:2] == ["no such number", "3"] and "D-37" in table.note
+
+
+def test_the_papers_number_stands_beside_every_cell():
+    rows = [record("ucr", c, "Beef", 64.0) for c in ("dicot", *CONTROLS)]
+    rows += [failed(record("ucr", "catt", "Beef", 0.0), "boom")]
+    assert texts(cell_table(runs(rows), "ucr")) == {
+        "dicot": ["64.00 (60.00, +4.00)"],
+        "catt": ["failed"],
+        "random": ["64.00"],
+        "calibrated": ["64.00"],
+    }
+
+
+def test_variants_are_shown_as_differences_from_the_method():
+    values = {"dicot": 80.0, "w/o Overlap": 78.5, "random": 70.0, "calibrated": 75.0}
+    rows = [record("ablation", c, d, v) for c, v in values.items() for d in ("ecg", "Beef", "NATOPS")]
+    rows += [record("ablation", "dicot", d, 80.0, schedule="per_epoch") for d in ("ecg", "Beef", "NATOPS")]
+    ours, paper = (part.table for part in variant_tables("ablation", groups(frame(rows)), True))
+    assert ours.columns == ["large (1 of 1 sets)", "ucr (1 of 1 sets)", "uea (1 of 1 sets)"]
+    assert texts(ours)["w/o Overlap"] == ["78.50 (-1.50)"] * 3
+    assert texts(ours)["dicot, per_step"] == texts(ours)["dicot, per_epoch"] == ["80.00 (tie)"] * 3
+    assert texts(paper)["w/o Overlap"] == ["78.50 (81.22)", "78.50 (81.12)", "78.50 (70.13)"]
+    assert texts(paper)["random"] == ["70.00"] * 3
+
+
+def test_a_difference_that_rounds_to_zero_has_no_sign():
+    assert (signed(-0.001, 2), signed(0.006, 2), signed(-1.5, 1)) == ("0.00", "+0.01", "-1.5")
+
+
+# The looks of a table
+
+
+NASTY = compared(
+    [*seeds("a", [80.0]), *seeds("b", [80.0]), *seeds("<i>|c", [70.0]), failure("d", "<script>[bold]x|y</script>")]
+)
+
+
+def test_markdown():
+    lines = to_markdown(NASTY).splitlines()
+    assert lines[:2] == ["| contender | linear accuracy |", "| --- | ---: |"]
+    assert lines[2] == "| a | **80.00** (tie) |"
+    assert lines[4] == "| &lt;i>\\|c | 70.00 |"
+    assert lines[5] == "| d | failed |"
+    assert lines[7].endswith(" d failed: &lt;script>[bold]x\\|y&lt;/script>")
+
+
+def test_rich_prints_everything():
+    console = Console(file=io.StringIO(), width=120, force_terminal=True)
+    console.print(to_rich(NASTY, title="Results"))
+    printed = console.file.getvalue()
+    assert re.search(r"\x1b\[1m *80\.00 \(tie\)", printed)
+    assert "[bold]x|y" in printed
+
+
+def latex_table(rows):
+    cells = (Cell(EVIL, BEST), Cell("1.0 ± 0.1 (tie)", BEST), Cell("no", "failed"))
+    return text_table("contender", [(f"row_{i}", cells) for i in range(rows)], ["w/o %", "k_{max}", "a > b"], EVIL)
+
+
+def test_special_letters_are_escaped_once():
+    assert escape_latex("100 % of k_{max} & \\tau") == r"100 \% of k\_\{max\} \& \textbackslash{}tau"
+    plain = re.sub("|".join(re.escape(shown) for shown in LATEX.values() if shown.strip()), "", escape_latex(EVIL))
+    assert not set(plain) & set('\\{}$&%#_~^<>|"±…\n')
+
+
+@pytest.mark.parametrize("rows", [3, 60])
+def test_every_row_has_its_columns_and_braces_match(rows):
+    text = to_latex(latex_table(rows), EVIL)
+    kind = "longtable" if rows > 40 else "tabular"
+    assert rf"\begin{{{kind}}}{{lrrr}}" in text and rf"\end{{{kind}}}" in text
+    assert r"contender & w/o \% & k\_\{max\} & a \textgreater{} b \\" in text
+    lines = [line for line in text.splitlines() if line.startswith("row")]
+    assert len(lines) == rows
+    assert all(len(re.findall(r"(?<!\\)&", line)) == 3 and line.endswith(r"\\") for line in lines)
+    bare = re.sub(r"\\[{}]", "", text)
+    assert bare.count("{") == bare.count("}")
+    assert text.count("$") - text.count(r"\$") == 2 * text.count(r"$\pm$")
+
+
+def test_the_best_is_bold_and_a_failure_is_slanted():
+    text = to_latex(latex_table(1), "caption")
+    assert r"\textbf{1.0 $\pm$ 0.1 (tie)}" in text and r"\textit{no}" in text and r"\toprule" in text
