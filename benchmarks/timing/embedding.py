@@ -26,7 +26,7 @@ MEASURED_PRECISIONS = {"cpu": ("float32",), "cuda": EMBED_PRECISIONS}
 TURNS = 3
 
 
-def embedding_section(shapes: Sequence[Shape], device: str, n_cases: int | None = None) -> Section:
+def embedding_section(shapes: Sequence[Shape], device: str, n_cases: int | None = None, turns: int = TURNS) -> Section:
     """Time whole passes over the cases, plain and ours in turns, after one pass that does not count."""
     kind = torch.device(device).type
     precisions = MEASURED_PRECISIONS[kind]
@@ -35,8 +35,9 @@ def embedding_section(shapes: Sequence[Shape], device: str, n_cases: int | None 
     with Bar("embedding", len(lengths)) as bar:
         for number, shape in enumerate(lengths):
             bar.update(number, f"{shape.n_times}, {shape.n_channels}")
-            x = shape.windows(n_cases or min(N_CASES[kind], MOST_TIMES // shape.n_times)).x
-            plain, *ours = _in_turns(shape, x, precisions, device)
+            count = n_cases or min(N_CASES[kind], MOST_TIMES // shape.n_times)
+            x = shape.windows(count).x[:count]
+            plain, *ours = _in_turns(shape, x, precisions, device, turns)
             for precision, seconds in zip(precisions, ours, strict=True):
                 deviation = _deviation(shape, x[:BATCH], precision, device)
                 label = f"{shape.n_times}, {shape.n_channels} {precision}"
@@ -51,7 +52,7 @@ def embedding_section(shapes: Sequence[Shape], device: str, n_cases: int | None 
     )
 
 
-def _in_turns(shape: Shape, x: np.ndarray, precisions: Sequence[str], device: str) -> list[float]:
+def _in_turns(shape: Shape, x: np.ndarray, precisions: Sequence[str], device: str, turns: int) -> list[float]:
     """Return the seconds of the plain loop, and of ours in each precision."""
     encoder = _encoder(InceptionTime, shape)
 
@@ -64,14 +65,14 @@ def _in_turns(shape: Shape, x: np.ndarray, precisions: Sequence[str], device: st
         return _seconds(lambda: embed(encoder, x, batch_size=BATCH, device=device, precision=precision))
 
     ways: list[Callable[[], float]] = [plain, *(partial(ours, precision) for precision in precisions)]
-    turns = []
-    for _ in range(TURNS + 1):
+    passes = []
+    for _ in range(turns + 1):
         seconds = []
         for way in ways:
             fresh_start(device)
             seconds.append(way())
-        turns.append(seconds)
-    return [statistics.median(of_way) for of_way in zip(*turns[1:], strict=True)]
+        passes.append(seconds)
+    return [statistics.median(of_way) for of_way in zip(*passes[1:], strict=True)]
 
 
 def plain_embed(network: torch.nn.Module, x: np.ndarray, device: str) -> np.ndarray:
