@@ -29,7 +29,7 @@ class TrainingRun:
 
     train: Windows, an array (N, C, T), or a map-style torch Dataset of (C, T) or ((C, T), label) items. Items must not
     draw from torch's global random generator: a thread reads them while the step draws from it.
-    checkpoint: a Checkpoint or a path; the run is written there, and a run found there is continued.
+    checkpoint: a Checkpoint or a path; the run is written there, and continued if it was written there before.
     optimiser: makes the optimiser from the method's parameter groups, for example
     `functools.partial(torch.optim.SGD, lr=0.1, momentum=0.9)`; None is AdamW with the recipe's settings. The rate of
     every step comes from the recipe's schedule.
