@@ -1,7 +1,8 @@
-# Two commands: `make demo` and `make test`. Both create the environment in .venv first.
+# Two commands: `make demo` and `make test`. All create the environment in .venv first.
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.ready
+FAST := tests/test_architecture.py tests/contracts tests/losses tests/views tests/test_golden.py tests/test_errors.py
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -9,7 +10,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
-.PHONY: setup demo test bench-smoke check format clean
+.PHONY: setup demo test test-fast bench-smoke check format clean
 
 setup: $(STAMP)
 
@@ -18,6 +19,9 @@ demo: $(STAMP)  ## pretrain, embed and score on real data; writes out/demo/repor
 
 test: $(STAMP)  ## two processes with one thread each: on tensors as small as those of the tests more threads mostly wait
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-fast: $(STAMP)  ## what is quick and telling, in less than a minute: rules, registries, losses, views, golden values
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(FAST)
 
 bench-smoke: $(STAMP)  ## every contender and protocol with ten steps each; writes out/smoke/report.html, which is no result
 	$(BIN)/dicot bench smoke --ledger out/smoke.sqlite

@@ -1,4 +1,4 @@
-"""What many tests need: small unlabelled data, and threads that do not fight."""
+"""What many tests need: small unlabelled data."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,7 @@ import pytest
 from dicot.data import Windows
 
 
-@pytest.fixture
-def waves() -> Windows:
+def make_waves() -> Windows:
     """24 noisy sine waves of 2 channels in three classes of frequency."""
     rng = np.random.default_rng(0)
     y = np.arange(24) % 3
@@ -15,3 +14,8 @@ def waves() -> Windows:
     phase = rng.uniform(0, 6, size=(24, 2, 1))
     x = np.sin(2 * np.pi * (2 + 3 * y[:, None, None]) * time + phase) + 0.1 * rng.normal(size=(24, 2, 32))
     return Windows(x.astype(np.float32), y, name="waves")
+
+
+@pytest.fixture
+def waves() -> Windows:
+    return make_waves()

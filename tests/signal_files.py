@@ -25,7 +25,7 @@ def write_edf(
     counts = [count for _, count, _ in tracks.values()]
     records = {len(numbers) // count for numbers, count, _ in tracks.values()}
     assert len(records) == 1, "all signals must last as long"
-    (held,) = records
+    (n_complete,) = records
     # EDF+ asks for subfields here: who was recorded, and when once more.
     day = datetime.strptime(start[:8], "%d.%m.%y").strftime("%d-%b-%Y").upper()
     head = (
@@ -35,7 +35,7 @@ def write_edf(
         + text(start, 16)
         + text(256 * (1 + len(tracks)), 8)
     )
-    head += text(reserved, 44) + text(held if n_records is None else n_records, 8) + text(seconds, 8)
+    head += text(reserved, 44) + text(n_complete if n_records is None else n_records, 8) + text(seconds, 8)
     head += text(len(tracks), 4)
     ranges = [limits for _, _, limits in tracks.values()]
     head += b"".join(text(label, 16) for label in tracks) + b" " * 80 * len(tracks) + text("uV", 8) * len(tracks)
@@ -43,7 +43,7 @@ def write_edf(
     head += b" " * 80 * len(tracks) + b"".join(text(count, 8) for count in counts) + b" " * 32 * len(tracks)
     body = b"".join(
         np.asarray(numbers).astype("<i2")[i * count : (i + 1) * count].tobytes()
-        for i in range(held)
+        for i in range(n_complete)
         for numbers, count, _ in tracks.values()
     )
     path.write_bytes(head + body)

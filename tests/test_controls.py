@@ -5,7 +5,7 @@ from torch import nn
 
 from dicot.controls import CONTROLS
 from dicot.data import Windows
-from dicot.encoders import InceptionTime, ResNet
+from dicot.encoders import InceptionTime, ResNet, as_encoder
 from dicot.estimator import TimeSeriesEmbedder
 
 
@@ -71,3 +71,25 @@ def test_a_backbone_with_dropout_can_be_calibrated(waves):
     CONTROLS["calibrated"](encoder, waves, "cpu")
     norms = [module for module in encoder.modules() if isinstance(module, nn.BatchNorm1d)]
     assert all(int(norm.num_batches_tracked) == 1 for norm in norms)
+
+
+def test_any_batch_norm_is_calibrated_in_foreign_modules_too(waves):
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Unflatten(2, (32, 1)), nn.Conv2d(2, 4, 1), nn.BatchNorm2d(4), nn.Flatten(2))
+    encoder = as_encoder(module, 2, 32)
+    CONTROLS["calibrated"](encoder, waves, "cpu")
+    with torch.no_grad():
+        values = module[1](torch.from_numpy(waves.x).unsqueeze(3))
+    torch.testing.assert_close(module[2].running_mean, values.mean((0, 2, 3)), rtol=1e-4, atol=1e-5)
+    assert int(module[2].num_batches_tracked) == 1 and not encoder.training
+
+
+def test_without_batch_norm_the_controls_are_equal(waves):
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Conv1d(2, 4, 1), nn.GroupNorm(2, 4), nn.Dropout(0.5))
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    state = torch.get_rng_state()
+    encoder = as_encoder(module, 2, 32)
+    CONTROLS["calibrated"](encoder, waves, "cpu")
+    assert not encoder.training and torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())

@@ -8,7 +8,6 @@ from dicot.data import Windows
 from dicot.embedding import cases_at_once, embed, pooled_dim
 from dicot.encoders import ENCODERS, InceptionTime, build_encoder
 from dicot.errors import InputError
-from dicot.gpu import transfer
 
 
 @pytest.fixture
@@ -40,7 +39,7 @@ def test_poolings(encoder, waves):
     three = np.concatenate([h.mean(-1), h.max(-1), h.std(-1)], axis=1)
     np.testing.assert_allclose(embed(encoder, waves.x, pooling="mean+max+std"), three, atol=1e-5)
     assert [pooled_dim(encoder, name) for name in ("mean", "max", "mean+max+std")] == [32, 32, 96]
-    with pytest.raises(InputError, match="Unknown pooling 'mena'"):
+    with pytest.raises(InputError, match="'mena'"):
         embed(encoder, waves.x, pooling="mena")
 
 
@@ -50,6 +49,13 @@ def test_leaves_the_encoder_as_it_was(encoder, waves):
     embed(encoder, waves.x)
     assert encoder.training
     assert all(torch.equal(value, before[name]) for name, value in encoder.state_dict().items())
+
+
+def test_parts_that_are_frozen_stay_frozen(encoder, waves):
+    encoder.train()
+    encoder.block0.eval()
+    embed(encoder, waves.x)
+    assert encoder.training and encoder.block1.training and not encoder.block0.module0.bn.training
 
 
 def test_read_only_and_strided_arrays_give_the_same_bits(encoder, waves):
@@ -80,25 +86,30 @@ def test_every_encoder_gives_what_its_definition_gives(name, n_times):
     np.testing.assert_allclose(embed(made, x.numpy(), batch_size=4), expected.mean(-1), atol=1e-5, rtol=0)
 
 
-def test_a_memory_map_is_read_piece_by_piece(encoder, tmp_path, monkeypatch):
+class Counted:
+    """Cases that note how many of them are read at a time."""
+
+    def __init__(self, x: np.ndarray) -> None:
+        self.x, self.shape, self.read = x, x.shape, []
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        self.read.append(len(self.x[rows]))
+        return self.x[rows]
+
+
+def test_a_memory_map_is_read_piece_by_piece(encoder, tmp_path):
     x = np.random.default_rng(0).normal(size=(600, 2, 256)).astype(np.float32)
     x.tofile(tmp_path / "cases.bin")
-    mapped = np.memmap(tmp_path / "cases.bin", np.float32, mode="r", shape=x.shape)
-    read = []
-
-    def spy(array, *args):
-        read.append(len(array))
-        return to_device(array, *args)
-
-    to_device = transfer.to_device
-    monkeypatch.setattr(transfer, "to_device", spy)
+    mapped = Counted(np.memmap(tmp_path / "cases.bin", np.float32, mode="r", shape=x.shape))
     expected = embed(encoder, x[:40], batch_size=40)
-    read.clear()
     tracemalloc.start()
     z = embed(encoder, mapped, batch_size=40)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert sum(read) == 600 and max(read) <= 40
+    assert sum(mapped.read) == 600 and max(mapped.read) <= 40
     assert peak < x.nbytes / 4, f"{peak} bytes of arrays at once; the file has {x.nbytes}"
     assert np.array_equal(z[:40], expected)
 
@@ -123,6 +134,6 @@ def test_no_cases_give_no_embeddings(encoder):
 
 @pytest.mark.parametrize("shape", [(3, 1, 8), (3, 8)])
 def test_refuses_other_shapes_in_words_and_stays_in_its_mode(encoder, shape):
-    with pytest.raises(InputError, match="takes .*2 channels"):
+    with pytest.raises(InputError, match="2 channels"):
         embed(encoder.train(), np.zeros(shape, np.float32))
     assert encoder.training

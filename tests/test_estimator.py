@@ -474,6 +474,11 @@ def test_windows_are_taken_as_they_are_whatever_the_layout_of_arrays(waves, sett
         model.transform(waves.subset([]))
 
 
+def test_windows_of_float64_are_rounded_without_a_warning_where_nothing_is_lost(waves):
+    wide = Windows(waves.x.astype(np.float64))
+    assert np.array_equal(small().fit(wide).transform(wide), small().fit(waves).transform(waves))
+
+
 def test_windows_are_not_looked_at_again(waves):
     """They were checked when they were made; an array of these values is refused."""
     model = small(method="random").fit(waves)

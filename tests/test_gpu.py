@@ -1,8 +1,14 @@
 """What must hold on a GPU as well; skipped where there is none."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+from benchmarks.timing.embedding import embedding_section
+from benchmarks.timing.scaling import memory_section
+from benchmarks.timing.shapes import Shape, effort_for
+from benchmarks.timing.steps import step_sections
 from torch.nn import functional as F
 
 from dicot.controls import CONTROLS
@@ -11,8 +17,6 @@ from dicot.encoders import ENCODERS, InceptionTime, build_encoder
 from dicot.encoders.inception import kernels
 from dicot.encoders.prepared import has_prepared
 from dicot.methods import METHODS, build_method
-from dicot.speed import Options, Shape, run_benchmark
-from dicot.speed.memory import memory_section
 from dicot.train import Checkpoint, Recipe, pretrain
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
@@ -137,13 +141,14 @@ def test_long_cases_take_bounded_memory():
 def test_the_speed_benchmark_counts_whole_runs_and_leaves_torchs_settings():
     before = torch.backends.cudnn.conv.fp32_precision, torch.backends.cuda.matmul.fp32_precision
     shape = Shape(8, 24, 1)
-    result = run_benchmark(Options("cuda", shapes=(shape,), steps=2, checked=10, embedding=True))
-    assert result.agrees and len(result.ratios) == 2, "float32 and tf32"
-    steps = result.sections[0]
+    effort = replace(effort_for(shape, "cuda"), steps=2, checked=10)
+    steps, _, ratios, agrees = step_sections((shape,), ("float32", "tf32"), "cuda", lambda shape, kind: effort)
+    assert agrees and len(ratios) == 2
     for _, values in steps.rows:
-        found = dict(zip(steps.columns[1:], values, strict=True))
-        assert found["steps"] == "200"
-        assert found["ratio"] == pytest.approx(found["plain ms"] / found["ours all in ms"])
+        row = dict(zip(steps.columns[1:], values, strict=True))
+        assert row["steps"] == "200"
+        assert row["ratio"] == pytest.approx(row["plain ms"] / row["ours all in ms"])
+    assert len(embedding_section((shape,), "cuda", n_cases=512).rows) == 3, "float32, tf32 and bf16"
     assert (torch.backends.cudnn.conv.fp32_precision, torch.backends.cuda.matmul.fp32_precision) == before
     ((_, peaks),) = memory_section([shape], "cuda").rows
     assert min(peaks) > 0
@@ -152,7 +157,7 @@ def test_the_speed_benchmark_counts_whole_runs_and_leaves_torchs_settings():
 def test_embedding_leaves_no_memory_behind_on_the_gpu():
     encoder = build_encoder("inception_time", {"n_channels": 2, "dim": 64})
     x = np.random.default_rng(0).normal(size=(300, 2, 200)).astype(np.float32)
-    embed(encoder, x, device="cuda")  # loads libraries and their scratch memory
+    embed(encoder, x, device="cuda")  # the first one loads libraries
     before = torch.cuda.memory_allocated()
     embed(encoder, x, device="cuda")
     assert torch.cuda.memory_allocated() - before < 2**20

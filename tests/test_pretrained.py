@@ -3,6 +3,7 @@ import hashlib
 import json
 import os
 import random
+from functools import partial
 
 import numpy as np
 import pytest
@@ -215,7 +216,7 @@ def test_models_with_settings_that_are_gone_are_read(saved, waves):
     path = folder / "config.json"
     config = json.loads(path.read_text())
     config["estimator"]["preset"] = "paper"
-    del config["estimator"]["recipe"]
+    del config["estimator"]["recipe"], config["origin"]
     config["recipe"]["temperature"] = 0.07
     del config["sha256"]
     config["sha256"] = hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
@@ -286,7 +287,8 @@ def test_commands_read_files_whatever_the_layout_of_the_models_arrays(tmp_path, 
     command("embed", folder, tmp_path / "waves.npz", "--out", tmp_path / "out.npz", "--device", "cpu")
     assert np.array_equal(np.load(tmp_path / "out.npz")["X"], model.transform(waves))
     call = ["evaluate", tmp_path / "waves.npz", "--model", folder, "--protocols", "linear", "--device", "cpu"]
-    assert "failed" not in command(*call)
+    said = command(*call)
+    assert said.count("s to fit") == 5 and "failed" not in said
 
 
 def test_an_encoder_of_a_registered_class_needs_no_module(tmp_path, waves):
@@ -318,6 +320,15 @@ def test_a_schedule_that_is_a_function_is_saved_by_its_name(tmp_path, waves, set
     with pytest.raises(InputError, match="slow_start"):
         loaded.fit(waves)
     assert np.array_equal(loaded.set_params(**settings).fit_transform(waves), model.transform(waves))
+
+
+def test_an_own_optimiser_and_initial_weights_are_on_record(tmp_path, waves):
+    plain = small(encoder="fcn").fit(waves)
+    momentum = partial(torch.optim.SGD, lr=0.1, momentum=0.9)
+    model = small(encoder="fcn").fit(waves, optimiser=momentum, initial=plain)
+    loaded = TimeSeriesEmbedder.from_pretrained(model.save_pretrained(tmp_path / "model"), device="cpu")
+    assert loaded.origin_ == model.origin_ and "SGD" in loaded.origin_["optimiser"] and "0.9" in str(loaded.origin_)
+    assert loaded.origin_["initial"] and plain.origin_ == {"optimiser": "", "initial": ""}
 
 
 def test_numbers_of_numpy_in_settings_can_be_saved(tmp_path, waves):
@@ -375,6 +386,7 @@ def test_loading_leaves_the_random_state_alone(saved):
         (None, "data", "waves"),
         (None, "method_params", 1),
         (None, "n_features_in", "32"),
+        (None, "origin", {"optimiser": 3, "initial": ""}),
         (None, "preparation", None),
         ("preparation", "n_channels", 3),
         ("preparation", "n_times", "32"),

@@ -130,8 +130,8 @@ def embed_into(
     shape = _shape(encoder, x.shape[2], pooling)
     device = resolve_device(device)
     home, dtype = home_of(encoder)
-    was_training = encoder.training
-    if was_training:
+    in_training = [module for module in encoder.inner_modules().all if module.training]
+    if in_training:
         encoder.eval()
     if home != device:
         encoder.to(device)
@@ -149,8 +149,8 @@ def embed_into(
         if home != device:
             encoder.to(home)
             forget_prepared(encoder)  # its weights are the device's, and it would only use memory there
-        if was_training:
-            encoder.train()
+        for module in in_training:
+            module.training = True
 
 
 Network = Callable[[Tensor], Any]

@@ -51,11 +51,12 @@ from dicot.train import Checkpoint, History, Recipe, TrainingRun, paper_recipe, 
 from dicot.train.history import OnStep
 from dicot.train.many import AT_ONCE
 from dicot.train.recipe import schedule_name
-from dicot.train.run import OptimiserFactory
+from dicot.train.run import OptimiserFactory, weights_hash
 
 T = TypeVar("T", bound=Target)
 DIRECT = ("steps", "batch_size", "lr", "schedule", "precision")  # parameters that win over `recipe`
 FITTED = {"seed": int, "data": Mapping[str, Any], "method_params": Mapping[str, Any], "n_features_in": int | None}
+ORDINARY = {"optimiser": "", "initial": ""}  # the recipe's AdamW, new weights; so are models without an entry
 GONE = {"estimator": ("preset",), "recipe": ("temperature",)}  # what configs of older versions have beside ours
 
 
@@ -105,6 +106,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     encoder_ : the trained encoder, on the CPU
     history_ : loss and learning rate of every step
     recipe_, method_params_, seed_ : what was used, defaults resolved
+    origin_ : the optimiser and initial weights that were passed to `fit`, by name and hash; "" where there were none
     preparation_ : how input becomes cases, with what was learned from the training set
     n_features_in_ : number of time steps, for 2-D input
     """
@@ -113,6 +115,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     history_: History
     recipe_: Recipe
     method_params_: dict[str, Any]
+    origin_: dict[str, str]
     seed_: int
     preparation_: Preparation
     data_: dict[str, Any]
@@ -184,7 +187,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         on_step : a function, or several, called after each step with a `Step` (number, steps, loss, lr, seconds); one
             that returns True ends the training
         initial : weights of the encoder to start from instead of new ones: a folder of `save_pretrained`, a fitted
-            estimator, a module, or a state dict. A control takes none: it would not be one
+            estimator, a module, or a state dict. A control refuses them: it would no longer be one
         """
         fit = self._start(X, y, checkpoint, optimiser, on_step, initial)
         history = History()
@@ -228,7 +231,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return [rows[i] for i in sorted(rows)]
 
     def save_pretrained(self, directory: str | Path) -> Path:
-        """Write config.json and model.safetensors into a folder; no pickle.
+        """Write config.json and model.safetensors into a folder, without pickle.
 
         A module that is not a registered encoder is saved as its state dict, a method or function as its name.
         """
@@ -240,6 +243,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 "estimator": {**saved_settings(self), "random_state": self.seed_},
                 "method_params": self.method_params_,
                 "recipe": self.recipe_.to_dict(),
+                "origin": self.origin_,
                 "seed": self.seed_,
                 "preparation": self.preparation_.to_dict(),
                 "data": self.data_,
@@ -271,6 +275,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             model._check_names()
             model.encoder_, model.seed_, model.data_ = network, config["seed"], config["data"]
             model.method_params_ = config["method_params"]
+            model.origin_ = config.get("origin", dict(ORDINARY))
+            check_types(directory, "origin", model.origin_, dict.fromkeys(ORDINARY, str))
             recipe = {**parts["recipe"], "betas": tuple(parts["recipe"]["betas"])}
             model.recipe_, model.history_ = Recipe(**recipe), History(**config["history"])
             if len(model.history_.loss) != len(model.history_.lr):
@@ -306,6 +312,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         usual = paper_recipe(self.family, len(train), train.n_times)
         recipe = merge_recipe(usual, self.recipe, {name: getattr(self, name) for name in DIRECT})
         params: dict[str, Any] = {}
+        origin = dict(ORDINARY)
         run = None
         with seeded_weights(seed):
             encoder = new_encoder(self.encoder, train, dim=self.dim, encoder_params=self.encoder_params)
@@ -320,12 +327,14 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 params = kind.paper_params(self.family) | dict(self.method_params or {})
                 method = build_method(kind, encoder, params)
                 run = TrainingRun(method, train, recipe, seed, Checkpoint.of(checkpoint), optimiser, on_step, weights)
+                origin = {"optimiser": schedule_name(optimiser or ""), "initial": weights_hash(weights)}
         learned = {
             "preparation_": preparation,
             "data_": data_card(self.method, train, preparation.fingerprint),
             "seed_": seed,
             "recipe_": recipe,
             "method_params_": params,
+            "origin_": origin,
             **columns,
         }
         return _Fit(learned, encoder, run)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -59,6 +60,8 @@ def new_encoder(
         raise InputError(
             f"encoder_params belong to an encoder given by name; {type(encoder).__name__} is a module. Leave them out."
         )
+    if not isinstance(encoder, Encoder):
+        encoder = deepcopy(encoder).cpu()  # on a GPU it would draw its weights from a generator that has another seed
     wrapped = as_encoder(encoder, train.n_channels, train.n_times)
     wrapped.check_shape((2, train.n_channels, train.n_times))
     return wrapped.fresh()

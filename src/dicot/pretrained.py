@@ -163,7 +163,7 @@ def check_config(directory: str | Path, config: Mapping[str, Any]) -> None:
 
 
 def check_types(directory: str | Path, what: str, values: Any, hints: Mapping[str, Any]) -> None:
-    """Refuse a part of a config that is no table of these names, or holds values of other types."""
+    """Refuse a part of a config that is not a table of these names, or holds values of other types."""
     where = f"{what!r} in {Path(directory) / CONFIG}"
     if not isinstance(values, dict):
         raise ModelFileError(

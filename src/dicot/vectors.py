@@ -31,7 +31,7 @@ def check_vector_file(path: Path, parts: int = 1) -> None:
 
 @final
 class RowFile:
-    """An array (N, F) of float32 on its way into a file; `rows[a:b] = values` writes there."""
+    """Takes an array (N, F) of float32 row by row, `rows[a:b] = values`, and writes it to a file."""
 
     def __init__(self, file: BinaryIO, n_rows: int, n_columns: int) -> None:
         self.file, self.shape = file, (n_rows, n_columns)
@@ -41,14 +41,14 @@ class RowFile:
         self.file.write(np.ascontiguousarray(values, "<f4").tobytes())
 
     def read(self) -> Array:
-        """What was written, mapped into memory."""
+        """Return what was written, mapped into memory."""
         self.file.flush()
         return np.memmap(self.file, "<f4", "r", shape=self.shape) if self.shape[0] else np.empty(self.shape, "<f4")
 
 
 @contextmanager
 def row_files(path: Path) -> Iterator[Callable[[int, int], RowFile]]:
-    """Makes row files beside `path`, which go when it has been written, or could not be."""
+    """Give a function that makes row files beside `path`; they are removed in the end, whatever happens."""
     with ExitStack() as made, writing(path):
 
         def make(n_rows: int, n_columns: int) -> RowFile:
@@ -62,7 +62,7 @@ def row_files(path: Path) -> Iterator[Callable[[int, int], RowFile]]:
 def write_vectors(path: Path, parts: Parts) -> None:
     """Write all parts into one file."""
     check_vector_file(path, len(parts))
-    objects = sorted({key for held in parts.values() for key, array in held.items() if array.dtype.hasobject})
+    objects = sorted({key for arrays in parts.values() for key, array in arrays.items() if array.dtype.hasobject})
     if objects:
         raise InputError(
             f"{', '.join(objects)} must be numbers or text; got Python objects, which could only be written by pickle. "
@@ -74,8 +74,8 @@ def write_vectors(path: Path, parts: Parts) -> None:
 
 def _npz(file: BinaryIO, parts: Parts) -> None:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        for part, held in parts.items():
-            for key, array in held.items():
+        for part, arrays in parts.items():
+            for key, array in arrays.items():
                 name = f"{key}_{part}.npy" if part else f"{key}.npy"
                 with archive.open(name, "w", force_zip64=True) as member:
                     _array(member, array)
@@ -86,7 +86,7 @@ def _npy(file: BinaryIO, parts: Parts) -> None:
 
 
 def _array(file: Any, array: Array) -> None:
-    """As np.save writes it, but piece by piece."""
+    """Write an array as np.save does, but piece by piece."""
     descr = np.lib.format.dtype_to_descr(array.dtype)  # type: ignore[no-untyped-call]
     header = {"descr": descr, "fortran_order": False, "shape": array.shape}
     np.lib.format.write_array_header_1_0(file, header)  # type: ignore[no-untyped-call]
@@ -101,16 +101,16 @@ def _blocks(array: Array) -> Iterator[Array]:
 
 
 def _csv(file: BinaryIO, parts: Parts) -> None:
-    """One row per case: its part, label and group where there are any, then the features."""
-    extra = [key for key in ("y", "group") if any(key in held for held in parts.values())]
+    """Write one row per case: its part, label and group where there are any, then the features."""
+    extra = [key for key in ("y", "group") if any(key in arrays for arrays in parts.values())]
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, lineterminator="\n")
     n_features = next(iter(parts.values()))["X"].shape[1]
     writer.writerow([*(["part"] if len(parts) > 1 else []), *extra, *(f"f{i}" for i in range(n_features))])
-    for part, held in parts.items():
-        for i, row in enumerate(row for block in _blocks(held["X"]) for row in block):
+    for part, arrays in parts.items():
+        for i, row in enumerate(row for block in _blocks(arrays["X"]) for row in block):
             about = [part] if len(parts) > 1 else []
-            writer.writerow([*about, *(held[key][i] if key in held else "" for key in extra), *row.tolist()])
+            writer.writerow([*about, *(arrays[key][i] if key in arrays else "" for key in extra), *row.tolist()])
     text.detach()  # the file stays open
 
 

@@ -29,10 +29,10 @@ def npz(path: Path, compression: int = zipfile.ZIP_STORED, **members: bytes) -> 
 
 def is_mapped(array: Array) -> bool:
     """Whether the values lie in a file."""
-    held: object = array
-    while held is not None and not isinstance(held, mmap.mmap):
-        held = getattr(held, "base", None)
-    return held is not None
+    base: object = array
+    while base is not None and not isinstance(base, mmap.mmap):
+        base = getattr(base, "base", None)
+    return base is not None
 
 
 LYING = {
@@ -130,6 +130,6 @@ def test_a_large_array_of_an_uncompressed_archive_is_mapped(tmp_path, monkeypatc
     x = np.asarray(np.random.default_rng(0).normal(size=(30, 2, 40)), np.float32, order=order)
     for save in (np.savez, np.savez_compressed):
         save(tmp_path / "a.npz", y=np.arange(30), X=x)
-        held = npyfile.load_npz(tmp_path / "a.npz")
-        assert isinstance(held["X"], np.memmap) == (save is np.savez)
-        assert np.array_equal(held["X"], x) and held["y"].tolist() == [*range(30)]
+        arrays = npyfile.load_npz(tmp_path / "a.npz")
+        assert isinstance(arrays["X"], np.memmap) == (save is np.savez)
+        assert np.array_equal(arrays["X"], x) and arrays["y"].tolist() == [*range(30)]

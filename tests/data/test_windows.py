@@ -290,11 +290,11 @@ def test_windows_say_what_they_are_not_all_their_values() -> None:
 
 
 def test_windows_are_rechecked_with_their_labels_kept() -> None:
-    windows = check_collection(random(3, 4), [1, 2, 3], group=[4, 5, 6], name="kept")
+    windows = check_collection(random(3, 4), [1, 2, 3], group=[4, 5, 6], name="mine")
     again = check_collection(windows, scale="case", layout="ntc")
     assert again.y is windows.y
     assert again.group is windows.group
-    assert again.name == "kept"
+    assert again.name == "mine"
     assert again.x.shape == (3, 1, 4)
     with pytest.raises(InputError, match="NaN"):
         check_collection(Windows(np.array([[[1, NAN, 1]]], dtype=np.float32)))

@@ -1,4 +1,4 @@
-"""Archive sets in every form and place, and their sizes held against the published ones."""
+"""Archive sets in every form and place, and their sizes compared with the published ones."""
 
 import os
 from pathlib import Path

@@ -110,7 +110,7 @@ def test_kept_parts_of_another_length_are_not_taken_up(raw: Path, tmp_path: Path
     assert len(list(work.partial.rglob("*.npz"))) == 23
     later = FIRST + 90  # the shortest record becomes shorter
     replace_marks(tmp_path / "raw", [(later, RHYTHM, "(N")], RECORDS[7])
-    resumed, fresh = (ECG.read(tmp_path / "raw", Workspace({}, tmp_path / kept)) for kept in ("partial", "other"))
+    resumed, fresh = (ECG.read(tmp_path / "raw", Workspace({}, tmp_path / folder)) for folder in ("partial", "other"))
     assert resumed.train.fingerprint() == fresh.train.fingerprint() != before.train.fingerprint()
 
 

@@ -1,4 +1,4 @@
-"""A prepared set on disk: whole or not at all, and found out when it was changed."""
+"""A prepared set on disk: written whole or not at all, and refused when it was changed."""
 
 import json
 import os

@@ -18,7 +18,7 @@ def table(runs: list[tuple[int, int]] = RUNS) -> np.ndarray:
     """71 columns: label, then ten sensors of id, three calibrated and three raw values."""
     labels = np.concatenate([np.full(n, code) for code, n in runs])
     values = np.random.default_rng(0).normal(size=(len(labels), 10, 7)) * 100
-    values[:, :, 0] = np.arange(1, 11) * 1e6  # ids would swamp everything if they were kept
+    values[:, :, 0] = np.arange(1, 11) * 1e6  # ids would swamp everything if they stayed
     return np.column_stack([labels, values.reshape(len(labels), -1)])
 
 
@@ -30,26 +30,28 @@ def raw(tmp_path: Path) -> Path:
 
 
 def test_sixty_channels_of_length_one(raw: Path, tmp_path: Path) -> None:
-    held = read_arm(raw / "SkodaMiniCP_2015_08" / f"{VARIABLE}.mat")
-    kept = table()[:, 1:].reshape(-1, 10, 7)[:, :, 1:].reshape(-1, 60)
-    np.testing.assert_allclose(held["x"].T, kept / np.linalg.norm(kept, axis=1, keepdims=True), atol=1e-6)
-    assert held["label"][[0, 400, 660, 809, 959]].tolist() == [0, 1, 0, 3, 10]
+    arrays = read_arm(raw / "SkodaMiniCP_2015_08" / f"{VARIABLE}.mat")
+    without_ids = table()[:, 1:].reshape(-1, 10, 7)[:, :, 1:].reshape(-1, 60)
+    np.testing.assert_allclose(
+        arrays["x"].T, without_ids / np.linalg.norm(without_ids, axis=1, keepdims=True), atol=1e-6
+    )
+    assert arrays["label"][[0, 400, 660, 809, 959]].tolist() == [0, 1, 0, 3, 10]
     np.savetxt(tmp_path / f"{VARIABLE}.txt", table())
-    np.testing.assert_array_equal(read_arm(tmp_path / f"{VARIABLE}.txt")["x"], held["x"])
+    np.testing.assert_array_equal(read_arm(tmp_path / f"{VARIABLE}.txt")["x"], arrays["x"])
     assert list(GESTURES) == sorted(GESTURES) and len(GESTURES) == 11
 
 
 def test_the_papers_windows_are_shuffled_rows(raw: Path, tmp_path: Path) -> None:
     prepared = SKODA_PAPER.read(raw, Workspace({}, tmp_path / "partial"))
-    held = read_arm(raw / "SkodaMiniCP_2015_08" / f"{VARIABLE}.mat")
+    arrays = read_arm(raw / "SkodaMiniCP_2015_08" / f"{VARIABLE}.mat")
     for number, part in enumerate((prepared.train, prepared.test)):
         rows = np.concatenate([
-            train_test_split(np.flatnonzero(held["label"] == code), test_size=0.2, random_state=1)[number]
-            for code in np.unique(held["label"])
+            train_test_split(np.flatnonzero(arrays["label"] == code), test_size=0.2, random_state=1)[number]
+            for code in np.unique(arrays["label"])
         ])  # fmt: skip
         starts = range(0, len(rows) - 49, 25)
-        np.testing.assert_array_equal(part.x, np.stack([held["x"][:, rows[s : s + 50]] for s in starts]))
-        wanted = [np.bincount(held["label"][rows[s : s + 50]]).argmax() for s in starts]
+        np.testing.assert_array_equal(part.x, np.stack([arrays["x"][:, rows[s : s + 50]] for s in starts]))
+        wanted = [np.bincount(arrays["label"][rows[s : s + 50]]).argmax() for s in starts]
         assert part.y.tolist() == wanted  # type: ignore[union-attr]
         assert set(part.group) == {0}  # type: ignore[arg-type]
     assert SKODA_PAPER.shared_groups and SKODA_BLOCKED.shared_groups  # one worker is in both parts

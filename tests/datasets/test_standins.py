@@ -25,17 +25,17 @@ def hapt_rows(n: int = 300) -> dict[str, Any]:
 
 
 def test_hapt() -> None:
-    held = hapt_rows()
-    made = hapt.cut(held)
+    arrays = hapt_rows()
+    made = hapt.cut(arrays)
     assert (made.train.x.shape, made.test.x.shape) == ((21 * 4, 6, 128), (9 * 4, 6, 128))
     assert sorted(set(made.test.group.tolist())) == [2, 4, 9, 10, 12, 13, 18, 20, 24]  # type: ignore[union-attr]
     # Windows begin at 0, 64 and 128: the first is mostly unlabelled, the last mostly class 12.
     assert made.train.y.tolist() == [4, 11] * 42  # type: ignore[union-attr]
-    np.testing.assert_array_equal(made.train.x[0], held["X"][64:192].T)
-    np.testing.assert_array_equal(made.train.x[2], held["X"][364:492].T)  # none crosses two experiments
-    held["label"][0] = 13
+    np.testing.assert_array_equal(made.train.x[0], arrays["X"][64:192].T)
+    np.testing.assert_array_equal(made.train.x[2], arrays["X"][364:492].T)  # none crosses two experiments
+    arrays["label"][0] = 13
     with pytest.raises(InputError, match="1 to 12.*13"):
-        hapt.cut(held)
+        hapt.cut(arrays)
 
 
 def test_other_arrays_than_expected_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,50 +57,50 @@ def wisdm_rows() -> dict[str, Any]:
 
 
 def test_wisdm_windows_cross_no_gap() -> None:
-    held = wisdm_rows()
-    held["timestamp"][100:500] += 150 + 1  # more than three usual intervals
-    held["timestamp"][700:1000] += 10**6  # two of them: no gap
-    made = wisdm2019.cut(held)
+    arrays = wisdm_rows()
+    arrays["timestamp"][100:500] += 150 + 1  # more than three usual intervals
+    arrays["timestamp"][700:1000] += 10**6  # two of them: no gap
+    made = wisdm2019.cut(arrays)
     first, second = (made.train.x[made.train.group == subject] for subject in (1600, 1601))
     assert first[:, 0, 0].tolist() == [300, 900]  # rows 100 and 300: the 100 before the gap are too few
     assert second[:, 0, 0].tolist() == [1500, 2100]
     assert made.train.y[:4].tolist() == [0, 0, 17, 17]  # type: ignore[index]
     assert sorted(set(made.test.group.tolist())) == [1607, 1615, 1624, 1632, 1638]  # type: ignore[union-attr]
-    np.testing.assert_array_equal(first[0], held["X"][100:300].T)
+    np.testing.assert_array_equal(first[0], arrays["X"][100:300].T)
 
 
 def test_wisdm_time_that_goes_back_ends_a_recording() -> None:
-    held = wisdm_rows()
-    held["timestamp"][250:500] -= 10**6
-    made = wisdm2019.cut(held)
+    arrays = wisdm_rows()
+    arrays["timestamp"][250:500] -= 10**6
+    made = wisdm2019.cut(arrays)
     assert made.train.x[made.train.group == 1600][:, 0, 0].tolist() == [0, 750]
-    held["activity"][3] = "N"
+    arrays["activity"][3] = "N"
     with pytest.raises(InputError, match=r"\['N'\]"):
-        wisdm2019.cut(held)
+        wisdm2019.cut(arrays)
 
 
 def test_night_is_split_in_time_with_a_gap() -> None:
     y = np.array([0] * 100 + [1, 2, 3, 4] * 25 + [0] * 100)
     x = np.arange(300, dtype=np.float32)[:, None, None] * np.ones((1, 1, 3000), np.float32)
     made = night.cut({"X": x, "y": y})
-    kept = np.arange(40, 260)
-    assert made.train.x[:, 0, 0].tolist() == kept[:132].tolist()
-    assert made.test.x[:, 0, 5].tolist() == kept[142:].tolist()
-    np.testing.assert_array_equal(made.test.y, y[kept[142:]])
+    epochs = np.arange(40, 260)
+    assert made.train.x[:, 0, 0].tolist() == epochs[:132].tolist()
+    assert made.test.x[:, 0, 5].tolist() == epochs[142:].tolist()
+    np.testing.assert_array_equal(made.test.y, y[epochs[142:]])
     with pytest.raises(InputError, match=r"\(epochs, 1, 3000\)"):
         night.cut({"X": x[:, 0], "y": y})
 
 
 def records() -> dict[str, Any]:
     """Per record 1 window of each of five rhythms, the last of no class, from sample 10 on; 4 beats between."""
-    held: dict[str, Any] = {"gain": np.array([200.0]), "baseline": np.array([1024])}
+    arrays: dict[str, Any] = {"gain": np.array([200.0]), "baseline": np.array([1024])}
     for number, record in enumerate(arrhythmia.RECORDS):
         starts = 10 + 2500 * np.arange(5)
-        held[f"sig_{record}"] = (np.arange(12_600)[:, None] + [number, 0]).astype(np.int16)
-        held[f"ann_sample_{record}"] = np.sort(np.concatenate([starts, starts[:4] + 100]))
-        held[f"ann_symbol_{record}"] = np.array(["+", "N"] * 4 + ["+"])
-        held[f"ann_aux_{record}"] = np.array(["(N", "", "(AFIB", "", "(NOD", "", "(AFL", "", "(T"])
-    return held
+        arrays[f"sig_{record}"] = (np.arange(12_600)[:, None] + [number, 0]).astype(np.int16)
+        arrays[f"ann_sample_{record}"] = np.sort(np.concatenate([starts, starts[:4] + 100]))
+        arrays[f"ann_symbol_{record}"] = np.array(["+", "N"] * 4 + ["+"])
+        arrays[f"ann_aux_{record}"] = np.array(["(N", "", "(AFIB", "", "(NOD", "", "(AFL", "", "(T"])
+    return arrays
 
 
 def test_arrhythmia() -> None:

@@ -39,10 +39,10 @@ def test_equals_the_definition(n_times, n_channels):
     torch.testing.assert_close(single, expected.float(), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("way", [Spectral, Dense, Direct])
+@pytest.mark.parametrize("kind", [Spectral, Dense, Direct])
 @pytest.mark.parametrize("n_times", LENGTHS)
-def test_filter_bank_equals_padded_convolutions(way, n_times):
-    if way is Dense and n_times > 40:
+def test_filter_bank_equals_padded_convolutions(kind, n_times):
+    if kind is Dense and n_times > 40:
         pytest.skip("the dense map is for short cases")
     torch.manual_seed(n_times)
     kernels = [torch.randn(3, 4, n_taps, dtype=torch.float64) for n_taps in (10, 20, 7, 40)]
@@ -50,7 +50,7 @@ def test_filter_bank_equals_padded_convolutions(way, n_times):
     x = v.permute(1, 2, 0)
     outputs = [F.conv1d(F.pad(x, same_margins(w.shape[2]), mode="replicate"), w) for w in kernels]
     expected = torch.cat(outputs, dim=1).permute(2, 0, 1) + bias
-    bank = way(joined(kernels), bias, n_times, v)
+    bank = kind(joined(kernels), bias, n_times, v)
     y = bank(v, Scratch(v))
     y = y if bank.bias is None else y + bank.bias
     torch.testing.assert_close(y, expected, atol=1e-11, rtol=0)
@@ -79,12 +79,12 @@ def test_features_are_the_callers_and_input_and_weights_stay():
     encoder = trained(2).float()
     before = {name: value.clone() for name, value in encoder.state_dict().items()}
     x = torch.randn(4, 2, 80)
-    kept = x.clone()
+    given = x.clone()
     frozen = encoder.frozen(80)
     first = frozen(x)
     copy = first.clone()
     assert not torch.equal(frozen(-x), copy)
-    assert torch.equal(first, copy) and torch.equal(x, kept)
+    assert torch.equal(first, copy) and torch.equal(x, given)
     assert all(torch.equal(value, before[name]) for name, value in encoder.state_dict().items())
 
 

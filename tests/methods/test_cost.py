@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tests.contracts.toys import Stack
 from torch.nn.functional import normalize
 
 from dicot.data import Windows
@@ -163,8 +164,8 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(waves, tmp_path):
     class StopError(Exception):
         pass
 
-    def stop(history):
-        if len(history) == 3:
+    def stop(step):
+        if step.number == 3:
             raise StopError
 
     def run(**options):
@@ -190,7 +191,7 @@ def test_double_precision(waves):
 
 def test_training_lowers_the_loss_once_the_queue_holds_keys(waves):
     torch.manual_seed(0)
-    method = CoST(FCN(2, dim=16), queue_size=16, kernels=(1, 2, 4), sigma=0.1)
+    method = CoST(Stack(2, dim=16), queue_size=16, kernels=(1, 2, 4), sigma=0.1)
     loss = pretrain(method, waves, Recipe(60, 8, lr=3e-3), seed=2, device="cpu").loss
     assert np.mean(loss[-20:]) < np.mean(loss[5:25]) - 0.1
 

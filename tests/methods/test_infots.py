@@ -13,7 +13,7 @@ from dicot.losses.segments import pooled_contrast, segment_contrast
 from dicot.methods import Batch, InfoTS
 from dicot.methods import infots as module
 from dicot.methods.infots import Choices, meta_number
-from dicot.train import Checkpoint, History, Recipe, pretrain
+from dicot.train import Checkpoint, Recipe, Step, pretrain
 from dicot.train.draws import plan_generator
 from dicot.views.mixture import mixing_weights, mixture
 
@@ -203,8 +203,8 @@ def test_averaged_weights_with_live_statistics(waves):
 
 
 def run_until(stop: int, path: Path, waves: Windows, recipe: Recipe, **settings) -> None:
-    def on_step(history: History) -> None:
-        if len(history) == stop:
+    def on_step(step: Step) -> None:
+        if step.number == stop:
             raise Killed
 
     with pytest.raises(Killed):

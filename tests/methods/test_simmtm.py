@@ -8,7 +8,7 @@ from dicot.data import Windows
 from dicot.encoders import InceptionTime
 from dicot.errors import InputError
 from dicot.methods import Batch, SimMTM
-from dicot.train import Checkpoint, History, Recipe, pretrain
+from dicot.train import Checkpoint, Recipe, Step, pretrain
 from dicot.views.masking import mask_runs
 
 
@@ -119,8 +119,8 @@ def test_loss_weights_are_learned_without_weight_decay():
 def test_a_run_that_was_killed_ends_bit_equal(tmp_path, waves):
     """Two groups of parameters, one of them without weight decay, come back from a checkpoint."""
 
-    def stop(history: History) -> None:
-        if len(history) == 3:
+    def stop(step: Step) -> None:
+        if step.number == 3:
             raise KeyboardInterrupt
 
     recipe, place = Recipe(6, 8, lr=1e-2), tmp_path / "run.safetensors"

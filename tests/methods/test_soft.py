@@ -113,8 +113,8 @@ def test_a_resumed_run_is_the_same_run_even_with_an_estimate(waves, tmp_path, mo
     class StoppedError(Exception):
         pass
 
-    def stop(history):
-        if len(history) == 2:
+    def stop(step):
+        if step.number == 2:
             raise StoppedError
 
     whole = make()

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from benchmarks.timing.plain import PlainEncoder, plain_loss, plain_seconds, plain_settings
+from benchmarks.timing.turns import counts, dicot, forget_caches, fresh_start
 from torch import nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from dicot.encoders.inception.folded import folding
-from dicot.speed.ours import counts, dicot, fresh_start
-from dicot.speed.plain import PlainEncoder, plain_loss, plain_seconds, plain_settings
 from dicot.train.draws import plan_generator
 from dicot.views.blocks import block_layout
 
@@ -98,14 +99,11 @@ def settings():
 def test_settings_are_in_force_while_the_plain_loop_runs_and_restored_after(monkeypatch):
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
     before, seen = settings(), []
-    step = torch.optim.AdamW.step
-
-    def watched(self, *args, **kwargs):
-        seen.append(settings()[:5])
-        return step(self, *args, **kwargs)
-
-    monkeypatch.setattr(torch.optim.AdamW, "step", watched)
-    seconds = plain_seconds(np.zeros((5, 1, 12), np.float32) + np.arange(12, dtype=np.float32), 4, [2, 3], "cpu")
+    hook = register_optimizer_step_post_hook(lambda *_: seen.append(settings()[:5]))
+    try:
+        seconds = plain_seconds(np.zeros((5, 1, 12), np.float32) + np.arange(12, dtype=np.float32), 4, [2, 3], "cpu")
+    finally:
+        hook.remove()
     assert len(seconds) == 2 and min(seconds) > 0
     assert seen == [(True, False, True, True, ":4096:8")] * 2
     assert settings() == before
@@ -124,12 +122,9 @@ def test_both_draw_the_same_number_of_sub_blocks():
     assert len(set(plans)) > 3
 
 
-def test_a_fresh_start_forgets_what_earlier_runs_built(monkeypatch):
-    """Where whole runs count, on a GPU; stood in for here."""
-    for name in ("synchronize", "empty_cache"):
-        monkeypatch.setattr(torch.cuda, name, lambda: None)
+def test_a_fresh_start_on_a_gpu_forgets_what_earlier_runs_built():
     folding(5, 10, 4, torch.float32, torch.device("cpu"))
     fresh_start("cpu")
-    assert folding.cache_info().currsize
-    fresh_start("cuda")
+    assert folding.cache_info().currsize, "on a CPU single steps are timed, and what is built once stays"
+    forget_caches()
     assert folding.cache_info().currsize == 0

@@ -109,10 +109,10 @@ def _read_folder(folder: Path) -> Any:
 
 
 def _contents(folder: Path) -> dict[str, list[bytes]]:
-    def held(path: Path) -> list[bytes]:
+    def files(path: Path) -> list[bytes]:
         return [file.read_bytes() for file in ([path] if path.is_file() else sorted(path.iterdir()))]
 
-    return {name: held(folder / "data" / place) for name, place in NAMES.items()}
+    return {name: files(folder / "data" / place) for name, place in NAMES.items()}
 
 
 def judge_folder(folder: Path, result: Any, sound: Any) -> str:

@@ -3,6 +3,7 @@
 import gc
 import itertools
 import logging
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from dicot.data import Windows
 from dicot.encoders import InceptionTime
 from dicot.encoders.inception import kernels, rows
 from dicot.methods import METHODS, Batch, build_method
-from dicot.train import History, Recipe, TrainingRun, pretrain, pretrain_many
+from dicot.train import Checkpoint, History, Recipe, Step, TrainingRun, pretrain, pretrain_many
+from dicot.train.batches import is_streamed
 from dicot.train.loop import own_stream, persistent
 from dicot.views.blocks import block_layout
 
@@ -213,3 +215,77 @@ def test_after_a_capture_that_failed_memory_is_given_back(waves, monkeypatch):
     gc.collect()
     torch.cuda.empty_cache()
     assert torch.cuda.memory_reserved() <= before + 2**26
+
+
+# Batches that are streamed, and optimisers of the caller's choice.
+
+
+@pytest.mark.parametrize("stepper", ["graphs", "eager"])
+@pytest.mark.parametrize("name", METHODS)
+def test_streamed_batches_give_the_same_losses(name, stepper, waves, caplog):
+    def run(batches: str) -> list[float]:
+        options = {"seed": 1, "device": "cuda", "stepper": stepper, "batches": batches}
+        return pretrain(method(name), waves, Recipe(40, 8), **options).loss
+
+    with caplog.at_level(logging.WARNING, "dicot"):
+        assert run("streamed") == run("device")
+    assert not caplog.records
+
+
+def test_streamed_runs_at_once_end_as_they_do_alone(waves):
+    runs = [TrainingRun(method("dicot", seed=n), waves, Recipe(60, 8), n, batches="streamed") for n in range(6)]
+    for n, history in enumerate(pretrain_many(runs, device="cuda", at_once=3)):
+        assert history.loss == pretrain(method("dicot", seed=n), waves, Recipe(60, 8), seed=n, device="cuda").loss
+
+
+def test_data_larger_than_half_of_the_free_memory_is_streamed():
+    train = Windows(np.zeros((64, 2, 2**20), np.float32))  # 512 MiB
+    device = torch.device("cuda")
+    torch.cuda.empty_cache()
+    assert not is_streamed(train, "auto", device, torch.float32)
+    try:
+        leave(0.9 * 2**30)
+        assert is_streamed(train, "auto", device, torch.float32)
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+def test_an_optimiser_that_can_be_captured_runs_in_graphs(waves, caplog):
+    def run(stepper: str) -> list[float]:
+        optimiser = partial(torch.optim.Adam, capturable=True)
+        return pretrain(
+            method("dicot"), waves, Recipe(30, 8), seed=1, device="cuda", stepper=stepper, optimiser=optimiser
+        ).loss
+
+    with caplog.at_level(logging.WARNING, "dicot"):
+        replayed = run("graphs")
+    assert not caplog.records
+    np.testing.assert_allclose(replayed[:6], run("eager")[:6], rtol=1e-3)
+
+
+def test_an_optimiser_that_cannot_be_captured_runs_op_by_op_and_says_so(waves, caplog):
+    with caplog.at_level(logging.WARNING, "dicot"):
+        history = pretrain(
+            method("dicot"), waves, Recipe(5, 8, lr=1e-3), seed=1, device="cuda", optimiser=torch.optim.SGD
+        )
+    assert len(history) == 5 and "SGD" in caplog.text
+
+
+def test_a_run_that_ends_early_has_the_history_of_its_weights(waves, tmp_path):
+    """Losses arrive some steps late: more steps are taken than the one that a callback ends the run at."""
+    told: list[int] = []
+
+    def stop(step: Step) -> bool:
+        told.append(step.number)
+        return step.number == 70
+
+    checkpoint = Checkpoint(tmp_path / "run", 1000)
+    trained = method("dicot")
+    history = pretrain(trained, waves, Recipe(400, 8), seed=1, device="cuda", on_step=stop, checkpoint=checkpoint)
+    assert 70 <= len(history) < 400 and told == list(range(1, len(history) + 1))
+    whole: list[float] = pretrain(method("dicot"), waves, Recipe(400, 8), seed=1, device="cuda").loss
+    assert history.loss == whole[: len(history)]
+    read = method("dicot")
+    again = pretrain(read, waves, Recipe(400, 8), seed=1, device="cuda", checkpoint=checkpoint)
+    assert again.loss == history.loss
+    assert all(torch.equal(value, read.state_dict()[name]) for name, value in trained.state_dict().items())

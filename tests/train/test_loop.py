@@ -1,6 +1,7 @@
 """pretrain against a plain loop that shares nothing with it but the batches and the draws."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,11 +10,12 @@ import torch.nn.functional as F
 from torch import nn
 
 from dicot.data import Windows
-from dicot.encoders import InceptionTime
-from dicot.errors import InputError, NonFiniteLossError
+from dicot.encoders import FCN, InceptionTime
+from dicot.errors import InputError, ModelFileError, NonFiniteLossError
+from dicot.methods import Batch, build_method
 from dicot.methods.dicot import DiCOT
-from dicot.train import History, Recipe, Step, pretrain
-from dicot.train.draws import epoch_order, plan_generator
+from dicot.train import Checkpoint, History, Recipe, Step, TrainingRun, pretrain, pretrain_many
+from dicot.train.draws import batch_rows, epoch_order, plan_generator
 
 
 class PlainModule(nn.Module):
@@ -105,12 +107,12 @@ def plain_loop(twin: PlainEncoder, data: np.ndarray, recipe: Recipe, temperature
 
 
 @pytest.mark.parametrize("schedule", ["per_step", "per_epoch"])
-def test_thirty_steps_in_float64_equal_a_plain_loop(schedule):
+def test_ten_steps_in_float64_equal_a_plain_loop(schedule):
     # A bias in front of BatchNorm has gradient zero; AdamW divides what rounding leaves of it by 1e-8. Wide data and
     # a high temperature keep that noise below the tolerance, which then says something about every weight.
-    data = (100 * np.random.default_rng(0).normal(size=(20, 2, 37))).astype(np.float32)
+    data = (100 * np.random.default_rng(0).normal(size=(20, 2, 25))).astype(np.float32)
     encoder, twin = twins()
-    recipe = Recipe(30, 8, schedule=schedule, precision="float64")
+    recipe = Recipe(10, 8, schedule=schedule, precision="float64")
     history = pretrain(DiCOT(encoder, temperature=10.0), Windows(data), recipe, seed=11, device="cpu")
     losses = plain_loop(twin, data, recipe, 10.0, seed=11)
     np.testing.assert_allclose(history.loss, losses, rtol=1e-12)
@@ -126,7 +128,7 @@ def test_thirty_steps_in_float64_equal_a_plain_loop(schedule):
 
 def test_losses_equal_a_plain_loop_at_the_papers_temperature(waves):
     encoder, twin = twins()
-    recipe = Recipe(10, 8, precision="float64")
+    recipe = Recipe(5, 8, precision="float64")
     history = pretrain(DiCOT(encoder), waves, recipe, seed=5, device="cpu")
     np.testing.assert_allclose(history.loss, plain_loop(twin, waves.x, recipe, 0.07, seed=5), rtol=1e-9)
 
@@ -184,3 +186,124 @@ def test_unknown_and_absent_devices(waves):
     if not torch.cuda.is_available():
         with pytest.raises(InputError, match="torch sees no GPU"):
             pretrain(method(), waves, Recipe(1, 8), seed=0, device="cuda")
+
+
+def small() -> DiCOT:
+    torch.manual_seed(0)
+    return DiCOT(FCN(2, dim=8))
+
+
+def test_an_optimiser_of_the_callers_choice_follows_the_schedule(waves):
+    """Plain gradient descent by hand gives the same weights."""
+    ours, by_hand = small(), small()
+    recipe = Recipe(4, 8, lr=0.5, schedule=lambda step: 0.1 / (1 + step))
+    history = pretrain(ours, waves, recipe, seed=2, device="cpu", optimiser=partial(torch.optim.SGD, lr=99.0))
+    assert history.lr == [0.1, 0.05, 0.1 / 3, 0.025]
+    by_hand.train()
+    for step, rows in enumerate(batch_rows(2, 0, 4, len(waves), 8)):
+        plan = by_hand.plan((8, 2, 32), plan_generator(2, step))
+        by_hand.zero_grad()
+        by_hand.loss(Batch(torch.from_numpy(waves.x[rows]), torch.from_numpy(rows)), plan).backward()
+        with torch.no_grad():
+            for parameter in by_hand.parameters():
+                parameter -= history.lr[step] * parameter.grad
+    for name, value in by_hand.state_dict().items():
+        torch.testing.assert_close(ours.state_dict()[name], value, rtol=1e-5, atol=1e-6)
+    with pytest.raises(InputError, match="list"):
+        pretrain(small(), waves, recipe, seed=2, device="cpu", optimiser=lambda groups: groups)
+
+
+@pytest.mark.parametrize(
+    "optimiser",
+    [
+        partial(torch.optim.SGD, momentum=0.9),
+        torch.optim.SGD,  # whose state is None
+        partial(torch.optim.RMSprop, momentum=0.5),
+        torch.optim.NAdam,
+        torch.optim.ASGD,
+        torch.optim.Adagrad,  # has a state before the first step
+    ],
+)
+def test_a_run_with_any_optimiser_is_resumed_bit_equal(optimiser, waves, tmp_path):
+    def run(method, **more):
+        return pretrain(method, waves, Recipe(5, 8, lr=1e-2), seed=2, device="cpu", optimiser=optimiser, **more)
+
+    def stop(step):
+        if step.number == 3:
+            raise KeyboardInterrupt
+
+    whole, resumed = small(), small()
+    expected, checkpoint = run(whole), Checkpoint(tmp_path / "run", 0)
+    with pytest.raises(KeyboardInterrupt):
+        run(small(), checkpoint=checkpoint, on_step=stop)
+    assert run(resumed, checkpoint=checkpoint).loss == expected.loss and checkpoint.resumed
+    assert all(torch.equal(value, resumed.state_dict()[name]) for name, value in whole.state_dict().items())
+
+
+def test_another_optimiser_or_other_first_weights_are_another_run(waves, tmp_path):
+    recipe, checkpoint = Recipe(2, 8), Checkpoint(tmp_path / "run")
+
+    def run(**more):
+        pretrain(small(), waves, recipe, seed=2, device="cpu", checkpoint=checkpoint, **more)
+
+    run(optimiser=partial(torch.optim.SGD, momentum=0.9))
+    run(optimiser=partial(torch.optim.SGD, momentum=0.9, lr=7.0, foreach=True))  # neither changes the result
+    with pytest.raises(ModelFileError, match=r"SGD.*0\.9.*0\.5"):
+        run(optimiser=partial(torch.optim.SGD, momentum=0.5))
+    with pytest.raises(ModelFileError, match="optimiser"):
+        run()
+    with pytest.raises(ModelFileError, match="initial"):
+        run(optimiser=partial(torch.optim.SGD, momentum=0.9), initial=small().encoder.state_dict())
+
+
+def test_callbacks_see_every_step_and_one_can_end_the_run(waves, tmp_path):
+    told: list[int] = []
+    trained, checkpoint = small(), Checkpoint(tmp_path / "run", 1000)
+    callbacks = [lambda step: told.append(step.number), lambda step: np.bool_(step.number == 3)]
+    history = pretrain(
+        trained, waves, Recipe(9, 8), seed=2, device="cpu", on_step=callbacks, checkpoint=checkpoint
+    )  # fmt: skip
+    assert told == [1, 2, 3] and len(history) == len(history.lr) == 3 and not trained.training
+    read = small()
+    again = pretrain(read, waves, Recipe(9, 8), seed=2, device="cpu", on_step=callbacks, checkpoint=checkpoint)
+    assert again.loss == history.loss and told == [1, 2, 3] and checkpoint.ended and not read.training
+    assert all(torch.equal(value, read.state_dict()[name]) for name, value in trained.state_dict().items())
+    assert pretrain(small(), waves, Recipe(9, 8), seed=2, device="cpu").loss[:3] == history.loss
+
+
+def test_runs_side_by_side_have_callbacks_of_their_own(waves):
+    told: list[str] = []
+    runs = [
+        TrainingRun(small(), waves, Recipe(4, 8), 0, on_step=lambda step: told.append("a")),
+        TrainingRun(small(), waves, Recipe(4, 8), 0, on_step=lambda step: told.append("b") or step.number == 2),
+    ]
+    assert [len(history) for history in pretrain_many(runs, device="cpu")] == [4, 2]
+    assert (told.count("a"), told.count("b")) == (4, 2)
+
+
+@pytest.mark.parametrize("name", ["dicot", "ts2vec"])  # one that evaluates its encoder, one that evaluates an average
+def test_a_run_continues_from_given_weights(name, waves):
+    torch.manual_seed(5)
+    first = FCN(2, dim=8).state_dict()
+    given, loaded = (build_method(name, FCN(2, dim=8), {}) for _ in range(2))
+    loaded.encoder.load_state_dict(first)
+    pretrain(given, waves, Recipe(0, 8), seed=2, device="cpu", initial=first)
+    assert all(torch.equal(value, first[key]) for key, value in given.trained_encoder().state_dict().items())
+    histories = [
+        pretrain(given, waves, Recipe(3, 8), seed=2, device="cpu", initial=first),
+        pretrain(loaded, waves, Recipe(3, 8), seed=2, device="cpu"),
+    ]
+    assert histories[0].loss == histories[1].loss
+
+
+def test_weights_that_do_not_fit_are_named(waves):
+    weights = small().encoder.state_dict()
+    name = next(iter(weights))
+    for wrong in (
+        {**weights, name: torch.zeros(3, 1)},
+        {key: value for key, value in weights.items() if key != name},
+    ):
+        with pytest.raises(InputError, match=name):
+            pretrain(small(), waves, Recipe(1, 8), seed=2, device="cpu", initial=wrong)
+    with pytest.raises(InputError, match="more"):
+        pretrain(small(), waves, Recipe(1, 8), seed=2, device="cpu", initial={**weights, "more": torch.zeros(1)})

@@ -20,14 +20,14 @@ DataArgument = Annotated[
     ),
 ]
 Method = Annotated[str, typer.Option(help="See `dicot list methods`.")]
-Encoder = Annotated[str, typer.Option(help="inception_time, fcn or resnet.")]
+Encoder = Annotated[str, typer.Option(help="See `dicot list encoders`.")]
 Dim = Annotated[int, typer.Option(help="Features of the encoder.")]
 Steps = Annotated[int | None, typer.Option(help="Training steps; default: the paper's number.")]
 BatchSize = Annotated[int | None, typer.Option(help="Cases per step; default: the paper's number.")]
 Rate = Annotated[float | None, typer.Option(help="Peak learning rate; default: the paper's 3e-4.")]
 Schedule = Annotated[str | None, typer.Option(help="per_step (the paper) or per_epoch (the authors' code).")]
 Precision = Annotated[str | None, typer.Option(help="float32, tf32 (faster on a GPU) or float64; default: float32.")]
-Pooling = Annotated[str, typer.Option(help="mean, max or mean+max+std over time.")]
+Pooling = Annotated[str, typer.Option(help="See `dicot list poolings`.")]
 Family = Annotated[str | None, typer.Option(help="Recipe of ucr, uea or large sets; default: the data set's own.")]
 Setting = Annotated[
     list[str] | None,

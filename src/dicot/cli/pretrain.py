@@ -64,8 +64,8 @@ def pretrain(
         **policies,
     )
     try:
-        said = pretrain_into(out, model, train, checkpoint_seconds=checkpoint_seconds, overwrite=overwrite)
-        typer.echo(said)
+        outcome = pretrain_into(out, model, train, checkpoint_seconds=checkpoint_seconds, overwrite=overwrite)
+        typer.echo(outcome)
     except KeyboardInterrupt as error:
         checkpoint = out / CHECKPOINT
         again = shlex.join(["dicot", *sys.argv[1:]])

@@ -126,11 +126,16 @@ def convert(
             f"X contains NaN in all channels at the end of {name_cases(short)}, which marks a shorter case. "
             'Set unequal="pad", "crop" or "resample", or replace these values.'
         )
-    fixed = replace(plain, unequal=unequal, length=target_length(plain.lengths, unequal, length))
+    return settle(plain, unequal, length)
+
+
+def settle(cases: Conversion, unequal: str, length: int | None = None) -> Conversion:
+    """Give surveyed cases one length, a type that can tell their values apart, and the statistics of their scale."""
+    fixed = replace(cases, unequal=unequal, length=target_length(cases.lengths, unequal, length))
     bare = replace(fixed, scale=None)
     if _swallows(bare):
         fixed, bare = replace(fixed, dtype=np.float64), replace(bare, dtype=np.float64)
-    return replace(fixed, scale=Scale.fit(bare)) if scale == "dataset" else fixed
+    return replace(fixed, scale=Scale.fit(bare)) if fixed.scale == "dataset" else fixed
 
 
 def survey(cases: Cases, missing: str, scale: str | Scale | None) -> Conversion:

@@ -9,8 +9,8 @@ import numpy as np
 
 from dicot.data.cases import to_cases
 from dicot.data.collection import Windows, check_labels, warn_of_layout
-from dicot.data.conversion import Conversion, check_policies, convert, survey
-from dicot.data.policies import Array, Scale, target_length
+from dicot.data.conversion import Conversion, check_policies, convert, settle, survey
+from dicot.data.policies import Array, Scale
 from dicot.errors import InputError, PrecisionWarning
 
 # The length a case of length `own` gets after a fit on length `fitted`: it depends on that case alone.
@@ -32,10 +32,10 @@ class Preparation:
 
     def fit(self, X: Any, y: Any = None) -> tuple["Preparation", Windows]:
         """Check the training set; the returned preparation remembers it."""
-        found = self._convert(X, self.scale)
+        cases = self._convert(X, self.scale)
         if not isinstance(X, Windows):
-            warn_of_layout(found.shape[1], found.length, self.layout)
-        if self.scale is None and found.dtype is np.float64:
+            warn_of_layout(cases.shape[1], cases.length, self.layout)
+        if self.scale is None and cases.dtype is np.float64:
             warnings.warn(
                 "The values of a channel differ by less than float32 can tell apart at their size. "
                 'Set scale="dataset", or subtract what they have in common.',
@@ -44,22 +44,22 @@ class Preparation:
             )
         fitted = replace(
             self,
-            n_channels=found.shape[1],
-            n_times=found.length,
-            statistics=found.scale if isinstance(found.scale, Scale) else None,
-            fingerprint=replace(found, scale=None).fingerprint(),
+            n_channels=cases.shape[1],
+            n_times=cases.length,
+            statistics=cases.scale if isinstance(cases.scale, Scale) else None,
+            fingerprint=replace(cases, scale=None).fingerprint(),
         )
-        return fitted, _training_set(found, X, y)
+        return fitted, _training_set(cases, X, y)
 
     def fit_another(self, X: Any, y: Any = None) -> tuple["Preparation", Windows]:
         """Prepare a second training set as the first: its statistics stay, and so does the length of "resample"."""
-        found = self._convert(X, self._scale, length=self.n_times if self.unequal == "resample" else None)
-        self._check_channels(found)
-        fitted = replace(self, n_times=found.length, fingerprint=replace(found, scale=None).fingerprint())
-        return fitted, _training_set(found, X, y)
+        cases = self._convert(X, self._scale, length=self.n_times if self.unequal == "resample" else None)
+        self._check_channels(cases)
+        fitted = replace(self, n_times=cases.length, fingerprint=replace(cases, scale=None).fingerprint())
+        return fitted, _training_set(cases, X, y)
 
     def apply(self, X: Any) -> Iterator[tuple[Array, Conversion]]:
-        """Positions and cases, one group per length, so that no case depends on its company."""
+        """Yield positions and cases, one group per length, so that no case depends on its company."""
         if self.unequal == "error":
             groups = [self._convert(X, self._scale)]
         else:
@@ -79,11 +79,7 @@ class Preparation:
 
     def _convert(self, X: Any, scale: str | Scale | None, length: int | None = None) -> Conversion:
         if isinstance(X, Windows):
-            cases = self._looked_at(X, scale)
-            cases = replace(cases, unequal=self.unequal, length=target_length(cases.lengths, self.unequal, length))
-            # Windows hold float64 only where float32 would swallow all differences.
-            cases = replace(cases, dtype=np.float64 if X.x.dtype == np.float64 else np.float32)
-            return replace(cases, scale=Scale.fit(replace(cases, scale=None))) if scale == "dataset" else cases
+            return settle(self._looked_at(X, scale), self.unequal, length)
         policies = {"unequal": self.unequal, "missing": self.missing}
         return convert(X, layout=self.layout, scale=scale, length=length, **policies)
 
@@ -109,7 +105,7 @@ class Preparation:
         return self.statistics if self.scale == "dataset" else self.scale
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for a config file."""
+        """Return plain data for a config file."""
         statistics = self.statistics and {
             "mean": self.statistics.mean.tolist(),
             "std": self.statistics.std.tolist(),
@@ -118,17 +114,17 @@ class Preparation:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Preparation":
-        """The inverse of `to_dict`."""
-        found = data["statistics"]
-        statistics = found and Scale(np.array(found["mean"]), np.array(found["std"]))
+        """Make a preparation of what `to_dict` gave."""
+        saved = data["statistics"]
+        statistics = saved and Scale(np.array(saved["mean"]), np.array(saved["std"]))
         return cls(**{**data, "statistics": statistics})
 
 
-def _training_set(found: Conversion, X: Any, y: Any) -> Windows:
-    """What a method is trained on, in float32; labels and name of Windows stay theirs."""
+def _training_set(cases: Conversion, X: Any, y: Any) -> Windows:
+    """Return what a method is trained on, in float32; labels and name of Windows stay theirs."""
     given = X if isinstance(X, Windows) else None
     y = given.y if y is None and given is not None else y
-    labels = None if y is None else check_labels(y, len(found), "y")
+    labels = None if y is None else check_labels(y, len(cases), "y")
     # Training copies what it may not write to: made here, piece by piece, it is the only copy.
-    x = replace(found, dtype=np.float32).whole(own=True)
+    x = replace(cases, dtype=np.float32).whole(own=True)
     return Windows(x, labels, name=given.name if given else "")

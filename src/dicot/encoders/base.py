@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from dicot.encoders.hooks import Modules, layer_outputs
-from dicot.encoders.probe import home_of, without_trace
+from dicot.encoders.probe import home_of, in_eval_mode
 from dicot.errors import InputError, is_whole
 
 CACHE = "_cache_"  # attributes whose names begin so can be computed again; copies and pickles do without
@@ -85,7 +85,7 @@ class Encoder(nn.Module, ABC):
         modules = self.inner_modules()
         if modules.layer_dims is None:
             device, dtype = home_of(self)
-            with without_trace(self):
+            with in_eval_mode(self):
                 outputs = self.features(torch.zeros(2, self.n_channels, self.probe_length, device=device, dtype=dtype))
             modules.layer_dims = {name: output.shape[1] for name, output in outputs.items()}
         return modules.layer_dims

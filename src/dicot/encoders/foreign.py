@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from dicot.encoders.base import Encoder
-from dicot.encoders.probe import home_of, without_trace
+from dicot.encoders.probe import home_of, in_eval_mode
 from dicot.errors import InputError
 
 N_PROBE = 2  # cases; one alone would pass for a module that mixes up its axes
@@ -37,7 +37,9 @@ class ForeignEncoder(Encoder):
     def __init__(self, module: nn.Module, n_channels: int, n_times: int) -> None:
         if not isinstance(module, nn.Module):
             raise InputError(f"An encoder must be an nn.Module (an instance, not its class); got {module!r}.")
-        shape = _shape_out(module, n_channels, n_times)
+        device, _ = home_of(module)
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):  # it may draw in eval mode too
+            shape = _shape_out(module, n_channels, n_times)
         super().__init__(n_channels, shape[1])
         self.module = module
         self.n_times = self.probe_length = n_times
@@ -45,7 +47,15 @@ class ForeignEncoder(Encoder):
 
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         self.check_shape(x.shape)
-        y: Tensor = self.module(x if keep is None else x * keep.unsqueeze(1))
+        try:
+            y: Tensor = self.module(x if keep is None else x * keep.unsqueeze(1))
+        except RuntimeError as error:  # of any kind, memory too: it stays what it is
+            if x.shape[2] != self.n_times:
+                error.add_note(
+                    f"{self.describe()} was given cases {tuple(x.shape)}. It takes {self.n_times} time steps, but a "
+                    "method may cut cases into shorter ones: use a module that takes any length, or another method."
+                )
+            raise
         y = y.unsqueeze(-1) if y.dim() == 2 else y
         if y.shape[:2] != (len(x), self.dim) or (self.per_time_step and y.shape[2] != x.shape[2]):
             raise InputError(
@@ -96,7 +106,7 @@ def _shape_out(module: nn.Module, n_channels: int, n_times: int) -> tuple[int, .
     device, dtype = home_of(module)
     shape = (N_PROBE, n_channels, n_times)
     name = type(module).__name__
-    with without_trace(module):
+    with in_eval_mode(module):
         try:
             y = module(torch.zeros(shape, device=device, dtype=dtype))
         except (RuntimeError, ValueError, TypeError, IndexError, AssertionError, NotImplementedError) as error:

@@ -63,16 +63,23 @@ def evaluate(
 ) -> Evaluation:
     """Fit each contender on the training cases with each seed, and score it by every protocol on the labelled ones.
 
+    What is the same for every seed is fitted once. A contender or protocol that fails is a result with its error. The
+    Evaluation that is returned has `results`, one for each draw of labelled cases, `frame()`, the same as a tidy pandas
+    frame with a row for each number, and `models`, the first fit of each contender.
+
+    Parameters
+    ----------
     data : a data set by name or file, a Split, or a pair of labelled Windows (training, test)
     contenders : names of methods, TimeSeriesEmbedder instances or other transformers (cloned for each seed, with
-        `random_state` set to it), or Contender objects; a mapping says what each is called in the results
+        `random_state` set to it), or Contender objects such as `dicot.evaluation.saved(name, model)`, a fitted model as
+        it is; a mapping says what each is called in the results
     protocols : names, or protocols themselves; by default all that score embeddings. Where labelled cases are drawn,
         every draw is a result
+    seeds : a fit for each
     controls : add the untrained controls of every encoder that takes part, and the raw features
     device : of contenders given by name; instances have their own
+    verbose : show progress bars in a terminal
     on_fit : is told of each fit before it is scored, and of each that failed
-
-    What is the same for every seed is fitted once. A contender or protocol that fails is a result with its error.
     """
     name, loaded = _loaded(data)
     everyone = named_contenders(contenders)

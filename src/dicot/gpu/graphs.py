@@ -47,9 +47,13 @@ def _abandon(pool: Any) -> None:
 @contextmanager
 def _own_scratch() -> Iterator[None]:
     """Let cuBLAS take its scratch memory from the graph's: graphs that are replayed at once must not share any."""
-    clear: Callable[[], None] = torch._C._cuda_clearCublasWorkspaces
-    clear()
+    clear_scratch()
     try:
         yield
     finally:
-        clear()
+        clear_scratch()
+
+
+def clear_scratch() -> None:
+    """Free the scratch memory of cuBLAS; it takes new memory when it needs some."""
+    torch._C._cuda_clearCublasWorkspaces()

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from dicot.data.pieces import Collection
 from dicot.gpu.device import to_device
-from dicot.gpu.graphs import capture
+from dicot.gpu.graphs import capture, clear_scratch
 
 log = logging.getLogger(__name__)
 FEWEST_BATCHES = 6  # for which capturing a graph pays
@@ -125,3 +125,4 @@ def _overlapped(
         # The lanes' memory goes back to the caller's stream: nothing may be under way then, error or not.
         for stream in (inwards, working, outwards):
             stream.synchronize()
+        clear_scratch()  # cuBLAS has up to 32 MiB for each stream that it was used on, and these are never used again

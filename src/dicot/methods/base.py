@@ -91,8 +91,8 @@ class Method(nn.Module, ABC):
         super().__init__()
         if self.needs_time_steps and not encoder.per_time_step:
             raise InputError(
-                f"{type(self).__name__} learns from features of single time steps, and {encoder.describe()} does not give "
-                "them for each time step of its input. Use a module (B, C, T) -> (B, F, T), or a method that pools."
+                f"{type(self).__name__} learns from features of single time steps, and {encoder.describe()} does not "
+                "give them for each time step of its input. Use a module (B, C, T) -> (B, F, T), or another method."
             )
         self.encoder = encoder
 

@@ -55,7 +55,7 @@ def fit_probe(train: Features, *, tolerance: float = TOLERANCE, max_cases: int =
     """Standardise, then fit one binary logistic regression per class against the rest, by scikit-learn.
 
     The published tolerance ends short of the minimum, so where it ends is part of the protocol: another solver, or the
-    minimum itself, gives about 1 % of the cases another label. Hence the same solver for any number of cases.
+    minimum itself, gives up to 2 % of the cases another label. Hence the same solver for any number of cases.
     """
     check_classes(train, "A linear probe")
     train = capped(train, max_cases)

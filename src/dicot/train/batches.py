@@ -27,7 +27,6 @@ WAYS = ("auto", "device", "streamed")
 SHARE = 0.5  # of the free memory of a GPU that a training set may take
 SMALL = 64 * 2**20  # bytes that are copied without a second thought
 AHEAD = 4  # batches that are read before they are needed
-UNRELEASED = 64 * 2**20  # bytes that are read of a memory map before its pages are given back
 
 Inputs = tuple[Tensor, ...]
 
@@ -207,7 +206,6 @@ class StreamedBatches(BatchSource):
 
     def __init__(self, x: Any, y: np.ndarray | None, device: torch.device, dtype: torch.dtype) -> None:
         self.x, self.y, self.device, self.dtype = x, y, device, dtype
-        self._unreleased = 0
 
     def inputs(self, rows: np.ndarray) -> Generator[Inputs, None, None]:
         free: SimpleQueue[_Slot | None] = SimpleQueue()
@@ -275,10 +273,8 @@ class StreamedBatches(BatchSource):
             np.take(self.x, index, axis=0, out=x, mode="clip")  # any other mode goes through a buffer
         else:
             x[...] = self.x[index]
-        self._unreleased += x.nbytes
-        if isinstance(self.x, np.ndarray) and self._unreleased > UNRELEASED:
-            release(self.x)
-            self._unreleased = 0
+        if isinstance(self.x, np.ndarray) and self.x.nbytes > SMALL:
+            release(self.x)  # every time: a single row may make 2 MiB of a memory map resident
 
 
 class _Slot:

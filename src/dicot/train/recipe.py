@@ -72,7 +72,7 @@ class Recipe:
         return {**asdict(self), "schedule": schedule_name(self.schedule)}
 
 
-def schedule_name(schedule: str | Callable[[int], float]) -> str:
+def schedule_name(schedule: str | Callable[..., Any]) -> str:
     """The schedule as text, a function by its module and qualified name."""
     if isinstance(schedule, str):
         return schedule

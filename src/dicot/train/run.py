@@ -108,7 +108,7 @@ class TrainingRun:
             "layers": hashlib.sha256(repr(method).encode()).hexdigest()[:16],  # and what they are set to
             "recipe": repr(self.recipe.to_dict()),
             "optimiser": "" if self.optimiser is None else _described(optimiser),
-            "initial": _weights_hash(self.initial),
+            "initial": weights_hash(self.initial),
             "seed": self.seed,
             "data": train.fingerprint(),
             "labels": train.label_fingerprint() if method.needs_labels else "",
@@ -123,7 +123,7 @@ def _described(optimiser: torch.optim.Optimizer) -> str:
     return f"{kind.__module__}.{kind.__qualname__} {plain}"
 
 
-def _weights_hash(weights: Mapping[str, Tensor] | None) -> str:
+def weights_hash(weights: Mapping[str, Tensor] | None) -> str:
     if weights is None:
         return ""
     digest = hashlib.sha256()

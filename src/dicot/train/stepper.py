@@ -13,7 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dicot.encoders.inception.constants import collect_constants as held
+from dicot.encoders.hooks import has_hooks
+from dicot.encoders.inception.constants import collect_constants
 from dicot.errors import lookup
 from dicot.gpu.device import release_memory
 from dicot.gpu.graphs import capture
@@ -136,7 +137,7 @@ class GraphStepper:
         pool = next(iter(self.captured.values())).graph.pool() if self.captured else None
         for last_try in (False, True):
             try:
-                with held() as constants:
+                with collect_constants() as constants:
                     graph, outcome = capture(partial(self._step, plan), pool)
             except RuntimeError as error:  # torch.AcceleratorError is one
                 self.optimiser.zero_grad()
@@ -174,17 +175,19 @@ def build_stepper(
     if name == "auto":
         name = "graphs" if source.device.type == "cuda" else "eager"
     kind = lookup(STEPPERS, name, "stepper")
-    obstacle = _obstacle(optimiser, source.device) if kind is GraphStepper else ""
+    obstacle = _obstacle(method, optimiser, source.device) if kind is GraphStepper else ""
     if obstacle:
         log.warning("%s; the steps run op by op on %s", obstacle, source.device)
         kind = EagerStepper
     return kind(method, optimiser, source, plans)
 
 
-def _obstacle(optimiser: torch.optim.Optimizer, device: torch.device) -> str:
+def _obstacle(method: Method, optimiser: torch.optim.Optimizer, device: torch.device) -> str:
     """Why a step cannot be a CUDA graph; empty where it can."""
     if device.type != "cuda":
         return "CUDA graphs need a GPU"
+    if has_hooks(method):
+        return "a CUDA graph would not call the hooks of a module when it is replayed"
     if not all(group.get("capturable") and isinstance(group["lr"], Tensor) for group in optimiser.param_groups):
         return f"CUDA graphs need an optimiser with capturable=True, which {type(optimiser).__name__} is not"
     return ""

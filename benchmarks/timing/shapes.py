@@ -27,18 +27,18 @@ class Shape(NamedTuple):
 
     @property
     def family(self) -> str:
-        """Whose recipe of the paper applies: batches of 8 are the archives', all others the large sets'."""
+        """Say whose recipe of the paper applies: batches of 8 are the archives', all others the large sets'."""
         if self.batch > 8:
             return "large"
         return "ucr" if self.n_channels == 1 else "uea"
 
     def recipe(self, precision: str) -> Recipe:
-        """The paper's, with this shape's batch."""
+        """Take the paper's recipe with this shape's batch."""
         recipe = paper_recipe(self.family, N_CASES, self.n_times)
         return replace(recipe, batch_size=self.batch, precision=precision)
 
     def windows(self, n_cases: int = N_CASES) -> Windows:
-        """Noise with random labels."""
+        """Draw noise with random labels."""
         rng = np.random.default_rng(0)
         x = rng.standard_normal((max(n_cases, self.batch), self.n_channels, self.n_times), dtype=np.float32)
         return Windows(x, rng.integers(N_CLASSES, size=len(x)), name=f"noise {self}")
@@ -61,7 +61,7 @@ METHOD_SHAPES = (Shape(8, 150, 1), Shape(128, 100, 6))
 
 
 def parse_shape(text: str) -> Shape:
-    """Batch, time steps and channels, as in "8,150,1"."""
+    """Read batch, time steps and channels, as in "8,150,1"."""
     try:
         shape = Shape(*(int(part) for part in text.split(",")))
     except (TypeError, ValueError) as error:
@@ -89,7 +89,7 @@ class Effort:
 
 
 def effort_for(shape: Shape, kind: str, *, methods: bool = False) -> Effort:
-    """Many short turns on a CPU, whose speed drifts; on a GPU one run of the paper's length between two plain turns."""
+    """Take many short turns on a CPU, whose speed drifts, and one run of the paper's length on a GPU."""
     if kind == "cuda":
         if methods:
             return Effort(turns=2, warm_up=3, steps=10, checked=0, runs=1, length=200)

@@ -1,4 +1,4 @@
-"""Cases per second of `embed`, beside the plain way: eager float32 in batches of 256 from a DataLoader."""
+"""Cases per second of `embed` beside those of a plain loop: eager float32 in batches of 256 from a DataLoader."""
 
 import statistics
 import time
@@ -9,34 +9,36 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
+from benchmarks.timing.plain import PlainEncoder, plain_settings
+from benchmarks.timing.reference import Definition
+from benchmarks.timing.sections import Section
+from benchmarks.timing.shapes import Shape
+from benchmarks.timing.turns import fresh_start
 from dicot.embedding import EMBED_PRECISIONS, embed
 from dicot.encoders import Encoder, InceptionTime
 from dicot.fitting import seeded_weights
 from dicot.progress import Bar
-from dicot.speed.ours import fresh_start
-from dicot.speed.plain import PlainEncoder, plain_settings
-from dicot.speed.reference import Definition
-from dicot.speed.sections import Section
-from dicot.speed.shapes import Shape
 
 BATCH = 256
 N_CASES = {"cpu": 256, "cuda": 32768}
 MOST_TIMES = 2**24  # time steps of all cases together
-IN = {"cpu": ("float32",), "cuda": EMBED_PRECISIONS}
+MEASURED_PRECISIONS = {"cpu": ("float32",), "cuda": EMBED_PRECISIONS}
 TURNS = 3
 
 
-def embedding_section(shapes: Sequence[Shape], device: str, n_cases: int | None = None) -> Section:
-    """Medians of whole passes over the cases, plain and ours in turns, after one pass that does not count."""
+def embedding_section(shapes: Sequence[Shape], device: str, n_cases: int | None = None, turns: int = TURNS) -> Section:
+    """Time whole passes over the cases, plain and ours in turns, after one pass that does not count."""
     kind = torch.device(device).type
+    precisions = MEASURED_PRECISIONS[kind]
     lengths = list(dict.fromkeys(shape._replace(batch=BATCH) for shape in shapes))
     rows = []
     with Bar("embedding", len(lengths)) as bar:
         for number, shape in enumerate(lengths):
             bar.update(number, f"{shape.n_times}, {shape.n_channels}")
-            x = shape.windows(n_cases or min(N_CASES[kind], MOST_TIMES // shape.n_times)).x
-            plain, *ours = _in_turns(shape, x, IN[kind], device)
-            for precision, seconds in zip(IN[kind], ours, strict=True):
+            count = n_cases or min(N_CASES[kind], MOST_TIMES // shape.n_times)
+            x = shape.windows(count).x[:count]
+            plain, *ours = _in_turns(shape, x, precisions, device, turns)
+            for precision, seconds in zip(precisions, ours, strict=True):
                 deviation = _deviation(shape, x[:BATCH], precision, device)
                 label = f"{shape.n_times}, {shape.n_channels} {precision}"
                 rows.append((label, (len(x) / plain, len(x) / seconds, plain / seconds, deviation)))
@@ -50,8 +52,8 @@ def embedding_section(shapes: Sequence[Shape], device: str, n_cases: int | None 
     )
 
 
-def _in_turns(shape: Shape, x: np.ndarray, precisions: Sequence[str], device: str) -> list[float]:
-    """Seconds of the plain way, and of ours in each precision."""
+def _in_turns(shape: Shape, x: np.ndarray, precisions: Sequence[str], device: str, turns: int) -> list[float]:
+    """Return the seconds of the plain loop, and of ours in each precision."""
     encoder = _encoder(InceptionTime, shape)
 
     def plain() -> float:
@@ -63,18 +65,18 @@ def _in_turns(shape: Shape, x: np.ndarray, precisions: Sequence[str], device: st
         return _seconds(lambda: embed(encoder, x, batch_size=BATCH, device=device, precision=precision))
 
     ways: list[Callable[[], float]] = [plain, *(partial(ours, precision) for precision in precisions)]
-    turns = []
-    for _ in range(TURNS + 1):
+    passes = []
+    for _ in range(turns + 1):
         seconds = []
         for way in ways:
             fresh_start(device)
             seconds.append(way())
-        turns.append(seconds)
-    return [statistics.median(of_way) for of_way in zip(*turns[1:], strict=True)]
+        passes.append(seconds)
+    return [statistics.median(of_way) for of_way in zip(*passes[1:], strict=True)]
 
 
 def plain_embed(network: torch.nn.Module, x: np.ndarray, device: str) -> np.ndarray:
-    """(N, C, T) -> (N, 256) as a research script would."""
+    """Embed (N, C, T) -> (N, 256) as a research script would."""
     loader = DataLoader(TensorDataset(torch.from_numpy(x.transpose(0, 2, 1).copy())), batch_size=BATCH)
     with torch.no_grad():
         return np.concatenate([network(batch.to(device)).cpu().numpy() for (batch,) in loader])

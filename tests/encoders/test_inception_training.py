@@ -23,9 +23,9 @@ def padded_convolution(v: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("n_taps", [1, 3, 10, 40])
 @pytest.mark.parametrize("n_times", LENGTHS)
-@pytest.mark.parametrize("way", [spectral, folded], ids=["spectral", "folded"])
-def test_convolution_and_its_gradients(way, n_times, n_taps):
-    if way is folded and n_times > 40:
+@pytest.mark.parametrize("algorithm", [spectral, folded], ids=["spectral", "folded"])
+def test_convolution_and_its_gradients(algorithm, n_times, n_taps):
+    if algorithm is folded and n_times > 40:
         pytest.skip("the dense map is for short cases")
     torch.manual_seed(n_times)
     v = torch.randn(n_times, 3, 4, dtype=torch.float64, requires_grad=True)
@@ -35,8 +35,8 @@ def test_convolution_and_its_gradients(way, n_times, n_taps):
     expected.backward(dy)
     left = same_margins(n_taps)[0]
     with torch.no_grad():
-        y, kept = way.forward(v, weight.permute(2, 1, 0), left)
-        dv, dtaps = way.backward(dy, kept, n_taps, left)
+        y, saved = algorithm.forward(v, weight.permute(2, 1, 0), left)
+        dv, dtaps = algorithm.backward(dy, saved, n_taps, left)
     torch.testing.assert_close(y, expected, atol=1e-11, rtol=0)
     torch.testing.assert_close(dv, v.grad, atol=1e-11, rtol=0)
     torch.testing.assert_close(dtaps.permute(2, 1, 0), weight.grad, atol=1e-10, rtol=0)

@@ -64,7 +64,7 @@ class PlainEncoder(nn.Module):
 
 
 def plain_loss(encoder: nn.Module, x: Tensor, k: int, overlap: float = 0.5, temperature: float = 0.07) -> Tensor:
-    """Di-COT's loss of a batch (B, T, C) cut into k sub-blocks."""
+    """Compute Di-COT's loss of a batch (B, T, C) cut into k sub-blocks."""
     n_cases, n_times, n_channels = x.shape
     size = int(round(n_times / (1 + (k - 1) * (1 - overlap)) / 2) * 2)
     stride = round(size * (1 - overlap))
@@ -78,7 +78,7 @@ def plain_loss(encoder: nn.Module, x: Tensor, k: int, overlap: float = 0.5, temp
 
 @contextmanager
 def plain_settings(seed: int = 0) -> Iterator[None]:
-    """Torch as a research script sets it up; everything is put back afterwards, the random state too.
+    """Set torch up as a research script does; everything is put back afterwards, the random state too.
 
     Nothing is said about TF32: the script takes torch's own default.
     """
@@ -104,7 +104,7 @@ def plain_settings(seed: int = 0) -> Iterator[None]:
 
 
 def plain_seconds(data: np.ndarray, batch: int, counts: Sequence[int], device: str, seed: int = 0) -> list[float]:
-    """Seconds of each training step on data (N, C, T), one step for each of the sub-block counts."""
+    """Time each training step on data (N, C, T), one step for each of the sub-block counts."""
     with plain_settings(seed):
         encoder = PlainEncoder(data.shape[1]).to(device).train()
         optimiser = torch.optim.AdamW(encoder.parameters(), lr=3e-4, betas=(0.9, 0.99), weight_decay=3e-4)

@@ -1,4 +1,4 @@
-"""Di-COT on every archive set at hand: `pretrain_many` beside what the plain loop would take."""
+"""Di-COT on every archive set on this machine: `pretrain_many` beside what the plain loop would take."""
 
 import statistics
 import time
@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from benchmarks.timing.plain import plain_seconds
+from benchmarks.timing.sections import Section
+from benchmarks.timing.shapes import N_CASES
+from benchmarks.timing.turns import counts, fresh_start
 from dicot.data import Windows
 from dicot.datasets import available, load
 from dicot.encoders import InceptionTime
-from dicot.errors import DicotError, InputError
+from dicot.errors import DicotError
 from dicot.fitting import seeded_weights
 from dicot.methods.dicot import DiCOT
 from dicot.progress import Bar
-from dicot.speed.ours import counts, fresh_start
-from dicot.speed.plain import plain_seconds
-from dicot.speed.sections import Section
-from dicot.speed.shapes import N_CASES
 from dicot.train import Recipe, TrainingRun, paper_recipe, pretrain_many
 
 FAMILIES = ("ucr", "uea")
@@ -27,16 +27,18 @@ ROUNDS = 2  # of which the faster counts: a busy moment would speak for us
 
 
 @dataclass(frozen=True)
-class Entry:
+class ArchiveRun:
+    """A data set and the recipe that Di-COT is trained with on it."""
+
     name: str
     train: Windows
     recipe: Recipe
     family: str | None = None
 
 
-def entries(precision: str) -> tuple[list[Entry], list[str]]:
-    """The archive sets of the data folder with the paper's recipe, and the names of those that cannot be loaded."""
-    found, refused = [], []
+def archive_runs(precision: str) -> tuple[list[ArchiveRun], list[str]]:
+    """List the archive sets with the paper's recipe, and the names of those that cannot be loaded."""
+    runs, refused = [], []
     for card in available():
         if card.family not in FAMILIES:
             continue
@@ -46,18 +48,23 @@ def entries(precision: str) -> tuple[list[Entry], list[str]]:
             refused.append(card.name)
             continue
         recipe = paper_recipe(card.family, len(train), train.n_times)
-        found.append(Entry(card.name, train, replace(recipe, precision=precision), card.family))
-    if not found:
-        raise InputError("There are no archive sets here. Set DICOT_DATA to a folder with ucr/ and uea/.")
-    return found, refused
+        runs.append(ArchiveRun(card.name, train, replace(recipe, precision=precision), card.family))
+    return runs, refused
 
 
-def archive_sections(precision: str, device: str, chosen: Sequence[Entry] | None = None) -> Iterator[Section]:
-    """Total wall clock, and the plain loop's times that it is compared with."""
-    sets, refused = entries(precision) if chosen is None else (list(chosen), [])
+def archive_sections(
+    precision: str,
+    device: str,
+    chosen: Sequence[ArchiveRun] | None = None,
+    *,
+    warm_up: int = WARM_UP,
+    timed: int = STEPS,
+) -> Iterator[Section]:
+    """Measure the total wall clock, and the plain loop's seconds per step that it is compared with."""
+    sets, refused = archive_runs(precision) if chosen is None else (list(chosen), [])
     lengths = sorted({entry.train.n_times for entry in sets})
     picked = sorted({lengths[round(i)] for i in np.linspace(0, len(lengths) - 1, LENGTHS)})
-    rounds = [[_plain(n_times, device) for n_times in picked] for _ in range(ROUNDS)]
+    rounds = [[_plain(n_times, device, warm_up, timed) for n_times in picked] for _ in range(ROUNDS)]
     plain = [min(seconds) for seconds in zip(*rounds, strict=True)]
     steps = sum(entry.recipe.steps for entry in sets)
     expected = sum(entry.recipe.steps * float(np.interp(entry.train.n_times, picked, plain)) for entry in sets)
@@ -77,13 +84,13 @@ def archive_sections(precision: str, device: str, chosen: Sequence[Entry] | None
     )
 
 
-def _plain(n_times: int, device: str) -> float:
+def _plain(n_times: int, device: str, warm_up: int, timed: int) -> float:
     data = np.random.default_rng(0).standard_normal((N_CASES, 1, n_times), dtype=np.float32)
     fresh_start(device)
-    return statistics.median(plain_seconds(data, 8, counts(0, WARM_UP + STEPS), device)[WARM_UP:])
+    return statistics.median(plain_seconds(data, 8, counts(0, warm_up + timed), device)[warm_up:])
 
 
-def _ours(sets: Sequence[Entry], device: str) -> float:
+def _ours(sets: Sequence[ArchiveRun], device: str) -> float:
     with seeded_weights(0):
         runs = [
             TrainingRun(DiCOT(InceptionTime(entry.train.n_channels), **DiCOT.paper_params(entry.family)),

@@ -1,6 +1,6 @@
 """What a step must cost at least on this machine: operations and bytes, over ceilings measured in the same run.
 
-Counted as the network is defined, by its convolutions; a way that needs fewer operations may get below.
+They are counted by the convolutions of the network as defined; code that needs fewer operations may be faster.
 """
 
 import statistics
@@ -13,19 +13,19 @@ from typing import Any
 import torch
 from torch import nn
 
+from benchmarks.timing.shapes import Shape
 from dicot.encoders import InceptionTime
-from dicot.speed.shapes import Shape
 from dicot.views.blocks import block_layout
 
 PASSES = 3  # forwards, and backwards once for the input and once for the weights
 REPEATS = 7
-SIDE = {"cpu": 1536, "cuda": 8192}  # of the matrices that are multiplied
+SIDE = {"cpu": 1024, "cuda": 8192}  # of the matrices that are multiplied
 COPIED = {"cpu": 2**27, "cuda": 2**31}  # bytes
 
 
 @dataclass(frozen=True)
-class Work:
-    """Of one training step."""
+class StepWork:
+    """Operations and bytes of one training step."""
 
     operations: float
     bytes: float
@@ -33,23 +33,24 @@ class Work:
 
 @dataclass(frozen=True)
 class Ceilings:
-    """Per second, reached by a large matrix product and by a large copy."""
+    """Operations and bytes per second, reached by a large matrix product and by a large copy."""
 
     operations: float
     bytes: float
 
 
 def convolutions(encoder: nn.Module) -> list[nn.Conv1d]:
+    """List every convolution of the network."""
     return [module for module in encoder.modules() if isinstance(module, nn.Conv1d)]
 
 
 def multiply_adds(encoder: nn.Module) -> int:
-    """Of all convolutions for one time step of one case; each keeps the length, so each weight is used once."""
+    """Count those of a time step of a case; every convolution keeps the length, so each weight is used once."""
     return sum(conv.weight.numel() for conv in convolutions(encoder))
 
 
-def kept_values(encoder: nn.Module) -> int:
-    """What must exist in memory for one time step of one case: the output of every convolution.
+def stored_values(encoder: nn.Module) -> int:
+    """Count what must exist in memory for one time step of one case: the output of every convolution.
 
     BatchNorm needs all of it before the first value is known; what lies between that and the next convolution can be
     computed on the way.
@@ -58,20 +59,20 @@ def kept_values(encoder: nn.Module) -> int:
 
 
 def time_steps(shape: Shape) -> float:
-    """Time steps that go through the encoder in a step of Di-COT, the mean over k = 2 .. 10."""
+    """Average over k = 2 .. 10 the time steps that go through the encoder in a step of Di-COT."""
     layouts = [block_layout(shape.n_times, k, 0.5) for k in range(2, 11)]
     return shape.batch * statistics.fmean(len(blocks) * blocks.length for blocks in layouts)
 
 
-def step_work(shape: Shape) -> Work:
-    """A multiply-add is two operations; a value and its gradient are each written once and read once."""
+def step_work(shape: Shape) -> StepWork:
+    """Count a multiply-add as two operations; a value and its gradient are each written once and read once."""
     encoder, rows = InceptionTime(shape.n_channels), time_steps(shape)
-    return Work(2 * PASSES * rows * multiply_adds(encoder), 4 * 4 * rows * kept_values(encoder))
+    return StepWork(2 * PASSES * rows * multiply_adds(encoder), 4 * 4 * rows * stored_values(encoder))
 
 
 @contextmanager
 def matrix_precision(precision: str) -> Iterator[None]:
-    """Float32 matrix products on a GPU in true float32 or in TF32."""
+    """Compute float32 matrix products on a GPU in true float32 or in TF32."""
     matmul: Any = torch.backends.cuda.matmul
     before = matmul.fp32_precision
     try:
@@ -82,7 +83,7 @@ def matrix_precision(precision: str) -> Iterator[None]:
 
 
 def measure_ceilings(device: str, precision: str) -> Ceilings:
-    """The best of a few repeats: a ceiling is what the machine can do, not what it does on average."""
+    """Take the best of a few repeats: a ceiling is what the machine can do, not what it does on average."""
     kind = torch.device(device).type
     side = SIDE[kind]
     noise = torch.Generator(device).manual_seed(0)  # a product of ones would draw less power than a real one
@@ -96,7 +97,7 @@ def measure_ceilings(device: str, precision: str) -> Ceilings:
 
 
 def best_of(a: Ceilings, b: Ceilings) -> Ceilings:
-    """The higher of each."""
+    """Take the higher of each."""
     return Ceilings(max(a.operations, b.operations), max(a.bytes, b.bytes))
 
 

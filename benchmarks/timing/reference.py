@@ -1,6 +1,6 @@
-"""What the fast way is held against: any method trained the plain way, through the encoder's definition.
+"""The reference for what is fast: any method trained the plain way, through the encoder's definition.
 
-Same seed, batches, plans and learning rates as `pretrain`, with which it shares the draws alone: eager autograd, a
+It has the seed, batches, plans and learning rates of `pretrain` and shares only the draws with it: eager autograd, a
 DataLoader on the host, the optimiser as PyTorch makes it, `.item()` every step.
 """
 
@@ -46,16 +46,16 @@ def plain_pretrain(
     steps: int | None = None,
     on_step: Callable[[int], None] | None = None,
 ) -> tuple[list[float], list[float]]:
-    """Losses and seconds of the first `steps` steps, of all where none is given; always in float32.
+    """Return losses and seconds of the first `steps` steps (default: all); always in float32.
 
     The caller's random state is left as it was; its settings of deterministic algorithms and TF32 are in force.
     """
-    place = resolve_device(device)
-    with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
+    device = resolve_device(device)
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         seed_prepare(seed)
-        method.to(place, torch.float32).prepare(train)
-        method.to(place, torch.float32).train()
-        result = _train(method, train, recipe, seed, place, recipe.steps if steps is None else steps, on_step)
+        method.to(device, torch.float32).prepare(train)
+        method.to(device, torch.float32).train()
+        result = _train(method, train, recipe, seed, device, recipe.steps if steps is None else steps, on_step)
     method.eval()
     return result
 
@@ -65,7 +65,7 @@ def _train(
     train: Windows,
     recipe: Recipe,
     seed: int,
-    place: torch.device,
+    device: torch.device,
     steps: int,
     on_step: Callable[[int], None] | None,
 ) -> tuple[list[float], list[float]]:
@@ -79,12 +79,12 @@ def _train(
     seconds: list[float] = []
     for step in range(steps):
         started = time.perf_counter()
-        x, index, y = (part.to(place) for part in next(batches))
+        x, index, y = (part.to(device) for part in next(batches))
         batch = Batch(x, index, y if method.needs_labels else None)
         plan = method.plan(tuple(x.shape), plan_generator(seed, step))  # type: ignore[arg-type]
         for group in optimiser.param_groups:
             group["lr"] = lr_at(step, recipe, per_epoch)
-        seed_step(seed, step, place)
+        seed_step(seed, step, device)
         loss = method.loss(batch, plan)
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -98,7 +98,7 @@ def _train(
 
 
 def _batches(train: Windows, batch_size: int, seed: int) -> Iterator[list[Tensor]]:
-    """Batches (x, rows, class numbers) in the order of `pretrain`, one DataLoader per epoch."""
+    """Yield (x, rows, class numbers) in the order of `pretrain`, one DataLoader per epoch."""
     labels = np.zeros(len(train), np.int64) if train.y is None else np.unique(train.y, return_inverse=True)[1]
     x = torch.as_tensor(train.x, dtype=torch.float32)
     data = TensorDataset(x, torch.arange(len(train)), torch.from_numpy(labels))

@@ -1,18 +1,17 @@
 """The main table: a training step by the plain loop, by ours, and what it must cost; and whether the losses agree."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 
+from benchmarks.timing.agreement import EARLY, ROUNDING, Agreement, check_losses
+from benchmarks.timing.floors import Ceilings, best_of, measure_ceilings, step_work
+from benchmarks.timing.sections import Row, Section, Value
+from benchmarks.timing.shapes import Effort, Shape, effort_for
+from benchmarks.timing.turns import StepSeconds, time_method, time_shape
 from dicot.methods import METHODS
 from dicot.progress import Bar
-from dicot.speed.agreement import EARLY, ROUNDING, Agreement, check_losses
-from dicot.speed.floors import Ceilings, best_of, measure_ceilings, step_work
-from dicot.speed.sections import Section, Value
-from dicot.speed.shapes import Effort, Shape, effort_for
-from dicot.speed.turns import Pair, time_method, time_shape
 
-Row = tuple[str, tuple[Value, ...]]
 EffortFor = Callable[[Shape, str], Effort]
 ALL_IN = (
     "Ours all in is the whole run of the given length, graph capture and all that is built on the way included, "
@@ -24,10 +23,10 @@ ALL_IN = (
 def step_sections(
     shapes: Sequence[Shape], precisions: Sequence[str], device: str, effort: EffortFor = effort_for
 ) -> tuple[Section, Section, list[float], bool]:
-    """The table of ratios, the table of agreement, the ratios, and whether all losses agree."""
+    """Make the table of ratios and the table of agreement; also return the ratios and whether all losses agree."""
     kind = torch.device(device).type
     units = [(shape, precision) for precision in precisions for shape in shapes]
-    pairs: list[Pair] = []
+    pairs: list[StepSeconds] = []
     agreements: list[tuple[str, Agreement]] = []
     turns = sum(effort(shape, kind).turns + 1 for shape, _ in units)
     with Bar("steps", turns) as bar:
@@ -59,20 +58,20 @@ def step_sections(
     return steps, _agreement_section(agreements), ratios, all(one.holds for _, one in agreements)
 
 
-def _step_row(shape: Shape, precision: str, pair: Pair, ceilings: Ceilings, kind: str) -> Row:
+def _step_row(shape: Shape, precision: str, pair: StepSeconds, ceilings: Ceilings, kind: str) -> Row:
     work = step_work(shape)
     floors = 1e3 * work.operations / ceilings.operations, 1e3 * work.bytes / ceilings.bytes
     return f"{shape} {precision}", (*_times(pair, kind), *floors)
 
 
-def _times(pair: Pair, kind: str) -> tuple[Value, ...]:
+def _times(pair: StepSeconds, kind: str) -> tuple[Value, ...]:
     whole = (1e3 * pair.all_in, str(pair.length)) if kind == "cuda" else ()
     return 1e3 * pair.plain, 1e3 * pair.ours, *whole, pair.ratio(kind)
 
 
-def _ceilings(found: dict[str, Ceilings]) -> str:
-    products = ", ".join(f"{one.operations / 1e12:.3g} TFLOP/s ({name})" for name, one in found.items())
-    return f"{products} and {max(one.bytes for one in found.values()) / 1e9:.3g} GB/s"
+def _ceilings(by_precision: dict[str, Ceilings]) -> str:
+    products = ", ".join(f"{one.operations / 1e12:.3g} TFLOP/s ({name})" for name, one in by_precision.items())
+    return f"{products} and {max(one.bytes for one in by_precision.values()) / 1e9:.3g} GB/s"
 
 
 def _agreement_section(agreements: Sequence[tuple[str, Agreement]]) -> Section:
@@ -109,10 +108,12 @@ def _agreement_section(agreements: Sequence[tuple[str, Agreement]]) -> Section:
     return Section("agreement", "Losses beside eager float32", columns, rows, note)
 
 
-def method_section(shapes: Sequence[Shape], precisions: Sequence[str], device: str, effort: EffortFor) -> Section:
-    """Every method of the registry by its plain loop and by ours."""
+def method_section(
+    shapes: Sequence[Shape], precisions: Sequence[str], device: str, effort: EffortFor, names: Iterable[str] = METHODS
+) -> Section:
+    """Time methods of the registry by their plain loop and by ours."""
     kind = torch.device(device).type
-    units = [(name, shape, precision) for shape in shapes for precision in precisions for name in METHODS]
+    units = [(name, shape, precision) for shape in shapes for precision in precisions for name in names]
     rows: list[Row] = []
     with Bar("methods", len(units)) as bar:
         for number, (name, shape, precision) in enumerate(units):

@@ -1,0 +1,1 @@
+"""The parts of the speed benchmark; `benchmarks/speed.py` is the script that runs them."""

@@ -1,0 +1,210 @@
+"""Any nn.Module as an encoder."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from dicot.data import Windows
+from dicot.embedding import embed, pooled_dim
+from dicot.encoders import ForeignEncoder, InceptionTime, as_encoder, encoder_name
+from dicot.errors import InputError
+from dicot.methods import METHODS, Batch, build_method
+from dicot.train import Recipe, pretrain
+from dicot.train.draws import plan_generator
+
+
+class MeanOverTime(nn.Module):
+    def forward(self, h: torch.Tensor) -> torch.Tensor:
+        return h.mean(-1)
+
+
+def per_time_step(n_channels: int = 2) -> nn.Sequential:
+    torch.manual_seed(0)
+    body = nn.Sequential(nn.Conv1d(n_channels, 8, 3, padding=1), nn.BatchNorm1d(8), nn.ReLU(inplace=True))
+    return nn.Sequential(body, nn.Dropout(0.5), nn.Conv1d(8, 16, 1))
+
+
+def per_case(n_channels: int = 2) -> nn.Sequential:
+    return nn.Sequential(per_time_step(n_channels), MeanOverTime())
+
+
+def shorter() -> nn.Conv1d:
+    return nn.Conv1d(2, 16, 4, stride=2)
+
+
+@pytest.mark.parametrize(("make", "n_out"), [(per_time_step, 20), (per_case, 1), (shorter, 9)])
+def test_shapes(make, n_out):
+    encoder = as_encoder(make(), 2, 20)
+    assert isinstance(encoder, ForeignEncoder) and (encoder.n_channels, encoder.dim) == (2, 16)
+    assert encoder.per_time_step is (n_out == 20)
+    x = torch.randn(5, 2, 20)
+    assert encoder(x).shape == (5, 16, n_out) and encoder.embed(x).shape == (5, 16)
+    assert embed(encoder, x.numpy(), device="cpu").shape == (5, 16)
+    assert embed(encoder, x.numpy(), pooling=None, device="cpu").shape == (5, 16, n_out)
+    assert embed(encoder, x.numpy(), pooling="layers", device="cpu").shape == (5, pooled_dim(encoder, "layers"))
+
+
+def test_an_encoder_stays_what_it_is():
+    encoder = InceptionTime(2, dim=8)
+    assert as_encoder(encoder, 2, 30) is encoder
+
+
+def test_asking_leaves_no_trace():
+    module = per_time_step().train()
+    module[0][1].eval()
+    before = copy.deepcopy(module.state_dict())
+    modes = [part.training for part in module.modules()]
+    torch.manual_seed(1)
+    state = torch.get_rng_state()
+    encoder = as_encoder(module, 2, 20)
+    encoder.layer_dims()
+    assert torch.equal(torch.get_rng_state(), state)
+    assert [part.training for part in module.modules()] == modes
+    assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("module", "named"),
+    [
+        (nn.Flatten(0), "\\(80,\\)"),
+        (nn.Unflatten(1, (2, 1)), "\\(2, 2, 1, 20\\)"),
+        (nn.Sequential(nn.Flatten(0), nn.Unflatten(0, (4, 20))), "\\(4, 20\\)"),
+        (nn.LSTM(20, 4), "tuple"),
+        (nn.Conv1d(3, 4, 1), "\\(2, 2, 20\\)"),
+        (nn.Conv1d, "class"),
+    ],
+)
+def test_other_outputs_are_refused_by_their_shape(module, named):
+    with pytest.raises(InputError, match=named):
+        as_encoder(module, 2, 20)
+
+
+def test_a_length_that_changes_on_the_way_is_refused():
+    encoder = as_encoder(nn.Sequential(nn.AvgPool1d(2), nn.Upsample(scale_factor=2)), 2, 20)
+    assert encoder(torch.randn(3, 2, 8)).shape == (3, 2, 8)
+    with pytest.raises(InputError, match="\\(3, 2, 6\\).*\\(3, 2, 7\\)"):
+        encoder(torch.randn(3, 2, 7))
+
+
+def test_a_module_for_one_length_says_so_where_a_method_cuts_cases(waves):
+    module = nn.Sequential(nn.Flatten(), nn.Linear(2 * 32, 16))
+    for name in ("supervised", "dicot"):
+        method = build_method(name, as_encoder(module, 2, 32), {})
+        if name == "supervised":
+            pretrain(method, waves, Recipe(1, 8), seed=0, device="cpu")
+            continue
+        with pytest.raises(RuntimeError) as raised:
+            pretrain(method, waves, Recipe(1, 8), seed=0, device="cpu")
+        assert "32 time steps" in "".join(raised.value.__notes__)
+
+
+def test_keep_blanks_the_input():
+    encoder = as_encoder(per_time_step(), 2, 20).eval()
+    x = torch.randn(3, 2, 20)
+    keep = torch.rand(3, 20) > 0.5
+    assert torch.equal(encoder(x, keep), encoder(x * keep.unsqueeze(1)))
+
+
+def test_features_have_the_names_of_the_modules():
+    module = per_time_step().eval()
+    x = torch.randn(3, 2, 20)
+    features = as_encoder(module, 2, 20).features(x)
+    assert list(features) == ["0.0", "0.1", "0.2", "1", "2"]
+    assert torch.equal(features["0.0"], module[0][0](x))
+    assert torch.equal(features["0.1"], module[0][1](module[0][0](x))), "not what ReLU made of it in place"
+    assert torch.equal(features["0.2"], features["0.1"].relu())
+    assert torch.equal(features["2"], module(x))
+    *_, (name, last) = as_encoder(per_case().eval(), 2, 20).features(x).items()
+    assert name == "output" and last.shape == (3, 16, 1)
+
+
+def test_a_module_that_is_called_twice_has_two_entries():
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.map = nn.Conv1d(2, 2, 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.map(self.map(x)) + 1
+
+    assert list(as_encoder(Twice(), 2, 20).features(torch.randn(3, 2, 20))) == ["map", "map:2", "output"]
+
+
+def test_fresh_draws_new_weights_and_leaves_the_module_alone():
+    module = per_time_step()
+    before = copy.deepcopy(module.state_dict())
+    encoder = as_encoder(module, 2, 20)
+    with torch.no_grad():
+        encoder.train()(torch.randn(4, 2, 20))
+    fresh = encoder.fresh()
+    assert isinstance(fresh, ForeignEncoder) and fresh.module is not module
+    assert not torch.equal(fresh.module[2].weight, module[2].weight)
+    assert torch.equal(fresh.module[0][1].running_mean, torch.zeros(8)), "statistics of BatchNorm start anew"
+    assert torch.equal(module[2].weight, before["2.weight"])
+    attention = as_encoder(nn.Sequential(nn.Linear(20, 8), nn.TransformerEncoderLayer(8, 2, 8)), 2, 20)
+    assert attention.fresh().dim == attention.dim
+
+
+def test_a_part_that_cannot_draw_new_weights_is_named():
+    class Scale(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.factor = nn.Parameter(torch.ones(1))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.factor
+
+    encoder = as_encoder(nn.Sequential(nn.Conv1d(2, 4, 1), Scale()), 2, 20)
+    with pytest.raises(InputError, match="'1'.*Scale"):
+        encoder.fresh()
+
+
+def test_copies_states_and_description():
+    encoder = as_encoder(per_time_step(), 2, 20).eval()
+    x = torch.randn(3, 2, 20)
+    copied = copy.deepcopy(encoder)
+    assert copied.module is not encoder.module and torch.equal(copied(x), encoder(x))
+    other = encoder.fresh().eval()
+    other.load_state_dict(encoder.state_dict())
+    assert torch.equal(other(x), encoder(x))
+    assert encoder.describe() == "torch.nn.modules.container.Sequential"
+    assert encoder.config() == {"module": encoder.describe(), "n_channels": 2, "n_times": 20, "dim": 16}
+    with pytest.raises(InputError, match="Sequential"):
+        encoder_name(encoder)
+
+
+def test_a_module_without_weights_can_be_embedded_with():
+    encoder = as_encoder(nn.MaxPool1d(3, stride=1, padding=1), 2, 20)
+    assert embed(encoder, np.zeros((4, 2, 20), np.float32), device="cpu").shape == (4, 2)
+
+
+def loss_of(name: str, module: nn.Module, waves: Windows) -> float:
+    torch.manual_seed(0)
+    method = build_method(name, as_encoder(module.eval(), 2, 32), {})
+    torch.manual_seed(1)
+    method.prepare(waves)
+    batch = Batch(torch.from_numpy(waves.x[:8]), torch.arange(8), torch.from_numpy(waves.y[:8]))
+    torch.manual_seed(2)
+    return float(method.eval().loss(batch, method.plan((8, 2, 32), plan_generator(0, 0))).detach())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_vector_per_case_is_enough_or_refused(name, waves):
+    """A method that says nothing gives the same loss whether the module or the encoder takes the mean over time."""
+    if METHODS[name].needs_time_steps:
+        with pytest.raises(InputError, match=f"{METHODS[name].__name__}.*Sequential"):
+            loss_of(name, per_case(), waves)
+    else:
+        assert loss_of(name, per_case(), waves) == pytest.approx(loss_of(name, per_time_step(), waves), rel=1e-4)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_trains_a_foreign_module(name, waves):
+    module = per_time_step()
+    method = build_method(name, as_encoder(module, 2, 32), {})
+    history = pretrain(method, waves, Recipe(2, 8), seed=0, device="cpu")
+    assert np.isfinite(history.loss).all()
+    assert embed(method.trained_encoder(), waves.x, device="cpu").shape == (24, 16)

@@ -1,0 +1,71 @@
+"""Poolings over time and over layers."""
+
+import numpy as np
+import pytest
+import torch
+
+from dicot.embedding import POOLINGS, Pooling, embed, pooled_dim
+from dicot.encoders import ENCODERS, build_encoder
+from dicot.errors import InputError
+from tests.commands import dicot
+
+FIRST_AND_LAST = Pooling(None, lambda h: torch.cat([h[..., 0], h[..., -1]], dim=1), "the first and last time step")
+
+
+@pytest.fixture(params=[*POOLINGS, "first+last"])
+def pooling(request, monkeypatch):
+    if request.param not in POOLINGS:
+        monkeypatch.setitem(POOLINGS, request.param, FIRST_AND_LAST)
+    return request.param
+
+
+@pytest.fixture(params=ENCODERS)
+def encoder(request, waves):
+    torch.manual_seed(0)
+    made = build_encoder(request.param, {"n_channels": 2, "dim": 16})
+    with torch.no_grad():
+        made.train()(torch.from_numpy(waves.x))
+    return made
+
+
+def test_a_case_does_not_depend_on_its_company(encoder, pooling, waves):
+    whole = embed(encoder, waves.x, pooling=pooling, device="cpu")
+    assert whole.shape == (24, pooled_dim(encoder, pooling))
+    order = np.random.default_rng(1).permutation(24)
+    for x, rows in ((waves.x[order], order), (waves.x[5:6], [5])):
+        np.testing.assert_allclose(embed(encoder, x, pooling=pooling, device="cpu"), whole[rows], atol=1e-6, rtol=0)
+    for batch_size in (1, 7):
+        again = embed(encoder, waves.x, pooling=pooling, device="cpu", batch_size=batch_size)
+        np.testing.assert_allclose(again, whole, atol=1e-6, rtol=0)
+
+
+def test_leaves_the_encoder_as_it_was(encoder, pooling, waves):
+    before = {name: value.clone() for name, value in encoder.state_dict().items()}
+    torch.manual_seed(3)
+    state = torch.get_rng_state()
+    embed(encoder.train(), waves.x, pooling=pooling, device="cpu")
+    pooled_dim(encoder, pooling)
+    assert encoder.training and torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(value, before[name]) for name, value in encoder.state_dict().items())
+
+
+def test_is_listed(pooling):
+    line = next(line for line in dicot("list", "poolings").splitlines() if line.split()[0] == pooling)
+    assert POOLINGS[pooling].summary in line
+
+
+def test_layers_are_the_means_of_the_features(encoder, waves):
+    with torch.no_grad():
+        features = encoder.eval().features(torch.from_numpy(waves.x))
+    expected = np.concatenate([h.mean(-1).numpy() for h in features.values()], axis=1)
+    np.testing.assert_allclose(embed(encoder, waves.x, pooling="layers", device="cpu"), expected, atol=1e-6, rtol=0)
+
+
+def test_layers_can_be_chosen_by_name(monkeypatch, waves):
+    encoder = build_encoder("fcn", {"n_channels": 2, "dim": 16})
+    monkeypatch.setitem(POOLINGS, "two", Pooling(("layer2", "layer0"), lambda layers: layers["layer0"].amax(-1)))
+    monkeypatch.setitem(POOLINGS, "lost", Pooling(("layer7",), lambda layers: layers["layer7"].amax(-1)))
+    assert embed(encoder, waves.x, pooling="two", device="cpu").shape == (24, pooled_dim(encoder, "two")) == (24, 128)
+    for ask in (lambda: embed(encoder, waves.x, pooling="lost", device="cpu"), lambda: pooled_dim(encoder, "lost")):
+        with pytest.raises(InputError, match="layer7"):
+            ask()
