@@ -18,16 +18,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dicot.losses.adjacent_block import adjacent_block
-from dicot.losses.adjacent_step import adjacent_step
-from dicot.losses.frequency import frequency_contrast
-from dicot.losses.hierarchical import hierarchical_contrast
-from dicot.losses.momentum_contrast import queue_contrast, unit
+from dicot.losses.contrast import hierarchical_contrast
 from dicot.losses.nt_xent import nt_xent, poly_nt_xent
-from dicot.losses.positive_unlabelled import positive_unlabelled
-from dicot.losses.prediction import prediction_contrast
-from dicot.losses.segments import pooled_contrast, segment_contrast
-from dicot.losses.series_similarity import aggregate, copies_contrast, cosine_similarity, log_weights
-from dicot.losses.soft import soft_hierarchical_contrast
+from dicot.methods.catt import adjacent_step
+from dicot.methods.cost import frequency_contrast, queue_contrast, unit
+from dicot.methods.infots import pooled_contrast, segment_contrast
+from dicot.methods.simmtm import aggregate, copies_contrast, cosine_similarity, log_weights
+from dicot.methods.soft import soft_hierarchical_contrast
+from dicot.methods.tnc import positive_unlabelled
+from dicot.methods.tstcc import prediction_contrast
 
 
 def dense_adjacent_step(z: Tensor, temperature: float) -> Tensor:

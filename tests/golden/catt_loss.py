@@ -2,7 +2,7 @@
 
 import torch
 
-from dicot.losses.adjacent_step import MAX_ENTRIES, adjacent_step
+from dicot.methods.catt import MAX_ENTRIES, adjacent_step
 from tests.golden.compare import GRADIENT_ABSOLUTE, LOSS_RELATIVE, Comparison, Vectors, cases
 
 FORM = {"ls": "two_sided", "next": "next"}  # their word: ours

@@ -2,7 +2,7 @@
 
 import torch
 
-from dicot.methods.trend_season import SeasonHead, TrendHead
+from dicot.methods.cost import SeasonHead, TrendHead
 from tests.golden.compare import Comparison, Vectors, cases
 
 TOLERANCE = {"absolute": 1e-9}

@@ -4,8 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dicot.losses.frequency import frequency_contrast, spectrum
-from dicot.losses.momentum_contrast import enqueued, queue_contrast, unit
+from dicot.methods.cost import enqueued, frequency_contrast, queue_contrast, spectrum, unit
 from tests.golden.compare import LOSS_RELATIVE, Comparison, Vectors, cases
 
 GRADIENT = {"absolute": 1e-7}  # phase gradients are steep near zero coefficients

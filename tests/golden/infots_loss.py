@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from dicot.losses.segments import pooled_contrast, segment_contrast, segment_length
+from dicot.methods.infots import pooled_contrast, segment_contrast, segment_length
 from tests.golden.compare import GRADIENT_ABSOLUTE, LOSS_RELATIVE, Comparison, Vectors, cases
 
 # A batch of one case has global loss 0, which a relative tolerance alone cannot meet.

@@ -3,8 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from dicot.losses.series_similarity import aggregate, copies_contrast, cosine_similarity, log_weights
-from dicot.losses.uncertainty_weighting import uncertainty_weighted
+from dicot.methods.simmtm import aggregate, copies_contrast, cosine_similarity, log_weights, uncertainty_weighted
 from tests.golden.compare import GRADIENT_ABSOLUTE, LOSS_RELATIVE, Comparison, Vectors, cases
 
 VALUE_ABSOLUTE = 1e-9

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from dicot.views.masking import markov_keep
+from dicot.methods.simmtm import markov_keep
 from tests.golden.compare import Comparison, Vectors, cases
 
 

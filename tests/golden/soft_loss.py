@@ -3,8 +3,7 @@
 import numpy as np
 import torch
 
-from dicot.losses.soft import soft_contrast, soft_hierarchical_contrast, time_lag_weights
-from dicot.methods.similarity import CaseSimilarity, sharpen
+from dicot.methods.soft import CaseSimilarity, sharpen, soft_contrast, soft_hierarchical_contrast, time_lag_weights
 from tests.golden.compare import GRADIENT_ABSOLUTE, LOSS_RELATIVE, Comparison, Vectors, cases
 
 SIMILARITY_ABSOLUTE = 1e-12

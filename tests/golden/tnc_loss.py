@@ -2,7 +2,7 @@
 
 import torch
 
-from dicot.losses.positive_unlabelled import positive_unlabelled, share_told_apart
+from dicot.methods.tnc import positive_unlabelled, share_told_apart
 from tests.golden.compare import GRADIENT_ABSOLUTE, LOSS_RELATIVE, Comparison, Vectors, cases
 
 

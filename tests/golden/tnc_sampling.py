@@ -5,8 +5,7 @@ from importlib.util import find_spec
 import numpy as np
 import torch
 
-from dicot.views.neighbourhoods import REACH, close_centres, cut_windows, distant_centres, distant_range
-from dicot.views.stationarity import adf_epsilon
+from dicot.methods.tnc import REACH, adf_epsilon, close_centres, cut_windows, distant_centres, distant_range
 from tests.golden.compare import Comparison, Vectors, cases
 
 

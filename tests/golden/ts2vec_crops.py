@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from dicot.views.crops import Crops, cut_crops, draw_crops, shared_part
+from dicot.methods.cropping import Crops, cut_crops, draw_crops, shared_part
 from tests.golden.compare import Comparison, Vectors, cases
 
 NAMES = {"crop_l": "overlap", "crop_left": "left", "crop_right": "right", "crop_eleft": "outer_left"}

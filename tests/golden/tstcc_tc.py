@@ -4,7 +4,7 @@ import re
 
 import torch
 
-from dicot.methods.temporal_contrast import TemporalContrast
+from dicot.methods.tstcc import TemporalContrast
 from tests.golden.compare import GRADIENT_ABSOLUTE, LOSS_RELATIVE, Comparison, Vectors, cases
 
 RESULT_ABSOLUTE = 1e-12  # beside the relative tolerance: entries of the vectors may be near 0

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.losses import chunking
-from dicot.losses.chunking import mean_over_groups
-from dicot.losses.contrast import paired_contrast
-from dicot.losses.hierarchical import hierarchical_contrast
+from dicot.losses import contrast as chunking
+from dicot.losses.contrast import hierarchical_contrast, mean_over_groups, paired_contrast
 
 
 def slow_pair(view1: np.ndarray, view2: np.ndarray) -> float:

@@ -1,6 +1,6 @@
 import torch
 
-from dicot.methods.adamw import SelfOptimised, adamw
+from dicot.methods.infots import SelfOptimised, adamw
 
 
 def test_equals_torchs_optimiser():

@@ -7,8 +7,8 @@ import torch
 from dicot.data import Windows
 from dicot.encoders import InceptionTime
 from dicot.errors import InputError
-from dicot.losses.adjacent_step import adjacent_step
 from dicot.methods import Batch, CaTT
+from dicot.methods.catt import adjacent_step
 from dicot.train import Recipe, pretrain
 
 

@@ -9,9 +9,8 @@ from torch.nn.functional import normalize
 from dicot.data import Windows
 from dicot.encoders import FCN, InceptionTime
 from dicot.errors import InputError
-from dicot.losses.frequency import frequency_contrast
-from dicot.losses.momentum_contrast import queue_contrast
 from dicot.methods import Batch, CoST, Places
+from dicot.methods.cost import frequency_contrast, queue_contrast
 from dicot.train import Checkpoint, Recipe, pretrain
 from dicot.train.draws import plan_generator
 

@@ -9,13 +9,12 @@ import torch.nn.functional as F
 from dicot.data import Windows
 from dicot.encoders import InceptionTime
 from dicot.errors import InputError
-from dicot.losses.segments import pooled_contrast, segment_contrast
 from dicot.methods import Batch, InfoTS
 from dicot.methods import infots as module
-from dicot.methods.infots import Choices, meta_number
+from dicot.methods.infots import Choices, meta_number, pooled_contrast, segment_contrast
+from dicot.methods.infots.mixture import mixing_weights, mixture
 from dicot.train import Checkpoint, Recipe, Step, pretrain
 from dicot.train.draws import plan_generator
-from dicot.views.mixture import mixing_weights, mixture
 
 
 class Killed(BaseException):

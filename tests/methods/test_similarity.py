@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.methods import similarity as module
-from dicot.methods.similarity import CaseSimilarity, sharpen, unit_rows
+from dicot.methods import soft as module
+from dicot.methods.soft import CaseSimilarity, sharpen, unit_rows
 
 
 def slow_similarity(x: np.ndarray) -> np.ndarray:

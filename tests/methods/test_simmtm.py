@@ -8,8 +8,8 @@ from dicot.data import Windows
 from dicot.encoders import InceptionTime
 from dicot.errors import InputError
 from dicot.methods import Batch, SimMTM
+from dicot.methods.simmtm import mask_runs
 from dicot.train import Checkpoint, Recipe, Step, pretrain
-from dicot.views.masking import mask_runs
 
 
 def encoder(n_channels: int = 2) -> InceptionTime:

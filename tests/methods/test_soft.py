@@ -5,13 +5,12 @@ import torch
 from dicot.data import Windows
 from dicot.encoders import InceptionTime
 from dicot.errors import InputError
-from dicot.losses.soft import soft_hierarchical_contrast
 from dicot.methods import Batch, Soft, TS2Vec
-from dicot.methods import similarity as similarity_module
-from dicot.methods.similarity import sharpen
+from dicot.methods import soft as similarity_module
+from dicot.methods.cropping import Crops
+from dicot.methods.soft import sharpen, soft_hierarchical_contrast
 from dicot.train import Checkpoint, Recipe, pretrain
 from dicot.train.draws import plan_generator
-from dicot.views.crops import Crops
 
 WHOLE = Crops(n_times=32, left=0, right=32, outer_left=0, outer_right=32)
 

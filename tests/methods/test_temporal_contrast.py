@@ -3,8 +3,7 @@ import math
 import pytest
 import torch
 
-from dicot.losses.prediction import prediction_contrast
-from dicot.methods.temporal_contrast import ContextLayer, TemporalContrast
+from dicot.methods.tstcc import ContextLayer, TemporalContrast, prediction_contrast
 
 
 def slow_layer(layer: ContextLayer, x: torch.Tensor) -> torch.Tensor:

@@ -7,11 +7,10 @@ from dicot.encoders import FCN, InceptionTime, ResNet
 from dicot.errors import InputError
 from dicot.losses.nt_xent import nt_xent, poly_nt_xent
 from dicot.methods import Batch
-from dicot.methods.tfc import TFC
+from dicot.methods.tfc import TFC, distort_spectrum, magnitude_spectrum
 from dicot.train import Recipe, pretrain
 from dicot.train.draws import plan_generator
 from dicot.views.augmentation import jitter
-from dicot.views.spectrum import distort_spectrum, magnitude_spectrum
 
 
 def build(**settings) -> TFC:

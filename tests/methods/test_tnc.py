@@ -9,12 +9,10 @@ import dicot.methods.tnc as module
 from dicot.data import Windows
 from dicot.encoders import InceptionTime
 from dicot.errors import InputError
-from dicot.losses.positive_unlabelled import positive_unlabelled
 from dicot.methods import TNC, Batch
-from dicot.methods.tnc import Discriminator
+from dicot.methods.tnc import Discriminator, positive_unlabelled, reference_range
 from dicot.train import Checkpoint, Recipe, pretrain
 from dicot.train.draws import plan_generator
-from dicot.views.neighbourhoods import reference_range
 
 needs_adf = pytest.mark.skipif(not importlib.util.find_spec("statsmodels"), reason="the extra 'adf' is not installed")
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from dicot.errors import InputError
-from dicot.methods.trend_season import SeasonHead, TrendHead
+from dicot.methods.cost import SeasonHead, TrendHead
 
 
 @pytest.fixture(autouse=True)

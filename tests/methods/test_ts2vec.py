@@ -6,12 +6,11 @@ from torch import nn
 from dicot.data import Windows
 from dicot.encoders import FCN, InceptionTime
 from dicot.errors import InputError
-from dicot.losses.hierarchical import hierarchical_contrast
+from dicot.losses.contrast import hierarchical_contrast
 from dicot.methods import Batch, TS2Vec
-from dicot.methods.cropping import encode_crops
+from dicot.methods.cropping import Crops, encode_crops
 from dicot.train import Recipe, pretrain
 from dicot.train.draws import plan_generator
-from dicot.views.crops import Crops
 
 WHOLE = Crops(n_times=20, left=0, right=20, outer_left=0, outer_right=20)
 APART = Crops(n_times=20, left=4, right=12, outer_left=1, outer_right=17)

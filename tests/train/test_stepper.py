@@ -9,11 +9,11 @@ import torch
 from dicot.encoders import InceptionTime
 from dicot.errors import DicotError
 from dicot.methods import Places, build_method
+from dicot.methods.cropping import Crops
 from dicot.train import Recipe, pretrain
 from dicot.train.batches import DeviceBatches
 from dicot.train.stepper import FEWEST_REPLAYS, GraphStepper
 from dicot.views.blocks import Blocks
-from dicot.views.crops import Crops
 
 
 def history(waves, **more):

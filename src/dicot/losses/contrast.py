@@ -1,13 +1,79 @@
 """Softmax contrast between two views of the same vectors, the piece that several methods share."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.utils.checkpoint import checkpoint
 
 from dicot.losses.precision import wide
+
+# Bounded memory for losses that compare all pairs within groups.
+
+
+# Pairwise similarities held at once: 0.5 GiB in float32 per copy, of which forward and backward hold about three.
+LIMIT = 2**27
+
+
+def mean_over_groups(loss_of: Callable[[Tensor, Tensor], Tensor], z1: Tensor, z2: Tensor) -> Tensor:
+    """`loss_of`, a mean over the groups of (G, n, F) twice, without more than LIMIT similarities (2n x 2n per group).
+
+    Above the limit the groups are taken in chunks and each chunk's similarities are computed again in the backward
+    pass, since kept ones would add up to the same memory. A single group is never divided.
+    """
+    n_groups, n, _ = z1.shape
+    chunk = max(1, LIMIT // (2 * n) ** 2)
+    if n_groups <= chunk:
+        return loss_of(z1, z2)
+    parts = []
+    for start in range(0, n_groups, chunk):
+        part1, part2 = z1[start : start + chunk], z2[start : start + chunk]
+        loss = checkpoint(loss_of, part1, part2, use_reentrant=False, preserve_rng_state=False)
+        parts.append(loss * (len(part1) / n_groups))
+    return torch.stack(parts).sum()
+
+
+# TS2Vec's hierarchy: an instance and a temporal loss at every level of max-pooling along time.
+
+
+# Two groups of vectors (G, n, F) and the pooling depth of the level -> scalar.
+LevelLoss = Callable[[Tensor, Tensor, int], Tensor]
+
+
+def hierarchical_contrast(z1: Tensor, z2: Tensor, *, alpha: float = 0.5, temporal_unit: int = 0) -> Tensor:
+    """TS2Vec's loss on aligned features (B, F, T) of two views; `alpha` is the share of the instance loss.
+
+    The temporal loss begins at pooling depth `temporal_unit`. Time and memory of the first level, which dominates:
+    O(T B^2 + B T^2), the memory bounded by `dicot.losses.contrast`.
+    """
+    return over_levels(z1, z2, hard_level, hard_level, alpha=alpha, temporal_unit=temporal_unit)
+
+
+def hard_level(z1: Tensor, z2: Tensor, depth: int) -> Tensor:
+    """Each vector has one positive, itself in the other view; the same at every depth."""
+    return mean_over_groups(paired_contrast, z1, z2)
+
+
+def over_levels(
+    z1: Tensor, z2: Tensor, instance: LevelLoss, temporal: LevelLoss, *, alpha: float, temporal_unit: int
+) -> Tensor:
+    """Mean over the floor(log2 T) + 1 levels of alpha instance + (1 - alpha) temporal on features (B, F, T).
+
+    `instance` gets one group per time step, (T, B, F), `temporal` one per case, (B, T, F). The last level, a single
+    time step, has no temporal term. Pooling drops an odd last step.
+    """
+    terms, depth = [], 0
+    while z1.shape[-1] > 1:
+        if alpha > 0:
+            terms.append(alpha * instance(z1.permute(2, 0, 1), z2.permute(2, 0, 1), depth))
+        if alpha < 1 and depth >= temporal_unit:
+            terms.append((1 - alpha) * temporal(z1.transpose(1, 2), z2.transpose(1, 2), depth))
+        z1, z2, depth = F.max_pool1d(z1, 2), F.max_pool1d(z2, 2), depth + 1
+    terms.append(alpha * instance(z1.permute(2, 0, 1), z2.permute(2, 0, 1), depth))
+    return torch.stack(terms).sum() / (depth + 1)
 
 
 class _Contrast(torch.autograd.Function):

@@ -1,4 +1,4 @@
-"""A running average of an encoder's weights, kept beside the one that trains."""
+"""A running average of an encoder's weights, beside the encoder that trains."""
 
 import copy
 

@@ -1,15 +1,145 @@
 """CaTT, Contrast All The Time: the time steps of a batch in one list, neighbours in the list are positives."""
 
 import warnings
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any, ClassVar
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from dicot.encoders import Encoder
 from dicot.errors import InputError, lookup
-from dicot.losses.adjacent_step import FORMS, adjacent_step
+from dicot.losses.precision import wide
 from dicot.methods.base import Batch, Method, TrainingSet
+
+# Find the neighbouring time steps of a time step among all time steps of the batch (CaTT).
+
+
+# The similarity of all pairs, (BT)^2 numbers, is held in row blocks of at most this many entries (or one row):
+# one such block in the forward pass, two in the backward pass, 16 MiB each in float32.
+MAX_ENTRIES = 2**22
+ZERO_NORM = 1e-12
+NOTHING = -1e30  # the logarithm of an empty sum: finite, so that its gradient is 0 and not undefined
+
+Terms = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+class _Rest(torch.autograd.Function):
+    """r_n = log of the sum of exp(<u_n, u_m> / tau) over all m but n - 1, n and n + 1.
+
+    Time O(N^2 F), memory O(N F + max_entries): the backward pass computes the blocks again from u and r.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, temperature: float, max_entries: int) -> Tensor:
+        rest = u.new_empty(len(u))
+        for rows in _row_blocks(len(u), max_entries):
+            logits = _far_logits(u, rows, temperature)
+            top = logits.amax(dim=1).clamp(min=NOTHING)
+            rest[rows] = logits.sub_(top[:, None]).exp_().sum(dim=1).log_().add_(top)
+        rest.clamp_(min=NOTHING)
+        ctx.save_for_backward(u, rest)
+        ctx.settings = temperature, max_entries
+        return rest
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        u, rest = ctx.saved_tensors
+        temperature, max_entries = ctx.settings
+        grad_u = torch.empty_like(u)
+        # backward() may be called under autocast, which would compute the blocks again in half precision.
+        with torch.autocast(u.device.type, enabled=False):
+            for rows in _row_blocks(len(u), max_entries):
+                logits = _far_logits(u, rows, temperature)
+                # A similarity is in the sums of both its rows: (G + G^T) u, G[n, m] = grad_n exp(logit[n, m] - r_n).
+                weight = (logits - rest).exp_().mul_(grad)
+                weight += logits.sub_(rest[rows, None]).exp_().mul_(grad[rows, None])
+                grad_u[rows] = weight @ u / temperature
+        return grad_u, None, None
+
+
+def _row_blocks(n: int, max_entries: int) -> list[slice]:
+    size = max(1, max_entries // n)
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def _far_logits(u: Tensor, rows: slice, temperature: float) -> Tensor:
+    """(rows, N) logits; those of a step with itself and its two neighbours are -inf."""
+    logits = (u[rows] / temperature) @ u.T
+    for offset in (-1, 0, 1):
+        logits.diagonal(rows.start + offset).fill_(float("-inf"))
+    return logits
+
+
+def _negatives(rest: Tensor, pair: Tensor, boundary: Tensor) -> tuple[Tensor, Tensor]:
+    """Log sums (N,) over what is neither a row itself nor (1) its positive successor, (2) one of its positives.
+
+    These are c_n - a_n and c_n - a_{n-1} - a_n, put together by adding up: no difference of large sums is taken.
+    """
+    nothing = pair.new_full((1,), NOTHING)
+    crossing = pair.masked_fill(~boundary, NOTHING)  # neighbours that are no positives are negatives
+    after = torch.logaddexp(rest, torch.cat([crossing, nothing]))
+    before, crossing_before = torch.cat([nothing, pair]), torch.cat([nothing, crossing])
+    return torch.logaddexp(after, before), torch.logaddexp(after, crossing_before)
+
+
+def _two_sided(rest: Tensor, pair: Tensor, boundary: Tensor) -> Tensor:
+    """(N - 2,): anchor i + 1 with both neighbours; the negatives of row i are added to its own, as the authors do."""
+    positive = pair.masked_fill(boundary, NOTHING)
+    not_next, not_both = _negatives(rest, pair, boundary)
+    return torch.logaddexp(not_next[:-2], not_both[1:-1]) - torch.logaddexp(positive[:-1], positive[1:])
+
+
+def _next(rest: Tensor, pair: Tensor, boundary: Tensor) -> Tensor:
+    """(N - 1,): anchor n with its successor; 0 where that is no positive."""
+    not_next, _ = _negatives(rest, pair, boundary)
+    return (not_next[:-1] - pair).masked_fill(boundary, 0)
+
+
+FORMS: dict[str, Terms] = {"two_sided": _two_sided, "next": _next}
+
+
+def adjacent_step(
+    z: Tensor,
+    temperature: float,
+    form: str = "two_sided",
+    *,
+    mask_boundaries: bool = False,
+    max_entries: int = MAX_ENTRIES,
+) -> Tensor:
+    """CaTT's loss on features per time step z (B, T, F), all windows strung together to one list of N = B T steps.
+
+    With u = z / |z|, E[m, n] = exp(<u_m, u_n> / tau) for m != n, a_n = E[n + 1, n] and c_n = sum_m E[m, n]:
+    two_sided: mean over i of -log (a_i + a_{i+1}) / ((c_i - a_i) + (c_{i+1} - a_i - a_{i+1})), i = 0 .. N - 3.
+    next: mean over n of -log a_n / (c_n - a_n), n = 0 .. N - 2.
+    The positives are not in the denominator, so the loss can be negative. `mask_boundaries` makes the B - 1
+    neighbours in different windows negatives (a_n = 0) and leaves out anchors without a positive. 0 for N < 3.
+    """
+    terms_of = lookup(FORMS, form, "form")
+    n_cases, n_times, _ = z.shape
+    with torch.autocast(z.device.type, enabled=False):
+        z = wide(z)
+        if n_cases * n_times < 3 or (mask_boundaries and n_times == 1):
+            return (z * 0).sum()
+        u = _unit(z.flatten(0, 1))
+        rest = _Rest.apply(u, temperature, max_entries)  # type: ignore[no-untyped-call]
+        pair = (u[:-1] * u[1:]).sum(dim=-1) / temperature  # (N - 1,) log a_n
+        boundary = torch.zeros(n_cases, n_times, dtype=torch.bool, device=z.device)
+        if mask_boundaries:
+            boundary[:, -1] = True
+        terms = terms_of(rest, pair, boundary.flatten()[:-1])
+        # Only the one-sided form has anchors that lose their only positive: the last step of every window.
+        dropped = n_cases - 1 if mask_boundaries and form == "next" else 0
+        return terms.sum() / (len(terms) - dropped)
+
+
+def _unit(z: Tensor) -> Tensor:
+    """Rows of length 1; a zero row stays zero and gets no gradient (that of the guarded norm would be 1 / 1e-12)."""
+    dead = (z == 0).all(dim=-1, keepdim=True)
+    return F.normalize(z.masked_fill(dead, 0), dim=-1, eps=ZERO_NORM)
 
 
 class CaTT(Method):

@@ -1,21 +1,172 @@
 """CoST, Contrastive Learning of Disentangled Seasonal-Trend Representations (ICLR 2022)."""
 
 import copy
+import math
 from collections.abc import Hashable, Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from dicot.encoders import Encoder
 from dicot.errors import InputError
-from dicot.losses.frequency import frequency_contrast
-from dicot.losses.momentum_contrast import enqueued, queue_contrast, unit
+from dicot.losses.contrast import instance_contrast
+from dicot.losses.precision import wide
 from dicot.methods.base import Batch, Method, Places, TrainingSet
-from dicot.methods.trend_season import SeasonHead, TrendHead
-from dicot.views.distortion import distort
+
+# Distortion: a case scaled, shifted and jittered, each by chance (CoST).
+
+
+def _chosen(x: Tensor, probability: float) -> Tensor:
+    """(B, 1, 1): 1 for the cases that a transform is applied to, else 0."""
+    return (torch.rand(len(x), 1, 1, device=x.device) < probability).to(x.dtype)
+
+
+def _per_channel(x: Tensor) -> Tensor:
+    return torch.randn(*x.shape[:2], 1, device=x.device, dtype=x.dtype)
+
+
+def scale(x: Tensor, sigma: float, probability: float) -> Tensor:
+    """x (1 + sigma g), one g ~ N(0, 1) per case and channel of x (B, C, T)."""
+    return x * (1 + sigma * _chosen(x, probability) * _per_channel(x))
+
+
+def shift(x: Tensor, sigma: float, probability: float) -> Tensor:
+    """x + sigma g, one g ~ N(0, 1) per case and channel."""
+    return x + sigma * _chosen(x, probability) * _per_channel(x)
+
+
+def jitter(x: Tensor, sigma: float, probability: float) -> Tensor:
+    """x + sigma n, one n ~ N(0, 1) per value."""
+    return x + sigma * _chosen(x, probability) * torch.randn_like(x)
+
+
+def distort(x: Tensor, sigma: float = 0.5, probability: float = 0.5) -> Tensor:
+    """Scale, then shift, then jitter; each case draws for itself whether and how, on its device."""
+    return jitter(shift(scale(x, sigma, probability), sigma, probability), sigma, probability)
+
+
+# Instance contrast on amplitude and phase: at every frequency, tell the own series from the others (CoST).
+
+
+SHIFT = 1e-6  # keeps root and angle differentiable where a coefficient is zero
+
+
+def spectrum(s: Tensor) -> tuple[Tensor, Tensor]:
+    """Features (B, D, T) -> amplitude and phase (B, T // 2 + 1, D) of the features scaled to length 1 per time step.
+
+    The shifts are the original's: on both parts for the amplitude, on the real part alone for the phase.
+    """
+    with torch.autocast(s.device.type, enabled=False):
+        s = wide(s)
+        c = torch.fft.rfft(F.normalize(s, dim=1), dim=2).transpose(1, 2)
+        amplitude = torch.sqrt((c.real + SHIFT) ** 2 + (c.imag + SHIFT) ** 2)
+        return amplitude, torch.atan2(c.imag, c.real + SHIFT)
+
+
+def frequency_contrast(s1: Tensor, s2: Tensor) -> tuple[Tensor, Tensor]:
+    """Loss on amplitudes and loss on phases of two views (B, D, T); both 0 for B = 1.
+
+    Time O(B^2 T D), memory O(B^2 T).
+    """
+    (amplitude1, phase1), (amplitude2, phase2) = spectrum(s1), spectrum(s2)
+    return instance_contrast(amplitude1, amplitude2), instance_contrast(phase1, phase2)
+
+
+# Momentum contrast: pick the own key among the keys of earlier steps, which a queue keeps (MoCo, CoST).
+
+
+def unit(z: Tensor) -> Tensor:
+    """(B, D) -> (B, D) rows of length 1, in float32 or wider."""
+    with torch.autocast(z.device.type, enabled=False):
+        return F.normalize(wide(z), dim=1)
+
+
+def queue_logits(q: Tensor, k: Tensor, queue: Tensor, temperature: float) -> Tensor:
+    """Unit queries q and their keys k (B, D), queue (D, K) -> (B, 1 + K); the own key is column 0."""
+    return torch.cat([(q * k).sum(dim=1, keepdim=True), q @ queue], dim=1) / temperature
+
+
+def queue_contrast(q: Tensor, k: Tensor, queue: Tensor, temperature: float) -> Tensor:
+    """Mean cross-entropy of each query with its own key. Time and memory O(B K)."""
+    with torch.autocast(q.device.type, enabled=False):
+        return -queue_logits(q, k, queue, temperature).log_softmax(dim=1)[:, 0].mean()
+
+
+def enqueued(queue: Tensor, pointer: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+    """The queue (D, K) with the keys (B, D) written from column `pointer` on, and the pointer behind the last one.
+
+    Columns are a ring; K need not be a multiple of B, as the original asserts. Of B > K keys the last K stay.
+    """
+    n_keys, size = len(keys), queue.shape[1]
+    latest = keys[-size:]
+    columns = pointer + n_keys - len(latest) + torch.arange(len(latest), device=queue.device)
+    return queue.index_copy(1, columns % size, latest.T.to(queue.dtype)), (pointer + n_keys) % size
+
+
+# Heads that split features into a trend half and a season half (CoST).
+
+
+class TrendHead(nn.Module):
+    """The mean of causal convolutions with several kernels: (B, F, T) -> (B, D, T)."""
+
+    def __init__(self, dim: int, out_dim: int, kernels: Sequence[int]) -> None:
+        super().__init__()
+        self.convolutions = nn.ModuleList(nn.Conv1d(dim, out_dim, kernel) for kernel in kernels)
+        self.kernels, self.reach = tuple(kernels), max(kernels)
+
+    def forward(self, h: Tensor) -> Tensor:
+        return self._mean(F.pad(h, (self.reach - 1, 0)))
+
+    def at(self, h: Tensor, t: int | Tensor) -> Tensor:
+        """The trend at time step t alone, (B, D), for a T-th of the work."""
+        seen = t + torch.arange(self.reach, device=h.device)
+        return self._mean(F.pad(h, (self.reach - 1, 0)).index_select(2, seen))[..., 0]
+
+    def _mean(self, padded: Tensor) -> Tensor:
+        """`padded` has reach - 1 time steps before the first output; a shorter kernel starts later."""
+        pairs = zip(self.kernels, self.convolutions, strict=True)
+        outputs = [convolution(padded[..., self.reach - kernel :]) for kernel, convolution in pairs]
+        return torch.stack(outputs).mean(dim=0)
+
+
+class SeasonHead(nn.Module):
+    """A complex affine map per frequency: (B, F, T) -> (B, D, T), for cases of `n_times` time steps only.
+
+    Real and imaginary parts are parameters of their own: files and dtype casts know real numbers. The weights take
+    about 8 F D (T / 2 + 1) bytes in float32.
+    """
+
+    def __init__(self, dim: int, out_dim: int, n_times: int, dropout: float) -> None:
+        super().__init__()
+        n_bins = n_times // 2 + 1
+        self.n_times = n_times
+        self.weight_real, self.weight_imag = (nn.Parameter(torch.empty(n_bins, dim, out_dim)) for _ in range(2))
+        self.bias_real, self.bias_imag = (nn.Parameter(torch.empty(n_bins, 1, out_dim)) for _ in range(2))
+        self.dropout = nn.Dropout(dropout)
+        # The original's Kaiming-uniform with a = sqrt(5) counts F D inputs for a weight of this shape.
+        bound = 1 / math.sqrt(dim * out_dim)
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -bound, bound)
+
+    def forward(self, h: Tensor) -> Tensor:
+        if h.shape[-1] != self.n_times:
+            raise InputError(
+                f"The season head was built for {self.n_times} time steps; got {h.shape[-1]}. "
+                "Use windows of the training length."
+            )
+        with torch.autocast(h.device.type, enabled=False):  # there is no complex half precision
+            h = wide(h)
+            c = torch.fft.rfft(h, dim=2).permute(2, 0, 1)  # (n_bins, B, F)
+            # (a + bi)(c + di) in real products, so that no complex copy of the weights is made
+            real = torch.baddbmm(self.bias_real, c.real, self.weight_real) - c.imag @ self.weight_imag
+            imag = torch.baddbmm(self.bias_imag, c.real, self.weight_imag) + c.imag @ self.weight_real
+            season = torch.fft.irfft(torch.complex(real, imag).permute(1, 2, 0), n=self.n_times, dim=2)
+        dropped: Tensor = self.dropout(season)
+        return dropped
 
 
 class CoST(Method):

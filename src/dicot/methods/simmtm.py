@@ -10,10 +10,93 @@ from torch import Tensor, nn
 
 from dicot.encoders import Encoder
 from dicot.errors import InputError, lookup
-from dicot.losses.series_similarity import aggregate, copies_contrast, cosine_similarity, log_weights
-from dicot.losses.uncertainty_weighting import uncertainty_weighted
+from dicot.losses.precision import wide
 from dicot.methods.base import Batch, Method
-from dicot.views.masking import mask_runs
+
+# Runs of masked values from a two-state Markov chain (SimMTM).
+
+
+def markov_keep(draws: Tensor, ratio: float, run_length: float) -> Tensor:
+    """Uniform draws (..., L) -> which values are kept (..., L): the first draw decides the start, each later a move.
+
+    A masked run ends with probability 1 / run_length, a kept one with the probability that makes `ratio` the share of
+    masked values; that is clipped to 1, where the share cannot be reached with runs of this length.
+
+    The chain is computed without a loop over L. Below both probabilities a draw swaps the states; between the two it
+    leads to the one state that is the harder to leave, whatever came before; above both it changes nothing. So a state
+    is that of the last pinned position, swapped as often as there were swaps since. Time and memory O(L).
+    """
+    leave_masked = 1 / run_length
+    leave_kept = min(1.0, leave_masked * ratio / (1 - ratio))
+    low, high = min(leave_masked, leave_kept), max(leave_masked, leave_kept)
+    first = torch.zeros_like(draws, dtype=torch.bool)
+    first[..., :1] = True
+    swap = (draws < low) & ~first
+    pinned = ((draws >= low) & (draws < high)) | first
+    pin = torch.where(first, draws > ratio, leave_masked > leave_kept)  # the state there, True = kept
+    odd = swap.cumsum(-1) % 2 == 1
+    # Position n of `base` holds the state before any swap that follows pin n. The positions that are no pin are
+    # written to one more position that is never read: no cummax, which on CUDA takes one block of threads per row.
+    number = pinned.cumsum(-1) - 1
+    spare = draws.shape[-1]
+    base = torch.zeros(*draws.shape[:-1], spare + 1, dtype=torch.bool, device=draws.device)
+    base.scatter_(-1, number.masked_fill(~pinned, spare), pin ^ odd)
+    return base.gather(-1, number) ^ odd
+
+
+def mask_runs(x: Tensor, ratio: float, run_length: float) -> Tensor:
+    """x with a share `ratio` of its values set to 0, in runs of mean length `run_length` along the last axis.
+
+    One chain runs over the flattened array, so that a run may cross from one channel or case into the next.
+    """
+    draws = torch.rand(x.numel(), device=x.device)
+    return x.masked_fill(~markov_keep(draws, ratio, run_length).view_as(x), 0)
+
+
+# How alike the series of a stack are: as a contrast, and as weights that rebuild each from the others (SimMTM).
+#
+# A stack has N = (P + 1) B rows: B originals, then copy 1 of all, copy 2 of all and so on; row r shows series r mod B.
+
+
+def cosine_similarity(z: Tensor) -> Tensor:
+    """z (N, E) -> (N, N), in float32 or wider; a zero vector is similar to nothing. Memory O(N^2)."""
+    with torch.autocast(z.device.type, enabled=False):
+        z = wide(z)
+        u = F.normalize(z, dim=-1, eps=1e-8)
+        return u @ u.T
+
+
+def log_weights(similarity: Tensor, temperature: float) -> Tensor:
+    """Log softmax of each row of (N, N) over the N - 1 others; -inf on the diagonal."""
+    itself = torch.eye(len(similarity), dtype=torch.bool, device=similarity.device)
+    return (similarity / temperature).masked_fill(itself, float("-inf")).log_softmax(dim=-1)
+
+
+def copies_contrast(log_p: Tensor, n_series: int) -> Tensor:
+    """Each row of a stack must find the P other rows of its series: summed over those, averaged over the N rows."""
+    n_rows = len(log_p)
+    n_views = n_rows // n_series
+    by_view = log_p.reshape(n_views, n_series, n_views, n_series)
+    own = by_view.diagonal(dim1=1, dim2=3).permute(2, 0, 1)  # (B, P + 1, P + 1)
+    itself = torch.eye(n_views, dtype=torch.bool, device=log_p.device)
+    return -own.masked_fill(itself, 0).sum() / n_rows
+
+
+def aggregate(weights: Tensor, features: Tensor) -> Tensor:
+    """Weights (R, N) and something per row (N, ...) -> (R, ...): each row's weighted sum over the stack."""
+    with torch.autocast(features.device.type, enabled=False):
+        total = weights @ features.flatten(1).to(weights.dtype)
+    return total.reshape(-1, *features.shape[1:])
+
+
+# The sum of several losses whose weights are learned.
+
+
+def uncertainty_weighted(losses: list[Tensor], weights: Tensor) -> Tensor:
+    """sum_i loss_i / (2 w_i^2) + log(1 + w_i^2): the second term keeps the weights w (n,) from growing without end."""
+    squares = weights.square()
+    return (torch.stack(losses) * 0.5 / squares + torch.log1p(squares)).sum()
+
 
 WIDTH_HIDDEN, WIDTH_PROJECTION = 256, 128
 TARGETS = {"originals": False, "stack": True}  # whether the masked rows are rebuilt too, with masked targets

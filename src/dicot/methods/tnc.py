@@ -1,27 +1,169 @@
 """TNC, Temporal Neighbourhood Coding (ICLR 2021): tell windows close in time from windows far away."""
 
+import math
 import warnings
 from collections.abc import Hashable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dicot.encoders import Encoder
-from dicot.errors import InputError
-from dicot.losses.positive_unlabelled import positive_unlabelled
+from dicot.errors import InputError, need_extra
+from dicot.losses.precision import wide
 from dicot.methods.base import Batch, Method, TrainingSet
-from dicot.views.neighbourhoods import (
-    check_width,
-    close_centres,
-    cut_windows,
-    default_width,
-    distant_centres,
-    reference_centres,
-    reference_range,
-)
-from dicot.views.stationarity import WIDEST, adf_table
+
+# Neighbourhoods: a short window of a case, windows close to it and windows far away (TNC).
+#
+# Positions are integer tensors of time steps, one row per case. A centre t stands for the window [t - w//2, t + w//2),
+# so windows have 2 (w // 2) time steps. What is drawn comes in as tensors of random numbers: the rest is arithmetic.
+
+
+REACH = 5  # non-neighbours are at least this many times epsilon * width away, where the case is long enough
+
+
+def default_width(n_times: int) -> int:
+    """A tenth of the case, even and at least 2 (D-19)."""
+    return max(2, 2 * (n_times // 20))
+
+
+def shortest_case(width: int) -> int:
+    """Fewer time steps than this, and some window of the rules below would leave the case."""
+    return width + width // 2 + 1
+
+
+def check_width(n_times: int, width: int) -> None:
+    """Refuse cases that are too short for their windows."""
+    if n_times < shortest_case(width):
+        raise InputError(
+            f"Neighbourhoods of windows of {width} time steps need cases of at least {shortest_case(width)}; "
+            f"got {n_times} time steps. Use longer cases or a shorter window."
+        )
+
+
+def reference_range(n_times: int, width: int) -> tuple[int, int]:
+    """First and last centre of a reference window; short cases use all of their length (D-19)."""
+    if n_times > 4 * width:
+        return 2 * width, n_times - 2 * width - 1
+    return width // 2, n_times - width // 2 - 1
+
+
+def reference_centres(uniform: Tensor, n_times: int, width: int) -> Tensor:
+    """(B,) numbers in [0, 1) -> (B,) centres."""
+    low, high = reference_range(n_times, width)
+    return _integers(uniform, torch.full_like(uniform, low).long(), torch.full_like(uniform, high).long())
+
+
+def close_centres(normal: Tensor, t: Tensor, epsilon: Tensor, n_times: int, width: int) -> Tensor:
+    """(B, m) standard normal numbers, reference centres t and neighbourhood widths epsilon (B,) -> (B, m) centres.
+
+    epsilon is in units of the window width; a centre is rounded towards zero and then clipped into the case.
+    """
+    centres = (t[:, None] + normal * epsilon[:, None] * width).long()
+    return centres.clamp(width // 2 + 1, n_times - width // 2)
+
+
+def distant_range(t: Tensor, epsilon: Tensor, n_times: int, width: int) -> tuple[Tensor, Tensor]:
+    """First and last centre (B,) of a window far from t, on the longer side of the case."""
+    delta = REACH * epsilon * width
+    late = 2 * t > n_times
+    low = torch.where(late, width // 2, (t + delta).clamp(max=n_times - width - 1))
+    high = torch.where(late, (t - delta).clamp(min=width // 2), n_times - width // 2 - 1)
+    return low, high
+
+
+def distant_centres(uniform: Tensor, t: Tensor, epsilon: Tensor, n_times: int, width: int) -> Tensor:
+    """(B, m) numbers in [0, 1) -> (B, m) centres."""
+    low, high = distant_range(t, epsilon, n_times, width)
+    return _integers(uniform, low[:, None], high[:, None])
+
+
+def cut_windows(x: Tensor, centres: Tensor, width: int) -> Tensor:
+    """(B, C, T) and centres (B, m) -> (B, m, C, w)."""
+    half = width // 2
+    row = torch.arange(len(x), device=x.device)[:, None]
+    return x.unfold(-1, 2 * half, 1)[row, :, centres - half]
+
+
+def _integers(uniform: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Numbers in [0, 1) -> integers from low to high, both included, each as likely."""
+    drawn = low + (uniform * (high - low + 1)).long()
+    return torch.minimum(drawn, high)  # a product may be rounded up to the count itself
+
+
+# How far a case stays stationary around a time step, by the augmented Dickey-Fuller (ADF) test; the extra `adf`.
+#
+# The tests run on the host, one by one: about 3 ms each for 20 time steps, 4 ms for 100 and 21 ms for 500.
+
+
+WIDEST = 3  # half-widths tried: 1, 2 and 3 windows
+LEVEL = 0.01  # of the test; also what a p-value of NaN counts as
+
+
+def adf_epsilon(x: np.ndarray, t: int, width: int) -> int:
+    """The first half-width (in windows) around t at which the case x (C, T) is no longer stationary; 3 if it stays so.
+
+    Not stationary: the p-value, averaged over the channels, reaches 0.01. A test that fails (a constant channel, too
+    few time steps) counts as not stationary, so that constant cases have epsilon 1.
+    """
+    for epsilon in range(1, WIDEST + 1):
+        reach = epsilon * width
+        if _drifts(x[:, max(0, t - reach) : t + reach]):
+            return epsilon
+    return WIDEST
+
+
+def adf_table(x: Any, centres: np.ndarray, width: int) -> np.ndarray:
+    """Cases (N, C, T) and centres (G,) -> epsilon (N, G), by at most 3 N G C tests."""
+    cases = (x[row : row + 1][0] for row in range(len(x)))  # one at a time, wherever they are read from
+    rows = [[adf_epsilon(case, int(t), width) for t in centres] for case in cases]
+    return np.array(rows, dtype=np.int64).reshape(len(x), len(centres))
+
+
+def _drifts(segment: np.ndarray) -> bool:
+    """Whether the mean p-value over the channels of (C, L) reaches the level."""
+    try:
+        from statsmodels.tsa.stattools import adfuller
+    except ImportError as error:
+        raise need_extra("statsmodels", "adf", "adf=True (neighbourhoods by the Dickey-Fuller test)") from error
+    total = 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # rank deficiency is a NaN below, and newer versions announce a new return type
+        for channel in segment:
+            try:
+                p = float(adfuller(channel)[1])
+            except Exception:  # the authors take any failure as a p-value of 0.6
+                return True
+            total += LEVEL if math.isnan(p) else p
+            # p-values are never negative and a failure further on means True as well: the rest need not be tested.
+            if total / len(segment) >= LEVEL:
+                return True
+    return False
+
+
+# Tell neighbours from the rest, where some of the rest are neighbours too (TNC).
+
+
+def positive_unlabelled(d_close: Tensor, d_distant: Tensor, w_pu: float) -> Tensor:
+    """TNC's loss on logits of any shape: close pairs are positive, distant ones positive with weight `w_pu`.
+
+    L = 1/2 [bce(d_close, 1) + w_pu bce(d_distant, 1) + (1 - w_pu) bce(d_distant, 0)], in float32 or wider.
+    Time and memory O(B m).
+    """
+    with torch.autocast(d_close.device.type, enabled=False):
+        d_close, d_distant = wide(d_close), wide(d_distant)
+        close = -F.logsigmoid(d_close).mean()
+        distant_as_close = -F.logsigmoid(d_distant).mean()
+        distant = -F.logsigmoid(-d_distant).mean()
+        return (close + w_pu * distant_as_close + (1 - w_pu) * distant) / 2
+
+
+def share_told_apart(d_close: Tensor, d_distant: Tensor) -> Tensor:
+    """Share of logits on the right side of 0, the mean of both kinds: 0.5 is chance."""
+    return ((d_close > 0).double().mean() + (d_distant < 0).double().mean()) / 2
+
 
 DROPOUT = 0.5
 MANY_TESTS = 20_000  # more ADF tests than this take minutes, and the user is told

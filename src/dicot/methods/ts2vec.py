@@ -7,11 +7,10 @@ import numpy as np
 from torch import Tensor
 
 from dicot.encoders import Encoder
-from dicot.losses.hierarchical import hierarchical_contrast
+from dicot.losses.contrast import hierarchical_contrast
 from dicot.methods.averaging import AveragedEncoder
 from dicot.methods.base import Batch, Method, TrainingSet
-from dicot.methods.cropping import check_cases, check_crop_lengths, check_share, encode_crops
-from dicot.views.crops import Crops, draw_crops
+from dicot.methods.cropping import Crops, check_cases, check_crop_lengths, check_share, draw_crops, encode_crops
 
 
 class TS2Vec(Method):

@@ -50,7 +50,7 @@ class Checkpoint:
         self._under_way = True
 
     def ask(self) -> bool:
-        """Have the run written as soon as the step under way is done; False where there is none."""
+        """Have the run written as soon as the step under way is done; False if no step is."""
         self._asked = self._under_way
         return self._asked
 

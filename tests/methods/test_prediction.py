@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from dicot.losses.prediction import prediction_contrast
+from dicot.methods.tstcc import prediction_contrast
 
 
 def test_matches_the_slow_form():

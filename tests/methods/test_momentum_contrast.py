@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.losses.momentum_contrast import enqueued, queue_contrast, queue_logits, unit
+from dicot.methods.cost import enqueued, queue_contrast, queue_logits, unit
 
 
 def units(*shape: int) -> torch.Tensor:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.losses.series_similarity import aggregate, copies_contrast, cosine_similarity, log_weights
+from dicot.methods.simmtm import aggregate, copies_contrast, cosine_similarity, log_weights
 
 
 def slow_log_p(z: np.ndarray, temperature: float) -> list[dict[int, float]]:

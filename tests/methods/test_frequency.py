@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.losses.test_contrast import slow_pair
 
-from dicot.losses.frequency import frequency_contrast, spectrum
+from dicot.methods.cost import frequency_contrast, spectrum
 
 
 def slow_spectrum(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dicot.errors import InputError
-from dicot.losses.adjacent_step import MAX_ENTRIES, adjacent_step
+from dicot.methods.catt import MAX_ENTRIES, adjacent_step
 
 FORMS = ["two_sided", "next"]
 ANY_FORM = pytest.mark.parametrize("form", FORMS)

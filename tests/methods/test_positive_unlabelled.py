@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicot.losses.positive_unlabelled import positive_unlabelled, share_told_apart
+from dicot.methods.tnc import positive_unlabelled, share_told_apart
 
 
 def bce(logit: float, target: int) -> float:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.losses.segments import pooled_contrast, segment_contrast, segment_length
+from dicot.methods.infots import pooled_contrast, segment_contrast, segment_length
 
 
 def cross_entropy(positive: float, negatives: list[float]) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dicot.errors import MissingExtraError
-from dicot.views.stationarity import adf_epsilon, adf_table
+from dicot.methods.tnc import adf_epsilon, adf_table
 
 
 @pytest.fixture

@@ -1,20 +1,110 @@
 """InfoTS (AAAI 2023): a learned mixture of augmentations against the series itself, globally and between segments."""
 
+import math
 from collections.abc import Hashable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from dicot.encoders import Encoder
 from dicot.errors import InputError
-from dicot.losses.segments import pooled_contrast, segment_contrast, segment_length
-from dicot.methods.adamw import SelfOptimised
+from dicot.losses.contrast import paired_contrast
+from dicot.losses.precision import wide
 from dicot.methods.averaging import AveragedEncoder
 from dicot.methods.base import Batch, Method, TrainingSet
-from dicot.views.mixture import candidates, mixing_weights, mixture
+from dicot.methods.infots.mixture import candidates, mixing_weights, mixture
+
+# InfoTS's two losses: max-pooled series against each other, and neighbouring segments of one series.
+
+
+def pooled_contrast(z1: Tensor, z2: Tensor) -> Tensor:
+    """Global loss on features (B, F, T): each case must find its other view among 2B - 1; 0 for B = 1.
+
+    Max over time, dot products, no temperature. Time O(B^2 F), memory O(B^2).
+    """
+    return paired_contrast(z1.max(dim=-1).values.unsqueeze(0), z2.max(dim=-1).values.unsqueeze(0))
+
+
+def segment_length(n_times: int, k: int) -> int:
+    return n_times // k
+
+
+def segment_contrast(z: Tensor, k: int, start: int = 0) -> Tensor:
+    """Local loss on features (B, F, T): each of k segments must find its neighbour among distant segments of its case.
+
+    The segments have T // k steps each, begin at `start` and are max-pooled; k >= 4, so that every row has a negative.
+    Mean over segments and cases. Time O(B k^2 F), memory O(B k^2).
+    """
+    length = segment_length(z.shape[-1], k)
+    covered = z[..., start : start + k * length]
+    segments = covered.reshape(*z.shape[:2], k, length).max(dim=-1).values  # (B, F, k)
+    with torch.autocast(z.device.type, enabled=False):
+        segments = wide(segments)
+        similarity = segments.transpose(1, 2) @ segments  # (B, k, k)
+        positive, candidate = _targets(k, z.device)
+        log_p = similarity.masked_fill(~candidate, float("-inf")).log_softmax(dim=-1)
+        return -log_p.gather(2, positive.expand(len(z), -1).unsqueeze(2)).mean()
+
+
+def _targets(k: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The positive of each row (k,), and which columns (k, k) take part: the positive and k - 3 negatives.
+
+    The positive is the next segment, for the last one the previous. Negatives are at least two segments away; the
+    first and the last segment have no neighbour on one side, and leave out their second one on the other instead.
+    """
+    row = torch.arange(k, device=device)
+    positive = torch.where(row == k - 1, k - 2, row + 1)
+    distance = (row.unsqueeze(1) - row).abs()
+    at_an_end = ((row == 0) | (row == k - 1)).unsqueeze(1)
+    negative = (distance >= 2) & ~(at_an_end & (distance == 2))
+    return positive, negative | (row == positive.unsqueeze(1))
+
+
+# AdamW for the few tensors that a method trains beside the encoder, with all of its state in buffers.
+
+
+BETAS = (0.9, 0.999)
+EPSILON = 1e-8
+WEIGHT_DECAY = 0.01
+
+
+def adamw(
+    value: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, number: int, lr: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Update number `number` (from 1) with torch's default settings: the new value and the new moments."""
+    mean = torch.lerp(mean, gradient, 1 - BETAS[0])
+    square = BETAS[1] * square + (1 - BETAS[1]) * gradient.square()
+    size = lr / (1 - BETAS[0] ** number)
+    spread = square.sqrt() / math.sqrt(1 - BETAS[1] ** number) + EPSILON
+    return value * (1 - lr * WEIGHT_DECAY) - size * mean / spread, mean, square
+
+
+class SelfOptimised(nn.Module):
+    """A tensor and its AdamW moments, as buffers: checkpoints hold them, the run's optimiser does not see them."""
+
+    value: Tensor
+    mean: Tensor
+    square: Tensor
+
+    def __init__(self, value: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("value", value)
+        self.register_buffer("mean", torch.zeros_like(value))
+        self.register_buffer("square", torch.zeros_like(value))
+
+    def leaf(self) -> Tensor:
+        """The value as the start of a graph."""
+        return self.value.detach().requires_grad_()
+
+    @torch.no_grad()
+    def step(self, gradient: Tensor, number: int, lr: float) -> None:
+        updated = adamw(self.value, gradient, self.mean, self.square, number, lr)
+        for mine, new in zip((self.value, self.mean, self.square), updated, strict=True):
+            mine.copy_(new)
+
 
 THETA_SPREAD = 0.01  # standard deviation of the initial theta
 META_ROWS = 512  # the meta step looks at no more cases of a batch than this, which bounds its classifier

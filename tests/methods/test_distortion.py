@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from dicot.views.distortion import distort, jitter, scale, shift
+from dicot.methods.cost import distort, jitter, scale, shift
 
 
 @pytest.fixture(autouse=True)

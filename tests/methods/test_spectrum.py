@@ -4,7 +4,7 @@ import math
 import pytest
 import torch
 
-from dicot.views.spectrum import distort_spectrum, magnitude_spectrum
+from dicot.methods.tfc import distort_spectrum, magnitude_spectrum
 
 
 @pytest.mark.parametrize("n_times", [1, 2, 7, 12])

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dicot.errors import InputError
-from dicot.views.neighbourhoods import (
+from dicot.methods.tnc import (
     check_width,
     close_centres,
     cut_windows,

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from dicot.views.occlusion import cutout, subsequence
+from dicot.methods.infots.mixture import cutout, subsequence
 
 
 @pytest.mark.parametrize(("start", "length"), [(0, 6), (2, 3), (5, 1), (0, 0)])

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from dicot.losses.uncertainty_weighting import uncertainty_weighted
+from dicot.methods.simmtm import uncertainty_weighted
 
 
 def test_by_hand():
