@@ -3,7 +3,7 @@
 import math
 import sqlite3
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 
 from dicot.bench.exchange import export_ledger, merge_ledger
 from dicot.bench.ledger import Ledger
-from dicot.bench.record import Record
-from dicot.bench.recordfile import read_records, write_records
 from dicot.bench.rows import COLUMNS
+from dicot.bench.tidyfile import read_tidy
 from dicot.errors import DicotError
-from dicot.evaluation import Contender, Job, JobData
+from dicot.evaluation import TIDY, Contender, Job, JobData
+from dicot.report.frame import frame, to_csv
 from dicot.report.maps import maps, write_features
 from dicot.report.summary import BEGIN, END
 from tests.commands import dicot
@@ -28,8 +28,17 @@ from tests.survival.mutations import BINARY, TEXT, ZIP
 from tests.survival.reference import LOST, csv_rows, number, same_length, whole
 from tests.survival.table_kinds import change_column
 
+Tidy = dict[str, Any]
 Key = tuple[str, str, str, str]  # key, suite, contender, metric
-NUMERIC = {"seed": int, "steps": int, "batch_size": int, "peak_memory": int, "value": float, "fit_seconds": float}
+NUMERIC = {
+    "seed": int,
+    "draw": int,
+    "steps": int,
+    "batch_size": int,
+    "peak_memory": int,
+    "value": float,
+    "fit_seconds": float,
+}
 
 
 def _fill(path: Path, contenders: tuple[str, ...], sets: tuple[str, ...]) -> None:
@@ -81,9 +90,8 @@ def _summary(folder: Path, option: str, name: str) -> str:
     return (folder / "page.md").read_text()
 
 
-def _records(ledger: Ledger) -> list[Record]:
-    rows = [row for result in ledger.results() for row in result.tidy()]
-    return [Record(**{name: value for name, value in row.items() if name != "draw"}) for row in rows]
+def _records(ledger: Ledger) -> list[Tidy]:
+    return [row for result in ledger.results() for row in result.tidy()]
 
 
 def _read_ledger(folder: Path) -> Any:
@@ -142,22 +150,22 @@ def change_row(data: bytes, dice: Random) -> bytes:
     return changed[:18] + b"\x02\x02" + changed[20:]
 
 
-def values_of(records: list[Record]) -> dict[Key, float]:
-    return {(r.key, r.suite, r.contender, r.metric): r.value for r in records}
+def values_of(records: list[Tidy]) -> dict[Key, float]:
+    return {(r["key"], r["suite"], r["contender"], r["metric"]): r["value"] for r in records}
 
 
-def ill_typed(records: list[Record]) -> str:
-    """Every field of a record is of the type that the class states, and no number is infinite."""
+def ill_typed(records: list[Tidy]) -> str:
+    """Every cell of a row is of the type of its column, and no number is infinite."""
     kinds: Mapping[str, Any] = {**NUMERIC, "trial": bool, "error": (str, type(None))}
     for record in records:
-        for field in fields(Record):
-            value = getattr(record, field.name)
-            wanted = kinds.get(field.name, str)
+        for name in TIDY:
+            value = record[name]
+            wanted = kinds.get(name, str)
             plain = type(value) is wanted if isinstance(wanted, type) else isinstance(value, wanted)
             if not plain and not (wanted is float and type(value) is int):
-                return f"{field.name} is {value!r}"
+                return f"{name} is {value!r}"
             if isinstance(value, float) and math.isinf(value):
-                return f"{field.name} is infinite"
+                return f"{name} is infinite"
     return ""
 
 
@@ -278,7 +286,7 @@ def unchanged(folder: Path) -> str:
 def _make_records(folder: Path) -> None:
     theirs = _ledgers(folder)
     with Ledger(theirs) as ledger:
-        write_records(folder / "records.csv", _records(ledger))
+        (folder / "records.csv").write_text(to_csv(frame(_records(ledger))))
     theirs.unlink()
 
 
@@ -286,13 +294,13 @@ def judge_records(folder: Path, result: Any, sound: Any) -> str:
     records, _ = result
     names, *rows = csv_rows(folder / "records.csv")
     same_length([names, *rows])
-    if sorted(names) != sorted(field.name for field in fields(Record)):
+    if len(names) != len(set(names)) or {*names, "draw"} != set(TIDY):
         raise UnreadableError(f"the columns are {names}")
     if len(rows) != len(records):
         return f"{len(records)} records from {len(rows)} rows"
     for record, row in zip(records, rows, strict=True):
         for name, cell in zip(names, row, strict=True):
-            found = getattr(record, name)
+            found = record[name]
             if name in NUMERIC:
                 wanted: Any = whole(cell) if NUMERIC[name] is int else _score(cell)
                 agree = found == wanted or (found != found and wanted != wanted)
@@ -364,7 +372,7 @@ KINDS = [
         "records",
         _make_records,
         {"records.csv": TEXT},
-        lambda folder: (read_records(folder / "records.csv"), _summary(folder, "--records", "records.csv")),
+        lambda folder: (read_tidy(folder / "records.csv"), _summary(folder, "--records", "records.csv")),
         judge_records,
     ),
     Kind(

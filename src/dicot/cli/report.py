@@ -72,13 +72,13 @@ def _frame(ledger: Path | None, records: Path | None) -> "tuple[pd.DataFrame, li
     """Read what was recorded as a tidy frame, and what suites were to cover beside that."""
     from dicot.bench.exchange import merge_ledger
     from dicot.bench.ledger import Ledger
-    from dicot.bench.recordfile import holds_records, read_records
+    from dicot.bench.tidyfile import is_tidy, read_tidy
     from dicot.report.frame import frame
 
     if ledger is not None and records is not None:
         raise InputError("Give either --ledger FILE or --records FILE.")
-    if records is not None and holds_records(records):
-        return frame(map(vars, read_records(records))), []
+    if records is not None and is_tidy(records):
+        return frame(read_tidy(records)), []
     with Ledger(ledger or LEDGER, read_only=True) if records is None else Ledger(":memory:") as book:
         if records is not None:
             merge_ledger(book, records)
