@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from dicot.classical import RAW_FEATURES
 from dicot.controls import CONTROLS
@@ -224,6 +225,9 @@ def test_controls_are_those_of_every_encoder_that_takes_part():
     made = {one.name: one.make(3) for one in everyone if one.name in ("random", "random of mine")}
     assert made["random"].encoder != "fcn" and made["random of mine"].encoder == "fcn"
     assert (made["random of mine"].method, made["random of mine"].random_state) == ("random", 3)
+    net = torch.nn.Conv1d(2, 8, 3, padding="same")
+    pair = _estimators(a=TimeSeriesEmbedder("dicot", encoder=net), b=TimeSeriesEmbedder("tnc", encoder=net))
+    assert [one.name for one in with_controls(pair)] == ["a", "b", *BESIDE], "one encoder, one pair of controls"
     given = with_controls([contender("random"), contender("raw-mean")])
     assert sorted(one.name for one in given) == sorted(BESIDE)
 

@@ -33,7 +33,7 @@ def test_prepare_show_check_list(raw: Path, tmp_path: Path) -> None:
     assert "wisdm2                           large      not here" in data("list")
     said = data("prepare", "WISDM2", "--raw", raw)
     assert "wisdm2: 6 + 54 cases, 3 channel(s), 40 time steps, 6 classes (fingerprint " in said
-    assert "Note: 1 of 1251 lines are no records" in said
+    assert "Note: 1 of 1251 lines" in said
     assert "Note: The raw files give 6 training cases instead of 134614, 54 test cases instead of 14421" in said
     shown = data("show", "wisdm2")
     for word in ("fingerprint", "Lockhart", "borders", "0, 1, 2", "n_train 134614, n_test 14421"):

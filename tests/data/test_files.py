@@ -145,7 +145,7 @@ def test_what_was_read_from_parquet_is_said(tmp_path: Path) -> None:
         ("a,b\n1,2\n", {"label": "c"}, "'c'"),
         ("1,2\n", {"channels": ["a"]}, "case= and time="),
         ("a,b\n1,2\n", {"case": "a"}, "both case= and time="),
-        ("a,b\n1,2\n3\n", {"case": "a", "time": "b"}, "Line 3.* 2 "),
+        ("a,b\n1,2\n3\n", {"case": "a", "time": "b"}, "Line 3.* 2"),
         ("a,a\n1,2\n", {"case": "a", "time": "b"}, " a "),
         ("1,2\n", {"layout": "ntc"}, "layout"),
         ('"1,2\n', {}, "bad"),

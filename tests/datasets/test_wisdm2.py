@@ -64,7 +64,7 @@ def test_odd_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_allclose(log.x.T, [*(row[2:] for row in good[:3]), (-0.5, 0.15, 2.0)])
         assert log.notes == (
             "Reading ended at line 9, whose last field is empty; 1 more lines follow.",
-            "3 of 7 lines are no records and were left out.",
+            "3 of 7 lines are not records and were left out.",
         )
     assert list(ACTIVITIES) == sorted(ACTIVITIES)
 

@@ -48,7 +48,7 @@ def read_sheet(path: Path) -> Sheet:
     for line, row in zip(lines, rows, strict=True):
         if len(row) != len(rows[0]):
             raise InputError(
-                f"Line {line} has not the {len(rows[0])} cells of the first row but {len(row)}. The file may be "
+                f"Line {line} has {len(row)} cells; the first row has {len(rows[0])}. The file may be "
                 "truncated; a shorter case needs its empty cells too."
             )
     return Sheet(separator, lines, rows)
@@ -139,8 +139,8 @@ def _remedy(wrong: str) -> str:
     if _DECIMAL_COMMA.fullmatch(wrong):
         return "Write numbers with a decimal point, not a comma (pandas: read_csv(..., decimal=',') and to_csv)."
     return (
-        "If the column holds no values, name it as label, group or ignore (--label, --group, --ignore); it may be the "
-        "first or the last. Cells are separated by commas, semicolons or tabs."
+        "If the column is not one of values, name it as label, group or ignore (--label, --group, --ignore); it may be "
+        "the first or the last. Cells are separated by commas, semicolons or tabs."
     )
 
 
@@ -245,7 +245,7 @@ def _has_header(rows: list[Cells], ends: set[int]) -> bool:
         return False
     raise InputError(
         f"It is not clear whether the first row holds names or a case: {_brief(rows[0])} ({why}). Say header=True or "
-        "header=False (--header or --no-header), and name a column that holds no values as label, group or ignore "
+        "header=False (--header or --no-header), and name a column that is not one of values as label, group or ignore "
         "(--label, --group, --ignore): by its name, first or last."
     )
 

@@ -23,7 +23,7 @@ _LONGEST_HEADER = 4096  # numpy writes 118 bytes about an array of numbers
 _MOST_AXES = 32
 _PLAIN = re.compile(r"[<>=|]?(b1|[iufc]\d+|[SU]\d+|[mM]8(\[[\w/]+\])?)")
 _LAST_CHARACTER = 0x10FFFF
-# Arrays of zeros shrink to a thousandth, so a ratio alone proves nothing. What unpacks to less than this is no danger;
+# Arrays of zeros shrink to a thousandth, so a ratio alone proves nothing. What unpacks to less than this is harmless;
 # above it a file must be worth a hundredth of what it asks for.
 _SMALL = 1 << 28
 _MOST_TIMES = 100

@@ -1,7 +1,7 @@
 """The text forms of the UCR and UEA archives: .ts and .arff (a header, a line @data, one case per line) and .tsv.
 
-.arff files are not read by aeon, which takes a case that lacks values for one of equal values (`1,1` after `1,2,1`
-becomes 1, 1), knows nothing of comments, double quotes and quoted labels, and accepts labels that are no class.
+.arff files are not read by aeon, which fills a case that lacks values by repeating one (`1,1` after `1,2,1` becomes
+1, 1), stumbles over comments and double quotes, leaves labels in their quotes and accepts any label.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

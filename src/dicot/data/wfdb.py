@@ -18,7 +18,7 @@ from dicot.data.policies import FloatArray
 from dicot.errors import InputError, lookup, need_extra
 
 RHYTHM = "+"  # the symbol of a change of rhythm; its name is the annotation's aux text
-_SKIP, _NUM, _SUB, _CHN, _AUX = 59, 60, 61, 62, 63  # codes that are no annotation of their own
+_SKIP, _NUM, _SUB, _CHN, _AUX = 59, 60, 61, 62, 63  # codes that modify the annotation before them
 # The symbols of the annotation codes from 0 on; a blank where a code has none.
 _SYMBOLS = ' NLRaVFJASEj/Q~ | sT*D"=pB^t+u?![]en@xf()r'.ljust(_SKIP)
 _DEFAULT_GAIN = 200.0

@@ -11,6 +11,7 @@ from dicot.datasets.base import Card
 from dicot.datasets.prepared import FAMILY, PreparedParts
 from dicot.datasets.rhythms import CODES, OTHER, RHYTHMS, majority, rhythm_per_step
 from dicot.datasets.standin import StandIn
+from dicot.datasets.tracks import join
 
 LENGTH = 2500  # as many time steps as in the ECG set; 6.9 s here
 # Split so that each of the four rhythms is in both parts.
@@ -24,7 +25,7 @@ _CODES = {**CODES, "(NOD": CODES["(J"]}  # this database calls the junctional rh
 def cut(arrays: Mapping[str, Array]) -> PreparedParts:
     """Cut windows side by side from the first rhythm of a record on, in millivolts."""
     train, test = ([_windows(arrays, record) for record in records] for records in (TRAIN_RECORDS, TEST_RECORDS))
-    return PreparedParts(_join(train), _join(test), RHYTHMS, LENGTH)
+    return PreparedParts(join(train, ARRHYTHMIA.name), join(test, ARRHYTHMIA.name), RHYTHMS, LENGTH)
 
 
 def _windows(arrays: Mapping[str, Array], record: str) -> Windows:
@@ -38,11 +39,6 @@ def _windows(arrays: Mapping[str, Array], record: str) -> Windows:
     signals = (stored[first:] - arrays["baseline"]) / arrays["gain"]
     x = np.stack([signals[at : at + LENGTH].T for at in starts]).astype(np.float32, order="C")
     return Windows(x, y, np.full(len(y), _SAME_PERSON.get(record, record)), ARRHYTHMIA.name)
-
-
-def _join(parts: list[Windows]) -> Windows:
-    x, y, group = (np.concatenate([getattr(part, what) for part in parts]) for what in ("x", "y", "group"))
-    return Windows(x, y, group, ARRHYTHMIA.name)
 
 
 ARRHYTHMIA = StandIn(

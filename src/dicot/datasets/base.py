@@ -105,7 +105,7 @@ class DataSet(ABC):
 
     def check(self) -> Card:
         """Read everything and return the card with its fingerprint; an InputError says what is wrong."""
-        split = self.load(missing="zero")  # missing values are no damage
+        split = self.load(missing="zero")  # missing values are not damage
         return replace(self.card(), fingerprint=fingerprint(split))
 
     def prepare(

@@ -11,6 +11,7 @@ from dicot.data.naming import naming
 from dicot.data.policies import Array
 from dicot.datasets.preparation import PreparedSet, Sizes, Workspace, raw_files, read_each
 from dicot.datasets.prepared import PreparedParts
+from dicot.datasets.tracks import join
 from dicot.errors import InputError
 
 LENGTH, STRIDE = 500, 250
@@ -86,13 +87,8 @@ def prepare(raw: Path, workspace: Workspace) -> PreparedParts:
     for number, subject in enumerate(read_each(files, read_subject, workspace)):
         windows = slide(subject["x"], LENGTH, STRIDE, labels=subject["label"], groups=people[number], name=HARTH.name)
         parts[in_test[number]].append(windows)
-    train, test = (_join(part) for part in parts)
+    train, test = (join(part, HARTH.name) for part in parts)
     return PreparedParts(train, test, tuple(ACTIVITIES.values()), STRIDE)
-
-
-def _join(parts: list[Windows]) -> Windows:
-    x, y, group = (np.concatenate([getattr(part, what) for part in parts]) for what in ("x", "y", "group"))
-    return Windows(x, y, group, parts[0].name)
 
 
 HARTH = PreparedSet(

@@ -60,7 +60,7 @@ def _table(path: Path) -> Array:
 
     try:
         version = matfile_version(path)[0]
-        if version < MAT5:  # so is much that is no MATLAB file; the lengths it seems to state would be allocated
+        if version < MAT5:  # so is much that is not a MATLAB file; the lengths it seems to state would be allocated
             raise ValueError("it is older than the publisher's, or damaged")
         arrays = loadmat(path) if version < HDF5 else None
     # What scipy and zlib say to damage, or to a page instead of a file.

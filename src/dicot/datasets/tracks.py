@@ -1,5 +1,6 @@
-"""A recording (C, T) with a label and a group for every time step, cut into windows."""
+"""Recordings (C, T) with a label and a group for every time step: cut into windows, and windows joined."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +17,12 @@ def runs(*columns: Array) -> list[slice]:
         changed |= column[1:] != column[:-1]
     edges = [0, *(np.flatnonzero(changed) + 1).tolist(), len(columns[0])]
     return [slice(start, stop) for start, stop in pairwise(edges)]
+
+
+def join(parts: Sequence[Windows], name: str) -> Windows:
+    """Put the windows of several recordings one after the other, with their labels and groups."""
+    x, y, group = (np.concatenate([getattr(part, what) for part in parts]) for what in ("x", "y", "group"))
+    return Windows(x, y, group, name)
 
 
 def cut_track(x: Array, y: Array, group: Array, length: int, stride: int, *, borders: str, name: str) -> Windows:

@@ -38,7 +38,7 @@ class Log(NamedTuple):
 def read_log(path: Path, on_progress: OnProgress) -> Log:
     """Read all records up to the first whose last field is empty, where the authors' reading ends as well.
 
-    Lines that are no record are left out and counted.
+    Lines that are not a record are left out and counted.
     """
     text = path.read_bytes()
     end = _END.search(text)
@@ -57,10 +57,10 @@ def read_log(path: Path, on_progress: OnProgress) -> Log:
         start = stop
         on_progress(0.8 * start / len(body), path.name)
     if not columns:
-        raise InputError(f"{path} holds no line user,activity,time,x,y,z; of {', '.join(ACTIVITIES)}.")
+        raise InputError(f"{path} has no line user,activity,time,x,y,z; of {', '.join(ACTIVITIES)}.")
     user, label, x = (np.concatenate(column, axis=-1) for column in zip(*columns, strict=True))
     if stray := n_lines - len(user):
-        notes.append(f"{stray} of {n_lines} lines are no records and were left out.")
+        notes.append(f"{stray} of {n_lines} lines are not records and were left out.")
     return Log(user, label, x, tuple(notes))
 
 

@@ -13,6 +13,7 @@ from dicot.errors import InputError, lookup
 if TYPE_CHECKING:
     from dicot.estimator import TimeSeriesEmbedder
 
+SAVED = "saved"  # the kind of a fitted model that is scored as it is
 CIRCUMSTANCES = ("device", "verbose")  # parameters of an estimator that no embedding depends on
 # What an untrained encoder's embeddings depend on: two contenders that agree in these share their controls.
 CONTROL_SETTINGS = (
@@ -203,7 +204,7 @@ def saved(name: str, model: "TimeSeriesEmbedder") -> Contender:
     for key, tensor in sorted(model.encoder_.state_dict().items()):
         digest.update(key.encode() + tensor.numpy().tobytes())
     made = Own(lambda seed: Frozen(model), fixed=True)
-    return Contender(name, "saved", {}, {"weights": digest.hexdigest()[:32]}, made)
+    return Contender(name, SAVED, {}, {"weights": digest.hexdigest()[:32]}, made)
 
 
 def beside(model: "TimeSeriesEmbedder", of: str = "") -> list[Contender]:
@@ -242,7 +243,7 @@ def with_controls(contenders: Sequence[Contender]) -> list[Contender]:
         model = _embedder_of(one)
         if one.classical or (one.own is not None and model is None):
             continue
-        settings = one.settings if model is None else changed(model.get_params(deep=False))
+        settings = changed(model.get_params(deep=False)) if model is not None and one.kind == SAVED else one.settings
         settings = {name: value for name, value in settings.items() if name in CONTROL_SETTINGS}
         if settings in known:
             continue
