@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -30,22 +31,33 @@ def kept(cache: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory) -> Path:
+    """A cache folder with the compiled functions in it."""
+    load(cache := tmp_path_factory.mktemp("cache"))
+    return cache
+
+
+@pytest.fixture
+def cache(filled, tmp_path) -> Path:
+    """A copy of it that may be damaged."""
+    return shutil.copytree(filled, tmp_path / "cache")
+
+
 @compiled
 @pytest.mark.parametrize("size", [0, 3000])
-def test_a_truncated_library_is_made_again(tmp_path, size):
-    load(tmp_path)
-    whole = kept(tmp_path).read_bytes()
-    kept(tmp_path).write_bytes(whole[:size])
-    done = load(tmp_path)
+def test_a_truncated_library_is_made_again(cache, size):
+    whole = kept(cache).read_bytes()
+    kept(cache).write_bytes(whole[:size])
+    done = load(cache)
     assert done.returncode == 0 and "CDLL" in done.stdout, done.stderr
-    assert len(kept(tmp_path).read_bytes()) == len(whole)
+    assert len(kept(cache).read_bytes()) == len(whole)
 
 
 @compiled
 @pytest.mark.parametrize("exposed", ["file", "folder"])
-def test_code_that_others_may_have_planted_is_not_run(tmp_path, exposed):
-    load(tmp_path)
-    path = kept(tmp_path)
+def test_code_that_others_may_have_planted_is_not_run(cache, tmp_path, exposed):
+    path = kept(cache)
     source = tmp_path / "planted.c"
     source.write_text('#include <stdio.h>\n__attribute__((constructor)) void run(void) { puts("planted"); }')
     subprocess.run(["cc", "-shared", "-fPIC", source, "-o", path], check=True)
@@ -54,7 +66,7 @@ def test_code_that_others_may_have_planted_is_not_run(tmp_path, exposed):
         path.with_name("-".join([*path.stem.split("-")[:2], digest][: path.stem.count("-") + 1]) + ".so")
     )
     (path if exposed == "file" else path.parent).chmod(0o777)
-    done = load(tmp_path)
+    done = load(cache)
     assert "planted" not in done.stdout and "CDLL" in done.stdout, done.stderr
 
 
