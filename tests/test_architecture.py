@@ -81,7 +81,6 @@ LISTS = {"bench/paper_suites.py"}
 FAMILIES = {"train/recipe.py"}  # the paper's budgets are stated per family of data sets
 WORDS = {"soft", "cost", "supervised", "synthetic"}  # names that are plain words as well
 
-DEFINED_TWICE: set[str] = {"DataSet"}  # to be emptied
 PICKLE = re.compile(r"\b(pickle|dill|joblib)\b")
 PROPER_NAMES_WITH_DIGIT = {"ts2vec", "pamap2", "wisdm2", "wisdm2019"}
 
@@ -374,11 +373,7 @@ def test_a_class_name_is_defined_once():
         for node in ast.walk(parse(path)):
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, []).append(f"{short(path)}:{node.lineno}")
-    wrong = [
-        f"{name}: {', '.join(places)}"
-        for name, places in homes.items()
-        if len(places) > 1 and name not in DEFINED_TWICE
-    ]
+    wrong = [f"{name}: {', '.join(places)}" for name, places in homes.items() if len(places) > 1]
     assert not wrong, listed(wrong, "One name per thing: rename all but one.")
 
 
