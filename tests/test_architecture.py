@@ -373,11 +373,7 @@ def test_a_class_name_is_defined_once():
         for node in ast.walk(parse(path)):
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, []).append(f"{short(path)}:{node.lineno}")
-    wrong = [
-        f"{name}: {', '.join(places)}"
-        for name, places in homes.items()
-        if len(places) > 1
-    ]
+    wrong = [f"{name}: {', '.join(places)}" for name, places in homes.items() if len(places) > 1]
     assert not wrong, listed(wrong, "One name per thing: rename all but one.")
 
 
