@@ -71,7 +71,7 @@ EXTRAS: dict[str, set[str]] = {
     "pandas": {"cli", "evaluation", "report"},
     "pyarrow": {"bench", "data"},
     "pyedflib": {"data"},
-    "statsmodels": {"views"},
+    "statsmodels": {"methods"},
     "wfdb": {"data"},
 }
 

@@ -144,7 +144,8 @@ def embed_into(
                 per_case += per_case * len(encoder.layer_dims()) // ARRAYS_PER_PASS
             at_once = min(batch_size, cases_at_once(per_case, device))
             with _computation(encoder, x.shape[2], rule, halved) as compute:
-                through(compute, x, target, shape, at_once, device, dtype, on_batch)
+                graphs = not encoder.inner_modules().have_hooks()  # a replay calls none
+                through(compute, x, target, shape, at_once, device, dtype, on_batch, graphs=graphs)
     finally:
         if home != device:
             encoder.to(home)
@@ -161,11 +162,11 @@ def _computation(encoder: Encoder, n_times: int, rule: Pooling, dtype: torch.dty
     """Give the function (B, C, T) -> (B, vector) for an encoder in eval mode."""
     if rule.layers is not None:
         layers = partial(_chosen_layers, encoder, rule.layers, dtype)
-        yield _uncaptured(encoder, partial(_in_company, layers, rule.pool))
+        yield partial(_in_company, layers, rule.pool)
         return
     with prepared(encoder, n_times, dtype) as (frozen, notes):
         if encoder.inner_modules().have_hooks():
-            yield _uncaptured(encoder, partial(_in_company, frozen, rule.pool))
+            yield partial(_in_company, frozen, rule.pool)
             return
 
         def compute(batch: Tensor) -> Tensor:
@@ -175,19 +176,6 @@ def _computation(encoder: Encoder, n_times: int, rule: Pooling, dtype: torch.dty
             return run(frozen, rule.pool, batch)
 
         yield compute
-
-
-def _uncaptured(encoder: Encoder, compute: Network) -> Network:
-    """Refuse to become part of a CUDA graph where the encoder has hooks: replays of a graph do not call them."""
-    if not encoder.inner_modules().have_hooks():
-        return compute
-
-    def refuse_capture(batch: Tensor) -> Any:
-        if batch.is_cuda and torch.cuda.is_current_stream_capturing():
-            raise RuntimeError("a CUDA graph would not call the encoder's hooks")
-        return compute(batch)
-
-    return refuse_capture
 
 
 def _chosen_layers(

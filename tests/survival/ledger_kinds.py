@@ -334,7 +334,7 @@ def judge_features(folder: Path, result: Any, sound: Any) -> str:
             raise UnreadableError(f"{name} is no array with a row per label")
         if not array.size or not np.isfinite(array.astype(float)).all():
             raise UnreadableError(f"{name} is empty or holds NaN or inf")
-    return "" if len(result) == 1 and result[0].figures else "there is no figure"
+    return "" if result.figures else "there is no figure"
 
 
 SQLITE = (*BINARY, *(change_row,) * 16)

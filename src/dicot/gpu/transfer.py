@@ -41,16 +41,18 @@ def through(
     device: torch.device,
     dtype: torch.dtype,
     on_batch: Callable[[int], None] | None = None,
+    *,
+    graphs: bool = True,
 ) -> None:
     """y[rows] = compute(x[rows]) for all rows, at most batch_size cases at a time; a case's result has this `shape`.
 
     x is read once, batch by batch, and never copied whole; y may be an array or whatever takes rows in order.
-    `on_batch` is told how many cases are done.
+    `on_batch` is told how many cases are done. `graphs` says whether `compute` may be replayed as a CUDA graph.
     """
     pieces = [slice(start, min(start + batch_size, len(x))) for start in range(0, len(x), batch_size)]
     done = on_batch or (lambda n_done: None)
     if device.type == "cuda":
-        _overlapped(compute, x, y, shape, pieces, device, dtype, done)
+        _overlapped(compute, x, y, shape, pieces, device, dtype, done, graphs and len(pieces) >= FEWEST_BATCHES)
         return
     for rows in pieces:
         y[rows] = compute(to_device(x[rows], device, dtype)).cpu().numpy()
@@ -66,6 +68,7 @@ def _overlapped(
     device: torch.device,
     dtype: torch.dtype,
     done: Callable[[int], None],
+    capturing: bool,
 ) -> None:
     """While the GPU works on one batch the host reads the next one; copies run on streams of their own."""
     largest = max((rows.stop - rows.start for rows in pieces), default=0)
@@ -74,7 +77,6 @@ def _overlapped(
     working, inwards, outwards = (torch.cuda.Stream(device) for _ in range(3))  # type: ignore[no-untyped-call]
     for stream in (working, inwards):  # the lanes' memory may have been in use on the caller's stream until now
         stream.wait_stream(callers)
-    capturing = len(pieces) >= FEWEST_BATCHES
 
     def work(lane: Lane, n_cases: int) -> None:
         lane.device_out[:n_cases] = compute(lane.device_in[:n_cases])
