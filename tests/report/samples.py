@@ -4,7 +4,9 @@ import math
 
 import numpy as np
 
-from dicot.report.frame import COLUMNS, frame, to_csv
+from dicot.bench.exchange import write_table
+from dicot.evaluation import Result
+from dicot.evaluation.jobs import canonical, key_of
 
 METHODS = ("dicot", "catt", "ts2vec")
 CONTROLS = ("random", "calibrated")
@@ -36,8 +38,16 @@ def failed(one, reason):
 
 
 def write_csv(path, rows):
-    """Write rows as the CSV file of a report."""
-    path.write_text(to_csv(frame(rows), [name for name in COLUMNS if name != "draw"]), encoding="utf-8")
+    """Write rows as an exported ledger: those that differ in their metric alone are one result."""
+    results = {}
+    for row in rows:
+        facts = {name: value for name, value in row.items() if name not in ("metric", "value")}
+        settings = {name: row[name] for name in ("schedule", "precision", "batch_size") if row[name]}
+        config = {name: row[name] for name in ("source", "target", "protocol", "seed")}
+        config |= {"kind": row["contender"], "settings": settings}
+        facts |= {"config": canonical(config), "key": key_of(config)}
+        results.setdefault((row["suite"], facts["key"]), (facts, {}))[1][row["metric"]] = row["value"]
+    write_table(path, [Result(**facts, values=values) for facts, values in results.values()])
 
 
 def several(suite, contenders, sets, protocols=("linear",), metrics=("accuracy",), seeds=(1,), **more):

@@ -1,9 +1,5 @@
 """The tidy frame: rows, their order in a table, means, notes."""
 
-import csv
-import io
-import math
-
 import numpy as np
 import pytest
 from tests.report.samples import SUITES, failed, record, several
@@ -18,7 +14,6 @@ from dicot.report.frame import (
     natural,
     placed,
     seed_averages,
-    to_csv,
     trial_note,
 )
 
@@ -28,13 +23,6 @@ def test_rows_of_an_evaluation_are_filled_up_and_an_incomplete_one_is_refused():
     assert tuple(data.columns) == COLUMNS and data.draw.tolist() == [1] and data.error.isna().all()
     with pytest.raises(InputError, match="value"):
         frame([{"contender": "a", "protocol": "p", "metric": "m", "seed": 1}])
-
-
-def test_csv_holds_every_bit_and_every_error():
-    rows = [record("s", "dicot", "a", 0.1 + 0.2), failed(record("s", "dicot", "b", 0.0), 'x,"y"\nz')]
-    good, bad = csv.DictReader(io.StringIO(to_csv(frame(rows))))
-    assert float(good["value"]) == 0.1 + 0.2 and good["error"] == ""
-    assert math.isnan(float(bad["value"])) and bad["error"] == 'x,"y"\nz'
 
 
 def test_lines_have_their_usual_order_and_columns_a_natural_one():

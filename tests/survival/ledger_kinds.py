@@ -1,4 +1,4 @@
-"""What a benchmark leaves: its ledger, the ledger's exports, the records of a report, a file of embeddings."""
+"""What a benchmark leaves: its ledger, the ledger's exports, a file of embeddings."""
 
 import math
 import sqlite3
@@ -15,17 +15,15 @@ import pyarrow.parquet as pq
 from dicot.bench.exchange import export_ledger, merge_ledger
 from dicot.bench.ledger import Ledger
 from dicot.bench.rows import COLUMNS
-from dicot.bench.tidyfile import read_tidy
 from dicot.errors import DicotError
 from dicot.evaluation import TIDY, Contender, Job, JobData
-from dicot.report.frame import frame, to_csv
 from dicot.report.maps import maps, write_features
 from dicot.report.summary import BEGIN, END
 from tests.commands import dicot
 from tests.survival.array_kinds import parse_npz
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.mutations import BINARY, TEXT, ZIP
-from tests.survival.reference import LOST, csv_rows, number, same_length, whole
+from tests.survival.reference import csv_rows, number, same_length, whole
 from tests.survival.table_kinds import change_column
 
 Tidy = dict[str, Any]
@@ -283,40 +281,6 @@ def unchanged(folder: Path) -> str:
     return "" if held == (1, 2, [("ucr", "Coffee", "Coffee")]) else f"a refused merge has left {held} in ours"
 
 
-def _make_records(folder: Path) -> None:
-    theirs = _ledgers(folder)
-    with Ledger(theirs) as ledger:
-        (folder / "records.csv").write_text(to_csv(frame(_records(ledger))))
-    theirs.unlink()
-
-
-def judge_records(folder: Path, result: Any, sound: Any) -> str:
-    records, _ = result
-    names, *rows = csv_rows(folder / "records.csv")
-    same_length([names, *rows])
-    if len(names) != len(set(names)) or {*names, "draw"} != set(TIDY):
-        raise UnreadableError(f"the columns are {names}")
-    if len(rows) != len(records):
-        return f"{len(records)} records from {len(rows)} rows"
-    for record, row in zip(records, rows, strict=True):
-        for name, cell in zip(names, row, strict=True):
-            found = record[name]
-            if name in NUMERIC:
-                wanted: Any = whole(cell) if NUMERIC[name] is int else _score(cell)
-                agree = found == wanted or (found != found and wanted != wanted)
-            else:
-                agree = ("" if found is None else str(found)).strip() == cell
-            if not agree:
-                return f"{name} is {found!r} where the file has {cell!r}"
-    return ill_typed(records)
-
-
-def _score(cell: str) -> float:
-    if cell.lower() in LOST - {"nan"}:
-        raise UnreadableError(f"{cell!r} is no number")
-    return number(cell)
-
-
 def _make_features(folder: Path) -> None:
     rng = np.random.default_rng(5)
     embeddings = {name: rng.normal(size=(9, 4)).astype(np.float32) for name in ("dicot", "random")}
@@ -367,13 +331,6 @@ KINDS = [
             refused=unchanged,
         )
         for suffix, ways in EXPORTS.items()
-    ),
-    Kind(
-        "records",
-        _make_records,
-        {"records.csv": TEXT},
-        lambda folder: (read_tidy(folder / "records.csv"), _summary(folder, "--records", "records.csv")),
-        judge_records,
     ),
     Kind(
         "features",

@@ -13,7 +13,7 @@ from dicot.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dicot.bench.rows import Wanted
+    from dicot.bench.ledger import Contents
 
 
 def report(
@@ -22,7 +22,7 @@ def report(
         Path | None, typer.Option(help=f"The ledger that `dicot bench` wrote; default: {LEDGER}.")
     ] = None,
     records: Annotated[
-        Path | None, typer.Option(help="Instead of a ledger: its export, or the CSV file of a report.")
+        Path | None, typer.Option(help="Instead of a ledger: its export, or the report.csv of a report.")
     ] = None,
     out: Annotated[
         Path | None,
@@ -44,12 +44,16 @@ def report(
     ] = False,
 ) -> None:
     """Report a SUITE: tables, ranks, tests and figures, with the controls in every table."""
+    from dicot.bench.exchange import write_table
     from dicot.report.benchmark import write_report
     from dicot.report.filenames import folder_name
+    from dicot.report.frame import frame
 
     if check and into is None:
         raise InputError("--check needs --into FILE: it says whether the table in that file is up to date.")
-    (data, lacking), suites = _frame(ledger, records), list(dict.fromkeys(n.strip() for n in suite.split(",")))
+    results, wanted = _contents(ledger, records)
+    data = frame(row for result in results for row in result.tidy())
+    suites = list(dict.fromkeys(name.strip() for name in suite.split(",")))
     if out is not None or into is None:
         for name in suites:
             folder = out if out is not None and len(suites) == 1 else (out or LEDGER.parent) / folder_name(name)
@@ -60,29 +64,27 @@ def report(
                 against_paper=against_paper,
                 baseline=baseline,
                 features=features,
-                lacking=[(source, target) for whose, source, target in lacking if whose == name],
+                lacking=[(source, target) for whose, source, target in wanted if whose == name],
                 command=shlex.join(["dicot", *sys.argv[1:]]),
             )
-            typer.echo(f"Wrote {len(paths)} files, among them {folder / 'report.html'}")
+            own = [result for result in results if result.suite == name]
+            write_table(folder / "report.csv", own, [place for place in wanted if place[0] == name])
+            typer.echo(f"Wrote {len(paths) + 1} files, among them {folder / 'report.html'}")
     if into is not None:
         _sum_up(into, data[data.suite.isin(suites)], check)
 
 
-def _frame(ledger: Path | None, records: Path | None) -> "tuple[pd.DataFrame, list[Wanted]]":
-    """Read what was recorded as a tidy frame, and what suites were to cover beside that."""
+def _contents(ledger: Path | None, records: Path | None) -> "Contents":
+    """Read what was recorded, and what suites were to cover beside that."""
     from dicot.bench.exchange import merge_ledger
     from dicot.bench.ledger import Ledger
-    from dicot.bench.tidyfile import is_tidy, read_tidy
-    from dicot.report.frame import frame
 
     if ledger is not None and records is not None:
         raise InputError("Give either --ledger FILE or --records FILE.")
-    if records is not None and is_tidy(records):
-        return frame(read_tidy(records)), []
     with Ledger(ledger or LEDGER, read_only=True) if records is None else Ledger(":memory:") as book:
         if records is not None:
             merge_ledger(book, records)
-        return frame(row for result in book.results() for row in result.tidy()), book.unrecorded()
+        return book.contents()
 
 
 def _sum_up(path: Path, data: "pd.DataFrame", check: bool) -> None:

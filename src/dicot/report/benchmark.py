@@ -1,4 +1,4 @@
-"""The report of a suite as files: Markdown, CSV, LaTeX, one page, and its figures."""
+"""The report of a suite as files: Markdown, LaTeX, one page, and its figures."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
@@ -8,7 +8,7 @@ import pandas as pd
 
 from dicot.errors import InputError, did_you_mean
 from dicot.report.against import audit_table
-from dicot.report.frame import COLUMNS, data_sets, latest, natural, seeds_of, to_csv, trial_note
+from dicot.report.frame import data_sets, latest, natural, seeds_of, trial_note
 from dicot.report.layouts import LAYOUTS, Request, generic
 from dicot.report.maps import maps
 from dicot.report.page import render
@@ -32,7 +32,7 @@ def write_report(
     lacking: Sequence[tuple[str, str]] = (),
     command: str = "",
 ) -> list[Path]:
-    """Write report.md, .csv, .tex, .html and the figures as .svg into the folder; return the paths.
+    """Write report.md, .tex, .html and the figures as .svg into the folder; return the paths.
 
     `data` is a tidy frame (see `frame`) and may hold other suites too. `features` is a file of embeddings to draw maps
     of, see `maps`. `lacking` says on which data sets (source, target) the suite should have been run and has no record.
@@ -50,7 +50,6 @@ def write_report(
     facts = report_facts(newest, len(own) - len(newest), absent, command)
     parts = drawn(report_parts(Request(suite, newest, against_paper, baseline, features)))
     texts = {
-        "report.csv": to_csv(newest, [name for name in COLUMNS if name != "draw" or (newest.draw > 1).any()]),
         "report.html": render(title, parts, facts, banner),
         "report.md": to_document(title, facts, banner, parts),
         "report.tex": to_tex(title, facts, banner, parts),

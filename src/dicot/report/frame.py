@@ -44,12 +44,6 @@ def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     return data.astype({"value": float, "fit_seconds": float, "error": object, "trial": bool})
 
 
-def to_csv(data: pd.DataFrame, columns: Sequence[str] = COLUMNS) -> str:
-    """Write every row as CSV; numbers as Python writes them, so that reading gives the same bits."""
-    text: str = data[list(columns)].fillna({"error": ""}).to_csv(index=False, na_rep="nan", lineterminator="\n")
-    return text
-
-
 def latest(data: pd.DataFrame, varied: Sequence[str] = ()) -> pd.DataFrame:
     """Keep one row per cell, seed and draw: the one recorded last. `varied` names more columns that make a cell."""
     cell = [*LINE, "source", "target", "metric", "seed", "draw", *varied]
