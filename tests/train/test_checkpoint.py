@@ -182,10 +182,10 @@ def test_contents_that_do_not_fit_are_refused_before_anything_is_loaded(kept, na
         resume()
 
 
-@pytest.mark.parametrize("identity", ["[" * 100_000, "3", "{", "{}"])
-def test_an_identity_that_is_none_is_refused(kept, identity):
+@pytest.mark.parametrize("run", ["[" * 100_000, "3", "{", "{}", '{"identity": 3}', '{"identity": {}}'])
+def test_an_identity_that_is_none_is_refused(kept, run):
     path, resume = kept
-    path.write_bytes(sealed(load(path.read_bytes()), {"identity": identity, "seconds": "1"}))
+    path.write_bytes(sealed(load(path.read_bytes()), {"run": run}))
     with pytest.raises(ModelFileError, match="Delete it"):
         resume()
 

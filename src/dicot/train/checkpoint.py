@@ -97,13 +97,9 @@ class Checkpoint:
                 (tensors if isinstance(value, Tensor) else numbers)[f"optimiser.{number}.{name}"] = value
         tensors["history.loss"] = torch.tensor(history.loss, dtype=torch.float64)
         tensors["history.lr"] = torch.tensor(history.lr, dtype=torch.float64)
-        about = {
-            "identity": json.dumps(dict(identity)),
-            "seconds": repr(history.seconds),
-            "ended": json.dumps(ended),
-            "numbers": json.dumps(numbers),
-            "sha256": "0" * 64,
-        }
+        # In one entry: safetensors writes several in any order, another one each time.
+        run = {"identity": dict(identity), "seconds": history.seconds, "ended": ended, "numbers": numbers}
+        about = {"run": json.dumps(run, sort_keys=True), "sha256": "0" * 64}
         data = save({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, about)
         seal = b'"sha256":"' + hashlib.sha256(data).hexdigest().encode() + b'"'
         write_atomic(self.path, data.replace(OPEN_SEAL, seal, 1))
@@ -118,17 +114,17 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            tensors, about = self._contents()
+            tensors, run = self._contents()
             is_own = not identity["optimiser"]  # AdamW, whose state is known
-            _check_same_run(self.path, about["identity"], json.loads(json.dumps(dict(identity))))
+            _check_same_run(self.path, run["identity"], json.loads(json.dumps(dict(identity))))
             parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
             try:
-                values = {**_part(tensors, "optimiser."), **_part(json.loads(about["numbers"]), "optimiser.")}
+                values = {**_part(tensors, "optimiser."), **_part(run["numbers"], "optimiser.")}
                 state = _adamw_state(values, parameters) if is_own else _optimiser_state(values, parameters)
                 weights = _fitting(_part(tensors, "method."), method.state_dict())
-                history = _history(_part(tensors, "history."), float(about["seconds"]), steps)
-                ended = about["ended"] == "true"
-            except (KeyError, ValueError) as error:
+                history = _history(_part(tensors, "history."), float(run["seconds"]), steps)
+                ended = run["ended"] is True
+            except (LookupError, ValueError, TypeError, AttributeError) as error:
                 raise self._unreadable(error) from error
         except ModelFileError as error:
             if not self.overwrite:
@@ -153,11 +149,10 @@ class Checkpoint:
             digest = hashlib.sha256(data.replace(seal.group(), OPEN_SEAL, 1)).hexdigest()
             if digest.encode() != seal.group(1):
                 raise ValueError("its hash does not match its contents")
-            tensors, about = load(data), json.loads(header)["__metadata__"]
-            identity = json.loads(about["identity"])
-            if not isinstance(identity, dict):
+            tensors, run = load(data), json.loads(json.loads(header)["__metadata__"]["run"])
+            if not isinstance(run["identity"], dict):
                 raise ValueError("its identity is not a table of names and values")
-            return tensors, {**about, "identity": identity}
+            return tensors, run
         except (SafetensorError, OSError, LookupError, ValueError, TypeError, RuntimeError) as error:
             raise self._unreadable(error) from error  # RecursionError is a RuntimeError
 
