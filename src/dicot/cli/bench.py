@@ -1,13 +1,24 @@
-"""dicot bench: suites of contenders (`suites.py`)."""
+"""dicot bench SUITE: run suites into a ledger, and hand ledgers on."""
 
-from typing import Any
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from dicot.cli.suites import export_ledger, merge_ledgers, run
+from dicot.cli import options as opt
+from dicot.cli.tables import show
 
-SUITES = "run"  # the command that a suite's name stands for
+if TYPE_CHECKING:
+    from dicot.bench.executor import Finished
+    from dicot.bench.plan import Plan
+
+LEDGER = Path("out/bench.sqlite")
+
+LedgerFile = Annotated[Path, typer.Option(help="The file that results are kept in.")]
+
+RUN = "run"  # the command that a suite's name stands for
 
 
 class Suites(TyperGroup):
@@ -15,15 +26,152 @@ class Suites(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         known = args[0].startswith("-") or self.get_command(ctx, args[0]) is not None
-        return super().resolve_command(ctx, args if known else [SUITES, *args])
+        return super().resolve_command(ctx, args if known else [RUN, *args])
 
 
 bench = typer.Typer(cls=Suites, help="Benchmarks: `dicot bench SUITE`.", no_args_is_help=True)
-bench.command(SUITES)(run)
-bench.command("export")(export_ledger)
-bench.command("merge")(merge_ledgers)
 
 
 @bench.callback()
 def root() -> None:
     """Benchmarks: `dicot bench SUITE`, see `dicot list suites`."""
+
+
+@bench.command(RUN)
+def run(
+    suites: Annotated[list[str], typer.Argument(help="Suites; what several of them need is trained once.")],
+    only: Annotated[str | None, typer.Option(help="Contenders, separated by commas; controls come along.")] = None,
+    sets: Annotated[str | None, typer.Option(help="Data sets instead of the suite's, separated by commas.")] = None,
+    seeds: Annotated[str | None, typer.Option(help="Seeds instead of the suite's, separated by commas.")] = None,
+    protocols: Annotated[str | None, typer.Option(help="Protocols instead of the suite's.")] = None,
+    schedule: Annotated[str, typer.Option(help="per_step, per_epoch (the authors' code) or both.")] = "per_step",
+    precision: opt.Precision = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Training steps: a trial, and marked as one.")] = None,
+    ledger: LedgerFile = LEDGER,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes, on a GPU those that score; default: one per core.")
+    ] = None,
+    device: opt.Device = "auto",
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed jobs again.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")] = False,
+    export: Annotated[Path | None, typer.Option(help="Write the ledger to this .csv or .parquet at the end.")] = None,
+) -> None:
+    """Run what is missing of SUITES (`dicot list suites`). The same command continues a run that was interrupted.
+
+    Exit code 1 where a job failed or a data set could not be used; the others are run all the same.
+    """
+    from dicot.bench.crossing import SuiteOptions
+    from dicot.bench.exchange import check_export
+    from dicot.bench.ledger import Ledger
+    from dicot.bench.plan import make_plan
+    from dicot.bench.suites import suite_jobs
+
+    options = SuiteOptions(
+        contenders=_names(only),
+        sets=_names(sets),
+        seeds=tuple(opt.whole_numbers(seeds, "--seeds")) if seeds else (),
+        protocols=_names(protocols),
+        schedules=("per_step", "per_epoch") if schedule == "both" else (schedule,),
+        precision=precision or "float32",
+        steps=steps,
+    )
+    jobs = suite_jobs(suites, options)
+    if export is not None:
+        check_export(export)
+    with Ledger(":memory:") if dry_run and not ledger.exists() else Ledger(ledger, read_only=dry_run) as book:
+        plan = make_plan(jobs, book, retry_failed=retry_failed)
+        _announce(plan)
+        if dry_run:
+            _show(plan)
+            return
+        book.enrol(jobs)
+    failed = _execute(plan, ledger, device, workers)
+    if export is not None:
+        export_ledger(export, ledger)
+    if failed or plan.unusable:
+        raise typer.Exit(1)
+
+
+@bench.command("export")
+def export_ledger(
+    out: Annotated[Path, typer.Argument(help="A .csv or .parquet file.")], ledger: LedgerFile = LEDGER
+) -> None:
+    """Write the ledger as a table."""
+    from dicot.bench import exchange
+    from dicot.bench.ledger import Ledger
+
+    with Ledger(ledger, read_only=True) as book:
+        typer.echo(f"Wrote {exchange.export_ledger(book, out)} rows to {out}")
+
+
+@bench.command("merge")
+def merge_ledgers(
+    others: Annotated[list[Path], typer.Argument(help="Ledgers, or tables that were exported from some.")],
+    ledger: LedgerFile = LEDGER,
+) -> None:
+    """Take the rows of other ledgers over into this one, all or none; of two for one job the newer stays."""
+    from dicot.bench import exchange
+    from dicot.bench.ledger import Ledger
+
+    sources = [exchange.read_contents(other) for other in others]
+    with Ledger(ledger) as book:
+        for other, (rows, taken) in zip(others, book.take(sources), strict=True):
+            typer.echo(f"{other}: {rows} rows, {taken} of them taken over into {ledger}")
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",")) if text else ()
+
+
+def _announce(plan: "Plan") -> None:
+    """Say what a user should know before hours are spent."""
+    units = plan.units
+    states = list(plan.states.values())
+    shown = ("recorded", "failed", "no data", *(["unusable"] if "unusable" in states else []), "to run")
+    counts = ", ".join(f"{states.count(state)} {state}" for state in shown)
+    typer.echo(f"{len(states)} jobs: {counts}, in {len(units)} fits.")
+    if plan.missing:
+        typer.echo(
+            f"Left out, because the data are not here ({len(plan.missing)}): {', '.join(plan.missing)}. "
+            "`dicot data show NAME` says how to get them."
+        )
+    for name, reason in plan.unusable.items():
+        typer.echo(f"Left out, because it cannot be used: {name}. {reason}")
+    for note in plan.notes:
+        typer.echo(f"{note}.")
+    if plan.changed:
+        typer.echo(f"Other data than when they were recorded, so their jobs run again: {', '.join(plan.changed)}.")
+    if states.count("failed"):
+        typer.echo("Failed jobs are run again with --retry-failed.")
+
+
+def _show(plan: "Plan") -> None:
+    from rich.table import Table
+
+    from dicot.bench.plan import STATES
+
+    table = Table("contender", *STATES)
+    for name, counts in plan.counts().items():
+        table.add_row(name, *(str(counts[state]) for state in STATES))
+    show(table)
+
+
+def _execute(plan: "Plan", ledger: Path, device: str, workers: int | None) -> int:
+    """Run what remains to be run, and say how many jobs failed."""
+    from dicot.bench.executor import Tally, default_workers, execute, site_for
+    from dicot.gpu.device import resolve_device
+    from dicot.progress import Bar
+
+    units, site = plan.units, site_for(ledger, str(resolve_device(device)))
+    with Bar("bench", len(units)) as bar:
+
+        def tell(finished: "Finished") -> None:
+            bar.update(finished.number, str(finished.unit))
+            if not sys.stderr.isatty():
+                typer.echo(f"[{finished.number}/{len(units)}] {finished}")
+
+        tally = Tally(units, tell)
+        execute(units, ledger, site, workers or default_workers(), tally)
+    failed = f"; {tally.failed} of them failed: {tally.first_error}" if tally.failed else ""
+    typer.echo(f"{tally.jobs} jobs recorded in {ledger}{failed}")
+    return tally.failed

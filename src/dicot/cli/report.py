@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dicot.cli.suites import LEDGER
+from dicot.cli.bench import LEDGER
 from dicot.errors import InputError
 
 if TYPE_CHECKING:

@@ -100,6 +100,6 @@ class LossReader:
             if not np.isfinite(loss):
                 raise NonFiniteLossError(
                     f"The loss of step {len(self.history)} is {loss}. "
-                    "Scale the data (scale='dataset'), lower lr, or raise temperature."
+                    "Scale the data (scale='dataset'), lower lr, or change the method's settings."
                 )
             self.history.loss.append(loss)
