@@ -18,7 +18,7 @@ demo: $(STAMP)  ## pretrain, embed and score on real data; writes out/demo/repor
 	$(BIN)/dicot evaluate OSULeaf --out out/demo
 
 test: $(STAMP)  ## two processes with one thread each: on tensors as small as those of the tests more threads mostly wait
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-fast: $(STAMP)  ## what is quick and telling, in less than a minute: rules, registries, losses, views, golden values
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(FAST)

@@ -26,7 +26,7 @@ def embedder(waves) -> TimeSeriesEmbedder:
 
 
 # Some checks ask for accuracy, so it must learn: few large steps of the fastest encoder do.
-@parametrize_with_checks([TimeSeriesClassifier(device="cpu", encoder="fcn", dim=16, steps=25, lr=3e-3, batch_size=32)])
+@parametrize_with_checks([TimeSeriesClassifier(device="cpu", encoder="fcn", dim=8, steps=12, lr=2e-2, batch_size=32)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 

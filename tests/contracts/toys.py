@@ -14,6 +14,7 @@ from dicot.embedding import Pooling
 from dicot.encoders import Encoder
 from dicot.methods import Batch, Method
 from dicot.protocols import Features, Metric, Protocol
+from dicot.protocols.base import check_classes
 
 
 class Together(Method):
@@ -62,6 +63,7 @@ class NearestMean(Protocol):
     metrics = (Metric("errors", higher_is_better=False, decimals=1),)
 
     def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
+        check_classes(train, "The toy")
         classes = np.unique(train.y)
         means = np.stack([train.x[train.y == c].mean(axis=0) for c in classes])
         distances = ((test.x[:, None] - means) ** 2).sum(axis=2)
