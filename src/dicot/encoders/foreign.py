@@ -109,7 +109,7 @@ def _shape_out(module: nn.Module, n_channels: int, n_times: int) -> tuple[int, .
     with in_eval_mode(module):
         try:
             y = module(torch.zeros(shape, device=device, dtype=dtype))
-        except (RuntimeError, ValueError, TypeError, IndexError, AssertionError, NotImplementedError) as error:
+        except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
             raise InputError(f"{name} does not take cases {shape}: {error}") from error
     if not isinstance(y, Tensor) or not y.is_floating_point():
         raise InputError(f"{name} must give a tensor of floats (B, F, T) or (B, F); got {type(y).__name__}.")
