@@ -63,6 +63,8 @@ def test_a_key_does_not_depend_on_names_order_or_marks():
         {"protocol": "ridge"},
         {"seed": 2},
         {"steps": 10},
+        {"draws": True},
+        {"subsets": "per-seed"},
     ],
     ids=str,
 )

@@ -79,6 +79,21 @@ def test_the_large_sets():
     assert catt.contender.method_params == {"temperature": 0.5}
 
 
+def test_labelled_cases_are_drawn_as_for_the_papers_tables():
+    """Its k-NN varies them with the seed; with 1 % of the labels the authors' one draw serves all seeds."""
+    drawn = {
+        (job.protocol, job.subsets) for suite in ("knn", "low_label", "positive_selection") for job in jobs_of(suite)
+    }
+    assert {subsets for name, subsets in drawn if name.startswith("knn_")} == {"per-seed"}
+    assert {subsets for name, subsets in drawn if not name.startswith("knn_")} == {"authors"}
+    assert {"few_1pct", "forest_1pct", "finetune-1"} <= {name for name, _ in drawn}
+
+
+def test_the_forest_with_few_labels_is_for_what_has_no_network():
+    jobs = [job for job in jobs_of("low_label") if job.protocol == "forest_1pct"]
+    assert {job.contender.kind for job in jobs} == set(CLASSICAL)
+
+
 def test_transfer_takes_the_accelerometers():
     pairs = {
         (job.source.name, job.source.channels, job.target.name, job.target.channels) for job in jobs_of("transfer")
@@ -150,6 +165,11 @@ def test_options():
     assert {job.contender.kind for job in jobs_of("ucr", contenders=("raw-mean",))} == {"raw-mean"}
     archives = suite_jobs(["ucr", "uea"], SuiteOptions(sets=("GunPoint", "NATOPS")))
     assert {(job.suite, job.source.name) for job in archives} == {("ucr", "GunPoint"), ("uea", "NATOPS")}
+    for wanted in ("authors", "per-seed"):
+        drawn = suite_jobs(["knn", "low_label", "large"], SuiteOptions(sets=("harth",), subsets=wanted))
+        few = {job.subsets for job in drawn if job.protocol not in ("linear", "ridge", "forest", "finetune-100")}
+        assert few == {wanted}
+        assert {job.subsets for job in drawn if job.suite == "large"} == {"authors"}, "nothing is drawn: one key"
     both = suite_jobs(["knn", "clustering"], SuiteOptions(sets=("harth",)))
     assert {job.suite for job in both} == {"knn", "clustering"}
 
@@ -162,6 +182,7 @@ def test_options():
         ("ucr", {"protocols": ("liner",)}, "Did you mean 'linear'"),
         ("ucr", {"schedules": ("per_stp",)}, "Did you mean 'per_step'"),
         ("ucr", {"precision": "tf23"}, "Did you mean 'tf32'"),
+        ("knn", {"subsets": "perseed"}, "Did you mean 'per-seed'"),
         ("ucr", {"contenders": ("raw-mean",), "protocols": ("finetune-1",)}, "Nothing is left"),
     ],
 )

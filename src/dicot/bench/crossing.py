@@ -9,7 +9,7 @@ from typing import Any
 from dicot.datasets import family_of, transfer_channels
 from dicot.evaluation.contenders import Contender
 from dicot.evaluation.jobs import Job, JobData
-from dicot.evaluation.model_protocols import MODEL_PROTOCOLS, trains
+from dicot.evaluation.model_protocols import MODEL_PROTOCOLS, every_protocol, subsets_of, trains
 
 Pair = tuple[JobData, JobData]  # fitted on, scored on
 Entry = tuple[Contender, tuple[str, ...]]  # a contender of a suite, and the protocols that score it there
@@ -27,6 +27,7 @@ class SuiteOptions:
     schedules: tuple[str, ...] = ("per_step",)
     precision: str = "float32"
     steps: int | None = None  # of everything that is trained: a trial
+    subsets: str = ""  # which labelled cases are drawn where a protocol draws some: "authors" or "per-seed"
 
 
 def methods(*protocols: str, labelled: bool = False) -> list[Entry]:
@@ -61,13 +62,14 @@ def cross(
     jobs = []
     for entry, own in _chosen(entries, options):
         protocols = [name for name in options.protocols or own if not (entry.classical and name in MODEL_PROTOCOLS)]
+        subsets = {name: subsets_of(every_protocol()[name](), options.subsets) for name in protocols}
         for contender, (source, target) in product(_scheduled(entry, options), pairs):
             special = (exceptions or {}).get((contender.kind, source.name), {})
             one = replace(contender, method_params=own_params(contender, source.name, special))
             for protocol, seed in product(protocols, options.seeds or seeds):
                 steps = options.steps if trains(protocol) else None
                 trial = options.steps is not None and (trains(protocol) or "steps" in contender.settings)
-                jobs.append(Job(suite, one, source, target, protocol, seed, steps, trial))
+                jobs.append(Job(suite, one, source, target, protocol, seed, steps, trial, subsets=subsets[protocol]))
     return jobs
 
 

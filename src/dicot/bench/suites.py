@@ -9,7 +9,7 @@ from dicot.datasets import spelled
 from dicot.errors import InputError, did_you_mean, lookup
 from dicot.evaluation.jobs import Job
 from dicot.evaluation.model_protocols import every_protocol
-from dicot.protocols import find_protocol
+from dicot.protocols import SUBSETS, find_protocol
 
 SUITES: dict[str, Callable[[SuiteOptions], list[Job]]] = {
     "smoke": paper.smoke,
@@ -47,6 +47,8 @@ def _check_names(options: SuiteOptions) -> None:
     from dicot.train.recipe import PRECISIONS, SCHEDULES
 
     lookup(dict.fromkeys(PRECISIONS), options.precision, "precision")
+    if options.subsets:
+        lookup(dict.fromkeys(SUBSETS), options.subsets, "choice of subsets")
     for name in options.schedules:
         lookup(dict.fromkeys(SCHEDULES), name, "schedule")
     for name in options.protocols:

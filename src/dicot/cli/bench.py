@@ -47,6 +47,12 @@ def run(
     schedule: Annotated[str, typer.Option(help="per_step, per_epoch (the authors' code) or both.")] = "per_step",
     precision: opt.Precision = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Training steps: a trial, and marked as one.")] = None,
+    subsets: Annotated[
+        str,
+        typer.Option(
+            help="Labelled cases where few are drawn: per-seed, or authors for theirs; default: as the paper's table."
+        ),
+    ] = "",
     ledger: LedgerFile = LEDGER,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes, on a GPU those that score; default: one per core.")
@@ -74,6 +80,7 @@ def run(
         schedules=("per_step", "per_epoch") if schedule == "both" else (schedule,),
         precision=precision or "float32",
         steps=steps,
+        subsets=subsets,
     )
     jobs = suite_jobs(suites, options)
     if export is not None:

@@ -62,6 +62,7 @@ class PreparedSet(DataSet):
     paper_transfer_channels: tuple[int, ...] = ()
     shared_groups: bool = False  # True: the split is not by group, and card and report must say so
     family: str | None = FAMILY
+    paper_subset_seed: int | None = None
 
     @property
     def paper_sizes(self) -> Sizes:  # type: ignore[override]

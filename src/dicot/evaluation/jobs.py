@@ -10,6 +10,7 @@ from typing import Any
 
 from dicot.evaluation.contenders import Contender, described, given
 from dicot.evaluation.result import Result
+from dicot.protocols.base import AUTHORS
 
 # Facts about a training that have a field of their own in a result; the rest is kept together.
 TRAINING_FACTS = ("schedule", "steps", "batch_size", "precision")
@@ -39,7 +40,8 @@ class Job:
     seed: int
     steps: int | None = None  # of a protocol that trains; None: as many as it says itself
     trial: bool = False  # somewhere there are fewer steps than there should be
-    draws: bool = False  # score every draw of labelled cases rather than the one that was published
+    draws: bool = False  # score every draw of labelled cases rather than one
+    subsets: str = AUTHORS  # where one is scored: the authors', or "per-seed" one by the seed
 
     @cached_property
     def fit_config(self) -> dict[str, Any]:
@@ -63,6 +65,7 @@ class Job:
             protocol=self.protocol,
             steps=self.steps,
             draws=self.draws or None,
+            subsets=self.subsets if self.subsets != AUTHORS else None,
         )
 
     @cached_property
