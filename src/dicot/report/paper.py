@@ -76,7 +76,7 @@ def paper_name(contender: str, protocol: str) -> str | None:
 
 
 def data_set_key(name: str) -> str:
-    """Give one spelling of a data set: in lower case, and `skoda-paper` is the paper's SKODA."""
+    """Give one spelling of a data set: in lower case, and `skoda-paper` and `pamap2-paper` are the paper's."""
     return name.lower().removesuffix("-paper")
 
 
