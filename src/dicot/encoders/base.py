@@ -28,6 +28,9 @@ class Encoder(nn.Module, ABC):
         encoder with a faster path takes it otherwise, and skips the modules. A hook on an inner module makes it plain
         too
     per_time_step : whether there are features for each time step of the input; only a foreign module may have none
+    takes_length : whether `forward` in train mode takes `length` too, a whole number as a tensor on the device: what
+        `forward` gives for the first `length` time steps of x and keep alone, in a tensor of T time steps. What the
+        others hold does not matter. A method can then train on cases of changing length by one CUDA graph
     """
 
     plain: bool = False
@@ -45,6 +48,10 @@ class Encoder(nn.Module, ABC):
     @abstractmethod
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         """Compute (B, C, T) -> (B, F, T); where the boolean `keep` (B, T) is False, the projected input is zero."""
+
+    @property
+    def takes_length(self) -> bool:
+        return False
 
     def config(self) -> Mapping[str, Any]:
         """Return the constructor arguments that make an encoder of the same shape."""

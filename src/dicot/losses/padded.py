@@ -1,0 +1,155 @@
+"""TS2Vec's hierarchy on features of which only the first time steps count, how many is known to the device alone.
+
+The same numbers as `dicot.losses.contrast` gives for the features cut to that length, by operations whose shapes do not
+depend on it: one CUDA graph serves all lengths.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.utils.checkpoint import checkpoint
+
+from dicot.losses import contrast
+from dicot.losses.precision import wide, wide_dtype
+
+LEFT_OUT = -1e30  # the similarity of what is no candidate: its probability is 0, its product with a target of 0 too
+
+# Number of vectors n of a view and the pooling depth of the level -> targets (2n, 2n), their diagonal zero.
+LevelTargets = Callable[[int, int], Tensor]
+
+
+def padded_hierarchical_contrast(
+    z1: Tensor, z2: Tensor, length: Tensor, *, alpha: float = 0.5, temporal_unit: int = 0
+) -> Tensor:
+    """`contrast.hierarchical_contrast` of the first `length` time steps; cost and memory are those of all T."""
+    targets = partial(contrast.paired_targets, dtype=wide_dtype(z1), device=z1.device)
+    return over_padded_levels(
+        z1, z2, length, targets(len(z1)), lambda n, _: targets(n), alpha=alpha, temporal_unit=temporal_unit
+    )
+
+
+def over_padded_levels(
+    z1: Tensor,
+    z2: Tensor,
+    length: Tensor,
+    instance: Tensor,
+    temporal: LevelTargets,
+    *,
+    alpha: float,
+    temporal_unit: int,
+) -> Tensor:
+    """What `contrast.over_levels` computes of the first `length` time steps of features (B, F, T).
+
+    `instance` are targets (2B, 2B) as `contrast.contrast` takes them, `temporal` gives those of each level. The others'
+    features must be finite, and get no gradient.
+    """
+    with torch.autocast(z1.device.type, enabled=False):
+        z = wide(torch.cat([z1.permute(2, 0, 1), z2.permute(2, 0, 1)], dim=1))  # (T, 2B, F)
+        n_times, n_both, width = z.shape
+        levels = _levels(length, n_times, z.dtype)
+        of_instances, of_times = alpha / n_both, (1 - alpha) / n_both
+        itself = torch.eye(n_both, dtype=z.dtype, device=z.device) * LEFT_OUT
+        every_case = z.new_ones(n_both // 2)
+        terms = []
+        for depth in range(n_times.bit_length()):
+            n = len(z)
+            if alpha > 0 or n == 1:
+                shares = levels.instance_shares[depth, :n] * of_instances
+                terms.append(_over_groups(z, instance.to(z.dtype), itself, shares))
+            if alpha < 1 and depth >= temporal_unit and n > 1:
+                inside, hidden = levels.inside[depth, :n].repeat(2), levels.hidden[depth, :n].repeat(2)
+                anchors = (levels.temporal_shares[depth, :n] * of_times).repeat(2)
+                targets = temporal(n, depth).to(z.dtype) * (anchors.unsqueeze(1) * inside)
+                mask = hidden.repeat(2 * n, 1).fill_diagonal_(LEFT_OUT)
+                by_case = z.view(n, 2, -1, width).permute(2, 1, 0, 3).reshape(-1, 2 * n, width)
+                terms.append(_over_groups(by_case, targets, mask, every_case))
+            if n > 1:
+                z = _Pool.apply(z)  # type: ignore[no-untyped-call]
+        return torch.stack(terms).sum()
+
+
+class _Levels(NamedTuple):
+    """For every level (rows) and time step (columns, of which a level has fewer and fewer)."""
+
+    inside: Tensor  # 1 where a time step counts, else 0
+    hidden: Tensor  # 0 where it counts, else LEFT_OUT
+    instance_shares: Tensor  # its share in the mean over time and over levels
+    temporal_shares: Tensor  # the same, without the level of a single time step
+
+
+def _levels(length: Tensor, n_times: int, dtype: torch.dtype) -> _Levels:
+    depth = torch.arange(n_times.bit_length(), device=length.device)
+    lengths = (length >> depth).unsqueeze(1)  # pooling drops an odd last step
+    inside = (torch.arange(n_times, device=length.device) < lengths).to(dtype)
+    n_levels = (lengths > 0).sum()
+    shares = inside / (lengths.clamp(min=1) * n_levels)
+    return _Levels(inside, (1 - inside) * LEFT_OUT, shares, shares * (lengths > 1))
+
+
+def _over_groups(z: Tensor, targets: Tensor, mask: Tensor, shares: Tensor) -> Tensor:
+    """`_PaddedContrast` without more than LIMIT similarities at once, as `contrast.mean_over_groups` has it."""
+    chunk = max(1, contrast.LIMIT // len(targets) ** 2)
+    if len(z) <= chunk:
+        return _padded_contrast(z, targets, mask, shares)
+    parts = [
+        checkpoint(_padded_contrast, part, targets, mask, of_part, use_reentrant=False, preserve_rng_state=False)
+        for part, of_part in zip(torch.split(z, chunk), torch.split(shares, chunk), strict=True)
+    ]
+    return torch.stack(parts).sum()
+
+
+def _padded_contrast(z: Tensor, targets: Tensor, mask: Tensor, shares: Tensor) -> Tensor:
+    loss: Tensor = _PaddedContrast.apply(z, targets, mask, shares)  # type: ignore[no-untyped-call]
+    return loss
+
+
+class _PaddedContrast(torch.autograd.Function):
+    """Cross-entropy of each vector's softmax over the others of its group (G, m, F) against targets (m, m).
+
+    Summed over vectors, and over groups by their shares (G,). `mask` (m, m) is LEFT_OUT for what is no candidate, the
+    diagonal included, else 0; targets are 0 there. By hand for the reasons that `contrast` gives.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, targets: Tensor, mask: Tensor, shares: Tensor) -> Tensor:
+        logits = torch.baddbmm(mask, z, z.transpose(1, 2))
+        log_p = logits.log_softmax(dim=-1)
+        ctx.save_for_backward(z, targets, log_p, shares)
+        return -(torch.mul(log_p, targets, out=logits).sum(dim=(1, 2)) * shares).sum()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dloss: Tensor) -> tuple[Tensor, None, None, None]:
+        z, targets, log_p, shares = ctx.saved_tensors
+        number = torch.finfo(z.dtype)
+        p = log_p.exp()
+        F.threshold(p, number.tiny / number.eps, 0.0, inplace=True)
+        p.mul_(targets.sum(dim=1, keepdim=True)).sub_(targets)
+        both = p + p.transpose(1, 2)  # a similarity is that of two vectors
+        return (both @ z) * (shares * dloss).view(-1, 1, 1), None, None, None
+
+
+class _Pool(torch.autograd.Function):
+    """The larger of each two neighbouring time steps of (T, ...), as max_pool1d: of equal values the first one won."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor) -> Tensor:
+        stop = len(z) // 2 * 2
+        ctx.save_for_backward(z)
+        return torch.maximum(z[:stop:2], z[1:stop:2])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dlarger: Tensor) -> Tensor:
+        (z,) = ctx.saved_tensors
+        stop = len(z) // 2 * 2
+        dz = torch.zeros_like(z)
+        later = torch.ops.aten.threshold_backward(dlarger, z[1:stop:2] - z[:stop:2], 0)
+        dz[1:stop:2] = later
+        torch.sub(dlarger, later, out=dz[:stop:2])
+        return dz
