@@ -6,7 +6,7 @@ depend on it: one CUDA graph serves all lengths.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -48,44 +48,39 @@ def over_padded_levels(
     features must be finite, and get no gradient.
     """
     with torch.autocast(z1.device.type, enabled=False):
-        z = wide(torch.cat([z1.permute(2, 0, 1), z2.permute(2, 0, 1)], dim=1))  # (T, 2B, F)
-        n_times, n_both, width = z.shape
-        levels = _levels(length, n_times, alpha, n_both, z.dtype)
-        itself = torch.eye(n_both, dtype=z.dtype, device=z.device) * LEFT_OUT
-        every_case = z.new_ones(n_both // 2)
-        terms = []
-        for depth in range(n_times.bit_length()):
-            n = len(z)
-            if alpha > 0 or n == 1:
-                terms.append(_padded_contrast(z, instance.to(z.dtype), itself, levels.of_instances[depth, :n]))
-            if alpha < 1 and depth >= temporal_unit and n > 1:
-                inside, hidden = levels.inside[depth, :n].repeat(2), levels.hidden[depth, :n].repeat(2)
-                anchors = levels.of_times[depth, :n].repeat(2)
-                targets = temporal(n, depth).to(z.dtype) * (anchors.unsqueeze(1) * inside)
+        levels = [wide(torch.cat([z1.permute(2, 0, 1), z2.permute(2, 0, 1)], dim=1))]  # (T, 2B, F)
+        while len(levels[-1]) > 1:
+            levels.append(_Pool.apply(levels[-1]))  # type: ignore[no-untyped-call]
+        n_times, n_both, width = levels[0].shape
+        inside, shares = _inside(length, n_times, levels[0].dtype)
+
+        # The groups of all levels have the same size, that of the batch.
+        of_instances = torch.cat([shares[depth, : len(z)] for depth, z in enumerate(levels)]) * (alpha / n_both)
+        itself = torch.eye(n_both, dtype=inside.dtype, device=inside.device) * LEFT_OUT
+        terms = [_padded_contrast(torch.cat(levels), instance.to(inside.dtype), itself, of_instances)]
+
+        by_column = torch.stack([inside, (1 - inside) * LEFT_OUT, shares * ((1 - alpha) / n_both)])
+        every_case = inside.new_ones(n_both // 2)
+        for depth, z in enumerate(levels[:-1]):
+            if alpha < 1 and depth >= temporal_unit:
+                n = len(z)
+                counts, hidden, of_anchors = by_column[:, depth, :n].repeat(1, 2)
+                targets = temporal(n, depth).to(inside.dtype) * (of_anchors.unsqueeze(1) * counts)
                 mask = hidden.repeat(2 * n, 1).fill_diagonal_(LEFT_OUT)
                 by_case = z.view(n, 2, -1, width).permute(2, 1, 0, 3).reshape(-1, 2 * n, width)
                 terms.append(_padded_contrast(by_case, targets, mask, every_case))
-            if n > 1:
-                z = _Pool.apply(z)  # type: ignore[no-untyped-call]
         return torch.stack(terms).sum()
 
 
-class _Levels(NamedTuple):
-    """For every level (rows) and time step (columns, of which a level has fewer and fewer)."""
+def _inside(length: Tensor, n_times: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Which time steps (columns) of every level (rows) count, and their shares in the mean over time and levels.
 
-    inside: Tensor  # 1 where a time step counts, else 0
-    hidden: Tensor  # 0 where it counts, else LEFT_OUT
-    of_instances: Tensor  # the share of each of its vectors in the instance loss, a mean over time and over levels
-    of_times: Tensor  # the same in the temporal loss, which the level of a single time step has no part in
-
-
-def _levels(length: Tensor, n_times: int, alpha: float, n_both: int, dtype: torch.dtype) -> _Levels:
+    A level is half as long as the one before and drops an odd last step.
+    """
     depth = torch.arange(n_times.bit_length(), device=length.device)
-    lengths = (length >> depth).unsqueeze(1)  # pooling drops an odd last step
+    lengths = (length >> depth).unsqueeze(1)
     inside = (torch.arange(n_times, device=length.device) < lengths).to(dtype)
-    n_levels = (lengths > 0).sum()
-    shares = inside / (lengths.clamp(min=1) * n_levels * n_both)
-    return _Levels(inside, (1 - inside) * LEFT_OUT, alpha * shares, (1 - alpha) * shares * (lengths > 1))
+    return inside, inside / (lengths.clamp(min=1) * (lengths > 0).sum())
 
 
 def _padded_contrast(z: Tensor, targets: Tensor, mask: Tensor, shares: Tensor) -> Tensor:
