@@ -61,6 +61,7 @@ def over_padded_levels(
 
         by_column = torch.stack([inside, (1 - inside) * LEFT_OUT, shares * ((1 - alpha) / n_both)])
         every_case = inside.new_ones(n_both // 2)
+        # Where a single time step of a level counts, it has one candidate: its loss is 0, as if there were no term.
         for depth, z in enumerate(levels[:-1]):
             if alpha < 1 and depth >= temporal_unit:
                 n = len(z)
