@@ -28,9 +28,6 @@ class Encoder(nn.Module, ABC):
         encoder with a faster path takes it otherwise, and skips the modules. A hook on an inner module makes it plain
         too
     per_time_step : whether there are features for each time step of the input; only a foreign module may have none
-    takes_length : whether `forward` in train mode takes `length` too, a whole number as a tensor on the device: what
-        `forward` gives for the first `length` time steps of x and keep alone, in a tensor of T time steps. What the
-        others hold does not matter. A method can then train on cases of changing length by one CUDA graph
     """
 
     plain: bool = False
@@ -51,6 +48,11 @@ class Encoder(nn.Module, ABC):
 
     @property
     def takes_length(self) -> bool:
+        """Tell whether `forward` in train mode takes a third argument, `length`, a whole number in a tensor.
+
+        It then gives features (B, F, T) whose first `length` time steps are those of the first `length` time steps of x
+        and keep alone, whatever the others hold. One CUDA graph can so train on cases of changing length.
+        """
         return False
 
     def config(self) -> Mapping[str, Any]:

@@ -6,13 +6,12 @@ depend on it: one CUDA graph serves all lengths.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.utils.checkpoint import checkpoint
 
 from dicot.losses import contrast
 from dicot.losses.precision import wide, wide_dtype
@@ -49,58 +48,40 @@ def over_padded_levels(
     features must be finite, and get no gradient.
     """
     with torch.autocast(z1.device.type, enabled=False):
-        z = wide(torch.cat([z1.permute(2, 0, 1), z2.permute(2, 0, 1)], dim=1))  # (T, 2B, F)
-        n_times, n_both, width = z.shape
-        levels = _levels(length, n_times, z.dtype)
-        of_instances, of_times = alpha / n_both, (1 - alpha) / n_both
-        itself = torch.eye(n_both, dtype=z.dtype, device=z.device) * LEFT_OUT
-        every_case = z.new_ones(n_both // 2)
-        terms = []
-        for depth in range(n_times.bit_length()):
-            n = len(z)
-            if alpha > 0 or n == 1:
-                shares = levels.instance_shares[depth, :n] * of_instances
-                terms.append(_over_groups(z, instance.to(z.dtype), itself, shares))
-            if alpha < 1 and depth >= temporal_unit and n > 1:
-                inside, hidden = levels.inside[depth, :n].repeat(2), levels.hidden[depth, :n].repeat(2)
-                anchors = (levels.temporal_shares[depth, :n] * of_times).repeat(2)
-                targets = temporal(n, depth).to(z.dtype) * (anchors.unsqueeze(1) * inside)
+        levels = [wide(torch.cat([z1.permute(2, 0, 1), z2.permute(2, 0, 1)], dim=1))]  # (T, 2B, F)
+        while len(levels[-1]) > 1:
+            levels.append(_Pool.apply(levels[-1]))  # type: ignore[no-untyped-call]
+        n_times, n_both, width = levels[0].shape
+        inside, shares = _inside(length, n_times, levels[0].dtype)
+
+        # The groups of all levels have the same size, that of the batch.
+        of_instances = torch.cat([shares[depth, : len(z)] for depth, z in enumerate(levels)]) * (alpha / n_both)
+        itself = torch.eye(n_both, dtype=inside.dtype, device=inside.device) * LEFT_OUT
+        terms = [_padded_contrast(torch.cat(levels), instance.to(inside.dtype), itself, of_instances)]
+
+        by_column = torch.stack([inside, (1 - inside) * LEFT_OUT, shares * ((1 - alpha) / n_both)])
+        every_case = inside.new_ones(n_both // 2)
+        # Where a single time step of a level counts, it has one candidate: its loss is 0, as if there were no term.
+        for depth, z in enumerate(levels[:-1]):
+            if alpha < 1 and depth >= temporal_unit:
+                n = len(z)
+                counts, hidden, of_anchors = by_column[:, depth, :n].repeat(1, 2)
+                targets = temporal(n, depth).to(inside.dtype) * (of_anchors.unsqueeze(1) * counts)
                 mask = hidden.repeat(2 * n, 1).fill_diagonal_(LEFT_OUT)
                 by_case = z.view(n, 2, -1, width).permute(2, 1, 0, 3).reshape(-1, 2 * n, width)
-                terms.append(_over_groups(by_case, targets, mask, every_case))
-            if n > 1:
-                z = _Pool.apply(z)  # type: ignore[no-untyped-call]
+                terms.append(_padded_contrast(by_case, targets, mask, every_case))
         return torch.stack(terms).sum()
 
 
-class _Levels(NamedTuple):
-    """For every level (rows) and time step (columns, of which a level has fewer and fewer)."""
+def _inside(length: Tensor, n_times: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Which time steps (columns) of every level (rows) count, and their shares in the mean over time and levels.
 
-    inside: Tensor  # 1 where a time step counts, else 0
-    hidden: Tensor  # 0 where it counts, else LEFT_OUT
-    instance_shares: Tensor  # its share in the mean over time and over levels
-    temporal_shares: Tensor  # the same, without the level of a single time step
-
-
-def _levels(length: Tensor, n_times: int, dtype: torch.dtype) -> _Levels:
+    A level is half as long as the one before and drops an odd last step.
+    """
     depth = torch.arange(n_times.bit_length(), device=length.device)
-    lengths = (length >> depth).unsqueeze(1)  # pooling drops an odd last step
+    lengths = (length >> depth).unsqueeze(1)
     inside = (torch.arange(n_times, device=length.device) < lengths).to(dtype)
-    n_levels = (lengths > 0).sum()
-    shares = inside / (lengths.clamp(min=1) * n_levels)
-    return _Levels(inside, (1 - inside) * LEFT_OUT, shares, shares * (lengths > 1))
-
-
-def _over_groups(z: Tensor, targets: Tensor, mask: Tensor, shares: Tensor) -> Tensor:
-    """`_PaddedContrast` without more than LIMIT similarities at once, as `contrast.mean_over_groups` has it."""
-    chunk = max(1, contrast.LIMIT // len(targets) ** 2)
-    if len(z) <= chunk:
-        return _padded_contrast(z, targets, mask, shares)
-    parts = [
-        checkpoint(_padded_contrast, part, targets, mask, of_part, use_reentrant=False, preserve_rng_state=False)
-        for part, of_part in zip(torch.split(z, chunk), torch.split(shares, chunk), strict=True)
-    ]
-    return torch.stack(parts).sum()
+    return inside, inside / (lengths.clamp(min=1) * (lengths > 0).sum())
 
 
 def _padded_contrast(z: Tensor, targets: Tensor, mask: Tensor, shares: Tensor) -> Tensor:
@@ -112,26 +93,40 @@ class _PaddedContrast(torch.autograd.Function):
     """Cross-entropy of each vector's softmax over the others of its group (G, m, F) against targets (m, m).
 
     Summed over vectors, and over groups by their shares (G,). `mask` (m, m) is LEFT_OUT for what is no candidate, the
-    diagonal included, else 0; targets are 0 there. By hand for the reasons that `contrast` gives.
+    diagonal included, else 0; targets are 0 there. The gradient is computed together with the loss: no similarities are
+    kept or computed again then, and no more than `contrast.LIMIT` of them are held at once.
     """
 
     @staticmethod
     def forward(ctx: Any, z: Tensor, targets: Tensor, mask: Tensor, shares: Tensor) -> Tensor:
-        logits = torch.baddbmm(mask, z, z.transpose(1, 2))
-        log_p = logits.log_softmax(dim=-1)
-        ctx.save_for_backward(z, targets, log_p, shares)
-        return -(torch.mul(log_p, targets, out=logits).sum(dim=(1, 2)) * shares).sum()
+        weights = targets.sum(dim=1, keepdim=True)
+        chunk = max(1, contrast.LIMIT // len(targets) ** 2)
+        parts = [
+            _loss_and_gradient(part, targets, weights, mask, of_part)
+            for part, of_part in zip(torch.split(z, chunk), torch.split(shares, chunk), strict=True)
+        ]
+        losses, gradients = zip(*parts, strict=True)
+        ctx.save_for_backward(gradients[0] if len(parts) == 1 else torch.cat(gradients))
+        return losses[0] if len(parts) == 1 else torch.stack(losses).sum()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dloss: Tensor) -> tuple[Tensor, None, None, None]:
-        z, targets, log_p, shares = ctx.saved_tensors
-        number = torch.finfo(z.dtype)
-        p = log_p.exp()
-        F.threshold(p, number.tiny / number.eps, 0.0, inplace=True)
-        p.mul_(targets.sum(dim=1, keepdim=True)).sub_(targets)
-        both = p + p.transpose(1, 2)  # a similarity is that of two vectors
-        return (both @ z) * (shares * dloss).view(-1, 1, 1), None, None, None
+        (dz,) = ctx.saved_tensors
+        return dz * dloss, None, None, None
+
+
+def _loss_and_gradient(
+    z: Tensor, targets: Tensor, weights: Tensor, mask: Tensor, shares: Tensor
+) -> tuple[Tensor, Tensor]:
+    logits = torch.baddbmm(mask, z, z.transpose(1, 2))
+    log_p = logits.log_softmax(dim=-1)
+    loss = (torch.mul(log_p, targets, out=logits).sum(dim=(1, 2)) * -shares).sum()
+    number = torch.finfo(z.dtype)
+    p = F.threshold(log_p.exp_(), number.tiny / number.eps, 0.0, inplace=True)  # denormals, as `contrast` has it
+    p.mul_(weights).sub_(targets)
+    both = torch.add(p, p.transpose(1, 2), out=logits)  # a similarity is that of two vectors
+    return loss, (both @ z).mul_(shares.view(-1, 1, 1))
 
 
 class _Pool(torch.autograd.Function):

@@ -200,7 +200,7 @@ class Soft(Method):
     tau_inst: how fast the weight of another case falls with its cosine distance; 0 takes TS2Vec's instance loss.
     tau_temp: how fast the weight of another time step falls with the lag; 0 takes TS2Vec's temporal loss.
     alpha: largest weight of another case. lambda_: share of the instance loss.
-    temporal_unit, mask, dropout, max_train_length, average_weights: see TS2Vec.
+    temporal_unit, mask, dropout, max_train_length, average_weights: see TS2Vec, also for CUDA graphs.
     """
 
     needs_time_steps: ClassVar[bool] = True

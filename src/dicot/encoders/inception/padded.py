@@ -28,12 +28,10 @@ class PaddedRows:
         time, count = torch.arange(n_times, device=length.device), (length * n_cases).to(dtype)
         self.shape = n_times, n_cases, -1
         self.source = time.clamp(max=length - 1)  # (T,) the time step that each one repeats
-        self.inside = (time < length).to(dtype).view(-1, 1, 1)
-        self.before = (time < length - 1).to(dtype).view(-1, 1, 1)
-        self.is_last = self.inside - self.before
+        inside, self.before = ((time < end).to(dtype).view(-1, 1, 1) for end in (length, length - 1))
+        self.is_last = inside - self.before
         self.behind = 1 - self.before  # the last time step and its repetitions
-        self.share = 1 / count  # of a row in a mean
-        self.shares = self.inside * self.share
+        self.shares = inside / count  # of a row in a mean
         self.unbiased = count / (count - 1).clamp(min=1)
         self.pool_forward, self.pool_backward = pooling.pool_forward, pooling.pool_backward
 
@@ -63,8 +61,8 @@ class PaddedRows:
         dpre = aten.threshold_backward(dy, saved.y, 0) if masked else dy
         (x,), (rstd,) = saved.x, saved.statistics
         dshift, dweight = dpre.sum(dim=0), (dpre * x).sum(dim=0).mul_(rstd)
-        of_statistics = torch.addcmul(dshift * self.share, x, dweight * rstd * self.share).view(self.shape)
-        dx = (dpre.view(self.shape) - of_statistics.mul_(self.inside)).mul_(norm.weight * rstd)
+        of_statistics = torch.addcmul(dshift, x, dweight * rstd).view(self.shape)
+        dx = torch.addcmul(dpre.view(self.shape), of_statistics, self.shares, value=-1).mul_(norm.weight * rstd)
         last = (dx * self.behind).sum(dim=0)
         dx = dx.mul_(self.before).addcmul_(self.is_last, last).flatten(0, 1)
         return torch.split(dx, list(widths), dim=1), dweight, dshift
