@@ -132,8 +132,11 @@ def test_ablation_has_the_papers_rows():
 
 def test_batch_sizes():
     jobs = jobs_of("batch_scaling")
-    sizes = [job.contender.settings["batch_size"] for job in jobs if job.contender.kind == "catt"]
-    assert sizes == [8, 16, 32, 64, 128, 256, 512]
+    for name in ("dicot", "catt", "catt without chunks"):
+        sizes = [job.contender.settings["batch_size"] for job in jobs if job.contender.name == name]
+        assert sizes == [8, 16, 32, 64, 128, 256, 512]
+    chunks = {job.contender.method_params.get("chunked") for job in jobs if job.contender.name != "catt without chunks"}
+    assert chunks == {None}
     assert not any(job.trial for job in jobs)
     assert {job.protocol for job in jobs} == {"cost"}
 

@@ -91,7 +91,7 @@ def run(
         if dry_run:
             _show(plan)
             return
-        book.enrol(jobs)
+        book.enrol([job for job in jobs if job.key in plan.states])
     failed = _execute(plan, ledger, device, workers)
     if export is not None:
         export_ledger(export, ledger)
