@@ -172,7 +172,9 @@ def _probed() -> list[Entry]:
 
 def _archive(options: SuiteOptions, own: Sequence[str], other: str) -> list[Pair]:
     """What the paper uses of an archive, or the given sets as far as they are not of the other one."""
-    return [whole(name) for name in options.sets or own if family_of(name) != other]
+    return [
+        whole(name) for name in options.sets or own if (who.given_family(name, options) or family_of(name)) != other
+    ]
 
 
 def _large(options: SuiteOptions) -> list[Pair]:
