@@ -192,8 +192,16 @@ def test_fine_tuning_starts_from_the_encoder_and_cost_is_recorded(tmp_path, job)
     cost = found["random", "cost", "fit_seconds", 1].value
     assert found["random", "finetune-100", "accuracy", 1].fit_seconds > cost, "training is time to fit"
     assert found["dicot", "cost", "step_ms", 1].value > 0
-    assert ("random", "cost", "step_ms", 1) not in found
+    assert 1 <= found["dicot", "cost", "encoded", 1].value <= 2
+    assert ("random", "cost", "step_ms", 1) not in found and ("random", "cost", "encoded", 1) not in found
     assert found["random", "cost", "fit_seconds", 1].value > 0
+
+
+def test_a_file_is_trained_by_the_recipe_of_the_family_it_is_given(data):
+    plain, large = (Shelf().get(JobData(data, None, family)).split for family in (None, "large"))
+    assert (plain.family, large.family) == (None, "large")
+    made = TimeSeriesEmbedder("catt", family=large.family, dim=8, steps=0).fit(large.train.x)
+    assert made.recipe_.batch_size == 128 and made.method_params_["temperature"] == 0.1
 
 
 def test_what_is_the_same_for_every_seed_is_fitted_once(tmp_path, job):

@@ -121,6 +121,22 @@ def test_a_temperature_stays_said_where_the_family_is_unknown():
     assert len({job.key for job in jobs if job.contender.name.startswith("Temperature")}) == 4
 
 
+def test_a_file_takes_the_family_that_it_is_given(tmp_path):
+    """Its recipe and settings; a set by name keeps its own, and a file that was given none its key."""
+    mine = str(tmp_path / "mine.npz")
+    jobs = jobs_of("extended_ablation", sets=(mine, "GunPoint"), seeds=(1,), family="large")
+    on = {name: [job for job in jobs if job.source.name == name] for name in (mine, "GunPoint")}
+    assert {job.source.family for job in on[mine]} == {job.target.family for job in on[mine]} == {"large"}
+    assert {job.source.family for job in on["GunPoint"]} == {None}
+    temperatures = {job.key for job in on[mine] if job.contender.name.startswith("Temperature")}
+    plain = {job.key for job in on[mine] if job.contender.name == "Overlap -> 50%"}
+    assert len(temperatures) == 4 and plain < temperatures, "0.07 is what the large sets have"
+    given = {job.key for job in jobs_of("large", sets=(mine,), family="large")}
+    assert not given & {job.key for job in jobs_of("large", sets=(mine,))}
+    archives = suite_jobs(["ucr", "uea"], SuiteOptions(sets=(mine,), family="uea"))
+    assert {job.suite for job in archives} == {"uea"}
+
+
 def test_ablation_has_the_papers_rows():
     rows = Counter(job.contender.name for job in jobs_of("ablation", sets=("harth",), seeds=(1,)))
     assert len(rows) == 9 + 2 and set(rows.values()) == {1}
@@ -132,8 +148,11 @@ def test_ablation_has_the_papers_rows():
 
 def test_batch_sizes():
     jobs = jobs_of("batch_scaling")
-    sizes = [job.contender.settings["batch_size"] for job in jobs if job.contender.kind == "catt"]
-    assert sizes == [8, 16, 32, 64, 128, 256, 512]
+    for name in ("dicot", "catt", "catt without chunks"):
+        sizes = [job.contender.settings["batch_size"] for job in jobs if job.contender.name == name]
+        assert sizes == [8, 16, 32, 64, 128, 256, 512]
+    chunks = {job.contender.method_params.get("chunked") for job in jobs if job.contender.name != "catt without chunks"}
+    assert chunks == {None}
     assert not any(job.trial for job in jobs)
     assert {job.protocol for job in jobs} == {"cost"}
 
@@ -182,6 +201,8 @@ def test_options():
         ("ucr", {"protocols": ("liner",)}, "Did you mean 'linear'"),
         ("ucr", {"schedules": ("per_stp",)}, "Did you mean 'per_step'"),
         ("ucr", {"precision": "tf23"}, "Did you mean 'tf32'"),
+        ("knn", {"sets": ("mine.npz",), "family": "lagre"}, "Did you mean 'large'"),
+        ("knn", {"sets": ("hapt",), "family": "large"}, "is for files"),
         ("knn", {"subsets": "perseed"}, "Did you mean 'per-seed'"),
         ("ucr", {"contenders": ("raw-mean",), "protocols": ("finetune-1",)}, "Nothing is left"),
     ],

@@ -42,6 +42,9 @@ def run(
     suites: Annotated[list[str], typer.Argument(help="Suites; what several of them need is trained once.")],
     only: Annotated[str | None, typer.Option(help="Contenders, separated by commas; controls come along.")] = None,
     sets: Annotated[str | None, typer.Option(help="Data sets instead of the suite's, separated by commas.")] = None,
+    family: Annotated[
+        str, typer.Option(help="For files among --sets: recipe and settings of ucr, uea or large sets; default: uea's.")
+    ] = "",
     seeds: Annotated[str | None, typer.Option(help="Seeds instead of the suite's, separated by commas.")] = None,
     protocols: Annotated[str | None, typer.Option(help="Protocols instead of the suite's.")] = None,
     schedule: Annotated[str, typer.Option(help="per_step, per_epoch (the authors' code) or both.")] = "per_step",
@@ -80,6 +83,7 @@ def run(
         schedules=("per_step", "per_epoch") if schedule == "both" else (schedule,),
         precision=precision or "float32",
         steps=steps,
+        family=family,
         subsets=subsets,
     )
     jobs = suite_jobs(suites, options)
@@ -91,7 +95,7 @@ def run(
         if dry_run:
             _show(plan)
             return
-        book.enrol(jobs)
+        book.enrol([job for job in jobs if job.key in plan.states])
     failed = _execute(plan, ledger, device, workers)
     if export is not None:
         export_ledger(export, ledger)

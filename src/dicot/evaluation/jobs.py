@@ -18,10 +18,11 @@ TRAINING_FACTS = ("schedule", "steps", "batch_size", "precision")
 
 @dataclass(frozen=True)
 class JobData:
-    """A data set by name, or some of its channels."""
+    """A data set by name or file, or some of its channels."""
 
     name: str
     channels: tuple[int, ...] | None = None
+    family: str | None = None  # of a file: whose recipe and settings it takes; a set by name has its own
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,10 @@ class Job:
     def fit_config(self) -> dict[str, Any]:
         """What the fitted contender depends on."""
         return self.contender.config | given(
-            source=self.source.name, source_channels=self.source.channels, seed=self.seed
+            source=self.source.name,
+            source_channels=self.source.channels,
+            source_family=self.source.family,
+            seed=self.seed,
         )
 
     @cached_property
@@ -62,6 +66,7 @@ class Job:
         return self.fit_config | given(
             target=self.target.name,
             target_channels=self.target.channels,
+            target_family=self.target.family,
             protocol=self.protocol,
             steps=self.steps,
             draws=self.draws or None,
