@@ -70,13 +70,16 @@ def test_missing_values_of_an_archive_are_interpolated_and_those_of_a_file_refus
 def test_the_large_sets():
     for suite in ("large", "low_label", "knn", "clustering"):
         jobs = jobs_of(suite)
-        assert {job.source.name for job in jobs} == set(LARGE)
+        full = {"ecg-full" if name == "ecg" and suite == "knn" else name for name in LARGE}
+        assert {job.source.name for job in jobs} == {job.target.name for job in jobs} == full
         assert {job.seed for job in jobs} == {1, 2, 3, 4, 5}
         assert {job.contender.kind for job in jobs} >= RIVALS
     assert {job.protocol for job in jobs_of("knn")} == {f"knn_{n}" for n in (5, 10, 50, 100, 500)}
     assert "supervised" in {job.contender.kind for job in jobs_of("clustering")}
     (catt,) = (job for job in jobs_of("large", seeds=(1,), sets=("ecg",)) if job.contender.kind == "catt")
     assert catt.contender.method_params == {"temperature": 0.5}
+    on_ecg = [job for job in jobs_of("knn", seeds=(1,)) if job.source.name == "ecg-full"]
+    assert {job.contender.method_params.get("temperature") for job in on_ecg if job.contender.kind == "catt"} == {0.5}
 
 
 def test_transfer_takes_the_accelerometers():
