@@ -38,6 +38,7 @@ __all__ = [
     "load",
     "load_parts",
     "on_hand",
+    "paper_subset_seed",
     "spelled",
     "transfer_channels",
 ]
@@ -142,6 +143,12 @@ def transfer_channels(name: str) -> tuple[int, ...]:
     """Return the channels of the sensor that a registered set shares with others; empty where none are known."""
     known = DATASETS.registered(name)
     return () if known is None else known.transfer_channels
+
+
+def paper_subset_seed(name: str) -> int | None:
+    """Return the seed of the authors' draw of labelled cases where a registered set has one of its own (D-40)."""
+    known = DATASETS.registered(name)
+    return None if known is None else known.paper_subset_seed
 
 
 def benchmark_policies(name_or_path: str | Path) -> dict[str, Any]:

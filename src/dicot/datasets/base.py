@@ -91,6 +91,7 @@ class DataSet(ABC):
     transfer_channels: tuple[int, ...] = ()  # the three of the sensor that several data sets share
     paper_sizes: Sizes | None = None  # what the Di-COT paper states about it
     benchmark_policies: Mapping[str, Any] = {}  # what a benchmark loads it with
+    paper_subset_seed: int | None = None  # of the authors' draw of labelled cases, where theirs is another than usual
 
     @abstractmethod
     def is_here(self) -> bool:

@@ -63,6 +63,7 @@ class PreparedSet(DataSet):
     drawn: bool = False  # True: training draws its windows from segments, which the folder must hold
     shared_groups: bool = False  # True: the split is not by group, and card and report must say so
     family: str | None = FAMILY
+    paper_subset_seed: int | None = None
 
     @property
     def paper_sizes(self) -> Sizes:  # type: ignore[override]
