@@ -70,13 +70,16 @@ def test_missing_values_of_an_archive_are_interpolated_and_those_of_a_file_refus
 def test_the_large_sets():
     for suite in ("large", "low_label", "knn", "clustering"):
         jobs = jobs_of(suite)
-        assert {job.source.name for job in jobs} == set(LARGE)
+        full = {"ecg-full" if name == "ecg" and suite == "knn" else name for name in LARGE}
+        assert {job.source.name for job in jobs} == {job.target.name for job in jobs} == full
         assert {job.seed for job in jobs} == {1, 2, 3, 4, 5}
         assert {job.contender.kind for job in jobs} >= RIVALS
     assert {job.protocol for job in jobs_of("knn")} == {f"knn_{n}" for n in (5, 10, 50, 100, 500)}
     assert "supervised" in {job.contender.kind for job in jobs_of("clustering")}
     (catt,) = (job for job in jobs_of("large", seeds=(1,), sets=("ecg",)) if job.contender.kind == "catt")
     assert catt.contender.method_params == {"temperature": 0.5}
+    on_ecg = [job for job in jobs_of("knn", seeds=(1,)) if job.source.name == "ecg-full"]
+    assert {job.contender.method_params.get("temperature") for job in on_ecg if job.contender.kind == "catt"} == {0.5}
 
 
 def test_labelled_cases_are_drawn_as_for_the_papers_tables():
@@ -102,6 +105,16 @@ def test_transfer_takes_the_accelerometers():
     assert ("harth", (3, 4, 5), "pamap2-paper", (2, 3, 4)) in pairs
     own = {(job.source.name, job.target.name) for job in jobs_of("transfer", sets=("a", "b"))}
     assert own == {("a", "b"), ("b", "a")}
+
+
+def test_a_scale_is_part_of_the_data_of_every_job_and_of_no_key_without_it():
+    jobs = jobs_of("transfer", seeds=(1,), scale="dataset")
+    assert {data.scale for job in jobs for data in (job.source, job.target)} == {"dataset"}
+    plain = jobs_of("transfer", seeds=(1,))
+    assert not {job.key for job in jobs} & {job.key for job in plain}
+    assert not any("scale" in job.config for job in plain)
+    with pytest.raises(InputError, match='scale must be None, "dataset", "case"'):
+        jobs_of("transfer", scale="zscores")
 
 
 def test_ablations_share_what_is_the_default_anyway():

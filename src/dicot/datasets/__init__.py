@@ -7,7 +7,7 @@ from dicot.data.files import Content, read_parts, read_split
 from dicot.datasets.archive import archive_sets, discovered_archives
 from dicot.datasets.arrhythmia import ARRHYTHMIA
 from dicot.datasets.base import Card, DataSet, OnHand, Split, fingerprint
-from dicot.datasets.ecg import ECG, ECG_FULL
+from dicot.datasets.ecg import ECG, ECG_FIXED, ECG_FULL
 from dicot.datasets.hapt import HAPT
 from dicot.datasets.harth import HARTH
 from dicot.datasets.night import NIGHT
@@ -53,6 +53,7 @@ DATASETS = Registry(
         WISDM2,
         SLEEP,
         ECG,
+        ECG_FIXED,
         ECG_FULL,
         HAPT,
         WISDM_2019,

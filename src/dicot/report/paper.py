@@ -76,8 +76,8 @@ def paper_name(contender: str, protocol: str) -> str | None:
 
 
 def data_set_key(name: str) -> str:
-    """Give one spelling of a data set: in lower case, and `skoda-paper` and `pamap2-paper` are the paper's."""
-    return name.lower().removesuffix("-paper")
+    """Give one spelling of a data set: in lower case, and `skoda-paper`, `pamap2-paper`, `ecg-full` are the paper's."""
+    return name.lower().removesuffix("-paper").removesuffix("-full")
 
 
 def published(suite: str, contender: str, source: str, target: str, protocol: str, metric: str) -> float | None:
