@@ -32,6 +32,7 @@ PAPER_UCR = tuple(name for name in UCR if name not in _NOT_UCR)
 PAPER_UEA = tuple(name for name in UEA if name not in _NOT_UEA)
 TRANSFERS = (("harth", "pamap2"), ("harth", "wisdm2"), ("wisdm2", "pamap2"), ("wisdm2", "harth"))
 SCALING = ("harth",)
+MAPPED = ("skoda-paper", "harth", "wisdm2")  # whose embeddings are mapped: the paper's, or else other movements
 # Without a download and small: what the library makes itself, and a set that comes with it.
 TINY = ("synthetic", "ItalyPowerDemand")
 

@@ -13,8 +13,6 @@ from dicot.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dicot.bench.ledger import Contents
-
 
 def report(
     suite: Annotated[str, typer.Argument(help="A suite, or several separated by commas.")],
@@ -22,7 +20,8 @@ def report(
         Path | None, typer.Option(help=f"The ledger that `dicot bench` wrote; default: {LEDGER}.")
     ] = None,
     records: Annotated[
-        Path | None, typer.Option(help="Instead of a ledger: its export, or the report.csv of a report.")
+        Path | None,
+        typer.Option(help="Instead of a ledger: its export, the report.csv of a report, or a folder of such files."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -44,14 +43,14 @@ def report(
     ] = False,
 ) -> None:
     """Report a SUITE: tables, ranks, tests and figures, with the controls in every table."""
-    from dicot.bench.exchange import write_table
+    from dicot.bench.exchange import read_records, write_table
     from dicot.report.benchmark import write_report
     from dicot.report.filenames import folder_name
     from dicot.report.frame import frame
 
     if check and into is None:
         raise InputError("--check needs --into FILE: it says whether the table in that file is up to date.")
-    results, wanted = _contents(ledger, records)
+    results, wanted = read_records(LEDGER if ledger is None and records is None else ledger, records)
     data = frame(row for result in results for row in result.tidy())
     suites = list(dict.fromkeys(name.strip() for name in suite.split(",")))
     if out is not None or into is None:
@@ -72,19 +71,6 @@ def report(
             typer.echo(f"Wrote {len(paths) + 1} files, among them {folder / 'report.html'}")
     if into is not None:
         _sum_up(into, data[data.suite.isin(suites)], check)
-
-
-def _contents(ledger: Path | None, records: Path | None) -> "Contents":
-    """Read what was recorded, and what suites were to cover beside that."""
-    from dicot.bench.exchange import merge_ledger
-    from dicot.bench.ledger import Ledger
-
-    if ledger is not None and records is not None:
-        raise InputError("Give either --ledger FILE or --records FILE.")
-    with Ledger(ledger or LEDGER, read_only=True) if records is None else Ledger(":memory:") as book:
-        if records is not None:
-            merge_ledger(book, records)
-        return book.contents()
 
 
 def _sum_up(path: Path, data: "pd.DataFrame", check: bool) -> None:

@@ -90,6 +90,12 @@ class DataSet(ABC):
     transfer_channels: tuple[int, ...] = ()  # the three of the sensor that several data sets share
     paper_sizes: Sizes | None = None  # what the Di-COT paper states about it
     benchmark_policies: Mapping[str, Any] = {}  # what a benchmark loads it with
+    stands_in_for: str = ""  # the set of the paper in whose place it can be used
+
+    @property
+    def sizes(self) -> Sizes | None:
+        """What it has wherever it is at hand; None where only its files can tell."""
+        return None
 
     @abstractmethod
     def is_here(self) -> bool:

@@ -102,7 +102,8 @@ def to_document(title: str, facts: Mapping[str, object], banner: str, parts: Seq
     lines += [f"> **{markdown_text(banner)}**", ""] if banner else []
     lines += [f"- {name}: {markdown_text(str(value))}" for name, value in facts.items()]
     for part in parts:
-        lines += ["", f"## {markdown_text(part.title)}", ""]
+        lines += ["", f"{'#' * part.level} {markdown_text(part.title)}"] if part.title else []
+        lines += ["", *(line for text in part.lead for line in (markdown_text(text), ""))] if part.lead else [""]
         lines += [to_markdown(part.table)] if part.table is not None else []
         lines += [line for name in part.drawings for line in (f"![{markdown_text(part.title)}]({name}.svg)", "")]
         lines += [markdown_text(part.text)] if part.text else []

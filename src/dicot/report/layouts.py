@@ -15,6 +15,7 @@ from dicot.report.frame import (
     SETTINGS,
     by_data_set,
     compact,
+    contender_of,
     data_sets,
     decimals,
     means,
@@ -51,13 +52,18 @@ FINE_TUNING = "finetune-"
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What to report: the rows of one suite, and how."""
+    """What to report: the rows of one suite, or of several as one, and how. Contenders `outside` have no rank."""
 
     suite: str
     data: pd.DataFrame
     against_paper: bool = False
     baseline: str | None = None
     features: Path | None = None
+    outside: tuple[str, ...] = ()
+
+    def blocks(self, runs: pd.DataFrame) -> list[Block]:
+        """Find the complete data sets of a table."""
+        return blocks(runs, [line for line, name in contender_of(runs).items() if name in self.outside])
 
 
 Parts = Iterator[Part]
@@ -70,7 +76,7 @@ def every_part(runs: pd.DataFrame, request: Request, name: str = "", brief: bool
     """
     yield from overall(runs, request, name, brief)
     if request.against_paper:
-        yield from beside_paper(runs, request.suite, name)
+        yield from beside_paper(runs, name)
     yield Part(_title("Scores per data set", name), data_set_table(runs))
     if len(seeds_of(runs)) > 1:
         yield Part(_title("95 % intervals per data set", name), interval_table(runs))
@@ -78,7 +84,7 @@ def every_part(runs: pd.DataFrame, request: Request, name: str = "", brief: bool
 
 def overall(runs: pd.DataFrame, request: Request, name: str, brief: bool = False) -> Parts:
     """Show standings and critical difference, time and the baseline, for every block of complete data sets."""
-    complete = blocks(runs)[: 1 if brief else 2]
+    complete = request.blocks(runs)[: 1 if brief else 2]
     if not complete:
         yield Part(_title("Standings", name), text=NO_BLOCK)
     for number, block in enumerate(complete):
@@ -86,7 +92,7 @@ def overall(runs: pd.DataFrame, request: Request, name: str, brief: bool = False
         stem = _stem(name) + ("" if number == 0 else "-complete")
         yield from _standings(block, which, stem)
         if not brief:
-            yield from _times(block, which, stem)
+            yield from times(block, _title(f"Training time and {metric_name(runs)}", which), f"accuracy-time{stem}")
             yield from _baseline(block, which, stem, request.baseline)
 
 
@@ -99,8 +105,9 @@ def _standings(block: Block, which: str, stem: str) -> Parts:
         yield Part(_title("Critical difference", which), figures=figure, text=text)
 
 
-def _times(block: Block, which: str, stem: str) -> Parts:
-    seconds, devices, averages = fit_seconds(block), fit_devices(block), block.means.mean(axis=1)
+def times(block: Block, title: str, name: str) -> Parts:
+    """Show the average score against the time to fit; nothing where fewer than two times were measured."""
+    seconds, devices, averages = fit_seconds(block), fit_devices(block), block.shown.mean(axis=1)
     ((usual, _),) = Counter(devices.values()).most_common(1)
     names = {line: line + (f" ({device})" if device != usual else "") for line, device in devices.items()}
     points = {names[line]: (time, float(averages[line])) for line, time in seconds.items() if time > 0}
@@ -112,7 +119,7 @@ def _times(block: Block, which: str, stem: str) -> Parts:
     text += f" Not measured, or too short to measure: {', '.join(missing)}." if missing else ""
     metric = metric_name(block.runs)
     figure = partial(time_scatter, points, f"average {metric}", [names[favourite(block)]])
-    yield Part(_title(f"Training time and {metric}", which), figures={f"accuracy-time{stem}": figure}, text=text)
+    yield Part(title, figures={name: figure}, text=text)
 
 
 def _baseline(block: Block, which: str, stem: str, wanted: str | None) -> Parts:
@@ -123,16 +130,16 @@ def _baseline(block: Block, which: str, stem: str, wanted: str | None) -> Parts:
         yield Part(title, baseline_table(block, against), figure)
 
 
-def beside_paper(runs: pd.DataFrame, suite: str, name: str = "") -> Parts:
+def beside_paper(runs: pd.DataFrame, name: str = "") -> Parts:
     """Show averages and data sets beside the paper's, and a point per data set; nothing where it has no numbers."""
-    points = {line: (both.paper.tolist(), both.ours.tolist()) for line, both in pairs(runs, suite).items()}
+    points = {line: (both.paper.tolist(), both.ours.tolist()) for line, both in pairs(runs).items()}
     if not points:
         return
     figure = {f"against-paper{_stem(name)}": partial(paper_scatter, points, metric_name(runs), decimals(runs))}
     text = "One point per data set; above the line ours is higher. Above each panel the mean difference."
-    yield Part(_title("Ours beside the paper", name), average_table(runs, suite), figure, text)
+    yield Part(_title("Ours beside the paper", name), average_table(runs), figure, text)
     if runs.column.nunique() <= MANY_SETS:
-        yield Part(_title("Ours beside the paper, per data set", name), cell_table(runs, suite))
+        yield Part(_title("Ours beside the paper, per data set", name), cell_table(runs))
 
 
 def kinds(data: pd.DataFrame, apart: bool = False) -> dict[str, list[str]]:

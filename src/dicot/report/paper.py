@@ -75,8 +75,8 @@ def paper_name(contender: str, protocol: str) -> str | None:
 
 
 def data_set_key(name: str) -> str:
-    """Give one spelling of a data set: in lower case, and `skoda-paper` is the paper's SKODA."""
-    return name.lower().removesuffix("-paper")
+    """Give one spelling of a data set: in lower case; `skoda-paper` is the paper's SKODA, `ecg-full` its ECG."""
+    return name.lower().removesuffix("-paper").removesuffix("-full")
 
 
 def published(suite: str, contender: str, source: str, target: str, protocol: str, metric: str) -> float | None:

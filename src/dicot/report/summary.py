@@ -8,7 +8,7 @@ from dicot.errors import InputError
 from dicot.report.against import pairs
 from dicot.report.frame import compact, latest, note, placed, require_controls
 from dicot.report.paper import ALL_LABELS
-from dicot.report.standings import blocks, standings
+from dicot.report.standings import blocks, rank_cell, standings
 from dicot.report.tables import ABSENT, FAILED, NOT_RUN, Cell, Table, mark_best, text_table, to_markdown
 from dicot.storage import write_atomic
 
@@ -41,13 +41,13 @@ def _columns(runs: pd.DataFrame, suite: str, lines: list[str]) -> tuple[int, lis
     block = next(iter(blocks(runs)), None)
     if block is None:
         raise InputError(f"{suite}: no data set has a score of both controls, so there is nothing to sum up.")
-    table, beside = standings(block), pairs(runs, suite)
+    table, beside = standings(block), pairs(runs)
     averages, ranks, paper = [], [], []
     for line in lines:
         if line in table.index:
             row = table.loc[line]
             averages.append(Cell(f"{row.average:.2f}", mean=round(row.average, 2)))
-            ranks.append(Cell(f"{row['rank']:.2f}", mean=round(row["rank"], 2)))
+            ranks.append(rank_cell(row["rank"]))
         else:
             averages.append(Cell("too few sets", FAILED) if (runs.line == line).any() else Cell(NOT_RUN, ABSENT))
             ranks.append(Cell(""))

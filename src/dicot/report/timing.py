@@ -41,7 +41,15 @@ def _part(runs: pd.DataFrame, title: str, axis: str, stem: str) -> Part:
     curves = {}
     for line, row in means(runs).drop(columns=UNTRAINED, errors="ignore").iterrows():
         measured = row[row > 0]
-        if len(measured) > 1:
+        if len(measured) > 1 or (len(measured) and _failed_sizes(runs, line, 0)):
             curves[line] = ([float(size) for size in measured.index], measured.tolist())
-    figures = {stem: partial(power_curves, curves, "batch size", axis)} if curves else {}
-    return Part(title, table, figures)
+    ends = {line: min(sizes) for line in curves if (sizes := _failed_sizes(runs, line, max(curves[line][0])))}
+    figures = {stem: partial(power_curves, curves, "batch size", axis, ends)} if curves else {}
+    text = "A cross: the batch size at which a line ends, because the job failed." if ends else ""
+    return Part(title, table, figures, text)
+
+
+def _failed_sizes(runs: pd.DataFrame, line: str, largest: float) -> list[float]:
+    """List the batch sizes beyond the largest measured one at which this line failed."""
+    failed = runs[(runs.line == line) & runs.error.notna()].column
+    return [float(size) for size in failed if size != UNTRAINED and float(size) > largest]
