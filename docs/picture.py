@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from dicot import TimeSeriesEmbedder, load
-from dicot.report.maps import tsne
+from dicot.projection import tsne
 from dicot.views import block_layout
 
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]

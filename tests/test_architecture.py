@@ -37,6 +37,7 @@ LAYERS: dict[str, set[str]] = {
     "fitting": {"gpu", "embedding", "encoders", "methods", "pretrained", "progress", "train", "data", "errors"},
     "classical": {"errors"},
     "protocols": {"errors"},
+    "projection": {"protocols", "data", "storage", "errors"},
     "vectors": {"data", "storage", "errors"},
 }
 
@@ -47,19 +48,19 @@ def above(*, but: tuple[str, ...] = ()) -> set[str]:
     return set(LAYERS) - set(but)
 
 
-_SCORING = ("protocols", "classical", "datasets", "vectors")  # an estimator embeds; others score
+_SCORING = ("protocols", "classical", "datasets", "projection", "vectors")  # an estimator embeds; others score
 LAYERS["estimator"] = above(but=_SCORING)
 LAYERS["classifier"] = above(but=_SCORING)
 LAYERS["runs"] = above(but=(*_SCORING, "classifier"))
-LAYERS["evaluation"] = above(but=("vectors", "pretrained", "runs"))
+LAYERS["evaluation"] = above(but=("vectors", "pretrained", "runs", "projection"))
 LAYERS["bench"] = above(but=("vectors", "pretrained", "runs"))
-LAYERS["report"] = {"classical", "datasets", "protocols", "progress", "storage", "data", "errors"}
+LAYERS["report"] = {"classical", "datasets", "protocols", "projection", "progress", "storage", "data", "errors"}
 LAYERS["cli"] = above() | {"__init__"}
 LAYERS["__init__"] = above()
 LAYERS["__main__"] = {"cli"}
 
 # Parts that work on arrays: none of them imports torch, and none loads a part that does on import.
-TORCH_FREE = {"errors", "storage", "progress", "data", "datasets", "vectors", "classical", "protocols"}
+TORCH_FREE = {"errors", "storage", "progress", "data", "datasets", "vectors", "classical", "protocols", "projection"}
 TORCH_FREE |= {"evaluation", "bench", "report"}
 HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "aeon", "safetensors.torch"}  # seconds each to import
 

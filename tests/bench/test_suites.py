@@ -84,7 +84,7 @@ def test_transfer_takes_the_accelerometers():
         (job.source.name, job.source.channels, job.target.name, job.target.channels) for job in jobs_of("transfer")
     }
     assert len(pairs) == 4
-    assert ("harth", (3, 4, 5), "pamap2", (2, 3, 4)) in pairs
+    assert ("harth", (3, 4, 5), "pamap2-paper", (2, 3, 4)) in pairs
     own = {(job.source.name, job.target.name) for job in jobs_of("transfer", sets=("a", "b"))}
     assert own == {("a", "b"), ("b", "a")}
 

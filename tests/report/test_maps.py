@@ -6,7 +6,8 @@ from tests.commands import dicot
 from tests.report.samples import SUITES, write_csv
 
 from dicot.errors import InputError, MissingDataError
-from dicot.report.maps import maps, tsne, write_features
+from dicot.projection import tsne
+from dicot.report.maps import maps, write_features
 
 EVERYBODY = ["dicot", "random", "calibrated", "raw-mean", "raw-flat"]
 QUICK = ["--dim", 8, "--steps", 2, "--device", "cpu", "--protocols", "knn_all"]

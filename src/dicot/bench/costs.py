@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from dicot.datasets import card, is_path
+from dicot.datasets import card, family_of, is_path
 from dicot.evaluation.jobs import Unit
-from dicot.evaluation.loading import family, load_labelled
+from dicot.evaluation.loading import load_labelled
 
 
 def cheapest_first(units: Iterable[Unit]) -> list[Unit]:
@@ -35,5 +35,5 @@ def _passes(name: str) -> tuple[int, int, int, int]:
     else:
         facts = card(name)
         n_cases, n_times = facts.n_train, facts.n_times or 1
-    recipe = paper_recipe(family(name), n_cases, n_times)
+    recipe = paper_recipe(family_of(name), n_cases, n_times)
     return n_cases * n_times, n_times, recipe.steps, recipe.batch_size

@@ -114,7 +114,8 @@ def _run(
     from dicot.bench.ledger import Ledger
     from dicot.bench.plan import make_plan
     from dicot.bench.suites import with_stand_ins
-    from dicot.report.exhibits import EXHIBITS, MAPS as MAPS_KEY
+    from dicot.report.exhibits import EXHIBITS
+    from dicot.report.exhibits import MAPS as MAPS_KEY
 
     suites = list(dict.fromkeys(suite for key in keys for suite in EXHIBITS[key].suites))
     failed = False

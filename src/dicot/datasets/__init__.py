@@ -14,6 +14,7 @@ from dicot.datasets.night import NIGHT
 from dicot.datasets.pamap2 import PAMAP2
 from dicot.datasets.prepared import prepared_folders
 from dicot.datasets.registry import Registry
+from dicot.datasets.series2vec import PAMAP2_PAPER
 from dicot.datasets.skoda import SKODA_BLOCKED, SKODA_PAPER
 from dicot.datasets.sleep import SLEEP
 from dicot.datasets.synthetic import SYNTHETIC
@@ -47,6 +48,7 @@ DATASETS = Registry(
     [
         HARTH,
         PAMAP2,
+        PAMAP2_PAPER,
         SKODA_PAPER,
         SKODA_BLOCKED,
         WISDM2,

@@ -14,6 +14,7 @@ from dicot.report.frame import decimals, natural, seeds_of
 from dicot.report.grids import average_cells, reading, table_of
 from dicot.report.layouts import times
 from dicot.report.lines import Lines, in_lines, printed_names
+from dicot.report.maps import drawn_maps
 from dicot.report.paper import LARGE, NAMES, SAME_LABELS, paper_tables
 from dicot.report.parts import Part
 from dicot.report.places import Column, columns_of, printed
@@ -141,8 +142,6 @@ def maps_part(records: Records) -> Iterator[Part]:
     if records.maps is None:
         yield Part("", text="There is no file maps.npz beside the records.")
     else:
-        from dicot.report.maps import drawn_maps
-
         yield drawn_maps(records.maps)
 
 

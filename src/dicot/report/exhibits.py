@@ -44,9 +44,9 @@ def _neighbours(count: int) -> Exhibit:
 EXHIBITS: dict[str, Exhibit] = {
     "figure1": Exhibit(
         "Accuracy with 1 % of the labels against training time",
-        "Each point is a contender: the time it takes to train on all large sets together, and the accuracy of a linear "
-        "probe on its frozen encoder with one label in a hundred, averaged over sets and seeds. Supervised is an "
-        "encoder trained end to end on the same labelled cases.",
+        "Each point is a contender: the time it takes to train on all large sets together, and the accuracy of a "
+        "linear probe on its frozen encoder with one label in a hundred, averaged over sets and seeds. Supervised is "
+        "an encoder trained end to end on the same labelled cases.",
         figures.time_part,
         ("low_label",),
         ("large",),
@@ -59,9 +59,9 @@ EXHIBITS: dict[str, Exhibit] = {
     ),
     "table1": Exhibit(
         "Linear probe on the large sets",
-        "Accuracy of logistic regression on frozen embeddings with all training labels, mean and spread over seeds, the "
-        "average over sets with the paper's 95 % interval (D-61), and the time to fit. Supervised is trained end to "
-        "end; raw data, random forest and MiniRocket have no network.",
+        "Accuracy of logistic regression on frozen embeddings with all training labels, mean and spread over seeds, "
+        "the average over sets with the paper's 95 % interval (D-61), and the time to fit. Supervised is trained end "
+        "to end; raw data, random forest and MiniRocket have no network.",
         partial(tables.scores_part, suite="large", family="large", hours=True),
         ("large",),
         ("large",),
@@ -101,8 +101,9 @@ EXHIBITS: dict[str, Exhibit] = {
     ),
     "table4": Exhibit(
         "Clustering, averages",
-        "k-means on the embeddings of the test part, compared with the classes: normalised mutual information, adjusted "
-        "Rand index, and the rank over both on all sets. Supervised_B is the same encoder trained with all labels.",
+        "k-means on the embeddings of the test part, compared with the classes: normalised mutual information, "
+        "adjusted Rand index, and the rank over both on all sets. Supervised_B is the same encoder trained "
+        "with all labels.",
         tables.clustering_average_part,
         ("clustering",),
         ("large",),
@@ -158,7 +159,8 @@ EXHIBITS: dict[str, Exhibit] = {
     ),
     "table10": Exhibit(
         "Settings of Di-COT",
-        "Temperature, overlap, and the number of sub-blocks: the same for every step (fixed k) or drawn from 2 to k_max.",
+        "Temperature, overlap, and the number of sub-blocks: the same for every step (fixed k), or drawn from 2 "
+        "to k_max.",
         partial(tables.variants_part, suite="extended_ablation"),
         ("extended_ablation",),
         EVERYWHERE,

@@ -19,12 +19,17 @@ from dicot.report.tables import signed
 
 # Okabe and Ito's palette, told apart with all common forms of colour blindness; black stands in for its pale yellow.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# Seven more for points so small that no shape can be seen; the palest is dark enough on white.
+FURTHER = ("#999999", "#5E3C99", "#A6761D", "#B2DF8A", "#FB9A99", "#8B0000", "#17BECF")
 MARKERS = ("o", "^", "s")  # with 7 colours: 21 classes before a pair repeats
 GREY = "#666666"
 
 LABEL_GAP = 0.042  # of the axis' height between two labels
 PANELS = 4  # side by side
 MAX_LEGEND = 20  # classes
+LEGEND_WIDTH = 100  # letters side by side
+MANY_POINTS = 2500  # from which on a map is a picture inside the figure: as shapes they would take megabytes
+PICTURE_DPI = 200
 MAX_NUMBERED = 15
 NEMENYI, WILCOXON = PALETTE[0], PALETTE[1]
 BAR, ROW, HEAD = 0.24, 0.30, 1.05  # heights in inches: of a bar, of a label, of what stands above the axis
@@ -73,7 +78,8 @@ def svg(draw: Callable[[Any], None], size: tuple[float, float], label: str) -> s
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = Figure(figsize=size, layout="constrained")
         draw(figure)
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+        plain = {"Date": None, "Creator": None}
+        figure.savefig(buffer, format="svg", metadata=plain, transparent=True, dpi=PICTURE_DPI)
     text = buffer.getvalue()
     text = text[text.index("<svg") :].strip()
     # Counting ids (axes_1, patch_2) would repeat between the figures of one page; references use hashes only.
@@ -382,6 +388,7 @@ def map_panels(panels: Mapping[str, tuple[Floats, Labels]]) -> str:
     if not panels:
         raise InputError("Maps need at least one set of points; got none.")
     classes = np.unique(np.concatenate([labels for _, labels in panels.values()]))
+    size = 7.0 if max(len(labels) for _, labels in panels.values()) < MANY_POINTS else 2.0
     across = min(3, len(panels))
     rows = -(-len(panels) // across)
 
@@ -392,12 +399,12 @@ def map_panels(panels: Mapping[str, tuple[Floats, Labels]]) -> str:
         for axes, (name, (points, labels)) in zip(grid.flat, panels.items(), strict=False):
             axes.axis("on")
             axes.set_title(name)
-            _by_class(axes, points, labels, classes, size=7)
+            _by_class(axes, points, labels, classes, size)
         if len(classes) <= MAX_LEGEND:
             handles, names = grid.flat[0].get_legend_handles_labels()
-            figure.legend(
-                handles, names, loc="outside lower center", ncols=10, frameon=False, fontsize=8, markerscale=2
-            )
+            ncols = max(1, min(10, LEGEND_WIDTH // (4 + max(map(len, names)))))
+            look = {"frameon": False, "fontsize": 8, "markerscale": 2 if size > 2 else 4}
+            figure.legend(handles, names, loc="outside lower center", ncols=ncols, **look)
 
     return svg(draw, (7.2, 0.6 + 2.4 * rows), f"Maps of {', '.join(panels)}")
 
@@ -406,9 +413,11 @@ def _by_class(axes: Any, xy: Floats, y: Labels, classes: Labels, size: float) ->
     """Draw points in a frame, coloured and shaped by class; the axes of such a map mean nothing."""
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(True)
+    colours = PALETTE if len(xy) < MANY_POINTS else (*PALETTE, *FURTHER)
     for i, c in enumerate(classes):
-        look = {"color": PALETTE[i % len(PALETTE)], "marker": MARKERS[i // len(PALETTE) % len(MARKERS)]}
-        axes.scatter(*xy[y == c].T, s=size, alpha=0.75, linewidths=0, label=legend_text(c), **look)
+        look: Any = {"color": colours[i % len(colours)], "marker": MARKERS[i // len(colours) % len(MARKERS)]}
+        look |= {"alpha": 0.75, "linewidths": 0, "rasterized": len(xy) >= MANY_POINTS}
+        axes.scatter(*xy[y == c].T, s=size, label=legend_text(c), **look)
 
 
 def critical_difference(scores: ArrayLike, names: Sequence[str]) -> str:

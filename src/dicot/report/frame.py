@@ -86,14 +86,19 @@ def by_data_set(data: pd.DataFrame, metrics: Sequence[str], protocols: Sequence[
 
 
 def _order(line: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Sort the paper's methods before all others, then its variants, what sees labels or no network, the controls."""
-    name, schedule = line["contender"], line["schedule"]
+    """Sort lines by contender, then by what its own lines differ in."""
+    schedule = line["schedule"]
     how = (line.get("protocol", ""), schedule != PAPER_SCHEDULE, schedule, line["precision"], line["trial"])
+    return (*contender_order(line["contender"]), *how)
+
+
+def contender_order(name: str) -> tuple[int, int, str]:
+    """Sort the paper's methods before all others, then its variants, what sees labels or no network, the controls."""
     last = (*REFERENCES, *CLASSICAL, *CONTROLS)
     for block, names in ((0, METHODS), (2, variant_names()), (3, last)):
         if name in names:
-            return (block, names.index(name), "", *how)
-    return (1, 0, name, *how)
+            return block, names.index(name), ""
+    return 1, 0, name
 
 
 def _labels(lines: Sequence[tuple[Any, ...]], fields: Sequence[str]) -> dict[tuple[Any, ...], str]:

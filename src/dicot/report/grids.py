@@ -37,10 +37,7 @@ def score_cells(lines: Lines, columns: Sequence[Column], printed: Printed, digit
     """Give the cells of every column, line by line, the best of ours marked."""
     runs, n_seeds = lines.runs, len(seeds_of(lines.runs))
     lists = runs.groupby(["line", "column"], observed=True)[["value", "seed"]].agg(list)
-    own = {
-        key: score_cell(values, seeds, digits, n_seeds)
-        for key, values, seeds in lists.itertuples()  # type: ignore[misc]
-    }
+    own = {key: score_cell(values, seeds, digits, n_seeds) for key, values, seeds in lists.itertuples()}
     metrics = metric_of(runs)
     out = {}
     for column in columns:

@@ -31,7 +31,7 @@ def paper_line(data: pd.DataFrame, names: Collection[str], schedule: str = PAPER
     for key in dict.fromkeys(data[list(LINE)].itertuples(index=False, name=None)):
         row = dict(zip(LINE, key, strict=True))
         name, protocol = paper_name(row["contender"], row["protocol"]), row["protocol"]
-        if name not in names or row["schedule"] not in ("", schedule):
+        if name is None or name not in names or row["schedule"] not in ("", schedule):
             continue
         probe = PROBES.index(protocol) if protocol in PROBES else len(PROBES)
         merit = (row["trial"], row["precision"] not in USUAL, probe, protocol, row["precision"])

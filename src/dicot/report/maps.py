@@ -1,23 +1,19 @@
-"""Maps of embeddings in two dimensions, for looking at, not for measuring, and the file that they are drawn from."""
+"""Maps of embeddings as figures, and the file of embeddings that some are drawn from."""
 
 import io
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.manifold import TSNE
-from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from numpy.typing import NDArray
 
 from dicot.data.npyfile import load_npz
 from dicot.errors import InputError, MissingDataError
-from dicot.protocols.base import Features, Floats
-from dicot.protocols.subsets import stratified_cap
+from dicot.projection import read_maps, tsne
 from dicot.report.figures import map_panels
+from dicot.report.frame import contender_order
 from dicot.report.parts import Part
 from dicot.storage import write_atomic
 
@@ -26,46 +22,6 @@ Array = NDArray[Any]
 LABELS, DATA_SET = "labels", "data_set"
 TAKEN = (LABELS, DATA_SET, "file", "allow_pickle")  # the last two are np.savez's own
 POINTS = 800  # per panel
-MAX_POINTS = 2000
-MIN_CASES = 5
-MAX_PERPLEXITY = 30.0
-
-
-@dataclass(frozen=True, eq=False)
-class Projection:
-    """points (M, 2) of the cases `rows` (M,) of the input, and a title that says how they came about."""
-
-    points: Floats
-    rows: NDArray[np.intp]
-    title: str
-
-
-def _principal(x: Floats) -> Floats:
-    """Compute the first two principal components; zeros where there are fewer."""
-    u, s, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
-    scores = (u * s)[:, :2]
-    return np.pad(scores, ((0, 0), (0, 2 - scores.shape[1])))
-
-
-def tsne(x: ArrayLike, labels: ArrayLike, *, seed: int, limit: int = MAX_POINTS) -> Projection:
-    """Compute t-SNE of standardised embeddings (N, F), of at most `limit` cases with the classes in proportion.
-
-    Falls back to principal components where t-SNE is not defined; the title says so.
-    """
-    data = Features(np.asarray(x), np.asarray(labels))
-    rows = stratified_cap(data.y, limit, seed)
-    shown = f"{len(rows)} cases" if len(rows) == len(data.y) else f"{len(rows)} of {len(data.y)} cases"
-    z: Floats = StandardScaler().fit_transform(data.x[rows])
-    if len(rows) < MIN_CASES:
-        return Projection(_principal(z), rows, f"Principal components of {shown} (too few for t-SNE)")
-    if z.shape[1] < 2:
-        return Projection(_principal(z), rows, f"The single feature of {shown} (too few features for t-SNE)")
-    if not z.any():
-        return Projection(_principal(z), rows, f"{shown}, all embeddings identical (t-SNE not defined)")
-    perplexity = min(MAX_PERPLEXITY, (len(rows) - 1) / 3)
-    with threadpool_limits(1):  # sums over threads in arbitrary order would make the map differ between runs
-        points = TSNE(init="pca", perplexity=perplexity, random_state=seed).fit_transform(z)
-    return Projection(points.astype(np.float64), rows, f"t-SNE of {shown}, perplexity {perplexity:.3g}")
 
 
 def check_features_file(path: Path, contenders: Collection[str]) -> None:
@@ -95,9 +51,29 @@ def maps(path: Path) -> Part:
         raise InputError(f"{path} must hold `{LABELS}` and one array of embeddings per contender; got {list(arrays)}.")
     flat = {name: tsne(x, labels, seed=0, limit=POINTS) for name, x in arrays.items()}
     panels = {name: (map_.points, labels[map_.rows]) for name, map_ in flat.items()}
-    by_title: dict[str, list[str]] = {}
-    for name, map_ in flat.items():
-        by_title.setdefault(map_.title, []).append(name)
-    text = "; ".join(f"{', '.join(names)}: {how}" for how, names in by_title.items())
     title = f"Maps of the embeddings{f' of {data_set}' if data_set else ''}"
+    text = _by_title({name: map_.title for name, map_ in flat.items()})
     return Part(title, figures={"maps": partial(map_panels, panels)}, text=f"{text}.")
+
+
+def drawn_maps(path: Path) -> Part:
+    """Draw a file that bench.maps.run_maps wrote: every point of every contender, in the order of the tables."""
+    if not path.is_file():
+        raise MissingDataError(f"There is no file of maps at {path}. `dicot paper --run` writes one.")
+    maps = read_maps(path)
+    if not maps.points:
+        raise InputError(f"{path} holds no map yet. `dicot paper --run` goes on with it.")
+    names = sorted(maps.points, key=contender_order)
+    panels = {name: (maps.points[name].astype(np.float64), maps.labels) for name in names}
+    trial = f" A trial: every training had {maps.steps} steps." if maps.steps else ""
+    text = f"{_by_title({name: maps.titles[name] for name in names})}; seed {maps.seed}.{trial}"
+    title = f"Maps of the test part of {maps.data_set}"
+    return Part(title, figures={"maps": partial(map_panels, panels)}, text=text)
+
+
+def _by_title(titles: Mapping[str, str]) -> str:
+    """Say how the maps came about, once for those that came about alike."""
+    alike: dict[str, list[str]] = {}
+    for name, title in titles.items():
+        alike.setdefault(title, []).append(name)
+    return "; ".join(f"{', '.join(names)}: {how}" for how, names in alike.items())

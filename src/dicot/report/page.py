@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
 from dicot.errors import need_extra
+from dicot.projection import tsne
 from dicot.protocols import Features, fit_probe
 from dicot.report.figures import bars, confusion, embedding_map, loss_curve
-from dicot.report.maps import tsne
 from dicot.report.parts import Part, drawn
 from dicot.report.scores import comparison
 from dicot.report.tables import LONG_TEXT

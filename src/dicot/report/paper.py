@@ -75,7 +75,7 @@ def paper_name(contender: str, protocol: str) -> str | None:
 
 
 def data_set_key(name: str) -> str:
-    """Give one spelling of a data set: in lower case; `skoda-paper` is the paper's SKODA, `ecg-full` its ECG."""
+    """Give one spelling of a data set in lower case: `skoda-paper` is the paper's SKODA, `ecg-full` its ECG."""
     return name.lower().removesuffix("-paper").removesuffix("-full")
 
 

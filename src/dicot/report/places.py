@@ -1,4 +1,4 @@
-"""Which column of a table of the paper a data set of ours stands in: the paper's own set, a stand-in for it, or none."""
+"""Which column of a paper's table a data set of ours stands in: the paper's own set, a stand-in for it, or none."""
 
 from collections.abc import Iterable, Sequence
 from functools import cache
