@@ -121,9 +121,11 @@ def _run(
     failed = False
     if suites:
         jobs = with_stand_ins(suites, options)
-        with Ledger(":memory:") if dry_run and not ledger.exists() else Ledger(ledger, read_only=dry_run) as book:
-            if not dry_run:
-                book.take([read_contents(path) for path in published])
+        sources = [read_contents(path) for path in published]
+        if dry_run and ledger.exists():
+            sources.append(read_contents(ledger))
+        with Ledger(":memory:" if dry_run else ledger) as book:
+            book.take(sources)
             plan = make_plan(jobs, book)
             announce(plan)
             if dry_run:
@@ -131,17 +133,23 @@ def _run(
             else:
                 book.enrol(jobs)
         if not dry_run:
-            failed = bool(run_units(cheapest_first(plan.units), ledger, device, workers)) or bool(plan.unusable)
+            failed = bool(run_units(cheapest_first(plan.units), ledger, device, workers) or plan.unusable)
     if MAPS_KEY in keys:
-        _run_maps(ledger.parent / MAPS, options, device, dry_run)
+        _run_maps(ledger.parent / MAPS, published, options, device, dry_run)
     return failed
 
 
-def _run_maps(path: Path, options: "SuiteOptions", device: str, dry_run: bool) -> None:
-    """Make the maps of the paper's data set, or of one that is at hand."""
+def _run_maps(
+    path: Path, published: "Sequence[Path]", options: "SuiteOptions", device: str, dry_run: bool
+) -> None:
+    """Make the maps of the paper's data set, or of one that is at hand; those that are published are gone on with."""
     from dicot.bench.maps import run_maps
     from dicot.bench.suites import maps_set
+    from dicot.storage import write_atomic
 
+    before = next((one for table in published if (one := table.with_name(MAPS)).is_file()), None)
+    if before is not None and not path.exists() and not dry_run:
+        write_atomic(path, before.read_bytes())
     name = options.sets[0] if options.sets else maps_set()
     if name is None:
         typer.echo(f"No data set for {path} is at hand.")

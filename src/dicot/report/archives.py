@@ -41,8 +41,8 @@ def summary_of_archives(data: pd.DataFrame, schedule: str = PAPER_SCHEDULE) -> T
     """Show accuracy, rank and time of both archives, ours beside the paper's over the same sets and as printed."""
     table = paper_tables()["ucr_uea_summary"]
     own = of_the_paper(all_labels(data, ARCHIVES))
-    if schedule != PAPER_SCHEDULE:  # in the table of one schedule the other would stand twice
-        own = own[~((own.schedule == PAPER_SCHEDULE) & own.contender.isin(METHODS))]
+    if has_authors_schedule(data):  # then each schedule has a table of its own
+        own = own[own.schedule.isin(("", schedule))]
     labels, _ = columns_of(own, ())
     lines = in_lines(own, labels, list(table), schedule)
     cells: dict[str, list[Cell]] = {}
@@ -73,7 +73,7 @@ def summary_of_archives(data: pd.DataFrame, schedule: str = PAPER_SCHEDULE) -> T
             cells[heading] = [_number(table.get(line, {}).get(f"{suite}_{kind}"), form) for line in lines.every]
     cells["printed: hours"] = [_number(table.get(line, {}).get("hours"), ".2f") for line in lines.every]
     about = f"Ours (the paper's over the same sets, difference); printed: the paper's over {SETS} sets."
-    return table_of(lines, cells, *notes, RANKS, about)
+    return table_of(lines, cells, *notes, RANKS, about, spread=False)
 
 
 def _two_columns(
@@ -92,13 +92,13 @@ def _two_columns(
     accuracy = average_cells(everyone, block, columns, numbers, average, digits)
     if block is None:
         return {f"{word} accuracy": accuracy, f"{word} rank": [Cell("")] * len(lines.every)}
-    theirs = paper_ranks(numbers, block.lines, block.columns)
+    theirs, own = paper_ranks(numbers, block.lines, block.columns), standings(block)["rank"]
     ranks = []
     for line in lines.every:
         if line not in block.lines:
             ranks.append(Cell(""))
             continue
-        rank = float(standings(block)["rank"][line])
+        rank = float(own[line])
         ranks.append(Cell(beside(f"{rank:.2f}", theirs.get(line), None, 2), mean=round(rank, 2)))
     return {f"{word} accuracy, {sets} sets": accuracy, f"{word} rank": mark_best(ranks, -1)}
 
@@ -121,6 +121,7 @@ def ranks_over_everything(data: pd.DataFrame) -> list[Part]:
     """Rank the paper's methods over every data set there is: ours, the paper's over the same, and over all of its."""
     own = of_the_paper(all_labels(data, FAMILIES))
     own = own[own.contender.isin((*METHODS, *CONTROLS)) & (own.protocol == "linear")]
+    own = own[own.schedule.isin(("", PAPER_SCHEDULE))]
     expected = [name for family in FAMILIES for name in EXPECTED[family]]
     labels, columns = columns_of(own, expected)
     names = [NAMES[name] for name in METHODS]
@@ -144,7 +145,7 @@ def ranks_over_everything(data: pd.DataFrame) -> list[Part]:
     }
     counts = lines.runs[lines.runs.column.isin(block.columns)].groupby("suite").column.nunique()
     made = ", ".join(f"{count} {suite}" for suite, count in counts.items())
-    parts = [Part("", table_of(lines, cells, f"{block.missing_text()} By suite: {made}.", RANKS))]
+    parts = [Part("", table_of(lines, cells, f"{block.missing_text()} By suite: {made}.", RANKS, spread=False))]
     if len(block.columns) > 1 and len(block.lines) > 1:
         merits = block.merits.to_numpy()
         figure = {"figure3": partial(critical_difference, merits, block.lines)}

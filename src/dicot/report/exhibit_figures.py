@@ -130,7 +130,7 @@ def _neighbours(own: pd.DataFrame, counts: list[str], names: list[str]) -> Itera
     rows = ((line, [cells[count].get(line, absent) for count in cells]) for line in everyone)
     about = f"Average accuracy by labelled cases per class; data sets: {', '.join(sets)}. {reading(known)}"
     heads = [f"{count} per class" for count in cells]
-    yield Part("", text_table("contender", rows, heads, f"{seeds_text(seeds_of(own))} {about}"))
+    yield Part("", text_table("contender", rows, heads, f"{seeds_text(seeds_of(own), 'Means over')} {about}"))
     if curves:
         lists = {line: [row.get(count, math.nan) for count in cells] for line, row in curves.items()}
         figure = partial(reference_curves, lists, list(cells), "labelled cases per class", "average accuracy")
@@ -139,9 +139,7 @@ def _neighbours(own: pd.DataFrame, counts: list[str], names: list[str]) -> Itera
 
 def maps_part(records: Records) -> Iterator[Part]:
     """Figure 5: maps of the embeddings, every point of the test part."""
-    if records.maps is None:
-        yield Part("", text="There is no file maps.npz beside the records.")
-    else:
+    if records.maps is not None:
         yield drawn_maps(records.maps)
 
 

@@ -109,7 +109,7 @@ def archives_part(records: Records) -> Iterator[Part]:
         return
     yield Part("", summary_of_archives(data))
     if has_authors_schedule(data):
-        text = "Methods that have it, trained by the schedule of the authors' code (D-01); the others' lines as above."
+        text = "Methods trained by the schedule of the authors' code (D-01); what is not trained is the same as above."
         yield Part("By the authors' schedule", summary_of_archives(data, AUTHORS_SCHEDULE), text=text)
 
 
@@ -130,7 +130,7 @@ def clustering_average_part(records: Records) -> Iterator[Part]:
         own.append(Cell(text, mean=round(ranks[line], 2)) if line in ranks else Cell(text, ABSENT))
     cells["average rank"] = mark_best(own, -1)
     over = "" if block is None else block.missing_text()
-    yield Part("", table_of(lines, cells, over, reading(columns)))
+    yield Part("", table_of(lines, cells, over, reading(columns), spread=False))
 
 
 def clustering_part(records: Records) -> Iterator[Part]:

@@ -69,7 +69,7 @@ def average_cells(
     """
     own = [column for column in columns if block is not None and column.label in block.columns]
     same = bool(own) and all(column.exact for column in own)
-    table = None if block is None else standings(block)
+    halves = standings(block).normal.dropna() if intervals and block is not None else {}
     cells = []
     for line in lines.every:
         paper = as_printed.get(line)
@@ -80,8 +80,7 @@ def average_cells(
         if same and all((line, column.paper) in printed for column in own):
             paper = sum(printed[line, column.paper] for column in own) / len(own)
         text = f"{average:.{digits}f}"
-        if intervals and table is not None and (half := table.normal[line]) == half:
-            text += f" ± {half:.{digits}f}"
+        text += f" ± {halves[line]:.{digits}f}" if line in halves else ""
         cells.append(Cell(beside(text, paper, average if same else None, digits), mean=round(average, digits)))
     sign = 1 if block is None else block.sign
     return mark_best(cells, sign)
@@ -95,14 +94,20 @@ def _lack(lines: Lines, block: Block | None, line: str) -> str:
     return "no set in common" if count is None else f"lacks {count}"
 
 
-def table_of(lines: Lines, columns: Mapping[str, Sequence[Cell]], *sentences: str, turned: bool = False) -> Table:
-    """Make the table of all lines; `turned` puts its columns, mostly data sets, below one another."""
+def table_of(
+    lines: Lines, columns: Mapping[str, Sequence[Cell]], *sentences: str, spread: bool = True, turned: bool = False
+) -> Table:
+    """Make the table of all lines; `turned` puts its columns, mostly data sets, below one another.
+
+    `spread` says that the numbers have a ± behind them where there are several seeds.
+    """
     require_controls(lines.runs, "A table of the paper")
     below = f"Below {lines.names[-1]}: lines that the paper's table does not have." if lines.others else ""
     absent = f"No record of {', '.join(lines.missing)}." if lines.missing else ""
     bold = best_note(metric_of(lines.runs).map(direction))
     failed = failures(lines.runs) if lines.runs.column.nunique() <= MANY_SETS else ""
-    about = note(lines.runs, seeds_text(seeds_of(lines.runs)), *sentences, bold, below, absent, failed)
+    seeds = seeds_text(seeds_of(lines.runs), *([] if spread else ["Means over"]))
+    about = note(lines.runs, seeds, *sentences, bold, below, absent, failed)
     rows = zip(lines.every, zip(*columns.values(), strict=True), strict=True)
     table = text_table("contender", rows, list(columns), about)
     return table.turned("data set") if turned else table

@@ -83,7 +83,8 @@ def columns_of(
 
 def of_the_paper(data: pd.DataFrame) -> pd.DataFrame:
     """Keep the rows on sets that the paper uses, or that stand in for one of these."""
-    return data[[bool(column_of(*pair).paper) for pair in zip(data.source, data.target, strict=True)]]
+    known = [bool(column_of(*pair).paper) for pair in zip(data.source, data.target, strict=True)]
+    return data[pd.Series(known, data.index, dtype=bool)]
 
 
 def printed(suite: str, labels: str = "") -> dict[tuple[str, str], float]:
