@@ -139,9 +139,7 @@ def _run(
     return failed
 
 
-def _run_maps(
-    path: Path, published: "Sequence[Path]", options: "SuiteOptions", device: str, dry_run: bool
-) -> None:
+def _run_maps(path: Path, published: "Sequence[Path]", options: "SuiteOptions", device: str, dry_run: bool) -> None:
     """Make the maps of the paper's data set, or of one that is at hand; those that are published are gone on with."""
     from dicot.bench.maps import run_maps
     from dicot.bench.suites import maps_set

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dicot.cli.bench import LEDGER
+from dicot.cli.bench import LEDGER, names_in
 from dicot.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def report(
-    suite: Annotated[str, typer.Argument(help="A suite, or several separated by commas.")],
+    suite: Annotated[
+        str, typer.Argument(help="A suite; several joined in one report, as ucr+uea; several reports, as ucr,uea.")
+    ],
     ledger: Annotated[
         Path | None, typer.Option(help=f"The ledger that `dicot bench` wrote; default: {LEDGER}.")
     ] = None,
@@ -31,6 +33,10 @@ def report(
         ),
     ] = None,
     against_paper: Annotated[bool, typer.Option("--against-paper", help="Ours beside the paper's numbers.")] = False,
+    only: Annotated[
+        str | None,
+        typer.Option(help="Rank only these contenders, separated by commas, or `paper` for the paper's lines."),
+    ] = None,
     baseline: Annotated[str | None, typer.Option(help="Whom to count wins and losses against; default: dicot.")] = None,
     features: Annotated[
         Path | None, typer.Option(help="A .npz with `labels` and embeddings by contender, to draw maps of.")
@@ -47,6 +53,7 @@ def report(
     from dicot.report.benchmark import write_report
     from dicot.report.filenames import folder_name
     from dicot.report.frame import frame
+    from dicot.report.layouts import JOIN
 
     if check and into is None:
         raise InputError("--check needs --into FILE: it says whether the table in that file is up to date.")
@@ -63,14 +70,15 @@ def report(
                 against_paper=against_paper,
                 baseline=baseline,
                 features=features,
-                lacking=[(source, target) for whose, source, target in wanted if whose == name],
+                only=names_in(only),
+                lacking=[(source, target) for whose, source, target in wanted if whose in name.split(JOIN)],
                 command=shlex.join(["dicot", *sys.argv[1:]]),
             )
-            own = [result for result in results if result.suite == name]
-            write_table(folder / "report.csv", own, [place for place in wanted if place[0] == name])
+            own = [result for result in results if result.suite in name.split(JOIN)]
+            write_table(folder / "report.csv", own, [place for place in wanted if place[0] in name.split(JOIN)])
             typer.echo(f"Wrote {len(paths) + 1} files, among them {folder / 'report.html'}")
     if into is not None:
-        _sum_up(into, data[data.suite.isin(suites)], check)
+        _sum_up(into, data[data.suite.isin([one for name in suites for one in name.split(JOIN)])], check)
 
 
 def _sum_up(path: Path, data: "pd.DataFrame", check: bool) -> None:

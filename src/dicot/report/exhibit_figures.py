@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -140,13 +141,15 @@ def _neighbours(own: pd.DataFrame, counts: list[str], names: list[str]) -> Itera
 def maps_part(records: Records) -> Iterator[Part]:
     """Figure 5: maps of the embeddings, every point of the test part."""
     if records.maps is not None:
-        yield drawn_maps(records.maps)
+        part = drawn_maps(records.maps)
+        yield replace(part, figures={"figure5": draw for draw in part.figures.values()})
 
 
 def scaling_part(records: Records) -> Iterator[Part]:
     """Figure 6: time and memory of a step against the batch size."""
     data = records.of("batch_scaling")
-    yield from timing_parts(data[data.metric.isin(TIMES)])
+    for part in timing_parts(data[data.metric.isin(TIMES)]):
+        yield replace(part, figures={f"figure6-{name}": draw for name, draw in part.figures.items()})
 
 
 def splits_part(records: Records) -> Iterator[Part]:

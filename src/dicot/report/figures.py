@@ -499,7 +499,7 @@ def sub_blocks(case: Sequence[float], k: int) -> str:
             right.text(j + 0.5, -0.15, str(j + 1), ha="center", va="bottom")
         right.invert_yaxis()
         right.set(aspect="equal")
-        right.set_title("similarities of sub-blocks:\ndark, what each row has to pick", y=1.08)
+        right.set_title("similarities of sub-blocks:\ndark, what each row has to pick", pad=18)
         right.axis("off")
 
-    return svg(draw, (7.2, 3.0), f"A case, {k} overlapping sub-blocks, and the matrix of their similarities")
+    return svg(draw, (7.2, 3.2), f"A case, {k} overlapping sub-blocks, and the matrix of their similarities")

@@ -72,7 +72,7 @@ def average_cells(
     halves = standings(block).normal.dropna() if intervals and block is not None else {}
     cells = []
     for line in lines.every:
-        paper = as_printed.get(line)
+        paper = as_printed.get(line) if all(column.paper for column in own) else None
         if block is None or not own or line not in block.shown.index:
             cells.append(Cell(beside(_lack(lines, block, line), paper, None, digits), ABSENT))
             continue

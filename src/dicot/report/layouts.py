@@ -45,6 +45,7 @@ from dicot.report.timing import TITLES as TIMINGS
 from dicot.report.timing import timing_parts
 from dicot.report.variants import groups, variant_tables
 
+JOIN = "+"  # between the names of suites that are one report
 NO_BLOCK = "There is no data set on which both controls have a score, so nothing is averaged: see the failures."
 KINDS = ("all labels", "few labels", "fine-tuning", "nearest neighbour")  # any other protocol is a kind of its own
 FINE_TUNING = "finetune-"
@@ -182,9 +183,9 @@ def scores(request: Request) -> Parts:
 def low_label(request: Request) -> Parts:
     """Show the same, with bars in front: averages over data sets, each seed a dot."""
     runs = next(iter(_tables(request.data).values()))
-    for block in blocks(runs)[:1]:
+    for block in request.blocks(runs)[:1]:
         seeds = seed_averages(runs, block.columns)
-        values = {line: seeds.loc[line].dropna().tolist() for line in block.lines}
+        values = {line: seeds.loc[line].dropna().tolist() for line in block.shown.index}
         values |= {line: [] for line in block.left_out}
         text = f"Average over {len(block.columns)} {block.unit}; bars: mean over seeds, dots: seeds."
         figure = {"averages": partial(bars, values, f"average {metric_name(runs)}")}
@@ -195,19 +196,19 @@ def low_label(request: Request) -> Parts:
 def knn(request: Request) -> Parts:
     """Show averages over labelled cases per class, then each number of cases by itself."""
     data = request.data[request.data.metric == "accuracy"]
-    yield _label_curve(placed(data, data_sets(data), SETTINGS))
+    yield _label_curve(placed(data, data_sets(data), SETTINGS), request)
     for protocol in sorted(data.protocol.unique(), key=natural):
         yield from every_part(by_data_set(data, ["accuracy"], [protocol]), request, protocol, brief=True)
 
 
-def _label_curve(runs: pd.DataFrame) -> Part:
+def _label_curve(runs: pd.DataFrame, request: Request) -> Part:
     """Show the averages by every protocol as one table and one figure."""
     title = "Average over data sets by number of labelled cases"
     averages, sets = [], []
     for protocol in sorted(runs.protocol.unique(), key=natural):
         own = compact(runs[runs.protocol == protocol])
-        for block in blocks(own)[:1]:
-            values = seed_averages(own, block.columns).loc[block.lines].stack().rename("value")
+        for block in request.blocks(own)[:1]:
+            values = seed_averages(own, block.columns).loc[block.shown.index].stack().rename("value")
             per_seed = own.drop_duplicates(["line", "seed"]).set_index(["line", "seed"]).drop(columns="value")
             averages.append(per_seed.join(values, how="inner").reset_index().assign(column=protocol, error=None))
             sets.append(f"{protocol} {len(block.columns)}")
@@ -274,6 +275,12 @@ LAYOUTS: dict[str, Callable[[Request], Parts]] = {  # a suite that is not here i
     "positive_selection": variants,
     "batch_scaling": batch_scaling,
 }
+
+
+def layout_of(suite: str) -> Callable[[Request], Parts]:
+    """Find what the report of a suite shows; of suites that are joined, what each of them would, if that is one."""
+    found = {LAYOUTS.get(name, generic) for name in suite.split(JOIN)}
+    return found.pop() if len(found) == 1 and (JOIN not in suite or found == {scores}) else generic
 
 
 def _title(text: str, name: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from dicot.errors import InputError, lookup
+from dicot.projection import read_maps
 from dicot.report.against import CAVEATS, audit_table
 from dicot.report.benchmark import report_facts, to_document
 from dicot.report.exhibits import EXHIBITS, MAPS, Exhibit
@@ -95,7 +96,8 @@ def exhibit_parts(records: Records, key: str, one: Exhibit) -> Iterator[Part]:
 def state(records: Records, key: str, one: Exhibit) -> str:
     """Say in a sentence which data there are records of."""
     if key == MAPS:
-        return f"{records.maps.name}." if records.maps is not None else "nothing yet: there is no maps.npz."
+        found = None if records.maps is None else read_maps(records.maps).data_set
+        return f"the test part of {found}." if found else "nothing yet: there is no file maps.npz beside the records."
     if not one.suites:
         return f"{one.source}."
     data = records.of(*one.suites)

@@ -119,5 +119,5 @@ def rests_on(data: pd.DataFrame, families: Iterable[str]) -> str:
         words += [f"missing: {', '.join(missing) if few else len(missing)}"] if missing else []
         sentences.append("; ".join(words))
     others = sorted({label for column, label in columns.items() if not column.paper}, key=natural)
-    sentences += [f"not of the paper: {', '.join(others)}"] if others else []
+    sentences += [f"Not of the paper: {', '.join(others)}"] if others else []
     return ". ".join(sentences) + "."

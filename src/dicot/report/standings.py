@@ -192,7 +192,7 @@ def standing_table(block: Block) -> Table:
             seeds_text(seeds_of(block.runs)),
             SPREAD if many else "",
             "Rank 1 is best, ties share their mean rank. Time to fit: sum over these sets.",
-            "Without a rank: what was not asked for." if len(block.beside) else "",
+            "Without a rank: controls, which come along." if len(block.beside) else "",
             "Less is better." if block.sign < 0 else "",
         ),
     )
