@@ -179,6 +179,20 @@ def test_every_draw_is_a_row_and_a_fixed_contender_is_fitted_once(waves):
     assert values[:10] != values[10:]
 
 
+def test_one_draw_instead_of_ten(waves):
+    split = Split(waves, waves, name="waves")
+    once = run(split, ["raw-flat"], ["few_5", "knn_5", "linear"], [1, 2], subsets="per-seed").results
+    assert [(one.protocol, one.draw, one.subsets) for one in once[:3]] == [
+        ("few_5", 1, "per-seed"), ("knn_5", 1, "per-seed"), ("linear", 1, "")
+    ]  # fmt: skip
+    ten = run(split, ["raw-flat"], ["few_5"], [1]).results
+    assert once[0].values == ten[0].values and {one.subsets for one in ten} == {""}, "the first of the ten"
+    theirs = run(split, ["raw-flat"], ["few_5"], [1, 2], subsets="authors").results
+    assert theirs[0].values == theirs[1].values != once[0].values and theirs[0].subsets == "authors"
+    with pytest.raises(InputError, match="'per-seed'"):
+        run(split, ["raw-flat"], ["few_5"], subsets="per seed")
+
+
 def test_estimators_are_cloned_for_each_seed(split):
     """Two of one method have different names; the instance itself stays as it is."""
     mine = TimeSeriesEmbedder("dicot", device="cpu", random_state=9, **QUICK)

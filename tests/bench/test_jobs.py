@@ -60,9 +60,13 @@ def test_a_key_does_not_depend_on_names_order_or_marks():
         {"source": JobData("harth")},
         {"target": JobData("wisdm2", (2, 3, 4))},
         {"target": JobData("pamap2", (4, 5, 6))},
+        {"source": JobData("harth", (3, 4, 5), "large")},
+        {"target": JobData("pamap2", (2, 3, 4), "large")},
         {"protocol": "ridge"},
         {"seed": 2},
         {"steps": 10},
+        {"draws": True},
+        {"subsets": "per-seed"},
     ],
     ids=str,
 )

@@ -10,12 +10,17 @@ import pytest
 from dicot.bench.executor import execute, site_for
 from dicot.bench.ledger import Ledger
 from dicot.bench.plan import make_plan
+from dicot.classifier import TimeSeriesClassifier
+from dicot.data import Split
+from dicot.datasets import paper_subset_seed
 from dicot.errors import LostWorkerError
 from dicot.estimator import TimeSeriesEmbedder
 from dicot.evaluation import Contender, JobData, units_of
 from dicot.evaluation.loading import Shelf
+from dicot.evaluation.model_protocols import FineTuning, Fitted
 from dicot.evaluation.run import Site, run_units
 from dicot.protocols import PROTOCOLS, Features, FewLabels
+from dicot.protocols.subsets import stratified_fraction
 from dicot.train import Checkpoint
 
 
@@ -55,10 +60,50 @@ def test_few_labels_are_the_authors_subset_whatever_the_seed(tmp_path, job, wave
     path = tmp_path / "bench.sqlite"
     finish([job("raw-mean", "few_1pct", seed=seed) for seed in (1, 2)], path)
     parts = [Features(waves.x[k::2].mean(axis=2), waves.y[k::2]) for k in (0, 1)]
-    value = FewLabels(fraction=0.01, subset_seed="paper").score(*parts, seed=9)["accuracy"]
+    value = FewLabels(fraction=0.01, subset_seed=42).score(*parts, seed=9)["accuracy"]
     for seed in (1, 2):
         assert records(path)["raw-mean", "few_1pct", "accuracy", seed].value == pytest.approx(value)
     assert FewLabels(fraction=0.01).score(*parts, seed=1)["accuracy"] != pytest.approx(value)
+
+
+def test_few_labels_per_seed_differ_with_the_seed_and_a_data_set_may_have_its_own_authors_draw(
+    tmp_path, job, waves, monkeypatch
+):
+    path = tmp_path / "bench.sqlite"
+    parts = [Features(waves.x[k::2].reshape(12, -1), waves.y[k::2]) for k in (0, 1)]
+    own = {seed: FewLabels(fraction=0.01, subset_seed=seed).score(*parts, seed=9)["macro_f1"] for seed in (0, 1, 2)}
+    assert len(set(own.values())) == 3
+    finish([job("raw-flat", "few_1pct", seed=seed, subsets="per-seed") for seed in (1, 2)], path)
+    found = [records(path)["raw-flat", "few_1pct", "macro_f1", seed] for seed in (1, 2)]
+    assert [one.value for one in found] == [own[1], own[2]] and {one.subsets for one in found} == {"per-seed"}
+    assert [paper_subset_seed(name) for name in ("ecg", "ECG-full", "harth", "mine.npz")] == [0, 0, None, None]
+    monkeypatch.setattr("dicot.evaluation.run.paper_subset_seed", lambda name: 0)
+    finish([job("raw-flat", "few_1pct", seed=3)], path)
+    authors = records(path)["raw-flat", "few_1pct", "macro_f1", 3]
+    assert (authors.value, authors.subsets) == (own[0], "authors")
+
+
+def test_fine_tuning_takes_the_labelled_cases_of_its_subset(job, waves):
+    """The same 10 % in all runs, or others with each seed; all labels are no draw."""
+    data = Split(waves, waves, name="waves")
+    fitted = Fitted(TimeSeriesEmbedder("random", dim=8, random_state=1, device="cpu").fit(waves.x), seconds=10.0)
+    seen = []
+
+    class Spy(TimeSeriesClassifier):
+        def fit(self, X, y, **more):
+            seen.append(X.x)
+            return super().fit(X, y, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dicot.classifier.TimeSeriesClassifier", Spy)
+        for subset_seed, seed in ((42, 1), (42, 2), ("run", 1), ("run", 2)):
+            further = FineTuning(0.5).on_subset(subset_seed).train(fitted, data, seed=seed, steps=1)
+            assert further.seconds > 10 and isinstance(further.model, Spy)
+    rows = [waves.x[stratified_fraction(waves.y, 0.5, draw)] for draw in (42, 42, 1, 2)]
+    assert all((a == b).all() for a, b in zip(seen, rows, strict=True))
+    assert (seen[2] != seen[3]).any()
+    everything = FineTuning(1.0)
+    assert everything.on_subset("run") is everything
 
 
 def test_a_fit_serves_all_protocols_and_an_embedding_all_of_a_target(tmp_path, job, monkeypatch):
@@ -144,9 +189,18 @@ def test_fine_tuning_starts_from_the_encoder_and_cost_is_recorded(tmp_path, job)
     assert all(record.error is None for record in found.values())
     assert all(0 <= found["dicot", f"finetune-{share}", "accuracy", 1].value <= 100 for share in (1, 10, 100))
     assert found["dicot", "finetune-10", "accuracy", 1].trial
+    cost = found["random", "cost", "fit_seconds", 1].value
+    assert found["random", "finetune-100", "accuracy", 1].fit_seconds > cost, "training is time to fit"
     assert found["dicot", "cost", "step_ms", 1].value > 0
     assert ("random", "cost", "step_ms", 1) not in found
     assert found["random", "cost", "fit_seconds", 1].value > 0
+
+
+def test_a_file_is_trained_by_the_recipe_of_the_family_it_is_given(data):
+    plain, large = (Shelf().get(JobData(data, None, family)).split for family in (None, "large"))
+    assert (plain.family, large.family) == (None, "large")
+    made = TimeSeriesEmbedder("catt", family=large.family, dim=8, steps=0).fit(large.train.x)
+    assert made.recipe_.batch_size == 128 and made.method_params_["temperature"] == 0.1
 
 
 def test_what_is_the_same_for_every_seed_is_fitted_once(tmp_path, job):

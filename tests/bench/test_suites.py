@@ -70,13 +70,31 @@ def test_missing_values_of_an_archive_are_interpolated_and_those_of_a_file_refus
 def test_the_large_sets():
     for suite in ("large", "low_label", "knn", "clustering"):
         jobs = jobs_of(suite)
-        assert {job.source.name for job in jobs} == set(LARGE)
+        full = {"ecg-full" if name == "ecg" and suite == "knn" else name for name in LARGE}
+        assert {job.source.name for job in jobs} == {job.target.name for job in jobs} == full
         assert {job.seed for job in jobs} == {1, 2, 3, 4, 5}
         assert {job.contender.kind for job in jobs} >= RIVALS
     assert {job.protocol for job in jobs_of("knn")} == {f"knn_{n}" for n in (5, 10, 50, 100, 500)}
     assert "supervised" in {job.contender.kind for job in jobs_of("clustering")}
     (catt,) = (job for job in jobs_of("large", seeds=(1,), sets=("ecg",)) if job.contender.kind == "catt")
     assert catt.contender.method_params == {"temperature": 0.5}
+    on_ecg = [job for job in jobs_of("knn", seeds=(1,)) if job.source.name == "ecg-full"]
+    assert {job.contender.method_params.get("temperature") for job in on_ecg if job.contender.kind == "catt"} == {0.5}
+
+
+def test_labelled_cases_are_drawn_as_for_the_papers_tables():
+    """Its k-NN varies them with the seed; with 1 % of the labels the authors' one draw serves all seeds."""
+    drawn = {
+        (job.protocol, job.subsets) for suite in ("knn", "low_label", "positive_selection") for job in jobs_of(suite)
+    }
+    assert {subsets for name, subsets in drawn if name.startswith("knn_")} == {"per-seed"}
+    assert {subsets for name, subsets in drawn if not name.startswith("knn_")} == {"authors"}
+    assert {"few_1pct", "forest_1pct", "finetune-1"} <= {name for name, _ in drawn}
+
+
+def test_the_forest_with_few_labels_is_for_what_has_no_network():
+    jobs = [job for job in jobs_of("low_label") if job.protocol == "forest_1pct"]
+    assert {job.contender.kind for job in jobs} == set(CLASSICAL)
 
 
 def test_transfer_takes_the_accelerometers():
@@ -106,6 +124,22 @@ def test_a_temperature_stays_said_where_the_family_is_unknown():
     assert len({job.key for job in jobs if job.contender.name.startswith("Temperature")}) == 4
 
 
+def test_a_file_takes_the_family_that_it_is_given(tmp_path):
+    """Its recipe and settings; a set by name keeps its own, and a file that was given none its key."""
+    mine = str(tmp_path / "mine.npz")
+    jobs = jobs_of("extended_ablation", sets=(mine, "GunPoint"), seeds=(1,), family="large")
+    on = {name: [job for job in jobs if job.source.name == name] for name in (mine, "GunPoint")}
+    assert {job.source.family for job in on[mine]} == {job.target.family for job in on[mine]} == {"large"}
+    assert {job.source.family for job in on["GunPoint"]} == {None}
+    temperatures = {job.key for job in on[mine] if job.contender.name.startswith("Temperature")}
+    plain = {job.key for job in on[mine] if job.contender.name == "Overlap -> 50%"}
+    assert len(temperatures) == 4 and plain < temperatures, "0.07 is what the large sets have"
+    given = {job.key for job in jobs_of("large", sets=(mine,), family="large")}
+    assert not given & {job.key for job in jobs_of("large", sets=(mine,))}
+    archives = suite_jobs(["ucr", "uea"], SuiteOptions(sets=(mine,), family="uea"))
+    assert {job.suite for job in archives} == {"uea"}
+
+
 def test_ablation_has_the_papers_rows():
     rows = Counter(job.contender.name for job in jobs_of("ablation", sets=("harth",), seeds=(1,)))
     assert len(rows) == 9 + 2 and set(rows.values()) == {1}
@@ -117,8 +151,11 @@ def test_ablation_has_the_papers_rows():
 
 def test_batch_sizes():
     jobs = jobs_of("batch_scaling")
-    sizes = [job.contender.settings["batch_size"] for job in jobs if job.contender.kind == "catt"]
-    assert sizes == [8, 16, 32, 64, 128, 256, 512]
+    for name in ("dicot", "catt", "catt without chunks"):
+        sizes = [job.contender.settings["batch_size"] for job in jobs if job.contender.name == name]
+        assert sizes == [8, 16, 32, 64, 128, 256, 512]
+    chunks = {job.contender.method_params.get("chunked") for job in jobs if job.contender.name != "catt without chunks"}
+    assert chunks == {None}
     assert not any(job.trial for job in jobs)
     assert {job.protocol for job in jobs} == {"cost"}
 
@@ -150,6 +187,11 @@ def test_options():
     assert {job.contender.kind for job in jobs_of("ucr", contenders=("raw-mean",))} == {"raw-mean"}
     archives = suite_jobs(["ucr", "uea"], SuiteOptions(sets=("GunPoint", "NATOPS")))
     assert {(job.suite, job.source.name) for job in archives} == {("ucr", "GunPoint"), ("uea", "NATOPS")}
+    for wanted in ("authors", "per-seed"):
+        drawn = suite_jobs(["knn", "low_label", "large"], SuiteOptions(sets=("harth",), subsets=wanted))
+        few = {job.subsets for job in drawn if job.protocol not in ("linear", "ridge", "forest", "finetune-100")}
+        assert few == {wanted}
+        assert {job.subsets for job in drawn if job.suite == "large"} == {"authors"}, "nothing is drawn: one key"
     both = suite_jobs(["knn", "clustering"], SuiteOptions(sets=("harth",)))
     assert {job.suite for job in both} == {"knn", "clustering"}
 
@@ -162,6 +204,9 @@ def test_options():
         ("ucr", {"protocols": ("liner",)}, "Did you mean 'linear'"),
         ("ucr", {"schedules": ("per_stp",)}, "Did you mean 'per_step'"),
         ("ucr", {"precision": "tf23"}, "Did you mean 'tf32'"),
+        ("knn", {"sets": ("mine.npz",), "family": "lagre"}, "Did you mean 'large'"),
+        ("knn", {"sets": ("hapt",), "family": "large"}, "is for files"),
+        ("knn", {"subsets": "perseed"}, "Did you mean 'per-seed'"),
         ("ucr", {"contenders": ("raw-mean",), "protocols": ("finetune-1",)}, "Nothing is left"),
     ],
 )

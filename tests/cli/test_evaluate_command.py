@@ -108,6 +108,8 @@ def test_few_labels_have_a_spread_over_draws_that_seeds_change(tmp_path, file, m
     assert "10 draws of the labelled cases" in said.replace("\n", " ")
     one = dicot(*call, "--seeds", "1", "--protocols", "few_5,linear")
     assert "±" in numbers(one, "few_5 accuracy")[0] and "±" not in numbers(one, "linear accuracy")[1]
+    authors = dicot(*call, "--seeds", "1,2", "--protocols", "few_5", "--subsets", "authors")
+    assert "±" not in numbers(authors, "few_5 accuracy")[0] and "the authors' one draw" in authors.replace("\n", " ")
 
 
 def test_controls_are_the_models_encoder_without_its_weights(tmp_path, file, model, cases):

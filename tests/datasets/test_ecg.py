@@ -7,7 +7,7 @@ import pytest
 from tests.signal_files import write_marks, write_wfdb
 
 from dicot.data import Split
-from dicot.datasets.ecg import ECG, ECG_FULL, RECORDS, all_starts, chunk_starts
+from dicot.datasets.ecg import ECG, ECG_FIXED, ECG_FULL, RECORDS, all_starts, chunk_starts
 from dicot.datasets.preparation import Workspace
 from dicot.datasets.prepared import load_prepared
 from dicot.errors import InputError, MissingDataError
@@ -79,6 +79,31 @@ def test_values_are_scaled_by_training_records(raw: Path, chunks: Split) -> None
     for part, row, record, window in ((chunks.test, 72, 1, 0), (chunks.train, 18 * 72 - 1, 22, 71)):
         expected = scaled(raw, record)[:, starts[window] : starts[window] + 2500]
         np.testing.assert_allclose(part.x[row], expected, atol=1e-5)
+
+
+def test_training_draws_from_whole_chunks(raw: Path, chunks: Split) -> None:
+    size = SHORTEST // 72
+    assert chunks.train.segments is not None and chunks.test is not None and chunks.test.segments is None
+    assert chunks.train.segments.shape == (1296, 2, size) and isinstance(chunks.train.segments, np.memmap)
+    for row, record, chunk in ((0, 5, 0), (18 * 72 - 1, 22, 71)):
+        expected = scaled(raw, record)[:, chunk * size : (chunk + 1) * size]
+        np.testing.assert_allclose(chunks.train.segments[row], expected, atol=1e-5)
+    middle = size // 2 - 1250
+    np.testing.assert_array_equal(chunks.train.x[:71], chunks.train.segments[:71, :, middle : middle + 2500])
+
+
+def test_fixed_windows_are_an_option(raw: Path, chunks: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    card = ECG_FIXED.prepare(raw, out=tmp_path)
+    assert card.segment is None and any("in training too" in note for note in card.notes)
+    monkeypatch.setenv("DICOT_DATA", str(tmp_path))
+    fixed = ECG_FIXED.load()
+    assert fixed.train.segments is None
+    np.testing.assert_array_equal(fixed.train.x, chunks.train.x)
+    (tmp_path / "large" / "ecg-fixed").rename(tmp_path / "large" / "ecg")
+    text = (tmp_path / "large" / "ecg" / "card.json").read_text()
+    (tmp_path / "large" / "ecg" / "card.json").write_text(text.replace('"ecg-fixed"', '"ecg"'))
+    with pytest.raises(InputError, match=r"earlier release.*no segments.*dicot data prepare ecg --raw DIR"):
+        ECG.load()
 
 
 def test_side_by_side(raw: Path, tmp_path: Path) -> None:

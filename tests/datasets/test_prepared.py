@@ -60,6 +60,30 @@ def test_channels_and_scale(folder: Path) -> None:
         load("toy", channels=[4])
 
 
+def test_segments_are_mapped_and_part_of_the_fingerprint(folder: Path) -> None:
+    plain = write(folder)
+    segments = np.random.default_rng(1).normal(size=(5, 4, 9)).astype(np.float32)
+    parts = PreparedParts(replace(windows(5, "a"), segments=segments), windows(3, "b"), LABELS, 2)
+    facts = Card("toy", "large", 5, 3, 4, 6, 2, labels=LABELS, segment=9)
+    written = write_prepared(folder, parts, facts)
+    split = load("toy")
+    np.testing.assert_array_equal(split.train.segments, segments)
+    assert isinstance(split.train.segments, np.memmap) and split.test.segments is None  # type: ignore[union-attr]
+    assert check("toy") == written and written.fingerprint != plain.fingerprint
+    np.testing.assert_array_equal(load("toy", channels=[2, 0]).train.segments, segments[:, [2, 0]])
+    (folder / "segments_train.npy").unlink()
+    with pytest.raises(InputError, match=r"segments_train\.npy.*Prepare toy again"):
+        load("toy")
+    np.save(folder / "segments_train.npy", segments[:, :, :8])
+    with pytest.raises(InputError, match=r"the card says \(5, 4, 9\)"):
+        load("toy")
+    for wrong in (segments[:4], segments[:, :, :5], segments.astype(np.float64), segments * np.nan):
+        with pytest.raises(InputError, match=r"[Ss]egments"):
+            PreparedParts(replace(windows(5, "a"), segments=wrong), windows(3, "b"), LABELS, 2)
+    with pytest.raises(InputError, match="Only training windows"):
+        PreparedParts(windows(5, "a"), replace(windows(3, "b"), segments=segments[:3]), LABELS, 2)
+
+
 def test_a_new_version_takes_the_place_of_the_old(folder: Path) -> None:
     first = write(folder)
     second = write(folder, PreparedParts(windows(5, "a", seed=1), windows(3, "b"), LABELS))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dicot.errors import InputError
+from dicot.errors import DeviceMemoryError, InputError
 from dicot.methods.catt import MAX_ENTRIES, adjacent_step
 
 FORMS = ["two_sided", "next"]
@@ -66,7 +66,7 @@ def test_matches_the_slow_form(form, masked, n_cases, n_times, tau, seed):
 
 @ANY_FORM
 @MASKED_OR_NOT
-@pytest.mark.parametrize("max_entries", [1, 21, 50, 100, 21 * 20, MAX_ENTRIES])
+@pytest.mark.parametrize("max_entries", [1, 21, 50, 100, 21 * 20, MAX_ENTRIES, None])
 def test_loss_and_gradient_are_the_dense_ones_whatever_the_block(form, masked, max_entries):
     z = torch.from_numpy(draw(3, 7)).requires_grad_()
     loss = adjacent_step(z, 0.1, form, mask_boundaries=masked, max_entries=max_entries)
@@ -83,6 +83,18 @@ def test_gradient_by_finite_differences(form, masked):
     assert torch.autograd.gradcheck(
         lambda x: adjacent_step(x, 0.3, form, mask_boundaries=masked, max_entries=24), (z,), rtol=1e-6, atol=1e-8
     )
+
+
+def test_what_does_not_fit_into_the_host_is_refused(tmp_path, monkeypatch):
+    memory = tmp_path / "meminfo"
+    monkeypatch.setattr("dicot.methods.catt.MEMORY", memory)
+    z = torch.randn(2, 512, 3)
+    memory.write_text("MemTotal: 99999999 kB\nMemAvailable: 16000 kB\n")  # four copies of 4 MiB are 16384 kB
+    with pytest.raises(DeviceMemoryError, match="1024 time steps.*chunked=True"):
+        adjacent_step(z, 0.1, max_entries=None)
+    assert torch.isfinite(adjacent_step(z, 0.1))
+    memory.write_text("MemTotal: 99999999 kB\nMemAvailable: 17000 kB\n")
+    assert torch.isfinite(adjacent_step(z, 0.1, max_entries=None))
 
 
 class Largest(TorchDispatchMode):

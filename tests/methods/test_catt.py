@@ -45,6 +45,18 @@ def test_every_option_reaches_the_loss_and_every_weight(settings):
     assert loss.item() != CaTT(encoder()).loss(Batch(x, torch.arange(2)), ()).item()
 
 
+def test_chunks_change_neither_the_loss_nor_a_gradient():
+    x = torch.randn(3, 2, 24)
+    results = []
+    for chunked in (True, False):
+        method = CaTT(encoder(), chunked=chunked)
+        loss = method.loss(Batch(x, torch.arange(3)), ())
+        loss.backward()
+        results.append((loss.detach(), [p.grad for p in method.parameters()]))
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
+    assert results[0][0].item() == pytest.approx(results[1][0].item(), rel=1e-6)
+
+
 def test_one_encoder_pass_without_parts_of_its_own():
     method = CaTT(encoder())
     passes = []

@@ -39,7 +39,7 @@ def test_golden_accuracy(case):
 @pytest.mark.parametrize("per_class", [None, 5, 1000])
 def test_matches_brute_force_with_a_scaler_on_the_reference(f, per_class):
     train, test = pair(90, f, seed=f)
-    protocol = NearestNeighbour(per_class=per_class, subset_seed="paper")
+    protocol = NearestNeighbour(per_class=per_class, subset_seed=42)
     (reference,) = protocol.references(train, seed=1)
     predicted = brute_force(reference, test)
     assert protocol.score(train, Features(test.x, predicted), seed=1)["accuracy"] == 100.0
@@ -60,11 +60,21 @@ def test_references_are_drawn_ten_times_in_a_run_and_anew_with_its_seed():
 
 def test_the_authors_subset_is_the_same_for_every_run():
     train, _ = pair(90, 2, 1)
-    paper = NearestNeighbour(per_class=5).as_published()
-    assert paper.name == "knn_5_paper"
+    paper = NearestNeighbour(per_class=5).on_subset(42)
+    assert paper.name == "knn_5_subset42"
     (first,), (second,) = paper.references(train, 1), paper.references(train, 2)
     assert (first.x == second.x).all()
     assert (first.x == train.x[fixed_per_class(train.y, 5, 42)]).all()
+
+
+def test_one_draw_by_the_seed_is_another_for_every_run():
+    train, _ = pair(90, 2, 1)
+    once = NearestNeighbour(per_class=5).on_subset("run")
+    (first,), (again,), (second,) = (once.references(train, seed) for seed in (1, 1, 2))
+    assert (first.x == again.x).all() and (first.x != second.x).any()
+    assert (first.x == train.x[fixed_per_class(train.y, 5, 1)]).all()
+    everything = NearestNeighbour()
+    assert everything.on_subset(42) is everything, "nothing is drawn"
 
 
 def test_with_no_class_larger_than_asked_for_it_takes_all():

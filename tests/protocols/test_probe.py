@@ -8,9 +8,8 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from dicot.errors import InputError
-from dicot.protocols import Features, FewLabels, LinearProbe, fit_probe
-from dicot.protocols.subsets import stratified_cap, stratified_fraction
+from dicot.protocols import Features, LinearProbe, fit_probe
+from dicot.protocols.subsets import stratified_cap
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "protocols.npz", allow_pickle=False)
 CASES = range(int(GOLDEN["n_cases"]))
@@ -112,54 +111,3 @@ def test_the_published_solver_at_every_size(n):
         LogisticRegression(C=1.0, solver="lbfgs", tol=1e-4, max_iter=1_000_000).fit(z, train.y == c) for c in range(3)
     ]
     np.testing.assert_array_equal(fit_probe(train).weights, np.concatenate([model.coef_ for model in models]))
-
-
-def test_few_labels_is_the_mean_of_probes_on_ten_subsets():
-    train, test = blobs(300, 3, 4, 1), blobs(90, 3, 4, 2)
-    few = FewLabels(per_class=5)
-    subsets = list(few.subsets(train, seed=1))
-    assert [np.bincount(subset.y).tolist() for subset in subsets] == [[5, 5, 5]] * 10
-    expected = [LinearProbe().score(subset, test, seed=1) for subset in subsets]
-    assert few.score_draws(train, test, seed=1) == expected
-    assert len({draw["accuracy"] for draw in expected}) > 1
-    assert few.score(train, test, seed=1)["accuracy"] == pytest.approx(np.mean([d["accuracy"] for d in expected]))
-    assert few.score(train, test, seed=1) != few.score(train, test, seed=2)
-    assert len(FewLabels(per_class=5, draws=3).score_draws(train, test, seed=1)) == 3
-
-
-def test_the_authors_subset_is_the_same_for_every_run():
-    train, test = blobs(300, 3, 4, 1), blobs(90, 3, 4, 2)
-    paper = FewLabels(fraction=0.05).as_published()
-    (subset,) = paper.subsets(train, seed=7)
-    assert (subset.x == train.x[stratified_fraction(train.y, 0.05, 42)]).all()
-    assert paper.score(train, test, seed=1) == paper.score(train, test, seed=2)
-
-
-def test_with_no_class_larger_than_asked_for_it_is_the_linear_probe():
-    y = np.repeat([0, 1], [5, 3])
-    assert FewLabels(per_class=5).without_draws(y).name == "linear"
-    assert FewLabels(per_class=4).without_draws(y).name == "few_4"
-    assert FewLabels(fraction=0.9).without_draws(y).name == "few_90pct"
-    assert FewLabels(fraction=0.1).without_draws(np.arange(4)).name == "linear"
-
-
-def test_names_tell_settings_apart():
-    assert FewLabels(fraction=0.01).name == "few_1pct"
-    assert FewLabels(fraction=0.005).name == "few_0.5pct"
-    assert FewLabels(per_class=5, subset_seed="paper").name == "few_5_paper"
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({}, "fraction=None, per_class=None"),
-        ({"fraction": 0.1, "per_class": 5}, "fraction=0.1, per_class=5"),
-        ({"fraction": 0.0}, "0.0"),
-        ({"per_class": 2.5}, "2.5"),
-        ({"per_class": 5, "subset_seed": 3}, "3"),
-        ({"per_class": 5, "draws": 0}, "draws.*0"),
-    ],
-)
-def test_contradicting_settings_are_refused(settings, message):
-    with pytest.raises(InputError, match=message):
-        FewLabels(**settings)

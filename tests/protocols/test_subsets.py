@@ -39,7 +39,7 @@ def test_fixed_count_takes_all_of_a_small_class():
 def test_subsets_depend_on_the_seed_alone():
     assert (fixed_per_class(Y, 5, 1) == fixed_per_class(Y, 5, 1)).all()
     assert (fixed_per_class(Y, 5, 1) != fixed_per_class(Y, 5, 2)).any()
-    assert subset_seeds("paper", 3, 10) == [42]
+    assert subset_seeds(42, 3, 10) == [42]
     assert len({*subset_seeds("run", 3, 10), *subset_seeds("run", 4, 10)}) == 20
 
 
@@ -71,5 +71,6 @@ def test_impossible_requests_are_refused():
         fixed_per_class(Y, 0, 1)
     with pytest.raises(InputError, match="1.5"):
         stratified_fraction(Y, 1.5, 1)
-    with pytest.raises(InputError, match="'fresh'"):
-        check_subsets("fresh", 10)
+    for wrong in ("paper", -1, True, 2.0):
+        with pytest.raises(InputError, match=f"'run' or a whole number.*{wrong!r}"):
+            check_subsets(wrong, 10)

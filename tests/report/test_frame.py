@@ -12,6 +12,7 @@ from dicot.report.frame import (
     latest,
     means,
     natural,
+    note,
     placed,
     seed_averages,
     trial_note,
@@ -49,6 +50,16 @@ def test_lines_that_would_share_a_name_stay_apart():
     rows = [record("s", "a", "x", 1.0, schedule=""), record("s", "a", "x", 2.0), record("s", "a, per_step", "x", 3.0)]
     data = frame(rows)
     assert sorted(means(placed(data, data.target))["x"]) == [1.0, 2.0, 3.0]
+
+
+def test_scores_on_different_labelled_cases_stay_apart_and_the_note_tells_which():
+    rows = several("knn", ["dicot"], ["a"], ("linear", "knn_5"))
+    rows = [{**row, "subsets": "per-seed" if row["protocol"] == "knn_5" else ""} for row in rows]
+    one = latest(frame(rows))
+    assert set(one.protocol) == {"linear", "knn_5"} and note(one) == "Labelled cases: drawn anew by each seed."
+    both = latest(frame([*rows, *({**row, "subsets": "authors"} for row in rows if row["subsets"])]))
+    assert set(both.protocol) == {"linear", "knn_5 (authors)", "knn_5 (per-seed)"}
+    assert "the same for all seeds (D-40) (knn_5 (authors))." in note(both)
 
 
 def test_a_cell_with_a_failed_run_has_no_mean():

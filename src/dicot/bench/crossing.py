@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from dicot.datasets import family_of, transfer_channels
+from dicot.datasets import family_of, is_path, transfer_channels
 from dicot.evaluation.contenders import Contender
 from dicot.evaluation.jobs import Job, JobData
-from dicot.evaluation.model_protocols import MODEL_PROTOCOLS, trains
+from dicot.evaluation.model_protocols import MODEL_PROTOCOLS, every_protocol, subsets_of, trains
 
 Pair = tuple[JobData, JobData]  # fitted on, scored on
 Entry = tuple[Contender, tuple[str, ...]]  # a contender of a suite, and the protocols that score it there
@@ -27,6 +27,8 @@ class SuiteOptions:
     schedules: tuple[str, ...] = ("per_step",)
     precision: str = "float32"
     steps: int | None = None  # of everything that is trained: a trial
+    family: str = ""  # of the files among the sets: whose recipe and settings they take
+    subsets: str = ""  # which labelled cases are drawn where a protocol draws some: "authors" or "per-seed"
 
 
 def methods(*protocols: str, labelled: bool = False) -> list[Entry]:
@@ -61,23 +63,30 @@ def cross(
     jobs = []
     for entry, own in _chosen(entries, options):
         protocols = [name for name in options.protocols or own if not (entry.classical and name in MODEL_PROTOCOLS)]
-        for contender, (source, target) in product(_scheduled(entry, options), pairs):
+        subsets = {name: subsets_of(every_protocol()[name](), options.subsets) for name in protocols}
+        for contender, pair in product(_scheduled(entry, options), pairs):
+            source, target = (replace(data, family=given_family(data.name, options)) for data in pair)
             special = (exceptions or {}).get((contender.kind, source.name), {})
-            one = replace(contender, method_params=own_params(contender, source.name, special))
+            one = replace(contender, method_params=own_params(contender, source, special))
             for protocol, seed in product(protocols, options.seeds or seeds):
                 steps = options.steps if trains(protocol) else None
                 trial = options.steps is not None and (trains(protocol) or "steps" in contender.settings)
-                jobs.append(Job(suite, one, source, target, protocol, seed, steps, trial))
+                jobs.append(Job(suite, one, source, target, protocol, seed, steps, trial, subsets=subsets[protocol]))
     return jobs
 
 
-def own_params(contender: Contender, source: str, special: Mapping[str, Any]) -> dict[str, Any]:
+def given_family(name: str, options: SuiteOptions) -> str | None:
+    """The family that a file was given by the options; None for a data set by name, which has its own."""
+    return options.family or None if is_path(name) else None
+
+
+def own_params(contender: Contender, source: JobData, special: Mapping[str, Any]) -> dict[str, Any]:
     """What differs from what the method would use on this data set anyway: equal settings get equal keys."""
     from dicot.methods import METHODS
 
     if not contender.trained:
         return {}
-    method, family = METHODS[contender.kind], family_of(source)
+    method, family = METHODS[contender.kind], source.family or family_of(source.name)
     usual = {name: parameter.default for name, parameter in inspect.signature(method).parameters.items()}
     by_family = method.paper_params(family)
     # A set of unknown family may turn out to have one when it is loaded: what depends on it stays said.

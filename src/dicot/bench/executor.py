@@ -93,10 +93,10 @@ def _run_here(
 
 def _groups(units: Sequence[Unit]) -> list[Sequence[Unit]]:
     """What is trained at once: small runs together, everything else for itself."""
-    families = {name: family(name) for name in {unit.first.source.name for unit in units}}
+    families = {data: family(data) for data in {unit.first.source for unit in units}}
 
     def is_small(unit: Unit) -> bool:
-        return unit.first.contender.trained and families[unit.first.source.name] not in FILLS_A_GPU
+        return unit.first.contender.trained and families[unit.first.source] not in FILLS_A_GPU
 
     small = [unit for unit in units if is_small(unit)]
     groups: list[Sequence[Unit]] = [small[start : start + GROUP] for start in range(0, len(small), GROUP)]

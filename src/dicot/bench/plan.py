@@ -1,7 +1,7 @@
 """What of a suite remains to be run, and why the rest does not."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dicot.bench.ledger import Ledger
@@ -17,7 +17,10 @@ STATES = ("to run", "recorded", "failed", "no data", "unusable")
 
 @dataclass(frozen=True)
 class Plan:
-    """Every job once, with its state, and what a user should know of the data sets."""
+    """Every job once, with its state, and what a user should know of the data sets.
+
+    Batches larger than the training part would be smaller than they are called: such jobs are not in the plan.
+    """
 
     jobs: tuple[Job, ...]
     states: dict[str, str]  # by key
@@ -44,8 +47,13 @@ class _Facts:
 
     error: DicotError | None = None
     n_channels: int = 0
+    n_train: int = 0
     fingerprint: str = ""  # where all of it was read
     note: str = ""
+
+    def is_too_small(self, job: Job) -> bool:
+        """Whether it has fewer training cases than a batch of the job."""
+        return self.error is None and _batch_size(job) > self.n_train
 
     def problem(self, wanted: JobData) -> DicotError | None:
         """Why a job cannot use these channels of it."""
@@ -69,6 +77,8 @@ def make_plan(jobs: Sequence[Job], ledger: Ledger, *, retry_failed: bool = False
         dict.fromkeys(data.name for job in unique for data in (job.source, job.target)),
         {name for row in rows for name in (row.source, row.target)},
     )
+    too_large = {job.key: job for job in unique if facts[job.source.name].is_too_small(job)}
+    unique = [job for job in unique if job.key not in too_large]
     current = {name: one.fingerprint for name, one in facts.items() if one.fingerprint}
     problems = {
         data: problem
@@ -90,9 +100,24 @@ def make_plan(jobs: Sequence[Job], ledger: Ledger, *, retry_failed: bool = False
         {job.key: state(job) for job in unique},
         tuple(sorted({data.name for data, why in problems.items() if isinstance(why, MissingDataError)})),
         {data.name: str(why) for data, why in problems.items() if not isinstance(why, MissingDataError)},
-        tuple(one.note for one in facts.values() if one.note),
+        (*(one.note for one in facts.values() if one.note), *_left_out(too_large.values(), facts)),
         tuple(sorted({name for row in rows for name in _changed(row, current)})),
     )
+
+
+def _left_out(jobs: Iterable[Job], facts: Mapping[str, _Facts]) -> list[str]:
+    """Say which batches are larger than the training part of a data set."""
+    sizes: dict[str, set[int]] = {}
+    for job in jobs:
+        sizes.setdefault(job.source.name, set()).add(_batch_size(job))
+    return [
+        f"{name} has {facts[name].n_train} training cases: batches of {', '.join(map(str, sorted(found)))} are left out"
+        for name, found in sizes.items()
+    ]
+
+
+def _batch_size(job: Job) -> int:
+    return int(job.contender.settings.get("batch_size", 0))
 
 
 def _look(names: Iterable[str], compared: set[str]) -> dict[str, _Facts]:
@@ -112,9 +137,10 @@ def _look(names: Iterable[str], compared: set[str]) -> dict[str, _Facts]:
 def _facts(name: str, compared: set[str]) -> _Facts:
     known = None if is_path(name) else card(name)  # an error where it is not here, and nothing is downloaded
     if known is not None and name not in compared:
-        return _Facts(n_channels=known.n_channels)
+        return _Facts(n_channels=known.n_channels, n_train=known.n_train)
     loaded = load_labelled(name)
-    return _Facts(None, loaded.split.train.n_channels, loaded.fingerprint, loaded.note)
+    train = loaded.split.train
+    return _Facts(None, train.n_channels, len(train), loaded.fingerprint, loaded.note)
 
 
 def _changed(row: Result, current: dict[str, str]) -> list[str]:

@@ -6,11 +6,11 @@ from itertools import product
 
 from dicot.bench import paper_suites as paper
 from dicot.bench.crossing import SuiteOptions
-from dicot.datasets import is_here, spelled, stand_ins
+from dicot.datasets import is_here, is_path, spelled, stand_ins
 from dicot.errors import InputError, did_you_mean, lookup
 from dicot.evaluation.jobs import Job
 from dicot.evaluation.model_protocols import every_protocol
-from dicot.protocols import find_protocol
+from dicot.protocols import SUBSETS, find_protocol
 
 SUITES: dict[str, Callable[[SuiteOptions], list[Job]]] = {
     "smoke": paper.smoke,
@@ -45,9 +45,17 @@ def suite_jobs(suites: Sequence[str], options: SuiteOptions) -> list[Job]:
 
 
 def _check_names(options: SuiteOptions) -> None:
-    from dicot.train.recipe import PRECISIONS, SCHEDULES
+    from dicot.train.recipe import FAMILIES, PRECISIONS, SCHEDULES
 
     lookup(dict.fromkeys(PRECISIONS), options.precision, "precision")
+    if options.family:
+        lookup(dict.fromkeys(FAMILIES), options.family, "family")
+        if not any(is_path(name) for name in options.sets):
+            raise InputError(
+                f"A family ({options.family}) is for files, which have none. Give files as sets, or leave it out."
+            )
+    if options.subsets:
+        lookup(dict.fromkeys(SUBSETS), options.subsets, "choice of subsets")
     for name in options.schedules:
         lookup(dict.fromkeys(SCHEDULES), name, "schedule")
     for name in options.protocols:

@@ -45,11 +45,20 @@ def run(
     suites: Annotated[list[str], typer.Argument(help="Suites; what several of them need is trained once.")],
     only: Annotated[str | None, typer.Option(help="Contenders, separated by commas; controls come along.")] = None,
     sets: Annotated[str | None, typer.Option(help="Data sets instead of the suite's, separated by commas.")] = None,
+    family: Annotated[
+        str, typer.Option(help="For files among --sets: recipe and settings of ucr, uea or large sets; default: uea's.")
+    ] = "",
     seeds: Annotated[str | None, typer.Option(help="Seeds instead of the suite's, separated by commas.")] = None,
     protocols: Annotated[str | None, typer.Option(help="Protocols instead of the suite's.")] = None,
     schedule: Annotated[str, typer.Option(help="per_step, per_epoch (the authors' code) or both.")] = "per_step",
     precision: opt.Precision = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Training steps: a trial, and marked as one.")] = None,
+    subsets: Annotated[
+        str,
+        typer.Option(
+            help="Labelled cases where few are drawn: per-seed, or authors for theirs; default: as the paper's table."
+        ),
+    ] = "",
     ledger: LedgerFile = LEDGER,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes, on a GPU those that score; default: one per core.")
@@ -77,6 +86,8 @@ def run(
         schedules=("per_step", "per_epoch") if schedule == "both" else (schedule,),
         precision=precision or "float32",
         steps=steps,
+        family=family,
+        subsets=subsets,
     )
     jobs = suite_jobs(suites, options)
     if export is not None:
@@ -87,7 +98,7 @@ def run(
         if dry_run:
             show_plan(plan)
             return
-        book.enrol(jobs)
+        book.enrol([job for job in jobs if job.key in plan.states])
     failed = run_units(plan.units, ledger, device, workers)
     if export is not None:
         export_ledger(export, ledger)

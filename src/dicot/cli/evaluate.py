@@ -50,6 +50,12 @@ def evaluate(
     seeds: Annotated[
         str, typer.Option(help="Seeds of training and of the draws of labelled cases, separated by commas.")
     ] = "1",
+    subsets: Annotated[
+        str,
+        typer.Option(
+            help="Labelled cases where few are drawn: per-seed once with each seed, authors theirs; default: 10 times."
+        ),
+    ] = "",
     holdout: Annotated[float, typer.Option(help="Share of cases to hold out where DATA has no test part.")] = 0.3,
     split_seed: Annotated[int, typer.Option(help="Which of them are held out: one split for all seeds.")] = 0,
     encoder: opt.Encoder = "inception_time",
@@ -109,7 +115,7 @@ def evaluate(
 
         check_features_file(features, [one.name for one in everyone])
     warning = _announce(split, warning)
-    result = _score(split, everyone, chosen, numbers, device)
+    result = _score(split, everyone, chosen, numbers, subsets, device)
     if features is not None:
         _write_features(features, split, result)
     if out is not None:
@@ -212,6 +218,7 @@ def _score(
     contenders: "Sequence[Contender]",
     protocols: "Sequence[AnyProtocol]",
     seeds: Sequence[int],
+    subsets: str,
     device: str,
 ) -> "Evaluation":
     from dicot.evaluation import distinct, evaluate
@@ -221,7 +228,7 @@ def _score(
     different, same = distinct(protocols, split)
     for name, others in same.items():
         typer.echo(f"  {', '.join(others)}: the same as {name}, because no class has more training cases than that")
-    result = evaluate(split, contenders, different, seeds, controls=False, device=device, on_fit=_say)
+    result = evaluate(split, contenders, different, seeds, controls=False, subsets=subsets, device=device, on_fit=_say)
     show(to_rich(comparison(_frame(result), result.fixed).turned("protocol, metric")))
     return result
 

@@ -131,7 +131,7 @@ def _run(
             if dry_run:
                 show_plan(plan)
             else:
-                book.enrol(jobs)
+                book.enrol([job for job in jobs if job.key in plan.states])
         if not dry_run:
             failed = bool(run_units(cheapest_first(plan.units), ledger, device, workers) or plan.unusable)
     if MAPS_KEY in keys:

@@ -30,6 +30,16 @@ class Windows:
     y: Array | None = None  # (N,) labels; `labelled` tells which are known
     group: Array | None = None  # (N,) whose case it is: a person, a device, a recording
     name: str = ""
+    segments: FloatArray | None = None  # (N, C, L), L >= T: what training draws a window of each case from, every epoch
+
+    def __post_init__(self) -> None:
+        if self.segments is not None:
+            n, c, length = self.segments.shape if self.segments.ndim == 3 else (0, 0, 0)
+            if (n, c) != self.x.shape[:2] or length < self.x.shape[2]:
+                raise InputError(
+                    f"Segments must have the cases and channels of x, {self.x.shape}, and at least its time steps; "
+                    f"got {self.segments.shape}."
+                )
 
     def __len__(self) -> int:
         return len(self.x)
@@ -64,11 +74,15 @@ class Windows:
             rows = rows.astype(np.intp) if rows.size == 0 else rows
         y = None if self.y is None else self.y[rows]
         group = None if self.group is None else self.group[rows]
-        return Windows(np.ascontiguousarray(self.x[rows]), y, group, self.name)
+        segments = None if self.segments is None else np.ascontiguousarray(self.segments[rows])
+        return Windows(np.ascontiguousarray(self.x[rows]), y, group, self.name, segments)
 
     def fingerprint(self) -> str:
-        """Return 16 hex digits that change with any value of x; labels do not count."""
-        return fingerprint(self.x)
+        """Return 16 hex digits that change with any value of x or of the segments; labels do not count."""
+        if self.segments is None:
+            return fingerprint(self.x)
+        both = fingerprint(self.x) + fingerprint(self.segments)
+        return hashlib.sha256(both.encode()).hexdigest()[:16]
 
     def label_fingerprint(self) -> str:
         """Return 16 hex digits that change with the class of any case, not with the names of the classes.
@@ -115,14 +129,26 @@ def check_collection(
     length : time steps of every case, where `unequal` may change them
     name : of the result, for reports
     """
+    segments = None
     if isinstance(X, Windows):
         y = X.y if y is None else y
         group = X.group if group is None else group
+        segments = segments_under(X, scale, length)
         name, layout, X = name or X.name, "nct", X.x
     cases = convert(X, layout=layout, unequal=unequal, missing=missing, scale=scale, length=length)
     y = None if y is None else check_labels(y, len(cases), "y")
     group = None if group is None else check_groups(group, len(cases), "group")
-    return Windows(cases.whole(), y, group, name)
+    return Windows(cases.whole(), y, group, name, segments)
+
+
+def segments_under(windows: Windows, scale: str | Scale | None, length: int | None = None) -> FloatArray | None:
+    """Return the segments of Windows; a policy that would have to change them too is refused."""
+    if windows.segments is not None and (scale is not None or length not in (None, windows.n_times)):
+        raise InputError(
+            f"{windows.name or 'This training set'} draws its windows while it trains, and neither scale nor length is "
+            "applied to what it draws from. Leave both out, or use fixed windows: replace(windows, segments=None)."
+        )
+    return windows.segments
 
 
 def labelled(y: Array) -> NDArray[np.bool_]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dicot.data.cases import to_cases
-from dicot.data.collection import Windows, check_labels, warn_of_layout
+from dicot.data.collection import Windows, check_labels, segments_under, warn_of_layout
 from dicot.data.conversion import Conversion, check_policies, convert, settle, survey
 from dicot.data.policies import Array, Scale
 from dicot.errors import InputError, PrecisionWarning
@@ -47,7 +47,7 @@ class Preparation:
             n_channels=cases.shape[1],
             n_times=cases.length,
             statistics=cases.scale if isinstance(cases.scale, Scale) else None,
-            fingerprint=replace(cases, scale=None).fingerprint(),
+            fingerprint=_fingerprint(cases, X),
         )
         return fitted, _training_set(cases, X, y)
 
@@ -55,7 +55,7 @@ class Preparation:
         """Prepare a second training set as the first: its statistics stay, and so does the length of "resample"."""
         cases = self._convert(X, self._scale, length=self.n_times if self.unequal == "resample" else None)
         self._check_channels(cases)
-        fitted = replace(self, n_times=cases.length, fingerprint=replace(cases, scale=None).fingerprint())
+        fitted = replace(self, n_times=cases.length, fingerprint=_fingerprint(cases, X))
         return fitted, _training_set(cases, X, y)
 
     def apply(self, X: Any) -> Iterator[tuple[Array, Conversion]]:
@@ -120,11 +120,18 @@ class Preparation:
         return cls(**{**data, "statistics": statistics})
 
 
+def _fingerprint(cases: Conversion, X: Any) -> str:
+    """Of the training cases before scaling; where windows are drawn, also of what they are drawn from."""
+    drawn = isinstance(X, Windows) and X.segments is not None
+    return str(X.fingerprint()) if drawn else replace(cases, scale=None).fingerprint()
+
+
 def _training_set(cases: Conversion, X: Any, y: Any) -> Windows:
     """Return what a method is trained on, in float32; labels and name of Windows stay theirs."""
     given = X if isinstance(X, Windows) else None
+    segments = None if given is None else segments_under(given, cases.scale)
     y = given.y if y is None and given is not None else y
     labels = None if y is None else check_labels(y, len(cases), "y")
     # Training copies what it may not write to: made here, piece by piece, it is the only copy.
     x = replace(cases, dtype=np.float32).whole(own=True)
-    return Windows(x, labels, name=given.name if given else "")
+    return Windows(x, labels, name=given.name if given else "", segments=segments)

@@ -1,13 +1,13 @@
 """Split: a data set as a training and a test part, prepared by the same rules."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
 
 from dicot.data.cases import to_cases, true_lengths
-from dicot.data.collection import Windows, check_collection, labelled
+from dicot.data.collection import Windows, check_collection, labelled, segments_under
 from dicot.data.policies import Array, Policies, Scale, target_length
 from dicot.errors import InputError
 
@@ -72,7 +72,9 @@ def with_policies(split: Split, **policies: Unpack[Policies]) -> Split:
         return split
     train = (split.train.x, split.train.y, split.train.group)
     test = None if split.test is None else (split.test.x, split.test.y, split.test.group)
-    return check_split(train, test, name=split.name, family=split.family, how=split.how, **policies)
+    segments = segments_under(split.train, policies.get("scale"), policies.get("length"))
+    done = check_split(train, test, name=split.name, family=split.family, how=split.how, **policies)
+    return done if segments is None else replace(done, train=replace(done.train, segments=segments))
 
 
 def shared_groups(split: Split) -> list[str]:

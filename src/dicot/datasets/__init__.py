@@ -7,7 +7,7 @@ from dicot.data.files import Content, read_parts, read_split
 from dicot.datasets.archive import archive_sets, discovered_archives
 from dicot.datasets.arrhythmia import ARRHYTHMIA
 from dicot.datasets.base import Card, DataSet, OnHand, Split, fingerprint
-from dicot.datasets.ecg import ECG, ECG_FULL
+from dicot.datasets.ecg import ECG, ECG_FIXED, ECG_FULL
 from dicot.datasets.hapt import HAPT
 from dicot.datasets.harth import HARTH
 from dicot.datasets.night import NIGHT
@@ -39,6 +39,7 @@ __all__ = [
     "load",
     "load_parts",
     "on_hand",
+    "paper_subset_seed",
     "spelled",
     "stand_ins",
     "transfer_channels",
@@ -54,6 +55,7 @@ DATASETS = Registry(
         WISDM2,
         SLEEP,
         ECG,
+        ECG_FIXED,
         ECG_FULL,
         HAPT,
         WISDM_2019,
@@ -154,6 +156,12 @@ def transfer_channels(name: str) -> tuple[int, ...]:
     """Return the channels of the sensor that a registered set shares with others; empty where none are known."""
     known = DATASETS.registered(name)
     return () if known is None else known.transfer_channels
+
+
+def paper_subset_seed(name: str) -> int | None:
+    """Return the seed of the authors' draw of labelled cases where a registered set has one of its own (D-40)."""
+    known = DATASETS.registered(name)
+    return None if known is None else known.paper_subset_seed
 
 
 def benchmark_policies(name_or_path: str | Path) -> dict[str, Any]:

@@ -68,6 +68,7 @@ class Card:
     fingerprint: str = ""  # of all values, labels and groups; see the function below
     labels: tuple[str, ...] = ()  # what class 0, 1, ... means
     stride: int | None = None  # of windows cut out of recordings; their length is n_times
+    segment: int | None = None  # time steps of the segment that training draws a window of each case from
     transfer_channels: tuple[int, ...] = ()  # the three of the sensor that several data sets share
     paper_transfer_channels: tuple[int, ...] = ()  # those of the authors' code where they differ
     settings: Mapping[str, Any] = field(default_factory=dict)  # it was prepared with
@@ -90,6 +91,7 @@ class DataSet(ABC):
     transfer_channels: tuple[int, ...] = ()  # the three of the sensor that several data sets share
     paper_sizes: Sizes | None = None  # what the Di-COT paper states about it
     benchmark_policies: Mapping[str, Any] = {}  # what a benchmark loads it with
+    paper_subset_seed: int | None = None  # of the authors' draw of labelled cases, where theirs is another than usual
     stands_in_for: str = ""  # the set of the paper in whose place it can be used
 
     @property
@@ -137,6 +139,9 @@ def fingerprint(split: Split) -> str:
             continue
         digest.update(repr(part.x.shape).encode())
         digest.update(np.ascontiguousarray(part.x).data)
+        if part.segments is not None:
+            digest.update(f"segments {part.segments.shape}".encode())
+            digest.update(np.ascontiguousarray(part.segments).data)
         for values in (part.y, part.group):  # as text: whole numbers of another size are the same labels
             digest.update(b"none" if values is None else "\n".join(map(str, values.tolist())).encode())
     return digest.hexdigest()[:16]
@@ -151,7 +156,8 @@ def pick_channels(split: Split, channels: Sequence[int] | None) -> Split:
         raise InputError(f"channels must be numbers from 0 to {known.stop - 1} for {split.name}; got {list(channels)}.")
 
     def pick(part: Windows) -> Windows:
-        return replace(part, x=np.ascontiguousarray(part.x[:, list(channels)]))
+        segments = None if part.segments is None else np.ascontiguousarray(part.segments[:, list(channels)])
+        return replace(part, x=np.ascontiguousarray(part.x[:, list(channels)]), segments=segments)
 
     return replace(split, train=pick(split.train), test=None if split.test is None else pick(split.test))
 

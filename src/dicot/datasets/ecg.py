@@ -40,9 +40,12 @@ def all_starts(n_times: int) -> Array:
 
 
 def prepare_ecg(
-    raw: Path, workspace: Workspace, starts: Starts, name: str, notes: tuple[str, ...] = ()
+    raw: Path, workspace: Workspace, starts: Starts, name: str, *, drawn: bool = False, notes: tuple[str, ...] = ()
 ) -> PreparedParts:
-    """Cut windows of all records from their first rhythm to the shortest length, in units of training records."""
+    """Cut windows of all records from their first rhythm to the shortest length, in units of training records.
+
+    With `drawn` the training part also has the chunks whole, for training to draw its windows from.
+    """
     paths = [_find(raw, record) for record in RECORDS]
     n_times = min(_span(path) for path in paths)
     if n_times < N_CHUNKS * LENGTH:
@@ -52,21 +55,28 @@ def prepare_ecg(
     y = np.empty((len(paths), len(at)), dtype=np.int64)
     mean, variance = (np.empty((len(paths), 2)) for _ in range(2))
     # Windows depend on the length of all records: saved ones of another length must not be used.
-    of_this_length = replace(workspace, partial=workspace.partial / str(n_times))
-    read = partial(_read_record, starts=at, n_times=n_times)
+    of_this_length = replace(workspace, partial=workspace.partial / f"{n_times}{'-whole' if drawn else ''}")
+    read = partial(_read_record, starts=at, n_times=n_times, whole=drawn)
     data = [path.with_suffix(".dat") for path in paths]
+    size = n_times // N_CHUNKS
+    segments = np.empty((len(paths) - N_TEST, N_CHUNKS, 2, size), dtype=np.float32) if drawn else None
     for i, arrays in enumerate(read_each(data, read, of_this_length, beside=_beside)):
         x[i], y[i], mean[i], variance[i] = arrays["x"], arrays["y"], arrays["mean"], arrays["variance"]
+        if segments is not None and i >= N_TEST:
+            chunks = arrays["signals"][:, : N_CHUNKS * size].reshape(2, N_CHUNKS, size)
+            segments[i - N_TEST] = chunks.transpose(1, 0, 2)
     mean, variance = mean[N_TEST:], variance[N_TEST:]
     centre = mean.mean(0)  # of records of one length (D-93)
     scale = Scale(centre, np.sqrt((variance + (mean - centre) ** 2).mean(0)))
-    for record in x:  # one at a time, in place: all of them together are large
+    for record in (*x, *(() if segments is None else segments)):  # one at a time, in place: together they are large
         record[:] = scale(record)
     group = np.repeat(RECORDS, len(at)).reshape(y.shape)
     test, train = (
         Windows(x[rows].reshape(-1, 2, LENGTH), y[rows].reshape(-1), group[rows].reshape(-1), name)
         for rows in (slice(N_TEST), slice(N_TEST, None))
     )
+    if segments is not None:
+        train = replace(train, segments=segments.reshape(-1, 2, size))
     return PreparedParts(train, test, RHYTHMS, int(at[1] - at[0]), notes)
 
 
@@ -103,8 +113,8 @@ def _beside(data: Path) -> list[Path]:
     return [path.with_suffix(".hea"), path.with_suffix(".atr"), *wfdb_signal_files(path)]
 
 
-def _read_record(data: Path, starts: Array, n_times: int) -> dict[str, Array]:
-    """Read windows and labels of one record in millivolts, and the statistics of each lead."""
+def _read_record(data: Path, starts: Array, n_times: int, whole: bool) -> dict[str, Array]:
+    """Read windows and labels of one record in millivolts, the statistics of each lead, and perhaps all of it."""
     path = data.with_suffix("")
     signals = read_wfdb_signals(path)
     first, labels = _rhythms(path, signals.shape[1])
@@ -116,14 +126,16 @@ def _read_record(data: Path, starts: Array, n_times: int) -> dict[str, Array]:
         "y": majority(labels, starts, LENGTH),
         "mean": signals.mean(1, dtype=np.float64),
         "variance": signals.var(1, dtype=np.float64),
+        **({"signals": signals.astype(np.float32)} if whole else {}),
     }
 
 
 _FILES = "the .hea, .dat and .atr files of the 23 records with signals, 04015 to 08455"
-_FIXED = (
-    "One window in the middle of each of 72 chunks of a record, in training too; the authors' pretraining draws a "
-    "window at random inside its chunk at each visit (D-92)."
+_DRAWN = (
+    "Training draws a window at random inside each of 72 chunks of a record, every epoch anew; the windows in the "
+    "middle of the chunks are for the probe, for what learns from labels, and for the test (D-92)."
 )
+_FIXED = "One window in the middle of each of 72 chunks of a record, in training too (D-92)."
 ECG = PreparedSet(
     name="ecg",
     source="https://physionet.org/content/afdb/1.0.0/",
@@ -131,9 +143,17 @@ ECG = PreparedSet(
     citation="Moody and Mark, A new method for detecting atrial fibrillation using R-R intervals, Computers in "
     "Cardiology 10, 1983; Goldberger et al., PhysioBank, PhysioToolkit, and PhysioNet, Circulation 101(23), 2000",
     download=f"{_FILES}.",
-    read=partial(prepare_ecg, starts=chunk_starts, name="ecg", notes=(_FIXED,)),
+    read=partial(prepare_ecg, starts=chunk_starts, name="ecg", drawn=True, notes=(_DRAWN,)),
     expected=Sizes(n_train=1296, n_test=360, n_channels=2, n_times=LENGTH, n_classes=4),
     paper=Sizes(n_train=59922, n_test=16645),  # D-42: its tables were made with 1,296 and 360
+    paper_subset_seed=0,
+    drawn=True,
+)
+ECG_FIXED = replace(
+    ECG,
+    name="ecg-fixed",
+    read=partial(prepare_ecg, starts=chunk_starts, name="ecg-fixed", notes=(_FIXED,)),
+    drawn=False,
 )
 ECG_FULL = replace(
     ECG,
@@ -141,4 +161,5 @@ ECG_FULL = replace(
     read=partial(prepare_ecg, starts=all_starts, name="ecg-full"),
     expected=Sizes(n_train=59922, n_test=16645, n_channels=2, n_times=LENGTH, n_classes=4),
     paper=None,
+    drawn=False,
 )

@@ -60,8 +60,10 @@ class PreparedSet(DataSet):
     settings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # name -> allowed values, the default first
     transfer_channels: tuple[int, ...] = ()
     paper_transfer_channels: tuple[int, ...] = ()
+    drawn: bool = False  # True: training draws its windows from segments, which the folder must hold
     shared_groups: bool = False  # True: the split is not by group, and card and report must say so
     family: str | None = FAMILY
+    paper_subset_seed: int | None = None
 
     @property
     def paper_sizes(self) -> Sizes:  # type: ignore[override]
@@ -78,7 +80,13 @@ class PreparedSet(DataSet):
         return read_card(self._folder())
 
     def load(self, *, channels: Sequence[int] | None = None, **policies: Unpack[Policies]) -> Split:
-        return load_prepared(self._folder(), channels, **policies)
+        split = load_prepared(self._folder(), channels, **policies)
+        if self.drawn and split.train.segments is None:
+            raise InputError(
+                f"{self._folder()} was prepared by an earlier release and holds no segments to draw windows from. "
+                f"Prepare {self.name} again: dicot data prepare {self.name} --raw DIR."
+            )
+        return split
 
     def check(self) -> Card:
         return check_prepared(self._folder())
@@ -125,6 +133,7 @@ class PreparedSet(DataSet):
             citation=self.citation,
             labels=parts.labels,
             stride=parts.stride,
+            segment=None if parts.train.segments is None else parts.train.segments.shape[2],
             transfer_channels=self.transfer_channels,
             paper_transfer_channels=self.paper_transfer_channels,
             settings=chosen,

@@ -56,6 +56,16 @@ def _check_part(part: str, windows: Windows, n_classes: int) -> None:
     bad = cases_where(lambda x: ~np.isfinite(x), windows.x)
     if len(bad):
         raise InputError(f"The {part} part holds NaN or inf in {name_cases(bad, 'window', 'windows')}.")
+    if windows.segments is not None:
+        _check_segments(part, windows.segments)
+
+
+def _check_segments(part: str, segments: Array) -> None:
+    if part != "train" or segments.dtype != np.float32:
+        raise InputError(f"Only training windows are drawn from segments, of float32; the {part} part has other ones.")
+    bad = cases_where(lambda x: ~np.isfinite(x), segments)
+    if len(bad):
+        raise InputError(f"Segments hold NaN or inf in {name_cases(bad, 'segment', 'segments')}.")
 
 
 def write_prepared(folder: Path, prepared: PreparedParts, card: Card) -> Card:
@@ -82,6 +92,8 @@ def _write(folder: Path, prepared: PreparedParts, card: Card) -> None:
     for part, windows in zip(_PARTS, (prepared.train, prepared.test), strict=True):
         assert windows.y is not None and windows.group is not None
         arrays: dict[str, Array] = {"X": windows.x, "y": windows.y.astype(np.int64), "group": windows.group}
+        if windows.segments is not None:
+            arrays["segments"] = windows.segments
         for letter, array in arrays.items():
             with (folder / f"{letter}_{part}.npy").open("wb") as file:
                 np.save(file, array, allow_pickle=False)
@@ -98,9 +110,10 @@ def read_card(folder: Path) -> Card:
         card = Card(**facts)
         if card.name != folder.name:  # it becomes part of file names
             raise ValueError(f"it belongs to {str(card.name)[:80]!r}")
-        sizes = (card.n_train, card.n_test, card.n_channels, card.n_times, card.n_classes)
+        sizes = [card.n_train, card.n_test, card.n_channels, card.n_times, card.n_classes]
+        sizes += [] if card.segment is None else [card.segment]
         if any(type(size) is not int or size < 1 for size in sizes):
-            raise ValueError(f"sizes must be whole numbers of at least 1; got {sizes}")
+            raise ValueError(f"sizes must be whole numbers of at least 1; got {tuple(sizes)}")
         return card
     except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{path} cannot be read as a card ({error}). Prepare the data set again.") from error
@@ -161,12 +174,14 @@ def load_prepared(folder: Path, channels: Sequence[int] | None = None, **policie
 def _load_part(folder: Path, part: str, card: Card) -> Windows:
     n = card.n_train if part == "train" else card.n_test
     wanted = {"X": (n, card.n_channels, card.n_times), "y": (n,), "group": (n,)}
-    kinds = {"X": "f", "y": "i", "group": "iU"}
+    kinds = {"X": "f", "y": "i", "group": "iU", "segments": "f"}
+    if part == "train" and card.segment is not None:
+        wanted["segments"] = (n, card.n_channels, card.segment)
     arrays = {}
     for letter, shape in wanted.items():
         path = folder / f"{letter}_{part}.npy"
         try:
-            array = map_npy(path) if letter == "X" else read_npy(path)
+            array = map_npy(path) if letter in ("X", "segments") else read_npy(path)
         except InputError as error:
             raise InputError(f"{error} Prepare {card.name} again.") from error
         if array.shape != shape or array.dtype.kind not in kinds[letter]:
@@ -180,7 +195,7 @@ def _load_part(folder: Path, part: str, card: Card) -> Windows:
             f"{folder / f'y_{part}.npy'}: labels must be 0 to {card.n_classes - 1}; got {arrays['y'].min()} to "
             f"{arrays['y'].max()}. Prepare {card.name} again."
         )
-    return Windows(arrays["X"], arrays["y"], arrays["group"], card.name)
+    return Windows(arrays["X"], arrays["y"], arrays["group"], card.name, arrays.get("segments"))
 
 
 def check_prepared(folder: Path) -> Card:

@@ -8,15 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from dicot.data import Split, Windows
 from dicot.data.collection import labelled
-from dicot.errors import InputError, need_extra
+from dicot.errors import InputError, lookup, need_extra
 from dicot.evaluation.contenders import named_contenders, with_controls
 from dicot.evaluation.jobs import Job, JobData, Unit, units_of
 from dicot.evaluation.loading import Loaded, Shelf, check_scorable, load_labelled
-from dicot.evaluation.model_protocols import AnyProtocol, Fitted, ModelProtocol, every_protocol
+from dicot.evaluation.model_protocols import (
+    AnyProtocol,
+    Fitted,
+    ModelProtocol,
+    draws_labels,
+    every_protocol,
+    subsets_of,
+)
 from dicot.evaluation.result import TIDY, Result
 from dicot.evaluation.run import Embedded, OnFit, Protocols, Site, run_units, score_embedded
 from dicot.progress import Bar
-from dicot.protocols import PROTOCOLS, Features, Protocol, find_protocol
+from dicot.protocols import AUTHORS, PROTOCOLS, SUBSETS, Features, Protocol, find_protocol
 
 if TYPE_CHECKING:
     import pandas
@@ -57,6 +64,7 @@ def evaluate(
     seeds: Sequence[int] = (1,),
     *,
     controls: bool = True,
+    subsets: str = "",
     device: str = "auto",
     verbose: bool = True,
     on_fit: OnFit = lambda unit, fitted: None,
@@ -77,10 +85,14 @@ def evaluate(
         every draw is a result
     seeds : a fit for each
     controls : add the untrained controls of every encoder that takes part, and the raw features
+    subsets : which labelled cases a protocol sees that draws some: by default ten draws by each seed, "per-seed" one by
+        each, "authors" theirs, the same for every seed. Fine-tuning has one draw in any case, by default the authors'
     device : of contenders given by name; instances have their own
     verbose : show progress bars in a terminal
     on_fit : is told of each fit before it is scored, and of each that failed
     """
+    if subsets:
+        lookup(dict.fromkeys(SUBSETS), subsets, "choice of subsets")
     name, loaded = _loaded(data)
     everyone = named_contenders(contenders)
     if controls:
@@ -88,7 +100,16 @@ def evaluate(
     chosen, same = distinct(_protocols(protocols), loaded.split)
     source = JobData(name)
     jobs = [
-        Job(SUITE, one, source, source, protocol.name, seed, draws=_draws(protocol))
+        Job(
+            SUITE,
+            one,
+            source,
+            source,
+            protocol.name,
+            seed,
+            draws=not subsets and isinstance(protocol, Protocol) and draws_labels(protocol),
+            subsets=subsets_of(protocol, subsets or AUTHORS),
+        )
         for seed in seeds
         for one in everyone
         for protocol in chosen
@@ -138,11 +159,6 @@ def distinct(protocols: Sequence[AnyProtocol], split: Split) -> tuple[list[AnyPr
 def _protocols(wanted: Sequence[str | AnyProtocol] | None) -> list[AnyProtocol]:
     names: Sequence[str | AnyProtocol] = list(PROTOCOLS) if wanted is None else wanted
     return [find_protocol(every_protocol(), one)() if isinstance(one, str) else one for one in names]
-
-
-def _draws(protocol: AnyProtocol) -> bool:
-    """Whether there is more than the one draw that a benchmark scores."""
-    return isinstance(protocol, Protocol) and protocol.as_published() is not protocol
 
 
 def _itself(protocol: AnyProtocol) -> AnyProtocol:

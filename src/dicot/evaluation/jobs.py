@@ -10,6 +10,7 @@ from typing import Any
 
 from dicot.evaluation.contenders import Contender, described, given
 from dicot.evaluation.result import Result
+from dicot.protocols.base import AUTHORS
 
 # Facts about a training that have a field of their own in a result; the rest is kept together.
 TRAINING_FACTS = ("schedule", "steps", "batch_size", "precision")
@@ -17,10 +18,11 @@ TRAINING_FACTS = ("schedule", "steps", "batch_size", "precision")
 
 @dataclass(frozen=True)
 class JobData:
-    """A data set by name, or some of its channels."""
+    """A data set by name or file, or some of its channels."""
 
     name: str
     channels: tuple[int, ...] | None = None
+    family: str | None = None  # of a file: whose recipe and settings it takes; a set by name has its own
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,17 @@ class Job:
     seed: int
     steps: int | None = None  # of a protocol that trains; None: as many as it says itself
     trial: bool = False  # somewhere there are fewer steps than there should be
-    draws: bool = False  # score every draw of labelled cases rather than the one that was published
+    draws: bool = False  # score every draw of labelled cases rather than one
+    subsets: str = AUTHORS  # where one is scored: the authors', or "per-seed" one by the seed
 
     @cached_property
     def fit_config(self) -> dict[str, Any]:
         """What the fitted contender depends on."""
         return self.contender.config | given(
-            source=self.source.name, source_channels=self.source.channels, seed=self.seed
+            source=self.source.name,
+            source_channels=self.source.channels,
+            source_family=self.source.family,
+            seed=self.seed,
         )
 
     @cached_property
@@ -60,9 +66,11 @@ class Job:
         return self.fit_config | given(
             target=self.target.name,
             target_channels=self.target.channels,
+            target_family=self.target.family,
             protocol=self.protocol,
             steps=self.steps,
             draws=self.draws or None,
+            subsets=self.subsets if self.subsets != AUTHORS else None,
         )
 
     @cached_property

@@ -41,7 +41,8 @@ class Shelf:
             self._loaded[name] = loaded
             for oldest in list(self._loaded)[:-IN_MEMORY]:
                 del self._loaded[oldest]
-        return replace(loaded, split=pick_channels(loaded.split, wanted.channels))
+        split = pick_channels(loaded.split, wanted.channels)
+        return replace(loaded, split=replace(split, family=wanted.family or split.family))
 
     def _load(self, name: str) -> Loaded:
         loaded = load_labelled(name, self._fingerprints.get(name))
@@ -80,10 +81,10 @@ def scored(part: Windows) -> Windows:
     return part if rows.all() else part.subset(rows)
 
 
-def family(name: str) -> str | None:
-    """The family on the card of a data set, without loading it; None for files and sets that are not here."""
+def family(wanted: JobData) -> str | None:
+    """The family of a file where it was given one, else that on a data set's card; None for sets that are not here."""
     try:
-        return None if is_path(name) else card(name).family
+        return wanted.family if is_path(wanted.name) else card(wanted.name).family
     except DicotError:
         return None
 

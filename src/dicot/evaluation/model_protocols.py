@@ -1,5 +1,6 @@
 """Protocols that score a fitted network where its embeddings do not tell: fine-tuning, and what the training took."""
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,9 +9,9 @@ from typing import Any
 from dicot.data import Split
 from dicot.errors import InputError
 from dicot.evaluation.loading import scored
-from dicot.protocols import PROTOCOLS, Protocol
+from dicot.protocols import AUTHORS, PROTOCOLS, Protocol, SubsetSeed
 from dicot.protocols.metrics import CLASSIFICATION_METRICS, COST_METRICS, REGISTRIES, Metric, classification_scores
-from dicot.protocols.subsets import PAPER_SUBSET_SEED, stratified_fraction
+from dicot.protocols.subsets import PAPER_SUBSET_SEED, check_subset_seed, stratified_fraction, subset_seeds
 
 EPOCHS = 50
 # The authors train 50 epochs on four of the large sets and 5 on the two where that would take longest (D-97).
@@ -19,7 +20,7 @@ MAX_STEPS = 10_000
 
 @dataclass(frozen=True)
 class Fitted:
-    """A contender after its fit, and what that took."""
+    """A contender after its fit, and what that took; a protocol that trains makes another one of it."""
 
     model: Any  # has `transform`; a TimeSeriesEmbedder where the contender has a network
     seconds: float  # NaN where it was interrupted
@@ -30,6 +31,7 @@ class ModelProtocol(ABC):
     """One way to score a fitted network."""
 
     metrics: tuple[Metric, ...]
+    subsets: str = AUTHORS  # which draw of labelled cases the paper's tables are on, where a protocol draws any
     trains: bool = False  # and would take fewer steps in a trial
     alone: bool = False  # what it measures is only true while nothing else runs
 
@@ -43,25 +45,37 @@ class ModelProtocol(ABC):
     def description(self) -> str:
         """One line for a listing."""
 
+    def on_subset(self, seed: SubsetSeed) -> "ModelProtocol":
+        """Return the protocol on one draw of labelled cases, as `Protocol.on_subset`; itself where nothing is drawn."""
+        return self
+
+    def train(self, fitted: Fitted, data: Split, *, seed: int, steps: int | None = None) -> Fitted:
+        """Train further what is then scored, where the protocol trains; `steps` limits it.
+
+        What that takes is added to what the fit took: training time is time to fit wherever it happens.
+        """
+        return fitted
+
     @abstractmethod
-    def score(self, fitted: Fitted, data: Split, *, seed: int, steps: int | None = None) -> dict[str, float]:
-        """Compute numbers for `metrics`; `steps` limits a protocol that trains."""
+    def score(self, fitted: Fitted, data: Split, *, seed: int) -> dict[str, float]:
+        """Compute numbers for `metrics` of what `train` gave."""
 
 
 class FineTuning(ModelProtocol):
     """Train all weights further with a part of the labels: mean over time and one linear layer for everybody (D-57).
 
-    The labelled cases are those of the few-label probes: the same subset for all runs (D-40). Batches have the size of
+    The labelled cases are those of the few-label probes: one draw, by `subset_seed` (D-40). Batches have the size of
     the pretraining of the data set's family.
     """
 
     metrics = CLASSIFICATION_METRICS
     trains = True
 
-    def __init__(self, fraction: float) -> None:
+    def __init__(self, fraction: float, subset_seed: SubsetSeed = PAPER_SUBSET_SEED) -> None:
         if not 0 < fraction <= 1:
             raise InputError(f"fraction must lie in (0, 1]; got {fraction}.")
-        self.fraction = fraction
+        check_subset_seed(subset_seed)
+        self.fraction, self.subset_seed = fraction, subset_seed
 
     @property
     def name(self) -> str:
@@ -71,14 +85,18 @@ class FineTuning(ModelProtocol):
     def description(self) -> str:
         return f"encoder and linear layer trained further with {100 * self.fraction:g} % of the training labels"
 
-    def score(self, fitted: Fitted, data: Split, *, seed: int, steps: int | None = None) -> dict[str, float]:
+    def on_subset(self, seed: SubsetSeed) -> "FineTuning":
+        return self if self.fraction == 1 else FineTuning(self.fraction, seed)
+
+    def train(self, fitted: Fitted, data: Split, *, seed: int, steps: int | None = None) -> Fitted:
         from dicot.classifier import TimeSeriesClassifier
+        from dicot.gpu.device import peak_memory
         from dicot.train import paper_recipe
 
-        assert data.test is not None
-        train, test = scored(data.train), scored(data.test)
-        assert train.y is not None and test.y is not None
-        labelled = train.subset(stratified_fraction(train.y, self.fraction, PAPER_SUBSET_SEED))
+        train = scored(data.train)
+        assert train.y is not None
+        (draw,) = subset_seeds(self.subset_seed, seed, 1)
+        labelled = train.subset(stratified_fraction(train.y, self.fraction, draw))
         batch_size = paper_recipe(data.family, len(labelled), labelled.n_times).batch_size
         usual = min(MAX_STEPS, EPOCHS * max(1, len(labelled) // batch_size))
         classifier = TimeSeriesClassifier(
@@ -89,8 +107,17 @@ class FineTuning(ModelProtocol):
             device=fitted.model.device,
             verbose=False,
         )
-        predicted = classifier.fit(labelled, labelled.y).predict(test)
-        return classification_scores(test.y, predicted)
+        with peak_memory(fitted.model.device) as peak:
+            started = time.perf_counter()
+            classifier.fit(labelled, labelled.y)
+            seconds = time.perf_counter() - started
+            return Fitted(classifier, fitted.seconds + seconds, max(fitted.peak_memory, peak()))
+
+    def score(self, fitted: Fitted, data: Split, *, seed: int) -> dict[str, float]:
+        assert data.test is not None
+        test = scored(data.test)
+        assert test.y is not None
+        return classification_scores(test.y, fitted.model.predict(test))
 
 
 class TrainingTime(ModelProtocol):
@@ -105,7 +132,7 @@ class TrainingTime(ModelProtocol):
     name = "cost"  # in the keys of every ledger
     description = "time per step and peak memory of the fit"
 
-    def score(self, fitted: Fitted, data: Split, *, seed: int, steps: int | None = None) -> dict[str, float]:
+    def score(self, fitted: Fitted, data: Split, *, seed: int) -> dict[str, float]:
         history = fitted.model.history_
         values = {"fit_seconds": fitted.seconds}
         if len(history):
@@ -134,6 +161,16 @@ def every_protocol() -> dict[str, Callable[[], AnyProtocol]]:
 def metric_names(protocol: AnyProtocol) -> tuple[str, ...]:
     """What the numbers of a protocol are called."""
     return tuple(metric.name for metric in protocol.metrics)
+
+
+def draws_labels(protocol: AnyProtocol) -> bool:
+    """Whether the labelled cases that a protocol sees are drawn, so that it matters which draw it is."""
+    return protocol.on_subset("run") is not protocol
+
+
+def subsets_of(protocol: AnyProtocol, wanted: str = "") -> str:
+    """Which draw a job takes by this protocol: what is wanted, or that of the paper's tables."""
+    return (wanted or protocol.subsets) if draws_labels(protocol) else AUTHORS
 
 
 def trains(name: str) -> bool:

@@ -1,5 +1,6 @@
 """Result: the one row of an evaluation, in memory, in a ledger, in a table and in a report."""
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,11 +8,12 @@ from typing import Any
 
 from dicot import __version__
 from dicot.errors import InputError
+from dicot.protocols.base import AUTHORS
 
 # One number of a result as a row of a tidy table.
 TIDY = (
     *("suite", "contender", "source", "target", "protocol", "metric", "seed", "draw", "value", "error"),
-    *("schedule", "steps", "batch_size", "precision", "trial"),
+    *("schedule", "steps", "batch_size", "precision", "trial", "subsets"),
     *("fit_seconds", "peak_memory", "device", "version", "recorded", "key"),
 )
 
@@ -58,7 +60,18 @@ class Result:
     def failed(self) -> bool:
         return self.error is not None
 
+    @property
+    def subsets(self) -> str:
+        """Which labelled cases were drawn for it: the authors', per-seed, or empty where every draw counts or none."""
+        from dicot.evaluation.model_protocols import draws_labels, every_protocol
+
+        chosen = json.loads(self.config or "{}")
+        known = every_protocol().get(self.protocol)
+        if chosen.get("draws") or known is None or not draws_labels(known()):
+            return ""
+        return str(chosen.get("subsets", AUTHORS))
+
     def tidy(self) -> list[dict[str, Any]]:
         """Give one plain row for each metric, with the columns of `TIDY`."""
-        numbers = ({"metric": metric, "value": value} for metric, value in self.values.items())
-        return [{name: one[name] if name in one else getattr(self, name) for name in TIDY} for one in numbers]
+        row = {name: getattr(self, name, None) for name in TIDY}
+        return [{**row, "metric": metric, "value": value} for metric, value in self.values.items()]

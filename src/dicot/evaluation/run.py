@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dicot.data import Split, Windows
+from dicot.datasets import paper_subset_seed
 from dicot.errors import lookup
 from dicot.evaluation.contenders import Frozen
 from dicot.evaluation.jobs import Job, Unit
@@ -27,7 +28,8 @@ from dicot.evaluation.model_protocols import (
     runs_alone,
 )
 from dicot.evaluation.result import Result
-from dicot.protocols import Features, Protocol
+from dicot.protocols import PER_SEED, Features, Protocol, SubsetSeed
+from dicot.protocols.subsets import PAPER_SUBSET_SEED
 
 if TYPE_CHECKING:
     from dicot.train import Checkpoint
@@ -134,19 +136,27 @@ def fail(
 
 
 def score_embedded(given: Embedded, record: Record, protocols: Protocols | None = None) -> None:
-    """Score every job by its protocol: on all draws of labelled cases, or on the authors' one (D-40)."""
+    """Score every job by its protocol: on all draws of labelled cases, or on one (D-40)."""
     for job in given.jobs:
         protocol = _protocol(job, protocols)
         assert isinstance(protocol, Protocol)
         if job.draws:
             compute = partial(protocol.score_draws, given.train, given.test, seed=job.seed)
         else:
-            compute = partial(_only_draw, protocol.as_published(), given, job.seed)
+            compute = partial(_only_draw, protocol.on_subset(_subset_seed(job)), given, job.seed)
         _score(job, protocol, compute, given.facts, record)
 
 
 def _only_draw(protocol: Protocol, given: Embedded, seed: int) -> list[dict[str, float]]:
     return [protocol.score(given.train, given.test, seed=seed)]
+
+
+def _subset_seed(job: Job) -> SubsetSeed:
+    """What draws a job's labelled cases: the run's seed, or the authors', which a data set may have of its own."""
+    if job.subsets == PER_SEED:
+        return "run"
+    own = paper_subset_seed(job.target.name)
+    return PAPER_SUBSET_SEED if own is None else own
 
 
 def _protocol(job: Job, protocols: Protocols | None) -> AnyProtocol:
@@ -187,7 +197,7 @@ def _assess(
     for job in jobs:
         protocol = _protocol(job, protocols)
         if isinstance(protocol, ModelProtocol):
-            _score(job, protocol, partial(_network_scores, protocol, fitted, data, job), facts, record)
+            _score_network(job, protocol, fitted, data, facts, record)
         else:
             embedded.append(job)
     if not embedded:
@@ -201,8 +211,22 @@ def _assess(
     score(Embedded(tuple(embedded), train, test, {**facts, "embed_seconds": time.perf_counter() - started}))
 
 
-def _network_scores(protocol: ModelProtocol, fitted: Fitted, data: Loaded, job: Job) -> list[dict[str, float]]:
-    return [protocol.score(fitted, data.split, seed=job.seed, steps=job.steps)]
+def _score_network(
+    job: Job, protocol: ModelProtocol, fitted: Fitted, data: Loaded, facts: Facts, record: Record
+) -> None:
+    """Score a network, after training it further where the protocol does: that counts as fitting, not as scoring."""
+    chosen = protocol.on_subset(_subset_seed(job))
+    try:
+        trained = chosen.train(fitted, data.split, seed=job.seed, steps=job.steps)
+    except Exception as error:
+        fail([job], error, record, facts, {job.protocol: lambda: protocol})
+        return
+    took = {"fit_seconds": trained.seconds, "peak_memory": trained.peak_memory}
+    _score(job, chosen, partial(_network_scores, chosen, trained, data, job.seed), {**facts, **took}, record)
+
+
+def _network_scores(protocol: ModelProtocol, fitted: Fitted, data: Loaded, seed: int) -> list[dict[str, float]]:
+    return [protocol.score(fitted, data.split, seed=seed)]
 
 
 def embed_labelled(model: Any, split: Split) -> tuple[Features, Features]:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Hashable
+from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from dicot.encoders import Encoder
-from dicot.errors import InputError, lookup
+from dicot.errors import DeviceMemoryError, InputError, lookup
 from dicot.losses.precision import wide
 from dicot.methods.base import Batch, Method, TrainingSet
 
@@ -21,6 +22,8 @@ from dicot.methods.base import Batch, Method, TrainingSet
 # one such block in the forward pass, two in the backward pass, 16 MiB each in float32.
 MAX_ENTRIES = 2**22
 ZERO_NORM = 1e-12
+WHOLE_COPIES = 4  # of all (BT)^2 similarities that a step holds at once where they are not taken in blocks
+MEMORY = Path("/proc/meminfo")  # Linux
 NOTHING = -1e30  # the logarithm of an empty sum: finite, so that its gradient is 0 and not undefined
 
 Terms = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -59,6 +62,35 @@ class _Rest(torch.autograd.Function):
                 weight += logits.sub_(rest[rows, None]).exp_().mul_(grad[rows, None])
                 grad_u[rows] = weight @ u / temperature
         return grad_u, None, None
+
+
+def _rest_at_once(u: Tensor, temperature: float) -> Tensor:
+    """The same as `_Rest` by plain operations: all N^2 similarities are held, for the backward pass too."""
+    _check_host_memory(u)
+    logits = (u / temperature) @ u.T
+    for offset in (-1, 0, 1):
+        logits.diagonal(offset).fill_(NOTHING)
+    return logits.logsumexp(dim=1)
+
+
+def _rest(u: Tensor, temperature: float, max_entries: int | None) -> Tensor:
+    if max_entries is None:
+        return _rest_at_once(u, temperature)
+    rest: Tensor = _Rest.apply(u, temperature, max_entries)  # type: ignore[no-untyped-call]
+    return rest
+
+
+def _check_host_memory(u: Tensor) -> None:
+    """Refuse what would not fit into the memory of the host: a GPU raises an error, a host may end the process."""
+    if u.device.type != "cpu" or not MEMORY.exists():
+        return
+    (line,) = (line for line in MEMORY.read_text().splitlines() if line.startswith("MemAvailable:"))
+    available, needed = 1024 * int(line.split()[1]), WHOLE_COPIES * len(u) ** 2 * u.element_size()
+    if needed > available:
+        raise DeviceMemoryError(
+            f"The similarities of all pairs of {len(u)} time steps take about {needed / 2**30:.1f} GiB, and "
+            f"{available / 2**30:.1f} GiB are free. Use chunked=True, smaller batches or shorter windows."
+        )
 
 
 def _row_blocks(n: int, max_entries: int) -> list[slice]:
@@ -108,7 +140,7 @@ def adjacent_step(
     form: str = "two_sided",
     *,
     mask_boundaries: bool = False,
-    max_entries: int = MAX_ENTRIES,
+    max_entries: int | None = MAX_ENTRIES,
 ) -> Tensor:
     """CaTT's loss on features per time step z (B, T, F), all windows strung together to one list of N = B T steps.
 
@@ -117,6 +149,7 @@ def adjacent_step(
     next: mean over n of -log a_n / (c_n - a_n), n = 0 .. N - 2.
     The positives are not in the denominator, so the loss can be negative. `mask_boundaries` makes the B - 1
     neighbours in different windows negatives (a_n = 0) and leaves out anchors without a positive. 0 for N < 3.
+    `max_entries` is how many similarities are held at once; with None all N^2 are, as in the authors' code.
     """
     terms_of = lookup(FORMS, form, "form")
     n_cases, n_times, _ = z.shape
@@ -125,7 +158,7 @@ def adjacent_step(
         if n_cases * n_times < 3 or (mask_boundaries and n_times == 1):
             return (z * 0).sum()
         u = _unit(z.flatten(0, 1))
-        rest = _Rest.apply(u, temperature, max_entries)  # type: ignore[no-untyped-call]
+        rest = _rest(u, temperature, max_entries)
         pair = (u[:-1] * u[1:]).sum(dim=-1) / temperature  # (N - 1,) log a_n
         boundary = torch.zeros(n_cases, n_times, dtype=torch.bool, device=z.device)
         if mask_boundaries:
@@ -148,6 +181,8 @@ class CaTT(Method):
     form: "two_sided", both neighbours in time are positives, or "next", only the following step.
     mask_boundaries: the last step of a window and the first of the next one in the batch are not a positive pair
     (the authors keep these B - 1 pairs).
+    chunked: False holds the similarities of all pairs of time steps at once, as the authors do (D-33): memory
+    O((B T)^2), the same loss.
     """
 
     needs_time_steps: ClassVar[bool] = True
@@ -164,12 +199,13 @@ class CaTT(Method):
         temperature: float = 0.5,
         form: str = "two_sided",
         mask_boundaries: bool = False,
+        chunked: bool = True,
     ) -> None:
         super().__init__(encoder)
         if not temperature > 0:
             raise InputError(f"temperature must be above 0; got {temperature}.")
         lookup(FORMS, form, "form")
-        self.temperature, self.form, self.mask_boundaries = temperature, form, mask_boundaries
+        self.temperature, self.form, self.mask_boundaries, self.chunked = temperature, form, mask_boundaries, chunked
 
     @classmethod
     def paper_params(cls, family: str | None) -> dict[str, Any]:
@@ -193,5 +229,9 @@ class CaTT(Method):
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
         features: Tensor = self.encoder(batch.x)  # (B, F, T)
         return adjacent_step(
-            features.transpose(1, 2), self.temperature, self.form, mask_boundaries=self.mask_boundaries
+            features.transpose(1, 2),
+            self.temperature,
+            self.form,
+            mask_boundaries=self.mask_boundaries,
+            max_entries=MAX_ENTRIES if self.chunked else None,
         )

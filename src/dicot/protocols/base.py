@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,10 @@ from dicot.protocols.metrics import Metric
 
 Floats = NDArray[np.float64]
 Labels = NDArray[Any]
+SubsetSeed = int | Literal["run"]  # draws labelled cases: the same ones in all runs, or others with each run's seed
+
+AUTHORS, PER_SEED = "authors", "per-seed"  # the one draw of a job: the authors', or one by the seed of the run
+SUBSETS = (AUTHORS, PER_SEED)
 
 
 def _checked_labels(y: ArrayLike | None) -> Labels:
@@ -71,6 +75,7 @@ class Protocol(ABC):
     """One way to turn embeddings into scores."""
 
     metrics: tuple[Metric, ...]
+    subsets: str = AUTHORS  # which draw of labelled cases the paper's tables are on, where a protocol draws any
 
     @property
     @abstractmethod
@@ -90,8 +95,11 @@ class Protocol(ABC):
         """Return the numbers of every draw of labelled cases; a list of one where nothing is drawn."""
         return [self.score(train, test, seed=seed)]
 
-    def as_published(self) -> "Protocol":
-        """Return the protocol as the authors ran it: on their one draw of labelled cases, where it draws any."""
+    def on_subset(self, seed: SubsetSeed) -> "Protocol":
+        """Return the protocol on one draw of labelled cases, by this seed or by that of the run ("run").
+
+        It is the protocol itself, and no other object, where nothing is drawn.
+        """
         return self
 
     def without_draws(self, y: Labels) -> "Protocol":

@@ -5,15 +5,25 @@ from collections.abc import Iterator
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
-from dicot.protocols.base import Features, Floats, Labels, Protocol, check_classes, check_pair, mean_scores
+from dicot.protocols.base import (
+    PER_SEED,
+    Features,
+    Floats,
+    Labels,
+    Protocol,
+    SubsetSeed,
+    check_classes,
+    check_pair,
+    mean_scores,
+)
 from dicot.protocols.metrics import CLASSIFICATION_METRICS, classification_scores
 from dicot.protocols.subsets import (
     DRAWS,
-    SubsetSeed,
     check_per_class,
     check_subsets,
     fixed_per_class,
     subset_seeds,
+    subset_suffix,
     subset_text,
 )
 
@@ -21,11 +31,12 @@ from dicot.protocols.subsets import (
 class NearestNeighbour(Protocol):
     """The label of the closest reference case (Euclidean); `per_class=None` uses all training cases.
 
-    With a number `per_class` the references are drawn `draws` times in a run, anew with each seed;
-    `subset_seed="paper"` takes the authors' draw instead.
+    With a number `per_class` the references are drawn `draws` times in a run, anew with each seed; a number
+    `subset_seed`, such as the authors' 42, draws the same ones in every run.
     """
 
     metrics = CLASSIFICATION_METRICS
+    subsets = PER_SEED  # "averaged over five random seeds to mitigate sampling variance" (D-40)
 
     def __init__(self, *, per_class: int | None = None, subset_seed: SubsetSeed = "run", draws: int = DRAWS) -> None:
         if per_class is not None:
@@ -39,7 +50,7 @@ class NearestNeighbour(Protocol):
     def name(self) -> str:
         if self.per_class is None:
             return "knn_all"
-        return f"knn_{self.per_class}" + ("_paper" if self.subset_seed == "paper" else "")
+        return f"knn_{self.per_class}{subset_suffix(self.subset_seed)}"
 
     @property
     def description(self) -> str:
@@ -48,8 +59,8 @@ class NearestNeighbour(Protocol):
         which = subset_text(self.subset_seed, self.draws)
         return f"1-nearest neighbour among {self.per_class} case(s) per class, {which}"
 
-    def as_published(self) -> "NearestNeighbour":
-        return NearestNeighbour(per_class=self.per_class, subset_seed="paper")
+    def on_subset(self, seed: SubsetSeed) -> "NearestNeighbour":
+        return self if self.per_class is None else NearestNeighbour(per_class=self.per_class, subset_seed=seed, draws=1)
 
     def without_draws(self, y: Labels) -> Protocol:
         if self.per_class is None or len(fixed_per_class(y, self.per_class, 0)) < len(y):

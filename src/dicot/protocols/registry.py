@@ -8,10 +8,11 @@ from typing import TypeVar
 from dicot.errors import InputError
 from dicot.protocols.base import Protocol
 from dicot.protocols.clustering import KMeansClustering
+from dicot.protocols.few_labels import FewLabels
 from dicot.protocols.forest import ForestProbe
 from dicot.protocols.metrics import REGISTRIES
 from dicot.protocols.neighbours import NearestNeighbour
-from dicot.protocols.probe import FewLabels, LinearProbe
+from dicot.protocols.probe import LinearProbe
 from dicot.protocols.ridge import RidgeProbe
 
 T = TypeVar("T")
@@ -23,6 +24,9 @@ PROTOCOLS: dict[str, Callable[[], Protocol]] = {
     "ridge": RidgeProbe,
     "forest": ForestProbe,
     "few_1pct": lambda: FewLabels(fraction=0.01),
+    "forest_1pct": lambda: FewLabels(
+        fraction=0.01, probe="forest", draws=1
+    ),  # ten forests would take ten times as long
     "few_5": lambda: FewLabels(per_class=5),
     "few_10": lambda: FewLabels(per_class=10),
     "knn_5": lambda: NearestNeighbour(per_class=5),

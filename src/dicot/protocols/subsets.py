@@ -1,19 +1,17 @@
 """Which labelled cases a protocol may see. Every function returns sorted row numbers."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dicot.errors import InputError
-from dicot.protocols.base import Features, Labels
+from dicot.errors import InputError, is_whole
+from dicot.protocols.base import Features, Labels, SubsetSeed
 
 Rows = NDArray[np.intp]
 Seed = int | Sequence[int]
-SubsetSeed = Literal["paper", "run"]
 
-PAPER_SUBSET_SEED = 42
+PAPER_SUBSET_SEED = 42  # of the authors' draw, where a data set has no other
 MAX_CASES = 100_000  # of training that a probe is fitted to
 DRAWS = 10  # of labelled cases in a run: which few they are moves a score more than the seed of a training does
 
@@ -21,22 +19,37 @@ DRAWS = 10  # of labelled cases in a run: which few they are moves a score more 
 def subset_seeds(setting: SubsetSeed, run_seed: int, draws: int) -> list[Seed]:
     """Return the seed of each draw in a run, the same for every contender, so that all see the same cases.
 
-    D-40: the paper's subset is one and the same for all runs, so its spread shows pre-training seeds only.
+    D-40: the authors' subset is one and the same for all runs, so its spread shows pre-training seeds only.
     """
-    return [PAPER_SUBSET_SEED] if setting == "paper" else [(run_seed, draw) for draw in range(draws)]
+    return [(run_seed, draw) for draw in range(draws)] if setting == "run" else [setting]
 
 
-def check_subsets(setting: str, draws: int) -> None:
+def check_subset_seed(setting: SubsetSeed) -> None:
+    """Refuse what is neither a seed nor "run"."""
+    if setting != "run" and not is_whole(setting, 0):
+        raise InputError(
+            f"subset_seed must be 'run' or a whole number from 0, such as the authors' {PAPER_SUBSET_SEED}; "
+            f"got {setting!r}."
+        )
+
+
+def check_subsets(setting: SubsetSeed, draws: int) -> None:
     """Refuse an unknown setting and a number of draws below 1."""
-    if setting not in ("paper", "run"):
-        raise InputError(f"subset_seed must be 'paper' (always {PAPER_SUBSET_SEED}) or 'run'; got {setting!r}.")
+    check_subset_seed(setting)
     if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
         raise InputError(f"draws must be a positive integer; got {draws!r}.")
 
 
 def subset_text(setting: SubsetSeed, draws: int) -> str:
     """Describe the subset, for a listing."""
-    return "the authors' subset" if setting == "paper" else f"mean of {draws} draws"
+    if setting == "run":
+        return f"mean of {draws} draws" if draws > 1 else "drawn by the seed"
+    return f"always those of seed {setting}"
+
+
+def subset_suffix(setting: SubsetSeed) -> str:
+    """Tell a protocol on one fixed subset from the usual one by its name."""
+    return "" if setting == "run" else f"_subset{setting}"
 
 
 def check_per_class(count: int) -> None:

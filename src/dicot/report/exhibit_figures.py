@@ -142,7 +142,7 @@ def maps_part(records: Records) -> Iterator[Part]:
     """Figure 5: maps of the embeddings, every point of the test part."""
     if records.maps is not None:
         part = drawn_maps(records.maps)
-        yield replace(part, figures={"figure5": draw for draw in part.figures.values()})
+        yield replace(part, figures=dict(zip(["figure5"], part.figures.values(), strict=True)))
 
 
 def scaling_part(records: Records) -> Iterator[Part]:

@@ -15,6 +15,7 @@ from dicot.report.paper import METHODS, METRICS, REFERENCES, variant_names
 NEEDED = ("contender", "protocol", "metric", "seed", "value")
 OPTIONAL: dict[str, Any] = {
     **dict.fromkeys(("suite", "source", "target", "schedule", "precision", "device", "version", "recorded", "key"), ""),
+    "subsets": "",
     **dict.fromkeys(("steps", "batch_size", "peak_memory"), 0),
     "draw": 1,
     "error": None,
@@ -23,7 +24,7 @@ OPTIONAL: dict[str, Any] = {
 }
 COLUMNS = (
     *("suite", "contender", "source", "target", "protocol", "metric", "seed", "draw", "value", "error"),
-    *("schedule", "steps", "batch_size", "precision", "trial"),
+    *("schedule", "steps", "batch_size", "precision", "trial", "subsets"),
     *("fit_seconds", "peak_memory", "device", "version", "recorded", "key"),
 )
 
@@ -31,6 +32,10 @@ SETTINGS = ("contender", "schedule", "precision", "trial")
 LINE = (*SETTINGS, "protocol")  # rows that differ in one of these have lines of their own, where nothing else is said
 CONTROLS = ("random", "calibrated")  # what every table of methods must have; the keys of dicot.controls, without torch
 PAPER_SCHEDULE = "per_step"
+SUBSET_NOTES = {
+    "authors": "the authors' one draw, the same for all seeds (D-40)",
+    "per-seed": "drawn anew by each seed",
+}
 NOISE = 9  # decimals of a mean: sums in another order may differ in the last bit
 
 
@@ -45,9 +50,14 @@ def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def latest(data: pd.DataFrame, varied: Sequence[str] = ()) -> pd.DataFrame:
-    """Keep one row per cell, seed and draw: the one recorded last. `varied` names more columns that make a cell."""
-    cell = [*LINE, "source", "target", "metric", "seed", "draw", *varied]
-    return data.sort_values("recorded", kind="stable").drop_duplicates(cell, keep="last")
+    """Keep one row per cell, seed and draw: the one recorded last. `varied` names more columns that make a cell.
+
+    A protocol that was run on both choices of labelled cases becomes two: scores on different ones do not compare.
+    """
+    cell = [*LINE, "subsets", "source", "target", "metric", "seed", "draw", *varied]
+    kept = data.sort_values("recorded", kind="stable").drop_duplicates(cell, keep="last")
+    both = kept.groupby("protocol").subsets.transform("nunique") > 1
+    return kept.assign(protocol=kept.protocol.where(~both, kept.protocol + " (" + kept.subsets + ")"))
 
 
 def data_sets(data: pd.DataFrame) -> pd.Series:
@@ -185,7 +195,17 @@ def note(runs: pd.DataFrame, *sentences: str) -> str:
     """Write what stands below a table: whether it shows trials, what its schedules are, and these sentences."""
     both = runs.schedule[runs.schedule != ""].nunique() > 1
     schedules = "per_step is the paper's schedule, per_epoch that of the authors' code (D-01)." if both else ""
-    return " ".join(filter(None, (trial_note(runs), schedules, *sentences)))
+    return " ".join(filter(None, (trial_note(runs), schedules, *sentences, *subset_notes(runs))))
+
+
+def subset_notes(runs: pd.DataFrame) -> list[str]:
+    """Say which labelled cases were drawn, where a protocol draws them: the authors' ones or others by each seed."""
+    drawn = runs[runs.subsets.isin(list(SUBSET_NOTES))]
+    out = []
+    for choice, rows in drawn.groupby("subsets"):
+        which = "" if drawn.protocol.nunique() == 1 else f" ({', '.join(sorted(rows.protocol.unique(), key=natural))})"
+        out.append(f"Labelled cases: {SUBSET_NOTES[choice]}{which}.")
+    return out
 
 
 def require_controls(runs: pd.DataFrame, what: str) -> None:

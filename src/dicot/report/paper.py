@@ -34,7 +34,8 @@ KEYS = {name: key for key, name in NAMES.items()} | {FOREST: "raw-mean"}
 OTHER_PROBES = ("ridge", "forest")  # the paper scores embeddings by logistic regression only
 # Protocols of ours that answer the same question as one of the paper's: with all labels, with one in a hundred.
 ALL_LABELS = ("linear", *OTHER_PROBES, "finetune-100")
-SAME_LABELS = dict.fromkeys(ALL_LABELS, "linear") | {"finetune-1": "few_1pct"}
+FEW_FOREST = "forest_1pct"
+SAME_LABELS = dict.fromkeys(ALL_LABELS, "linear") | dict.fromkeys((FEW_FOREST, "finetune-1"), "few_1pct")
 
 
 class Published(NamedTuple):
@@ -67,15 +68,15 @@ def _read(name: str) -> dict[str, Any]:
 
 def paper_name(contender: str, protocol: str) -> str | None:
     """Give the paper's name of what we call `contender` scored by `protocol`; None where it has no such row."""
-    if (contender, protocol) == ("raw-mean", "forest"):
+    if contender == "raw-mean" and protocol in ("forest", FEW_FOREST):
         return FOREST
-    if protocol in OTHER_PROBES and contender != "minirocket":
+    if protocol in (*OTHER_PROBES, FEW_FOREST) and contender != "minirocket":
         return None
     return NAMES.get(contender)
 
 
 def data_set_key(name: str) -> str:
-    """Give one spelling of a data set in lower case: `skoda-paper` is the paper's SKODA, `ecg-full` its ECG."""
+    """Give one spelling of a data set: in lower case, and `skoda-paper`, `pamap2-paper`, `ecg-full` are the paper's."""
     return name.lower().removesuffix("-paper").removesuffix("-full")
 
 
@@ -118,7 +119,7 @@ def _probe(name: str) -> str:
 
 
 def _few(name: str) -> str:
-    return "finetune-1" if name == END_TO_END else "few_1pct"
+    return {FOREST: FEW_FOREST, ROCKET: FEW_FOREST, END_TO_END: "finetune-1"}.get(name, "few_1pct")
 
 
 def _archives() -> list[Published]:

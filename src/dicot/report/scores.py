@@ -16,6 +16,7 @@ from dicot.report.frame import (
     note,
     require_controls,
     seeds_of,
+    subset_notes,
 )
 from dicot.report.stats import interval
 from dicot.report.tables import ABSENT, FAILED, NOT_RUN, Cell, Table, best_note, mark_best, text_table
@@ -104,7 +105,8 @@ def comparison(data: pd.DataFrame, fixed: Sequence[str] = ()) -> Table:
         line=pd.Categorical(data.contender, data.contender.unique()), column=pd.Categorical(columns, columns.unique())
     )
     bold = best_note(metric_of(runs).map(direction))
-    return score_table(runs, " ".join(filter(None, (_spread_text(data, fixed), bold, failures(data)))), fixed=fixed)
+    sentences = (_spread_text(data, fixed), *subset_notes(data), bold, failures(data))
+    return score_table(runs, " ".join(filter(None, sentences)), fixed=fixed)
 
 
 def _spread_text(data: pd.DataFrame, fixed: Sequence[str]) -> str:

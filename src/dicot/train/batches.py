@@ -7,6 +7,7 @@ The second part belongs to the step itself: a CUDA graph contains it, and reads 
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Generator
+from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any
 
@@ -22,6 +23,7 @@ from dicot.errors import InputError, lookup
 from dicot.gpu.device import to_device
 from dicot.gpu.memory import free_bytes
 from dicot.methods import Batch
+from dicot.train.draws import batch_rows, window_starts
 
 WAYS = ("auto", "device", "streamed")
 SHARE = 0.5  # of the free memory of a GPU that a training set may take
@@ -88,6 +90,8 @@ class ItemReader:
 class DatasetView:
     """A torch Dataset with the names of `Windows`; items are read when they are needed."""
 
+    segments: None = None
+
     def __init__(self, x: ItemReader) -> None:
         self.x = x
         self._y: np.ndarray | None = None
@@ -128,6 +132,25 @@ class DatasetView:
         return Windows(nothing, self.y).label_fingerprint()
 
 
+class DrawnWindows:
+    """Any window of any segment as one array: window `start` of segment `row` of N is number `row + N * start`."""
+
+    def __init__(self, segments: np.ndarray, n_times: int) -> None:
+        self.segments = segments
+        self.n_starts = segments.shape[2] - n_times + 1
+        self.shape = (*segments.shape[:2], n_times)
+
+    def __len__(self) -> int:
+        return len(self.segments)
+
+    def __getitem__(self, numbers: np.ndarray, /) -> np.ndarray:
+        starts, rows = np.divmod(numbers, len(self))
+        pairs = zip(rows.tolist(), starts.tolist(), strict=True)
+        windows = np.stack([self.segments[row, :, start : start + self.shape[2]] for row, start in pairs])
+        release(self.segments)
+        return windows
+
+
 Training = Windows | DatasetView
 
 
@@ -141,11 +164,23 @@ def as_training_set(train: Any) -> Training:
 
 
 def with_labels(train: Training) -> Training:
-    """The cases that a method which needs labels can learn from."""
+    """The cases that a method which needs labels can learn from; windows that have labels are not drawn (D-92)."""
+    if isinstance(train, Windows):
+        train = replace(train, segments=None)
     known = np.zeros(len(train), dtype=bool) if train.y is None else labelled(train.y)
     if not known.any():
         raise InputError(f"This method learns from labels, and none of the {len(train)} cases has one. Pass y.")
     return train if known.all() else train.subset(known)
+
+
+def visited(train: Training, seed: int, first: int, stop: int, batch_size: int) -> np.ndarray:
+    """(steps, B): what the batches of steps first .. stop - 1 consist of, as the source of this training set counts."""
+    rows = batch_rows(seed, first, stop, len(train), batch_size)
+    if train.segments is None:
+        return rows
+    n_starts = DrawnWindows(train.segments, train.n_times).n_starts
+    rows += len(train) * window_starts(seed, first, rows, len(train), n_starts)
+    return rows
 
 
 def _length(dataset: Any) -> int:
@@ -266,9 +301,9 @@ class StreamedBatches(BatchSource):
 
     def _fill(self, slot: "_Slot", index: np.ndarray) -> None:
         x, rows, *labels = (tensor.numpy() for tensor in slot.host)
-        rows[...] = index
+        np.remainder(index, len(self.x), out=rows)  # of a drawn window: its segment
         if self.y is not None:
-            labels[0][...] = self.y[index]
+            labels[0][...] = self.y[rows]
         if isinstance(self.x, np.ndarray) and self.x.dtype == x.dtype:
             np.take(self.x, index, axis=0, out=x, mode="clip")  # any other mode goes through a buffer
         else:
@@ -294,9 +329,12 @@ def is_streamed(train: Training, way: str, device: torch.device, dtype: torch.dt
     """Whether a training set is streamed: "auto" does so where it would not fit, or be copied without need.
 
     On a GPU it may take half of the memory that is free. On a CPU an array is used as it is; one that would have to be
-    copied, because it is read-only or of another type, is streamed unless it is small, and a Dataset always.
+    copied, because it is read-only or of another type, is streamed unless it is small, and a Dataset always. Windows
+    that are drawn are streamed in any case.
     """
     lookup(dict.fromkeys(WAYS), way, "way to read batches")
+    if train.segments is not None:
+        return True
     if way != "auto":
         return way == "streamed"
     n_bytes = int(np.prod(train.x.shape)) * dtype.itemsize
@@ -317,7 +355,8 @@ def open_batches(
         assert train.y is not None
         y = np.unique(train.y, return_inverse=True)[1].astype(np.int64, copy=False)
     if is_streamed(train, way, device, dtype):
-        return StreamedBatches(train.x, y, device, dtype)
+        x = train.x if train.segments is None else DrawnWindows(train.segments, train.n_times)
+        return StreamedBatches(x, y, device, dtype)
     return DeviceBatches(_on_device(train.x, device, dtype), None if y is None else to_device(y, device))
 
 

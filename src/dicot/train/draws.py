@@ -11,7 +11,7 @@ from torch import Tensor
 from dicot.gpu.device import PROCESS_WIDE
 
 # The first number after the seed says what is drawn, so that no two streams coincide.
-WEIGHTS, ORDER, PLAN, DEVICE, PREPARE = range(5)
+WEIGHTS, ORDER, PLAN, DEVICE, PREPARE, WINDOW = range(6)
 
 
 def weights_seed(seed: int) -> int:
@@ -35,6 +35,22 @@ def batch_rows(seed: int, first: int, stop: int, n_cases: int, batch_size: int) 
             order = epoch_order(seed, epoch, n_cases)
         rows[number] = order[position * batch_size : (position + 1) * batch_size]
     return rows
+
+
+def window_starts(seed: int, first: int, rows: np.ndarray, n_cases: int, n_starts: int) -> np.ndarray:
+    """(steps, B): where the windows of `rows`, those of steps first, first + 1, ..., begin in their segments.
+
+    Each epoch draws one window of every segment, any of `n_starts` with equal chance.
+    """
+    per_epoch = n_cases // rows.shape[1]
+    starts = np.empty_like(rows)
+    drawn = np.empty(0, np.int64)
+    for number, cases in enumerate(rows):
+        epoch, position = divmod(first + number, per_epoch)
+        if position == 0 or number == 0:
+            drawn = np.random.default_rng([seed, WINDOW, epoch]).integers(n_starts, size=n_cases)
+        starts[number] = drawn[cases]
+    return starts
 
 
 def plan_generator(seed: int, step: int) -> np.random.Generator:

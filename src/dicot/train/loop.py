@@ -16,9 +16,9 @@ from dicot.errors import DeviceMemoryError
 from dicot.gpu.device import describe_device, float32_arithmetic, release_memory, resolve_device
 from dicot.gpu.memory import out_of_memory
 from dicot.methods import Method
-from dicot.train.batches import open_batches, with_labels
+from dicot.train.batches import open_batches, visited, with_labels
 from dicot.train.checkpoint import Checkpoint
-from dicot.train.draws import OwnDraws, batch_rows, plan_generator, seed_prepare, seed_step
+from dicot.train.draws import OwnDraws, plan_generator, seed_prepare, seed_step
 from dicot.train.history import History, LossReader, OnStep, Reporter
 from dicot.train.interrupts import DelayedInterrupts
 from dicot.train.recipe import Recipe, lr_at
@@ -156,7 +156,7 @@ def training(
     shape = (batch_size, train.n_channels, train.n_times)
     plans = [method.plan(shape, plan_generator(seed, step)) for step in range(first, stop)]
     take_step = build_stepper(stepper, method, optimiser, source, plans)
-    rows = batch_rows(seed, first, stop, len(train), batch_size)
+    rows = visited(train, seed, first, stop, batch_size)
     reporter.told = max(reporter.told, first)
     started = time.perf_counter() - history.seconds
     if checkpoint:

@@ -1,0 +1,71 @@
+"""Probes with few labels: which cases they see, and that they are the probes of all labels on these."""
+
+import numpy as np
+import pytest
+from tests.protocols.contract import overlapping
+
+from dicot.errors import InputError
+from dicot.protocols import FewLabels, ForestProbe, LinearProbe
+from dicot.protocols.subsets import stratified_fraction
+
+
+def test_few_labels_is_the_mean_of_probes_on_ten_subsets():
+    train, test = overlapping(300, 1), overlapping(90, 2)
+    few = FewLabels(per_class=5)
+    subsets = list(few.labelled(train, seed=1))
+    assert [np.bincount(subset.y).tolist() for subset in subsets] == [[5, 5, 5]] * 10
+    expected = [LinearProbe().score(subset, test, seed=1) for subset in subsets]
+    assert few.score_draws(train, test, seed=1) == expected
+    assert len({draw["accuracy"] for draw in expected}) > 1
+    assert few.score(train, test, seed=1)["accuracy"] == pytest.approx(np.mean([d["accuracy"] for d in expected]))
+    assert few.score(train, test, seed=1) != few.score(train, test, seed=2)
+    assert len(FewLabels(per_class=5, draws=3).score_draws(train, test, seed=1)) == 3
+
+
+def test_the_authors_subset_is_the_same_for_every_run():
+    train, test = overlapping(300, 1), overlapping(90, 2)
+    paper = FewLabels(fraction=0.05).on_subset(42)
+    (subset,) = paper.labelled(train, seed=7)
+    assert (subset.x == train.x[stratified_fraction(train.y, 0.05, 42)]).all()
+    assert paper.score(train, test, seed=1) == paper.score(train, test, seed=2)
+
+
+def test_a_forest_sees_the_same_cases_as_the_linear_probe():
+    train, test = overlapping(300, 1), overlapping(90, 2)
+    linear, forest = (FewLabels(fraction=0.05, probe=probe).on_subset("run") for probe in ("linear", "forest"))
+    (cases,), (same,) = (protocol.labelled(train, seed=3) for protocol in (linear, forest))
+    assert (cases.x == same.x).all()
+    assert forest.score(train, test, seed=3) == ForestProbe().score(cases, test, seed=1)
+
+
+def test_with_no_class_larger_than_asked_for_it_is_the_linear_probe():
+    y = np.repeat([0, 1], [5, 3])
+    assert FewLabels(per_class=5).without_draws(y).name == "linear"
+    assert FewLabels(per_class=4).without_draws(y).name == "few_4"
+    assert FewLabels(per_class=5, probe="forest").without_draws(y).name == "forest"
+    assert FewLabels(fraction=0.9).without_draws(y).name == "few_90pct"
+    assert FewLabels(fraction=0.1).without_draws(np.arange(4)).name == "linear"
+
+
+def test_names_tell_settings_apart():
+    assert FewLabels(fraction=0.01).name == "few_1pct"
+    assert FewLabels(fraction=0.005).name == "few_0.5pct"
+    assert FewLabels(fraction=0.01, probe="forest").name == "forest_1pct"
+    assert FewLabels(per_class=5, subset_seed=42).name == "few_5_subset42"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, "fraction=None, per_class=None"),
+        ({"fraction": 0.1, "per_class": 5}, "fraction=0.1, per_class=5"),
+        ({"fraction": 0.0}, "0.0"),
+        ({"per_class": 2.5}, "2.5"),
+        ({"per_class": 5, "subset_seed": "paper"}, "'run' or a whole number"),
+        ({"per_class": 5, "probe": "tree"}, "'tree'.*forest"),
+        ({"per_class": 5, "draws": 0}, "draws.*0"),
+    ],
+)
+def test_contradicting_settings_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        FewLabels(**settings)
