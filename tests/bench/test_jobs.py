@@ -62,6 +62,8 @@ def test_a_key_does_not_depend_on_names_order_or_marks():
         {"target": JobData("pamap2", (4, 5, 6))},
         {"source": JobData("harth", (3, 4, 5), "large")},
         {"target": JobData("pamap2", (2, 3, 4), "large")},
+        {"source": JobData("harth", (3, 4, 5), scale="dataset")},
+        {"target": JobData("pamap2", (2, 3, 4), scale="case")},
         {"protocol": "ridge"},
         {"seed": 2},
         {"steps": 10},

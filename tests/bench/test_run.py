@@ -12,7 +12,8 @@ from dicot.bench.ledger import Ledger
 from dicot.bench.plan import make_plan
 from dicot.classifier import TimeSeriesClassifier
 from dicot.data import Split
-from dicot.datasets import paper_subset_seed
+from dicot.datasets import load, paper_subset_seed
+from dicot.datasets.base import shaped
 from dicot.errors import LostWorkerError
 from dicot.estimator import TimeSeriesEmbedder
 from dicot.evaluation import Contender, JobData, units_of
@@ -216,6 +217,25 @@ def test_transfer_takes_channels_of_both(tmp_path, job, data):
     plan = finish([job(source=first, target=second), replace(job(seed=2), target=JobData(data, (0, 7)))], path)
     assert {(key[0], key[3]): one.error for key, one in records(path).items()} == {("dicot", 1): None}
     assert "2 channel(s)" in plan.unusable[data] and "0, 7" in plan.unusable[data]
+
+
+def test_scaled_transfer_is_that_of_two_sets_z_scored_by_their_own_training_parts(tmp_path, job, data, waves):
+    path, other = tmp_path / "bench.sqlite", tmp_path / "other.npz"
+    x, y = 50 * waves.x + 300, waves.y  # the same in other units
+    np.savez(other, X_train=x[::2], y_train=y[::2], X_test=x[1::2], y_test=y[1::2])
+    scaled = {name: JobData(str(name), (1,), scale="dataset") for name in (data, other)}
+    finish([job(source=scaled[data], target=scaled[other]), job(source=JobData(data, (1,)))], path)
+    with Ledger(path) as ledger:
+        rows = {
+            row["target"]: row for result in ledger.results() for row in result.tidy() if row["metric"] == "accuracy"
+        }
+    assert set(rows) == {data, f"{other} (scale dataset)"}, "a report shows scaled data in a column of their own"
+    own, theirs = (shaped(load(name), [1], scale="dataset") for name in (data, other))
+    model = TimeSeriesEmbedder("dicot", dim=8, steps=2, batch_size=4, random_state=1, device="cpu").fit(own.train.x)
+    parts = [Features(model.transform(part.x), part.y) for part in (theirs.train, theirs.test)]
+    assert rows[f"{other} (scale dataset)"]["value"] == PROTOCOLS["linear"]().score(*parts, seed=1)["accuracy"]
+    np.testing.assert_allclose(Shelf().get(scaled[other]).split.test.x, theirs.test.x)
+    np.testing.assert_allclose(theirs.test.x, own.test.x, atol=1e-4)
 
 
 def test_several_fits_at_once_give_the_same_values_and_one_failure(tmp_path, job, data):

@@ -110,6 +110,16 @@ def test_transfer_takes_the_accelerometers():
     assert own == {("a", "b"), ("b", "a")}
 
 
+def test_a_scale_is_part_of_the_data_of_every_job_and_of_no_key_without_it():
+    jobs = jobs_of("transfer", seeds=(1,), scale="dataset")
+    assert {data.scale for job in jobs for data in (job.source, job.target)} == {"dataset"}
+    plain = jobs_of("transfer", seeds=(1,))
+    assert not {job.key for job in jobs} & {job.key for job in plain}
+    assert not any("scale" in job.config for job in plain)
+    with pytest.raises(InputError, match='scale must be None, "dataset", "case"'):
+        jobs_of("transfer", scale="zscores")
+
+
 def test_ablations_share_what_is_the_default_anyway():
     jobs = [job for job in jobs_of("extended_ablation", seeds=(1,)) if job.contender.kind == "dicot"]
     on_uea = {job.contender.name: job.key for job in jobs if job.source.name == "NATOPS"}

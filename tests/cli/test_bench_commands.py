@@ -59,6 +59,7 @@ def test_mistakes(tmp_path):
     for words, message in (
         (["bench", "smok"], "Did you mean 'smoke'"),
         (["bench", "ucr", "--seeds", "x"], "--seeds takes whole numbers"),
+        (["bench", "transfer", "--scale", "zscore"], 'scale must be None, "dataset", "case"'),
         (["bench", "export", tmp_path / "a.csv", "--ledger", tmp_path / "none"], "There is no ledger"),
     ):
         with pytest.raises(DicotError, match=message):

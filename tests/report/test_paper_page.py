@@ -1,4 +1,4 @@
-"""The paper on one page: every exhibit, ours beside the paper's, what each rests on, and the published page is current."""
+"""The paper on one page: every exhibit, ours beside the paper's, what each rests on; the published page is current."""
 
 import re
 from pathlib import Path

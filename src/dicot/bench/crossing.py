@@ -27,6 +27,7 @@ class SuiteOptions:
     schedules: tuple[str, ...] = ("per_step",)
     precision: str = "float32"
     steps: int | None = None  # of everything that is trained: a trial
+    scale: str | None = None  # of every data set: the policy of `load`
     family: str = ""  # of the files among the sets: whose recipe and settings they take
     subsets: str = ""  # which labelled cases are drawn where a protocol draws some: "authors" or "per-seed"
 
@@ -65,7 +66,9 @@ def cross(
         protocols = [name for name in options.protocols or own if not (entry.classical and name in MODEL_PROTOCOLS)]
         subsets = {name: subsets_of(every_protocol()[name](), options.subsets) for name in protocols}
         for contender, pair in product(_scheduled(entry, options), pairs):
-            source, target = (replace(data, family=given_family(data.name, options)) for data in pair)
+            source, target = (
+                replace(data, scale=options.scale, family=given_family(data.name, options)) for data in pair
+            )
             special = (exceptions or {}).get((contender.kind, source.name), {})
             one = replace(contender, method_params=own_params(contender, source, special))
             for protocol, seed in product(protocols, options.seeds or seeds):

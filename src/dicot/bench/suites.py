@@ -6,6 +6,7 @@ from itertools import product
 
 from dicot.bench import paper_suites as paper
 from dicot.bench.crossing import SuiteOptions
+from dicot.data.conversion import check_policies
 from dicot.datasets import is_here, is_path, spelled, stand_ins
 from dicot.errors import InputError, did_you_mean, lookup
 from dicot.evaluation.jobs import Job
@@ -54,6 +55,7 @@ def _check_names(options: SuiteOptions) -> None:
             raise InputError(
                 f"A family ({options.family}) is for files, which have none. Give files as sets, or leave it out."
             )
+    check_policies("error", options.scale)
     if options.subsets:
         lookup(dict.fromkeys(SUBSETS), options.subsets, "choice of subsets")
     for name in options.schedules:

@@ -53,6 +53,7 @@ def run(
     schedule: Annotated[str, typer.Option(help="per_step, per_epoch (the authors' code) or both.")] = "per_step",
     precision: opt.Precision = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Training steps: a trial, and marked as one.")] = None,
+    scale: opt.Scale = None,
     subsets: Annotated[
         str,
         typer.Option(
@@ -86,6 +87,7 @@ def run(
         schedules=("per_step", "per_epoch") if schedule == "both" else (schedule,),
         precision=precision or "float32",
         steps=steps,
+        scale=scale,
         family=family,
         subsets=subsets,
     )

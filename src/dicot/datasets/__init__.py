@@ -142,8 +142,9 @@ def is_here(name: str) -> bool:
 
 
 def stand_ins(name: str) -> list[str]:
-    """Name the data sets on this machine that stand in for this one."""
-    return [one.name for one in DATASETS.values() if one.stands_in_for == name and one.is_here()]
+    """Name the data sets on this machine that stand in for this one, or for the set that it is a version of."""
+    wanted = [one for one in DATASETS.values() if one.stands_in_for and f"{name}-".startswith(f"{one.stands_in_for}-")]
+    return [one.name for one in wanted if one.is_here()]
 
 
 def spelled(name: str) -> str:

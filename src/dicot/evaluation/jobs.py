@@ -23,6 +23,7 @@ class JobData:
     name: str
     channels: tuple[int, ...] | None = None
     family: str | None = None  # of a file: whose recipe and settings it takes; a set by name has its own
+    scale: str | None = None  # the policy of `load`: each set by its own training part; None: values as they are
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Job:
         return self.contender.config | given(
             source=self.source.name,
             source_channels=self.source.channels,
+            source_scale=self.source.scale,
             source_family=self.source.family,
             seed=self.seed,
         )
@@ -66,6 +68,7 @@ class Job:
         return self.fit_config | given(
             target=self.target.name,
             target_channels=self.target.channels,
+            target_scale=self.target.scale,
             target_family=self.target.family,
             protocol=self.protocol,
             steps=self.steps,
@@ -142,6 +145,7 @@ class Unit:
         notes = [
             f"seed{'s' if len(self.seeds) > 1 else ''} {', '.join(map(str, self.seeds))}",
             f"channels {', '.join(map(str, job.source.channels))}" if job.source.channels else "",
+            f"scale {job.source.scale}" if job.source.scale else "",
             f"batches of {settings['batch_size']}" if "batch_size" in settings else "",
             str(settings["schedule"]) if settings.get("schedule", "per_step") != "per_step" else "",
         ]

@@ -7,7 +7,7 @@ import numpy as np
 
 from dicot.data import Split, Windows
 from dicot.data.collection import labelled
-from dicot.data.splits import hold_out
+from dicot.data.splits import hold_out, with_policies
 from dicot.datasets import benchmark_policies, card, fingerprint, is_path, load
 from dicot.datasets.base import pick_channels
 from dicot.errors import DicotError, InputError
@@ -42,6 +42,7 @@ class Shelf:
             for oldest in list(self._loaded)[:-IN_MEMORY]:
                 del self._loaded[oldest]
         split = pick_channels(loaded.split, wanted.channels)
+        split = split if wanted.scale is None else with_policies(split, scale=wanted.scale)
         return replace(loaded, split=replace(split, family=wanted.family or split.family))
 
     def _load(self, name: str) -> Loaded:

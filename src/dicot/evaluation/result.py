@@ -74,4 +74,8 @@ class Result:
     def tidy(self) -> list[dict[str, Any]]:
         """Give one plain row for each metric, with the columns of `TIDY`."""
         row = {name: getattr(self, name, None) for name in TIDY}
+        chosen = json.loads(self.config or "{}")
+        for part in ("source", "target"):  # scaled values are other data
+            if scale := chosen.get(f"{part}_scale"):
+                row[part] = f"{row[part]} (scale {scale})"
         return [{**row, "metric": metric, "value": value} for metric, value in self.values.items()]

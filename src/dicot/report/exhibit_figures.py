@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dicot.report.archives import ranks_over_everything
-from dicot.report.exhibit_tables import printed_averages, printed_hours
+from dicot.report.exhibit_tables import printed_averages, printed_hours, time_cells
 from dicot.report.figures import reference_curves, sub_blocks, time_scatter
 from dicot.report.frame import decimals, natural, seeds_of
 from dicot.report.grids import average_cells, reading, table_of
@@ -21,7 +21,7 @@ from dicot.report.parts import Part
 from dicot.report.places import Column, columns_of, printed
 from dicot.report.records import Records
 from dicot.report.scores import seeds_text
-from dicot.report.standings import fit_devices, fit_seconds, seconds_text
+from dicot.report.standings import seconds_text
 from dicot.report.tables import ABSENT, NOT_RUN, Cell, text_table
 from dicot.report.timing import timing_parts
 
@@ -39,31 +39,22 @@ def time_part(records: Records) -> Iterator[Part]:
     if len(own):
         names, columns = columns_of(own, LARGE)
         lines = in_lines(own, names, printed_names(["low_label"]))
-        yield from _times(lines, columns, accuracy, hours)
+        yield from _times(lines, columns, accuracy)
     points = {name: (3600 * hours[name], accuracy[name]) for name in accuracy if name in hours}
     figure = {"figure1-paper": partial(time_scatter, points, "average accuracy", [HERO])}
     text = "From the numbers of the paper's Tables 1 and 3; it prints no time for what has no pretraining."
     yield Part("The paper's", figures=figure, text=text)
 
 
-def _times(
-    lines: Lines, columns: list[Column], accuracy: Mapping[str, float], hours: Mapping[str, float]
-) -> Iterator[Part]:
+def _times(lines: Lines, columns: list[Column], accuracy: Mapping[str, float]) -> Iterator[Part]:
     block = lines.block()
     if block is None:
         yield Part("", text="There is no data set that all of the paper's lines have.")
         return
-    seconds, devices = fit_seconds(block), fit_devices(block)
-    time = []
-    for line in lines.every:
-        own = seconds_text(seconds[line]) if line in seconds else NOT_RUN
-        where = f" on {devices[line]}" if line in seconds and devices[line] else ""
-        theirs = f" ({hours[line]:.2f} h)" if line in hours else ""
-        time.append(Cell(f"{own}{where}{theirs}", "" if line in seconds else ABSENT))
     digits = decimals(lines.runs)
     cells = {
         "average accuracy": average_cells(lines, block, columns, printed("low_label"), accuracy, digits, True),
-        "time to fit": time,
+        "time to fit": time_cells(lines),
     }
     yield Part("", table_of(lines, cells, block.missing_text(), reading(columns)))
     yield from times(block, "Ours", "figure1")

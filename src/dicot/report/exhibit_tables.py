@@ -50,7 +50,7 @@ def scores_part(
         return
     names, columns = columns_of(own, EXPECTED[family])
     lines = in_lines(own, names, printed_names([suite]))
-    more = _hours(lines) if hours else {}
+    more = {"time to fit": time_cells(lines)} if hours else {}
     yield Part("", score_grid(lines, columns, numbers, averages, more, turned=len(columns) > MANY_SETS))
 
 
@@ -74,7 +74,7 @@ def printed_hours() -> dict[str, float]:
     return {name: cell["mean"] if isinstance(cell, dict) else cell for name, cell in rows.items() if cell is not None}
 
 
-def _hours(lines: Lines) -> dict[str, list[Cell]]:
+def time_cells(lines: Lines) -> list[Cell]:
     """Make the column of times to fit, over the sets of the average, the paper's hours behind ours."""
     block, paper = lines.block(), printed_hours()
     seconds, devices = ({}, {}) if block is None else (fit_seconds(block), fit_devices(block))
@@ -84,7 +84,7 @@ def _hours(lines: Lines) -> dict[str, list[Cell]]:
         where = f" on {devices[line]}" if line in seconds and devices[line] else ""
         printed = f" ({paper[line]:.2f} h)" if line in paper else ""
         cells.append(Cell(f"{own}{where}{printed}".strip(), "" if line in seconds else ABSENT))
-    return {"time to fit": cells}
+    return cells
 
 
 def printed_only(numbers: Mapping[tuple[str, str], float], averages: Mapping[str, float] | None = None) -> Table:
