@@ -193,7 +193,8 @@ def test_fine_tuning_starts_from_the_encoder_and_cost_is_recorded(tmp_path, job)
     cost = found["random", "cost", "fit_seconds", 1].value
     assert found["random", "finetune-100", "accuracy", 1].fit_seconds > cost, "training is time to fit"
     assert found["dicot", "cost", "step_ms", 1].value > 0
-    assert ("random", "cost", "step_ms", 1) not in found
+    assert 1 <= found["dicot", "cost", "encoded", 1].value <= 2
+    assert ("random", "cost", "step_ms", 1) not in found and ("random", "cost", "encoded", 1) not in found
     assert found["random", "cost", "fit_seconds", 1].value > 0
 
 

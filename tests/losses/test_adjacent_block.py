@@ -19,7 +19,8 @@ def slow(z: np.ndarray, tau: float, positive: str) -> float:
     if positive == "next":
         targets = [min(j + 1, k - 1) for j in range(k)]
     if positive == "shuffled":
-        targets = np.random.default_rng(42).permutation(targets).tolist()
+        order = torch.randperm(k, generator=torch.Generator().manual_seed(42))
+        targets = torch.tensor(targets)[order].tolist()
     total = 0.0
     for case in z:
         for j in range(k):

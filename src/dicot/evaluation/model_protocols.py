@@ -124,19 +124,25 @@ class TrainingTime(ModelProtocol):
     """Report milliseconds per step over the whole training, whatever was built on the way included, and memory.
 
     Memory is what the tensors on a GPU took at most, on a CPU by how much the process grew; it is left out where
-    neither can be told. A control takes no steps and has no time per step.
+    neither can be told. What is encoded is counted on the encoder's inputs: methods that share an encoder do not give
+    it the same work (D-54). A control takes no steps and has no time per step.
     """
 
     metrics = COST_METRICS
     alone = True
     name = "cost"  # in the keys of every ledger
-    description = "time per step and peak memory of the fit"
+    description = "time per step, peak memory of the fit and how much of each case it encodes"
 
     def score(self, fitted: Fitted, data: Split, *, seed: int) -> dict[str, float]:
-        history = fitted.model.history_
+        from dicot.train.encoded import encoded_per_time_step
+
+        model, history = fitted.model, fitted.model.history_
         values = {"fit_seconds": fitted.seconds}
         if len(history):
             values["step_ms"] = 1e3 * history.seconds / len(history)
+            values["encoded"] = encoded_per_time_step(
+                model.method, model.method_params_, data.train, seed=model.seed_, steps=len(history)
+            )
         if fitted.peak_memory:
             values["peak_mib"] = fitted.peak_memory / 2**20
         return values

@@ -1,14 +1,16 @@
 """Pick the neighbouring sub-block among the sub-blocks of the same case (Di-COT)."""
 
 from collections.abc import Callable
+from functools import cache
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from dicot.errors import lookup
 from dicot.losses.precision import wide
+
+SHUFFLE_SEED = 42  # the authors'
 
 
 def _previous(k: int, device: torch.device) -> Tensor:
@@ -20,12 +22,16 @@ def _next(k: int, device: torch.device) -> Tensor:
 
 
 def _shuffled(k: int, device: torch.device) -> Tensor:
-    """One fixed permutation of the "previous" targets per k, as the authors drew it (generator seed 42)."""
-    order = np.random.default_rng(42).permutation([max(j - 1, 0) for j in range(k)])
+    """One fixed permutation of the "previous" targets per k: torch's, by a generator of seed 42 (D-104)."""
     target = torch.empty(k, dtype=torch.long, device=device)
-    for row, column in enumerate(order.tolist()):
-        target[row] = column  # filled by scalars: no copy from the host, so a CUDA graph can capture it
+    for row, column in enumerate(_shuffled_order(k)):
+        target[row] = max(column - 1, 0)  # filled by scalars: no copy from the host, so a CUDA graph can capture it
     return target
+
+
+@cache
+def _shuffled_order(k: int) -> tuple[int, ...]:
+    return tuple(torch.randperm(k, generator=torch.Generator().manual_seed(SHUFFLE_SEED)).tolist())
 
 
 # Which block is the positive of each block. "both" adds the two losses up (D-08).

@@ -1,0 +1,70 @@
+"""How much a method encodes: the time steps that its encoder reads for each time step of a case."""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dicot.data import Windows
+from dicot.encoders import as_encoder
+from dicot.methods import Batch, Method, build_method
+from dicot.train.draws import plan_generator
+
+CASES, BATCH = 16, 2  # that are looked at: what a case costs does not depend on how many there are
+PLANS = 20  # of a run, from its first step on
+WIDTH = 8  # features of the encoder that only counts
+
+
+def encoded_per_time_step(
+    method: str | type[Method], params: Mapping[str, Any], train: Windows, *, seed: int, steps: int
+) -> float:
+    """Count on the encoder's inputs what a step of a run encodes, relative to the length of a case: mean over steps.
+
+    Passes without a gradient count too; what fills up tensors in a CUDA graph does not. The plans are those of the run.
+    The labels that a method may ask for are made up.
+    """
+    steps = min(steps, PLANS)
+    rows = np.linspace(0, len(train) - 1, CASES).astype(int)
+    few = Windows(np.ascontiguousarray(train.x[rows], np.float32), np.arange(CASES) % 2, name=train.name)
+    tally = _Tally()
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.default_generator.manual_seed(seed)
+        counting = as_encoder(_Counting(few.n_channels, tally), few.n_channels, few.n_times)
+        built = build_method(method, counting, params)
+        built.prepare(few)
+        built.train()
+        batch = Batch(torch.from_numpy(few.x[:BATCH]), torch.arange(BATCH), torch.arange(BATCH) % 2)
+        counts: dict[Hashable, int] = {}  # no shape depends on anything but the plan
+        total = 0
+        for step in range(steps):
+            plan = built.plan((BATCH, few.n_channels, few.n_times), plan_generator(seed, step))
+            if plan not in counts:
+                tally.count = 0
+                built.loss(batch, plan)
+                counts[plan] = tally.count
+            total += counts[plan]
+    return total / (steps * BATCH * few.n_times)
+
+
+class _Tally:
+    """A number that all copies of an encoder share."""
+
+    count = 0
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_Tally":
+        return self
+
+
+class _Counting(nn.Module):
+    """(B, C, T) -> (B, F, T) by the cheapest layer there is."""
+
+    def __init__(self, n_channels: int, tally: _Tally) -> None:
+        super().__init__()
+        self.layer, self.tally = nn.Conv1d(n_channels, WIDTH, 1), tally
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.tally.count += x.shape[0] * x.shape[2]
+        features: Tensor = self.layer(x)
+        return features
