@@ -40,7 +40,8 @@ def has_authors_schedule(data: pd.DataFrame) -> bool:
 def summary_of_archives(data: pd.DataFrame, schedule: str = PAPER_SCHEDULE) -> Table:
     """Show accuracy, rank and time of both archives, ours beside the paper's over the same sets and as printed."""
     table = paper_tables()["ucr_uea_summary"]
-    own = of_the_paper(all_labels(data, ARCHIVES))
+    own = all_labels(data, ARCHIVES)
+    own = own[of_the_paper(own)]
     if has_authors_schedule(data):  # then each schedule has a table of its own
         own = own[own.schedule.isin(("", schedule))]
     labels, _ = columns_of(own, ())
@@ -119,7 +120,8 @@ def paper_ranks(numbers: Printed, names: Sequence[str], columns: Sequence[str]) 
 
 def ranks_over_everything(data: pd.DataFrame) -> list[Part]:
     """Rank the paper's methods over every data set there is: ours, the paper's over the same, and over all of its."""
-    own = of_the_paper(all_labels(data, FAMILIES))
+    own = all_labels(data, FAMILIES)
+    own = own[of_the_paper(own)]
     own = own[own.contender.isin((*METHODS, *CONTROLS)) & (own.protocol == "linear")]
     own = own[own.schedule.isin(("", PAPER_SCHEDULE))]
     expected = [name for family in FAMILIES for name in EXPECTED[family]]

@@ -43,7 +43,7 @@ def scores_part(
     same = data.protocol.map(lambda name: SAME_LABELS.get(name, name))
     own = data[(data.metric == "accuracy") & (same == labels)]
     if family in ARCHIVES:  # of which the paper leaves sets out; and two schedules would make 124 rows twice as wide
-        own = of_the_paper(own[own.schedule.isin(("", PAPER_SCHEDULE))])
+        own = own[own.schedule.isin(("", PAPER_SCHEDULE)) & of_the_paper(own)]
     numbers, averages = printed(suite, labels), printed_averages(suite, labels)
     if own.empty:
         yield Part("", printed_only(numbers, averages))

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from dicot.errors import InputError, did_you_mean
-from dicot.report.frame import CONTROLS, LINE, PAPER_SCHEDULE, placed
+from dicot.report.frame import CONTROLS, LINE, PAPER_SCHEDULE, compact, placed
 from dicot.report.paper import METHODS, NAMES, SAME_LABELS, paper_cells, paper_name, variant_names
+from dicot.report.places import of_the_paper
 from dicot.report.standings import Block, blocks
 
 PAPER = "paper"  # instead of names of contenders: those of the paper
@@ -66,8 +67,13 @@ class Lines:
         return [name for name in self.names if name not in set(self.runs.line)]
 
     def block(self) -> Block | None:
-        """Find the data sets that all of the paper's lines have; None where there is none."""
-        return next(iter(blocks(self.runs, self.others)), None) if len(self.runs) else None
+        """Find the data sets that all of the paper's lines have; None where there is none.
+
+        What is neither a set of the paper nor stands in for one does not count, unless there is nothing else.
+        """
+        counted = self.runs[of_the_paper(self.runs)]
+        runs = compact(counted) if len(counted) else self.runs
+        return next(iter(blocks(runs, self.others)), None) if len(runs) else None
 
 
 def in_lines(data: pd.DataFrame, columns: Sequence[str], names: Sequence[str], schedule: str = PAPER_SCHEDULE) -> Lines:

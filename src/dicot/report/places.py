@@ -81,10 +81,10 @@ def columns_of(
     return [row.label + end for row, end in zip(rows, said, strict=True)], columns
 
 
-def of_the_paper(data: pd.DataFrame) -> pd.DataFrame:
-    """Keep the rows on sets that the paper uses, or that stand in for one of these."""
+def of_the_paper(data: pd.DataFrame) -> pd.Series:
+    """Tell which rows are on sets that the paper uses, or that stand in for one of these."""
     known = [bool(column_of(*pair).paper) for pair in zip(data.source, data.target, strict=True)]
-    return data[pd.Series(known, data.index, dtype=bool)]
+    return pd.Series(known, data.index, dtype=bool)
 
 
 def printed(suite: str, labels: str = "") -> dict[tuple[str, str], float]:
