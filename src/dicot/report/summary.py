@@ -35,7 +35,8 @@ def summary_table(data: pd.DataFrame) -> Table:
         notes.append(f"{suite.upper()}: {n_sets} data sets.")
     about = (
         "Averages over the data sets that all of the paper's lines have, the paper's over those of them that it has. "
-        "Ranks are among these lines, in brackets those of the paper's own numbers on the same sets (D-36 and D-37 say what its forest and MiniRocket are)."
+        "Ranks are among these lines, in brackets those of the paper's own numbers on the same sets (D-36 and D-37 "
+        "say what its forest and MiniRocket are)."
     )
     rows = zip(runs.line.cat.categories, zip(*columns, strict=True), strict=True)
     return text_table("contender", rows, headings, note(runs, *notes, about))
