@@ -69,14 +69,15 @@ def average_cells(
     """
     own = [column for column in columns if block is not None and column.label in block.columns]
     same = bool(own) and all(column.exact for column in own)
+    means = {} if block is None or not own else block.shown[[column.label for column in own]].mean(axis=1).to_dict()
     halves = standings(block).normal.dropna() if intervals and block is not None else {}
     cells = []
     for line in lines.every:
         paper = as_printed.get(line) if all(column.paper for column in own) else None
-        if block is None or not own or line not in block.shown.index:
+        if line not in means:
             cells.append(Cell(beside(_lack(lines, block, line), paper, None, digits), ABSENT))
             continue
-        average = float(block.shown.loc[line, [column.label for column in own]].mean())
+        average = float(means[line])
         if same and all((line, column.paper) in printed for column in own):
             paper = sum(printed[line, column.paper] for column in own) / len(own)
         text = f"{average:.{digits}f}"
