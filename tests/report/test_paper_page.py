@@ -17,6 +17,7 @@ from dicot.report.frame import frame, trial_note
 from dicot.report.paper import paper_tables
 from dicot.report.paper_page import chosen, paper_markdown, write_paper
 from dicot.report.parts import drawn
+from dicot.report.places import Column, column_of
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = (
@@ -203,3 +204,24 @@ def test_the_published_reports_are_those_of_the_published_results(suite):
     assert changing.sub("", text) == changing.sub("", made), (
         "Make them anew: dicot report ucr,uea --records results --out docs/results --against-paper"
     )
+
+
+def test_a_set_that_the_paper_used_otherwise_stands_beside_its_number_without_a_difference():
+    assert column_of("pamap2-paper", "pamap2-paper") == Column("PAMAP2", "PAMAP2", True)
+    assert not column_of("pamap2", "pamap2").exact and column_of("ecg-full", "ecg-full").paper == "ECG"
+    assert column_of("hapt", "sleepedf-night").paper == ""  # no such transfer in the paper
+    assert column_of("hapt", "hapt").by("nmi") == Column("hapt NMI, for HARTH", "HARTH NMI", metric="nmi")
+
+
+def test_what_is_not_of_the_paper_is_shown_and_not_averaged():
+    pair = ("hapt (scale dataset)", "wisdm2019 (scale dataset)")
+    more = several("transfer", (*METHODS, *CONTROLS), [pair], seeds=(1, 2))
+    own = section(paper_markdown(frame([*everything(), *more]), only=["table5"]), "table5")
+    assert " > ".join(pair) in table(own)["Di-COT"] and "average of 2" in table(own)["Di-COT"]
+
+
+def test_the_data_sets_stand_beside_the_papers_sizes(page):
+    rows = table(section(page, "table8"))
+    assert rows["harth"]["test cases"] == "2,784 (2,785)" and rows["harth"]["records"] == "none"
+    assert rows["hapt"] == rows["hapt"] | {"in the paper": "HARTH", "is": "a stand-in", "records": "yes"}
+    assert rows["pamap2"]["is"] == "another preparation"

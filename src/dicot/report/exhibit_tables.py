@@ -10,7 +10,7 @@ from dicot.report.grids import average_cells, beside, reading, score_cells, scor
 from dicot.report.lines import Lines, in_lines, printed_names
 from dicot.report.paper import LARGE, SAME_LABELS, data_set_key, paper_tables
 from dicot.report.parts import Part
-from dicot.report.places import EXPECTED, Column, columns_of, of_the_paper, printed
+from dicot.report.places import EXPECTED, Column, column_of, columns_of, of_the_paper, printed
 from dicot.report.records import Records
 from dicot.report.scores import MANY_SETS
 from dicot.report.standings import fit_devices, fit_seconds, seconds_text, standings
@@ -159,7 +159,7 @@ def _clustering(records: Records) -> tuple[Lines, list[Column]] | None:
 
 
 def _metric_average(lines: Lines, columns: Sequence[Column], name: str, theirs: Mapping[str, float]) -> list[Cell]:
-    chosen = [column for column in columns if column.label.endswith(f" {name}")]
+    chosen = [column for column in columns if column.metric == name.lower()]
     return average_cells(lines, lines.block(), chosen, printed("clustering"), theirs, decimals(lines.runs))
 
 
@@ -204,5 +204,6 @@ def _sizes(one: DataSet, paper: Mapping[str, float], recorded: bool) -> list[str
         size = own[field]
         shown = "differs" if size is None else f"{size:,}"
         cells.append(f"{shown} ({paper[column]:,.0f})" if not stand_in else shown)
-    what = "a stand-in" if stand_in else "the paper's"
+    exact = column_of(one.name, one.name).exact
+    what = "a stand-in" if stand_in else "the paper's" if exact else "another preparation"
     return [data_set_key(one.stands_in_for or one.name).upper(), what, *cells, "yes" if recorded else "none"]

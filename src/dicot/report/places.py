@@ -28,14 +28,23 @@ class Column(NamedTuple):
     paper: str = ""  # empty: none
     exact: bool = False  # the paper's own data, not a stand-in
     recorded: bool = True
+    metric: str = ""  # where each set has a column for several
+
+    def by(self, metric: str) -> "Column":
+        """The same column for one of several metrics."""
+        own, comma, more = self.label.partition(", ")
+        name = metric.upper()
+        return self._replace(
+            label=f"{own} {name}{comma}{more}", paper=f"{self.paper} {name}" if self.paper else "", metric=metric
+        )
 
 
 @cache
 def _set(name: str) -> tuple[str, bool]:
     """Give the paper's name of a data set, and whether it is that set itself; empty where it is neither."""
     key = data_set_key(name).upper()
-    if key in LARGE:
-        return key, True
+    if key in LARGE:  # a set that has a version as the paper used it is not that version
+        return key, DATASETS.registered(f"{name}-paper") is None
     if name in EXPECTED["ucr"] or name in EXPECTED["uea"]:
         return name, True
     known = DATASETS.registered(name)
@@ -62,9 +71,7 @@ def columns_of(
 
     With several `metrics` each set has a column for each.
     """
-    ends = [f" {metric.upper()}" for metric in metrics] if len(metrics) > 1 else [""]
     rows = [column_of(source, target) for source, target in zip(data.source, data.target, strict=True)]
-    said = [ends[metrics.index(metric)] if len(ends) > 1 else "" for metric in data.metric]
     found = list(dict.fromkeys(rows))
     covered = {column.paper for column in found}
     found += [Column(f"{name}, missing", name, True, False) for name in expected if name not in covered]
@@ -73,12 +80,11 @@ def columns_of(
         place = expected.index(column.paper) if column.paper in expected else len(expected)
         return place, not column.exact, natural(column.label)
 
-    columns = [
-        column._replace(label=column.label + end, paper=column.paper + end if column.paper else "")
-        for column in sorted(found, key=order)
-        for end in ends
-    ]
-    return [row.label + end for row, end in zip(rows, said, strict=True)], columns
+    columns = sorted(found, key=order)
+    if len(metrics) < 2:
+        return [row.label for row in rows], columns
+    labels = [row.by(metric).label for row, metric in zip(rows, data.metric, strict=True)]
+    return labels, [column.by(metric) for column in columns for metric in metrics]
 
 
 def of_the_paper(data: pd.DataFrame) -> pd.Series:

@@ -9,7 +9,7 @@ from dicot.report.figures import power_curves
 from dicot.report.filenames import slug
 from dicot.report.frame import CONTROLS, contender_of, means, natural, note, placed, seeds_of
 from dicot.report.parts import Part
-from dicot.report.scores import score_table, seeds_text
+from dicot.report.scores import failures, score_table, seeds_text
 
 UNTRAINED = "no batches"
 TITLES = {  # of the metrics that measure a run, whatever the protocol is called
@@ -35,7 +35,7 @@ def _part(runs: pd.DataFrame, title: str, axis: str, stem: str) -> Part:
     contender = contender_of(runs)
     table = score_table(
         runs,
-        note(runs, seeds_text(seeds_of(runs)), about),
+        note(runs, seeds_text(seeds_of(runs)), about, failures(runs)),
         marked=False,
         empty=lambda line, column: contender[line] in CONTROLS or column == UNTRAINED,
     )
