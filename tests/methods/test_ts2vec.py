@@ -8,7 +8,7 @@ from dicot.encoders import FCN, InceptionTime
 from dicot.errors import InputError
 from dicot.losses.contrast import hierarchical_contrast
 from dicot.methods import Batch, TS2Vec
-from dicot.methods.cropping import Crops, encode_crops
+from dicot.methods.cropping import Crops, crops_of, encode_crops
 from dicot.train import Recipe, pretrain
 from dicot.train.draws import plan_generator
 
@@ -33,7 +33,7 @@ def test_loss_by_hand():
     method = make(alpha=0.3).eval()
     x = torch.randn(3, 2, 20)
     torch.manual_seed(4)
-    shifts = torch.randint(-1, 4, (3,)).tolist()
+    shifts = [int(5 * share) - 1 for share in torch.rand(3)]
     view1 = torch.stack([x[b, :, o + 1 : o + 12] for b, o in enumerate(shifts)])
     view2 = torch.stack([x[b, :, o + 4 : o + 17] for b, o in enumerate(shifts)])
     z1, z2 = method.encoder(view1)[..., 3:], method.encoder(view2)[..., :8]
@@ -73,11 +73,12 @@ def test_dropout_acts_on_the_features_in_training_only():
 def test_long_cases_are_seen_through_a_random_window():
     method = make(max_train_length=16)
     plans = [method.plan((4, 2, 40), plan_generator(0, step)) for step in range(300)]
-    assert {plan.n_times for plan in plans} == {16}
-    assert {plan.start for plan in plans} == set(range(25))
+    crops = [crops_of(plan, 40, 16) for plan in plans]
+    assert {crop.n_times for crop in crops} == {16}
+    assert {crop.start for crop in crops} == set(range(25))
     loss = method.loss(Batch(torch.randn(4, 2, 40), torch.arange(4)), plans[0])
     assert torch.isfinite(loss)
-    assert make().plan((4, 2, 3000), plan_generator(0, 0)).start == 0
+    assert crops_of(make().plan((4, 2, 3000), plan_generator(0, 0)), 3000, 3000).start == 0
 
 
 @pytest.mark.parametrize("n_cases", [1, 2])

@@ -46,6 +46,15 @@ class Encoder(nn.Module, ABC):
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         """Compute (B, C, T) -> (B, F, T); where the boolean `keep` (B, T) is False, the projected input is zero."""
 
+    @property
+    def takes_length(self) -> bool:
+        """Tell whether `forward` in train mode takes a third argument, `length`, a whole number in a tensor.
+
+        It then gives features (B, F, T) whose first `length` time steps are those of the first `length` time steps of x
+        and keep alone, whatever the others hold. One CUDA graph can so train on cases of changing length.
+        """
+        return False
+
     def config(self) -> Mapping[str, Any]:
         """Return the constructor arguments that make an encoder of the same shape."""
         names = list(inspect.signature(type(self)).parameters)

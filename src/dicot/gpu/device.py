@@ -1,6 +1,7 @@
 """Which device a run uses, and how arrays get there."""
 
 import gc
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -82,9 +83,12 @@ def host_threads(most: int) -> Iterator[None]:
 
 
 def describe_device(device: str | torch.device) -> str:
-    """The name of the GPU, or "cpu"."""
+    """The name of the GPU, or "cpu"; a GPU behind NVIDIA's multi-process service is shared, and so are its times."""
     device = resolve_device(device)
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    if device.type != "cuda":
+        return device.type
+    shared = " (shared)" if "CUDA_MPS_PIPE_DIRECTORY" in os.environ else ""
+    return torch.cuda.get_device_name(device) + shared
 
 
 def load_optimisers() -> None:

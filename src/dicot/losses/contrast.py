@@ -122,7 +122,12 @@ def paired_contrast(z1: Tensor, z2: Tensor) -> Tensor:
     n = z1.shape[1]
     if n == 1:
         return (z1 * 0).sum() + (z2 * 0).sum()
-    return contrast(z1, z2, torch.eye(2 * n, dtype=z1.dtype, device=z1.device).roll(n, 0))
+    return contrast(z1, z2, paired_targets(n, z1.dtype, z1.device))
+
+
+def paired_targets(n: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """(2n, 2n): 1 for the same vector in the other view, else 0."""
+    return torch.eye(2 * n, dtype=dtype, device=device).roll(n, 0)
 
 
 def instance_contrast(z1: Tensor, z2: Tensor) -> Tensor:

@@ -1,18 +1,25 @@
-"""From a batch to the aligned features of two crops, as TS2Vec and what is built on it train."""
+"""From a batch to the aligned features of two crops, as TS2Vec and what is built on it train.
 
-from collections.abc import Callable
+Each step has crops of other lengths. Op by op they are cut to them. A CUDA graph serves all lengths instead: the crops
+lie at the beginning of tensors as long as the window, and where they end is a number on the device. Both ways draw the
+same random numbers, those of the whole window.
+"""
+
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from dicot.encoders import Encoder
 from dicot.errors import InputError
-from dicot.methods.base import TrainingSet
+from dicot.methods.base import Places, TrainingSet
 
 # Two overlapping crops of each case, with one geometry per batch and one shift per case (TS2Vec).
+
+Position = Any  # a whole number, in a CUDA graph a tensor on the device
 
 
 @dataclass(frozen=True)
@@ -24,23 +31,32 @@ class Crops:
     """
 
     n_times: int
-    left: int
-    right: int
-    outer_left: int
-    outer_right: int
-    start: int = 0
+    left: Position
+    right: Position
+    outer_left: Position
+    outer_right: Position
+    start: Position = 0
 
     @property
-    def overlap(self) -> int:
+    def on_device(self) -> bool:
+        """Whether the positions are tensors, on which no shape may depend."""
+        return isinstance(self.left, Tensor)
+
+    @property
+    def overlap(self) -> Position:
         return self.right - self.left
+
+    @property
+    def lengths(self) -> tuple[Position, Position]:
+        return self.right - self.outer_left, self.outer_right - self.left
 
     @property
     def extent(self) -> int:
         """Time steps of both views together."""
-        return self.right - self.outer_left + self.outer_right - self.left
+        return int(sum(self.lengths))
 
     @property
-    def shifts(self) -> tuple[int, int]:
+    def shifts(self) -> tuple[Position, Position]:
         """Smallest shift, and the largest plus one, that keep both views inside the window."""
         return -self.outer_left, self.n_times - self.outer_right + 1
 
@@ -80,28 +96,91 @@ def draw_crops(
     return Crops(n_times, left, right, outer_left, outer_right, start)
 
 
+def plan_crops(
+    encoder: Encoder, n_times: int, integers: Callable[[int, int], int], temporal_unit: int, longest: int
+) -> Crops | Places:
+    """Draw the crops of a step, as places in time where the encoder takes cases of any length by one program."""
+    crops = draw_crops(n_times, integers, temporal_unit=temporal_unit, longest=longest)
+    if not encoder.takes_length:
+        return crops
+    return Places((crops.start, crops.left, crops.right, crops.outer_left, crops.outer_right))
+
+
+def crops_of(plan: Hashable, n_times: int, longest: int) -> Crops:
+    """The crops that `plan_crops` has planned for cases of n_times."""
+    if isinstance(plan, Crops):
+        return plan
+    assert isinstance(plan, Places)
+    start, left, right, outer_left, outer_right = plan.at
+    return Crops(min(n_times, longest), left, right, outer_left, outer_right, start)
+
+
 def draw_shifts(crops: Crops, n_cases: int, device: torch.device) -> Tensor:
     """One shift per case, (B,), drawn where it is used."""
-    return torch.randint(*crops.shifts, (n_cases,), device=device)
+    low, stop = crops.shifts
+    n_shifts = stop - low
+    drawn: Tensor = (torch.rand(n_cases, device=device) * n_shifts).long().clamp(max=n_shifts - 1) + low
+    return drawn
 
 
 def cut_crops(x: Tensor, crops: Crops, shifts: Tensor) -> tuple[Tensor, Tensor]:
-    """(B, C, T) -> (B, C, right - outer_left) and (B, C, outer_right - left), by a gather without a host copy."""
+    """(B, C, T) -> (B, C, right - outer_left) and (B, C, outer_right - left), by a gather without a host copy.
+
+    With positions on the device (B, C, n_times) twice, where the last time step of a view is repeated behind its end.
+    """
     begin = crops.start + shifts  # (B,)
+    length1, length2 = crops.lengths
     return (
-        _cut(x, begin + crops.outer_left, crops.right - crops.outer_left),
-        _cut(x, begin + crops.left, crops.outer_right - crops.left),
+        _cut(x, begin + crops.outer_left, _steps(crops, length1, x.device)),
+        _cut(x, begin + crops.left, _steps(crops, length2, x.device)),
     )
 
 
+def _steps(crops: Crops, length: Position, device: torch.device) -> Tensor:
+    if not crops.on_device:
+        return torch.arange(length, device=device)
+    return torch.arange(crops.n_times, device=device).clamp(max=length - 1)
+
+
+def _cut(x: Tensor, begin: Tensor, steps: Tensor) -> Tensor:
+    read = begin.unsqueeze(1) + steps  # (B, length)
+    return x.gather(2, read.unsqueeze(1).expand(-1, x.shape[1], -1))
+
+
 def shared_part(h1: Tensor, h2: Tensor, crops: Crops) -> tuple[Tensor, Tensor]:
-    """The features of the steps that both views saw, aligned in time: (B, F, overlap) twice."""
-    return h1[..., -crops.overlap :], h2[..., : crops.overlap]  # D-10
+    """The features of the steps that both views saw, aligned in time: (B, F, overlap) twice.  (D-10)
+
+    With positions on the device (B, F, n_times) twice; what they hold behind the overlap must not be used.
+    """
+    if crops.on_device:
+        return advance(h1.permute(2, 0, 1), crops.left - crops.outer_left).permute(1, 2, 0), h2
+    return h1[..., -crops.overlap :], h2[..., : crops.overlap]
 
 
-def _cut(x: Tensor, begin: Tensor, length: int) -> Tensor:
-    steps = begin.unsqueeze(1) + torch.arange(length, device=x.device)  # (B, length)
-    return x.gather(2, steps.unsqueeze(1).expand(-1, x.shape[1], -1))
+def advance(h: Tensor, n_steps: Tensor) -> Tensor:
+    """Read (T, ...) from a later time step on, a number on the device; behind the end the last one is repeated.
+
+    The gradient is that of the time steps that are read; those behind the end must have none.
+    """
+    moved: Tensor = _Advance.apply(h, n_steps)  # type: ignore[no-untyped-call]
+    return moved
+
+
+class _Advance(torch.autograd.Function):
+    """By hand, because the gradient of a gather is added up in an order that changes from run to run."""
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, n_steps: Tensor) -> Tensor:
+        source = torch.arange(len(h), device=h.device) + n_steps
+        ctx.save_for_backward(source - 2 * n_steps)
+        return h.index_select(0, source.clamp(max=len(h) - 1))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dmoved: Tensor) -> tuple[Tensor, None]:
+        (source,) = ctx.saved_tensors
+        dh = dmoved.index_select(0, source.clamp(min=0))
+        return dh.mul_((source >= 0).view(-1, *[1] * (dh.ndim - 1))), None
 
 
 def check_share(name: str, value: float, *, below: bool = False) -> float:
@@ -137,13 +216,32 @@ def encode_crops(encoder: Encoder, x: Tensor, crops: Crops, *, mask: float, drop
     """(B, C, T) -> (B, F, overlap) twice, time-aligned; two calls of the encoder, one per view.
 
     In training each time step of each view is hidden with probability `mask` behind the encoder's input projection
-    (D-11), and features are dropped with probability `dropout`; in evaluation mode neither.
+    (D-11), and features are dropped with probability `dropout`; in evaluation mode neither. With positions on the
+    device (B, F, n_times) twice, zero behind the overlap.
     """
     views = cut_crops(x, crops, draw_shifts(crops, len(x), x.device))
-    h1, h2 = (encoder(view, _keep(view, mask) if encoder.training else None) for view in views)
-    z1, z2 = shared_part(h1, h2, crops)
-    return F.dropout(z1, dropout, encoder.training), F.dropout(z2, dropout, encoder.training)
+    features = []
+    for view, length in zip(views, crops.lengths, strict=True):
+        keep = _keep(view, crops, mask) if encoder.training else None
+        features.append(encoder(view, keep, length) if crops.on_device else encoder(view, keep))
+    h1, h2 = shared_part(features[0], features[1], crops)
+    dropout = dropout if encoder.training else 0.0
+    return _thin_out(h1, crops, dropout), _thin_out(h2, crops, dropout)
 
 
-def _keep(view: Tensor, mask: float) -> Tensor:
-    return torch.rand(view.shape[0], view.shape[2], device=view.device) >= mask  # (B, length)
+def _keep(view: Tensor, crops: Crops, mask: float) -> Tensor:
+    """(B, length)"""
+    return (torch.rand(len(view), crops.n_times, device=view.device) >= mask)[:, : view.shape[2]]
+
+
+def _thin_out(z: Tensor, crops: Crops, dropout: float) -> Tensor:
+    """Dropout, and nothing behind the overlap; (B, F, T) with time first in memory, as the encoder leaves it."""
+    n_cases, width, n_times = z.shape
+    factors = None
+    if dropout > 0:
+        kept = 1 - dropout
+        factors = z.new_empty(crops.n_times, n_cases, width).bernoulli_(kept).div_(kept)[:n_times].permute(1, 2, 0)
+    if crops.on_device:
+        inside = torch.arange(n_times, device=z.device) < crops.overlap
+        factors = inside if factors is None else factors.mul_(inside)
+    return z if factors is None else z * factors

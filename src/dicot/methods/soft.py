@@ -14,11 +14,20 @@ from torch import Tensor, nn
 from dicot.data.pieces import release
 from dicot.encoders import Encoder
 from dicot.errors import InputError
-from dicot.losses.contrast import contrast, hard_level, mean_over_groups, over_levels
-from dicot.losses.precision import wide
+from dicot.losses.contrast import contrast, hard_level, mean_over_groups, over_levels, paired_targets
+from dicot.losses.padded import over_padded_levels
+from dicot.losses.precision import wide, wide_dtype
 from dicot.methods.averaging import AveragedEncoder
-from dicot.methods.base import Batch, Cases, Method, TrainingSet
-from dicot.methods.cropping import Crops, check_cases, check_crop_lengths, check_share, draw_crops, encode_crops
+from dicot.methods.base import Batch, Cases, Method, Places, TrainingSet
+from dicot.methods.cropping import (
+    Crops,
+    check_cases,
+    check_crop_lengths,
+    check_share,
+    crops_of,
+    encode_crops,
+    plan_crops,
+)
 
 # How alike the cases of a training set are, without the N x N matrix of all pairs (Soft).
 
@@ -136,9 +145,12 @@ def soft_contrast(z1: Tensor, z2: Tensor, weights: Tensor) -> Tensor:
     Both views of vector j are candidates of vector i with target weights[i, j], itself left out. Targets do not sum to
     one; the mean is over the 2n anchors. With the identity it is `paired_contrast`. Time O(G n^2 F), memory O(G n^2).
     """
-    targets = weights.repeat(2, 2)
-    targets.fill_diagonal_(0)
-    return contrast(z1, z2, targets)
+    return contrast(z1, z2, soft_targets(weights))
+
+
+def soft_targets(weights: Tensor) -> Tensor:
+    """(n, n) -> (2n, 2n): the same in both views, 0 for the vector itself."""
+    return weights.repeat(2, 2).fill_diagonal_(0)
 
 
 def soft_hierarchical_contrast(
@@ -149,12 +161,24 @@ def soft_hierarchical_contrast(
     tau_temp: float,
     lambda_: float = 0.5,
     temporal_unit: int = 0,
+    length: Tensor | None = None,
 ) -> Tensor:
     """SoftCLT's loss on aligned features (B, F, T); `lambda_` is the share of the instance loss.
 
     `instance_weights` (B, B) grades the cases, None takes the hard loss. Time lags are graded with tau_temp 2^depth;
     tau_temp = 0 takes the hard loss. Cost and memory as `hierarchical_contrast`, and one (2T, 2T) array of targets.
+    With a `length`, a number on the device, only so many of the first time steps count.
     """
+    if length is not None:
+        dtype, device = wide_dtype(z1), z1.device
+        paired = partial(paired_targets, dtype=dtype, device=device)
+        cases = paired(len(z1)) if instance_weights is None else soft_targets(instance_weights)
+
+        def lags(n: int, depth: int) -> Tensor:
+            tau = tau_temp * 2**depth
+            return soft_targets(time_lag_weights(n, tau, dtype, device)) if tau > 0 else paired(n)
+
+        return over_padded_levels(z1, z2, length, cases, lags, alpha=lambda_, temporal_unit=temporal_unit)
     instance = hard_level if instance_weights is None else partial(_soft_level, weights=instance_weights)
     temporal = partial(_lag_level, tau_temp=tau_temp) if tau_temp > 0 else hard_level
     return over_levels(z1, z2, instance, temporal, alpha=lambda_, temporal_unit=temporal_unit)
@@ -166,8 +190,7 @@ def _soft_level(z1: Tensor, z2: Tensor, depth: int, weights: Tensor) -> Tensor:
 
 def _lag_level(z1: Tensor, z2: Tensor, depth: int, tau_temp: float) -> Tensor:
     """Lags weigh more at deeper levels, where a step stands for 2^depth of the first one's."""
-    dtype = torch.promote_types(z1.dtype, torch.float32)
-    weights = time_lag_weights(z1.shape[1], tau_temp * 2**depth, dtype, z1.device)
+    weights = time_lag_weights(z1.shape[1], tau_temp * 2**depth, wide_dtype(z1), z1.device)
     return _soft_level(z1, z2, depth, weights)
 
 
@@ -177,7 +200,7 @@ class Soft(Method):
     tau_inst: how fast the weight of another case falls with its cosine distance; 0 takes TS2Vec's instance loss.
     tau_temp: how fast the weight of another time step falls with the lag; 0 takes TS2Vec's temporal loss.
     alpha: largest weight of another case. lambda_: share of the instance loss.
-    temporal_unit, mask, dropout, max_train_length, average_weights: see TS2Vec.
+    temporal_unit, mask, dropout, max_train_length, average_weights: see TS2Vec, also for CUDA graphs.
     """
 
     needs_time_steps: ClassVar[bool] = True
@@ -222,21 +245,26 @@ class Soft(Method):
         if self.similarity is not None:
             self.similarity.fit(train.x)
 
-    def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Crops:
-        return draw_crops(shape[2], rng.integers, temporal_unit=self.temporal_unit, longest=self.max_train_length)
+    def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Crops | Places:
+        return plan_crops(self.encoder, shape[2], rng.integers, self.temporal_unit, self.max_train_length)
 
     def extent(self, plan: Hashable) -> int:
-        assert isinstance(plan, Crops)
-        return plan.extent
+        return plan.extent if isinstance(plan, Crops) else 0  # a plan of places does not change shapes
 
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
-        assert isinstance(plan, Crops)
-        z1, z2 = encode_crops(self.encoder, batch.x, plan, mask=self.mask, dropout=self.dropout)
+        crops = crops_of(plan, batch.x.shape[2], self.max_train_length)
+        z1, z2 = encode_crops(self.encoder, batch.x, crops, mask=self.mask, dropout=self.dropout)
         weights = None
         if self.similarity is not None:
             weights = sharpen(self.similarity(batch.x, batch.index), self.tau_inst, self.alpha)  # D-13
         return soft_hierarchical_contrast(
-            z1, z2, weights, tau_temp=self.tau_temp, lambda_=self.lambda_, temporal_unit=self.temporal_unit
+            z1,
+            z2,
+            weights,
+            tau_temp=self.tau_temp,
+            lambda_=self.lambda_,
+            temporal_unit=self.temporal_unit,
+            length=crops.overlap if crops.on_device else None,
         )
 
     def after_step(self, batch: Batch, progress: float) -> None:

@@ -8,9 +8,18 @@ from torch import Tensor
 
 from dicot.encoders import Encoder
 from dicot.losses.contrast import hierarchical_contrast
+from dicot.losses.padded import padded_hierarchical_contrast
 from dicot.methods.averaging import AveragedEncoder
-from dicot.methods.base import Batch, Method, TrainingSet
-from dicot.methods.cropping import Crops, check_cases, check_crop_lengths, check_share, draw_crops, encode_crops
+from dicot.methods.base import Batch, Method, Places, TrainingSet
+from dicot.methods.cropping import (
+    Crops,
+    check_cases,
+    check_crop_lengths,
+    check_share,
+    crops_of,
+    encode_crops,
+    plan_crops,
+)
 
 
 class TS2Vec(Method):
@@ -21,6 +30,9 @@ class TS2Vec(Method):
     steps. mask: share of time steps hidden in training. dropout: on the features in training.
     max_train_length: of longer cases a random window of this length is seen at each step.
     average_weights: evaluate the average of the encoders of all steps instead of the last one (D-12).
+
+    Around an encoder that takes a length (InceptionTime) one CUDA graph serves crops of all lengths; around another,
+    steps run op by op on a GPU too, because every length is another program.
     """
 
     needs_time_steps: ClassVar[bool] = True
@@ -28,7 +40,7 @@ class TS2Vec(Method):
     paper: ClassVar[str] = "TS2Vec: Towards Universal Representation of Time Series, AAAI 2022"
     complexity: ClassVar[str] = (
         "two passes over crops of 0.63 T steps on average; loss O((l B^2 + B l^2) F) for an overlap of l steps, "
-        "its memory O(l B^2 + B l^2) bounded by chunks"
+        "its memory O(l B^2 + B l^2) bounded by chunks; in a CUDA graph T steps and l = T"
     )
 
     def __init__(
@@ -54,16 +66,19 @@ class TS2Vec(Method):
     def prepare(self, train: TrainingSet) -> None:
         check_cases(train, self.temporal_unit)
 
-    def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Crops:
-        return draw_crops(shape[2], rng.integers, temporal_unit=self.temporal_unit, longest=self.max_train_length)
+    def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Crops | Places:
+        return plan_crops(self.encoder, shape[2], rng.integers, self.temporal_unit, self.max_train_length)
 
     def extent(self, plan: Hashable) -> int:
-        assert isinstance(plan, Crops)
-        return plan.extent
+        return plan.extent if isinstance(plan, Crops) else 0  # a plan of places does not change shapes
 
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
-        assert isinstance(plan, Crops)
-        z1, z2 = encode_crops(self.encoder, batch.x, plan, mask=self.mask, dropout=self.dropout)
+        crops = crops_of(plan, batch.x.shape[2], self.max_train_length)
+        z1, z2 = encode_crops(self.encoder, batch.x, crops, mask=self.mask, dropout=self.dropout)
+        if crops.on_device:
+            return padded_hierarchical_contrast(
+                z1, z2, crops.overlap, alpha=self.alpha, temporal_unit=self.temporal_unit
+            )
         return hierarchical_contrast(z1, z2, alpha=self.alpha, temporal_unit=self.temporal_unit)
 
     def after_step(self, batch: Batch, progress: float) -> None:

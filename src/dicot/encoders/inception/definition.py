@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from dicot.encoders.base import Encoder
 from dicot.encoders.batch_norm import check_variance
 from dicot.encoders.inception.inference import FrozenInception
-from dicot.encoders.inception.training import block_pass
+from dicot.encoders.inception.training import block_pass, pad_rows
 from dicot.encoders.padding import repeat_edges, same_margins
 from dicot.errors import InputError
 
@@ -78,13 +78,17 @@ class InceptionTime(Encoder):
         self.block0 = InceptionBlock(WIDTH_IN, dim)
         self.block1 = InceptionBlock(dim, dim)
 
-    def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+    @property
+    def takes_length(self) -> bool:
+        return not self.is_plain()
+
+    def forward(self, x: Tensor, keep: Tensor | None = None, length: Tensor | None = None) -> Tensor:
         self.check_shape(x.shape)
         check_variance(self.training, x.shape)
+        if length is not None:
+            return self._padded(x, keep, length)
         if self.training and not self.is_plain():
-            u = F.linear(x.permute(2, 0, 1), self.input.weight[..., 0], self.input.bias)  # (T, B, 128)
-            if keep is not None:
-                u = u * keep.T.unsqueeze(2)
+            u = self._projected(x, keep)
             return block_pass(self.block1, block_pass(self.block0, u)).permute(1, 2, 0)
         v = self.input(x)
         if keep is not None:
@@ -92,6 +96,22 @@ class InceptionTime(Encoder):
         # Not through `frozen`: preparing it pays over many batches only.
         y: Tensor = self.block1(self.block0(v))
         return y
+
+    def _projected(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        """Project (B, C, T) -> (T, B, 128)."""
+        u = F.linear(x.permute(2, 0, 1), self.input.weight[..., 0], self.input.bias)
+        return u if keep is None else u * keep.T.unsqueeze(2)
+
+    def _padded(self, x: Tensor, keep: Tensor | None, length: Tensor) -> Tensor:
+        if not self.training or self.is_plain():
+            raise InputError(
+                "Cases that end before their tensor does can be encoded in train mode only, and not module by module. "
+                "Cut them to their length instead."
+            )
+        source = torch.arange(x.shape[2], device=x.device).clamp(max=length - 1)
+        u = self._projected(x.index_select(2, source), None if keep is None else keep.index_select(1, source))
+        padded = pad_rows(self.block0, u, length)
+        return block_pass(self.block1, block_pass(self.block0, u, padded), padded).permute(1, 2, 0)
 
     def layers(self) -> Mapping[str, nn.Module]:
         """Return the input projection, each module and each block."""

@@ -1,6 +1,7 @@
 """BatchNorm with ReLU, and pooling, forwards and backwards on rows of channels, by PyTorch's own operators.
 
-`kernels` (GPU) and `native` (CPU) have the same four functions, faster; `training.row_operations` chooses.
+`kernels` (GPU) and `native` (CPU) have the same four functions, faster; `training.row_operations` chooses. `padded` has
+them for cases that end before their tensor does.
 """
 
 from collections.abc import Sequence

@@ -11,10 +11,11 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from dicot.encoders.inception import convolution, kernels, native, rows
+from dicot.encoders.inception.padded import PaddedRows
 from dicot.encoders.inception.rows import Normed
 
 Tasks = list[Callable[[], Any]]
@@ -30,18 +31,23 @@ class Saved(NamedTuple):
     normed: Normed
 
 
-def block_pass(block: nn.Module, u: Tensor) -> Tensor:
-    """Send (T, B, C) through an InceptionBlock in train mode -> (T, B, F)."""
-    h: Tensor = BlockPass.apply(u, block, *block.parameters())  # type: ignore[no-untyped-call]
+def block_pass(block: Any, u: Tensor, padded: PaddedRows | None = None) -> Tensor:
+    """Send (T, B, C) through an InceptionBlock in train mode -> (T, B, F); `padded` says where cases end before T."""
+    ops = row_operations(u, block.module0.poolconv.out_channels) if padded is None else padded
+    h: Tensor = BlockPass.apply(u, block, ops, *block.parameters())  # type: ignore[no-untyped-call]
     return h
+
+
+def pad_rows(block: Any, u: Tensor, length: Tensor) -> PaddedRows:
+    """Describe cases (T, B, C) of which the first `length` time steps count, for `block_pass`."""
+    return PaddedRows(length, u.shape, u.dtype, row_operations(u, block.module0.poolconv.out_channels))
 
 
 class BlockPass(torch.autograd.Function):
     """Three modules in sequence and the linear residual around them."""
 
     @staticmethod
-    def forward(ctx: Any, u: Tensor, block: Any, *parameters: Tensor) -> Tensor:
-        ops = row_operations(u, block.module0.poolconv.out_channels)
+    def forward(ctx: Any, u: Tensor, block: Any, ops: Any, *parameters: Tensor) -> Tensor:
         h, saved = u, []
         for module in (block.module0, block.module1, block.module2):
             h, of_module = module_forward(module, h, ops)
@@ -71,7 +77,7 @@ class BlockPass(torch.autograd.Function):
             dh = module_backward(getattr(block, f"module{number}"), dh, saved.pop(), ops, of_module)
             gradients |= {f"module{number}.{name}": gradient for name, gradient in of_module.items()}
         dh.flatten(0, 1).addmm_(ds, conv.weight[..., 0])
-        return dh, None, *(gradients[name] for name, _ in block.named_parameters())
+        return dh, None, None, *(gradients[name] for name, _ in block.named_parameters())
 
 
 def module_forward(module: Any, u: Tensor, ops: Any) -> tuple[Tensor, Saved]:

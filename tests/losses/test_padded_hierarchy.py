@@ -1,0 +1,61 @@
+"""The hierarchy on features that end somewhere in their tensor, beside features that are cut there."""
+
+import pytest
+import torch
+
+from dicot.losses import contrast
+from dicot.losses.contrast import hierarchical_contrast
+from dicot.losses.padded import padded_hierarchical_contrast
+
+
+def views(*shape: int, garbage: float = 0.0, length: int = 0) -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    both = [torch.randn(*shape, dtype=torch.float64) for _ in range(2)]
+    for z in both:
+        z[..., length:] = garbage * torch.randn_like(z[..., length:])
+    return [z.requires_grad_() for z in both]
+
+
+@pytest.mark.parametrize(("alpha", "unit"), [(0.5, 0), (0.3, 1), (0.0, 0), (1.0, 0), (0.5, 4)])
+@pytest.mark.parametrize("n_times", [1, 2, 8, 13])
+@pytest.mark.parametrize("n_cases", [1, 4])
+def test_equals_the_loss_of_what_is_cut(n_cases, n_times, alpha, unit):
+    """Whatever lies behind the end, its size included; it gets no gradient."""
+    for length in range(1, n_times + 1):
+        z1, z2 = views(n_cases, 3, n_times, garbage=1e4, length=length)
+        padded = padded_hierarchical_contrast(z1, z2, torch.tensor(length), alpha=alpha, temporal_unit=unit)
+        dpadded = torch.autograd.grad(padded, (z1, z2))
+        cut = hierarchical_contrast(z1[..., :length], z2[..., :length], alpha=alpha, temporal_unit=unit)
+        dcut = torch.autograd.grad(cut, (z1, z2))
+        torch.testing.assert_close(padded, cut, rtol=1e-12, atol=1e-12)
+        for mine, expected in zip(dpadded, dcut, strict=True):
+            torch.testing.assert_close(mine, expected, rtol=1e-12, atol=1e-12)
+            assert (mine[..., length:] == 0).all()
+
+
+def test_of_equal_values_the_first_one_gets_the_gradient():
+    z1, z2 = ((4 * z).detach().round().requires_grad_() for z in views(3, 4, 16, length=16))
+    length = torch.tensor(11)
+    dpadded = torch.autograd.grad(padded_hierarchical_contrast(z1, z2, length), (z1, z2))
+    dcut = torch.autograd.grad(hierarchical_contrast(z1[..., :11], z2[..., :11]), (z1, z2))
+    for mine, expected in zip(dpadded, dcut, strict=True):
+        torch.testing.assert_close(mine, expected)
+
+
+@pytest.mark.parametrize("limit", [1, 200])
+def test_chunks_do_not_change_loss_or_gradient(limit, monkeypatch):
+    z1, z2 = views(4, 3, 13, length=9)
+    length = torch.tensor(9)
+    whole = padded_hierarchical_contrast(z1, z2, length)
+    expected = whole, *torch.autograd.grad(whole, (z1, z2))
+    monkeypatch.setattr(contrast, "LIMIT", limit)
+    parts = padded_hierarchical_contrast(z1, z2, length)
+    for mine, other in zip((parts, *torch.autograd.grad(parts, (z1, z2))), expected, strict=True):
+        torch.testing.assert_close(mine, other)
+
+
+def test_half_precision_is_widened():
+    z1, z2 = (z.detach().bfloat16() for z in views(3, 4, 8, length=8))
+    loss = padded_hierarchical_contrast(z1, z2, torch.tensor(5))
+    assert loss.dtype == torch.float32
+    torch.testing.assert_close(loss, hierarchical_contrast(z1[..., :5], z2[..., :5]))
