@@ -1,7 +1,7 @@
 """Embeddings in two dimensions, for looking at, not for measuring, and the file that such maps are kept in."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,7 @@ class Maps:
     titles: Mapping[str, str] = field(default_factory=dict)  # how the points came about
 
 
-def check_map_names(path: Path, names: Any) -> None:
+def check_map_names(path: Path, names: Iterable[str]) -> None:
     """Refuse a contender whose map `write_maps` could not write, before any work is done."""
     if clash := sorted({*FACTS, *TAKEN} & set(names)):
         raise InputError(f"{path}: no contender of a map may be called {' or '.join(clash)}. Rename it.")

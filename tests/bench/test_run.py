@@ -17,7 +17,7 @@ from dicot.datasets.base import shaped
 from dicot.errors import LostWorkerError
 from dicot.estimator import TimeSeriesEmbedder
 from dicot.evaluation import Contender, JobData, units_of
-from dicot.evaluation.loading import Shelf
+from dicot.evaluation.loading import Loaded, Shelf
 from dicot.evaluation.model_protocols import FineTuning, Fitted
 from dicot.evaluation.run import Site, run_units
 from dicot.protocols import PROTOCOLS, Features, FewLabels
@@ -237,6 +237,18 @@ def test_scaled_transfer_is_that_of_two_sets_z_scored_by_their_own_training_part
     assert rows[f"{other} (scale dataset)"]["value"] == PROTOCOLS["linear"]().score(*parts, seed=1)["accuracy"]
     np.testing.assert_allclose(Shelf().get(scaled[other]).split.test.x, theirs.test.x)
     np.testing.assert_allclose(theirs.test.x, own.test.x, atol=1e-4)
+
+
+def test_a_benchmark_trains_on_drawn_windows(tmp_path, job, waves, monkeypatch):
+    """What a data set draws its windows from reaches every fit that needs no labels."""
+    seen, fit = [], TimeSeriesEmbedder.fit
+    monkeypatch.setattr(
+        TimeSeriesEmbedder, "fit", lambda self, x, *a, **k: (seen.append(x.segments), fit(self, x, *a, **k))
+    )
+    drawn = replace(waves, segments=np.concatenate([waves.x, waves.x], axis=2))
+    shelf = Shelf({"drawn": Loaded(Split(drawn, waves), "f")})
+    run_units(units_of([job(source=JobData("drawn"))]), Site("cpu"), shelf, lambda job, results: None)
+    assert len(seen) == 1 and seen[0] is drawn.segments
 
 
 def test_several_fits_at_once_give_the_same_values_and_one_failure(tmp_path, job, data):

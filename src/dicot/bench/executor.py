@@ -233,7 +233,7 @@ def _environment_of_a_worker() -> Iterator[None]:
 
 def _work(connection: "Connection[Message, Task]", ledger: Path, site: Site) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends this process
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     shelf = Shelf()
     try:
         with Ledger(ledger) as book, suppress(EOFError):
@@ -249,8 +249,12 @@ def _work(connection: "Connection[Message, Task]", ledger: Path, site: Site) -> 
         connection.send(error)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """End this process when its parent is killed, which cannot do that itself; it would go on beside the next run."""
+    threading.Thread(target=_wait_for_parent, daemon=True).start()
+
+
+def _wait_for_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

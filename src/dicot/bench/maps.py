@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from dicot.bench.crossing import SuiteOptions
-from dicot.bench.executor import default_workers
+from dicot.bench.executor import default_workers, end_with_parent
 from dicot.bench.suites import suite_jobs
 from dicot.datasets import card, is_path
 from dicot.errors import DicotError, InputError, LostWorkerError
@@ -51,7 +51,9 @@ def run_maps(
     site, shelf = Site(str(resolve_device(device)), path.with_suffix(".work")), Shelf()
     book = _Book(path, _begun(path, _nothing_yet(jobs[0], shelf, steps)))
     missing = [job for job in jobs if job.contender.name not in book.maps.points]
-    pool = ProcessPoolExecutor(workers or default_workers(), multiprocessing.get_context("spawn"))
+    pool = ProcessPoolExecutor(
+        workers or default_workers(), multiprocessing.get_context("spawn"), initializer=end_with_parent
+    )
     pending: Pending = {}
 
     def project(given: Embedded) -> None:
