@@ -1,15 +1,18 @@
 """What each suite consists of."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dicot.bench.crossing import SuiteOptions
-from dicot.bench.paper_suites import LARGE, PAPER_UCR, PAPER_UEA
-from dicot.bench.suites import SUITES, suite_jobs
+from dicot.bench.paper_suites import LARGE, PAPER_UCR, PAPER_UEA, TRANSFERS
+from dicot.bench.suites import SUITES, maps_set, suite_jobs, with_stand_ins
 from dicot.classical import CLASSICAL, RAW_FEATURES
 from dicot.controls import CONTROLS
+from dicot.datasets.hapt import HAPT
+from dicot.datasets.wisdm2019 import WISDM_2019
 from dicot.errors import InputError
 from dicot.evaluation import every_protocol
 from dicot.evaluation.loading import load_labelled
@@ -228,3 +231,20 @@ def test_mistakes(suite, options, message):
 def test_a_registered_method_takes_part_everywhere(toy):
     for suite in ("smoke", "large", "low_label", "knn", "clustering", "transfer", "ucr", "uea"):
         assert "toy" in {job.contender.name for job in jobs_of(suite)}
+
+
+def test_stand_ins_at_hand_take_the_place_of_missing_sets(tmp_path, monkeypatch):
+    monkeypatch.setenv("DICOT_DATA", str(tmp_path))
+    (tmp_path / "large").mkdir()
+    for name in (HAPT.file, WISDM_2019.file):
+        (tmp_path / "large" / name).touch()
+    options = SuiteOptions(contenders=("dicot",), seeds=(1,))
+    own = {(job.source.name, job.target.name) for job in with_stand_ins(["transfer"], options)}
+    assert own == {*TRANSFERS, ("hapt", "wisdm2019"), ("wisdm2019", "hapt")}
+    for suite in ("large", "ablation"):
+        more = with_stand_ins([suite], options)[len(suite_jobs([suite], options)) :]
+        assert {job.source.name for job in more} == {"hapt", "wisdm2019"} and {job.seed for job in more} == {1}
+    assert {job.source.name for job in with_stand_ins(["batch_scaling"], options)} == {"harth", "hapt"}
+    named = replace(options, sets=("synthetic",))
+    assert with_stand_ins(["large"], named) == suite_jobs(["large"], named)
+    assert maps_set() == "hapt"

@@ -162,3 +162,25 @@ def test_neighbours_of_which_a_control_failed_have_no_curves(tmp_path, quick):
     records = [failed(r, "it broke") if r["contender"] == "random" else r for r in SUITES["knn"]]
     files = report(tmp_path, "knn", records)
     assert "nothing is averaged" in files["report.md"] and "knn-curves.svg" not in files
+
+
+def test_suites_are_joined_and_narrowed_to_the_papers_lines(tmp_path, quick):
+    records = [*SUITES["ucr"], *SUITES["uea"]]
+    everyone = report(tmp_path / "a", "ucr+uea", records)["report.md"]
+    assert "# Benchmark: ucr and uea" in everyone and "- data sets: 9" in everyone
+    assert "| minirocket, linear |" in everyone and "| dicot, per_epoch |" in everyone
+    files = report(tmp_path / "b", "ucr+uea", records, only=["paper"], against_paper=True)
+    text = files["report.md"].split("## Standings")[1].split("##")[0]
+    assert "per_epoch" not in text and "| minirocket |" in text
+    ranks = {row.split(" | ")[0]: row.split(" | ")[2] for row in text.splitlines() if row.startswith("| ")}
+    assert ranks["| random"] == ranks["| calibrated"] == "" and float(ranks["| dicot"].strip("*")) < 2
+    assert "Over the 6 data set(s) of 9 that every contender ranked has" in text  # MiniRocket has none of UEA
+    named = report(tmp_path / "c", "uea", records, only=["dicot"])["report.md"]
+    assert "| catt |" not in named and "| calibrated |" in named
+
+
+def test_a_report_that_cannot_be_narrowed_or_joined_says_why(tmp_path):
+    with pytest.raises(InputError, match="no contender 'dicott' in these records. Did you mean 'dicot'"):
+        write_report(tmp_path, "uea", frame(SUITES["uea"]), only=["dicott"])
+    with pytest.raises(InputError, match="no records of the suite 'ucr'"):
+        write_report(tmp_path, "uea+ucr", frame(SUITES["uea"]))

@@ -22,6 +22,7 @@ from dicot.report.figures import (
     power_curves,
     reference_curves,
     spread,
+    sub_blocks,
     time_scatter,
     win_tie_loss,
 )
@@ -50,6 +51,8 @@ FIGURES = {
     "time": lambda: time_scatter({"dicot": (10.0, 80.0), "<b>": (11.0, 80.1)}, "average accuracy", ["dicot"]),
     "paper": lambda: paper_scatter({name: ([1.0, 2.0], [2.0, 2.0]) for name in NAMES[:2]}, "accuracy"),
     "curves": lambda: reference_curves({"dicot": [1.0, 2.0], "<b>": [2.0, np.nan]}, ["5", "all"], "cases", "accuracy"),
+    "curves that end": lambda: power_curves({"<b>": ([8, 64], [1.0, 9.0])}, "batch size", "ms", {"<b>": 512.0}),
+    "method": lambda: sub_blocks(POINTS[:, 0].tolist(), 4),
     "wins": lambda: win_tie_loss({"<b>": (3, 0, 1), "catt": (1, 1, 0)}, "dicot"),
     "maps": lambda: map_panels({n: (POINTS[:9], np.arange(9) % 3) for n in ("dicot", "<b>")}),
 }
@@ -189,3 +192,10 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtraError, match=r"pip install 'dicot\[report\]'"):
         FIGURES["loss"]()
+
+
+def test_a_curve_that_could_not_go_on_ends_at_a_cross():
+    plain = power_curves({"a": ([8, 64], [1.0, 9.0])}, "batch size", "ms")
+    ended = power_curves({"a": ([8, 64], [1.0, 9.0])}, "batch size", "ms", {"a": 512.0})
+    assert "512" not in words(plain) and "512" in words(ended)
+    assert ended.count("<use") > plain.count("<use")

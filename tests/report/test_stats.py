@@ -160,3 +160,10 @@ def test_the_text_says_whether_ranks_differ_at_all():
     assert "the average ranks differ" in friedman_text(ACCURACY)
     assert "do not differ beyond chance" in friedman_text(np.random.default_rng(1).normal(size=(12, 4)))
     assert "Too few methods" in friedman_text(ACCURACY[:, :2])
+
+
+def test_a_signed_rank_test_of_few_gaps_is_scipys_with_and_without_ties():
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 5, 8):
+        for gaps in (rng.normal(size=n), rng.integers(1, 4, n) * rng.choice((-1.0, 1.0), n)):
+            assert wilcoxon_pair(gaps, np.zeros(n)) == pytest.approx(float(wilcoxon(gaps).pvalue))

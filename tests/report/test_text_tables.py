@@ -135,7 +135,7 @@ def test_contradictions_are_refused():
 @pytest.mark.parametrize("missing", CONTROLS)
 @pytest.mark.parametrize(
     "make",
-    [data_set_table, interval_table, lambda table: average_table(table, "ucr"), lambda table: cell_table(table, "ucr")],
+    [data_set_table, interval_table, average_table, cell_table],
     ids=["data sets", "intervals", "paper", "paper cells"],
 )
 def test_no_table_of_methods_without_both_controls(make, missing):
@@ -175,7 +175,7 @@ def test_failures_are_seen_everywhere_and_have_reasons():
 def test_every_table_of_trials_says_so():
     table = runs(SUITES["smoke"], protocols=["linear"])
     assert "dicot (trial)" in data_set_table(table).cells.index
-    for made in (data_set_table(table), standing_table(blocks(table)[0]), average_table(table, "ucr")):
+    for made in (data_set_table(table), standing_table(blocks(table)[0]), average_table(table)):
         assert made.note.startswith("Not a result: 10 steps")
 
 
@@ -183,7 +183,7 @@ def test_ours_beside_the_paper_over_the_sets_both_have():
     rows = several("ucr", ("dicot", "minirocket", *CONTROLS), (*ARCHIVE, "DodgerLoopDay"))
     rows = [r for r in rows if (r["contender"], r["target"]) not in (("dicot", "Beef"), ("dicot", "Car"))]
     rows += [record("ucr", "dicot", "Beef", 64.0), record("ucr", "dicot", "Car", 89.0)]
-    table = average_table(runs([r for r in rows if r["target"] in ("Beef", "Car", "DodgerLoopDay")]), "ucr")
+    table = average_table(runs([r for r in rows if r["target"] in ("Beef", "Car", "DodgerLoopDay")]))
     assert texts(table)["dicot"] == ["Di-COT", "2", "76.50", "75.00", "+1.50"]
     assert texts(table)["calibrated"][:2] == ["no such number", "3"] and "D-37" in table.note
 
@@ -191,7 +191,7 @@ def test_ours_beside_the_paper_over_the_sets_both_have():
 def test_the_papers_number_stands_beside_every_cell():
     rows = [record("ucr", c, "Beef", 64.0) for c in ("dicot", *CONTROLS)]
     rows += [failed(record("ucr", "catt", "Beef", 0.0), "boom")]
-    assert texts(cell_table(runs(rows), "ucr")) == {
+    assert texts(cell_table(runs(rows))) == {
         "dicot": ["64.00 (60.00, +4.00)"],
         "catt": ["failed"],
         "random": ["64.00"],

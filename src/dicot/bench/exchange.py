@@ -77,6 +77,29 @@ def merge_ledger(ledger: Ledger, other: str | Path) -> tuple[int, int]:
     return counts
 
 
+def read_records(ledger: Path | None, records: Path | None) -> Contents:
+    """What a ledger holds, or the exported tables of a file or a folder, joined as `merge_ledger` would."""
+    if (ledger is None) == (records is None):
+        raise InputError("Give either --ledger FILE or --records FILE.")
+    if ledger is not None:
+        with Ledger(ledger, read_only=True) as book:
+            return book.contents()
+    assert records is not None
+    with Ledger(":memory:") as book:
+        book.take([read_contents(path) for path in tables_in(records)])
+        return book.contents()
+
+
+def tables_in(path: Path) -> list[Path]:
+    """The exported tables of a folder, by name; a file is one by itself."""
+    if not path.is_dir():
+        return [path]
+    tables = sorted(one for one in path.iterdir() if one.suffix.lower() in SUFFIXES)
+    if not tables:
+        raise InputError(f"The folder {path} holds no {' and no '.join(SUFFIXES)} to read results from.")
+    return tables
+
+
 def read_contents(path: str | Path) -> Contents:
     """All of a ledger or of an exported table; the file is only read. An InputError where a part of it is wrong."""
     path = Path(path)

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
 
 from dicot.bench import paper_suites as paper
 from dicot.bench.crossing import SuiteOptions
 from dicot.data.conversion import check_policies
-from dicot.datasets import is_path, spelled
+from dicot.datasets import is_here, is_path, spelled, stand_ins
 from dicot.errors import InputError, did_you_mean, lookup
 from dicot.evaluation.jobs import Job
 from dicot.evaluation.model_protocols import every_protocol
@@ -61,3 +62,29 @@ def _check_names(options: SuiteOptions) -> None:
         lookup(dict.fromkeys(SCHEDULES), name, "schedule")
     for name in options.protocols:
         find_protocol(every_protocol(), name)
+
+
+def with_stand_ins(suites: Sequence[str], options: SuiteOptions) -> list[Job]:
+    """The jobs of these suites, and where one of the paper's sets is not at hand also those on what stands in for it.
+
+    Where the options name data sets, these are the sets and nothing stands in.
+    """
+    jobs = suite_jobs(suites, options)
+    if options.sets:
+        return jobs
+    more: list[Job] = []
+    for suite in suites:
+        own = {(job.source.name, job.target.name) for job in jobs if job.suite == suite}
+        used = {name: [name] if is_here(name) else stand_ins(name) for place in own for name in place}
+        places = {place for source, target in own for place in product(used[source], used[target])} - own
+        if places:
+            sets = tuple(sorted({name for place in places for name in place}))
+            wanted = suite_jobs([suite], replace(options, sets=sets))
+            more += [job for job in wanted if (job.source.name, job.target.name) in places]
+    return [*jobs, *more]
+
+
+def maps_set() -> str | None:
+    """The data set whose embeddings are mapped: the paper's, or one at hand in its place; None without any."""
+    found = (one for name in paper.MAPPED for one in ([name] if is_here(name) else stand_ins(name)))
+    return next(found, None)

@@ -14,6 +14,7 @@ from dicot.cli.embed import embed
 from dicot.cli.evaluate import evaluate
 from dicot.cli.listing import list_names
 from dicot.cli.options import INTERRUPTED
+from dicot.cli.paper import paper
 from dicot.cli.pretrain import pretrain
 from dicot.cli.report import report
 from dicot.cli.wording import flags, in_shell, plain_warnings
@@ -42,6 +43,7 @@ app.command()(pretrain)
 app.command()(embed)
 app.command()(evaluate)
 app.command()(report)
+app.command()(paper)
 app.command("list")(list_names)
 app.add_typer(bench, name="bench")
 app.add_typer(data, name="data")

@@ -11,8 +11,11 @@ from dicot.cli import options as opt
 from dicot.cli.tables import show
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dicot.bench.executor import Finished
     from dicot.bench.plan import Plan
+    from dicot.evaluation.jobs import Unit
 
 LEDGER = Path("out/bench.sqlite")
 
@@ -77,10 +80,10 @@ def run(
     from dicot.bench.suites import suite_jobs
 
     options = SuiteOptions(
-        contenders=_names(only),
-        sets=_names(sets),
+        contenders=names_in(only),
+        sets=names_in(sets),
         seeds=tuple(opt.whole_numbers(seeds, "--seeds")) if seeds else (),
-        protocols=_names(protocols),
+        protocols=names_in(protocols),
         schedules=("per_step", "per_epoch") if schedule == "both" else (schedule,),
         precision=precision or "float32",
         steps=steps,
@@ -93,12 +96,12 @@ def run(
         check_export(export)
     with Ledger(":memory:") if dry_run and not ledger.exists() else Ledger(ledger, read_only=dry_run) as book:
         plan = make_plan(jobs, book, retry_failed=retry_failed)
-        _announce(plan)
+        announce(plan)
         if dry_run:
-            _show(plan)
+            show_plan(plan)
             return
         book.enrol([job for job in jobs if job.key in plan.states])
-    failed = _execute(plan, ledger, device, workers)
+    failed = run_units(plan.units, ledger, device, workers)
     if export is not None:
         export_ledger(export, ledger)
     if failed or plan.unusable:
@@ -132,11 +135,12 @@ def merge_ledgers(
             typer.echo(f"{other}: {rows} rows, {taken} of them taken over into {ledger}")
 
 
-def _names(text: str | None) -> tuple[str, ...]:
+def names_in(text: str | None) -> tuple[str, ...]:
+    """Read names that are separated by commas."""
     return tuple(name.strip() for name in text.split(",")) if text else ()
 
 
-def _announce(plan: "Plan") -> None:
+def announce(plan: "Plan") -> None:
     """Say what a user should know before hours are spent."""
     units = plan.units
     states = list(plan.states.values())
@@ -158,7 +162,8 @@ def _announce(plan: "Plan") -> None:
         typer.echo("Failed jobs are run again with --retry-failed.")
 
 
-def _show(plan: "Plan") -> None:
+def show_plan(plan: "Plan") -> None:
+    """Show how many jobs are in which state."""
     from rich.table import Table
 
     from dicot.bench.plan import STATES
@@ -169,13 +174,13 @@ def _show(plan: "Plan") -> None:
     show(table)
 
 
-def _execute(plan: "Plan", ledger: Path, device: str, workers: int | None) -> int:
-    """Run what remains to be run, and say how many jobs failed."""
+def run_units(units: "Sequence[Unit]", ledger: Path, device: str, workers: int | None) -> int:
+    """Run these units, and say how many of their jobs failed."""
     from dicot.bench.executor import Tally, default_workers, execute, site_for
     from dicot.gpu.device import resolve_device
     from dicot.progress import Bar
 
-    units, site = plan.units, site_for(ledger, str(resolve_device(device)))
+    site = site_for(ledger, str(resolve_device(device)))
     with Bar("bench", len(units)) as bar:
 
         def tell(finished: "Finished") -> None:

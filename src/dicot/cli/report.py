@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dicot.cli.bench import LEDGER
+from dicot.cli.bench import LEDGER, names_in
 from dicot.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from dicot.bench.ledger import Contents
-
 
 def report(
-    suite: Annotated[str, typer.Argument(help="A suite, or several separated by commas.")],
+    suite: Annotated[
+        str, typer.Argument(help="A suite; several joined in one report, as ucr+uea; several reports, as ucr,uea.")
+    ],
     ledger: Annotated[
         Path | None, typer.Option(help=f"The ledger that `dicot bench` wrote; default: {LEDGER}.")
     ] = None,
     records: Annotated[
-        Path | None, typer.Option(help="Instead of a ledger: its export, or the report.csv of a report.")
+        Path | None,
+        typer.Option(help="Instead of a ledger: its export, the report.csv of a report, or a folder of such files."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -32,6 +33,10 @@ def report(
         ),
     ] = None,
     against_paper: Annotated[bool, typer.Option("--against-paper", help="Ours beside the paper's numbers.")] = False,
+    only: Annotated[
+        str | None,
+        typer.Option(help="Rank only these contenders, separated by commas, or `paper` for the paper's lines."),
+    ] = None,
     baseline: Annotated[str | None, typer.Option(help="Whom to count wins and losses against; default: dicot.")] = None,
     features: Annotated[
         Path | None, typer.Option(help="A .npz with `labels` and embeddings by contender, to draw maps of.")
@@ -44,14 +49,15 @@ def report(
     ] = False,
 ) -> None:
     """Report a SUITE: tables, ranks, tests and figures, with the controls in every table."""
-    from dicot.bench.exchange import write_table
+    from dicot.bench.exchange import read_records, write_table
     from dicot.report.benchmark import write_report
     from dicot.report.filenames import folder_name
     from dicot.report.frame import frame
+    from dicot.report.layouts import JOIN
 
     if check and into is None:
         raise InputError("--check needs --into FILE: it says whether the table in that file is up to date.")
-    results, wanted = _contents(ledger, records)
+    results, wanted = read_records(LEDGER if ledger is None and records is None else ledger, records)
     data = frame(row for result in results for row in result.tidy())
     suites = list(dict.fromkeys(name.strip() for name in suite.split(",")))
     if out is not None or into is None:
@@ -64,27 +70,15 @@ def report(
                 against_paper=against_paper,
                 baseline=baseline,
                 features=features,
-                lacking=[(source, target) for whose, source, target in wanted if whose == name],
+                only=names_in(only),
+                lacking=[(source, target) for whose, source, target in wanted if whose in name.split(JOIN)],
                 command=shlex.join(["dicot", *sys.argv[1:]]),
             )
-            own = [result for result in results if result.suite == name]
-            write_table(folder / "report.csv", own, [place for place in wanted if place[0] == name])
+            own = [result for result in results if result.suite in name.split(JOIN)]
+            write_table(folder / "report.csv", own, [place for place in wanted if place[0] in name.split(JOIN)])
             typer.echo(f"Wrote {len(paths) + 1} files, among them {folder / 'report.html'}")
     if into is not None:
-        _sum_up(into, data[data.suite.isin(suites)], check)
-
-
-def _contents(ledger: Path | None, records: Path | None) -> "Contents":
-    """Read what was recorded, and what suites were to cover beside that."""
-    from dicot.bench.exchange import merge_ledger
-    from dicot.bench.ledger import Ledger
-
-    if ledger is not None and records is not None:
-        raise InputError("Give either --ledger FILE or --records FILE.")
-    with Ledger(ledger or LEDGER, read_only=True) if records is None else Ledger(":memory:") as book:
-        if records is not None:
-            merge_ledger(book, records)
-        return book.contents()
+        _sum_up(into, data[data.suite.isin([one for name in suites for one in name.split(JOIN)])], check)
 
 
 def _sum_up(path: Path, data: "pd.DataFrame", check: bool) -> None:

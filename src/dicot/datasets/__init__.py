@@ -34,12 +34,14 @@ __all__ = [
     "check",
     "family_of",
     "fingerprint",
+    "is_here",
     "is_path",
     "load",
     "load_parts",
     "on_hand",
     "paper_subset_seed",
     "spelled",
+    "stand_ins",
     "transfer_channels",
 ]
 
@@ -131,6 +133,18 @@ def family_of(name: str) -> str | None:
     """Return the family whose recipe a registered set is trained by; it does not depend on the files of a machine."""
     known = DATASETS.registered(name)
     return None if known is None else known.family
+
+
+def is_here(name: str) -> bool:
+    """Tell whether a data set of this name is on this machine."""
+    known = DATASETS.get(name)
+    return known is not None and known.is_here()
+
+
+def stand_ins(name: str) -> list[str]:
+    """Name the data sets on this machine that stand in for this one, or for the set that it is a version of."""
+    wanted = [one for one in DATASETS.values() if one.stands_in_for and f"{name}-".startswith(f"{one.stands_in_for}-")]
+    return [one.name for one in wanted if one.is_here()]
 
 
 def spelled(name: str) -> str:

@@ -71,4 +71,5 @@ ARRHYTHMIA = StandIn(
     content="gain, baseline, and for each of the records " + ", ".join(RECORDS) + " sig_NNN (samples, 2), "
     "ann_sample_NNN, ann_symbol_NNN and ann_aux_NNN",
     cut=cut,
+    stands_in_for="ecg",
 )

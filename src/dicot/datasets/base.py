@@ -92,6 +92,12 @@ class DataSet(ABC):
     paper_sizes: Sizes | None = None  # what the Di-COT paper states about it
     benchmark_policies: Mapping[str, Any] = {}  # what a benchmark loads it with
     paper_subset_seed: int | None = None  # of the authors' draw of labelled cases, where theirs is another than usual
+    stands_in_for: str = ""  # the set of the paper in whose place it can be used
+
+    @property
+    def sizes(self) -> Sizes | None:
+        """What it has wherever it is at hand; None where only its files can tell."""
+        return None
 
     @abstractmethod
     def is_here(self) -> bool:

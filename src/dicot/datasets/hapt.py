@@ -77,4 +77,5 @@ HAPT = StandIn(
     content="X (rows, 6: accelerometer, gyroscope), label (1 to 12, 0 or -1 for none), user and experiment (rows,) "
     "from its folder RawData",
     cut=cut,
+    stands_in_for="harth",
 )

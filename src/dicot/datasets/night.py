@@ -53,4 +53,5 @@ NIGHT = StandIn(
     arrays=("X", "y"),
     content="X (epochs, 1, 3000) and y (0 to 4: W, N1, N2, N3, REM), the EEG Fpz-Cz of the night SC4001",
     cut=cut,
+    stands_in_for="sleep",
 )

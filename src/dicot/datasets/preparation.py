@@ -69,6 +69,10 @@ class PreparedSet(DataSet):
     def paper_sizes(self) -> Sizes:  # type: ignore[override]
         return self.paper or self.expected
 
+    @property
+    def sizes(self) -> Sizes:
+        return self.expected
+
     def is_here(self) -> bool:
         return find_prepared(self.name) is not None
 

@@ -8,7 +8,7 @@ from typing import Unpack, final
 from dicot.data.naming import naming
 from dicot.data.npyfile import load_npz
 from dicot.data.policies import Array, Policies
-from dicot.datasets.base import Card, DataSet, Split, fingerprint, shaped
+from dicot.datasets.base import Card, DataSet, Sizes, Split, fingerprint, shaped
 from dicot.datasets.prepared import FAMILY, PreparedParts
 from dicot.errors import InputError, MissingDataError
 from dicot.storage import data_folders
@@ -24,6 +24,7 @@ class StandIn(DataSet):
     arrays: Sequence[str]  # that the file must hold
     content: str  # the same, and how it comes from the publisher's files, in words
     cut: Callable[[Mapping[str, Array]], PreparedParts]
+    stands_in_for: str = ""
     name: str = field(init=False)
     family: str | None = field(init=False)
     transfer_channels: tuple[int, ...] = field(init=False)
@@ -31,6 +32,10 @@ class StandIn(DataSet):
     def __post_init__(self) -> None:
         for name in ("name", "family", "transfer_channels"):
             object.__setattr__(self, name, getattr(self.facts, name))
+
+    @property
+    def sizes(self) -> Sizes:
+        return Sizes(*(getattr(self.facts, name) for name in Sizes._fields))
 
     def is_here(self) -> bool:
         return any(path.is_file() for path in self._paths())

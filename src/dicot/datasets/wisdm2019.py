@@ -95,4 +95,5 @@ WISDM_2019 = StandIn(
     arrays=("X", "activity", "subject", "timestamp"),
     content="X (rows, 3), activity (letters A to S), subject and timestamp (rows,) from its folder raw/phone/accel",
     cut=cut,
+    stands_in_for="wisdm2",
 )

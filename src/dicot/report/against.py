@@ -13,25 +13,25 @@ CAVEATS = (
 )
 
 
-def paper_means(runs: pd.DataFrame, suite: str) -> pd.DataFrame:
+def paper_means(runs: pd.DataFrame) -> pd.DataFrame:
     """Give the paper's number for each cell of ours: lines x columns, NaN where it prints none."""
     cells = runs.drop_duplicates(["line", "column"]).set_index(["line", "column"])
-    keys = cells[["contender", "source", "target", "protocol", "metric"]].itertuples(index=False)
-    values = pd.Series([published(suite, *key) for key in keys], cells.index, dtype=float)
+    keys = cells[["suite", "contender", "source", "target", "protocol", "metric"]].itertuples(index=False)
+    values = pd.Series([published(*key) for key in keys], cells.index, dtype=float)
     return values.unstack().reindex_like(means(runs))
 
 
-def pairs(runs: pd.DataFrame, suite: str) -> dict[str, pd.DataFrame]:
+def pairs(runs: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Give `ours` and `paper` of each line over the data sets that both have and where no run of ours failed."""
-    ours, paper = means(runs), paper_means(runs, suite)
+    ours, paper = means(runs), paper_means(runs)
     both = {line: pd.DataFrame({"ours": ours.loc[line], "paper": paper.loc[line]}).dropna() for line in ours.index}
     return {line: table for line, table in both.items() if len(table)}
 
 
-def average_table(runs: pd.DataFrame, suite: str) -> Table:
+def average_table(runs: pd.DataFrame) -> Table:
     """Show per line the average of ours and of the paper's over the sets both have, and the difference."""
     require_controls(runs, "Ours beside the paper")
-    beside, ours, d = pairs(runs, suite), means(runs), decimals(runs)
+    beside, ours, d = pairs(runs), means(runs), decimals(runs)
     lines = runs.drop_duplicates("line").set_index("line")
 
     def row(line: str) -> list[Cell | str]:
@@ -52,10 +52,10 @@ def average_table(runs: pd.DataFrame, suite: str) -> Table:
     return text_table("contender", ((line, row(line)) for line in ours.index), columns, note(runs, about, CAVEATS))
 
 
-def cell_table(runs: pd.DataFrame, suite: str) -> Table:
+def cell_table(runs: pd.DataFrame) -> Table:
     """Show per data set `ours (the paper's, difference)`."""
     require_controls(runs, "Ours beside the paper, per data set")
-    ours, paper, d = means(runs), paper_means(runs, suite), decimals(runs)
+    ours, paper, d = means(runs), paper_means(runs), decimals(runs)
     made = set(zip(runs.line, runs.column, strict=True))
 
     def shown(line: str, column: str) -> Cell:

@@ -9,7 +9,8 @@ import pandas as pd
 from dicot.errors import InputError, did_you_mean
 from dicot.report.against import audit_table
 from dicot.report.frame import data_sets, latest, natural, seeds_of, trial_note
-from dicot.report.layouts import LAYOUTS, Request, generic
+from dicot.report.layouts import JOIN, Request, layout_of
+from dicot.report.lines import narrowed
 from dicot.report.maps import maps
 from dicot.report.page import render
 from dicot.report.parts import Part, drawn
@@ -29,26 +30,22 @@ def write_report(
     against_paper: bool = False,
     baseline: str | None = None,
     features: Path | None = None,
+    only: Sequence[str] = (),
     lacking: Sequence[tuple[str, str]] = (),
     command: str = "",
 ) -> list[Path]:
     """Write report.md, .tex, .html and the figures as .svg into the folder; return the paths.
 
-    `data` is a tidy frame (see `frame`) and may hold other suites too. `features` is a file of embeddings to draw maps
-    of, see `maps`. `lacking` says on which data sets (source, target) the suite should have been run and has no record.
+    `data` is a tidy frame (see `frame`) and may hold other suites too. `suite` may be several that are joined,
+    `ucr+uea`: one report over the rows of both. `only` names the contenders to be ranked, or `paper` for the paper's;
+    controls are shown beside them. `features` is a file of embeddings to draw maps of, see `maps`. `lacking` says on
+    which data sets (source, target) the suite should have been run and has no record.
     """
-    own = data[data.suite == suite]
-    absent = ", ".join(sorted({target if s == target else f"{s} > {target}" for s, target in lacking}, key=natural))
-    if own.empty:
-        hint = f"It was to run on {absent}. {HOW_TO_GET}" if absent else did_you_mean(suite, sorted(set(data.suite)))
-        raise InputError(f"There are no records of the suite {suite!r}. {hint}")
-    names = set(own.contender)
-    if baseline is not None and baseline.partition(", ")[0] not in names:
-        raise InputError(f"There is no contender {baseline!r} to compare with. {did_you_mean(baseline, names)}")
-    newest = latest(own, ["batch_size"] if suite == "batch_scaling" else [])
-    title, banner = f"Benchmark: {suite}", trial_note(newest)
-    facts = report_facts(newest, len(own) - len(newest), absent, command)
-    parts = drawn(report_parts(Request(suite, newest, against_paper, baseline, features)))
+    request, older = requested(suite, data, against_paper, baseline, features, only, lacking)
+    newest = request.data
+    title, banner = f"Benchmark: {suite.replace(JOIN, ' and ')}", trial_note(newest)
+    facts = report_facts(newest, older, _named(lacking), command)
+    parts = drawn(report_parts(request))
     texts = {
         "report.html": render(title, parts, facts, banner),
         "report.md": to_document(title, facts, banner, parts),
@@ -60,9 +57,41 @@ def write_report(
     return [folder / name for name in texts]
 
 
+def requested(
+    suite: str,
+    data: pd.DataFrame,
+    against_paper: bool = False,
+    baseline: str | None = None,
+    features: Path | None = None,
+    only: Sequence[str] = (),
+    lacking: Sequence[tuple[str, str]] = (),
+) -> tuple[Request, int]:
+    """Find the newest rows of a suite, or of several that are joined, and say how many older ones are left out."""
+    names = suite.split(JOIN)
+    own = data[data.suite.isin(names)]
+    for name in names:
+        if not (own.suite == name).any():
+            absent = _named(lacking)
+            hint = f"It was to run on {absent}. {HOW_TO_GET}" if absent else did_you_mean(name, sorted(set(data.suite)))
+            raise InputError(f"There are no records of the suite {name!r}. {hint}")
+    outside: tuple[str, ...] = ()
+    if only:
+        own, outside = narrowed(own, only)
+    known = set(own.contender)
+    if baseline is not None and baseline.partition(", ")[0] not in known:
+        raise InputError(f"There is no contender {baseline!r} to compare with. {did_you_mean(baseline, known)}")
+    newest = latest(own, ["batch_size"] if "batch_scaling" in names else [])
+    return Request(suite, newest, against_paper, baseline, features, outside), len(own) - len(newest)
+
+
+def _named(lacking: Sequence[tuple[str, str]]) -> str:
+    """Name data sets and transfers."""
+    return ", ".join(sorted({target if s == target else f"{s} > {target}" for s, target in lacking}, key=natural))
+
+
 def report_parts(request: Request) -> Iterator[Part]:
     """Make everything the report shows, in order; maps, failures and the paper's arithmetic end every report."""
-    yield from LAYOUTS.get(request.suite, generic)(request)
+    yield from layout_of(request.suite)(request)
     if request.features is not None:
         yield maps(request.features)
     if (failed := failure_table(request.data)) is not None:
@@ -102,7 +131,8 @@ def to_document(title: str, facts: Mapping[str, object], banner: str, parts: Seq
     lines += [f"> **{markdown_text(banner)}**", ""] if banner else []
     lines += [f"- {name}: {markdown_text(str(value))}" for name, value in facts.items()]
     for part in parts:
-        lines += ["", f"## {markdown_text(part.title)}", ""]
+        lines += ["", f"{'#' * part.level} {markdown_text(part.title)}"] if part.title else []
+        lines += ["", *(line for text in part.lead for line in (markdown_text(text), ""))] if part.lead else [""]
         lines += [to_markdown(part.table)] if part.table is not None else []
         lines += [line for name in part.drawings for line in (f"![{markdown_text(part.title)}]({name}.svg)", "")]
         lines += [markdown_text(part.text)] if part.text else []

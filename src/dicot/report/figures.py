@@ -173,8 +173,16 @@ def loss_curve(losses: Sequence[float], rates: Sequence[float]) -> str:
     return svg(draw, (7.2, 4.0), f"Training loss and learning rate over {len(losses)} steps")
 
 
-def power_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], x_label: str, y_label: str) -> str:
-    """Draw lines (x, y) by name on logarithmic axes, where a power law is straight."""
+def power_curves(
+    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    x_label: str,
+    y_label: str,
+    ends: Mapping[str, float] | None = None,
+) -> str:
+    """Draw lines (x, y) by name on logarithmic axes, where a power law is straight.
+
+    `ends` gives the x at which a line could not go on: it leads there as dots, and stops at a cross.
+    """
     for name, (x, y) in curves.items():
         if len(x) != len(y) or len(x) == 0 or min(*x, *y) <= 0:
             raise InputError(f"A curve needs as many x as y, all above 0; {name!r} has {len(x)} and {len(y)}.")
@@ -184,7 +192,10 @@ def power_curves(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]], 
         for i, (name, (x, y)) in enumerate(curves.items()):
             style = {"color": PALETTE[i % len(PALETTE)], "marker": MARKERS[i % len(MARKERS)], "markersize": 4}
             axes.loglog(x, y, linewidth=1.2, label=legend_text(name), **style)
-        ticks = sorted({value for x, _ in curves.values() for value in x})
+            if (end := (ends or {}).get(name)) is not None:
+                axes.loglog([x[-1], end], [y[-1]] * 2, ":", color=style["color"], linewidth=1.2)
+                axes.loglog([end], [y[-1]], "x", color=style["color"], markersize=8, markeredgewidth=2)
+        ticks = sorted({value for x, _ in curves.values() for value in x} | set((ends or {}).values()))
         axes.set_xticks(ticks, [f"{value:g}" for value in ticks])
         axes.minorticks_off()
         plain_log(axes.yaxis)
@@ -459,3 +470,36 @@ def _clique_bars(axes: Any, ranks: Any, groups: Sequence[tuple[int, ...]], colou
     for row, members in enumerate(groups, start=first):
         ends = [min(ranks[i] for i in members), max(ranks[i] for i in members)]
         axes.plot(ends, [-BAR * row + BAR / 4] * 2, color=colour, linewidth=3.5, solid_capstyle="round", alpha=0.9)
+
+
+def sub_blocks(case: Sequence[float], k: int) -> str:
+    """Draw the idea of Di-COT: a case, its k sub-blocks that share half, and which of them each has to pick."""
+    length = 2 * len(case) / (k + 1)
+    middles = [length * (j + 1) / 2 for j in range(k)]
+
+    def draw(figure: Any) -> None:
+        left, right = figure.subplots(1, 2, width_ratios=(1.9, 1))
+        left.plot(np.arange(len(case)) + 0.5, case, color="black", linewidth=1)
+        low, gap = min(case) - 0.6, 0.45
+        for j, middle in enumerate(middles):
+            y, colour = low - gap * j, PALETTE[j % len(PALETTE)]
+            ends = [middle - length / 2, middle + length / 2]
+            left.plot(ends, [y, y], color=colour, linewidth=6, solid_capstyle="butt")
+            left.text(ends[1] + 0.01 * len(case), y, str(j + 1), va="center", color=colour)
+            if j:
+                arrow = {"arrowstyle": "->", "color": GREY, "linewidth": 0.8}
+                left.annotate("", (middles[j - 1], y + 0.8 * gap), (middle, y + 0.15 * gap), arrowprops=arrow)
+        left.set_title(f"a case and its {k} sub-blocks; arrows: the positive ones")
+        left.axis("off")
+        shade = np.full((k, k), 0.08)
+        shade[range(1, k), range(k - 1)] = shade[0, 0] = 0.75  # the first has no predecessor, and picks itself
+        right.pcolormesh(shade, cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=1.5)
+        for j in range(k):
+            right.text(-0.2, j + 0.5, str(j + 1), ha="right", va="center")
+            right.text(j + 0.5, -0.15, str(j + 1), ha="center", va="bottom")
+        right.invert_yaxis()
+        right.set(aspect="equal")
+        right.set_title("similarities of sub-blocks:\ndark, what each row has to pick", pad=18)
+        right.axis("off")
+
+    return svg(draw, (7.2, 3.2), f"A case, {k} overlapping sub-blocks, and the matrix of their similarities")

@@ -77,7 +77,7 @@ def placed(data: pd.DataFrame, columns: Iterable[str], fields: Sequence[str] = L
     `columns` names the column of each row; rows that differ in one of `fields` have lines of their own.
     """
     names = pd.Series(list(columns), index=data.index, dtype=object)
-    lines = data[list(fields)].apply(tuple, axis=1) if len(data) else pd.Series([], dtype=object)
+    lines = pd.Series(list(data[list(fields)].itertuples(index=False, name=None)), index=data.index, dtype=object)
     labels = _labels(sorted(set(lines), key=lambda line: _order(dict(zip(fields, line, strict=True)))), fields)
     return data.assign(
         line=pd.Categorical(lines.map(labels), list(labels.values()), ordered=True),
@@ -113,13 +113,16 @@ def contender_order(name: str) -> tuple[int, int, str]:
 
 def _labels(lines: Sequence[tuple[Any, ...]], fields: Sequence[str]) -> dict[tuple[Any, ...], str]:
     """Name each line: the contender, and only those settings in which its own lines differ."""
-    table = pd.DataFrame(lines, columns=list(fields))
+    rows = [dict(zip(fields, line, strict=True)) for line in lines]
+    seen: dict[tuple[str, str], set[str]] = {}  # what the lines of a contender have in a field
+    for row in rows:
+        for name in ("protocol", "schedule", "precision"):
+            seen.setdefault((row["contender"], name), set()).add(row.get(name, ""))
     out: dict[tuple[Any, ...], str] = {}
-    for line, (_, row) in zip(lines, table.iterrows(), strict=True):
-        own = table[table.contender == row.contender]
-        differ = [name for name in ("protocol", "schedule", "precision") if name in fields and own[name].nunique() > 1]
-        words = ", ".join([row.contender, *(row[name] or f"no {name}" for name in differ)])
-        label = words + (" (trial)" if row.trial else "")
+    for line, row in zip(lines, rows, strict=True):
+        differ = [name for name in ("protocol", "schedule", "precision") if len(seen[row["contender"], name]) > 1]
+        words = ", ".join([row["contender"], *(row[name] or f"no {name}" for name in differ)])
+        label = words + (" (trial)" if row["trial"] else "")
         out[line] = label if label not in out.values() else f"{label} ({len(out)})"
     return out
 

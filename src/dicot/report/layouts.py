@@ -15,6 +15,7 @@ from dicot.report.frame import (
     SETTINGS,
     by_data_set,
     compact,
+    contender_of,
     data_sets,
     decimals,
     means,
@@ -44,6 +45,7 @@ from dicot.report.timing import TITLES as TIMINGS
 from dicot.report.timing import timing_parts
 from dicot.report.variants import groups, variant_tables
 
+JOIN = "+"  # between the names of suites that are one report
 NO_BLOCK = "There is no data set on which both controls have a score, so nothing is averaged: see the failures."
 KINDS = ("all labels", "few labels", "fine-tuning", "nearest neighbour")  # any other protocol is a kind of its own
 FINE_TUNING = "finetune-"
@@ -51,13 +53,18 @@ FINE_TUNING = "finetune-"
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What to report: the rows of one suite, and how."""
+    """What to report: the rows of one suite, or of several as one, and how. Contenders `outside` have no rank."""
 
     suite: str
     data: pd.DataFrame
     against_paper: bool = False
     baseline: str | None = None
     features: Path | None = None
+    outside: tuple[str, ...] = ()
+
+    def blocks(self, runs: pd.DataFrame) -> list[Block]:
+        """Find the complete data sets of a table."""
+        return blocks(runs, [line for line, name in contender_of(runs).items() if name in self.outside])
 
 
 Parts = Iterator[Part]
@@ -70,7 +77,7 @@ def every_part(runs: pd.DataFrame, request: Request, name: str = "", brief: bool
     """
     yield from overall(runs, request, name, brief)
     if request.against_paper:
-        yield from beside_paper(runs, request.suite, name)
+        yield from beside_paper(runs, name)
     yield Part(_title("Scores per data set", name), data_set_table(runs))
     if len(seeds_of(runs)) > 1:
         yield Part(_title("95 % intervals per data set", name), interval_table(runs))
@@ -78,7 +85,7 @@ def every_part(runs: pd.DataFrame, request: Request, name: str = "", brief: bool
 
 def overall(runs: pd.DataFrame, request: Request, name: str, brief: bool = False) -> Parts:
     """Show standings and critical difference, time and the baseline, for every block of complete data sets."""
-    complete = blocks(runs)[: 1 if brief else 2]
+    complete = request.blocks(runs)[: 1 if brief else 2]
     if not complete:
         yield Part(_title("Standings", name), text=NO_BLOCK)
     for number, block in enumerate(complete):
@@ -86,7 +93,7 @@ def overall(runs: pd.DataFrame, request: Request, name: str, brief: bool = False
         stem = _stem(name) + ("" if number == 0 else "-complete")
         yield from _standings(block, which, stem)
         if not brief:
-            yield from _times(block, which, stem)
+            yield from times(block, _title(f"Training time and {metric_name(runs)}", which), f"accuracy-time{stem}")
             yield from _baseline(block, which, stem, request.baseline)
 
 
@@ -99,8 +106,9 @@ def _standings(block: Block, which: str, stem: str) -> Parts:
         yield Part(_title("Critical difference", which), figures=figure, text=text)
 
 
-def _times(block: Block, which: str, stem: str) -> Parts:
-    seconds, devices, averages = fit_seconds(block), fit_devices(block), block.means.mean(axis=1)
+def times(block: Block, title: str, name: str) -> Parts:
+    """Show the average score against the time to fit; nothing where fewer than two times were measured."""
+    seconds, devices, averages = fit_seconds(block), fit_devices(block), block.shown.mean(axis=1)
     ((usual, _),) = Counter(devices.values()).most_common(1)
     names = {line: line + (f" ({device})" if device != usual else "") for line, device in devices.items()}
     points = {names[line]: (time, float(averages[line])) for line, time in seconds.items() if time > 0}
@@ -112,7 +120,7 @@ def _times(block: Block, which: str, stem: str) -> Parts:
     text += f" Not measured, or too short to measure: {', '.join(missing)}." if missing else ""
     metric = metric_name(block.runs)
     figure = partial(time_scatter, points, f"average {metric}", [names[favourite(block)]])
-    yield Part(_title(f"Training time and {metric}", which), figures={f"accuracy-time{stem}": figure}, text=text)
+    yield Part(title, figures={name: figure}, text=text)
 
 
 def _baseline(block: Block, which: str, stem: str, wanted: str | None) -> Parts:
@@ -123,16 +131,16 @@ def _baseline(block: Block, which: str, stem: str, wanted: str | None) -> Parts:
         yield Part(title, baseline_table(block, against), figure)
 
 
-def beside_paper(runs: pd.DataFrame, suite: str, name: str = "") -> Parts:
+def beside_paper(runs: pd.DataFrame, name: str = "") -> Parts:
     """Show averages and data sets beside the paper's, and a point per data set; nothing where it has no numbers."""
-    points = {line: (both.paper.tolist(), both.ours.tolist()) for line, both in pairs(runs, suite).items()}
+    points = {line: (both.paper.tolist(), both.ours.tolist()) for line, both in pairs(runs).items()}
     if not points:
         return
     figure = {f"against-paper{_stem(name)}": partial(paper_scatter, points, metric_name(runs), decimals(runs))}
     text = "One point per data set; above the line ours is higher. Above each panel the mean difference."
-    yield Part(_title("Ours beside the paper", name), average_table(runs, suite), figure, text)
+    yield Part(_title("Ours beside the paper", name), average_table(runs), figure, text)
     if runs.column.nunique() <= MANY_SETS:
-        yield Part(_title("Ours beside the paper, per data set", name), cell_table(runs, suite))
+        yield Part(_title("Ours beside the paper, per data set", name), cell_table(runs))
 
 
 def kinds(data: pd.DataFrame, apart: bool = False) -> dict[str, list[str]]:
@@ -175,9 +183,9 @@ def scores(request: Request) -> Parts:
 def low_label(request: Request) -> Parts:
     """Show the same, with bars in front: averages over data sets, each seed a dot."""
     runs = next(iter(_tables(request.data).values()))
-    for block in blocks(runs)[:1]:
+    for block in request.blocks(runs)[:1]:
         seeds = seed_averages(runs, block.columns)
-        values = {line: seeds.loc[line].dropna().tolist() for line in block.lines}
+        values = {line: seeds.loc[line].dropna().tolist() for line in block.shown.index}
         values |= {line: [] for line in block.left_out}
         text = f"Average over {len(block.columns)} {block.unit}; bars: mean over seeds, dots: seeds."
         figure = {"averages": partial(bars, values, f"average {metric_name(runs)}")}
@@ -188,19 +196,19 @@ def low_label(request: Request) -> Parts:
 def knn(request: Request) -> Parts:
     """Show averages over labelled cases per class, then each number of cases by itself."""
     data = request.data[request.data.metric == "accuracy"]
-    yield _label_curve(placed(data, data_sets(data), SETTINGS))
+    yield _label_curve(placed(data, data_sets(data), SETTINGS), request)
     for protocol in sorted(data.protocol.unique(), key=natural):
         yield from every_part(by_data_set(data, ["accuracy"], [protocol]), request, protocol, brief=True)
 
 
-def _label_curve(runs: pd.DataFrame) -> Part:
+def _label_curve(runs: pd.DataFrame, request: Request) -> Part:
     """Show the averages by every protocol as one table and one figure."""
     title = "Average over data sets by number of labelled cases"
     averages, sets = [], []
     for protocol in sorted(runs.protocol.unique(), key=natural):
         own = compact(runs[runs.protocol == protocol])
-        for block in blocks(own)[:1]:
-            values = seed_averages(own, block.columns).loc[block.lines].stack().rename("value")
+        for block in request.blocks(own)[:1]:
+            values = seed_averages(own, block.columns).loc[block.shown.index].stack().rename("value")
             per_seed = own.drop_duplicates(["line", "seed"]).set_index(["line", "seed"]).drop(columns="value")
             averages.append(per_seed.join(values, how="inner").reset_index().assign(column=protocol, error=None))
             sets.append(f"{protocol} {len(block.columns)}")
@@ -267,6 +275,12 @@ LAYOUTS: dict[str, Callable[[Request], Parts]] = {  # a suite that is not here i
     "positive_selection": variants,
     "batch_scaling": batch_scaling,
 }
+
+
+def layout_of(suite: str) -> Callable[[Request], Parts]:
+    """Find what the report of a suite shows; of suites that are joined, what each of them would, if that is one."""
+    found = {LAYOUTS.get(name, generic) for name in suite.split(JOIN)}
+    return found.pop() if len(found) == 1 and (JOIN not in suite or found == {scores}) else generic
 
 
 def _title(text: str, name: str) -> str:

@@ -1,5 +1,6 @@
 """The page: one template, one style sheet; and the page of one evaluation."""
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -22,9 +23,18 @@ def render(title: str, parts: Sequence[Part], facts: Mapping[str, object] | None
     need_jinja2()
     from jinja2 import Environment, PackageLoader
 
-    page = Environment(loader=PackageLoader("dicot.report"), autoescape=True).get_template("page.html")
+    environment = Environment(loader=PackageLoader("dicot.report"), autoescape=True)
+    environment.filters["code"] = _code
+    page = environment.get_template("page.html")
     text: str = page.render(title=title, parts=parts, facts=facts or {}, banner=banner, long_text=LONG_TEXT)
     return text
+
+
+def _code(text: str) -> str:
+    """Show what stands between two backticks as code, everything as the text that it is."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def need_jinja2() -> None:

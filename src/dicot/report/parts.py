@@ -16,11 +16,17 @@ class Part:
     table: Table | None = None
     figures: Mapping[str, Callable[[], str]] = field(default_factory=dict)  # drawn last, because that takes time
     text: str = ""
+    lead: tuple[str, ...] = ()  # paragraphs between the title and the table
+    level: int = 2  # of the heading
+    anchor: str = ""  # by which a page can be entered here
     drawings: Mapping[str, str] = field(default_factory=dict)  # the figures as svg, once they are drawn
 
 
-def drawn(parts: Iterable[Part]) -> list[Part]:
-    """Draw all figures, each under a file name of its own, whatever the data sets are called."""
+def drawn(parts: Iterable[Part], *, named_only: bool = False) -> list[Part]:
+    """Draw all figures, each under a file name of its own, whatever the data sets are called.
+
+    `named_only` gives them their names and draws nothing: for a text that only refers to them.
+    """
     parts = list(parts)
     names = iter(distinct(name for part in parts for name in part.figures))
     out, done = [], 0
@@ -29,7 +35,7 @@ def drawn(parts: Iterable[Part]) -> list[Part]:
             drawings = {}
             for draw in part.figures.values():
                 bar.update(done, part.title)
-                drawings[next(names)] = draw()
+                drawings[next(names)] = "" if named_only else draw()
                 done += 1
             out.append(replace(part, drawings=drawings))
     return out

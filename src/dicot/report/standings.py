@@ -1,7 +1,7 @@
 """Where contenders stand over many data sets: averages, intervals, ranks, times, and everybody against one."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,16 +36,25 @@ SPREAD = (
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Lines and the data sets on which all of them were scored; `left_out` says who lacks how many sets."""
+    """Lines and the data sets on which all of them were scored; `left_out` says who lacks how many sets.
+
+    Lines `beside` them are shown with the others and have no rank.
+    """
 
     runs: pd.DataFrame  # every row of the table, also of what is left out
     means: pd.DataFrame  # lines x columns, complete
     left_out: dict[str, int] = field(default_factory=dict)
+    beside: pd.DataFrame = field(default_factory=pd.DataFrame)  # the same columns, complete too
 
     @property
     def lines(self) -> list[str]:
         """The lines of the block."""
         return list(self.means.index)
+
+    @property
+    def shown(self) -> pd.DataFrame:
+        """The means of all that is shown, those without a rank last."""
+        return pd.concat([self.means, self.beside]) if len(self.beside) else self.means
 
     @property
     def columns(self) -> list[str]:
@@ -69,28 +78,31 @@ class Block:
 
     def own_runs(self) -> pd.DataFrame:
         """The rows that the means are made of."""
-        return self.runs[self.runs.line.isin(self.lines) & self.runs.column.isin(self.columns)]
+        return self.runs[self.runs.line.isin(self.shown.index) & self.runs.column.isin(self.columns)]
 
     def missing_text(self) -> str:
         """Say on how many sets the lines are compared, and who is not among them."""
         total = self.runs.column.nunique()
-        text = f"Over the {len(self.columns)} {self.unit} of {total} that every contender shown has."
+        who = "ranked" if len(self.beside) else "shown"
+        text = f"Over the {len(self.columns)} {self.unit} of {total} that every contender {who} has."
         if self.left_out:
             lacking = (f"{line} (lacks {count})" for line, count in self.left_out.items())
             text += f" Left out for want of sets: {', '.join(lacking)}."
         return text
 
 
-def blocks(runs: pd.DataFrame) -> list[Block]:
+def blocks(runs: pd.DataFrame, outside: Collection[str] = ()) -> list[Block]:
     """Find at most two: as many lines as possible, and, where that costs a tenth of the sets, the lines with all sets.
 
     Ranks need a score of every line on every set. A line that leaves the others fewer than five sets in common is
     left out of the first block; a line that lacks any set, out of the second. The controls are never left out: without
-    a set that both have there is no block.
+    a set that both have there is no block. Lines `outside` have no rank and cost no sets: they are shown beside a block
+    where they have all of its sets.
     """
-    table = means(runs)
+    everything = means(runs)
+    table = everything.loc[[line for line in everything.index if line not in outside]]
     scored = table.notna()
-    controls = [line for line, name in contender_of(runs).items() if name in CONTROLS]
+    controls = [line for line, name in contender_of(runs).items() if name in CONTROLS and line in table.index]
     wide = [line for line in table.index if scored.loc[line].any() or line in controls]
     enough = min(ENOUGH_SETS, len(table.columns))
     while scored.loc[wide].all().sum() < enough and len(wide) > 1:
@@ -105,14 +117,22 @@ def blocks(runs: pd.DataFrame) -> list[Block]:
     for lines in filter(None, chosen):
         shared = table.columns[scored.loc[lines].all()]
         left_out = {line: int((~scored.loc[line]).sum()) for line in table.index if line not in lines}
-        out += [Block(runs, table.loc[lines, shared], left_out)] if len(shared) else []
+        others = everything.loc[[line for line in everything.index if line in outside], shared]
+        beside = others.dropna()
+        left_out |= {line: int(others.loc[line].isna().sum()) for line in others.index if line not in beside.index}
+        out += [Block(runs, table.loc[lines, shared], left_out, beside)] if len(shared) else []
     return out
 
 
 def standings(block: Block) -> pd.DataFrame:
-    """Give average, rank, number of seeds and both half widths of each line (NaN for one seed), best average first."""
-    seeds = seed_averages(block.runs, block.columns).reindex(block.lines)
-    out = pd.DataFrame({"average": block.means.mean(axis=1), "rank": average_ranks(block.merits)}, index=block.lines)
+    """Give average, rank, number of seeds and both half widths of each line (NaN for one seed), best average first.
+
+    The rank of what is shown beside the block is NaN.
+    """
+    shown = block.shown
+    seeds = seed_averages(block.runs, block.columns).reindex(shown.index)
+    ranks = pd.Series(average_ranks(block.merits), block.lines)
+    out = pd.DataFrame({"average": shown.mean(axis=1), "rank": ranks.reindex(shown.index)}, index=shown.index)
     runs = {line: row.dropna().to_numpy() for line, row in seeds.iterrows()}
     many = {line: values for line, values in runs.items() if len(values) > 1}
     out["seeds"] = {line: len(values) for line, values in runs.items()}
@@ -126,13 +146,13 @@ def fit_seconds(block: Block) -> dict[str, float]:
     """Sum the seconds to fit over the block's sets, mean over seeds, each source once; NaN where not measured."""
     own = block.own_runs().drop_duplicates(["line", "source", "seed"], keep="last")
     per_source = own.groupby(["line", "source"], observed=True).fit_seconds.agg(lambda s: s.mean(skipna=False))
-    return {line: math.fsum(per_source[line]) for line in block.lines}
+    return {line: math.fsum(per_source[line]) for line in block.shown.index}
 
 
 def fit_devices(block: Block) -> dict[str, str]:
     """Say what each line was fitted on; empty where that was the same for all, because times compare then."""
     own = block.own_runs()
-    devices = {line: " and ".join(sorted(set(own.device[own.line == line]) - {""})) for line in block.lines}
+    devices = {line: " and ".join(sorted(set(own.device[own.line == line]) - {""})) for line in block.shown.index}
     return devices if len(set(devices.values())) > 1 else dict.fromkeys(devices, "")
 
 
@@ -149,14 +169,14 @@ def seconds_text(seconds: float) -> str:
 
 def standing_table(block: Block) -> Table:
     """Show average with its spread and both 95 % intervals, average rank, time to fit; best average first."""
-    require_controls(block.runs[block.runs.line.isin(block.lines)], "Standings")
+    require_controls(block.own_runs(), "Standings")
     table, times, devices, d = standings(block), fit_seconds(block), fit_devices(block), decimals(block.runs)
     many = bool((table.seeds > 1).any())
     averages, ranks, rest = [], [], []
     for line, row in table.iterrows():
         spread = "" if math.isnan(row.deviation) else f" ± {row.deviation:.{d}f}"
         averages.append(Cell(f"{row.average:.{d}f}{spread}", mean=round(row.average, d)))
-        ranks.append(Cell(f"{row['rank']:.2f}", mean=round(row["rank"], 2)))
+        ranks.append(rank_cell(row["rank"]))
         widths = ["one seed" if math.isnan(width) else f"± {width:.{d}f}" for width in (row.normal, row.student)]
         seconds = times[line]
         time = seconds_text(seconds) + (f" ({devices[line]})" if devices[line] and seconds >= SHORT else "")
@@ -172,9 +192,15 @@ def standing_table(block: Block) -> Table:
             seeds_text(seeds_of(block.runs)),
             SPREAD if many else "",
             "Rank 1 is best, ties share their mean rank. Time to fit: sum over these sets.",
+            "Without a rank: controls, which come along." if len(block.beside) else "",
             "Less is better." if block.sign < 0 else "",
         ),
     )
+
+
+def rank_cell(rank: float) -> Cell:
+    """Print an average rank; nothing where there is none."""
+    return Cell("") if math.isnan(rank) else Cell(f"{rank:.2f}", mean=round(rank, 2))
 
 
 def favourite(block: Block) -> str:
@@ -199,7 +225,7 @@ def outcomes(block: Block, against: str) -> dict[str, tuple[int, int, int]]:
 
 def baseline_table(block: Block, against: str) -> Table:
     """Compare one line with each of the others, the strongest rival first."""
-    require_controls(block.runs[block.runs.line.isin(block.lines)], "Comparison with a baseline")
+    require_controls(block.own_runs(), "Comparison with a baseline")
     p = pd.DataFrame(wilcoxon_holm(block.merits), block.lines, block.lines)[against]
     gaps = {line: float((block.means.loc[against] - block.means.loc[line]).mean()) for line in block.lines}
     counts, digits = outcomes(block, against), decimals(block.runs)

@@ -6,9 +6,12 @@ import pandas as pd
 
 from dicot.errors import InputError
 from dicot.report.against import pairs
+from dicot.report.archives import paper_ranks
 from dicot.report.frame import compact, latest, note, placed, require_controls
+from dicot.report.lines import paper_line, printed_names
 from dicot.report.paper import ALL_LABELS
-from dicot.report.standings import blocks, standings
+from dicot.report.places import printed
+from dicot.report.standings import blocks, rank_cell, standings
 from dicot.report.tables import ABSENT, FAILED, NOT_RUN, Cell, Table, mark_best, text_table, to_markdown
 from dicot.storage import write_atomic
 
@@ -26,34 +29,51 @@ def summary_table(data: pd.DataFrame) -> Table:
     columns: list[list[Cell]] = []
     headings, notes = [], []
     for suite, own in runs.groupby("suite"):
-        n_sets, three = _columns(own, suite, list(runs.line.cat.categories))
+        n_sets, three = _columns(own, str(suite), list(runs.line.cat.categories))
         columns += three
         headings += [f"{suite.upper()} accuracy", f"{suite.upper()} rank", f"{suite.upper()}, the paper's"]
         notes.append(f"{suite.upper()}: {n_sets} data sets.")
-    about = "Averages over the data sets that all contenders shown have; the paper's over those of them that it has."
+    about = (
+        "Averages over the data sets that all of the paper's lines have, the paper's over those of them that it has. "
+        "Ranks are among these lines, in brackets those of the paper's own numbers on the same sets (D-36 and D-37 "
+        "say what its forest and MiniRocket are)."
+    )
     rows = zip(runs.line.cat.categories, zip(*columns, strict=True), strict=True)
     return text_table("contender", rows, headings, note(runs, *notes, about))
 
 
 def _columns(runs: pd.DataFrame, suite: str, lines: list[str]) -> tuple[int, list[list[Cell]]]:
-    """Give the number of data sets, and average, rank and the paper's average of every line."""
+    """Give the number of data sets, and average, rank and the paper's average of every line.
+
+    Ranks are among the paper's lines; all lines are ranked where the paper has no table of the suite.
+    """
     runs = compact(runs)
-    block = next(iter(blocks(runs)), None)
+    own = paper_line(runs, printed_names([suite]))
+    names = {line: name for line, name in zip(runs.line, own, strict=True) if name}
+    block = next(iter(blocks(runs, [line for line in lines if line not in names] if names else ())), None)
     if block is None:
         raise InputError(f"{suite}: no data set has a score of both controls, so there is nothing to sum up.")
-    table, beside = standings(block), pairs(runs, suite)
+    table, beside = standings(block), pairs(runs)
+    numbers = {(line, column): value for line in names for column, value in _printed(suite, names[line]).items()}
+    theirs = paper_ranks(numbers, block.lines, block.columns)
     averages, ranks, paper = [], [], []
     for line in lines:
         if line in table.index:
             row = table.loc[line]
             averages.append(Cell(f"{row.average:.2f}", mean=round(row.average, 2)))
-            ranks.append(Cell(f"{row['rank']:.2f}", mean=round(row["rank"], 2)))
+            rank = rank_cell(row["rank"])
+            ranks.append(rank._replace(text=f"{rank.text} ({theirs[line]:.2f})") if line in theirs else rank)
         else:
             averages.append(Cell("too few sets", FAILED) if (runs.line == line).any() else Cell(NOT_RUN, ABSENT))
             ranks.append(Cell(""))
         printed = beside[line].paper.reindex(block.columns).dropna() if line in beside else ()
         paper.append(Cell(f"{sum(printed) / len(printed):.2f}" if len(printed) else ""))
     return len(block.columns), [mark_best(averages), mark_best(ranks, -1), paper]
+
+
+def _printed(suite: str, name: str) -> dict[str, float]:
+    """Give the paper's numbers of one of its lines by column."""
+    return {column: value for (line, column), value in printed(suite).items() if line == name}
 
 
 def summary_markdown(data: pd.DataFrame) -> str:

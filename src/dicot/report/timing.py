@@ -9,7 +9,7 @@ from dicot.report.figures import power_curves
 from dicot.report.filenames import slug
 from dicot.report.frame import CONTROLS, contender_of, means, natural, note, placed, seeds_of
 from dicot.report.parts import Part
-from dicot.report.scores import score_table, seeds_text
+from dicot.report.scores import failures, score_table, seeds_text
 
 UNTRAINED = "no batches"
 TITLES = {  # of the metrics that measure a run, whatever the protocol is called
@@ -35,14 +35,22 @@ def _part(runs: pd.DataFrame, title: str, axis: str, stem: str) -> Part:
     contender = contender_of(runs)
     table = score_table(
         runs,
-        note(runs, seeds_text(seeds_of(runs)), about),
+        note(runs, seeds_text(seeds_of(runs)), about, failures(runs)),
         marked=False,
         empty=lambda line, column: contender[line] in CONTROLS or column == UNTRAINED,
     )
     curves = {}
     for line, row in means(runs).drop(columns=UNTRAINED, errors="ignore").iterrows():
         measured = row[row > 0]
-        if len(measured) > 1:
+        if len(measured) > 1 or (len(measured) and _failed_sizes(runs, line, 0)):
             curves[line] = ([float(size) for size in measured.index], measured.tolist())
-    figures = {stem: partial(power_curves, curves, "batch size", axis)} if curves else {}
-    return Part(title, table, figures)
+    ends = {line: min(sizes) for line in curves if (sizes := _failed_sizes(runs, line, max(curves[line][0])))}
+    figures = {stem: partial(power_curves, curves, "batch size", axis, ends)} if curves else {}
+    text = "A cross: the batch size at which a line ends, because the job failed." if ends else ""
+    return Part(title, table, figures, text)
+
+
+def _failed_sizes(runs: pd.DataFrame, line: str, largest: float) -> list[float]:
+    """List the batch sizes beyond the largest measured one at which this line failed."""
+    failed = runs[(runs.line == line) & runs.error.notna()].column
+    return [float(size) for size in failed if size != UNTRAINED and float(size) > largest]

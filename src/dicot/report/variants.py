@@ -21,6 +21,7 @@ from dicot.report.frame import (
 )
 from dicot.report.paper import NAMES, paper_tables
 from dicot.report.parts import Part
+from dicot.report.places import column_of
 from dicot.report.scores import seeds_text
 from dicot.report.standings import blocks, standings
 from dicot.report.tables import ABSENT, NOT_RUN, Cell, Table, best_note, mark_best, signed, text_table
@@ -58,6 +59,12 @@ class Group:
     def sign(self) -> int:
         """1 where more is better, -1 where less is."""
         return direction(metric_of(self.runs).iloc[0])
+
+    @property
+    def papers_own(self) -> bool:
+        """Whether nothing stands in for a set of the paper."""
+        pairs = set(zip(self.runs.source, self.runs.target, strict=True))
+        return all(column_of(*pair).exact for pair in pairs)
 
 
 def family_of(data: pd.DataFrame) -> pd.Series:
@@ -124,7 +131,7 @@ def _beside_paper(group: Group, line: str, row: dict[str, float]) -> Cell:
     printed = next((row[name] for name in group.paper_names if name in row), None)
     if printed is None:
         return Cell(f"{own:.{d}f}")
-    gap = f", {signed(own - printed, d)}" if group.n_sets == group.paper_sets else ""
+    gap = f", {signed(own - printed, d)}" if group.papers_own and group.n_sets == group.paper_sets else ""
     return Cell(f"{own:.{d}f} ({printed:.{d}f}{gap})")
 
 

@@ -1,0 +1,158 @@
+"""dicot paper: every figure and table of the paper on one page, and the runs that are missing for it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dicot.cli import options as opt
+from dicot.cli.bench import LEDGER, announce, names_in, run_units, show_plan
+from dicot.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dicot.bench.crossing import SuiteOptions
+    from dicot.bench.ledger import Contents
+
+RECORDS = Path("results")  # what is published with the library
+MAPS = "maps.npz"  # beside the records
+OUT = Path("out/paper")
+
+
+def paper(
+    out: Annotated[Path, typer.Option(help="Folder for report.html, report.md and figures.")] = OUT,
+    records: Annotated[
+        Path | None,
+        typer.Option(
+            help=f"Exports of ledgers: a file, or a folder whose .csv and .parquet are joined; see {RECORDS}/."
+        ),
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help=f"The ledger that `dicot bench` wrote; default: {LEDGER}, and without one the {RECORDS}."),
+    ] = None,
+    only: Annotated[str | None, typer.Option(help="Figures and tables, such as table3,figure6; default: all.")] = None,
+    run: Annotated[
+        bool, typer.Option("--run", help="First run into the ledger what is missing, the cheapest data sets first.")
+    ] = False,
+    sets: Annotated[
+        str | None,
+        typer.Option(
+            help="RUN: data sets, separated by commas; default: the paper's, and what stands in for the rest."
+        ),
+    ] = None,
+    seeds: Annotated[str | None, typer.Option(help="RUN: seeds instead of the suites'.")] = None,
+    schedule: Annotated[str, typer.Option(help="RUN: per_step, per_epoch (the authors' code) or both.")] = "per_step",
+    steps: Annotated[int | None, typer.Option(min=1, help="RUN: training steps: a trial, and marked as one.")] = None,
+    device: opt.Device = "auto",
+    workers: Annotated[int | None, typer.Option(min=1, help="RUN: processes; default: one per core.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="RUN: only say what would be run.")] = False,
+) -> None:
+    """Show every figure and table of the paper on one page: ours beside the paper's, or what is missing and why."""
+    from dicot.bench.crossing import SuiteOptions
+    from dicot.report.frame import frame
+    from dicot.report.page import need_jinja2
+    from dicot.report.paper_page import chosen, write_paper
+
+    need_jinja2()
+    if ledger is not None and records is not None and not run:
+        raise InputError("Give either --ledger FILE or --records PATH; together they need --run.")
+    if dry_run and not run:
+        raise InputError("--dry-run needs --run: it says what would be run.")
+    keys = list(chosen(names_in(only)))
+    failed = False
+    if run:
+        options = SuiteOptions(
+            sets=names_in(sets),
+            seeds=tuple(opt.whole_numbers(seeds, "--seeds")) if seeds else (),
+            schedules=("per_step", "per_epoch") if schedule == "both" else (schedule,),
+            steps=steps,
+        )
+        failed = _run(keys, options, ledger or LEDGER, _published(records), device, workers, dry_run)
+        if dry_run:
+            return
+        ledger, records = ledger or LEDGER, None
+    place, (results, _) = _read(ledger, records)
+    data = frame(row for result in results for row in result.tidy())
+    paths = write_paper(out, data, place / MAPS, keys if only else ())
+    typer.echo(f"Wrote {len(paths)} files, among them {out / 'report.html'}")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _published(records: Path | None) -> "Sequence[Path]":
+    """What is taken over before anything is run: the records that are named, or those published with the library."""
+    from dicot.bench.exchange import tables_in
+
+    return tables_in(records or RECORDS) if records is not None or RECORDS.is_dir() else []
+
+
+def _read(ledger: Path | None, records: Path | None) -> "tuple[Path, Contents]":
+    """Read what was recorded; the folder that it is in comes with it."""
+    from dicot.bench.exchange import read_records
+
+    if ledger is None and records is None:
+        ledger, records = (LEDGER, None) if LEDGER.exists() or not RECORDS.is_dir() else (None, RECORDS)
+    place = records or ledger
+    assert place is not None
+    return (place if place.is_dir() else place.parent), read_records(ledger, records)
+
+
+def _run(
+    keys: "Sequence[str]",
+    options: "SuiteOptions",
+    ledger: Path,
+    published: "Sequence[Path]",
+    device: str,
+    workers: int | None,
+    dry_run: bool,
+) -> bool:
+    """Run what is missing of these exhibits; whether something failed."""
+    from dicot.bench.costs import cheapest_first
+    from dicot.bench.exchange import read_contents
+    from dicot.bench.ledger import Ledger
+    from dicot.bench.plan import make_plan
+    from dicot.bench.suites import with_stand_ins
+    from dicot.report.exhibits import EXHIBITS
+    from dicot.report.exhibits import MAPS as MAPS_KEY
+
+    suites = list(dict.fromkeys(suite for key in keys for suite in EXHIBITS[key].suites))
+    failed = False
+    if suites:
+        jobs = with_stand_ins(suites, options)
+        sources = [read_contents(path) for path in published]
+        if dry_run and ledger.exists():
+            sources.append(read_contents(ledger))
+        with Ledger(":memory:" if dry_run else ledger) as book:
+            book.take(sources)
+            plan = make_plan(jobs, book)
+            announce(plan)
+            if dry_run:
+                show_plan(plan)
+            else:
+                book.enrol([job for job in jobs if job.key in plan.states])
+        if not dry_run:
+            failed = bool(run_units(cheapest_first(plan.units), ledger, device, workers) or plan.unusable)
+    if MAPS_KEY in keys:
+        _run_maps(ledger.parent / MAPS, published, options, device, dry_run)
+    return failed
+
+
+def _run_maps(path: Path, published: "Sequence[Path]", options: "SuiteOptions", device: str, dry_run: bool) -> None:
+    """Make the maps of the paper's data set, or of one that is at hand; those that are published are gone on with."""
+    from dicot.bench.maps import run_maps
+    from dicot.bench.suites import maps_set
+    from dicot.storage import write_atomic
+
+    before = next((one for table in published if (one := table.with_name(MAPS)).is_file()), None)
+    if before is not None and not path.exists() and not dry_run:
+        write_atomic(path, before.read_bytes())
+    name = options.sets[0] if options.sets else maps_set()
+    if name is None:
+        typer.echo(f"No data set for {path} is at hand.")
+    elif dry_run:
+        typer.echo(f"Maps of {name} would be written to {path}, as far as they are not in it.")
+    else:
+        run_maps(name, path, seed=(options.seeds or (1,))[0], device=device, steps=options.steps)
+        typer.echo(f"Wrote the maps of {name} to {path}")

@@ -1,0 +1,77 @@
+"""dicot paper --run as a user types it."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.commands import dicot
+
+from dicot.bench import paper_suites
+from dicot.bench.suites import SUITES
+from dicot.errors import InputError
+
+
+@pytest.fixture
+def call(tmp_path, waves, monkeypatch):
+    """`dicot paper --run` of Table 11 with the controls alone, on small data, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    np.savez("waves.npz", X_train=waves.x[::2], y_train=waves.y[::2], X_test=waves.x[1::2], y_test=waves.y[1::2])
+    controls = ("random", "calibrated")
+    monkeypatch.setitem(SUITES, "knn", lambda options: paper_suites.knn(replace(options, contenders=controls)))
+    narrow = ["--only", "table11", "--sets", "waves.npz", "--seeds", "1", "--device", "cpu", "--workers", 1]
+    return ["paper", "--run", *narrow]
+
+
+def test_what_is_missing_is_run_once_and_shown(call):
+    assert "10 jobs: 0 recorded, 0 failed, 0 no data, 10 to run, in 2 fits." in dicot(*call, "--dry-run")
+    assert not Path("out").exists()
+    said = dicot(*call)
+    assert "10 jobs recorded in out/bench.sqlite" in said and "out/paper/report.html" in said
+    text = Path("out/paper/report.md").read_text(encoding="utf-8")
+    assert "Not of the paper: waves.npz." in text and "| calibrated |" in text and "## Table 12" not in text
+    assert "10 recorded, 0 failed, 0 no data, 0 to run" in dicot(*call)
+
+
+def test_published_records_are_taken_over_before_anything_is_run(call):
+    dicot(*call)
+    Path("results").mkdir()
+    dicot("bench", "export", "results/a.csv")
+    elsewhere = ["--ledger", "new/b.sqlite"]
+    assert "10 recorded, 0 failed, 0 no data, 0 to run" in dicot(*call, *elsewhere, "--dry-run")
+    assert not Path("new").exists()
+    assert "10 recorded, 0 failed, 0 no data, 0 to run" in dicot(*call, *elsewhere)
+
+
+def test_maps_are_made_where_they_are_asked_for(tmp_path, waves, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("waves.npz", X_train=waves.x[::2], y_train=waves.y[::2], X_test=waves.x[1::2], y_test=waves.y[1::2])
+    called = []
+    monkeypatch.setattr("dicot.bench.maps.run_maps", lambda name, path, **more: called.append((name, path, more)))
+    monkeypatch.setattr("dicot.report.paper_page.write_paper", lambda *words: [])
+    Path("results").mkdir()
+    Path("results/a.csv").write_text("")
+    Path("results/maps.npz").write_bytes(b"maps")
+    monkeypatch.setattr(sys.modules["dicot.cli.paper"], "_read", lambda *words: (Path(), ([], [])))
+    call = ["paper", "--run", "--only", "figure5", "--sets", "waves.npz", "--device", "cpu"]
+    assert "Maps of waves.npz would be written to out/maps.npz" in dicot(*call, "--dry-run")
+    assert not called and not Path("out").exists()
+    dicot(*call, "--steps", 3)
+    assert called == [("waves.npz", Path("out/maps.npz"), {"seed": 1, "device": "cpu", "steps": 3})]
+    assert Path("out/maps.npz").read_bytes() == b"maps"  # gone on with
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--dry-run"], "--dry-run needs --run"),
+        (["--ledger", "a", "--records", "b"], "either --ledger FILE or --records PATH"),
+        (["--only", "table30"], "table3"),
+        ([], "There is no ledger at out/bench.sqlite"),
+    ],
+)
+def test_a_call_that_cannot_work_says_why(words, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=message):
+        dicot("paper", *words)
