@@ -21,22 +21,31 @@ from dicot.views.blocks import block_layout
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
 
 
-def method(name: str, n_channels: int = 2, seed: int = 0):
+VARIANTS = [
+    *((name, {}) for name in METHODS),
+    ("dicot", {"positive": "both"}),
+    ("dicot", {"positive": "shuffled"}),
+    ("dicot", {"projection": True}),
+    ("catt", {"chunked": False}),
+]
+
+
+def method(name: str, n_channels: int = 2, seed: int = 0, **settings):
     torch.manual_seed(seed)
-    return build_method(name, InceptionTime(n_channels, dim=32), {})
+    return build_method(name, InceptionTime(n_channels, dim=32), settings)
 
 
-def losses(name: str, waves: Windows, stepper: str, steps: int = 30) -> np.ndarray:
-    history = pretrain(method(name), waves, Recipe(steps, 8), seed=1, device="cuda", stepper=stepper)
+def losses(name: str, waves: Windows, stepper: str, steps: int = 30, **settings) -> np.ndarray:
+    history = pretrain(method(name, **settings), waves, Recipe(steps, 8), seed=1, device="cuda", stepper=stepper)
     return np.array(history.loss)
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_graphs_give_what_single_operations_give(name, waves, caplog):
+@pytest.mark.parametrize(("name", "settings"), VARIANTS)
+def test_graphs_give_what_single_operations_give(name, settings, waves, caplog):
     with caplog.at_level(logging.WARNING, "dicot"):
-        replayed = losses(name, waves, "graphs")
+        replayed = losses(name, waves, "graphs", **settings)
     assert not caplog.records
-    np.testing.assert_allclose(replayed[:6], losses(name, waves, "eager")[:6], rtol=1e-3)
+    np.testing.assert_allclose(replayed[:6], losses(name, waves, "eager", **settings)[:6], rtol=1e-3)
 
 
 def test_two_runs_of_a_seed_are_equal_to_the_bit(waves):

@@ -25,7 +25,7 @@ def _shuffled(k: int, device: torch.device) -> Tensor:
     """One fixed permutation of the "previous" targets per k: torch's, by a generator of seed 42 (D-104)."""
     target = torch.empty(k, dtype=torch.long, device=device)
     for row, column in enumerate(_shuffled_order(k)):
-        target[row] = max(column - 1, 0)  # filled by scalars: no copy from the host, so a CUDA graph can capture it
+        target[row].fill_(max(column - 1, 0))  # no copy from the host, so that a CUDA graph can capture it
     return target
 
 
