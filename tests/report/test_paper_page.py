@@ -147,6 +147,13 @@ def test_records_without_controls_are_said_to_be_that_and_the_rest_is_shown():
     assert table(section(text, "table1"))
 
 
+def test_a_trial_of_another_suite_is_no_reason_for_a_banner():
+    rows = [*everything(), *several("smoke", ("dicot", *CONTROLS), ("tiny",), trial=True, steps=10)]
+    assert "Not a result" not in paper_markdown(frame(rows), only=["table11"])
+    tried = [{**row, "trial": row["contender"] == "dicot", "steps": 7} for row in everything() if row["suite"] == "knn"]
+    assert "> **Not a result: 7 steps" in paper_markdown(frame(tried), only=["table11"])
+
+
 def test_names_of_exhibits_are_forgiving_and_checked():
     assert list(chosen(["Table 3", "figure1"])) == ["figure1", "table3"]
     with pytest.raises(InputError, match="table3"):

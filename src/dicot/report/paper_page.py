@@ -40,6 +40,7 @@ def chosen(only: Sequence[str]) -> dict[str, Exhibit]:
 
 def write_paper(folder: Path, data: pd.DataFrame, maps: Path | None = None, only: Sequence[str] = ()) -> list[Path]:
     """Write report.html, report.md and the figures as .svg into the folder; return the paths."""
+    data = _of_suites(data, only)
     parts = drawn(paper_parts(newest(data, maps), only))
     facts, banner = _facts(data), trial_note(data)
     texts = {
@@ -54,8 +55,14 @@ def write_paper(folder: Path, data: pd.DataFrame, maps: Path | None = None, only
 
 def paper_markdown(data: pd.DataFrame, maps: Path | None = None, only: Sequence[str] = ()) -> str:
     """Give the text of report.md without drawing a figure; it depends on the records alone, so it can be compared."""
+    data = _of_suites(data, only)
     parts = drawn(paper_parts(newest(data, maps), only), named_only=True)
     return to_document(TITLE, _facts(data), trial_note(data), parts)
+
+
+def _of_suites(data: pd.DataFrame, only: Sequence[str]) -> pd.DataFrame:
+    """Keep the suites behind the exhibits: a trial of another one does not make their numbers one."""
+    return data[data.suite.isin({suite for one in chosen(only).values() for suite in one.suites})]
 
 
 def paper_parts(records: Records, only: Sequence[str] = ()) -> Iterator[Part]:
