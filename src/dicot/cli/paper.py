@@ -44,6 +44,7 @@ def paper(
     ] = None,
     seeds: Annotated[str | None, typer.Option(help="RUN: seeds instead of the suites'.")] = None,
     schedule: Annotated[str, typer.Option(help="RUN: per_step, per_epoch (the authors' code) or both.")] = "per_step",
+    precision: opt.Precision = None,
     steps: Annotated[int | None, typer.Option(min=1, help="RUN: training steps: a trial, and marked as one.")] = None,
     device: opt.Device = "auto",
     workers: Annotated[int | None, typer.Option(min=1, help="RUN: processes; default: one per core.")] = None,
@@ -51,9 +52,9 @@ def paper(
 ) -> None:
     """Show every figure and table of the paper on one page: ours beside the paper's, or what is missing and why."""
     from dicot.bench.crossing import SuiteOptions
+    from dicot.report.exhibits.page import chosen, write_paper
     from dicot.report.frame import frame
     from dicot.report.page import need_jinja2
-    from dicot.report.paper_page import chosen, write_paper
 
     need_jinja2()
     if ledger is not None and records is not None and not run:
@@ -67,6 +68,7 @@ def paper(
             sets=names_in(sets),
             seeds=tuple(opt.whole_numbers(seeds, "--seeds")) if seeds else (),
             schedules=("per_step", "per_epoch") if schedule == "both" else (schedule,),
+            precision=precision or "float32",
             steps=steps,
         )
         failed = _run(keys, options, ledger or LEDGER, _published(records), device, workers, dry_run)

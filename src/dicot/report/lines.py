@@ -2,14 +2,16 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from dicot.errors import InputError, did_you_mean
 from dicot.report.frame import CONTROLS, LINE, PAPER_SCHEDULE, compact, placed
 from dicot.report.paper import METHODS, NAMES, SAME_LABELS, paper_cells, paper_name, variant_names
-from dicot.report.places import of_the_paper
+from dicot.report.places import Printed, of_the_paper
 from dicot.report.standings import Block, blocks
+from dicot.report.stats import average_ranks
 
 PAPER = "paper"  # instead of names of contenders: those of the paper
 USUAL = ("", "float32")  # precisions
@@ -22,25 +24,26 @@ def printed_names(suites: Collection[str]) -> list[str]:
     return list(dict.fromkeys(cell.name for cell in paper_cells() if cell.suite in suites))
 
 
-def paper_line(data: pd.DataFrame, names: Collection[str], schedule: str = PAPER_SCHEDULE) -> pd.Series:
+def paper_line(data: pd.DataFrame, names: Collection[str]) -> pd.Series:
     """Give each row the paper's name of its line, empty where it is none of the paper's lines.
 
-    Of several lines of ours for one of the paper, the one that is no trial, in float32, by the probe that its authors
-    chose (`PROBES`).
+    Of several lines of ours for one of the paper, in each suite the one that is no trial, in float32, by the probe that
+    its authors chose (`PROBES`).
     """
-    best: dict[tuple[str, str], tuple[tuple[object, ...], tuple[object, ...]]] = {}
-    for key in dict.fromkeys(data[list(LINE)].itertuples(index=False, name=None)):
-        row = dict(zip(LINE, key, strict=True))
+    fields = ("suite", *LINE)
+    best: dict[tuple[str, str, str], tuple[tuple[object, ...], tuple[object, ...]]] = {}
+    for key in dict.fromkeys(data[list(fields)].itertuples(index=False, name=None)):
+        row = dict(zip(fields, key, strict=True))
         name, protocol = paper_name(row["contender"], row["protocol"]), row["protocol"]
-        if name is None or name not in names or row["schedule"] not in ("", schedule):
+        if name is None or name not in names or row["schedule"] not in ("", PAPER_SCHEDULE):
             continue
         probe = PROBES.index(protocol) if protocol in PROBES else len(PROBES)
         merit = (row["trial"], row["precision"] not in USUAL, probe, protocol, row["precision"])
-        place = (name, SAME_LABELS.get(protocol, protocol))
+        place = (row["suite"], name, SAME_LABELS.get(protocol, protocol))
         if place not in best or merit < best[place][0]:
             best[place] = (merit, key)
-    chosen = {key: name for (name, _), (_, key) in best.items()}
-    keys = data[list(LINE)].itertuples(index=False, name=None)
+    chosen = {key: name for (_, name, _), (_, key) in best.items()}
+    keys = data[list(fields)].itertuples(index=False, name=None)
     return pd.Series([chosen.get(key, "") for key in keys], data.index, dtype=object)
 
 
@@ -76,17 +79,31 @@ class Lines:
         return next(iter(blocks(runs, self.others)), None) if len(runs) else None
 
 
-def in_lines(data: pd.DataFrame, columns: Sequence[str], names: Sequence[str], schedule: str = PAPER_SCHEDULE) -> Lines:
+def in_lines(data: pd.DataFrame, columns: Sequence[str], names: Sequence[str]) -> Lines:
     """Place rows in the lines of a table of the paper with these names; `columns` names the column of each row."""
     runs = placed(data, columns)
-    own = paper_line(data, names, schedule)
-    labels: dict[str, str] = {}
-    for row in runs.assign(own=own).drop_duplicates("line").itertuples():
-        said = str(row.line).replace(row.contender, NAMES[row.contender], 1) if row.contender in OURS else str(row.line)
-        labels[row.line] = row.own or (f"{said}, {row.schedule or row.protocol}" if said in names else said)
-    others = [labels[line] for line in runs.line.cat.categories if labels[line] not in names]
-    order = [*(name for name in names if name in labels.values()), *dict.fromkeys(others)]
-    return Lines(runs.assign(line=pd.Categorical(runs.line.map(labels), order, ordered=True)), tuple(names))
+    said = {row.line: _called(row, names) for row in runs.drop_duplicates("line").itertuples()}
+    own = paper_line(data, names)
+    labels = own.where(own != "", runs.line.map(said).astype(object))
+    others = [said[line] for line in runs.line.cat.categories if said[line] in set(labels)]
+    order = [*(name for name in names if name in set(labels)), *dict.fromkeys(others)]
+    return Lines(runs.assign(line=pd.Categorical(labels, order, ordered=True)), tuple(names))
+
+
+def _called(row: Any, names: Collection[str]) -> str:
+    """What a line is called that is not the paper's."""
+    name = str(row.line).replace(row.contender, NAMES[row.contender], 1) if row.contender in OURS else str(row.line)
+    return f"{name}, {row.schedule or row.protocol}" if name in names else name
+
+
+def paper_ranks(numbers: Printed, names: Sequence[str], columns: Sequence[str]) -> dict[str, float]:
+    """Rank the paper's own numbers of these lines over the columns that it has for all of them."""
+    names = [name for name in names if any(key[0] == name for key in numbers)]
+    columns = [column for column in columns if all((name, column) in numbers for name in names)]
+    if len(names) < 2 or not columns:
+        return {}
+    table = pd.DataFrame([[numbers[name, column] for name in names] for column in columns], columns, names)
+    return dict(zip(names, average_ranks(table).tolist(), strict=True))
 
 
 def narrowed(data: pd.DataFrame, only: Iterable[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:

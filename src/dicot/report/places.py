@@ -1,6 +1,6 @@
 """Which column of a paper's table a data set of ours stands in: the paper's own set, a stand-in for it, or none."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -19,6 +19,9 @@ EXPECTED = {  # the paper's sets by family, in its order
     "scaling": ("HARTH",),
 }
 WORDS = {"large": "large sets", "ucr": "UCR sets", "uea": "UEA sets", "transfer": "transfers", "scaling": "set"}
+
+
+Printed = Mapping[tuple[str, str], float]  # what the paper prints, by line and column
 
 
 class Column(NamedTuple):

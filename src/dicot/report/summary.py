@@ -6,9 +6,8 @@ import pandas as pd
 
 from dicot.errors import InputError
 from dicot.report.against import pairs
-from dicot.report.archives import paper_ranks
 from dicot.report.frame import compact, latest, note, placed, require_controls
-from dicot.report.lines import paper_line, printed_names
+from dicot.report.lines import paper_line, paper_ranks, printed_names
 from dicot.report.paper import ALL_LABELS
 from dicot.report.places import printed
 from dicot.report.standings import blocks, rank_cell, standings

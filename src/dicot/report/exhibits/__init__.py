@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from dicot.report import exhibit_figures as figures
-from dicot.report import exhibit_tables as tables
+from dicot.report.exhibits import figures, tables
+from dicot.report.exhibits.records import Records
 from dicot.report.parts import Part
-from dicot.report.records import Records
 
 
 @dataclass(frozen=True)

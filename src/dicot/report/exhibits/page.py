@@ -11,11 +11,11 @@ from dicot.projection import read_maps
 from dicot.report.against import CAVEATS, audit_table
 from dicot.report.benchmark import report_facts, to_document
 from dicot.report.exhibits import EXHIBITS, MAPS, Exhibit
+from dicot.report.exhibits.records import Records, newest
 from dicot.report.frame import trial_note
 from dicot.report.page import render
 from dicot.report.parts import Part, drawn
 from dicot.report.places import rests_on
-from dicot.report.records import Records, newest
 from dicot.report.scores import failure_table
 from dicot.report.tables import text_table
 from dicot.storage import write_atomic

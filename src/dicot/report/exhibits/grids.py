@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from dicot.report.frame import decimals, direction, metric_of, note, require_controls, seeds_of
 from dicot.report.lines import Lines
-from dicot.report.places import Column
+from dicot.report.places import Column, Printed
 from dicot.report.scores import MANY_SETS, failures, score_cell, seeds_text
 from dicot.report.standings import Block, standings
 from dicot.report.tables import ABSENT, NOT_RUN, Cell, Table, best_note, mark_best, signed, text_table
 
-Printed = Mapping[tuple[str, str], float]  # by line and column
 ONCE = "Ours (the paper's, difference)"
 STAND_IN = (
     "where a stand-in takes a set's place there is no difference, because the paper's number is about another set"

@@ -8,18 +8,18 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from dicot.report.archives import ranks_over_everything
-from dicot.report.exhibit_tables import printed_averages, printed_hours, time_cells
+from dicot.report.exhibits.archives import ranks_over_everything
+from dicot.report.exhibits.grids import average_cells, reading, table_of
+from dicot.report.exhibits.records import Records
+from dicot.report.exhibits.tables import printed_averages, printed_hours, time_cells
 from dicot.report.figures import reference_curves, sub_blocks, time_scatter
 from dicot.report.frame import decimals, natural, seeds_of
-from dicot.report.grids import average_cells, reading, table_of
 from dicot.report.layouts import times
 from dicot.report.lines import Lines, in_lines, printed_names
 from dicot.report.maps import drawn_maps
 from dicot.report.paper import LARGE, NAMES, SAME_LABELS, paper_tables
 from dicot.report.parts import Part
 from dicot.report.places import Column, columns_of, printed
-from dicot.report.records import Records
 from dicot.report.scores import seeds_text
 from dicot.report.standings import seconds_text
 from dicot.report.tables import ABSENT, NOT_RUN, Cell, text_table

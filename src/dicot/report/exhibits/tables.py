@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dicot.datasets import DATASETS
 from dicot.datasets.base import DataSet, Sizes
-from dicot.report.archives import ARCHIVES, AUTHORS_SCHEDULE, has_authors_schedule, summary_of_archives
+from dicot.report.exhibits.archives import ARCHIVES, FAMILIES, schedule_table, summary_of_archives
+from dicot.report.exhibits.grids import average_cells, beside, reading, score_cells, score_grid, table_of
+from dicot.report.exhibits.records import Records
 from dicot.report.frame import PAPER_SCHEDULE, decimals
-from dicot.report.grids import average_cells, beside, reading, score_cells, score_grid, table_of
 from dicot.report.lines import Lines, in_lines, printed_names
 from dicot.report.paper import LARGE, SAME_LABELS, data_set_key, paper_tables
 from dicot.report.parts import Part
 from dicot.report.places import EXPECTED, Column, column_of, columns_of, of_the_paper, printed
-from dicot.report.records import Records
 from dicot.report.scores import MANY_SETS
 from dicot.report.standings import fit_devices, fit_seconds, seconds_text, standings
 from dicot.report.tables import ABSENT, Cell, Table, mark_best, text_table
@@ -101,7 +101,7 @@ def printed_only(numbers: Mapping[tuple[str, str], float], averages: Mapping[str
 
 
 def archives_part(records: Records) -> Iterator[Part]:
-    """Show the summary of both archives, and where enough methods have it another by the authors' schedule."""
+    """Show the summary of both archives, and what the schedule of the authors' code makes of each method."""
     data = records.of(*ARCHIVES)
     if data.empty:
         rows = paper_tables()["ucr_uea_summary"]
@@ -109,9 +109,8 @@ def archives_part(records: Records) -> Iterator[Part]:
         yield Part("", printed_only(numbers))
         return
     yield Part("", summary_of_archives(data))
-    if has_authors_schedule(data):
-        text = "Methods trained by the schedule of the authors' code (D-01); what is not trained is the same as above."
-        yield Part("By the authors' schedule", summary_of_archives(data, AUTHORS_SCHEDULE), text=text)
+    if (schedules := schedule_table(records.of(*FAMILIES))) is not None:
+        yield Part("Both schedules", schedules)
 
 
 def clustering_average_part(records: Records) -> Iterator[Part]:
