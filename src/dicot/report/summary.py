@@ -38,7 +38,10 @@ def summary_table(data: pd.DataFrame) -> Table:
         "say what its forest and MiniRocket are)."
     )
     rows = zip(runs.line.cat.categories, zip(*columns, strict=True), strict=True)
-    return text_table("contender", rows, headings, note(runs, *notes, about))
+    shown = [(line, cells) for line, cells in rows if any(cell.mean == cell.mean for cell in cells)]
+    left_out = [line for line in runs.line.cat.categories if line not in dict(shown)]
+    lacking = f"Not yet on enough data sets: {'; '.join(left_out)}." if left_out else ""
+    return text_table("contender", shown, headings, note(runs, *notes, about, lacking))
 
 
 def _columns(runs: pd.DataFrame, suite: str, lines: list[str]) -> tuple[int, list[list[Cell]]]:

@@ -62,8 +62,11 @@ class Table:
             yield str(name), list(zip(row, look, strict=True))
 
     def text_columns(self) -> list[bool]:
-        """Tell which columns hold words, not numbers."""
-        return [not any(NUMBER.match(text) for text in column) for column in self.cells.to_numpy().T]
+        """Tell which columns hold words, not numbers; a sentence may begin with one."""
+        return [
+            not any(NUMBER.match(text) and len(text) <= LONG_TEXT for text in column)
+            for column in self.cells.to_numpy().T
+        ]
 
 
 class Cell(NamedTuple):
