@@ -110,6 +110,12 @@ def test_transfer_takes_the_accelerometers():
     assert own == {("a", "b"), ("b", "a")}
 
 
+def test_positive_selection_transfers_between_the_given_sets_that_have_an_accelerometer():
+    jobs = jobs_of("positive_selection", sets=("hapt", "wisdm2019", "sleepedf-night"), seeds=(1,))
+    moved = {(job.source.name, job.target.name) for job in jobs if job.source != job.target}
+    assert moved == {("hapt", "wisdm2019"), ("wisdm2019", "hapt")}
+
+
 def test_a_scale_is_part_of_the_data_of_every_job_and_of_no_key_without_it():
     jobs = jobs_of("transfer", seeds=(1,), scale="dataset")
     assert {data.scale for job in jobs for data in (job.source, job.target)} == {"dataset"}

@@ -93,7 +93,8 @@ def test_the_paper_s_suites_use_it_with_the_paper_s_sizes() -> None:
     assert PAMAP2_PAPER.expected == (51_192, 11_590, 52, 100, 18) == PAMAP2_PAPER.paper_sizes
     assert len(LABELS) == 18 and data_set_key(PAMAP2_PAPER.name) == "pamap2"
     transferred = published("transfer", "cost", "harth", PAMAP2_PAPER.name, "linear", "accuracy")
-    assert transferred == published("transfer", "cost", "harth", "pamap2", "linear", "accuracy") == 65.69
+    assert transferred == 65.69
+    assert published("transfer", "cost", "harth", "pamap2", "linear", "accuracy") is None  # other windows and classes
     assert published("knn", "dicot", "ecg-full", "ecg-full", "knn_5", "accuracy") is not None
     assert PAMAP2_PAPER.name in LARGE and ("harth", PAMAP2_PAPER.name) in TRANSFERS
     assert (PAMAP2_PAPER.transfer_channels, PAMAP2_PAPER.paper_transfer_channels) == ((2, 3, 4), (4, 5, 6))

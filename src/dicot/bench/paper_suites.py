@@ -7,7 +7,7 @@ from typing import Any
 
 from dicot.bench import crossing as who
 from dicot.bench.crossing import Entry, Pair, SuiteOptions, transfer, whole
-from dicot.datasets import family_of
+from dicot.datasets import family_of, transfer_channels
 from dicot.datasets.names import UCR, UEA
 from dicot.evaluation.contenders import Contender
 from dicot.evaluation.jobs import Job
@@ -145,9 +145,8 @@ def positive_selection(options: SuiteOptions) -> list[Job]:
     on_large = [*_variants(POSITIVES, *protocols), *who.controls(*protocols)]
     elsewhere = [*_variants(POSITIVES, "linear"), *who.controls("linear")]
     jobs = _everywhere("positive_selection", on_large, options, elsewhere)
-    if options.sets:
-        return jobs
-    return [*jobs, *cross("positive_selection", elsewhere, _crossed(options), FIVE_SEEDS, options)]
+    moved = [pair for pair in _crossed(options) if all(transfer_channels(data.name) for data in pair)]
+    return [*jobs, *cross("positive_selection", elsewhere, moved, FIVE_SEEDS, options)]
 
 
 def batch_scaling(options: SuiteOptions) -> list[Job]:

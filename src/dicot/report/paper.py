@@ -5,6 +5,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from dicot.datasets import DATASETS
+
 LARGE = ("ECG", "HARTH", "PAMAP2", "SKODA", "SLEEP", "WISDM2")
 METRICS = ("accuracy", "nmi", "ari")  # what the paper prints
 FOREST = "Random Forest"  # on the means of the channels (D-36)
@@ -80,8 +82,15 @@ def data_set_key(name: str) -> str:
     return name.lower().removesuffix("-paper").removesuffix("-full")
 
 
+def is_the_papers(name: str) -> bool:
+    """Tell whether a data set of this name is not another version of one that is here as the paper used it."""
+    return DATASETS.registered(f"{name}-paper") is None
+
+
 def published(suite: str, contender: str, source: str, target: str, protocol: str, metric: str) -> float | None:
     """Find the paper's number for this cell of our table; None where it prints none."""
+    if not (is_the_papers(source) and is_the_papers(target)):
+        return None
     name = paper_name(contender, protocol)
     labels = SAME_LABELS.get(protocol, protocol)
     return _index().get((suite, name, data_set_key(source), data_set_key(target), labels, metric))

@@ -8,7 +8,7 @@ import pandas as pd
 
 from dicot.datasets import DATASETS
 from dicot.report.frame import natural
-from dicot.report.paper import LARGE, SAME_LABELS, data_set_key, paper_cells, paper_tables
+from dicot.report.paper import LARGE, SAME_LABELS, data_set_key, is_the_papers, paper_cells, paper_tables
 
 TRANSFERS = tuple(pair.upper().replace(">", " > ") for pair in paper_tables()["transfer"]["Di-COT"] if ">" in pair)
 EXPECTED = {  # the paper's sets by family, in its order
@@ -46,8 +46,8 @@ class Column(NamedTuple):
 def _set(name: str) -> tuple[str, bool]:
     """Give the paper's name of a data set, and whether it is that set itself; empty where it is neither."""
     key = data_set_key(name).upper()
-    if key in LARGE:  # a set that has a version as the paper used it is not that version
-        return key, DATASETS.registered(f"{name}-paper") is None
+    if key in LARGE:
+        return key, is_the_papers(name)
     if name in EXPECTED["ucr"] or name in EXPECTED["uea"]:
         return name, True
     known = DATASETS.registered(name)
