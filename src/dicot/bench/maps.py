@@ -12,10 +12,11 @@ import numpy as np
 from dicot.bench.crossing import SuiteOptions
 from dicot.bench.executor import default_workers, end_with_parent
 from dicot.bench.suites import suite_jobs
+from dicot.data.collection import labelled_cases
 from dicot.datasets import card, is_path
 from dicot.errors import DicotError, InputError, LostWorkerError
 from dicot.evaluation.jobs import Job, units_of
-from dicot.evaluation.loading import Shelf, scored
+from dicot.evaluation.loading import Shelf
 from dicot.evaluation.result import Result
 from dicot.evaluation.run import Embedded, Site, run_units
 from dicot.progress import Bar
@@ -102,7 +103,7 @@ class _Book:
 def _nothing_yet(job: Job, shelf: Shelf, steps: int | None) -> Maps:
     name, data = job.target.name, shelf.get(job.target)
     assert data.split.test is not None
-    labels = scored(data.split.test).y
+    labels = labelled_cases(data.split.test).y
     assert labels is not None
     classes = () if is_path(name) else card(name).labels
     named: Labels = np.array(classes)[labels] if classes and labels.dtype.kind == "i" else labels

@@ -251,13 +251,13 @@ def _say(unit: "Unit", fitted: "Fitted | Exception") -> None:
 
 def _write_features(path: Path, split: "Split", result: "Evaluation") -> None:
     """Write the embeddings of the labelled test cases, of each contender's first fit that did not fail."""
-    from dicot.evaluation.loading import scored
+    from dicot.data.collection import labelled_cases
     from dicot.report.maps import write_features
 
     if not result.embeddings:
         raise InputError(f"Every contender failed, so there are no embeddings for {path}.")
     assert split.test is not None
-    labels = scored(split.test).y
+    labels = labelled_cases(split.test).y
     assert labels is not None
     embeddings = {name: test.x.astype("float32") for name, (_, test) in result.embeddings.items()}
     write_features(path, split.name, labels, embeddings)

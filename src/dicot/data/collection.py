@@ -159,6 +159,13 @@ def labelled(y: Array) -> NDArray[np.bool_]:
     return known
 
 
+def labelled_cases(windows: Windows) -> Windows:
+    """Return the cases whose label is known."""
+    assert windows.y is not None
+    rows = labelled(windows.y)
+    return windows if rows.all() else windows.subset(rows)
+
+
 def check_labels(y: Any, n: int, what: str, noun: str = "cases") -> Array:
     """Return labels as an array (n,) of numbers or of strings, one for each of the n things called `noun`.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dicot.data import Split, Windows
-from dicot.data.collection import labelled
+from dicot.data.collection import labelled, labelled_cases
 from dicot.data.splits import hold_out, with_policies
 from dicot.datasets import benchmark_policies, card, fingerprint, is_path, load
 from dicot.datasets.base import pick_channels
@@ -69,17 +69,10 @@ def load_labelled(name: str, known_fingerprint: str | None = None) -> Loaded:
     assert split.test is not None
     for part, windows in (("training", split.train), ("test", split.test)):
         _check_labels(name, part, windows)
-    labels = scored(split.train).y
+    labels = labelled_cases(split.train).y
     if labels is not None and len(np.unique(labels)) < 2:
         raise InputError(f"The training cases of {name} have one class, and scoring needs two or more.")
     return Loaded(split, known_fingerprint or fingerprint(split), note)
-
-
-def scored(part: Windows) -> Windows:
-    """The cases that have a label."""
-    assert part.y is not None
-    rows = labelled(part.y)
-    return part if rows.all() else part.subset(rows)
 
 
 def family(wanted: JobData) -> str | None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dicot.data import Split
+from dicot.data.collection import labelled_cases
 from dicot.errors import InputError
-from dicot.evaluation.loading import scored
 from dicot.protocols import AUTHORS, PROTOCOLS, Protocol, SubsetSeed
 from dicot.protocols.metrics import CLASSIFICATION_METRICS, COST_METRICS, REGISTRIES, Metric, classification_scores
 from dicot.protocols.subsets import PAPER_SUBSET_SEED, check_subset_seed, stratified_fraction, subset_seeds
@@ -93,7 +93,7 @@ class FineTuning(ModelProtocol):
         from dicot.gpu.device import peak_memory
         from dicot.train import paper_recipe
 
-        train = scored(data.train)
+        train = labelled_cases(data.train)
         assert train.y is not None
         (draw,) = subset_seeds(self.subset_seed, seed, 1)
         labelled = train.subset(stratified_fraction(train.y, self.fraction, draw))
@@ -115,7 +115,7 @@ class FineTuning(ModelProtocol):
 
     def score(self, fitted: Fitted, data: Split, *, seed: int) -> dict[str, float]:
         assert data.test is not None
-        test = scored(data.test)
+        test = labelled_cases(data.test)
         assert test.y is not None
         return classification_scores(test.y, fitted.model.predict(test))
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dicot.data import Split, Windows
+from dicot.data.collection import labelled_cases
 from dicot.datasets import paper_subset_seed
 from dicot.errors import lookup
 from dicot.evaluation.contenders import Frozen
 from dicot.evaluation.jobs import Job, Unit
-from dicot.evaluation.loading import Loaded, Shelf, scored
+from dicot.evaluation.loading import Loaded, Shelf
 from dicot.evaluation.model_protocols import (
     AnyProtocol,
     Fitted,
@@ -232,7 +233,7 @@ def _network_scores(protocol: ModelProtocol, fitted: Fitted, data: Loaded, seed:
 def embed_labelled(model: Any, split: Split) -> tuple[Features, Features]:
     """Embed the labelled cases of both parts."""
     assert split.test is not None
-    train, test = scored(split.train), scored(split.test)
+    train, test = labelled_cases(split.train), labelled_cases(split.test)
     assert train.y is not None and test.y is not None
     embeddings = [model.transform(cases_for(model, part)) for part in (train, test)]
     return Features(embeddings[0], train.y), Features(embeddings[1], test.y)
@@ -294,7 +295,7 @@ def _training_cases(unit: Unit, model: Any, source: Loaded) -> tuple[Any, Any]:
     """Return all cases and no label, or for a contender that needs labels the labelled ones with theirs."""
     if not unit.first.contender.needs_labels:
         return cases_for(model, replace(source.split.train, y=None)), None
-    labelled = scored(source.split.train)
+    labelled = labelled_cases(source.split.train)
     return cases_for(model, labelled), labelled.y
 
 
