@@ -25,6 +25,12 @@ def _empty_data_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("DICOT_CACHE", str(tmp_path))
 
 
+@pytest.fixture(autouse=True)
+def _small_forests(monkeypatch):
+    """What a forest promises does not depend on the number of its trees."""
+    monkeypatch.setattr("dicot.protocols.forest.TREES", 20)
+
+
 @pytest.mark.parametrize(
     ("registry", "name", "promise"),
     [
