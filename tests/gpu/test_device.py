@@ -82,3 +82,12 @@ def test_peak_memory_is_that_of_what_happens_inside():
     with peak_memory("cpu") as peak:
         assert peak() < 2**26
     assert describe_device("cpu") == "cpu"
+
+
+def test_a_gpu_behind_the_multi_process_service_is_called_shared(monkeypatch):
+    monkeypatch.setattr("dicot.gpu.device.resolve_device", torch.device)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "NVIDIA X")
+    monkeypatch.delenv("CUDA_MPS_PIPE_DIRECTORY", raising=False)
+    assert describe_device("cuda") == "NVIDIA X"
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", "somewhere")
+    assert describe_device("cuda") == "NVIDIA X (shared)" and describe_device("cpu") == "cpu"
