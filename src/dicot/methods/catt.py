@@ -25,14 +25,49 @@ ZERO_NORM = 1e-12
 WHOLE_COPIES = 4  # of all (BT)^2 similarities that a step holds at once where they are not taken in blocks
 MEMORY = Path("/proc/meminfo")  # Linux
 NOTHING = -1e30  # the logarithm of an empty sum: finite, so that its gradient is 0 and not undefined
+MILDEST = 1 / 40  # temperature down to which exp(1 / tau), sums of it and their inverses are ordinary float32 numbers
 
 Terms = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
-class _Rest(torch.autograd.Function):
-    """r_n = log of the sum of exp(<u_n, u_m> / tau) over all m but n - 1, n and n + 1.
+class _Sums(torch.autograd.Function):
+    """s_n = sum of E[n, m] = exp(<u_n, u_m> / tau) over all m but n - 1, n and n + 1; not for small temperatures.
 
-    Time O(N^2 F), memory O(N F + max_entries): the backward pass computes the blocks again from u and r.
+    Time O(N^2 F), memory O(N F + max_entries): the backward pass computes the blocks again from u. E is symmetric: a
+    block has the columns from its first row on, and what lies right of its rows counts for rows and columns.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, u: Tensor, temperature: float, max_entries: int) -> Tensor:
+        sums = u.new_zeros(len(u))
+        for rows in _triangle_blocks(len(u), max_entries):
+            block = _far_exponentials(u, rows, temperature)
+            sums[rows] += block.sum(dim=1)
+            sums[rows.stop :] += block[:, rows.stop - rows.start :].sum(dim=0)
+        ctx.save_for_backward(u)
+        ctx.settings = temperature, max_entries
+        return sums
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        (u,) = ctx.saved_tensors
+        temperature, max_entries = ctx.settings
+        grad_u = torch.zeros_like(u)
+        # backward() may be called under autocast, which would compute the blocks again in half precision.
+        with torch.autocast(u.device.type, enabled=False):
+            for rows in _triangle_blocks(len(u), max_entries):
+                block = _far_exponentials(u, rows, temperature)
+                weight = (grad[rows, None] + grad[rows.start :]).mul_(block)  # E is in the sums of both its steps
+                grad_u[rows].addmm_(weight, u[rows.start :])
+                grad_u[rows.stop :].addmm_(weight[:, rows.stop - rows.start :].T, u[rows])
+        return grad_u.div_(temperature), None, None
+
+
+class _Rest(torch.autograd.Function):
+    """The logarithm r_n of `_Sums` at any temperature, at a higher cost.
+
+    The backward pass computes the blocks again from u and r.
     """
 
     @staticmethod
@@ -65,7 +100,7 @@ class _Rest(torch.autograd.Function):
 
 
 def _rest_at_once(u: Tensor, temperature: float) -> Tensor:
-    """The same as `_Rest` by plain operations: all N^2 similarities are held, for the backward pass too."""
+    """The same as `_Sums` and `_Rest` by plain operations: all N^2 similarities are held, for the backward pass too."""
     _check_host_memory(u)
     logits = (u / temperature) @ u.T
     for offset in (-1, 0, 1):
@@ -74,8 +109,13 @@ def _rest_at_once(u: Tensor, temperature: float) -> Tensor:
 
 
 def _rest(u: Tensor, temperature: float, max_entries: int | None) -> Tensor:
+    """r_n = log of the sum of exp(<u_n, u_m> / tau) over all m but n - 1, n and n + 1; NOTHING where there is none."""
     if max_entries is None:
         return _rest_at_once(u, temperature)
+    if temperature >= MILDEST:
+        sums: Tensor = _Sums.apply(u, temperature, max_entries)  # type: ignore[no-untyped-call]
+        nobody = sums == 0
+        return sums.masked_fill(nobody, 1).log().masked_fill(nobody, NOTHING)
     rest: Tensor = _Rest.apply(u, temperature, max_entries)  # type: ignore[no-untyped-call]
     return rest
 
@@ -91,6 +131,24 @@ def _check_host_memory(u: Tensor) -> None:
             f"The similarities of all pairs of {len(u)} time steps take about {needed / 2**30:.1f} GiB, and "
             f"{available / 2**30:.1f} GiB are free. Use chunked=True, smaller batches or shorter windows."
         )
+
+
+def _triangle_blocks(n: int, max_entries: int) -> list[slice]:
+    """Rows of blocks with the columns from their first row on, of at most max_entries each (or one row)."""
+    blocks, start = [], 0
+    while start < n:
+        stop = min(start + max(1, max_entries // (n - start)), n)
+        blocks.append(slice(start, stop))
+        start = stop
+    return blocks
+
+
+def _far_exponentials(u: Tensor, rows: slice, temperature: float) -> Tensor:
+    """(rows, N - first row) E; 0 for a step with itself and its two neighbours."""
+    block = ((u[rows] / temperature) @ u[rows.start :].T).exp_()
+    for offset in (-1, 0, 1):
+        block.diagonal(offset).zero_()
+    return block
 
 
 def _row_blocks(n: int, max_entries: int) -> list[slice]:
