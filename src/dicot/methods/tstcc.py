@@ -55,9 +55,13 @@ class ContextLayer(nn.Module):
         self.ff_out = nn.Linear(WIDTH_HIDDEN, width)
         self.drop = nn.Dropout(DROPOUT)
 
-    def forward(self, x: Tensor, seen: Tensor | None = None) -> Tensor:
-        """(B, n, H) -> (B, n, H); tokens outside the boolean `seen` (1, n) are looked at by no other."""
+    def forward(self, x: Tensor, seen: Tensor | None = None, n_read: int | None = None) -> Tensor:
+        """(B, n, H) -> (B, n, H); tokens outside the boolean `seen` (1, n) are looked at by no other.
+
+        With `n_read` only the first tokens are computed, (B, n_read, H): all that is read of the last layer.
+        """
         q, k, v = self.qkv(self.attn_norm(x)).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        q, x = q[:, :, :n_read], x[:, :n_read]
         # The scale is that of the full width, not of a head; the fused kernel never stores the n x n weights.
         mixed = F.scaled_dot_product_attention(q, k, v, seen, scale=x.shape[-1] ** -0.5)  # (B, heads, n, H / heads)
         x = x + self.drop(self.attn_out(mixed.transpose(1, 2).flatten(2)))
@@ -87,9 +91,10 @@ class TemporalContrast(nn.Module):
         tokens = self.embed(past.transpose(1, 2))  # (B, n, H)
         x = torch.cat([self.ctx_token.expand(len(tokens), -1, -1), tokens], dim=1)
         seen = None if isinstance(t, int) else (torch.arange(x.shape[1], device=x.device) <= t + 1).unsqueeze(0)
-        for layer in self.layers:
+        for layer in self.layers[:-1]:
             x = layer(x, seen)
-        return x[:, 0]
+        context: Tensor = self.layers[-1](x, seen, n_read=1)[:, 0]
+        return context
 
     def project(self, context: Tensor) -> Tensor:
         """(B, H) -> (B, F / 4), what is contrasted across the batch."""
