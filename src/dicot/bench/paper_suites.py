@@ -70,7 +70,7 @@ POSITIVES: dict[str, dict[str, Any]] = {
     "Bidirectional (Preceding + Next)": {"positive": "both"},
 }
 
-# Methods of this library that the paper does not have: its tables stay the paper's. One that a user registers takes part.
+# Methods of this library that the paper does not have: its tables stay the paper's. What a user registers takes part.
 NOT_IN_PAPER = ("across",)
 
 cross = partial(who.cross, exceptions=EXCEPTIONS)

@@ -15,8 +15,8 @@ def vicreg(
     """VICReg's loss (ICLR 2022) on z1, z2 (B, F), B of 2 or more.
 
     The weighted sum of three terms: the mean squared difference of the views; how far the standard deviation of a
-    feature is below 1, mean over features and views; the sum of the squared covariances of different features divided by
-    F, mean over views. Time O(B F^2), memory O(F^2).
+    feature is below 1, mean over features and views; the sum of the squared covariances of different features, divided
+    by F, mean over views. Time O(B F^2), memory O(F^2).
     """
     with torch.autocast(z1.device.type, enabled=False):
         z1, z2 = wide(z1), wide(z2)

@@ -26,8 +26,8 @@ def shift(x: Tensor, sigma: float | Tensor) -> Tensor:
 def hide_stretch(x: Tensor, shortest: float, longest: float) -> Tensor:
     """Set one stretch of time of each case of x (B, C, T) to the mean over time of the channel.
 
-    Its length is a share of T, uniform from `shortest` to `longest`. Its middle is anywhere, and what reaches over an end
-    of the case is cut off.
+    Its length is a share of T, uniform from `shortest` to `longest`. Its middle is anywhere, and what reaches over an
+    end of the case is cut off.
     """
     n_times = x.shape[2]
     length = (shortest + (longest - shortest) * _uniform(x, 1, 1)) * n_times
