@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 from dicot.data import Windows
 from dicot.encoders import FCN, InceptionTime
@@ -155,6 +156,22 @@ def test_every_objective_moves_encoder_and_head(settings):
     for name, parameter in method.named_parameters():
         assert parameter.grad is not None and torch.isfinite(parameter.grad).all(), name
     assert all(p.grad.abs().max() > 0 for p in (next(method.encoder.parameters()), method.head[0].weight))
+
+
+@pytest.mark.parametrize("settings", OBJECTIVES, ids=str)
+def test_nothing_waits_for_the_device(settings):
+    """Fake tensors have no values: whatever reads one fails, as it would end the capture of a CUDA graph."""
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        method = Across(FCN(2, dim=16), **settings)
+        if method.queue:
+            method.register_buffer("keys", torch.zeros(128, 12))
+            method.register_buffer("key_rows", torch.zeros(1, 12, dtype=torch.long))
+            method.register_buffer("pointer", torch.zeros((), dtype=torch.long))
+        loss = method.loss(Batch(torch.randn(5, 2, 40), torch.arange(5)), method.plan((5, 2, 40), plan_generator(0, 0)))
+        loss.backward()
+        assert loss.shape == () and next(method.encoder.parameters()).grad is not None
+        with pytest.raises(DataDependentOutputException):
+            loss.item()
 
 
 @pytest.mark.parametrize("settings", OBJECTIVES, ids=str)
