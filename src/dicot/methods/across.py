@@ -17,7 +17,7 @@ from dicot.methods.base import Batch, Method, TrainingSet
 from dicot.methods.negatives import require_negatives
 from dicot.methods.noise import channel_statistics
 from dicot.views.blocks import Blocks, block_layout, cut_blocks, k_range
-from dicot.views.distortions import Distortion
+from dicot.views.distortions import Distortion, check_axes
 
 
 class Across(Method):
@@ -71,37 +71,27 @@ class Across(Method):
         centred: bool = True,
     ) -> None:
         super().__init__(encoder)
+        weights = (whole, cross, vic)
         for holds, problem in (
-            (
-                min(whole, cross, vic) >= 0,
-                f"whole, cross and vic are weights of 0 or more; got {whole}, {cross}, {vic}",
-            ),
-            (max(whole, cross, vic) > 0, "whole, cross and vic are all 0; give one of them a weight"),
+            (min(weights) >= 0, f"whole, cross and vic are weights of 0 or more; got {weights}"),
+            (max(weights) > 0, "whole, cross and vic are all 0; give one of them a weight"),
             (temperature > 0, f"temperature must be above 0; got {temperature}"),
             (0 <= overlap < 1, f"overlap is a share of a block, 0 <= overlap < 1; got {overlap}"),
             (queue >= 0, f"queue must be 0 or more keys; got {queue}"),
             (
                 not queue or whole > 0,
-                f"the queue ({queue}) serves the objective `whole`; give that a weight or set queue=0",
+                f"queue serves the objective `whole`, whose weight is 0; got {queue}. Set it to 0",
             ),
             (width >= 1, f"width must be 1 or more; got {width}"),
-            (
-                not rotation or encoder.n_channels % 3 == 0,
-                f"rotation turns groups of three channels; got {encoder.n_channels}",
-            ),
         ):
             if not holds:
                 raise InputError(f"{problem}.")
         self.whole, self.cross, self.vic = whole, cross, vic
-        self.temperature, self.overlap, self.queue, self.width, self.centred = (
-            temperature,
-            overlap,
-            queue,
-            width,
-            centred,
-        )
-        self.k, self.k_range = k if isinstance(k, int) else tuple(k), k_range(k)
+        self.temperature, self.queue, self.width, self.centred = temperature, queue, width, centred
+        self.k, self.k_range, self.overlap = k if isinstance(k, int) else tuple(k), k_range(k), overlap
         self.distortion = Distortion(noise, scale, offset, mask, crop, channel_drop, frequency, warp, rotation)
+        if rotation:
+            check_axes(encoder.n_channels)
         for name, value in asdict(self.distortion).items():
             setattr(self, name, value)  # settings are attributes of their own names
         self.head = nn.Sequential(

@@ -87,11 +87,7 @@ def rotate(x: Tensor, most: float) -> Tensor:
     The angle is uniform from -most to most, where 1 is half a turn. All sensors of a case turn together, as those of
     one device do.
     """
-    if x.shape[1] % 3:
-        raise InputError(
-            f"A rotation turns groups of three channels, the axes of a sensor; got {x.shape[1]} channel(s). "
-            "Pass channels x, y, z of each sensor, or set rotation=0."
-        )
+    check_axes(x.shape[1])
     vectors = x.reshape(len(x), -1, 3, x.shape[2])  # (B, C / 3, 3, T)
     axis = F.normalize(torch.randn(len(x), 1, 3, 1, dtype=x.dtype, device=x.device), dim=2)
     angle = (2 * _uniform(x, 1, 1, 1) - 1) * (most * math.pi)
@@ -99,6 +95,15 @@ def rotate(x: Tensor, most: float) -> Tensor:
     around = torch.linalg.cross(axis.expand_as(vectors), vectors, dim=2)
     turned: Tensor = along + (vectors - along) * angle.cos() + around * angle.sin()
     return turned.flatten(1, 2)
+
+
+def check_axes(n_channels: int) -> None:
+    """Refuse channels that cannot be rotated."""
+    if n_channels % 3:
+        raise InputError(
+            f"A rotation turns groups of three channels, the axes of a sensor; got {n_channels} channel(s). "
+            "Pass channels x, y, z of each sensor, or set rotation=0."
+        )
 
 
 def read_between(x: Tensor, places: Tensor) -> Tensor:
