@@ -20,8 +20,11 @@ from torch import Tensor
 from dicot.losses.adjacent_block import adjacent_block
 from dicot.losses.contrast import hierarchical_contrast
 from dicot.losses.nt_xent import nt_xent, poly_nt_xent
+from dicot.losses.queue import unit
+from dicot.losses.vicreg import vicreg
+from dicot.losses.view_contrast import view_contrast
 from dicot.methods.catt import adjacent_step
-from dicot.methods.cost import frequency_contrast, queue_contrast, unit
+from dicot.methods.cost import frequency_contrast, queue_contrast
 from dicot.methods.infots import pooled_contrast, segment_contrast
 from dicot.methods.simmtm import aggregate, copies_contrast, cosine_similarity, log_weights
 from dicot.methods.soft import soft_hierarchical_contrast
@@ -58,6 +61,8 @@ LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
     "tnc": lambda z: positive_unlabelled(z[..., 0], z[..., 1], 0.05),
     "tstcc": lambda z: prediction_contrast(z[:, :6].transpose(0, 1), z[:, -6:].transpose(0, 1)),
     "nt-xent": lambda z: nt_xent(z.mean(dim=1), z[:, 0]),
+    "across-whole": lambda z: view_contrast(z.mean(dim=1), z[:, 0], 0.2),
+    "across-vic": lambda z: vicreg(z.mean(dim=1), z[:, 0]),
     "tfc": lambda z: poly_nt_xent(z.mean(dim=1), z[:, 0]),
     "cost-time": lambda z: queue_contrast(unit(z[:, 0]), unit(z[:, 1]), torch.randn(z.shape[2], 256), 0.07),
     "cost-frequency": lambda z: torch.stack(frequency_contrast(*z.transpose(1, 2).chunk(2, dim=1))).sum(),

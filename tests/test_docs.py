@@ -181,12 +181,37 @@ def test_relative_links_lead_somewhere(path: Path):
     assert not broken, f"{name(path)} links to what does not exist: {broken}"
 
 
-def test_the_api_page_is_what_the_docstrings_say():
-    spec = spec_from_file_location("api", ROOT / "docs" / "api.py")
+def script(name: str) -> Any:
+    """A file of docs/ that makes a page or picture, as a module."""
+    spec = spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec is not None and spec.loader is not None
-    api = module_from_spec(spec)
-    spec.loader.exec_module(api)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_api_page_is_what_the_docstrings_say():
+    api = script("api")
     assert (ROOT / "docs" / "api.md").read_text(encoding="utf-8") == api.page(), "run `python docs/api.py`"
+
+
+def test_the_picture_of_the_views_has_a_panel_for_every_part(tmp_path: Path):
+    from dataclasses import fields
+
+    from dicot.views.distortions import Distortion
+
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    views = script("views")
+    views.main(tmp_path / "views.svg")
+    committed = (ROOT / "docs" / "views.svg").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "views.md").read_text(encoding="utf-8")
+    for title in views.chains():
+        assert f">{title}</text>" in (tmp_path / "views.svg").read_text(encoding="utf-8")
+        assert f">{title}</text>" in committed, "run `python docs/views.py`"
+    for field in fields(Distortion):
+        value = getattr(Distortion(), field.name)
+        default = " to ".join(map(str, value)) if isinstance(value, tuple) else f"{value:g}"
+        assert f"| `{field.name}` | {default} |" in page, field.name
 
 
 def test_divergence_ids_exist_and_are_numbered_in_order():

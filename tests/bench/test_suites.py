@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dicot.bench.crossing import SuiteOptions
-from dicot.bench.paper_suites import LARGE, PAPER_UCR, PAPER_UEA, TRANSFERS
+from dicot.bench.paper_suites import LARGE, NOT_IN_PAPER, PAPER_UCR, PAPER_UEA, TRANSFERS
 from dicot.bench.suites import SUITES, maps_set, suite_jobs, with_stand_ins
 from dicot.classical import CLASSICAL, RAW_FEATURES
 from dicot.controls import CONTROLS
@@ -18,8 +18,9 @@ from dicot.evaluation import every_protocol
 from dicot.evaluation.loading import load_labelled
 from dicot.evaluation.model_protocols import trains
 from dicot.methods import METHODS
+from dicot.report import paper
 
-RIVALS = {name for name, method in METHODS.items() if not method.needs_labels}
+RIVALS = {name for name, method in METHODS.items() if not method.needs_labels} - set(NOT_IN_PAPER)
 
 
 def jobs_of(suite: str, **options):
@@ -35,6 +36,19 @@ def test_every_suite_has_both_controls_on_every_set_beside_a_trained_contender(s
     assert {job.suite for job in jobs} == {suite}
     narrowed = {job.contender.kind for job in jobs_of(suite, contenders=("dicot",))}
     assert {"dicot", *CONTROLS} == narrowed
+
+
+def test_the_papers_suites_have_the_papers_methods_and_what_a_user_registers(monkeypatch):
+    trained = {*paper.METHODS, "supervised"}
+    of_paper = {suite for suite, jobs in SUITES.items() if jobs.__module__ == "dicot.bench.paper_suites"} - {"smoke"}
+    assert {"ucr", "uea", "large", "low_label", "knn", "clustering", "transfer", "ablation"} <= of_paper
+    for suite in of_paper:
+        assert {job.contender.kind for job in jobs_of(suite)} & set(METHODS) <= trained, suite
+    assert {job.contender.kind for job in jobs_of("ucr")} & set(METHODS) == set(paper.METHODS)
+    monkeypatch.setitem(METHODS, "mine", METHODS["dicot"])
+    assert "mine" in {job.contender.kind for job in jobs_of("ucr")}
+    with pytest.raises(InputError, match="No contender 'across' in ucr"):
+        jobs_of("ucr", contenders=("across",))
 
 
 def test_the_archives_as_in_the_paper():

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.methods.cost import enqueued, queue_contrast, queue_logits, unit
+from dicot.losses.queue import enqueued, unit
+from dicot.methods.cost import queue_contrast, queue_logits
 
 
 def units(*shape: int) -> torch.Tensor:

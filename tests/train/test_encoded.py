@@ -12,7 +12,16 @@ from dicot.views.blocks import block_layout
 
 @pytest.mark.parametrize(
     ("name", "share"),
-    [("catt", 1), ("supervised", 1), ("infots", 2), ("tstcc", 2), ("cost", 3), ("tfc", 4), ("simmtm", 4)],
+    [
+        ("catt", 1),
+        ("supervised", 1),
+        ("across", 2),
+        ("infots", 2),
+        ("tstcc", 2),
+        ("cost", 3),
+        ("tfc", 4),
+        ("simmtm", 4),
+    ],
 )
 def test_whole_cases_are_counted_as_often_as_they_are_encoded(name, share, waves):
     assert encoded_per_time_step(name, {}, waves, seed=1, steps=3) == share
@@ -36,4 +45,4 @@ def test_a_method_of_ones_own_and_every_registered_one_are_counted(waves):
 
     assert encoded_per_time_step(Twice, {}, waves, seed=1, steps=2) == 1.5
     assert all(encoded_per_time_step(name, {}, waves, seed=1, steps=1) >= 1 for name in ("tnc", "ts2vec", "soft"))
-    assert len(METHODS) == 11, "a new method belongs into one of these tests"
+    assert len(METHODS) == 12, "a new method belongs into one of these tests"

@@ -27,6 +27,10 @@ VARIANTS = [
     ("dicot", {"positive": "shuffled"}),
     ("dicot", {"projection": True}),
     ("catt", {"chunked": False}),
+    ("across", {"whole": 0.0, "cross": 1.0}),
+    ("across", {"whole": 0.0, "vic": 1.0}),
+    ("across", {"queue": 20}),
+    ("across", {"cross": 0.5, "vic": 0.1, "queue": 20, "frequency": 0.2, "warp": 0.3}),
 ]
 
 

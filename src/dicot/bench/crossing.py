@@ -32,11 +32,12 @@ class SuiteOptions:
     subsets: str = ""  # which labelled cases are drawn where a protocol draws some: "authors" or "per-seed"
 
 
-def methods(*protocols: str, labelled: bool = False) -> list[Entry]:
-    """Every method that learns without labels; with `labelled` also those that need them."""
+def methods(*protocols: str, labelled: bool = False, without: Sequence[str] = ()) -> list[Entry]:
+    """Every method that learns without labels, but for some; with `labelled` also those that need them."""
     from dicot.methods import METHODS
 
-    return [(Contender(name, name), protocols) for name, kind in METHODS.items() if labelled or not kind.needs_labels]
+    chosen = [name for name, kind in METHODS.items() if name not in without and (labelled or not kind.needs_labels)]
+    return [(Contender(name, name), protocols) for name in chosen]
 
 
 def controls(*protocols: str) -> list[Entry]:

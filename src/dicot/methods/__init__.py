@@ -5,6 +5,7 @@ from typing import Any
 
 from dicot.encoders import Encoder
 from dicot.errors import lookup
+from dicot.methods.across import Across
 from dicot.methods.base import Batch, Method, Places, TrainingSet
 from dicot.methods.catt import CaTT
 from dicot.methods.cost import CoST
@@ -23,6 +24,7 @@ __all__ = ["METHODS", "Batch", "Method", "Places", "TrainingSet", "build_method"
 
 METHODS: dict[str, type[Method]] = {
     "dicot": DiCOT,
+    "across": Across,
     "catt": CaTT,
     "cost": CoST,
     "infots": InfoTS,

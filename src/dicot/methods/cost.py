@@ -15,6 +15,7 @@ from dicot.encoders import Encoder
 from dicot.errors import InputError
 from dicot.losses.contrast import instance_contrast
 from dicot.losses.precision import wide
+from dicot.losses.queue import enqueued, unit
 from dicot.methods.base import Batch, Method, Places, TrainingSet
 
 # Distortion: a case scaled, shifted and jittered, each by chance (CoST).
@@ -79,12 +80,6 @@ def frequency_contrast(s1: Tensor, s2: Tensor) -> tuple[Tensor, Tensor]:
 # Momentum contrast: pick the own key among the keys of earlier steps, which a queue keeps (MoCo, CoST).
 
 
-def unit(z: Tensor) -> Tensor:
-    """(B, D) -> (B, D) rows of length 1, in float32 or wider."""
-    with torch.autocast(z.device.type, enabled=False):
-        return F.normalize(wide(z), dim=1)
-
-
 def queue_logits(q: Tensor, k: Tensor, queue: Tensor, temperature: float) -> Tensor:
     """Unit queries q and their keys k (B, D), queue (D, K) -> (B, 1 + K); the own key is column 0."""
     return torch.cat([(q * k).sum(dim=1, keepdim=True), q @ queue], dim=1) / temperature
@@ -94,17 +89,6 @@ def queue_contrast(q: Tensor, k: Tensor, queue: Tensor, temperature: float) -> T
     """Mean cross-entropy of each query with its own key. Time and memory O(B K)."""
     with torch.autocast(q.device.type, enabled=False):
         return -queue_logits(q, k, queue, temperature).log_softmax(dim=1)[:, 0].mean()
-
-
-def enqueued(queue: Tensor, pointer: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
-    """The queue (D, K) with the keys (B, D) written from column `pointer` on, and the pointer behind the last one.
-
-    Columns are a ring; K need not be a multiple of B, as the original asserts. Of B > K keys the last K stay.
-    """
-    n_keys, size = len(keys), queue.shape[1]
-    latest = keys[-size:]
-    columns = pointer + n_keys - len(latest) + torch.arange(len(latest), device=queue.device)
-    return queue.index_copy(1, columns % size, latest.T.to(queue.dtype)), (pointer + n_keys) % size
 
 
 # Heads that split features into a trend half and a season half (CoST).

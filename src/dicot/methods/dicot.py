@@ -11,7 +11,7 @@ from dicot.encoders import Encoder
 from dicot.errors import InputError, lookup
 from dicot.losses.adjacent_block import POSITIVES, adjacent_block
 from dicot.methods.base import Batch, Method, TrainingSet
-from dicot.views.blocks import ROUNDINGS, Blocks, block_layout, cut_blocks
+from dicot.views.blocks import ROUNDINGS, Blocks, block_layout, cut_blocks, k_range
 
 WIDTH_PROJECTION = 128
 
@@ -42,7 +42,7 @@ class DiCOT(Method):
     ) -> None:
         super().__init__(encoder)
         self.k = k if isinstance(k, int) else tuple(k)
-        self.k_range = _k_range(k)
+        self.k_range = k_range(k)
         if not 0 <= overlap < 1:
             raise InputError(f"overlap is a share of a block, 0 <= overlap < 1; got {overlap}.")
         if not temperature > 0:
@@ -83,15 +83,6 @@ class DiCOT(Method):
         blocks = cut_blocks(batch.x, plan)  # (B, k, C, L)
         z = self.head(self.encoder.embed(blocks.flatten(0, 1)))  # (B * k, F), the block index running fastest
         return adjacent_block(z.unflatten(0, blocks.shape[:2]), self.temperature, self.positive)
-
-
-def _k_range(k: int | Sequence[int]) -> tuple[int, int]:
-    """A fixed k is the range from k to k."""
-    ends = (k, k) if isinstance(k, int) else tuple(k)
-    low, high = (int(ends[0]), int(ends[1])) if len(ends) == 2 else (0, 0)
-    if not 2 <= low <= high:
-        raise InputError(f"k must be a number >= 2 or a range (low, high) with 2 <= low <= high; got {k}.")
-    return low, high
 
 
 def _projection(dim: int) -> nn.Module:

@@ -1,6 +1,7 @@
 """Sub-blocks: overlapping parts of a case (Di-COT)."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,6 +51,15 @@ def exact_blocks(n_times: int, k: int, overlap: float) -> Blocks:
 
 
 ROUNDINGS = {"paper": paper_blocks, "exact": exact_blocks}
+
+
+def k_range(k: int | Sequence[int]) -> tuple[int, int]:
+    """Both ends of the range that numbers of sub-blocks are drawn from; a fixed k is the range from k to k."""
+    ends = (k, k) if isinstance(k, int) else tuple(k)
+    low, high = (int(ends[0]), int(ends[1])) if len(ends) == 2 else (0, 0)
+    if not 2 <= low <= high:
+        raise InputError(f"k must be a number >= 2 or a range (low, high) with 2 <= low <= high; got {k}.")
+    return low, high
 
 
 def block_layout(n_times: int, k: int, overlap: float, rounding: str = "paper") -> Blocks:
