@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -22,8 +23,9 @@ from dicot.data import Windows
 from dicot.data.collection import check_labels, labelled
 from dicot.data.policies import name_cases
 from dicot.data.preparation import Preparation
+from dicot.embedding import POOLINGS, pooled_dim
 from dicot.encoders import Encoder
-from dicot.errors import InputError, is_whole
+from dicot.errors import InputError, is_whole, lookup
 from dicot.estimator import TimeSeriesEmbedder
 from dicot.fitting import (
     become,
@@ -37,12 +39,15 @@ from dicot.fitting import (
     seeded_weights,
     train_with_bar,
 )
-from dicot.methods.supervised import Supervised
+from dicot.methods.supervised import Supervised, count_classes
 from dicot.train import History, Recipe, TrainingRun
 from dicot.train.history import OnStep
 from dicot.train.run import OptimiserFactory
+from dicot.tuning import Tuned, tune
 
 EPOCHS, USUAL = 50, Recipe(steps=0, batch_size=16, betas=(0.9, 0.999), warmup=0.0)
+GENTLE_EPOCHS, GENTLE = 20, Recipe(steps=0, batch_size=16, betas=(0.9, 0.999), warmup=0.1)  # of gradual tuning
+TUNINGS = ("gradual", "all")
 DIRECT = ("steps", "batch_size", "lr", "schedule")  # parameters that win over `recipe`
 # With `pretrained` these are the embedder's: its weights belong to input that was prepared in this way.
 PRETRAINED_DECIDES = ("encoder", "dim", "encoder_params", "layout", "unequal", "missing", "scale")
@@ -93,7 +98,8 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         encoder: str | nn.Module = "inception_time",
         dim: int = 256,
         encoder_params: Mapping[str, Any] | None = None,
-        pooling: str = "mean",
+        pooling: str | None = None,
+        tuning: str = "gradual",
         recipe: Recipe | Mapping[str, Any] | None = None,
         epochs: int | None = None,
         steps: int | None = None,
@@ -113,6 +119,7 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         self.dim = dim
         self.encoder_params = encoder_params
         self.pooling = pooling
+        self.tuning = tuning
         self.recipe = recipe
         self.epochs = epochs
         self.steps = steps
@@ -140,14 +147,9 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         columns = columns_of(X)
         classes, numbers = np.unique(_checked_labels(y), return_inverse=True)
         preparation, train = self._prepare(X, numbers)
-        seed, recipe = seed_from(self.random_state), self._recipe(len(train))
-        with seeded_weights(seed):
-            method = Supervised(self._first_encoder(train), pool=self.pooling)
-        run = TrainingRun(method, train, recipe, seed, optimiser=optimiser, on_step=on_step)
-        history = train_with_bar("train", run, device=self.device, verbose=self.verbose)
-        learned = {"classes_": classes, "preparation_": preparation, "seed_": seed, "recipe_": recipe, **columns}
-        networks = {"encoder_": finished(method.trained_encoder()), "head_": method.head.cpu().float().eval()}
-        become(self, {**learned, **networks, "history_": history})
+        learned = {"classes_": classes, "preparation_": preparation, "seed_": seed_from(self.random_state), **columns}
+        fit = self._train if self.pretrained is None or self.tuning == "all" else self._tune
+        become(self, {**learned, **fit(train, learned["seed_"], optimiser, on_step)})
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -155,8 +157,8 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         check_columns(self, X)
         groups = list(self.preparation_.apply(X))
-        z = np.empty((sum(len(cases) for _, cases in groups), self.encoder_.dim), np.float32)
-        embed_cases(self.encoder_, groups, z, self.pooling, device=self.device, verbose=self.verbose)
+        z = np.empty((sum(len(cases) for _, cases in groups), pooled_dim(self.encoder_, self.pooling_)), np.float32)
+        embed_cases(self.encoder_, groups, z, self.pooling_, device=self.device, verbose=self.verbose)
         with torch.inference_mode():
             scores = linear(torch.from_numpy(z).double(), self.head_.weight.double(), self.head_.bias.double())
             probabilities: NDArray[np.float64] = scores.softmax(dim=1).numpy()
@@ -174,9 +176,45 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         pretrained = parameters.pop("pretrained")
         return type(self)(pretrained, **{name: clone(value, safe=False) for name, value in parameters.items()})
 
+    def _train(
+        self, train: Windows, seed: int, optimiser: OptimiserFactory | None, on_step: OnStep | Sequence[OnStep] | None
+    ) -> dict[str, Any]:
+        """Train all weights at once, and keep those of the last step."""
+        recipe, pooling = self._recipe(len(train), USUAL, EPOCHS), self.pooling or "mean"
+        with seeded_weights(seed):
+            method = Supervised(self._first_encoder(train), pool=pooling)
+        run = TrainingRun(method, train, recipe, seed, optimiser=optimiser, on_step=on_step)
+        history = train_with_bar("train", run, device=self.device, verbose=self.verbose)
+        networks = {"encoder_": finished(method.trained_encoder()), "head_": method.head.cpu().float().eval()}
+        return {**networks, "recipe_": recipe, "history_": history, "pooling_": pooling}
+
+    def _tune(
+        self, train: Windows, seed: int, optimiser: OptimiserFactory | None, on_step: OnStep | Sequence[OnStep] | None
+    ) -> dict[str, Any]:
+        """Start from the frozen probe, and keep what is best on held-out cases."""
+        assert self.pretrained is not None
+        count_classes(train)
+        pooling = self.pooling or self.pretrained.pooling
+        lookup(POOLINGS, pooling, "pooling")
+        result = tune(
+            self._first_encoder(train),
+            train,
+            partial(self._recipe, usual=GENTLE, epochs=GENTLE_EPOCHS),
+            pooling=pooling,
+            seed=seed,
+            device=self.device,
+            verbose=self.verbose,
+            optimiser=optimiser,
+            on_step=on_step,
+        )
+        networks = {"encoder_": finished(result.encoder), "head_": result.head.eval()}
+        how = {"recipe_": result.recipe, "history_": result.history, "pooling_": pooling, "tuned_": result.tuned}
+        return {**networks, **how}
+
     def _prepare(self, X: Any, numbers: NDArray[np.intp]) -> tuple[Preparation, Windows]:
         if self.pretrained is not None:
-            return self.pretrained.preparation_.fit_another(X, numbers)
+            preparation, train = self.pretrained.preparation_.fit_another(X, numbers)
+            return preparation, replace(train, group=X.group if isinstance(X, Windows) else None)
         return Preparation(self.layout, self.unequal, self.missing, self.scale).fit(X, numbers)
 
     def _first_encoder(self, train: Windows) -> Encoder:
@@ -185,19 +223,20 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
             return copy.deepcopy(self.pretrained.encoder_).requires_grad_(True)
         return new_encoder(self.encoder, train, dim=self.dim, encoder_params=self.encoder_params)
 
-    def _recipe(self, n_cases: int) -> Recipe:
+    def _recipe(self, n_cases: int, usual: Recipe, epochs: int) -> Recipe:
         for name in ("epochs", "batch_size"):
             value = getattr(self, name)
             if value is not None and not is_whole(value, 1):
                 raise InputError(f"{name} must be a whole number, 1 or more; got {value!r}.")
-        recipe = merge_recipe(USUAL, self.recipe, {name: getattr(self, name) for name in DIRECT})
+        recipe = merge_recipe(usual, self.recipe, {name: getattr(self, name) for name in DIRECT})
         recipe_has_steps = isinstance(self.recipe, Recipe) or "steps" in (self.recipe or {})
         if self.steps is None and (self.epochs is not None or not recipe_has_steps):
             per_epoch = max(1, n_cases // recipe.batch_size)
-            recipe = replace(recipe, steps=(self.epochs or EPOCHS) * per_epoch)
+            recipe = replace(recipe, steps=(self.epochs or epochs) * per_epoch)
         return recipe
 
     def _check_pretrained(self) -> None:
+        lookup(dict.fromkeys(TUNINGS), self.tuning, "tuning")
         if self.pretrained is None:
             return
         if not isinstance(self.pretrained, TimeSeriesEmbedder):
