@@ -85,7 +85,7 @@ def tune(
     held = validation_rows(y, train.group, SHARE, FEWEST, seed)
     recipe = recipe_for(int(np.count_nonzero(~held)))
     if not held.any() or not recipe.steps:
-        reason = "no step was asked for" if held.any() else f"no class has {FEWEST} cases, so none can be held out"
+        reason = "no step was asked for" if held.any() else _why_not(y)
         return _as_it_was(encoder, frozen, y, History(), recipe, Tuned("probe", 0, 0, np.nan, np.nan, {}, reason))
 
     method = GradualTuning(encoder, fit_head(frozen[~held], y[~held]), partial(pooled, pooling=pooling))
@@ -97,24 +97,28 @@ def tune(
         method.keep(len(history) / recipe.steps)
 
     states = {0: start} | {round(progress * recipe.steps): state for progress, state in method.states}
-    scores: dict[int, tuple[float, float]] = {}
+    accuracies: dict[int, float] = {}
     for step, state in states.items():
         method.load_state_dict(state)
         vectors = embed(encoder, train.x[held], pooling=pooling, device=device) if step else frozen[held]
-        scores[step] = _validate(method.head, vectors, y[held])
-    accuracies = {step: accuracy for step, (accuracy, _) in scores.items()}
-    best = max(list(scores)[1:], key=lambda step: scores[step])
-    step = best if accuracies[best] > accuracies[0] else 0
-    reason = (
-        f"on {held.sum()} held-out cases training reaches {accuracies[best]:.1%} after {best} steps, "
-        f"the frozen probe {accuracies[0]:.1%}"
-    )
-    tuned = Tuned("tuned" if step else "probe", step, int(held.sum()), accuracies[0], accuracies[best], accuracies, reason)
-    method.load_state_dict(states[step])
-    if not step:
+        accuracies[step] = _accuracy(method.head, vectors, y[held])
+    # Of equals the last: it was trained at the lowest rate, and a probe that ties is on average the worse one.
+    best = max(accuracies, key=lambda step: (accuracies[step], step))
+    reached = max(accuracy for step, accuracy in accuracies.items() if step)
+    shares = f"{reached:.1%} right at best, the frozen probe {accuracies[0]:.1%}"
+    reason = f"of {held.sum()} held-out cases training gets {shares}"
+    tuned = Tuned("tuned" if best else "probe", best, int(held.sum()), accuracies[0], reached, accuracies, reason)
+    method.load_state_dict(states[best])
+    if not best:
         return _as_it_was(encoder, frozen, y, history, recipe, tuned)
-    log.info("kept the tuned weights: %s", reason)
+    log.info("kept the weights of step %d: %s", best, reason)
     return Tuning(encoder, method.head.folded(), history, recipe, tuned)
+
+
+def _why_not(y: NDArray[np.intp]) -> str:
+    if np.bincount(y).max() < FEWEST:
+        return f"no class has {FEWEST} cases, so none are held out"
+    return "none of the groups can be held out: a class would have too few cases left"
 
 
 def _as_it_was(
@@ -138,8 +142,7 @@ def _copied(method: nn.Module) -> dict[str, Tensor]:
     return {name: value.detach().clone() for name, value in method.state_dict().items()}
 
 
-def _validate(head: StandardisedHead, z: NDArray[np.float32], y: NDArray[np.intp]) -> tuple[float, float]:
-    """Return accuracy and mean log-likelihood: the larger, the better."""
+def _accuracy(head: StandardisedHead, z: NDArray[np.float32], y: NDArray[np.intp]) -> float:
     with torch.inference_mode():
-        likelihood = head.folded().double()(torch.from_numpy(z).double()).log_softmax(dim=1).numpy()
-    return float((likelihood.argmax(axis=1) == y).mean()), float(likelihood[np.arange(len(y)), y].mean())
+        scores = head.folded().double()(torch.from_numpy(z).double())
+    return float((scores.argmax(dim=1).numpy() == y).mean())
