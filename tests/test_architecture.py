@@ -49,11 +49,12 @@ def above(*, but: tuple[str, ...] = ()) -> set[str]:
 
 
 _SCORING = ("protocols", "classical", "datasets", "projection", "vectors")  # an estimator embeds; others score
-LAYERS["estimator"] = above(but=_SCORING)
+LAYERS["tuning"] = above(but=(*_SCORING, "controls", "pretrained"))
+LAYERS["estimator"] = above(but=(*_SCORING, "tuning"))
 LAYERS["classifier"] = above(but=_SCORING)
-LAYERS["runs"] = above(but=(*_SCORING, "classifier"))
-LAYERS["evaluation"] = above(but=("vectors", "pretrained", "runs", "projection"))
-LAYERS["bench"] = above(but=("vectors", "pretrained", "runs"))
+LAYERS["runs"] = above(but=(*_SCORING, "classifier", "tuning"))
+LAYERS["evaluation"] = above(but=("vectors", "pretrained", "runs", "projection", "tuning"))
+LAYERS["bench"] = above(but=("vectors", "pretrained", "runs", "tuning"))
 LAYERS["report"] = {"classical", "datasets", "protocols", "projection", "progress", "storage", "data", "errors"}
 LAYERS["cli"] = above() | {"__init__"}
 LAYERS["__init__"] = above()

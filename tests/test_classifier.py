@@ -100,14 +100,16 @@ def test_unequal_and_missing_values_are_handled_as_in_the_embedder(waves):
     assert np.isfinite(time_first.predict_proba(holes.transpose(0, 2, 1))).all()
 
 
-def test_fine_tuning_starts_from_the_embedder_and_leaves_it_alone(waves, embedder):
+@pytest.mark.parametrize("tuning", ["gradual", "all"])
+def test_fine_tuning_starts_from_the_embedder_and_leaves_it_alone(waves, embedder, tuning, monkeypatch):
+    monkeypatch.setattr("dicot.tuning._accuracy", lambda *_: 1.0)  # so that the tuned weights are kept
     before = embedder.transform(waves.x)
-    untouched = TimeSeriesClassifier(embedder, steps=0, **QUICK).fit(waves.x, waves.y)
+    untouched = TimeSeriesClassifier(embedder, steps=0, tuning=tuning, **QUICK).fit(waves.x, waves.y)
     assert untouched.encoder_.dim == 16
     for mine, its in zip(untouched.encoder_.parameters(), embedder.encoder_.parameters(), strict=True):
         assert torch.equal(mine, its)
     embedder.encoder_.requires_grad_(False)  # as an averaged encoder's
-    tuned = TimeSeriesClassifier(embedder, steps=3, **QUICK).fit(waves.x, waves.y)
+    tuned = TimeSeriesClassifier(embedder, steps=3, tuning=tuning, **QUICK).fit(waves.x, waves.y)
     pairs = list(zip(tuned.encoder_.parameters(), embedder.encoder_.parameters(), strict=True))
     assert all(not torch.equal(mine, its) for mine, its in pairs)
     assert np.array_equal(embedder.transform(waves.x), before)

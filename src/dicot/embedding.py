@@ -210,6 +210,13 @@ def _same_alone(network: Network, pool: Network, like: Tensor) -> bool:
     return torch.equal(_alone(network, pool, probe), _in_company(network, pool, probe))
 
 
+def pooled(encoder: Encoder, x: Tensor, pooling: str) -> Tensor:
+    """Compute (B, C, T) -> (B, vector) in the mode the encoder is in, with gradients: what training pools by."""
+    rule = _pooling(pooling)
+    vectors: Tensor = rule.pool(encoder(x) if rule.layers is None else _chosen_layers(encoder, rule.layers, None, x))
+    return vectors
+
+
 def _pooling(name: str | None) -> Pooling:
     return NO_POOLING if name is None else lookup(POOLINGS, name, "pooling")
 

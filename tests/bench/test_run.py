@@ -184,11 +184,13 @@ def test_missing_data_is_named_and_not_a_failure(tmp_path, job, monkeypatch):
 def test_fine_tuning_starts_from_the_encoder_and_cost_is_recorded(tmp_path, job):
     path = tmp_path / "bench.sqlite"
     jobs = [job(protocol=f"finetune-{share}", steps=2, trial=True) for share in (1, 10, 100)]
+    jobs += [job(protocol="finetune-100-gradual", steps=2, trial=True)]
     jobs += [job("random", "finetune-100", steps=2, trial=True), job(protocol="cost"), job("random", "cost")]
     finish(jobs, path)
     found = records(path)
     assert all(record.error is None for record in found.values())
     assert all(0 <= found["dicot", f"finetune-{share}", "accuracy", 1].value <= 100 for share in (1, 10, 100))
+    assert 0 <= found["dicot", "finetune-100-gradual", "accuracy", 1].value <= 100
     assert found["dicot", "finetune-10", "accuracy", 1].trial
     cost = found["random", "cost", "fit_seconds", 1].value
     assert found["random", "finetune-100", "accuracy", 1].fit_seconds > cost, "training is time to fit"

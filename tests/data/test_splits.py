@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from dicot.data import Split, Windows, hold_out
-from dicot.data.splits import with_policies
+from dicot.data.splits import validation_rows, with_policies
 from dicot.errors import InputError
 
 
@@ -91,3 +91,22 @@ def test_policies_keep_groups_and_use_training_statistics():
     expected = (split.test.x - split.train.x.mean()) / split.train.x.std()
     np.testing.assert_allclose(scaled.test.x, expected, rtol=1e-5)
     assert with_policies(Split(windows()), unequal="pad", length=3).test is None
+
+
+def test_a_share_of_each_large_enough_class_is_for_validation():
+    y = np.repeat(["a", "b", "c"], [40, 5, 4])
+    held = validation_rows(y, None, 0.2, 5, seed=1)
+    assert {kind: int(held[y == kind].sum()) for kind in "abc"} == {"a": 8, "b": 1, "c": 0}
+    assert np.array_equal(held, validation_rows(y, None, 0.2, 5, seed=1))
+    assert not np.array_equal(held, validation_rows(y, None, 0.2, 5, seed=2))
+    assert not validation_rows(y[-4:], None, 0.2, 5, seed=1).any()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whole_groups_are_for_validation_and_no_class_is_lost(seed):
+    y = np.array([0, 1] * 30 + [2] * 6)
+    group = np.repeat(np.arange(11), 6)  # class 2 is one person's
+    held = validation_rows(y, group, 0.2, 5, seed)
+    assert not set(group[held]) & set(group[~held]) and 12 <= held.sum() <= 18
+    assert set(y[~held]) == {0, 1, 2}
+    assert not validation_rows(y, np.zeros(66, int), 0.2, 5, seed).any()

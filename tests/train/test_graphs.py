@@ -302,3 +302,20 @@ def test_a_run_that_ends_early_has_the_history_of_its_weights(waves, tmp_path):
     again = pretrain(read, waves, Recipe(400, 8), seed=1, device="cuda", checkpoint=checkpoint)
     assert again.loss == history.loss
     assert all(torch.equal(value, read.state_dict()[name]) for name, value in trained.state_dict().items())
+
+
+def test_groups_have_rates_of_their_own(waves):
+    """A tensor for each: torch would give all groups the one that an optimiser is made with."""
+    found = {}
+    for stepper in ("eager", "graphs"):
+        halves = method("dicot")
+        first, *rest = halves.parameters()
+        halves.param_groups = lambda first=first, rest=rest: [{"params": [first], "rate": 0.0}, {"params": rest}]
+        before = first.detach().clone()
+        run = TrainingRun(halves, waves, Recipe(8, 8, warmup=0.0), 1)
+        pretrain(halves, waves, run.recipe, seed=1, device="cuda", stepper=stepper)
+        assert torch.equal(before, first.detach().cpu()), "a rate of 0"
+        found[stepper] = torch.cat([p.detach().flatten().cpu() for p in rest])
+    torch.testing.assert_close(found["eager"], found["graphs"], rtol=1e-2, atol=1e-3)
+    rates = [group["lr"] for group in run.build_optimiser(torch.device("cuda")).param_groups]
+    assert rates[0] is not rates[1]

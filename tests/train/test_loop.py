@@ -307,3 +307,17 @@ def test_weights_that_do_not_fit_are_named(waves):
             pretrain(small(), waves, Recipe(1, 8), seed=2, device="cpu", initial=wrong)
     with pytest.raises(InputError, match="more"):
         pretrain(small(), waves, Recipe(1, 8), seed=2, device="cpu", initial={**weights, "more": torch.zeros(1)})
+
+
+def test_a_group_is_trained_at_its_share_of_the_rate(waves):
+    seen = []
+
+    class Watched(torch.optim.SGD):
+        def step(self, closure=None):
+            seen.append([group["lr"] for group in self.param_groups])
+
+    method = build_method("dicot", FCN(2, dim=8), {})
+    first, *rest = method.parameters()
+    method.param_groups = lambda: [{"params": [first], "rate": 0.25}, {"params": rest}]
+    history = pretrain(method, waves, Recipe(5, 8), seed=0, device="cpu", optimiser=partial(Watched, lr=1.0))
+    assert seen == [[0.25 * rate, rate] for rate in history.lr]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dicot.data.cases import to_cases, true_lengths
 from dicot.data.collection import Windows, check_collection, labelled, segments_under
@@ -110,6 +111,30 @@ def hold_out(windows: Windows, share: float, seed: int = 0) -> Split:
     if test.all() or not test.any():
         raise InputError("There are too few cases or groups to hold some out. Give a test part of your own.")
     return Split(windows.subset(~test), windows.subset(test), name=windows.name, how=how)
+
+
+def validation_rows(y: Array, group: Array | None, share: float, fewest: int, seed: int) -> NDArray[np.bool_]:
+    """Say which labelled cases (N,) to hold out while a classifier is trained on the others; perhaps none.
+
+    A share of each class that has `fewest` cases or more, at least one; smaller classes are trained on as a whole.
+    Where there are groups, whole ones until that many cases are held out, except those without which a class would
+    have too few cases left.
+    """
+    rng = np.random.default_rng([seed, len(y)])
+    held = np.zeros(len(y), bool)
+    classes, counts = np.unique(y, return_counts=True)
+    sizes = {kind: max(1, round(share * count)) for kind, count in zip(classes, counts, strict=True) if count >= fewest}
+    if group is None:
+        for kind, size in sizes.items():
+            held[rng.choice(np.flatnonzero(y == kind), size, replace=False)] = True
+        return held
+    for one in rng.permutation(np.unique(group)):
+        more = held | (group == one)
+        left = [np.count_nonzero((y == kind) & ~more) for kind in classes]
+        enough = all(now >= min(count, fewest - 1) for now, count in zip(left, counts, strict=True))
+        if enough and np.count_nonzero(more) <= 2 * sum(sizes.values()) and not held.sum() >= sum(sizes.values()):
+            held = more
+    return held
 
 
 def short_list(names: Iterable[object]) -> str:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from dicot.encoders.hooks import Modules, layer_outputs
 from dicot.encoders.probe import home_of, in_eval_mode
+from dicot.encoders.stages import stages_of
 from dicot.errors import InputError, is_whole
 
 CACHE = "_cache_"  # attributes whose names begin so can be computed again; copies and pickles do without
@@ -88,6 +89,14 @@ class Encoder(nn.Module, ABC):
     def layers(self) -> Mapping[str, nn.Module]:
         """Return the modules whose outputs are the layers; here every inner module, by its name."""
         return {name: module for name, module in self.named_modules() if name}
+
+    def stages(self) -> list[list[nn.Parameter]]:
+        """Return all parameters in groups from input to output, for rates that fall towards the input.
+
+        Here one group for each inner module, in the order in which they were made; containers are opened. An encoder
+        whose modules were made in another order overrides this.
+        """
+        return stages_of(self)
 
     def layer_dims(self) -> dict[str, int]:
         """Return the width F of every layer by name."""

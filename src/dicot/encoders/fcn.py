@@ -35,6 +35,11 @@ class FCN(Encoder):
         check_variance(self.training, x.shape)
         return {f"layer{number}": features for number, features in enumerate(self._layers(x))}
 
+    def stages(self) -> list[list[nn.Parameter]]:
+        """Return each convolution with its BatchNorm."""
+        pairs = zip(self.convs, self.norms, strict=True)
+        return [[*conv.parameters(), *norm.parameters()] for conv, norm in pairs]
+
     def _layers(self, x: Tensor) -> Iterator[Tensor]:
         v, inner = at_least_five(x)
         for conv, norm in zip(self.convs, self.norms, strict=True):

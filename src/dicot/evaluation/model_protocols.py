@@ -65,28 +65,30 @@ class FineTuning(ModelProtocol):
     """Train all weights further with a part of the labels: mean over time and one linear layer for everybody (D-57).
 
     The labelled cases are those of the few-label probes: one draw, by `subset_seed` (D-40). Batches have the size of
-    the pretraining of the data set's family.
+    the pretraining of the data set's family. With tuning="gradual" the classifier's own way of tuning, budget and
+    pooling are taken instead.
     """
 
     metrics = CLASSIFICATION_METRICS
     trains = True
 
-    def __init__(self, fraction: float, subset_seed: SubsetSeed = PAPER_SUBSET_SEED) -> None:
+    def __init__(self, fraction: float, subset_seed: SubsetSeed = PAPER_SUBSET_SEED, *, tuning: str = "all") -> None:
         if not 0 < fraction <= 1:
             raise InputError(f"fraction must lie in (0, 1]; got {fraction}.")
         check_subset_seed(subset_seed)
-        self.fraction, self.subset_seed = fraction, subset_seed
+        self.fraction, self.subset_seed, self.tuning = fraction, subset_seed, tuning
 
     @property
     def name(self) -> str:
-        return f"finetune-{100 * self.fraction:g}"
+        return f"finetune-{100 * self.fraction:g}" + ("" if self.tuning == "all" else f"-{self.tuning}")
 
     @property
     def description(self) -> str:
-        return f"encoder and linear layer trained further with {100 * self.fraction:g} % of the training labels"
+        how = {"all": "trained further", "gradual": "tuned gradually from the frozen probe"}[self.tuning]
+        return f"encoder and linear layer {how} with {100 * self.fraction:g} % of the training labels"
 
     def on_subset(self, seed: SubsetSeed) -> "FineTuning":
-        return self if self.fraction == 1 else FineTuning(self.fraction, seed)
+        return self if self.fraction == 1 else FineTuning(self.fraction, seed, tuning=self.tuning)
 
     def train(self, fitted: Fitted, data: Split, *, seed: int, steps: int | None = None) -> Fitted:
         from dicot.classifier import TimeSeriesClassifier
@@ -97,11 +99,15 @@ class FineTuning(ModelProtocol):
         assert train.y is not None
         (draw,) = subset_seeds(self.subset_seed, seed, 1)
         labelled = train.subset(stratified_fraction(train.y, self.fraction, draw))
-        batch_size = paper_recipe(data.family, len(labelled), labelled.n_times).batch_size
-        usual = min(MAX_STEPS, EPOCHS * max(1, len(labelled) // batch_size))
+        batch_size = usual = None
+        if self.tuning == "all":
+            batch_size = paper_recipe(data.family, len(labelled), labelled.n_times).batch_size
+            usual = min(MAX_STEPS, EPOCHS * max(1, len(labelled) // batch_size))
+        limits = [limit for limit in (steps, usual) if limit is not None]
         classifier = TimeSeriesClassifier(
             fitted.model,
-            steps=usual if steps is None else min(steps, usual),
+            tuning=self.tuning,
+            steps=min(limits, default=None),
             batch_size=batch_size,
             random_state=seed,
             device=fitted.model.device,
@@ -152,6 +158,9 @@ MODEL_PROTOCOLS: dict[str, Callable[[], ModelProtocol]] = {
     "finetune-1": lambda: FineTuning(0.01),
     "finetune-10": lambda: FineTuning(0.1),
     "finetune-100": lambda: FineTuning(1.0),
+    "finetune-1-gradual": lambda: FineTuning(0.01, tuning="gradual"),
+    "finetune-10-gradual": lambda: FineTuning(0.1, tuning="gradual"),
+    "finetune-100-gradual": lambda: FineTuning(1.0, tuning="gradual"),
     "cost": TrainingTime,
 }
 REGISTRIES.append(MODEL_PROTOCOLS)

@@ -142,7 +142,10 @@ class Method(nn.Module, ABC):
         """
 
     def param_groups(self) -> list[dict[str, Any]]:
-        """Return what the optimiser updates, as torch's parameter groups."""
+        """Return what the optimiser updates, as torch's parameter groups.
+
+        The schedule sets the rate of every group; one with an entry "rate" gets this share of it, such as 0.1.
+        """
         return [{"params": [p for p in self.parameters() if p.requires_grad]}]
 
     def after_step(self, batch: Batch, progress: float) -> None:

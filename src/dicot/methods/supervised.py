@@ -36,14 +36,7 @@ class Supervised(Method):
         self.pool = pool
 
     def prepare(self, train: TrainingSet) -> None:
-        if train.y is None:
-            raise InputError("This method learns from labels, and the training set has none. Pass y.")
-        classes = np.unique(train.y)
-        if len(classes) < 2:
-            raise InputError(
-                f"A classifier needs at least 2 classes; the {len(train)} label(s) hold 1 class, {classes[0]}."
-            )
-        self.head = nn.Linear(self.encoder.dim, len(classes))
+        self.head = nn.Linear(self.encoder.dim, count_classes(train))
 
     def logits(self, x: Tensor) -> Tensor:
         """(B, C, T) -> (B, K) scores of the classes in ascending order, in float32 or wider."""
@@ -55,3 +48,15 @@ class Supervised(Method):
     def loss(self, batch: Batch, plan: Hashable) -> Tensor:
         assert batch.y is not None  # the loop sees to it
         return cross_entropy(self.logits(batch.x), batch.y)
+
+
+def count_classes(train: TrainingSet) -> int:
+    """Return the number of classes, two at least."""
+    if train.y is None:
+        raise InputError("This method learns from labels, and the training set has none. Pass y.")
+    classes = np.unique(train.y)
+    if len(classes) < 2:
+        raise InputError(
+            f"A classifier needs at least 2 classes; the {len(train)} label(s) hold 1 class, {classes[0]}."
+        )
+    return len(classes)

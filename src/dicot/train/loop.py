@@ -191,12 +191,16 @@ def training(
 
 
 def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
-    """Set the rate of all parameters; a tensor is changed in place, because CUDA graphs read it."""
+    """Set the rate of all parameters, that of a group with a "rate" to this share of it.
+
+    A tensor is changed in place, because CUDA graphs read it.
+    """
     for group in optimiser.param_groups:
+        own = rate * group.get("rate", 1.0)
         if isinstance(group["lr"], Tensor):
-            group["lr"].fill_(rate)
+            group["lr"].fill_(own)
         else:
-            group["lr"] = rate
+            group["lr"] = own
 
 
 class _Start:

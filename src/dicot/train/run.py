@@ -61,19 +61,21 @@ class TrainingRun:
         groups = self.method.param_groups()
         on_gpu = device.type == "cuda"
         if self.optimiser is None:
-            return torch.optim.AdamW(
+            optimiser: Any = torch.optim.AdamW(
                 groups,
-                lr=torch.tensor(self.recipe.lr, device=device) if on_gpu else self.recipe.lr,
+                lr=self.recipe.lr,
                 betas=self.recipe.betas,
                 weight_decay=self.recipe.weight_decay,
                 fused=True,
                 capturable=on_gpu,
             )
-        optimiser = self.optimiser(groups)
+        else:
+            optimiser = self.optimiser(groups)
         if not isinstance(optimiser, torch.optim.Optimizer):
             raise InputError(f"optimiser must make a torch.optim.Optimizer; it made a {type(optimiser).__name__}.")
         for group in optimiser.param_groups:
-            if on_gpu and group.get("capturable") and not isinstance(group["lr"], Tensor):
+            # A tensor for each group: one that was given as the default would be shared, and rates may differ.
+            if on_gpu and group.get("capturable"):
                 group["lr"] = torch.tensor(float(group["lr"]), device=device)
         return optimiser
 
