@@ -1,8 +1,8 @@
 """A fixed bank of dilated kernels: what convolutions that nobody trains see of a case, counted.
 
 The kernels, dilations and biases are MiniRocket's (Dempster et al., KDD 2021), as tensor operations on any device: 84
-kernels of 9 taps, six of them -1 and three 2, at dilations spread over the length of the training cases. A feature is the
-share of time steps at which a convolution exceeds a bias, a quantile of what the kernel gives for a training case.
+kernels of 9 taps, six of them -1 and three 2, at dilations spread over the length of the training cases. A feature is
+the share of time steps at which a convolution exceeds a bias, a quantile of what the kernel gives for a training case.
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ class Bank:
     def fit(cls, x: Collection, n_features: int = 24 * N_KERNELS, *, seed: int = 0) -> "Bank":
         """Choose dilations by the length of the training cases (N, C, T), biases by cases that are drawn by the seed.
 
-        There are n_features rounded down to a multiple of 84. Of x only the cases that are drawn are read, 84 at a time.
+        There are n_features rounded down to a multiple of 84. Only cases that are drawn are read, 84 at a time.
         """
         check_size(n_features)
         n_cases, n_channels, n_times = x.shape
@@ -87,9 +87,7 @@ class Bank:
 
     def to(self, like: Tensor) -> "Bank":
         """Return the bank for cases on the device and of the type of `like`."""
-        return replace(
-            self, channels=self.channels.to(like), biases=self.biases.to(like), taps=self.taps.to(like)
-        )
+        return replace(self, channels=self.channels.to(like), biases=self.biases.to(like), taps=self.taps.to(like))
 
     def transform(self, x: Tensor) -> Tensor:
         """Compute (B, C, T) -> (B, n_features) where the bank is (see `to`); a case does not depend on the others.

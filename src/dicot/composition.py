@@ -1,4 +1,4 @@
-"""What a vector is composed of beside the encoder's pooled features, and how it is compressed; fitted without labels."""
+"""What a vector holds beside the encoder's pooled features, and how it is compressed; fitted without labels."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -78,7 +78,7 @@ class Composition:
             Compression.from_tensors(compression) if compression else None,
         )
 
-    def check(self, encoder: Encoder, pooling: str) -> None:
+    def check(self, encoder: Encoder, pooling: str, n_times: int) -> None:
         """Refuse parts that do not fit the encoder, as those of a damaged file."""
         n_channels = encoder.n_channels
         if self.difference is not None and (
@@ -89,6 +89,8 @@ class Composition:
             raise InputError(f"the scale of differences is not two finite numbers for each of {n_channels} channels")
         if self.bank is not None and self.bank.n_channels != n_channels:
             raise InputError(f"the bank is for {self.bank.n_channels} channels, the encoder for {n_channels}")
+        if self.bank is not None and max(self.bank.dilations) > max(1, n_times // 8):
+            raise InputError(f"the bank's kernels reach beyond the {n_times} time steps of the training cases")
         joined = self._joined(pooled_dim(encoder, pooling))
         if self.compression is not None and len(self.compression.mean) != joined:
             raise InputError(f"the compression takes {len(self.compression.mean)} numbers; there are {joined}")
@@ -132,9 +134,7 @@ def fit_composition(
     )
     if n_components is None:
         return composition
-    z = embed(
-        encoder, x, pooling=pooling, composer=composition, device=device, precision=precision, on_batch=on_batch
-    )
+    z = embed(encoder, x, pooling=pooling, composer=composition, device=device, precision=precision, on_batch=on_batch)
     bad = np.flatnonzero(~np.isfinite(z).all(axis=1))
     if len(bad):
         raise InputError(
@@ -153,9 +153,7 @@ def first_difference(x: Tensor) -> Tensor:
 
 def _difference_scale(x: Collection) -> Tensor:
     """Return (2, C): factor and shift that give differences the mean and deviation of the cases themselves."""
-    own, other = (
-        _moments(x, of) for of in (_values, lambda block: first_difference(torch.from_numpy(block)).numpy())
-    )
+    own, other = (_moments(x, of) for of in (_values, lambda block: first_difference(torch.from_numpy(block)).numpy()))
     flat = other[1] <= 0
     factor = np.where(flat, 0.0, own[1] / np.where(flat, 1.0, other[1]))
     return torch.from_numpy(np.stack([factor, own[0] - factor * other[0]])).float()

@@ -127,9 +127,7 @@ class Encoder(nn.Module, ABC):
 
         return rounded
 
-    def frozen_layers(
-        self, n_times: int, dtype: torch.dtype | None = None
-    ) -> Callable[[Tensor, Readers], Tensor]:
+    def frozen_layers(self, n_times: int, dtype: torch.dtype | None = None) -> Callable[[Tensor, Readers], Tensor]:
         """Return a function as `frozen` does, which also tells of the layers that it is given readers for.
 
         A reader is called with the features of its layer, (B, F_layer, T), as `features` gives them. They are valid

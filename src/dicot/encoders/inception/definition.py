@@ -128,9 +128,7 @@ class InceptionTime(Encoder):
             return super().frozen(n_times, dtype)
         return FrozenInception(self, n_times, dtype)
 
-    def frozen_layers(
-        self, n_times: int, dtype: torch.dtype | None = None
-    ) -> Callable[[Tensor, Readers], Tensor]:
+    def frozen_layers(self, n_times: int, dtype: torch.dtype | None = None) -> Callable[[Tensor, Readers], Tensor]:
         if self.is_plain() or self.inner_modules().have_hooks():
             return super().frozen_layers(n_times, dtype)
         return FrozenInception(self, n_times, dtype)

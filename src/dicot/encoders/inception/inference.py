@@ -12,7 +12,6 @@ from dicot.encoders.inception.convolution import joined
 from dicot.encoders.inception.filter_bank import Scratch, filter_bank
 from dicot.errors import InputError
 
-
 NOBODY: Readers = {}
 
 
@@ -126,9 +125,7 @@ class FrozenBlock:
         self.second = FrozenModule(block.module1, n_times, like)
         self.third = FrozenModule(block.module2, n_times, like, lift=residual.bias)
 
-    def __call__(
-        self, source: Tensor, u: Tensor, out: Tensor, scratch: Scratch, name: str, readers: Readers
-    ) -> Tensor:
+    def __call__(self, source: Tensor, u: Tensor, out: Tensor, scratch: Scratch, name: str, readers: Readers) -> Tensor:
         h = self.first(source, u, out, scratch)
         self.first.tell(readers.get(f"{name}.module0"), h, scratch)
         h = self.second(h, h, scratch.take("between", *out.shape), scratch)
