@@ -54,7 +54,7 @@ class Bank:
     def fit(cls, x: Collection, n_features: int = 24 * N_KERNELS, *, seed: int = 0) -> "Bank":
         """Choose dilations by the length of the training cases (N, C, T), biases by cases that are drawn by the seed.
 
-        There are n_features rounded down to a multiple of 84. Only cases that are drawn are read, 84 at a time.
+        There are n_features rounded down to a multiple of 84. Only cases that are drawn are read, one at a time.
         """
         check_size(n_features)
         n_cases, n_channels, n_times = x.shape
@@ -67,10 +67,9 @@ class Bank:
         channels, biases, first = [], [], 0
         for dilation, count in zip(dilations, counts, strict=True):
             chosen = _channels(n_channels, rng)
-            drawn = rng.integers(n_cases, size=N_KERNELS)
-            cases = np.concatenate([np.asarray(x[i : i + 1], np.float64) for i in drawn])  # one for each kernel
-            mixed = torch.einsum("kc,kct->kt", chosen, _long_enough(torch.from_numpy(cases)))
-            y = _depthwise(mixed.unsqueeze(0), taps, dilation)[0]  # (84, T)
+            drawn = rng.integers(n_cases, size=N_KERNELS).tolist()  # a case for each kernel
+            mixed = torch.stack([row @ _case(x, i) for row, i in zip(chosen, drawn, strict=True)])  # (84, T)
+            y = _depthwise(_long_enough(mixed.unsqueeze(0)), taps, dilation)[0]
             levels = quantiles[first : first + count * N_KERNELS].view(N_KERNELS, count)
             biases.append(torch.stack([y[k].quantile(levels[k]) for k in range(N_KERNELS)]))
             channels.append(chosen)
@@ -155,6 +154,11 @@ def _dilations(n_times: int, per_kernel: int) -> tuple[tuple[int, ...], tuple[in
     for i in range(per_kernel - int(counts.sum())):
         counts[i % len(counts)] += 1
     return tuple(dilations.tolist()), tuple(counts.tolist())
+
+
+def _case(x: Collection, i: int) -> Tensor:
+    """Return one case, (C, T)."""
+    return torch.from_numpy(np.array(x[i : i + 1], np.float64))[0]
 
 
 def _channels(n_channels: int, rng: np.random.Generator) -> Tensor:

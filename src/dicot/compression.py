@@ -100,11 +100,12 @@ def equalised(components: Array, variances: Array) -> Array:
     rows, rest, target = components.copy(), variances.astype(np.float64), float(variances.mean())
     high, low = 0, len(rows) - 1
     while high < low:
-        # Whichever of the two is nearer to the mean gets there, the other takes up the difference.
+        # Whichever of the two is nearer to the mean gets there, the other takes up the difference. The last two are
+        # equally near, which rounding must not decide.
         gap = rest[high] - rest[low]
         if gap <= 0:
             break
-        done, other = (low, high) if target - rest[low] <= rest[high] - target else (high, low)
+        done, other = (low, high) if target - rest[low] <= (1 + NO_VARIANCE) * (rest[high] - target) else (high, low)
         share = min(1.0, max(0.0, (target - rest[done]) / (rest[other] - rest[done])))
         sine, cosine = np.sqrt(share), np.sqrt(1 - share)
         first, second = rows[done].copy(), rows[other].copy()

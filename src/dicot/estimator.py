@@ -516,23 +516,29 @@ def fit_many(
                 raise
             on_error(number, error)
             continue
-        if fit.run is None:
-            model._finish(fit, History())
-            on_fit(number)
-        else:
-            fits[number] = fit
+        fits[number] = fit
+        if fit.run is not None:
             runs.append(fit.run)
-    numbers = list(fits)
 
-    def finish(position: int, history: History) -> None:
-        models[numbers[position]]._finish(fits[numbers[position]], history)
-        on_fit(numbers[position])
+    def finish(number: int, history: History) -> None:
+        try:
+            models[number]._finish(fits[number], history)
+        except Exception as error:
+            if on_error is None:
+                raise
+            on_error(number, error)
+            return
+        on_fit(number)
+
+    for number in [number for number, fit in fits.items() if fit.run is None]:
+        finish(number, History())
+    numbers = [number for number, fit in fits.items() if fit.run is not None]
 
     pretrain_many(
         runs,
         device=models[0].device if models else "cpu",
         at_once=at_once,
         memory=memory,
-        on_run=finish,
+        on_run=lambda position, history: finish(numbers[position], history),
         on_error=None if on_error is None else lambda position, error: on_error(numbers[position], error),
     )
