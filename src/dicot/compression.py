@@ -31,6 +31,11 @@ class Compression:
     def fit(cls, z: Array, n_components: int, device: torch.device | str = "cpu") -> "Compression":
         """Find at most n_components numbers for vectors (N, F), and never N or more; computed in float64."""
         check_components(n_components)
+        if len(z) < 2:
+            raise InputError(
+                f"n_components={n_components} needs two training cases or more; got n_samples={len(z)}. "
+                "Pass more, or n_components=None."
+            )
         x = torch.as_tensor(z, dtype=torch.float64).to(device)
         mean, deviation = x.mean(dim=0), x.std(dim=0, correction=0)
         spread = deviation > NO_SPREAD * mean.abs()
