@@ -7,6 +7,7 @@ and of gradual tuning, on at most --test test cases. One thread.
 import argparse
 import time
 from itertools import product
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +16,7 @@ from dicot import TimeSeriesClassifier, TimeSeriesEmbedder, load
 from dicot.data import Windows
 from dicot.protocols.subsets import fixed_per_class
 
-WAYS: dict[str, dict[str, object]] = {"probe": {"steps": 0}, "all": {"tuning": "all"}, "gradual": {}}
+WAYS: dict[str, dict[str, Any]] = {"probe": {"steps": 0}, "all": {"tuning": "all"}, "gradual": {}}
 
 
 def main() -> None:
@@ -33,14 +34,14 @@ def main() -> None:
     table = []
     for name, kind, seed, count in product(arguments.sets, arguments.embedders, arguments.seeds, arguments.per_class):
         split = load(name)
-        assert split.test is not None
+        assert split.test is not None and split.train.y is not None
         test = some(split.test, arguments.test)
-        settings = {"random_state": seed, "device": "cpu", "verbose": False}
+        settings: dict[str, Any] = {"random_state": seed, "device": "cpu", "verbose": False}
         embedder = TimeSeriesEmbedder(kind, family="ucr", dim=arguments.dim, steps=arguments.steps, **settings)
         embedder.fit(split.train.x)
         train = split.train
         if count:
-            train = train.subset(fixed_per_class(train.y, count, seed))
+            train = train.subset(fixed_per_class(split.train.y, count, seed))
         accuracies, seconds, kept = [], [], ""
         for way in WAYS.values():
             started = time.perf_counter()

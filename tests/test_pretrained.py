@@ -52,7 +52,7 @@ def test_config_tells_where_it_comes_from(saved, waves):
 def test_every_encoder_can_be_saved(name, tmp_path):
     torch.manual_seed(0)
     encoder = build_encoder(name, {"n_channels": 3, "dim": 8}).eval()
-    loaded, _ = from_pretrained(save_pretrained(tmp_path / name, encoder, {}))
+    loaded, *_ = from_pretrained(save_pretrained(tmp_path / name, encoder, {}))
     x = torch.randn(2, 3, 12)
     assert torch.equal(loaded(x), encoder(x))
 

@@ -14,7 +14,7 @@ from dicot.data.pieces import Collection
 from dicot.encoders import Encoder
 from dicot.encoders.prepared import forget_prepared, prepared
 from dicot.encoders.probe import home_of
-from dicot.errors import lookup
+from dicot.errors import InputError, lookup
 from dicot.gpu.device import float32_arithmetic, resolve_device
 from dicot.gpu.transfer import through
 
@@ -24,14 +24,19 @@ class Pooling:
     """A rule that turns features into one vector per case.
 
     layers: None for the features of the last layer, which `pool` is given as a tensor (B, F, T); the names of layers,
-    or "all", for a dictionary of such tensors by name (see `Encoder.features`; their F and T may differ).
+    "all", or "centred" (see `Encoder.centred_layers`), for a dictionary of such tensors by name (see
+    `Encoder.features`; their F and T may differ).
     pool: gives (B, vector). A case's row must not depend on the others; zeros (1, F, 1) must give the vector's length.
     summary: one line for `dicot list poolings`.
+    each: given this, no layer is kept, and the encoder may take its fast path: `each` turns the features of every
+    chosen layer into (B, vector) as soon as they are there, `pool` is given those of the last layer, and all vectors
+    stand side by side.
     """
 
-    layers: tuple[str, ...] | Literal["all"] | None
+    layers: tuple[str, ...] | Literal["all", "centred"] | None
     pool: Callable[[Any], Tensor]
     summary: str = ""
+    each: Callable[[Tensor], Tensor] | None = None
 
 
 def _mean(h: Tensor) -> Tensor:
@@ -42,6 +47,15 @@ def _max(h: Tensor) -> Tensor:
     return h.amax(dim=-1)
 
 
+def _mean_max(h: Tensor) -> Tensor:
+    return torch.cat([_mean(h), _max(h)], dim=1)
+
+
+def _share_positive(h: Tensor) -> Tensor:
+    """Return the share of time steps at which a feature is positive."""
+    return _mean(torch.gt(h, 0, out=torch.empty_like(h)))  # as numbers at once: a CPU counts truth values slowly
+
+
 def _mean_max_std(h: Tensor) -> Tensor:
     return torch.cat([_mean(h), _max(h), h.std(dim=-1, correction=0)], dim=1)
 
@@ -50,7 +64,7 @@ def _mean_of_layers(layers: dict[str, Tensor]) -> Tensor:
     return torch.cat([_mean(h) for h in layers.values()], dim=1)
 
 
-def _every_time_step(h: Tensor) -> Tensor:
+def _as_it_is(h: Any) -> Any:
     return h
 
 
@@ -59,8 +73,14 @@ POOLINGS: dict[str, Pooling] = {
     "max": Pooling(None, _max, "maximum over time"),
     "mean+max+std": Pooling(None, _mean_max_std, "mean, maximum and standard deviation over time, side by side"),
     "layers": Pooling("all", _mean_of_layers, "mean over time of every layer, side by side"),
+    "shares+mean+max": Pooling(
+        "centred", _mean_max, "share of positive time steps in every layer, then mean and maximum", _share_positive
+    ),
+    "shares+mean+max+std": Pooling(
+        "centred", _mean_max_std, "the same, and the standard deviation of the last layer", _share_positive
+    ),
 }
-NO_POOLING = Pooling(None, _every_time_step)
+NO_POOLING = Pooling(None, _as_it_is)
 
 EMBED_PRECISIONS = ("float32", "tf32", "bf16")  # "bf16": activations too have 16 bits
 
@@ -68,6 +88,19 @@ EMBED_PRECISIONS = ("float32", "tf32", "bf16")  # "bf16": activations too have 1
 # caches: batches beyond that are slower, not faster.
 WORKING_MEMORY = {"cpu": 32 * 2**20, "cuda": 2**30}
 ARRAYS_PER_PASS = 8  # of the features' size, while a pass runs
+
+
+Network = Callable[[Tensor], Any]
+
+
+class Composer(Protocol):
+    """What makes more of a case than pooled features: see `composition`."""
+
+    def dim(self, pooled: int) -> int:
+        """Return the length of a vector whose pooled features are so many."""
+
+    def around(self, network: Network, like: Tensor) -> Network:
+        """Return the function (B, C, T) -> (B, vector) around one that pools, for cases on the device of `like`."""
 
 
 class Target(Protocol):
@@ -81,6 +114,7 @@ def embed(
     x: Collection,
     *,
     pooling: str | None = "mean",
+    composer: Composer | None = None,
     batch_size: int = 256,
     device: str | torch.device = "auto",
     precision: str = "float32",
@@ -97,6 +131,7 @@ def embed(
     encoder : an `Encoder`; `dicot.encoders.as_encoder` makes one of any torch module
     x : cases (N, C, T)
     pooling : a name of `dicot list poolings`; None gives the features per time step, (N, F, T)
+    composer : what else a vector holds, and how it is compressed (see `composition`); needs a pooling
     batch_size : the most cases that go through the encoder at once; fewer do where they would take too much memory
     device : "auto", "cpu", "cuda" or "cuda:N"
     precision : on a GPU "tf32" is faster than "float32" and keeps three digits, "bf16" more so and two, both for data
@@ -105,9 +140,17 @@ def embed(
     """
     encoder.check_shape(x.shape)
     dtype = torch.empty(0, dtype=home_of(encoder)[1]).numpy().dtype
-    y = np.empty((len(x), *_shape(encoder, x.shape[2], pooling)), dtype)
+    y = np.empty((len(x), *_shape(encoder, x.shape[2], pooling, composer)), dtype)
     embed_into(
-        y, encoder, x, pooling=pooling, batch_size=batch_size, device=device, precision=precision, on_batch=on_batch
+        y,
+        encoder,
+        x,
+        pooling=pooling,
+        composer=composer,
+        batch_size=batch_size,
+        device=device,
+        precision=precision,
+        on_batch=on_batch,
     )
     return y
 
@@ -118,6 +161,7 @@ def embed_into(
     x: Collection,
     *,
     pooling: str | None = "mean",
+    composer: Composer | None = None,
     batch_size: int = 256,
     device: str | torch.device = "auto",
     precision: str = "float32",
@@ -127,7 +171,7 @@ def embed_into(
     rule = _pooling(pooling)
     lookup(dict.fromkeys(EMBED_PRECISIONS), precision, "precision")
     encoder.check_shape(x.shape)
-    shape = _shape(encoder, x.shape[2], pooling)
+    shape = _shape(encoder, x.shape[2], pooling, composer)
     device = resolve_device(device)
     home, dtype = home_of(encoder)
     in_training = [module for module in encoder.inner_modules().all if module.training]
@@ -144,6 +188,9 @@ def embed_into(
                 per_case += per_case * len(encoder.layer_dims()) // ARRAYS_PER_PASS
             at_once = min(batch_size, cases_at_once(per_case, device))
             with _computation(encoder, x.shape[2], rule, halved) as compute:
+                if composer is not None:
+                    whole = composer.around(compute, torch.empty(0, device=device, dtype=dtype))
+                    compute = partial(_in_company, whole, _as_it_is)
                 graphs = not encoder.inner_modules().have_hooks()  # a replay calls none
                 through(compute, x, target, shape, at_once, device, dtype, on_batch, graphs=graphs)
     finally:
@@ -154,15 +201,17 @@ def embed_into(
             module.training = True
 
 
-Network = Callable[[Tensor], Any]
-
-
 @contextmanager
 def _computation(encoder: Encoder, n_times: int, rule: Pooling, dtype: torch.dtype | None) -> Iterator[Network]:
     """Give the function (B, C, T) -> (B, vector) for an encoder in eval mode."""
-    if rule.layers is not None:
-        layers = partial(_chosen_layers, encoder, rule.layers, dtype)
+    if rule.layers is not None and rule.each is None:
+        layers = partial(_chosen_layers, encoder, _names(encoder, rule), dtype)
         yield partial(_in_company, layers, rule.pool)
+        return
+    if rule.each is not None:
+        names = _names(encoder, rule)
+        with prepared(encoder, n_times, dtype, layers=True) as (frozen, _):
+            yield partial(_in_company, partial(_pooled_layers, frozen, names, rule), _as_it_is)
         return
     with prepared(encoder, n_times, dtype) as (frozen, notes):
         if encoder.inner_modules().have_hooks():
@@ -178,12 +227,29 @@ def _computation(encoder: Encoder, n_times: int, rule: Pooling, dtype: torch.dty
         yield compute
 
 
-def _chosen_layers(
-    encoder: Encoder, names: tuple[str, ...] | Literal["all"], dtype: torch.dtype | None, x: Tensor
-) -> dict[str, Tensor]:
+def _names(encoder: Encoder, rule: Pooling) -> list[str]:
+    """Return the names of the layers that a rule chooses."""
+    if rule.layers == "centred":
+        return list(encoder.centred_layers())
+    return list(encoder.layer_dims() if rule.layers == "all" else rule.layers or ())
+
+
+def _chosen_layers(encoder: Encoder, names: list[str], dtype: torch.dtype | None, x: Tensor) -> dict[str, Tensor]:
     with torch.autocast(x.device.type, dtype, enabled=dtype is not None):
         features = encoder.features(x)
-    return features if names == "all" else {name: lookup(features, name, "layer") for name in names}
+    return {name: lookup(features, name, "layer") for name in names}
+
+
+def _pooled_layers(frozen: Callable[..., Tensor], names: list[str], rule: Pooling, x: Tensor) -> Tensor:
+    """Pool layer by layer, while the network computes the next one."""
+    assert rule.each is not None
+    each, pooled = rule.each, dict[str, Tensor]()
+
+    def read(name: str, h: Tensor) -> None:
+        pooled[name] = each(h)
+
+    last = frozen(x, {name: partial(read, name) for name in names})
+    return torch.cat([*(pooled[name] for name in names), rule.pool(last)], dim=1)
 
 
 def _in_company(network: Network, pool: Network, batch: Tensor) -> Tensor:
@@ -213,17 +279,29 @@ def _same_alone(network: Network, pool: Network, like: Tensor) -> bool:
 def pooled(encoder: Encoder, x: Tensor, pooling: str) -> Tensor:
     """Compute (B, C, T) -> (B, vector) in the mode the encoder is in, with gradients: what training pools by."""
     rule = _pooling(pooling)
-    vectors: Tensor = rule.pool(encoder(x) if rule.layers is None else _chosen_layers(encoder, rule.layers, None, x))
-    return vectors
+    if rule.layers is None:
+        vectors: Tensor = rule.pool(encoder(x))
+        return vectors
+    layers = encoder.features(x)
+    chosen = {name: lookup(layers, name, "layer") for name in _names(encoder, rule)}
+    if rule.each is None:
+        return rule.pool(chosen)
+    *_, last = layers.values()
+    return torch.cat([*(rule.each(h) for h in chosen.values()), rule.pool(last)], dim=1)
 
 
 def _pooling(name: str | None) -> Pooling:
     return NO_POOLING if name is None else lookup(POOLINGS, name, "pooling")
 
 
-def _shape(encoder: Encoder, n_times: int, pooling: str | None) -> tuple[int, ...]:
+def _shape(encoder: Encoder, n_times: int, pooling: str | None, composer: Composer | None) -> tuple[int, ...]:
     """Return the shape of what `embed` gives for one case."""
-    return (encoder.dim, encoder.out_length(n_times)) if pooling is None else (pooled_dim(encoder, pooling),)
+    if pooling is None:
+        if composer is not None:
+            raise InputError("A composer needs one vector per case; pooling=None gives features per time step.")
+        return encoder.dim, encoder.out_length(n_times)
+    pooled = pooled_dim(encoder, pooling)
+    return (pooled if composer is None else composer.dim(pooled),)
 
 
 def cases_at_once(bytes_per_case: int, device: torch.device) -> int:
@@ -237,6 +315,9 @@ def pooled_dim(encoder: Encoder, pooling: str) -> int:
     rule = lookup(POOLINGS, pooling, "pooling")
     if rule.layers is None:
         return int(rule.pool(torch.zeros(1, encoder.dim, 1)).shape[1])
-    layers = {name: torch.zeros(1, dim, 1) for name, dim in encoder.layer_dims().items()}
-    names = layers if rule.layers == "all" else rule.layers
-    return int(rule.pool({name: lookup(layers, name, "layer") for name in names}).shape[1])
+    dims = encoder.layer_dims()
+    layers = {name: torch.zeros(1, lookup(dims, name, "layer"), 1) for name in _names(encoder, rule)}
+    if rule.each is None:
+        return int(rule.pool(layers).shape[1])
+    widths = [rule.each(h).shape[1] for h in layers.values()]
+    return int(sum(widths) + rule.pool(torch.zeros(1, encoder.dim, 1)).shape[1])

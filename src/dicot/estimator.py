@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
+from dicot.composition import Composition, check_parts, fit_composition
 from dicot.controls import CONTROLS
 from dicot.data import Windows
 from dicot.data.cases import LAYOUTS
@@ -47,6 +48,7 @@ from dicot.pretrained import (
     qualified_name,
     save_pretrained,
 )
+from dicot.progress import Bar
 from dicot.train import Checkpoint, History, Recipe, TrainingRun, paper_recipe, pretrain_many
 from dicot.train.history import OnStep
 from dicot.train.many import AT_ONCE
@@ -65,6 +67,7 @@ class _Fit(NamedTuple):
 
     learned: dict[str, Any]  # attributes that do not wait for the training
     encoder: Encoder
+    train: Windows
     run: TrainingRun | None  # the training; a control has none
 
 
@@ -90,7 +93,12 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         out is the paper's for `family`
     steps, batch_size, lr, schedule, precision : fields of the recipe; given here, they win over `recipe`. `schedule` is
         "per_step", "per_epoch" or a function step -> learning rate
-    pooling : how features become one vector: "mean", "max" or "mean+max+std" over time, or another name in POOLINGS
+    pooling : how features become one vector: "mean", "max" or "mean+max+std" over time, "shares+mean+max" over layers,
+        or another name in POOLINGS
+    difference : also pool the encoder's features of each case's first difference, beside its own
+    bank : how many features of a fixed bank of dilated kernels stand beside the encoder's, 84 to 9,996; None or 0: none
+    n_components : compress the vectors to at most so many numbers, 2,048 or fewer, by principal components of the
+        training cases (10,000 of them at most), of which there are fewer than cases; None: as they are
     embed_precision : of `transform` on a GPU: "float32", or faster with fewer digits "tf32" (three), "bf16" (two)
     layout : "nct" (cases, channels, time) or "ntc" for 3-D arrays and lists; `Windows` are always "nct"
     unequal : "error", "pad", "crop" or "resample" for cases of unequal length
@@ -108,6 +116,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     recipe_, method_params_, seed_ : what was used, defaults resolved
     origin_ : the optimiser and initial weights that were passed to `fit`, by name and hash; "" where there were none
     preparation_ : how input becomes cases, with what was learned from the training set
+    composition_ : the fitted parts of a vector that are not the encoder's: `difference`, `bank`, `n_components`
     n_features_in_ : number of time steps, for 2-D input
     """
 
@@ -118,6 +127,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     origin_: dict[str, str]
     seed_: int
     preparation_: Preparation
+    composition_: Composition
     data_: dict[str, Any]
 
     def __init__(
@@ -136,6 +146,9 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         schedule: str | Callable[[int], float] | None = None,
         precision: str | None = None,
         pooling: str = "mean",
+        difference: bool = False,
+        bank: int | None = None,
+        n_components: int | None = None,
         embed_precision: str = "float32",
         layout: str = "nct",
         unequal: str = "error",
@@ -158,6 +171,9 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.schedule = schedule
         self.precision = precision
         self.pooling = pooling
+        self.difference = difference
+        self.bank = bank
+        self.n_components = n_components
         self.embed_precision = embed_precision
         self.layout = layout
         self.unequal = unequal
@@ -250,6 +266,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 "history": {"loss": self.history_.loss, "lr": self.history_.lr, "seconds": self.history_.seconds},
                 "n_features_in": getattr(self, "n_features_in_", None),
             },
+            self.composition_.tensors(),
         )
 
     @classmethod
@@ -262,7 +279,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         It is copied. What was a function, a schedule for example, has to be set again before another `fit`; a method
         that is not registered is shown by its name.
         """
-        network, config = from_pretrained(directory, encoder)
+        network, config, beside = from_pretrained(directory, encoder)
         try:
             parts = {**config, **{part: _without(config[part], gone) for part, gone in GONE.items()}}
             for part, kind in (("estimator", cls), ("recipe", Recipe), ("history", History)):
@@ -283,6 +300,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 raise InputError("its history has not as many rates as losses")
             model.preparation_ = Preparation.from_dict(config["preparation"])
             _check_preparation(model.preparation_, network)
+            model.composition_ = Composition.from_tensors(beside)
+            _check_composition(model)
             if config["n_features_in"] is not None:
                 model.n_features_in_ = config["n_features_in"]
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
@@ -291,7 +310,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             what = f"lacks {error}" if isinstance(error, KeyError) else f"is damaged ({error})"
             raise ModelFileError(f"The config of {directory} {what}. Save the model again.") from error
         check_config(directory, config)
-        model._n_features_out = pooled_dim(network, model.pooling)
+        model._n_features_out = model.composition_.dim(pooled_dim(network, model.pooling))
         return model
 
     def _start(
@@ -337,12 +356,29 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             "origin_": origin,
             **columns,
         }
-        return _Fit(learned, encoder, run)
+        return _Fit(learned, encoder, train, run)
 
     def _finish(self, fit: _Fit, history: History) -> None:
         encoder = finished(fit.encoder if fit.run is None else fit.run.method.trained_encoder())
-        become(self, {**fit.learned, "encoder_": encoder, "history_": history})
-        self._n_features_out = pooled_dim(encoder, self.pooling)
+        composition = self._compose(encoder, fit.train, fit.learned["seed_"])
+        become(self, {**fit.learned, "encoder_": encoder, "history_": history, "composition_": composition})
+        self._n_features_out = composition.dim(pooled_dim(encoder, self.pooling))
+
+    def _compose(self, encoder: Encoder, train: Windows, seed: int) -> Composition:
+        """Fit what a vector holds beside the encoder's features on the training cases as they were prepared."""
+        with Bar("compress", len(train), self.verbose) as bar:
+            return fit_composition(
+                encoder,
+                train.x,
+                pooling=self.pooling,
+                bank=self.bank,
+                difference=self.difference,
+                n_components=self.n_components,
+                seed=seed,
+                device=self.device,
+                precision=self.embed_precision,
+                on_batch=bar.update,
+            )
 
     def _groups(self, X: Any, layout: str | None = None) -> list[tuple[Array, Conversion]]:
         check_is_fitted(self)
@@ -356,6 +392,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             groups,
             target,
             self.pooling,
+            composer=self.composition_ if self.composition_.tensors() else None,
             device=self.device,
             verbose=self.verbose,
             precision=self.embed_precision,
@@ -371,6 +408,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             lookup(ENCODERS, self.encoder, "encoder")
         lookup(POOLINGS, self.pooling, "pooling")
         lookup(dict.fromkeys(EMBED_PRECISIONS), self.embed_precision, "precision")
+        check_parts(self.bank, self.difference, self.n_components)
 
 
 def find_method(method: str | type[Method]) -> type[Method] | None:
@@ -431,6 +469,18 @@ def _check_preparation(preparation: Preparation, encoder: Encoder) -> None:
             raise InputError("the statistics of the channels are not finite numbers, one for each channel")
 
 
+def _check_composition(model: TimeSeriesEmbedder) -> None:
+    """Refuse parts of a vector that no fit with these settings can have left."""
+    composition = model.composition_
+    parts = {"difference": composition.difference, "bank": composition.bank, "n_components": composition.compression}
+    for name, part in parts.items():
+        if bool(getattr(model, name)) != (part is not None):
+            raise InputError(
+                f"{name} is {getattr(model, name)!r}, and its tensors are {'missing' if part is None else 'there'}"
+            )
+    composition.check(model.encoder_, model.pooling, model.preparation_.n_times)
+
+
 def data_card(method: str | type[Method], train: Windows, fingerprint: str) -> dict[str, Any]:
     """Say what a model remembers of its training set; labels count only where the method learns from them."""
     kind = find_method(method)
@@ -466,23 +516,29 @@ def fit_many(
                 raise
             on_error(number, error)
             continue
-        if fit.run is None:
-            model._finish(fit, History())
-            on_fit(number)
-        else:
-            fits[number] = fit
+        fits[number] = fit
+        if fit.run is not None:
             runs.append(fit.run)
-    numbers = list(fits)
 
-    def finish(position: int, history: History) -> None:
-        models[numbers[position]]._finish(fits[numbers[position]], history)
-        on_fit(numbers[position])
+    def finish(number: int, history: History) -> None:
+        try:
+            models[number]._finish(fits[number], history)
+        except Exception as error:
+            if on_error is None:
+                raise
+            on_error(number, error)
+            return
+        on_fit(number)
+
+    for number in [number for number, fit in fits.items() if fit.run is None]:
+        finish(number, History())
+    numbers = [number for number, fit in fits.items() if fit.run is not None]
 
     pretrain_many(
         runs,
         device=models[0].device if models else "cpu",
         at_once=at_once,
         memory=memory,
-        on_run=finish,
+        on_run=lambda position, history: finish(numbers[position], history),
         on_error=None if on_error is None else lambda position, error: on_error(numbers[position], error),
     )

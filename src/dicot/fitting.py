@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from dicot.data import Windows
 from dicot.data.conversion import Conversion
 from dicot.data.policies import Array, name_cases
-from dicot.embedding import Target, embed_into
+from dicot.embedding import Composer, Target, embed_into
 from dicot.encoders import Encoder, as_encoder, build_encoder
 from dicot.errors import InputError, NonFiniteLossError, did_you_mean, is_whole
 from dicot.gpu.device import PROCESS_WIDE
@@ -168,17 +168,18 @@ def embed_cases(
     out: Target,
     pooling: str,
     *,
+    composer: Composer | None = None,
     device: str,
     verbose: bool,
     precision: str = "float32",
 ) -> None:
     """Write the embedding of each case of a preparation's groups to its row of `out`."""
+    settings: dict[str, Any] = {"composer": composer, "device": device, "precision": precision}
     with Bar("embed", sum(len(cases) for _, cases in groups), verbose) as bar:
         done = 0
         for index, cases in groups:
             rows = _Rows(out, index, cases)
-            tell = partial(_tell, bar, done)
-            embed_into(rows, encoder, cases, pooling=pooling, device=device, precision=precision, on_batch=tell)
+            embed_into(rows, encoder, cases, pooling=pooling, on_batch=partial(_tell, bar, done), **settings)
             done += len(cases)
 
 

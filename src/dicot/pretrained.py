@@ -1,5 +1,7 @@
 """A trained encoder in a folder: config.json with its provenance, model.safetensors with its weights.
 
+What was fitted beside the encoder, tensors by name, stands in the same file of weights; the config has their shapes.
+
 An encoder that is registered is built from its config. Of any other module the folder holds the class's name and the
 state dict; whoever loads it passes the module again.
 
@@ -39,14 +41,22 @@ LEFT = re.compile(r"model-[0-9a-f]{16}\.safetensors|\.(config\.json|model-[0-9a-
 LARGEST_CONFIG = 2**26  # bytes, enough for the history of a million steps
 MOST_BRACKETS = 1000  # in a config: bounds how deep it is and how much memory its text becomes
 LARGEST_HEADER = 2**24  # bytes of a weights file beside the weights
+BESIDE = "beside:"  # in front of the names of tensors that are not the encoder's, in the file of weights
+TYPES = {str(kind).removeprefix("torch."): kind for kind in (torch.float32, torch.int64, torch.uint8)}  # that they have
 
 
-def save_pretrained(directory: str | Path, encoder: Encoder, provenance: Mapping[str, Any]) -> Path:
-    """Write the folder, in place of a model that is there; other files in it stay."""
+def save_pretrained(
+    directory: str | Path, encoder: Encoder, provenance: Mapping[str, Any], beside: Mapping[str, Tensor] | None = None
+) -> Path:
+    """Write the folder, in place of a model that is there; other files in it stay.
+
+    `beside` are tensors that belong to the model and not to its encoder.
+    """
     folder = Path(directory)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give the name of a folder to save a model in.")
-    state = module_of(encoder).state_dict()
+    beside = dict(beside or {})
+    state = {**module_of(encoder).state_dict(), **{BESIDE + name: tensor for name, tensor in beside.items()}}
     # Cloned, because tensors that share memory, as tied weights do, cannot be written.
     weights = save({name: tensor.detach().cpu().contiguous().clone() for name, tensor in state.items()})
     digest = hashlib.sha256(weights).hexdigest()
@@ -57,21 +67,22 @@ def save_pretrained(directory: str | Path, encoder: Encoder, provenance: Mapping
             "library_version": __version__,
             "encoder": _shape(encoder),
             "weights": {"file": WEIGHTS, "sha256": digest},
+            **({"beside": {name: _form(tensor) for name, tensor in beside.items()}} if beside else {}),
             **provenance,
         }
     )
     text = json.dumps({**config, "sha256": _hash(config)}, indent=2) + "\n"
     if len(text) > LARGEST_CONFIG:
         raise InputError(f"The config of this model takes {len(text):,} bytes; {LARGEST_CONFIG:,} can be read again.")
-    beside = folder / f"model-{digest[:16]}.safetensors"
-    write_atomic(beside, weights)
+    aside = folder / f"model-{digest[:16]}.safetensors"
+    write_atomic(aside, weights)
     try:
         write_atomic(folder / CONFIG, text.encode())
     except OutputError:
-        beside.unlink(missing_ok=True)
+        aside.unlink(missing_ok=True)
         raise
     with writing(folder):
-        beside.replace(folder / WEIGHTS)
+        aside.replace(folder / WEIGHTS)
         for path in folder.iterdir():
             if LEFT.fullmatch(path.name):
                 path.unlink(missing_ok=True)
@@ -126,17 +137,20 @@ def read_config(directory: str | Path) -> dict[str, Any]:
     return config
 
 
-def from_pretrained(directory: str | Path, module: nn.Module | None = None) -> tuple[Encoder, dict[str, Any]]:
-    """Return the encoder in eval mode on the CPU, and its config.
+def from_pretrained(
+    directory: str | Path, module: nn.Module | None = None
+) -> tuple[Encoder, dict[str, Any], dict[str, Tensor]]:
+    """Return the encoder in eval mode on the CPU, its config, and the tensors that were saved beside it.
 
     A model whose encoder is not registered needs the `module` it was saved with; it is copied, not changed.
     """
-    return _consistently(directory, lambda folder, config: _load(folder, config, module))
+    (encoder, beside), config = _consistently(directory, lambda folder, config: _load(folder, config, module))
+    return encoder, config, beside
 
 
 def read_weights(directory: str | Path, wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the weights of a saved model, which must have the names and shapes of `wanted`."""
-    return _consistently(directory, lambda folder, config: _matching_weights(folder, config, wanted))[0]
+    return _consistently(directory, lambda folder, config: _matching_weights(folder, config, wanted))[0][0]
 
 
 def _consistently(directory: str | Path, read: Callable[[Path, dict[str, Any]], T]) -> tuple[T, dict[str, Any]]:
@@ -196,7 +210,7 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number")
 
 
-def _load(folder: Path, config: Mapping[str, Any], module: nn.Module | None) -> Encoder:
+def _load(folder: Path, config: Mapping[str, Any], module: nn.Module | None) -> tuple[Encoder, dict[str, Tensor]]:
     with _unreadable(folder):
         shape = _checked_shape(folder, config.get("encoder"))
         if "class" in shape:
@@ -204,10 +218,10 @@ def _load(folder: Path, config: Mapping[str, Any], module: nn.Module | None) -> 
         if module is not None:
             raise InputError(f"it holds the registered encoder {shape['name']!r}, which needs no module. Leave it out.")
         encoder = _empty_encoder(folder, shape)
-        weights = _matching_weights(folder, config, encoder.state_dict())
+        weights, beside = _matching_weights(folder, config, encoder.state_dict())
         # Without drawing weights that are replaced at once: the caller's random state stays as it is.
         encoder.to_empty(device="cpu").load_state_dict(weights)
-    return encoder.eval()
+    return encoder.eval(), beside
 
 
 @contextmanager
@@ -239,7 +253,7 @@ def _checked_shape(folder: Path, shape: Any) -> dict[str, Any]:
 
 def _given_encoder(
     folder: Path, config: Mapping[str, Any], shape: Mapping[str, Any], module: nn.Module | None
-) -> Encoder:
+) -> tuple[Encoder, dict[str, Tensor]]:
     """Return a copy of the module with the saved weights, as an encoder for cases of the saved shape."""
     if module is None:
         raise ModelFileError(
@@ -249,16 +263,39 @@ def _given_encoder(
     if not isinstance(module, nn.Module):
         raise InputError(f"encoder must be a module, an instance of {shape['class']}; got {module!r}.")
     module = deepcopy(module).cpu()
-    module.load_state_dict(_matching_weights(folder, config, module.state_dict()))
-    return as_encoder(module, shape["n_channels"], shape.get("n_times", 1)).eval()
+    weights, beside = _matching_weights(folder, config, module.state_dict())
+    module.load_state_dict(weights)
+    return as_encoder(module, shape["n_channels"], shape.get("n_times", 1)).eval(), beside
 
 
-def _matching_weights(folder: Path, config: Mapping[str, Any], wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _matching_weights(
+    folder: Path, config: Mapping[str, Any], wanted: Mapping[str, Tensor]
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Return the encoder's weights and the tensors beside it, both as the config has them."""
     with _unreadable(folder):
         check_types(folder, "weights", config.get("weights"), {"file": str, "sha256": str})
-        weights = load(_weights(folder, config["weights"]["sha256"], most=2 * _size(wanted) + LARGEST_HEADER))
-        check_weights(str(folder / WEIGHTS), weights, wanted)
-    return weights
+        everything = {**wanted, **_wanted_beside(folder, config.get("beside", {}))}
+        tensors = load(_weights(folder, config["weights"]["sha256"], most=2 * _size(everything) + LARGEST_HEADER))
+        check_weights(str(folder / WEIGHTS), tensors, everything)
+    weights = {name: tensors[name] for name in wanted}
+    return weights, {name.removeprefix(BESIDE): tensors[name] for name in tensors.keys() - wanted.keys()}
+
+
+def _form(tensor: Tensor) -> dict[str, Any]:
+    return {"shape": list(tensor.shape), "type": str(tensor.dtype).removeprefix("torch.")}
+
+
+def _wanted_beside(folder: Path, forms: Any) -> dict[str, Tensor]:
+    """Return tensors without memory for what the config says to be beside the encoder."""
+    check_types(folder, "beside", forms, dict.fromkeys(forms if isinstance(forms, dict) else (), Mapping[str, Any]))
+    wanted = {}
+    for name, form in forms.items():
+        check_types(folder, f"beside {name}", form, {"shape": Sequence[int], "type": str})
+        shape, kind = form["shape"], lookup(TYPES, form["type"], "type of numbers")
+        if min(shape, default=0) < 0:
+            raise ModelFileError(f"{folder / CONFIG} is damaged: {name!r} has the shape {shape}. Save the model again.")
+        wanted[BESIDE + name] = torch.empty(shape, dtype=kind, device="meta")
+    return wanted
 
 
 def _empty_encoder(folder: Path, shape: Mapping[str, Any]) -> Encoder:

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from dicot.encoders.hooks import Modules, layer_outputs
 from dicot.encoders.probe import home_of, in_eval_mode
 from dicot.encoders.stages import stages_of
-from dicot.errors import InputError, is_whole
+from dicot.errors import InputError, is_whole, lookup
 
+Readers = Mapping[str, Callable[[Tensor], None]]  # what is told of a layer's features (B, F, T), by its name
 CACHE = "_cache_"  # attributes whose names begin so can be computed again; copies and pickles do without
 
 
@@ -98,6 +99,13 @@ class Encoder(nn.Module, ABC):
         """
         return stages_of(self)
 
+    def centred_layers(self) -> Sequence[str]:
+        """Return the names of the layers whose sign tells something: what BatchNorm has centred, before or after ReLU.
+
+        Here all of them. A layer without BatchNorm is positive or negative by its bias as much as by the case.
+        """
+        return list(self.layer_dims())
+
     def layer_dims(self) -> dict[str, int]:
         """Return the width F of every layer by name."""
         modules = self.inner_modules()
@@ -127,6 +135,22 @@ class Encoder(nn.Module, ABC):
                 return features
 
         return rounded
+
+    def frozen_layers(self, n_times: int, dtype: torch.dtype | None = None) -> Callable[[Tensor, Readers], Tensor]:
+        """Return a function as `frozen` does, which also tells of the layers that it is given readers for.
+
+        A reader is called with the features of its layer, (B, F_layer, T), as `features` gives them. They are valid
+        during the call only: an encoder that prepares its weights may use their memory again. Here the plain path.
+        """
+
+        def told(x: Tensor, readers: Readers) -> Tensor:
+            with torch.autocast(x.device.type, dtype, enabled=dtype is not None):
+                features = self.features(x)
+            for name, read in readers.items():
+                read(lookup(features, name, "layer"))
+            return features[next(reversed(features))]
+
+        return told
 
     def is_plain(self) -> bool:
         """Tell whether to compute module by module: `plain` is set, or somebody has hooked into an inner module."""

@@ -17,16 +17,19 @@ _PREPARED = CACHE + "prepared"  # attribute of an encoder
 
 @contextmanager
 def prepared(
-    encoder: Encoder, n_times: int, dtype: torch.dtype | None = None
-) -> Iterator[tuple[Callable[[Tensor], Tensor], dict[Any, Any]]]:
+    encoder: Encoder, n_times: int, dtype: torch.dtype | None = None, *, layers: bool = False
+) -> Iterator[tuple[Callable[..., Tensor], dict[Any, Any]]]:
     """Give `encoder.frozen(n_times, dtype)` and a dictionary for what its users learn about it.
+
+    With `layers` it is `encoder.frozen_layers(n_times, dtype)`.
 
     One caller at a time has it, because it works in memory of its own; a second one has another prepared.
     """
-    key = (n_times, dtype, encoder.plain, encoder.inner_modules().have_hooks(), _versions(encoder))
+    key = (n_times, dtype, layers, encoder.plain, encoder.inner_modules().have_hooks(), _versions(encoder))
     old_key, network, notes = encoder.__dict__.pop(_PREPARED, (None, None, None))
     if old_key != key:
-        network, notes = encoder.frozen(n_times, dtype), {}
+        prepare = encoder.frozen_layers if layers else encoder.frozen
+        network, notes = prepare(n_times, dtype), {}
     yield network, notes
     encoder.__dict__[_PREPARED] = key, network, notes
 

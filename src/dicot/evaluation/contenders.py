@@ -21,6 +21,9 @@ CONTROL_SETTINGS = (
     "encoder_params",
     "dim",
     "pooling",
+    "difference",
+    "bank",
+    "n_components",
     "embed_precision",
     "layout",
     "unequal",
@@ -201,7 +204,7 @@ def own_estimator(name: str, estimator: Any) -> Contender:
 def saved(name: str, model: "TimeSeriesEmbedder") -> Contender:
     """A fitted model as it is."""
     digest = hashlib.sha256()
-    for key, tensor in sorted(model.encoder_.state_dict().items()):
+    for key, tensor in sorted({**model.encoder_.state_dict(), **model.composition_.tensors()}.items()):
         digest.update(key.encode() + tensor.numpy().tobytes())
     made = Own(lambda seed: Frozen(model), fixed=True)
     return Contender(name, SAVED, {}, {"weights": digest.hexdigest()[:32]}, made)

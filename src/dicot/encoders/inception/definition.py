@@ -1,12 +1,12 @@
 """InceptionTime as the Di-COT paper uses it: 1,100,096 + 128 C parameters at dim 256."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dicot.encoders.base import Encoder
+from dicot.encoders.base import Encoder, Readers
 from dicot.encoders.batch_norm import check_variance
 from dicot.encoders.inception.inference import FrozenInception
 from dicot.encoders.inception.training import block_pass, pad_rows
@@ -119,7 +119,16 @@ class InceptionTime(Encoder):
         inner = {name: module for name, module in self.named_modules() if isinstance(module, kinds)}
         return {"input": self.input, **inner}
 
+    def centred_layers(self) -> Sequence[str]:
+        """Return the modules: each ends in BatchNorm and ReLU. A block adds a residual, the input has no BatchNorm."""
+        return [name for name, module in self.layers().items() if isinstance(module, InceptionModule)]
+
     def frozen(self, n_times: int, dtype: torch.dtype | None = None) -> Callable[[Tensor], Tensor]:
         if self.is_plain() or self.inner_modules().have_hooks():
             return super().frozen(n_times, dtype)
+        return FrozenInception(self, n_times, dtype)
+
+    def frozen_layers(self, n_times: int, dtype: torch.dtype | None = None) -> Callable[[Tensor, Readers], Tensor]:
+        if self.is_plain() or self.inner_modules().have_hooks():
+            return super().frozen_layers(n_times, dtype)
         return FrozenInception(self, n_times, dtype)

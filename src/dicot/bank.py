@@ -1,0 +1,193 @@
+"""A fixed bank of dilated kernels: what convolutions that nobody trains see of a case, counted.
+
+The kernels, dilations and biases are MiniRocket's (Dempster et al., KDD 2021), as tensor operations on any device: 84
+kernels of 9 taps, six of them -1 and three 2, at dilations spread over the length of the training cases. A feature is
+the share of time steps at which a convolution exceeds a bias, a quantile of what the kernel gives for a training case.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dicot.data.pieces import Collection
+from dicot.errors import InputError, is_whole
+
+N_TAPS = 9
+REACH = N_TAPS // 2  # taps on either side of the middle
+N_KERNELS = 84  # ways to choose three taps of nine
+MOST_FEATURES = 9_996
+MOST_DILATIONS = 32  # per kernel
+MOST_CHANNELS = 9  # that a kernel adds up
+GOLDEN = (5**0.5 + 1) / 2
+WIDEST = 9  # channels up to which one product of all taps and channels takes less time than adding up channels first
+
+
+def kernels() -> Tensor:
+    """Return the kernels (84, 9)."""
+    taps = torch.full((N_KERNELS, N_TAPS), -1.0, dtype=torch.float64)
+    for row, chosen in zip(taps, combinations(range(N_TAPS), 3), strict=True):
+        row[list(chosen)] = 2
+    return taps
+
+
+@dataclass(frozen=True, eq=False)
+class Bank:
+    """A fitted bank: D dilations, of which number d gives counts[d] features for each kernel.
+
+    channels: (D, 84, C), 1 for the channels that a kernel adds up at a dilation, else 0
+    biases: (84, sum of counts)
+    taps: the kernels, on the device and in the type of the others
+    """
+
+    dilations: tuple[int, ...]
+    counts: tuple[int, ...]
+    channels: Tensor
+    biases: Tensor
+    taps: Tensor
+
+    @classmethod
+    def fit(cls, x: Collection, n_features: int = 24 * N_KERNELS, *, seed: int = 0) -> "Bank":
+        """Choose dilations by the length of the training cases (N, C, T), biases by cases that are drawn by the seed.
+
+        There are n_features rounded down to a multiple of 84. Only cases that are drawn are read, one at a time.
+        """
+        check_size(n_features)
+        n_cases, n_channels, n_times = x.shape
+        if n_cases == 0:
+            raise InputError("A bank takes its biases from training cases; got none. Pass one.")
+        rng = np.random.default_rng([seed, N_KERNELS])
+        dilations, counts = _dilations(max(n_times, N_TAPS), n_features // N_KERNELS)
+        taps = kernels()
+        quantiles = torch.arange(1, sum(counts) * N_KERNELS + 1, dtype=torch.float64) * GOLDEN % 1
+        channels, biases, first = [], [], 0
+        for dilation, count in zip(dilations, counts, strict=True):
+            chosen = _channels(n_channels, rng)
+            drawn = rng.integers(n_cases, size=N_KERNELS).tolist()  # a case for each kernel
+            mixed = torch.stack([row @ _case(x, i) for row, i in zip(chosen, drawn, strict=True)])  # (84, T)
+            y = _depthwise(_long_enough(mixed.unsqueeze(0)), taps, dilation)[0]
+            levels = quantiles[first : first + count * N_KERNELS].view(N_KERNELS, count)
+            biases.append(torch.stack([y[k].quantile(levels[k]) for k in range(N_KERNELS)]))
+            channels.append(chosen)
+            first += count * N_KERNELS
+        return cls(dilations, counts, torch.stack(channels).float(), torch.cat(biases, dim=1).float(), taps.float())
+
+    @property
+    def n_features(self) -> int:
+        return self.biases.numel()
+
+    @property
+    def n_channels(self) -> int:
+        return self.channels.shape[2]
+
+    def to(self, like: Tensor) -> "Bank":
+        """Return the bank for cases on the device and of the type of `like`."""
+        return replace(self, channels=self.channels.to(like), biases=self.biases.to(like), taps=self.taps.to(like))
+
+    def transform(self, x: Tensor) -> Tensor:
+        """Compute (B, C, T) -> (B, n_features) where the bank is (see `to`); a case does not depend on the others.
+
+        T may be another one than at fit. Cases of fewer than 9 time steps are continued with zeros to 9.
+        """
+        if x.dim() != 3 or x.shape[1] != self.n_channels:
+            raise InputError(f"This bank takes (batch, {self.n_channels} channels, time); got {tuple(x.shape)}.")
+        x = _long_enough(x)
+        features, first = [], 0
+        for number, (dilation, count) in enumerate(zip(self.dilations, self.counts, strict=True)):
+            y = self.convolve(x, number)
+            features += [_shares(y, bias, dilation, number) for bias in self.biases[:, first : first + count].T]
+            first += count
+        return torch.cat(features, dim=1)
+
+    def convolve(self, x: Tensor, number: int) -> Tensor:
+        """Compute what the kernels give at one of the dilations, (B, C, T) -> (B, 84, T), with zeros around a case."""
+        chosen, dilation = self.channels[number], self.dilations[number]
+        if self.n_channels > WIDEST:
+            return _depthwise(chosen @ x, self.taps, dilation)
+        margin, n_times = REACH * dilation, x.shape[2]
+        padded = F.pad(x, (margin, margin))
+        # All taps side by side, (B, 9 C, T), and all kernels in one product: a CPU's dilated convolution is slower.
+        windows = torch.cat([padded[..., i * dilation : i * dilation + n_times] for i in range(N_TAPS)], dim=1)
+        weight = (self.taps.unsqueeze(2) * chosen.unsqueeze(1)).flatten(1)  # (84, 9 C)
+        return weight @ windows
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what a file keeps of the bank."""
+        layout = torch.tensor([self.dilations, self.counts])
+        return {"layout": layout, "channels": self.channels.to(torch.uint8), "biases": self.biases}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Bank":
+        """Make a bank of what `tensors` gave."""
+        layout, channels, biases = (tensors[name] for name in ("layout", "channels", "biases"))
+        whole = layout.dim() == 2 and len(layout) == 2 and layout.shape[1] > 0 and layout.dtype == torch.int64
+        if not whole or not (layout > 0).all():
+            raise InputError("the bank's dilations and their numbers of features are not whole numbers from 1")
+        dilations, counts = (tuple(row.tolist()) for row in layout)
+        shapes = (N_KERNELS, sum(counts)), (len(dilations), N_KERNELS)
+        if biases.shape != shapes[0] or channels.dim() != 3 or channels.shape[:2] != shapes[1]:
+            raise InputError(f"the bank's biases {tuple(biases.shape)} and channels {tuple(channels.shape)} do not fit")
+        if biases.dtype != torch.float32 or not biases.isfinite().all():
+            raise InputError("the bank's biases are not finite numbers")
+        return cls(dilations, counts, channels.float(), biases, kernels().float())
+
+
+def check_size(n_features: object) -> None:
+    """Refuse a number of features that no bank has."""
+    if not is_whole(n_features, N_KERNELS) or int(str(n_features)) > MOST_FEATURES:
+        raise InputError(
+            f"A bank has {N_KERNELS} to {MOST_FEATURES:,} features (24 for each of its kernels are 2,016); "
+            f"got {n_features!r}."
+        )
+
+
+def _dilations(n_times: int, per_kernel: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return dilations, evenly spread on a logarithmic scale up to the length, and how many features each one gives."""
+    n_dilations = min(per_kernel, MOST_DILATIONS)
+    largest = np.log2((n_times - 1) / (N_TAPS - 1))
+    dilations, often = np.unique(np.logspace(0, largest, n_dilations, base=2).astype(int), return_counts=True)
+    counts = (often * (per_kernel / n_dilations)).astype(int)
+    for i in range(per_kernel - int(counts.sum())):
+        counts[i % len(counts)] += 1
+    return tuple(dilations.tolist()), tuple(counts.tolist())
+
+
+def _case(x: Collection, i: int) -> Tensor:
+    """Return one case, (C, T)."""
+    return torch.from_numpy(np.array(x[i : i + 1], np.float64))[0]
+
+
+def _channels(n_channels: int, rng: np.random.Generator) -> Tensor:
+    """Draw which channels each kernel adds up, (84, C): few more often than many."""
+    largest = np.log2(min(n_channels, MOST_CHANNELS) + 1)
+    sizes = (2 ** rng.uniform(0, largest, N_KERNELS)).astype(int)
+    places = rng.random((N_KERNELS, n_channels)).argsort(axis=1).argsort(axis=1)
+    return torch.from_numpy((places < sizes[:, None]).astype(np.float64))
+
+
+def _depthwise(mixed: Tensor, taps: Tensor, dilation: int) -> Tensor:
+    """Convolve what each kernel is given with that kernel, (B, 84, T) -> (B, 84, T)."""
+    return F.conv1d(mixed, taps.unsqueeze(1), padding=REACH * dilation, dilation=dilation, groups=N_KERNELS)
+
+
+def _shares(y: Tensor, bias: Tensor, dilation: int, number: int) -> Tensor:
+    """Return the share of time steps at which each kernel's output exceeds its bias, (B, 84, T) -> (B, 84).
+
+    Every other kernel, and at the next dilation the others, counts only where it does not reach beyond the case; where
+    it always does, because the case is shorter than those of the fit, it counts everywhere.
+    """
+    above = torch.gt(y, bias.unsqueeze(1), out=torch.empty_like(y))
+    shares = above.mean(dim=2)
+    margin = REACH * dilation
+    if y.shape[2] > 2 * margin:
+        inner = slice((number + 1) % 2, None, 2)
+        shares[:, inner] = above[:, inner, margin : y.shape[2] - margin].mean(dim=2)
+    return shares
+
+
+def _long_enough(x: Tensor) -> Tensor:
+    return F.pad(x, (0, max(0, N_TAPS - x.shape[2])))

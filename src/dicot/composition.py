@@ -1,0 +1,198 @@
+"""What a vector holds beside the encoder's pooled features, and how it is compressed; fitted without labels."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dicot.bank import Bank, check_size
+from dicot.compression import Compression, check_components
+from dicot.data.pieces import Collection, pieces, release
+from dicot.data.policies import Array
+from dicot.embedding import Network, embed, pooled_dim
+from dicot.encoders import Encoder
+from dicot.errors import InputError
+from dicot.gpu.device import resolve_device
+
+MOST_CASES = 10_000  # that anything is fitted on: as many vectors are in memory at once, in float64
+
+
+@dataclass(frozen=True, eq=False)
+class Composition:
+    """Pooled features, then those of the first difference, then a bank's, then all of them compressed; any may be off.
+
+    difference: (2, C), what a channel's differences are multiplied by, and what is then added: they have the training
+    set's mean and deviation again, as the encoder knows it
+    """
+
+    difference: Tensor | None = None
+    bank: Bank | None = None
+    compression: Compression | None = None
+
+    def dim(self, pooled: int) -> int:
+        """Return the length of a vector whose pooled features are so many."""
+        return self._joined(pooled) if self.compression is None else self.compression.n_components
+
+    def around(self, network: Network, like: Tensor) -> Network:
+        """Return the function (B, C, T) -> (B, vector) around one that pools, for cases on the device of `like`."""
+        difference = None if self.difference is None else self.difference.to(like).unsqueeze(2)
+        bank = None if self.bank is None else self.bank.to(like)
+        compression = None if self.compression is None else self.compression.to(like)
+
+        def compute(x: Tensor) -> Tensor:
+            parts = [network(x)]
+            if difference is not None:
+                parts.append(network(torch.addcmul(difference[1], first_difference(x), difference[0])))
+            if bank is not None:
+                parts.append(bank.transform(x))
+            z = torch.cat([part.to(like.dtype) for part in parts], dim=1)
+            return z if compression is None else compression.transform(z)
+
+        return compute
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what a file keeps, by name; nothing where there is nothing beside the pooled features."""
+        parts = {"bank": self.bank, "compression": self.compression}
+        tensors = {} if self.difference is None else {"difference": self.difference}
+        for name, part in parts.items():
+            if part is not None:
+                tensors |= {f"{name}.{key}": tensor for key, tensor in part.tensors().items()}
+        return tensors
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Composition":
+        """Make a composition of what `tensors` gave."""
+        known = {"difference", "bank.layout", "bank.channels", "bank.biases", "compression.mean", "compression.weight"}
+        if strange := sorted(tensors.keys() - known):
+            raise InputError(f"{strange[0]!r} is no part of what stands beside an encoder")
+        bank, compression = (
+            {key.removeprefix(part): tensor for key, tensor in tensors.items() if key.startswith(part)}
+            for part in ("bank.", "compression.")
+        )
+        return cls(
+            tensors.get("difference"),
+            Bank.from_tensors(bank) if bank else None,
+            Compression.from_tensors(compression) if compression else None,
+        )
+
+    def check(self, encoder: Encoder, pooling: str, n_times: int) -> None:
+        """Refuse parts that do not fit the encoder, as those of a damaged file."""
+        n_channels = encoder.n_channels
+        if self.difference is not None and (
+            self.difference.shape != (2, n_channels)
+            or self.difference.dtype != torch.float32
+            or not self.difference.isfinite().all()
+        ):
+            raise InputError(f"the scale of differences is not two finite numbers for each of {n_channels} channels")
+        if self.bank is not None and self.bank.n_channels != n_channels:
+            raise InputError(f"the bank is for {self.bank.n_channels} channels, the encoder for {n_channels}")
+        if self.bank is not None and max(self.bank.dilations) > max(1, n_times // 8):
+            raise InputError(f"the bank's kernels reach beyond the {n_times} time steps of the training cases")
+        joined = self._joined(pooled_dim(encoder, pooling))
+        if self.compression is not None and len(self.compression.mean) != joined:
+            raise InputError(f"the compression takes {len(self.compression.mean)} numbers; there are {joined}")
+
+    def _joined(self, pooled: int) -> int:
+        of_bank = 0 if self.bank is None else self.bank.n_features
+        return pooled * (1 if self.difference is None else 2) + of_bank
+
+
+def check_parts(bank: Any, difference: Any, n_components: Any) -> None:
+    """Refuse settings that no composition has."""
+    if bank is not None and bank != 0:
+        check_size(bank)
+    if not isinstance(difference, bool | np.bool_):
+        raise InputError(f"difference must be True or False; got {difference!r}.")
+    if n_components is not None:
+        check_components(n_components)
+
+
+def fit_composition(
+    encoder: Encoder,
+    x: Collection,
+    *,
+    pooling: str,
+    bank: int | None = None,
+    difference: bool = False,
+    n_components: int | None = None,
+    seed: int = 0,
+    device: str | torch.device = "auto",
+    precision: str = "float32",
+    on_batch: Callable[[int], None] | None = None,
+) -> Composition:
+    """Fit the parts that are asked for on training cases (N, C, T), or on 10,000 of them that the seed draws.
+
+    `on_batch` is told how many cases were embedded, which only a compression needs.
+    """
+    check_parts(bank, difference, n_components)
+    x = _some(x, seed)
+    composition = Composition(
+        _difference_scale(x) if difference else None, Bank.fit(x, bank, seed=seed) if bank else None
+    )
+    if n_components is None:
+        return composition
+    z = embed(encoder, x, pooling=pooling, composer=composition, device=device, precision=precision, on_batch=on_batch)
+    bad = np.flatnonzero(~np.isfinite(z).all(axis=1))
+    if len(bad):
+        raise InputError(
+            f"The embeddings of {len(bad)} training case(s) are not finite, so that nothing can be fitted on them. "
+            'Clip the values, or fit with scale="dataset".'
+        )
+    compression = Compression.fit(z, n_components, resolve_device(device))
+    return Composition(composition.difference, composition.bank, compression)
+
+
+def first_difference(x: Tensor) -> Tensor:
+    """Return what each time step adds to the one before it, (B, C, T) -> (B, C, T); the first is given the second's."""
+    steps = x.diff(dim=2)
+    return torch.cat([steps[..., :1], steps], dim=2) if x.shape[2] > 1 else torch.zeros_like(x)
+
+
+def _difference_scale(x: Collection) -> Tensor:
+    """Return (2, C): factor and shift that give differences the mean and deviation of the cases themselves."""
+    own, other = (_moments(x, of) for of in (_values, lambda block: first_difference(torch.from_numpy(block)).numpy()))
+    flat = other[1] <= 0
+    factor = np.where(flat, 0.0, own[1] / np.where(flat, 1.0, other[1]))
+    return torch.from_numpy(np.stack([factor, own[0] - factor * other[0]])).float()
+
+
+def _values(block: Array) -> Array:
+    return block
+
+
+def _moments(x: Collection, of: Callable[[Array], Array]) -> tuple[Array, Array]:
+    """Return mean and deviation of every channel of of(x), looked at piece by piece."""
+    mean = _mean_over(x, of)
+    return mean, np.sqrt(_mean_over(x, lambda block: np.square(of(block) - mean[:, None])))
+
+
+def _mean_over(x: Collection, of: Callable[[Array], Array]) -> Array:
+    total = np.zeros(x.shape[1])
+    for rows in pieces(x.shape):
+        block = x[rows]
+        total += of(np.array(block, np.float64)).sum(axis=(0, 2))
+        release(block)
+    return total / (len(x) * x.shape[2])
+
+
+class _Drawn:
+    """Some cases of a collection, read one by one."""
+
+    def __init__(self, x: Collection, index: Array) -> None:
+        self.x, self.index = x, index
+        self.shape, self.ndim = (len(index), *x.shape[1:]), 3
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __getitem__(self, rows: slice, /) -> Array:
+        return np.concatenate([self.x[i : i + 1] for i in self.index[rows].tolist()])
+
+
+def _some(x: Collection, seed: int) -> Collection:
+    if len(x) <= MOST_CASES:
+        return x
+    return _Drawn(x, np.sort(np.random.default_rng([seed, MOST_CASES]).choice(len(x), MOST_CASES, replace=False)))

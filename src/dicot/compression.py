@@ -1,0 +1,124 @@
+"""Fewer numbers that keep what many told: standardised, then principal components, fitted on unlabelled cases."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dicot.data.policies import Array
+from dicot.errors import InputError, is_whole
+
+MOST_COMPONENTS = 2_048
+NO_SPREAD = 3e-7  # deviation relative to the mean that float32 makes of a constant by rounding
+NO_VARIANCE = 1e-10  # of a component, relative to the first
+
+
+@dataclass(frozen=True, eq=False)
+class Compression:
+    """(x - mean) @ weight. The numbers have mean 0 and deviation 1 over the training cases.
+
+    They are the principal components, rotated so that each has the same variance: distances and angles are those of the
+    components, and a head that standardises its input, as most do, leaves them alone. On the components themselves it
+    would raise the last ones, which are mostly noise, to the size of the first.
+    """
+
+    mean: Tensor  # (F,)
+    weight: Tensor  # (F, n)
+
+    @classmethod
+    def fit(cls, z: Array, n_components: int, device: torch.device | str = "cpu") -> "Compression":
+        """Find at most n_components numbers for vectors (N, F), and never N or more; computed in float64."""
+        check_components(n_components)
+        if len(z) < 2:
+            raise InputError(
+                f"n_components={n_components} needs two training cases or more; got n_samples={len(z)}. "
+                "Pass more, or n_components=None."
+            )
+        x = torch.as_tensor(z, dtype=torch.float64).to(device)
+        mean, deviation = x.mean(dim=0), x.std(dim=0, correction=0)
+        spread = deviation > NO_SPREAD * mean.abs()
+        if not spread.any():
+            raise InputError(
+                f"n_components={n_components} needs training cases that differ from each other; the vectors of all "
+                f"{len(x)} are the same. Pass others, or n_components=None."
+            )
+        scale = torch.where(spread, 1 / torch.where(spread, deviation, 1.0), 0.0)  # one without spread plays no part
+        components, variances = _principal((x - mean) * scale, n_components)
+        rows = equalised(components.cpu().numpy(), variances.cpu().numpy()) / np.sqrt(variances.mean().item())
+        weight = torch.from_numpy(rows).T * scale.cpu().unsqueeze(1)
+        return cls(mean.cpu().float(), weight.float().contiguous())
+
+    @property
+    def n_components(self) -> int:
+        return self.weight.shape[1]
+
+    def to(self, like: Tensor) -> "Compression":
+        """Return the compression for vectors on the device and of the type of `like`."""
+        return Compression(self.mean.to(like), self.weight.to(like))
+
+    def transform(self, z: Tensor) -> Tensor:
+        """Compute (B, F) -> (B, n)."""
+        return (z - self.mean) @ self.weight
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what a file keeps of the compression."""
+        return {"mean": self.mean, "weight": self.weight}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Compression":
+        """Make a compression of what `tensors` gave."""
+        mean, weight = tensors["mean"], tensors["weight"]
+        if weight.dim() != 2 or mean.shape != weight.shape[:1] or 0 in weight.shape:
+            raise InputError(f"mean {tuple(mean.shape)} and weight {tuple(weight.shape)} of the compression do not fit")
+        if not all(part.dtype == torch.float32 and part.isfinite().all() for part in (mean, weight)):
+            raise InputError("the compression does not consist of finite numbers")
+        return cls(mean, weight)
+
+
+def check_components(n_components: object) -> None:
+    """Refuse a number of components that is none."""
+    if not is_whole(n_components, 1) or int(str(n_components)) > MOST_COMPONENTS:
+        raise InputError(f"n_components must be a whole number from 1 to {MOST_COMPONENTS:,}; got {n_components!r}.")
+
+
+def _principal(x: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """Return the principal components of centred vectors (N, F) as rows (n, F), and their variances, largest first."""
+    n_cases, n_features = x.shape
+    wide = n_features > n_cases  # then the cases' products are the smaller matrix with the same eigenvalues
+    variances, vectors = torch.linalg.eigh((x @ x.T if wide else x.T @ x) / n_cases)
+    n = min(most, n_cases - 1, int((variances > NO_VARIANCE * variances[-1]).sum()))
+    variances, vectors = variances.flip(0)[:n], vectors.flip(1)[:, :n]
+    rows = vectors.T @ x if wide else vectors.T
+    rows = rows / rows.norm(dim=1, keepdim=True)
+    strongest = rows.gather(1, rows.abs().argmax(dim=1, keepdim=True))
+    return rows * strongest.sign(), variances  # an eigenvector has no sign of its own
+
+
+def equalised(components: Array, variances: Array) -> Array:
+    """Rotate components (n, F), largest variance first, so that all have the mean variance.
+
+    Each rotation turns a pair, one above the mean and one below, by the angle that brings one of them there; the others
+    stay uncorrelated with what is left of the pair, so that n - 1 rotations do.
+    """
+    rows, rest, target = components.copy(), variances.astype(np.float64), float(variances.mean())
+    high, low = 0, len(rows) - 1
+    while high < low:
+        # Whichever of the two is nearer to the mean gets there, the other takes up the difference. The last two are
+        # equally near, which rounding must not decide.
+        gap = rest[high] - rest[low]
+        if gap <= 0:
+            break
+        done, other = (low, high) if target - rest[low] <= (1 + NO_VARIANCE) * (rest[high] - target) else (high, low)
+        share = min(1.0, max(0.0, (target - rest[done]) / (rest[other] - rest[done])))
+        sine, cosine = np.sqrt(share), np.sqrt(1 - share)
+        first, second = rows[done].copy(), rows[other].copy()
+        rows[done], rows[other] = cosine * first + sine * second, cosine * second - sine * first
+        rest[other] += rest[done] - target
+        rest[done] = target
+        if done == low:
+            low -= 1
+        else:
+            high += 1
+    return rows

@@ -1,0 +1,304 @@
+"""Vectors of several parts, fitted, compressed and saved with the estimator."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load, save
+from sklearn.base import clone
+
+from dicot import TimeSeriesEmbedder
+from dicot.bank import Bank
+from dicot.composition import Composition, first_difference, fit_composition
+from dicot.data import Windows
+from dicot.embedding import embed, pooled_dim
+from dicot.encoders import build_encoder
+from dicot.errors import InputError, ModelFileError
+from dicot.estimator import fit_many
+from dicot.evaluation import saved as saved_contender
+from dicot.pretrained import BESIDE
+from tests.commands import dicot
+from tests.own import Net
+
+EVERYTHING = {"pooling": "shares+mean+max", "difference": True, "bank": 168, "n_components": 12}
+
+
+def model(method: str = "calibrated", **more) -> TimeSeriesEmbedder:
+    return TimeSeriesEmbedder(method, **{"dim": 8, "steps": 2, "random_state": 1, "device": "cpu", **more})
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    from tests.conftest import make_waves
+
+    made = model(**EVERYTHING).fit(make_waves())
+    return made, made.save_pretrained(tmp_path_factory.mktemp("composed") / "model")
+
+
+@pytest.mark.parametrize("name", ["difference", "bank", "n_components"])
+def test_parts_one_by_one(waves, name):
+    made = model(pooling="mean+max+std", **{name: EVERYTHING[name]}).fit(waves)
+    z = made.transform(waves.x)
+    assert z.shape == (24, {"difference": 48, "bank": 24 + 168, "n_components": 12}[name])
+    assert len(made.get_feature_names_out()) == z.shape[1]
+    pooled = model(pooling="mean+max+std").fit(waves).transform(waves.x)
+    if name != "n_components":
+        np.testing.assert_allclose(z[:, :24], pooled, atol=1e-6)
+    if name == "bank":
+        bank = Bank.fit(waves.x, 168, seed=1)
+        np.testing.assert_allclose(z[:, 24:], bank.transform(torch.from_numpy(waves.x)).numpy(), atol=1e-6)
+
+
+def test_differences_are_given_the_scale_of_the_cases(waves):
+    x = 5 + 3 * waves.x
+    encoder = build_encoder("fcn", {"n_channels": 2, "dim": 8}).eval()
+    composition = fit_composition(encoder, x, pooling="mean", difference=True)
+    steps = np.diff(x.astype(np.float64), axis=2)
+    steps = np.concatenate([steps[..., :1], steps], axis=2)
+    axes = (0, 2)
+    scaled = (steps - steps.mean(axes, keepdims=True)) / steps.std(axes, keepdims=True)
+    scaled = scaled * x.std(axes, keepdims=True) + x.mean(axes, keepdims=True)
+    expected = embed(encoder, scaled.astype(np.float32), device="cpu")
+    np.testing.assert_allclose(embed(encoder, x, composer=composition, device="cpu")[:, 8:], expected, atol=1e-4)
+
+
+def test_a_single_time_step_has_no_difference():
+    assert torch.equal(first_difference(torch.ones(2, 3, 1)), torch.zeros(2, 3, 1))
+
+
+def test_a_case_does_not_depend_on_its_company(fitted, waves):
+    made, _ = fitted
+    whole = made.transform(waves.x)
+    assert whole.shape == (24, 12)
+    for rows in ([5], [7, 3], np.random.default_rng(1).permutation(24)):
+        np.testing.assert_allclose(made.transform(waves.x[rows]), whole[rows], atol=1e-5)
+
+
+def test_same_seed_same_bytes(fitted, waves):
+    made, _ = fitted
+    again = clone(made).fit(waves)
+    assert np.array_equal(again.transform(waves.x), made.transform(waves.x))
+    assert again.get_params() == made.get_params()
+    together = clone(made)
+    fit_many([together], [(waves.x, None)])
+    assert np.array_equal(together.transform(waves.x), made.transform(waves.x))
+
+
+def test_after_a_training_too(waves):
+    made = model("dicot", **EVERYTHING).fit(waves)
+    z = made.transform(waves.x)
+    np.testing.assert_allclose(z.std(axis=0), 1, atol=1e-3)
+
+
+def test_fewer_components_than_cases(waves):
+    made = model(n_components=2048, pooling="shares+mean+max").fit(waves.x[:6])
+    assert made.transform(waves.x).shape == (24, 5) and len(made.get_feature_names_out()) == 5
+
+
+def test_round_trip(fitted, waves):
+    made, folder = fitted
+    loaded = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
+    assert np.array_equal(loaded.transform(waves.x), made.transform(waves.x))
+    assert loaded.get_params() == made.get_params()
+    assert list(loaded.get_feature_names_out()) == list(made.get_feature_names_out())
+    assert loaded.transform_time_steps(waves.x).shape == (24, 8, 32)
+    rows = np.zeros((24, 12), np.float32)
+    assert np.array_equal(loaded.transform_into(waves.x, lambda n, f: rows), made.transform(waves.x))
+
+
+def test_a_foreign_module_too(tmp_path, waves):
+    made = model(encoder=Net(), **EVERYTHING).fit(waves)
+    folder = made.save_pretrained(tmp_path / "model")
+    loaded = TimeSeriesEmbedder.from_pretrained(folder, encoder=Net(), device="cpu")
+    assert np.array_equal(loaded.transform(waves.x), made.transform(waves.x))
+
+
+def test_training_can_start_from_such_a_model(fitted, waves):
+    made, folder = fitted
+    one = model("dicot").fit(waves, initial=folder)
+    other = model("dicot").fit(waves, initial=made)
+    assert np.array_equal(one.transform(waves.x), other.transform(waves.x))
+
+
+def test_without_parts_a_model_is_saved_as_ever(tmp_path, waves):
+    made = model().fit(waves)
+    folder = made.save_pretrained(tmp_path / "plain")
+    assert load((folder / "model.safetensors").read_bytes()).keys() == made.encoder_.state_dict().keys()
+    config = json.loads((folder / "config.json").read_text())
+    assert "beside" not in config
+    for name in ("difference", "bank", "n_components"):  # a config of an older version has no such parameters
+        del config["estimator"][name]
+    del config["sha256"]
+    (folder / "config.json").write_text(json.dumps(config))
+    loaded = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
+    assert np.array_equal(loaded.transform(waves.x), made.transform(waves.x))
+
+
+def rewritten(folder, change, tmp_path):
+    """A copy of the model with other tensors and an honest hash."""
+    tensors = load((folder / "model.safetensors").read_bytes())
+    config = json.loads((folder / "config.json").read_text())
+    change(tensors, config)
+    data = save(tensors)
+    config.pop("sha256", None)
+    config["weights"]["sha256"] = hashlib.sha256(data).hexdigest()
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / "model.safetensors").write_bytes(data)
+    (copy / "config.json").write_text(json.dumps(config))
+    return copy
+
+
+def put(name, value):
+    def change(tensors, config):
+        tensors[BESIDE + name] = value(tensors[BESIDE + name])
+        config["beside"][name] = {
+            "shape": list(tensors[BESIDE + name].shape),
+            "type": str(tensors[BESIDE + name].dtype).removeprefix("torch."),
+        }
+
+    return change
+
+
+def drop(part):
+    def change(tensors, config):
+        for name in [name for name in config["beside"] if name.startswith(part)]:
+            del tensors[BESIDE + name], config["beside"][name]
+
+    return change
+
+
+def forget(tensors, config):
+    del config["beside"]
+
+
+def claim(name, value):
+    def change(tensors, config):
+        config["beside"][name] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        put("difference", lambda t: t[:, :1].clone()),
+        put("difference", lambda t: t * float("nan")),
+        put("bank.layout", lambda t: t * 0),
+        put("bank.layout", lambda t: t * 1000),
+        put("bank.layout", lambda t: t[:, :1].clone()),
+        put("bank.channels", lambda t: t[:, :, :1].clone()),
+        put("bank.biases", lambda t: t[:80].clone()),
+        put("bank.biases", lambda t: t.to(torch.int64)),
+        put("compression.mean", lambda t: t[1:].clone()),
+        put("compression.weight", lambda t: t[:, :0].clone()),
+        put("compression.weight", lambda t: t[1:].clone()),
+        drop("bank"),
+        drop("bank.layout"),
+        drop("compression"),
+        drop("difference"),
+        forget,
+        claim("more", {"shape": [1], "type": "float32"}),
+        claim("difference", {"shape": [2, 2], "type": "object"}),
+        claim("difference", {"shape": [10**15, 2], "type": "float32"}),
+        claim("difference", {"shape": [-1, 2], "type": "float32"}),
+        claim("difference", 3),
+    ],
+)
+def test_damaged_parts_are_refused_in_words(fitted, tmp_path, change):
+    _, folder = fitted
+    with pytest.raises(ModelFileError, match="copy"):
+        TimeSeriesEmbedder.from_pretrained(rewritten(folder, change, tmp_path))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"bank": 83}, {"bank": -84}, {"bank": 10_000}, {"n_components": 0}, {"difference": "yes"}]
+)
+def test_settings_that_make_no_sense_are_refused(waves, settings):
+    with pytest.raises(InputError, match=str(next(iter(settings.values())))):
+        model(**settings).fit(waves)
+
+
+def test_no_bank_may_be_said_as_zero(waves, tmp_path):
+    made = model(bank=0).fit(waves)
+    assert made.transform(waves.x).shape == (24, 8)
+    loaded = TimeSeriesEmbedder.from_pretrained(made.save_pretrained(tmp_path / "m"), device="cpu")
+    assert np.array_equal(loaded.transform(waves.x), made.transform(waves.x))
+
+
+def test_cases_that_do_not_differ_are_told_and_nothing_changes(waves):
+    made = model(n_components=4).fit(waves)
+    before = made.transform(waves.x)
+    with pytest.raises(InputError, match="differ from each other"):
+        made.fit(np.ones((5, 2, 32), np.float32))
+    assert np.array_equal(made.transform(waves.x), before)
+    told = {}
+    fit_many(
+        [model(n_components=4), model()],
+        [(np.ones((5, 2, 32), np.float32), None), (waves.x, None)],
+        on_error=lambda number, error: told.update({number: error}),
+    )
+    assert told.keys() == {0}
+
+
+def test_other_lengths_and_few_time_steps(waves):
+    made = model(**EVERYTHING).fit(waves)
+    assert made.transform(waves.x[:, :, :20]).shape == (24, 12)
+    tiny = model(**{**EVERYTHING, "n_components": 3}).fit(waves.x[:, :, :4])
+    assert tiny.transform(waves.x[:, :, :4]).shape == (24, 3)
+    unequal = model(unequal="pad", **EVERYTHING).fit([case[:, : 20 + i % 5] for i, case in enumerate(waves.x)])
+    assert unequal.transform([waves.x[0], waves.x[1][:, :10]]).shape == (2, 12)
+
+
+def test_many_training_cases_are_drawn_from(monkeypatch, waves, tmp_path):
+    monkeypatch.setattr("dicot.composition.MOST_CASES", 10)
+    np.save(tmp_path / "x.npy", waves.x)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    encoder = build_encoder("fcn", {"n_channels": 2, "dim": 8}).eval()
+    settings = {"pooling": "mean", "bank": 84, "difference": True, "n_components": 100, "device": "cpu"}
+    one, other = (fit_composition(encoder, mapped, seed=seed, **settings) for seed in (1, 2))
+    assert one.dim(8) == 9, "ten cases have nine components"
+    assert not torch.equal(one.tensors()["compression.mean"], other.tensors()["compression.mean"])
+    done = []
+    fit_composition(encoder, mapped, seed=1, on_batch=done.append, **settings)
+    assert done[-1] == 10
+
+
+def test_float64_encoders(waves):
+    encoder = build_encoder("inception_time", {"n_channels": 2, "dim": 8}).double().eval()
+    settings = {"pooling": "shares+mean+max", "bank": 84, "difference": True}
+    composition = fit_composition(encoder, waves.x, n_components=5, device="cpu", **settings)
+    z = embed(encoder, waves.x, pooling="shares+mean+max", composer=composition, device="cpu")
+    assert z.dtype == np.float64 and z.shape == (24, 5)
+    assert composition.dim(pooled_dim(encoder, "shares+mean+max")) == 5
+
+
+def test_a_composer_needs_a_vector(waves):
+    encoder = build_encoder("fcn", {"n_channels": 2, "dim": 8}).eval()
+    with pytest.raises(InputError, match="pooling=None"):
+        embed(encoder, waves.x, pooling=None, composer=Composition(), device="cpu")
+
+
+def test_a_saved_model_is_another_contender_with_other_parts(waves):
+    one, other = (saved_contender("m", model(bank=84, random_state=1).fit(Windows(x))) for x in (waves.x, -waves.x))
+    assert one.config != other.config
+
+
+def test_on_the_command_line(tmp_path, waves):
+    np.savez(tmp_path / "a.npz", X=waves.x)
+    flags = ["--difference", "--bank", "84", "--n-components", "7", "--pooling", "shares+mean+max"]
+    usual = ["--steps", "1", "--dim", "8", "--batch-size", "4", "--device", "cpu"]
+    dicot("pretrain", str(tmp_path / "a.npz"), *usual, *flags, "--out", str(tmp_path / "m"))
+    assert TimeSeriesEmbedder.from_pretrained(tmp_path / "m", device="cpu").transform(waves.x).shape == (24, 7)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
+def test_a_gpu_gives_what_a_cpu_gives():
+    x = np.random.default_rng(0).normal(size=(600, 2, 120)).cumsum(axis=2).astype(np.float32)
+    made = model(**{**EVERYTHING, "n_components": 30}).fit(x[:100])
+    expected = made.transform(x)
+    found = made.set_params(device="cuda").transform(x)
+    np.testing.assert_allclose(found, expected, atol=0.05)  # a share that counts one time step more
+    assert np.median(np.abs(found - expected)) < 1e-4
