@@ -68,9 +68,9 @@ PROBES = {
 class FewLabels(Protocol):
     """A probe on a small labelled subset: a fraction of every class or a fixed number of cases.
 
-    `probe` is "linear" or "forest", which see the labelled cases alone, or "semi", the FewLabelClassifier, which sees the
-    other training cases too, without their labels. The subset is drawn `draws` times in a run, anew with each seed; a number
-    `subset_seed`, such as the authors' 42, draws the same one in every run.
+    `probe` is "linear" or "forest", which see the labelled cases alone, or "semi", the FewLabelClassifier, which sees
+    the other training cases too, without their labels. The subset is drawn `draws` times in a run, anew with each seed;
+    a number `subset_seed`, such as the authors' 42, draws the same one in every run.
     """
 
     metrics = CLASSIFICATION_METRICS
