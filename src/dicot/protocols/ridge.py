@@ -70,7 +70,8 @@ def fit_wide(train: Features) -> WideRidge:
     for part in _pieces(f, n) if n <= f else _pieces(n, f):
         z = (x[:, part] - mean[part]) / scale[part] if n <= f else ((x[part] - mean) / scale).T
         product += z @ z.T
-    values, vectors = eigh(product, overwrite_a=True, driver="evr", check_finite=False)
+    # Transposed, which changes nothing but the order in memory: LAPACK would copy it otherwise.
+    values, vectors = eigh(product.T, overwrite_a=True, driver="evr", check_finite=False)
     del product
     inner = targets if n <= f else _against(train, mean, scale, targets)  # (n, K) or (f, K)
     turned = vectors.T @ inner
