@@ -15,6 +15,7 @@ PAGE = Path(__file__).with_name("api.md")
 ORDER = (  # as a reader meets them: everyday use first, then what a researcher opens
     "TimeSeriesEmbedder",
     "TimeSeriesClassifier",
+    "FewLabelClassifier",
     "evaluate",
     "load",
     "slide",

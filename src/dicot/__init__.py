@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dicot.encoders import Encoder as Encoder
     from dicot.estimator import TimeSeriesEmbedder as TimeSeriesEmbedder
     from dicot.evaluation.evaluation import evaluate as evaluate
+    from dicot.fewlabels import FewLabelClassifier as FewLabelClassifier
     from dicot.methods import Method as Method
     from dicot.train import Recipe as Recipe
     from dicot.train import pretrain as pretrain
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 # Public name -> the module that defines it, imported at first use.
 _HOMES = {
     "Encoder": "dicot.encoders",
+    "FewLabelClassifier": "dicot.fewlabels",
     "Method": "dicot.methods",
     "Recipe": "dicot.train",
     "TimeSeriesClassifier": "dicot.classifier",
@@ -38,6 +40,7 @@ _HOMES = {
 }
 __all__ = [
     "Encoder",
+    "FewLabelClassifier",
     "Method",
     "Recipe",
     "TimeSeriesClassifier",

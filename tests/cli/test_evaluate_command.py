@@ -173,7 +173,7 @@ def test_protocols_that_come_to_the_same_are_one_line(file):
 
 
 def test_a_wrong_protocol_is_told_those_with_as_many_labels(file):
-    with pytest.raises(InputError, match="'few_5' or 'knn_5' or 'linear'"):
+    with pytest.raises(InputError, match="'few_5' or 'semi_5' or 'knn_5' or 'linear'"):
         dicot("evaluate", file, "--protocols", "linear_5")
     with pytest.raises(InputError, match="'knn_500'"):
         dicot("bench", "smoke", "--protocols", "nn_500", "--dry-run")

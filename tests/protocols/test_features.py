@@ -21,6 +21,8 @@ def test_features_become_float64_and_keep_their_labels():
     assert f.y.tolist() == [2, 0, 1]
     part = f.rows(np.array([2, 0]))
     assert part.y.tolist() == [1, 2]
+    assert f.stored.dtype == part.stored.dtype == np.float32, "half the memory"
+    assert Features(np.ones((3, 2), np.int8), f.y).stored.dtype == np.float64
 
 
 def test_object_strings_become_plain_strings():

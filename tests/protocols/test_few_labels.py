@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from tests.protocols.contract import overlapping
 
+from dicot import FewLabelClassifier
 from dicot.errors import InputError
-from dicot.protocols import FewLabels, ForestProbe, LinearProbe
+from dicot.protocols import Features, FewLabels, ForestProbe, LinearProbe
 from dicot.protocols.subsets import stratified_fraction
 
 
@@ -69,3 +70,19 @@ def test_names_tell_settings_apart():
 def test_contradicting_settings_are_refused(settings, message):
     with pytest.raises(InputError, match=message):
         FewLabels(**settings)
+
+
+def test_the_few_label_classifier_sees_the_same_labels_and_all_cases():
+    train, test = overlapping(300, 1), overlapping(90, 2)
+    semi, few = (FewLabels(per_class=5, probe=probe, draws=2) for probe in ("semi", "linear"))
+    for ours, theirs in zip(semi.labelled(train, seed=3), few.labelled(train, seed=3), strict=True):
+        assert (ours.x == theirs.x).all()
+    (rows,) = FewLabels(per_class=5, probe="semi").on_subset(42)._draws(train.y, 1)
+    y = np.full(300, -1)
+    y[rows] = train.y[rows]
+    expected = FewLabelClassifier().fit(train.x, y).predict(test.x)
+    scores = semi.on_subset(42).score(train, test, seed=1)
+    assert scores["accuracy"] == pytest.approx(100 * np.mean(expected == test.y))
+    moved = Features(train.x, train.y - 1)  # -1 is a class like any other here
+    assert semi.on_subset(42).score(moved, Features(test.x, test.y - 1), seed=1) == pytest.approx(scores)
+    assert semi.name == "semi_5" and semi.without_draws(np.arange(4)).draws == 1

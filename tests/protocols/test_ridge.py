@@ -1,11 +1,14 @@
 """The ridge probe against the closed form of its leave-one-out choice."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 from dicot.protocols import Features, RidgeProbe
 from dicot.protocols.metrics import classification_scores
-from dicot.protocols.ridge import fit_ridge
+from dicot.protocols.ridge import fit_ridge, fit_wide
 from dicot.protocols.subsets import stratified_cap
 
 
@@ -58,3 +61,43 @@ def test_large_sets_are_capped():
     expected = fit_ridge(train.rows(stratified_cap(train.y, 30))).predict(test.x)
     assert (fit_ridge(train, max_cases=30).predict(test.x) == expected).all()
     assert (fit_ridge(train).predict(test.x) != expected).any()
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize(("n", "f"), [(40, 90), (90, 40), (40, 40), (120, 300)])
+@pytest.mark.parametrize("spread", [0.02, 0.7])
+def test_wide_features_get_scikit_learns_answer(k, n, f, spread, monkeypatch):
+    monkeypatch.setattr("dicot.protocols.ridge.PIECE", 700)  # many pieces, the last one smaller
+    drawn = blobs(n, k, f, 1, spread)
+    x = drawn.x.astype(np.float32)
+    x[:, 3] = 7.0  # constant
+    train, test = Features(x, drawn.y), blobs(50, k, f, 2, spread)
+    ours, theirs = fit_wide(train), fit_ridge(train)
+    assert ours.alpha == theirs[-1].alpha_
+    np.testing.assert_allclose(ours.decision_function(test.x), theirs.decision_function(test.x), atol=1e-9)
+    assert (ours.predict(test.x) == theirs.predict(test.x)).all()
+
+
+def test_wide_features_are_scored_within_their_own_memory_once_more():
+    """600 x 60,000 as float32 are 137 MiB, as float64 with scikit-learn's copies close to 1 GiB."""
+    code = """
+import numpy as np
+import dicot.protocols.ridge as ridge
+from dicot.protocols import Features
+rng = np.random.default_rng(0)
+def peak():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
+ridge.RidgeProbe().score(*[Features(rng.normal(size=(9, 2)), np.arange(9) % 2)] * 2, seed=1)
+x, y = rng.standard_normal((600, 60_000), np.float32), np.arange(600) % 5
+x[:, :5] += 9 * np.eye(5, dtype=np.float32)[y]
+train = Features(x, y)
+assert x.size >= ridge.LARGE
+before = peak()
+accuracy = ridge.RidgeProbe().score(train, train.rows(np.arange(50)), seed=1)["accuracy"]
+assert accuracy == 100.0
+print(peak() - before)
+"""
+    if sys.platform != "linux":
+        pytest.skip("peak memory is read from /proc")
+    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert float(told) < 200

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Literal
 
@@ -37,38 +36,50 @@ def _checked_labels(y: ArrayLike | None) -> Labels:
     return labels
 
 
-@dataclass(frozen=True, eq=False)
 class Features:
-    """Embeddings x (N, F), as float64, with their labels y (N,)."""
+    """Embeddings x (N, F), as float64, with their labels y (N,).
 
-    x: Floats
-    y: Labels
+    `stored` is what the memory is spent on: float32 stays float32 there, and every look at `x` makes a copy. A protocol
+    that looks once need not know; one for wide features takes pieces of `stored`.
+    """
 
-    def __post_init__(self) -> None:
-        x = np.asarray(self.x)
-        if x.ndim != 2:
-            raise InputError(f"Features must have shape (cases, features); got {x.shape}.")
-        if x.dtype.kind not in "biuf":
-            raise InputError(f"Features must be real numbers; got {x.dtype}.")
-        y = _checked_labels(self.y)
-        if len(x) != len(y):
-            raise InputError(f"Features and labels must have the same length; got {len(x)} and {len(y)}.")
-        if x.size == 0:
-            raise InputError(f"Features must have at least one case and one feature; got shape {x.shape}.")
-        # float64: a float32 lbfgs stops early, and the reference decision values are double precision.
-        x = x.astype(np.float64, copy=False)
-        bad = np.flatnonzero(~np.isfinite(x).all(axis=1))
+    __slots__ = ("stored", "y")
+
+    def __init__(self, x: ArrayLike, y: ArrayLike | None) -> None:
+        given = np.asarray(x)
+        if given.ndim != 2:
+            raise InputError(f"Features must have shape (cases, features); got {given.shape}.")
+        if given.dtype.kind not in "biuf":
+            raise InputError(f"Features must be real numbers; got {given.dtype}.")
+        labels = _checked_labels(y)
+        if len(given) != len(labels):
+            raise InputError(f"Features and labels must have the same length; got {len(given)} and {len(labels)}.")
+        if given.size == 0:
+            raise InputError(f"Features must have at least one case and one feature; got shape {given.shape}.")
+        stored = given if given.dtype == np.float32 else given.astype(np.float64, copy=False)
+        bad = np.flatnonzero(~np.isfinite(stored).all(axis=1))
         if len(bad):
             raise InputError(
-                f"Features must be finite; {len(bad)} of {len(x)} cases have NaN or infinity, first case {bad[0]}."
+                f"Features must be finite; {len(bad)} of {len(given)} cases have NaN or infinity, first case {bad[0]}."
                 " Look for missing values in the data or a diverged encoder."
             )
-        object.__setattr__(self, "x", x)
-        object.__setattr__(self, "y", y)
+        self.stored: NDArray[np.float32] | Floats = stored
+        self.y: Labels = labels
+
+    @property
+    def x(self) -> Floats:
+        """Give the embeddings (N, F) as float64."""
+        # A float32 lbfgs stops early, and the reference decision values are double precision.
+        return self.stored.astype(np.float64, copy=False)
+
+    @property
+    def n_features(self) -> int:
+        """Give the number of features F."""
+        return int(self.stored.shape[1])
 
     def rows(self, index: NDArray[np.intp]) -> "Features":
         """Return the cases at `index`."""
-        return Features(self.x[index], self.y[index])
+        return Features(self.stored[index], self.y[index])
 
 
 class Protocol(ABC):
@@ -117,9 +128,9 @@ def mean_scores(draws: Sequence[dict[str, float]]) -> dict[str, float]:
 
 def check_pair(train: Features, test: Features) -> None:
     """Refuse train and test that differ in their features or in the type of their labels."""
-    if train.x.shape[1] != test.x.shape[1]:
+    if train.n_features != test.n_features:
         raise InputError(
-            f"Train and test must have the same number of features; got {train.x.shape[1]} and {test.x.shape[1]}."
+            f"Train and test must have the same number of features; got {train.n_features} and {test.n_features}."
         )
     if (train.y.dtype.kind == "U") != (test.y.dtype.kind == "U"):
         raise InputError(

@@ -1,11 +1,14 @@
-"""A probe with few labels: a linear classifier or a forest on a small labelled subset of the training cases."""
+"""A probe with few labels: a classifier that sees a small labelled subset, and may see the other cases unlabelled."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from dicot.errors import InputError, lookup
-from dicot.protocols.base import Features, Labels, Protocol, SubsetSeed, check_pair, mean_scores
+from dicot.fewlabels import FewLabelClassifier
+from dicot.protocols.base import Features, Floats, Labels, Protocol, SubsetSeed, check_classes, check_pair, mean_scores
 from dicot.protocols.forest import ForestProbe, fit_forest
 from dicot.protocols.metrics import CLASSIFICATION_METRICS, classification_scores
 from dicot.protocols.probe import LinearProbe, fit_probe
@@ -23,27 +26,51 @@ from dicot.protocols.subsets import (
 )
 
 
+@dataclass(frozen=True, eq=False)
+class FittedFewLabels:
+    """A FewLabelClassifier and the labels that its numbers stand for."""
+
+    classes: Labels
+    model: FewLabelClassifier
+
+    def predict(self, x: Floats) -> Labels:
+        """Return the most probable label of each row of x (N, F)."""
+        predicted: Labels = self.classes[self.model.predict(x)]
+        return predicted
+
+
+def fit_few_labels(train: Features, rows: Rows) -> FittedFewLabels:
+    """Fit a FewLabelClassifier to all cases and the labels of those in `rows`."""
+    check_classes(train.rows(rows), "A few-label classifier")
+    classes, numbers = np.unique(train.y[rows], return_inverse=True)
+    y = np.full(len(train.y), -1)  # numbers, because -1 may be the name of a class
+    y[rows] = numbers
+    return FittedFewLabels(classes, FewLabelClassifier().fit(train.stored, y))
+
+
 @dataclass(frozen=True)
 class _Probe:
     """A classifier for few labels: what it is called in the names of protocols, in words, and with all labels."""
 
     prefix: str
     words: str
-    fit: Callable[[Features], Any]  # gives an object with `predict`
-    with_all: Callable[[], Protocol]
+    fit: Callable[[Features, Rows], Any]  # of all cases and the labelled ones; gives an object with `predict`
+    with_all: Callable[[], Protocol] | None  # None: it is the same classifier
 
 
 PROBES = {
-    "linear": _Probe("few", "linear probe", fit_probe, LinearProbe),
-    "forest": _Probe("forest", "random forest", fit_forest, ForestProbe),
+    "linear": _Probe("few", "linear probe", lambda train, rows: fit_probe(train.rows(rows)), LinearProbe),
+    "forest": _Probe("forest", "random forest", lambda train, rows: fit_forest(train.rows(rows)), ForestProbe),
+    "semi": _Probe("semi", "FewLabelClassifier with all cases", fit_few_labels, None),
 }
 
 
 class FewLabels(Protocol):
     """A probe on a small labelled subset: a fraction of every class or a fixed number of cases.
 
-    `probe` is "linear" or "forest". The subset is drawn `draws` times in a run, anew with each seed; a number
-    `subset_seed`, such as the authors' 42, draws the same one in every run.
+    `probe` is "linear" or "forest", which see the labelled cases alone, or "semi", the FewLabelClassifier, which sees
+    the other training cases too, without their labels. The subset is drawn `draws` times in a run, anew with each seed;
+    a number `subset_seed`, such as the authors' 42, draws the same one in every run.
     """
 
     metrics = CLASSIFICATION_METRICS
@@ -89,7 +116,10 @@ class FewLabels(Protocol):
         return FewLabels(fraction=self.fraction, per_class=self.per_class, probe=self.probe, subset_seed=seed, draws=1)
 
     def without_draws(self, y: Labels) -> Protocol:
-        return PROBES[self.probe].with_all() if len(self._rows(y, 0)) == len(y) else self
+        if len(self._rows(y, 0)) < len(y):
+            return self
+        with_all = PROBES[self.probe].with_all
+        return self.on_subset(self.subset_seed) if with_all is None else with_all()
 
     def _rows(self, y: Labels, seed: Seed) -> Rows:
         if self.fraction is not None:
@@ -99,13 +129,15 @@ class FewLabels(Protocol):
 
     def labelled(self, train: Features, seed: int) -> Iterator[Features]:
         """Yield the labelled cases that the probe sees, draw by draw, in the run with this seed."""
-        for draw in subset_seeds(self.subset_seed, seed, self.draws):
-            yield train.rows(self._rows(train.y, draw))
+        yield from (train.rows(rows) for rows in self._draws(train.y, seed))
+
+    def _draws(self, y: Labels, seed: int) -> Iterator[Rows]:
+        return (self._rows(y, draw) for draw in subset_seeds(self.subset_seed, seed, self.draws))
 
     def score_draws(self, train: Features, test: Features, *, seed: int) -> list[dict[str, float]]:
         check_pair(train, test)
         fit = PROBES[self.probe].fit
-        predicted = (fit(subset).predict(test.x) for subset in self.labelled(train, seed))
+        predicted = (fit(train, rows).predict(test.x) for rows in self._draws(train.y, seed))
         return [classification_scores(test.y, labels) for labels in predicted]
 
     def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:

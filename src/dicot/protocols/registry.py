@@ -27,8 +27,13 @@ PROTOCOLS: dict[str, Callable[[], Protocol]] = {
     "forest_1pct": lambda: FewLabels(
         fraction=0.01, probe="forest", draws=1
     ),  # ten forests would take ten times as long
+    "few_1": lambda: FewLabels(per_class=1),
     "few_5": lambda: FewLabels(per_class=5),
     "few_10": lambda: FewLabels(per_class=10),
+    "semi_1pct": lambda: FewLabels(fraction=0.01, probe="semi"),
+    "semi_1": lambda: FewLabels(per_class=1, probe="semi"),
+    "semi_5": lambda: FewLabels(per_class=5, probe="semi"),
+    "semi_10": lambda: FewLabels(per_class=10, probe="semi"),
     "knn_5": lambda: NearestNeighbour(per_class=5),
     "knn_10": lambda: NearestNeighbour(per_class=10),
     "knn_50": lambda: NearestNeighbour(per_class=50),

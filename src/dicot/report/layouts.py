@@ -151,7 +151,7 @@ def kinds(data: pd.DataFrame, apart: bool = False) -> dict[str, list[str]]:
             return KINDS[2]
         if protocol in ALL_LABELS:
             return KINDS[0]
-        if protocol.startswith(("few_", "forest_", FINE_TUNING)):
+        if protocol.startswith(("few_", "semi_", "forest_", FINE_TUNING)):
             return KINDS[1]
         return KINDS[3] if protocol.startswith("knn_") else protocol
 
