@@ -14,6 +14,13 @@ TOLERANCE = 1e-4  # of scikit-learn's stopping rule, as published
 MAX_STEPS = 1_000_000
 
 
+def highest(classes: Labels, scores: Floats) -> Labels:
+    """Return the class with the highest of scores (N, K); of two classes with scores (N,) the second where positive."""
+    chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+    labels: Labels = classes[chosen]
+    return labels
+
+
 @dataclass(frozen=True, eq=False)
 class FittedProbe:
     """Standardisation followed by one linear score per class (a single one for two classes)."""
@@ -30,10 +37,7 @@ class FittedProbe:
 
     def predict(self, x: Floats) -> Labels:
         """Return the class with the highest score."""
-        scores = self.decision_function(x)
-        chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        predicted: Labels = self.classes[chosen]
-        return predicted
+        return highest(self.classes, self.decision_function(x))
 
 
 def fit_probe(train: Features, *, tolerance: float = TOLERANCE, max_cases: int = MAX_CASES) -> FittedProbe:

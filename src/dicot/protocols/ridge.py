@@ -11,6 +11,7 @@ from sklearn.preprocessing import LabelBinarizer, StandardScaler
 
 from dicot.protocols.base import Features, Floats, Labels, Protocol, check_classes, check_pair
 from dicot.protocols.metrics import CLASSIFICATION_METRICS, classification_scores
+from dicot.protocols.probe import highest
 from dicot.protocols.subsets import MAX_CASES, capped
 
 ALPHAS = np.logspace(-3, 3, 10)
@@ -40,10 +41,7 @@ class WideRidge:
 
     def predict(self, x: Floats) -> Labels:
         """Return the class with the highest score."""
-        scores = self.decision_function(x)
-        chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        predicted: Labels = self.classes[chosen]
-        return predicted
+        return highest(self.classes, self.decision_function(x))
 
 
 def fit_ridge(train: Features, *, max_cases: int = MAX_CASES) -> Pipeline | WideRidge:
