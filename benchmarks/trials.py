@@ -26,8 +26,10 @@ VARIANTS: dict[str, Contender] = {
     contender.name: contender
     for contender in (
         Contender("dicot", "dicot"),
+        Contender("dicot calibrated", "dicot", {}, {"calibrate": True}),
         Contender("dicot rich", "dicot", {}, RICH),
         Contender("whole", "across"),
+        Contender("whole calibrated", "across", {}, {"calibrate": True}),
         Contender("whole rich", "across", {}, RICH),
         Contender("whole around zero", "across", {"centred": False}),
         Contender("whole by batches of 32", "across", {}, {"batch_size": 32}),

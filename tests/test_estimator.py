@@ -1,3 +1,4 @@
+import copy
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -13,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dicot import TimeSeriesEmbedder
+from dicot.controls import calibrated_control
 from dicot.data import Windows, check_collection
 from dicot.encoders import FCN
 from dicot.encoders.inception.inference import FrozenInception
@@ -37,6 +39,24 @@ def test_same_seed_same_bytes_and_other_seed_other_weights(waves):
     assert first.tobytes() == again.tobytes()
     assert not np.array_equal(first, other)
     assert first.dtype == np.float32
+
+
+def test_calibrate_sets_batch_norms_statistics_by_the_training_cases(waves, tmp_path):
+    usual, model = (small(calibrate=given).fit(waves.x) for given in (False, True))
+    expected = copy.deepcopy(usual.encoder_)
+    calibrated_control(expected, waves, "cpu")
+    wanted, found = expected.state_dict(), model.encoder_.state_dict()
+    assert all(torch.equal(wanted[name], found[name]) for name in wanted)
+    moved = {name for name in wanted if not torch.equal(found[name], usual.encoder_.state_dict()[name])}
+    assert moved and all(
+        name.rpartition(".")[2] in ("running_mean", "running_var", "num_batches_tracked") for name in moved
+    )
+    again = TimeSeriesEmbedder.from_pretrained(model.save_pretrained(tmp_path / "model"), device="cpu")
+    assert again.calibrate and np.array_equal(again.transform(waves.x), model.transform(waves.x))
+    untouched = [small(method="random", calibrate=given).fit(waves.x).transform(waves.x) for given in (False, True)]
+    assert np.array_equal(*untouched), "a control is what it says"
+    with pytest.raises(InputError, match="calibrate must be True or False; got 'yes'"):
+        small(calibrate="yes").fit(waves.x)
 
 
 def test_random_state_none_differs_and_touches_nothing(waves):

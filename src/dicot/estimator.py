@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from dicot.composition import Composition, check_parts, fit_composition
-from dicot.controls import CONTROLS
+from dicot.controls import CONTROLS, calibrated_control
 from dicot.data import Windows
 from dicot.data.cases import LAYOUTS
 from dicot.data.conversion import Conversion
@@ -95,6 +95,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         "per_step", "per_epoch" or a function step -> learning rate
     pooling : how features become one vector: "mean", "max" or "mean+max+std" over time, "shares+mean+max" over layers,
         or another name in POOLINGS
+    calibrate : after training, set BatchNorm's statistics by one pass of the training cases as they are, as the
+        "calibrated" control does: those of training come from its last batches, and from parts or views of cases
     difference : also pool the encoder's features of each case's first difference, beside its own
     bank : how many features of a fixed bank of dilated kernels stand beside the encoder's, 84 to 9,996; None or 0: none
     n_components : compress the vectors to at most so many numbers, 2,048 or fewer, by principal components of the
@@ -146,6 +148,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         schedule: str | Callable[[int], float] | None = None,
         precision: str | None = None,
         pooling: str = "mean",
+        calibrate: bool = False,
         difference: bool = False,
         bank: int | None = None,
         n_components: int | None = None,
@@ -171,6 +174,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.schedule = schedule
         self.precision = precision
         self.pooling = pooling
+        self.calibrate = calibrate
         self.difference = difference
         self.bank = bank
         self.n_components = n_components
@@ -360,6 +364,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _finish(self, fit: _Fit, history: History) -> None:
         encoder = finished(fit.encoder if fit.run is None else fit.run.method.trained_encoder())
+        if self.calibrate and fit.run is not None:  # a control is what it says
+            calibrated_control(encoder, fit.train, self.device)
         composition = self._compose(encoder, fit.train, fit.learned["seed_"])
         become(self, {**fit.learned, "encoder_": encoder, "history_": history, "composition_": composition})
         self._n_features_out = composition.dim(pooled_dim(encoder, self.pooling))
@@ -407,6 +413,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if isinstance(self.encoder, str):
             lookup(ENCODERS, self.encoder, "encoder")
         lookup(POOLINGS, self.pooling, "pooling")
+        if not isinstance(self.calibrate, bool | np.bool_):
+            raise InputError(f"calibrate must be True or False; got {self.calibrate!r}.")
         lookup(dict.fromkeys(EMBED_PRECISIONS), self.embed_precision, "precision")
         check_parts(self.bank, self.difference, self.n_components)
 

@@ -28,6 +28,10 @@ Rate = Annotated[float | None, typer.Option(help="Peak learning rate; default: t
 Schedule = Annotated[str | None, typer.Option(help="per_step (the paper) or per_epoch (the authors' code).")]
 Precision = Annotated[str | None, typer.Option(help="float32, tf32 (faster on a GPU) or float64; default: float32.")]
 Pooling = Annotated[str, typer.Option(help="See `dicot list poolings`.")]
+Calibrate = Annotated[
+    bool,
+    typer.Option("--calibrate", help="After training, set BatchNorm's statistics by a pass of the training cases."),
+]
 Difference = Annotated[bool, typer.Option("--difference", help="Embed each case's first difference too.")]
 Bank = Annotated[int | None, typer.Option(help="Features of a fixed bank of kernels beside the encoder's: 84 to 9996.")]
 Components = Annotated[int | None, typer.Option(help="Compress embeddings to at most so many numbers, up to 2048.")]
