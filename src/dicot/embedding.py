@@ -38,14 +38,6 @@ class Pooling:
     summary: str = ""
     each: Callable[[Tensor], Tensor] | None = None
 
-    def vectors(self, layers: dict[str, Tensor], last: Tensor) -> Tensor:
-        """Return (B, vector) of the chosen layers' features and those of the last layer."""
-        if self.layers is None:
-            return self.pool(last)
-        if self.each is None:
-            return self.pool(layers)
-        return torch.cat([*(self.each(h) for h in layers.values()), self.pool(last)], dim=1)
-
 
 def _mean(h: Tensor) -> Tensor:
     return h.mean(dim=-1, dtype=torch.promote_types(h.dtype, torch.float32))
@@ -288,10 +280,14 @@ def pooled(encoder: Encoder, x: Tensor, pooling: str) -> Tensor:
     """Compute (B, C, T) -> (B, vector) in the mode the encoder is in, with gradients: what training pools by."""
     rule = _pooling(pooling)
     if rule.layers is None:
-        return rule.vectors({}, encoder(x))
+        vectors: Tensor = rule.pool(encoder(x))
+        return vectors
     layers = encoder.features(x)
     chosen = {name: lookup(layers, name, "layer") for name in _names(encoder, rule)}
-    return rule.vectors(chosen, layers[next(reversed(layers))])
+    if rule.each is None:
+        return rule.pool(chosen)
+    *_, last = layers.values()
+    return torch.cat([*(rule.each(h) for h in chosen.values()), rule.pool(last)], dim=1)
 
 
 def _pooling(name: str | None) -> Pooling:
@@ -317,6 +313,11 @@ def cases_at_once(bytes_per_case: int, device: torch.device) -> int:
 def pooled_dim(encoder: Encoder, pooling: str) -> int:
     """Return the length of the vectors that `embed` makes with this pooling."""
     rule = lookup(POOLINGS, pooling, "pooling")
-    dims = {} if rule.layers is None else encoder.layer_dims()
+    if rule.layers is None:
+        return int(rule.pool(torch.zeros(1, encoder.dim, 1)).shape[1])
+    dims = encoder.layer_dims()
     layers = {name: torch.zeros(1, lookup(dims, name, "layer"), 1) for name in _names(encoder, rule)}
-    return int(rule.vectors(layers, torch.zeros(1, encoder.dim, 1)).shape[1])
+    if rule.each is None:
+        return int(rule.pool(layers).shape[1])
+    widths = [rule.each(h).shape[1] for h in layers.values()]
+    return int(sum(widths) + rule.pool(torch.zeros(1, encoder.dim, 1)).shape[1])

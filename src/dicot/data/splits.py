@@ -128,14 +128,11 @@ def validation_rows(y: Array, group: Array | None, share: float, fewest: int, se
         for kind, size in sizes.items():
             held[rng.choice(np.flatnonzero(y == kind), size, replace=False)] = True
         return held
-    wanted = sum(sizes.values())
     for one in rng.permutation(np.unique(group)):
-        if held.sum() >= wanted:
-            break
         more = held | (group == one)
         left = [np.count_nonzero((y == kind) & ~more) for kind in classes]
         enough = all(now >= min(count, fewest - 1) for now, count in zip(left, counts, strict=True))
-        if enough and more.sum() <= 2 * wanted:
+        if enough and np.count_nonzero(more) <= 2 * sum(sizes.values()) and not held.sum() >= sum(sizes.values()):
             held = more
     return held
 
