@@ -80,6 +80,13 @@ def test_variants_have_a_column_for_a_protocol_that_the_paper_does_not_have():
     assert table.cells.loc["toy"].tolist() == ["1.2 (-1.0)"] and bold(table, table.columns[0]) == ["toy"]
 
 
+def test_a_variant_that_lacks_a_data_set_says_so():
+    full = rows("ablation")
+    part = [row for row in full if (row["contender"], row["target"]) != ("toy", SETS[0])]
+    (table,) = (part.table for part in variant_tables("ablation", groups(frame(part)), False))
+    assert table.cells.loc["toy"].tolist() == ["2 of 3 sets"]
+
+
 def test_a_metric_that_nobody_knows_is_shown_where_there_is_no_other():
     assert shown_metrics(frame(several("s", CONTROLS, ["a"], metrics=["odd"]))) == ["odd"]
     everything = several("s", CONTROLS, ["a"], metrics=["macro_f1", "ari", "toy_error", "accuracy", "macro_recall"])

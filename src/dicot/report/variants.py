@@ -118,7 +118,7 @@ def _same_settings(lines: pd.DataFrame, line: str, contender: str) -> str | None
 def _beside_base(group: Group, line: str, base: str | None) -> Cell:
     own, d = group.averages.get(line), decimals(group.runs)
     if own is None:
-        return Cell(NOT_RUN, ABSENT)
+        return _absent(group, line)
     reference = group.averages.get(base) if base not in (None, line) else None
     gap = "" if reference is None else f" ({signed(own - reference, d)})"
     return Cell(f"{own:.{d}f}{gap}", mean=round(own, d))
@@ -127,12 +127,18 @@ def _beside_base(group: Group, line: str, base: str | None) -> Cell:
 def _beside_paper(group: Group, line: str, row: dict[str, float]) -> Cell:
     own, d = group.averages.get(line), decimals(group.runs)
     if own is None:
-        return Cell(NOT_RUN, ABSENT)
+        return _absent(group, line)
     printed = next((row[name] for name in group.paper_names if name in row), None)
     if printed is None:
         return Cell(f"{own:.{d}f}")
     gap = f", {signed(own - printed, d)}" if group.papers_own and group.n_sets == group.paper_sets else ""
     return Cell(f"{own:.{d}f} ({printed:.{d}f}{gap})")
+
+
+def _absent(group: Group, line: str) -> Cell:
+    """Say that a line has no average, and on how many sets it was run."""
+    run = group.runs[group.runs.line == line].column.nunique()
+    return Cell(f"{run} of {group.n_sets} sets" if run else NOT_RUN, ABSENT)
 
 
 def _table(runs: pd.DataFrame, families: list[Group], columns: list[list[Cell]], about: str) -> Table:
