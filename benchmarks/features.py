@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from dicot.composition import fit_composition
-from dicot.compression import Compression
 from dicot.datasets import load
 from dicot.embedding import embed
+from dicot.embedding.composition import fit_composition
+from dicot.embedding.compression import Compression
 from dicot.encoders import InceptionTime
 from dicot.estimator import TimeSeriesEmbedder
 from dicot.protocols.base import Features

@@ -14,14 +14,22 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from dicot.composition import Composition, check_parts, fit_composition
 from dicot.controls import CONTROLS, calibrated_control
 from dicot.data import Windows
 from dicot.data.cases import LAYOUTS
 from dicot.data.conversion import Conversion
 from dicot.data.policies import MISSING, UNEQUAL, Array
 from dicot.data.preparation import Preparation
-from dicot.embedding import EMBED_PRECISIONS, POOLINGS, Target, embed, pooled_dim
+from dicot.embedding import (
+    EMBED_PRECISIONS,
+    POOLINGS,
+    Composition,
+    Target,
+    check_parts,
+    embed,
+    fit_composition,
+    pooled_dim,
+)
 from dicot.encoders import ENCODERS, Encoder, encoder_name
 from dicot.errors import InputError, ModelFileError, lookup
 from dicot.fitting import (

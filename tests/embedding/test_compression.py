@@ -6,7 +6,7 @@ import torch
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
-from dicot.compression import Compression, equalised
+from dicot.embedding.compression import Compression, equalised
 from dicot.errors import InputError
 
 

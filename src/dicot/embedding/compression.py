@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -77,9 +78,9 @@ class Compression:
         return cls(mean, weight)
 
 
-def check_components(n_components: object) -> None:
+def check_components(n_components: Any) -> None:
     """Refuse a number of components that is none."""
-    if not is_whole(n_components, 1) or int(str(n_components)) > MOST_COMPONENTS:
+    if not is_whole(n_components, 1) or n_components > MOST_COMPONENTS:
         raise InputError(f"n_components must be a whole number from 1 to {MOST_COMPONENTS:,}; got {n_components!r}.")
 
 

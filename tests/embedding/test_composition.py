@@ -10,10 +10,10 @@ from safetensors.torch import load, save
 from sklearn.base import clone
 
 from dicot import TimeSeriesEmbedder
-from dicot.bank import Bank
-from dicot.composition import Composition, first_difference, fit_composition
 from dicot.data import Windows
 from dicot.embedding import embed, pooled_dim
+from dicot.embedding.bank import Bank
+from dicot.embedding.composition import Composition, first_difference, fit_composition
 from dicot.encoders import build_encoder
 from dicot.errors import InputError, ModelFileError
 from dicot.estimator import fit_many
@@ -253,7 +253,7 @@ def test_other_lengths_and_few_time_steps(waves):
 
 
 def test_many_training_cases_are_drawn_from(monkeypatch, waves, tmp_path):
-    monkeypatch.setattr("dicot.composition.MOST_CASES", 10)
+    monkeypatch.setattr("dicot.embedding.composition.MOST_CASES", 10)
     np.save(tmp_path / "x.npy", waves.x)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     encoder = build_encoder("fcn", {"n_channels": 2, "dim": 8}).eval()

@@ -8,6 +8,7 @@ the share of time steps at which a convolution exceeds a bias, a quantile of wha
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import torch
@@ -136,9 +137,9 @@ class Bank:
         return cls(dilations, counts, channels.float(), biases, kernels().float())
 
 
-def check_size(n_features: object) -> None:
+def check_size(n_features: Any) -> None:
     """Refuse a number of features that no bank has."""
-    if not is_whole(n_features, N_KERNELS) or int(str(n_features)) > MOST_FEATURES:
+    if not is_whole(n_features, N_KERNELS) or n_features > MOST_FEATURES:
         raise InputError(
             f"A bank has {N_KERNELS} to {MOST_FEATURES:,} features (24 for each of its kernels are 2,016); "
             f"got {n_features!r}."

@@ -8,11 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dicot.bank import Bank, check_size
-from dicot.compression import Compression, check_components
 from dicot.data.pieces import Collection, pieces, release
 from dicot.data.policies import Array
-from dicot.embedding import Network, embed, pooled_dim
+from dicot.embedding.bank import Bank, check_size
+from dicot.embedding.compression import Compression, check_components
+from dicot.embedding.passes import Network, embed
+from dicot.embedding.poolings import pooled_dim
 from dicot.encoders import Encoder
 from dicot.errors import InputError
 from dicot.gpu.device import resolve_device

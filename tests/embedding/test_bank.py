@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.bank import Bank, kernels
+from dicot.embedding.bank import Bank, kernels
 from dicot.errors import InputError
 
 

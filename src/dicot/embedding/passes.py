@@ -1,86 +1,22 @@
-"""From cases to vectors: batches, device, pooling."""
+"""From cases to vectors: passes through an encoder, batch by batch, on a device."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from dicot.data.pieces import Collection
+from dicot.embedding.poolings import Pooling, as_it_is, pooled_dim, pooling_named
 from dicot.encoders import Encoder
 from dicot.encoders.prepared import forget_prepared, prepared
 from dicot.encoders.probe import home_of
 from dicot.errors import InputError, lookup
 from dicot.gpu.device import float32_arithmetic, resolve_device
 from dicot.gpu.transfer import through
-
-
-@dataclass(frozen=True)
-class Pooling:
-    """A rule that turns features into one vector per case.
-
-    layers: None for the features of the last layer, which `pool` is given as a tensor (B, F, T); the names of layers,
-    "all", or "centred" (see `Encoder.centred_layers`), for a dictionary of such tensors by name (see
-    `Encoder.features`; their F and T may differ).
-    pool: gives (B, vector). A case's row must not depend on the others; zeros (1, F, 1) must give the vector's length.
-    summary: one line for `dicot list poolings`.
-    each: given this, no layer is kept, and the encoder may take its fast path: `each` turns the features of every
-    chosen layer into (B, vector) as soon as they are there, `pool` is given those of the last layer, and all vectors
-    stand side by side.
-    """
-
-    layers: tuple[str, ...] | Literal["all", "centred"] | None
-    pool: Callable[[Any], Tensor]
-    summary: str = ""
-    each: Callable[[Tensor], Tensor] | None = None
-
-
-def _mean(h: Tensor) -> Tensor:
-    return h.mean(dim=-1, dtype=torch.promote_types(h.dtype, torch.float32))
-
-
-def _max(h: Tensor) -> Tensor:
-    return h.amax(dim=-1)
-
-
-def _mean_max(h: Tensor) -> Tensor:
-    return torch.cat([_mean(h), _max(h)], dim=1)
-
-
-def _share_positive(h: Tensor) -> Tensor:
-    """Return the share of time steps at which a feature is positive."""
-    return _mean(torch.gt(h, 0, out=torch.empty_like(h)))  # as numbers at once: a CPU counts truth values slowly
-
-
-def _mean_max_std(h: Tensor) -> Tensor:
-    return torch.cat([_mean(h), _max(h), h.std(dim=-1, correction=0)], dim=1)
-
-
-def _mean_of_layers(layers: dict[str, Tensor]) -> Tensor:
-    return torch.cat([_mean(h) for h in layers.values()], dim=1)
-
-
-def _as_it_is(h: Any) -> Any:
-    return h
-
-
-POOLINGS: dict[str, Pooling] = {
-    "mean": Pooling(None, _mean, "mean over time"),
-    "max": Pooling(None, _max, "maximum over time"),
-    "mean+max+std": Pooling(None, _mean_max_std, "mean, maximum and standard deviation over time, side by side"),
-    "layers": Pooling("all", _mean_of_layers, "mean over time of every layer, side by side"),
-    "shares+mean+max": Pooling(
-        "centred", _mean_max, "share of positive time steps in every layer, then mean and maximum", _share_positive
-    ),
-    "shares+mean+max+std": Pooling(
-        "centred", _mean_max_std, "the same, and the standard deviation of the last layer", _share_positive
-    ),
-}
-NO_POOLING = Pooling(None, _as_it_is)
 
 EMBED_PRECISIONS = ("float32", "tf32", "bf16")  # "bf16": activations too have 16 bits
 
@@ -168,7 +104,7 @@ def embed_into(
     on_batch: Callable[[int], None] | None = None,
 ) -> None:
     """Do what `embed` does, and write the rows to `target[rows] = ...` as they are made."""
-    rule = _pooling(pooling)
+    rule = pooling_named(pooling)
     lookup(dict.fromkeys(EMBED_PRECISIONS), precision, "precision")
     encoder.check_shape(x.shape)
     shape = _shape(encoder, x.shape[2], pooling, composer)
@@ -190,7 +126,7 @@ def embed_into(
             with _computation(encoder, x.shape[2], rule, halved) as compute:
                 if composer is not None:
                     whole = composer.around(compute, torch.empty(0, device=device, dtype=dtype))
-                    compute = partial(_in_company, whole, _as_it_is)
+                    compute = partial(_in_company, whole, as_it_is)
                 graphs = not encoder.inner_modules().have_hooks()  # a replay calls none
                 through(compute, x, target, shape, at_once, device, dtype, on_batch, graphs=graphs)
     finally:
@@ -205,13 +141,13 @@ def embed_into(
 def _computation(encoder: Encoder, n_times: int, rule: Pooling, dtype: torch.dtype | None) -> Iterator[Network]:
     """Give the function (B, C, T) -> (B, vector) for an encoder in eval mode."""
     if rule.layers is not None and rule.each is None:
-        layers = partial(_chosen_layers, encoder, _names(encoder, rule), dtype)
+        layers = partial(_chosen_layers, encoder, rule.chosen(encoder), dtype)
         yield partial(_in_company, layers, rule.pool)
         return
     if rule.each is not None:
-        names = _names(encoder, rule)
+        names = rule.chosen(encoder)
         with prepared(encoder, n_times, dtype, layers=True) as (frozen, _):
-            yield partial(_in_company, partial(_pooled_layers, frozen, names, rule), _as_it_is)
+            yield partial(_in_company, partial(_pooled_layers, frozen, names, rule), as_it_is)
         return
     with prepared(encoder, n_times, dtype) as (frozen, notes):
         if encoder.inner_modules().have_hooks():
@@ -225,13 +161,6 @@ def _computation(encoder: Encoder, n_times: int, rule: Pooling, dtype: torch.dty
             return run(frozen, rule.pool, batch)
 
         yield compute
-
-
-def _names(encoder: Encoder, rule: Pooling) -> list[str]:
-    """Return the names of the layers that a rule chooses."""
-    if rule.layers == "centred":
-        return list(encoder.centred_layers())
-    return list(encoder.layer_dims() if rule.layers == "all" else rule.layers or ())
 
 
 def _chosen_layers(encoder: Encoder, names: list[str], dtype: torch.dtype | None, x: Tensor) -> dict[str, Tensor]:
@@ -276,24 +205,6 @@ def _same_alone(network: Network, pool: Network, like: Tensor) -> bool:
     return torch.equal(_alone(network, pool, probe), _in_company(network, pool, probe))
 
 
-def pooled(encoder: Encoder, x: Tensor, pooling: str) -> Tensor:
-    """Compute (B, C, T) -> (B, vector) in the mode the encoder is in, with gradients: what training pools by."""
-    rule = _pooling(pooling)
-    if rule.layers is None:
-        vectors: Tensor = rule.pool(encoder(x))
-        return vectors
-    layers = encoder.features(x)
-    chosen = {name: lookup(layers, name, "layer") for name in _names(encoder, rule)}
-    if rule.each is None:
-        return rule.pool(chosen)
-    *_, last = layers.values()
-    return torch.cat([*(rule.each(h) for h in chosen.values()), rule.pool(last)], dim=1)
-
-
-def _pooling(name: str | None) -> Pooling:
-    return NO_POOLING if name is None else lookup(POOLINGS, name, "pooling")
-
-
 def _shape(encoder: Encoder, n_times: int, pooling: str | None, composer: Composer | None) -> tuple[int, ...]:
     """Return the shape of what `embed` gives for one case."""
     if pooling is None:
@@ -308,16 +219,3 @@ def cases_at_once(bytes_per_case: int, device: torch.device) -> int:
     """Say how many cases whose features take so many bytes go through an encoder together: two at least."""
     memory = WORKING_MEMORY.get(device.type, WORKING_MEMORY["cuda"])
     return max(2, memory // (ARRAYS_PER_PASS * max(1, bytes_per_case)))
-
-
-def pooled_dim(encoder: Encoder, pooling: str) -> int:
-    """Return the length of the vectors that `embed` makes with this pooling."""
-    rule = lookup(POOLINGS, pooling, "pooling")
-    if rule.layers is None:
-        return int(rule.pool(torch.zeros(1, encoder.dim, 1)).shape[1])
-    dims = encoder.layer_dims()
-    layers = {name: torch.zeros(1, lookup(dims, name, "layer"), 1) for name in _names(encoder, rule)}
-    if rule.each is None:
-        return int(rule.pool(layers).shape[1])
-    widths = [rule.each(h).shape[1] for h in layers.values()]
-    return int(sum(widths) + rule.pool(torch.zeros(1, encoder.dim, 1)).shape[1])
