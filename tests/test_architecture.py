@@ -37,7 +37,7 @@ LAYERS: dict[str, set[str]] = {
     "fitting": {"gpu", "embedding", "encoders", "methods", "pretrained", "progress", "train", "data", "errors"},
     "classical": {"errors"},
     "fewlabels": {"data", "errors"},
-    "protocols": {"fewlabels", "errors"},
+    "protocols": {"fewlabels", "data", "errors"},
     "projection": {"protocols", "data", "storage", "errors"},
     "vectors": {"data", "storage", "errors"},
 }

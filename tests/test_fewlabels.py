@@ -217,8 +217,6 @@ for c, centre in enumerate(rng.standard_normal((5, 1000), np.float32)):
     x[c::5] += centre
 FewLabelClassifier().fit(x[:300], y[:300])
 given = np.where(np.arange(20_000) < 50, y, -1)
-import dicot.fewlabels
-dicot.fewlabels.BLOCK_NUMBERS = 2**20
 before = peak()
 model = FewLabelClassifier(graph_cases=1000).fit(x, given)
 assert np.mean(model.transduction_ == y) > 0.9

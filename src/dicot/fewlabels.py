@@ -21,6 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dicot.data.collection import check_labels, labelled
+from dicot.data.pieces import pieces
 from dicot.errors import InputError, is_whole, lookup
 
 Floats = NDArray[Any]
@@ -35,7 +36,6 @@ USUAL_TEMPERATURE = 1.0  # of probabilities, where none can be measured; a measu
 TEMPERATURE_TRUST = 0.3  # deviation of a temperature's logarithm before it is measured
 FOLDS, REPEATS = 5, 2
 GRAPH_FEATURES = 128  # principal components that distances are taken in
-BLOCK_NUMBERS = 2**24  # of a piece of the embeddings that is worked on at a time
 SMALLEST = 1e-12  # probability
 
 
@@ -124,7 +124,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
         """Return (N, K) probabilities in the order of `classes_`; a case's row does not depend on the other cases."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=(np.float32, np.float64), reset=False)
-        return np.concatenate([self._probabilities(X[rows]) for rows in _blocks(X)])
+        return np.concatenate([self._probabilities(X[rows]) for rows in pieces(X.shape)])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return (N,) the most probable label of each case."""
@@ -158,7 +158,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
             probabilities[rows] = _tempered(_logarithm(self._settled[inside]), self.temperature_)
             rest[rows] = False
         others = np.flatnonzero(rest)
-        for part in _blocks(X, len(others)):
+        for part in pieces((len(others), X.shape[1])):
             probabilities[others[part]] = self._probabilities(X[others[part]])
         return probabilities
 
@@ -210,7 +210,7 @@ class _Scale:
 
     def __init__(self, X: Floats) -> None:
         scaler = StandardScaler()
-        for rows in _blocks(X):  # in pieces, or the sums would be taken of a copy of all cases
+        for rows in pieces(X.shape):  # in pieces, or the sums would be taken of a copy of all cases
             scaler.partial_fit(X[rows])
         varying: NDArray[np.bool_] = scaler.var_ > 0
         self.mean = scaler.mean_
@@ -363,9 +363,3 @@ def _logarithm(probabilities: Floats) -> Floats:
 def _tempered(logs: Floats, temperature: float) -> Floats:
     tempered: Floats = softmax(logs / temperature, axis=1)
     return tempered
-
-
-def _blocks(X: Floats, n_rows: int | None = None) -> Iterator[slice]:
-    """Yield slices of rows, each as large as memory is spared for."""
-    size = max(1, BLOCK_NUMBERS // X.shape[1])
-    return (slice(start, start + size) for start in range(0, len(X) if n_rows is None else n_rows, size))

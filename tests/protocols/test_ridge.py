@@ -67,7 +67,7 @@ def test_large_sets_are_capped():
 @pytest.mark.parametrize(("n", "f"), [(40, 90), (90, 40), (40, 40), (120, 300)])
 @pytest.mark.parametrize("spread", [0.02, 0.7])
 def test_wide_features_get_scikit_learns_answer(k, n, f, spread, monkeypatch):
-    monkeypatch.setattr("dicot.protocols.ridge.PIECE", 700)  # many pieces, the last one smaller
+    monkeypatch.setattr("dicot.data.pieces.PIECE", 700)  # many pieces, the last one smaller
     drawn = blobs(n, k, f, 1, spread)
     x = drawn.x.astype(np.float32)
     x[:, 3] = 7.0  # constant

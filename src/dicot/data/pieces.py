@@ -1,5 +1,6 @@
 """Collections larger than memory, looked at piece by piece."""
 
+import math
 import mmap
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -7,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-PIECE = 16 * 2**20  # bytes of a piece in float64
+PIECE = 2**21  # numbers: 16 MiB in float64
 
 
 class Collection(Protocol):
@@ -25,8 +26,8 @@ class Collection(Protocol):
 
 
 def pieces(shape: tuple[int, ...]) -> Iterator[slice]:
-    """Yield slices of (N, C, T) that take little memory each, one after the other."""
-    at_once = max(1, PIECE // (8 * max(1, shape[1] * shape[2])))
+    """Yield slices of the rows of (N, ...) that take little memory each, one after the other."""
+    at_once = max(1, PIECE // max(1, math.prod(shape[1:])))
     return (slice(start, min(start + at_once, shape[0])) for start in range(0, shape[0], at_once))
 
 

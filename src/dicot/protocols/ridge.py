@@ -1,6 +1,5 @@
 """The ridge probe: the classifier that MiniRocket's authors put on its features, for any embedding."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +8,7 @@ from sklearn.linear_model import RidgeClassifierCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import LabelBinarizer, StandardScaler
 
+from dicot.data.pieces import pieces
 from dicot.protocols.base import Features, Floats, Labels, Protocol, check_classes, check_pair
 from dicot.protocols.metrics import CLASSIFICATION_METRICS, classification_scores
 from dicot.protocols.probe import highest
@@ -16,7 +16,6 @@ from dicot.protocols.subsets import MAX_CASES, capped
 
 ALPHAS = np.logspace(-3, 3, 10)
 LARGE = 2**25  # numbers of an embedding of all cases, from which on scikit-learn's copies of them are too many
-PIECE = 2**22  # numbers that are worked on at a time then
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +34,7 @@ class WideRidge:
 
     def decision_function(self, x: Floats) -> Floats:
         """Map (N, F) to (N, K) scores; for two classes to (N,), positive for the second."""
-        parts = [((x[rows] - self.mean) / self.scale) @ self.weights for rows in _pieces(len(x), x.shape[1])]
+        parts = [((x[rows] - self.mean) / self.scale) @ self.weights for rows in pieces(x.shape)]
         scores: Floats = np.concatenate(parts) + self.intercepts
         return scores[:, 0] if len(self.classes) == 2 else scores
 
@@ -57,7 +56,7 @@ def fit_wide(train: Features) -> WideRidge:
     """Do what scikit-learn does, by one eigendecomposition of the smaller product of the features."""
     x, (n, f) = train.stored, train.stored.shape
     scaler = StandardScaler()
-    for rows in _pieces(n, f):
+    for rows in pieces((n, f)):
         scaler.partial_fit(x[rows].astype(np.float64))
     mean, scale = scaler.mean_, scaler.scale_
     binarizer = LabelBinarizer(pos_label=1, neg_label=-1)
@@ -65,7 +64,7 @@ def fit_wide(train: Features) -> WideRidge:
     height = targets.mean(axis=0)
     targets -= height
     product = np.zeros((min(n, f), min(n, f)))
-    for part in _pieces(f, n) if n <= f else _pieces(n, f):
+    for part in pieces((f, n) if n <= f else (n, f)):
         z = (x[:, part] - mean[part]) / scale[part] if n <= f else ((x[part] - mean) / scale).T
         product += z @ z.T
     # Transposed, which changes nothing but the order in memory: LAPACK would copy it otherwise.
@@ -86,7 +85,7 @@ def _left_out_errors(
     """Return the squared errors (alphas,) of all cases, each left out of its own fit."""
     x, (n, f) = train.stored, train.stored.shape
     errors = np.zeros(len(ALPHAS))
-    for rows in _pieces(n, max(len(values), f if n > f else 0)):
+    for rows in pieces((n, max(len(values), f if n > f else 0))):
         share = vectors[rows] if n <= f else ((x[rows] - mean) / scale) @ vectors
         squared = share**2
         for number, alpha in enumerate(ALPHAS):
@@ -104,15 +103,9 @@ def _left_out_errors(
 def _against(train: Features, mean: Floats, scale: Floats, cases: Floats) -> Floats:
     """Return (F, K), the standardised features against numbers (n, K) of every case."""
     n, f = train.stored.shape
-    parts = [((train.stored[:, part] - mean[part]) / scale[part]).T @ cases for part in _pieces(f, n)]
+    parts = [((train.stored[:, part] - mean[part]) / scale[part]).T @ cases for part in pieces((f, n))]
     product: Floats = np.concatenate(parts)
     return product
-
-
-def _pieces(count: int, width: int) -> Iterator[slice]:
-    """Yield slices of `count` rows or columns with `width` numbers each."""
-    size = max(1, PIECE // width)
-    return (slice(start, start + size) for start in range(0, count, size))
 
 
 class RidgeProbe(Protocol):
@@ -125,5 +118,5 @@ class RidgeProbe(Protocol):
     def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
         check_pair(train, test)
         model = fit_ridge(train)
-        predicted = [model.predict(test.stored[rows].astype(np.float64)) for rows in _pieces(*test.stored.shape)]
+        predicted = [model.predict(test.stored[rows].astype(np.float64)) for rows in pieces(test.stored.shape)]
         return classification_scores(test.y, np.concatenate(predicted))
