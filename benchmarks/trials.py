@@ -1,69 +1,214 @@
-"""python benchmarks/trials.py [options of dicot bench]: variants of the embedding on the sets that may be chosen on.
+"""python -m benchmarks.trials [--sets A,B] [--variants X,Y] [--seeds 1,2,3]: how to train, what a vector should hold.
 
-A suite "trials" beside those of the package, run as they are: into a ledger, killed and continued, `--only`, `--sets`,
-`--seeds`, `--dry-run`. `dicot report trials --ledger LEDGER --baseline whole` makes tables of it. A trial is a line in
-VARIANTS; what came of it belongs into docs/log.md, whether it helped or not.
+Every variant of the training is fitted once per set and seed; its encoder, as trained and with BatchNorm calibrated
+anew, then makes vectors of several kinds, and each is scored by several protocols. Sets are those that may be chosen on
+(development.txt): the others are only reported. Rows go to a file of JSON lines, one per training, and what it has is
+not run again; `--table` shows the means over sets. What came of a trial belongs into docs/log.md, whether it helped or
+not.
 """
 
-import sys
+import argparse
+import json
+import multiprocessing
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from copy import deepcopy
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by its path, a script finds only its own folder
+import numpy as np
 
-from dicot.bench.crossing import SuiteOptions, controls, cross, whole
-from dicot.bench.suites import SUITES
-from dicot.evaluation.contenders import Contender
-from dicot.evaluation.jobs import Job
+from dicot.controls import CONTROLS, calibrated_control
+from dicot.data import Windows
+from dicot.datasets import load
+from dicot.embedding import embed, fit_composition
+from dicot.encoders import Encoder
+from dicot.estimator import TimeSeriesEmbedder
+from dicot.protocols import PROTOCOLS
+from dicot.protocols.base import Features
 
-# Half of both archives, and two large sets: nothing is chosen on the others, which are only reported.
 DEVELOPMENT = tuple(Path(__file__).with_name("development.txt").read_text().split())
-SEEDS = (1, 2, 3)
-PROTOCOLS = ("ridge", "linear", "few_5", "semi_5", "clustering")
+SCORES = {"ridge": "accuracy", "linear": "accuracy", "few_5": "accuracy", "semi_5": "accuracy", "clustering": "nmi"}
+DRAWS = 3  # of labelled cases, in each of the seeds
 
-RICH: dict[str, Any] = {"pooling": "shares+mean+max", "bank": 2016, "n_components": 2048}
-VARIANTS: dict[str, Contender] = {
-    contender.name: contender
-    for contender in (
-        Contender("dicot", "dicot"),
-        Contender("dicot calibrated", "dicot", {}, {"calibrate": True}),
-        Contender("dicot rich", "dicot", {}, RICH),
-        Contender("whole", "across"),
-        Contender("whole calibrated", "across", {}, {"calibrate": True}),
-        Contender("whole rich", "across", {}, RICH),
-        Contender("whole around zero", "across", {"centred": False}),
-        Contender("whole by batches of 32", "across", {}, {"batch_size": 32}),
-        Contender("whole with a queue of 256", "across", {"queue": 256}),
-        Contender("whole at tau 0.1", "across", {"temperature": 0.1}),
-        Contender("whole at tau 0.5", "across", {"temperature": 0.5}),
-        Contender("whole with frequency", "across", {"frequency": 0.3}),
-        Contender("whole with warp", "across", {"warp": 0.5}),
-        *(
-            Contender(f"whole without {part}", "across", {part: 0.0})
-            for part in ("noise", "scale", "offset", "mask", "crop", "channel_drop")
-        ),
-        Contender("cross", "across", {"whole": 0.0, "cross": 1.0}),
-        Contender("whole + cross", "across", {"cross": 1.0}),
-        Contender("vic", "across", {"whole": 0.0, "vic": 1.0}),
-        Contender("whole + vic", "across", {"vic": 0.04}),
-    )
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to train: a method or a control, its settings, and those of the estimator."""
+
+    method: str
+    params: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+def across(batch_size: int | None = None, steps: int | None = None, **params: Any) -> Variant:
+    given = {"batch_size": batch_size, "steps": steps}
+    return Variant("across", params, {name: value for name, value in given.items() if value is not None})
+
+
+VARIANTS: dict[str, Variant] = {
+    "random": Variant("random"),
+    "calibrated": Variant("calibrated"),
+    "dicot": Variant("dicot"),
+    "whole": across(),
+    "cross": across(whole=0.0, cross=1.0),
+    "vic": across(whole=0.0, vic=1.0),
+    "whole + cross": across(cross=1.0),
+    "whole + vic": across(vic=0.04),
+    "cross + vic": across(whole=0.0, cross=1.0, vic=0.04),
+    "whole, batches of 32": across(batch_size=32),
+    "whole, batches of 64": across(batch_size=64),
+    "whole, queue of 256": across(queue=256),
+    "whole, tau 0.1": across(temperature=0.1),
+    "whole, tau 0.5": across(temperature=0.5),
+    "whole, around zero": across(centred=False),
+    "whole + frequency": across(frequency=0.3),
+    "whole + warp": across(warp=0.5),
+    "whole, head of 64": across(width=64),
+    **{
+        f"whole - {part}": across(**{part: 0.0})
+        for part in ("noise", "scale", "offset", "mask", "crop", "channel_drop")
+    },
+}
+# What a vector holds: pooling, and the arguments of `fit_composition`.
+VECTORS: dict[str, tuple[str, dict[str, Any]]] = {
+    "mean": ("mean", {}),
+    "mean, max, std": ("mean+max+std", {}),
+    "shares": ("shares+mean+max", {}),
+    "shares, 2048": ("shares+mean+max", {"n_components": 2048}),
+    "shares, bank, 2048": ("shares+mean+max", {"bank": 2016, "n_components": 2048}),
+    "shares, bank, 256": ("shares+mean+max", {"bank": 2016, "n_components": 256}),
 }
 
 
-def trials(options: SuiteOptions) -> list[Job]:
-    """Variants of the embedding on the sets that may be chosen on."""
-    entries = [*((variant, PROTOCOLS) for variant in VARIANTS.values()), *controls(*PROTOCOLS)]
-    entries += [(Contender("minirocket", "minirocket"), PROTOCOLS)]
-    return cross("trials", entries, [whole(name) for name in options.sets or DEVELOPMENT], SEEDS, options)
+def vectors(encoder: Encoder, train: Windows, test: Windows, seed: int, device: str) -> Iterator[tuple[str, Any]]:
+    """Yield every kind of vector, (name, (training, test, seconds to embed the test cases))."""
+    for name, (pooling, given) in VECTORS.items():
+        composition = fit_composition(encoder, train.x, pooling=pooling, seed=seed, device=device, **given)
+        composer = composition if composition.tensors() else None
+        first = embed(encoder, train.x, pooling=pooling, composer=composer, device=device)
+        started = time.perf_counter()
+        second = embed(encoder, test.x, pooling=pooling, composer=composer, device=device)
+        yield name, (first, second, time.perf_counter() - started)
+
+
+def trial(name: str, variant: str, seed: int, device: str, protocols: list[str]) -> dict[str, Any]:
+    """Fit one variant on one set and score all its vectors."""
+    split, chosen = load(name), VARIANTS[variant]
+    assert split.test is not None
+    model = TimeSeriesEmbedder(
+        chosen.method,
+        family=split.family,
+        method_params=chosen.params,
+        precision="tf32",
+        random_state=seed,
+        device=device,
+        verbose=False,
+        **chosen.settings,
+    )
+    started = time.perf_counter()
+    model.fit(split.train)
+    seconds = time.perf_counter() - started
+    encoders = {"as trained": model.encoder_}
+    if chosen.method not in CONTROLS:
+        encoders["calibrated"] = deepcopy(model.encoder_)
+        calibrated_control(encoders["calibrated"], split.train, device)
+    scores = {}
+    for state, encoder in encoders.items():
+        for kind, (x, z, embedding) in vectors(encoder, split.train, split.test, seed, device):
+            train, test = Features(x, split.train.y), Features(z, split.test.y)
+            scores[f"{state} | {kind}"] = {"embed": embedding} | {
+                protocol: scored(protocol, train, test, seed) for protocol in protocols
+            }
+    return {"set": name, "variant": variant, "seed": seed, "seconds": seconds, "scores": scores}
+
+
+def scored(protocol: str, train: Features, test: Features, seed: int) -> float:
+    """Score by a protocol: percent of the test cases, or NMI."""
+    one = PROTOCOLS[protocol]()
+    drawn = one.on_subset("run")
+    seeds = [seed] if drawn is one else [100 * seed + draw for draw in range(DRAWS)]
+    return float(np.mean([drawn.score(train, test, seed=seed)[SCORES[protocol]] for seed in seeds]))
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run what the file lacks, several trainings at once, and append each as it is done."""
+    done = {(row["set"], row["variant"], row["seed"]) for row in read(options.out)}
+    wanted = [(name, variant, seed) for seed in options.seeds for variant in options.variants for name in options.sets]
+    todo = [one for one in wanted if one not in done]
+    print(f"{len(todo)} of {len(wanted)} trainings to run", flush=True)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor(options.workers, multiprocessing.get_context("spawn")) as pool:
+        futures = {pool.submit(trial, *one, options.device, options.protocols): one for one in todo}
+        for number, future in enumerate(as_completed(futures), 1):
+            name, variant, seed = futures[future]
+            error = future.exception()
+            if error is not None:
+                print(f"[{number}/{len(todo)}] {variant} on {name}, seed {seed}: {error!r}", flush=True)
+                continue
+            row = future.result()
+            with options.out.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+            print(f"[{number}/{len(todo)}] {variant} on {name}, seed {seed}: {row['seconds']:.1f} s", flush=True)
+
+
+def table(path: Path) -> None:
+    """Print, for every group of sets, the mean over those sets and seeds that all variants have."""
+    rows = read(path)
+    by_set: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for row in rows:
+        by_set[row["set"], row["seed"]].add(row["variant"])
+    everyone = {row["variant"] for row in rows}
+    common = {place for place, variants in by_set.items() if variants == everyone}
+    for group, members in (("archives", lambda n: n[0].isupper()), ("sensors", lambda n: not n[0].isupper())):
+        chosen = [row for row in rows if (row["set"], row["seed"]) in common and members(row["set"])]
+        if not chosen:
+            continue
+        print(f"\n## {group}: {len({(row['set'], row['seed']) for row in chosen})} sets and seeds")
+        sums: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for row in chosen:
+            for kind, scores in row["scores"].items():
+                for name, value in {"seconds": row["seconds"], **scores}.items():
+                    sums[row["variant"], kind][name].append(value)
+        columns = list(next(iter(sums.values())))
+        print(f"{'':58}" + "".join(f"{name:>11}" for name in columns))
+        for (variant, kind), values in sums.items():
+            print(f"{variant + ' | ' + kind:58}" + "".join(f"{np.mean(values[name]):11.2f}" for name in columns))
 
 
 def main() -> None:
-    """Run `dicot bench trials` with the arguments of this script."""
-    from dicot.cli import main as dicot
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 
-    SUITES["trials"] = trials
-    sys.argv[1:] = ["bench", "run", "trials", *sys.argv[1:]]
-    dicot()
+    def names(known: Any) -> Any:
+        def parse(text: str) -> list[str]:
+            chosen = [part.strip() for part in text.split(",")]
+            for part in chosen:
+                if part not in known:
+                    raise argparse.ArgumentTypeError(f"{part!r} is none of {', '.join(known)}")
+            return chosen
+
+        return parse
+
+    parser.add_argument("--sets", type=names(DEVELOPMENT), default=list(DEVELOPMENT))
+    parser.add_argument("--variants", type=names(VARIANTS), default=list(VARIANTS))
+    parser.add_argument("--protocols", type=names(SCORES), default=list(SCORES))
+    parser.add_argument("--seeds", type=lambda text: [int(part) for part in text.split(",")], default=[1, 2, 3])
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("out/trials.jsonl"))
+    parser.add_argument("--table", action="store_true", help="show what the file has instead of running anything")
+    options = parser.parse_args()
+    if options.table:
+        table(options.out)
+    else:
+        run(options)
 
 
 if __name__ == "__main__":

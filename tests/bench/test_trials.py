@@ -1,24 +1,65 @@
 """The trials that an embedding is chosen by."""
 
-import pytest
-from benchmarks.trials import DEVELOPMENT, VARIANTS, trials
+import json
+import sys
 
-from dicot.bench.crossing import SuiteOptions
+import pytest
+from benchmarks import trials
+
 from dicot.datasets import DATASETS
 from dicot.encoders import InceptionTime
-from dicot.methods import build_method
+from dicot.estimator import TimeSeriesEmbedder
+from dicot.methods import METHODS, build_method
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", trials.VARIANTS)
 def test_a_variant_is_one_that_the_library_knows(name):
-    variant = VARIANTS[name]
-    build_method(variant.kind, InceptionTime(3, dim=8), variant.method_params)
-    model = variant.make(1)
-    assert {key: getattr(model, key) for key in variant.settings} == variant.settings
-    assert name == variant.name and "," not in name, "as --only has it"
+    variant = trials.VARIANTS[name]
+    TimeSeriesEmbedder(variant.method, method_params=variant.params, **variant.settings)
+    if variant.method in METHODS:
+        build_method(variant.method, InceptionTime(3, dim=8), variant.params)
 
 
-def test_every_variant_and_control_is_run_on_every_set_that_may_be_chosen_on():
-    jobs = trials(SuiteOptions(seeds=(1,)))
-    assert {job.source.name for job in jobs} == set(DEVELOPMENT) and all(DATASETS.find(name) for name in DEVELOPMENT)
-    assert {job.contender.name for job in jobs} == {*VARIANTS, "random", "calibrated", "minirocket"}
+def test_all_sets_that_may_be_chosen_on_are_known():
+    assert len(trials.DEVELOPMENT) == 53 and all(DATASETS.find(name) for name in trials.DEVELOPMENT)
+
+
+def test_trainings_that_are_there_are_not_run_again_and_a_table_shows_their_means(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(trials, "VECTORS", {"mean": trials.VECTORS["mean"]})
+    monkeypatch.setattr(trials, "ProcessPoolExecutor", _Here)
+    path = tmp_path / "trials.jsonl"
+    given = ["--sets", "ItalyPowerDemand", "--variants", "calibrated,random", "--seeds", "1", "--out", str(path)]
+    given += ["--protocols", "few_5,clustering", "--device", "cpu"]
+    monkeypatch.setattr(sys, "argv", ["trials", *given])
+    trials.main()
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert {row["variant"] for row in rows} == {"calibrated", "random"}
+    scores = rows[0]["scores"]["as trained | mean"]
+    assert 50 < scores["few_5"] <= 100 and 0 <= scores["clustering"] <= 1
+    trials.main()
+    assert "0 of 2 trainings" in capsys.readouterr().out and len(path.read_text().splitlines()) == 2
+    monkeypatch.setattr(sys, "argv", ["trials", "--table", "--out", str(path)])
+    trials.main()
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("calibrated | as trained"))
+    wanted = next(row for row in rows if row["variant"] == "calibrated")["scores"]["as trained | mean"]["few_5"]
+    assert f"{wanted:.2f}" in line.split()
+
+
+class _Here:
+    """A pool of workers that is this process."""
+
+    def __init__(self, *_):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def submit(self, function, *given):
+        from concurrent.futures import Future
+
+        future = Future()
+        future.set_result(function(*given))
+        return future
