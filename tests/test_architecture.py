@@ -33,6 +33,7 @@ LAYERS: dict[str, set[str]] = {
     "train": {"methods", "encoders", "data", "gpu", "storage", "errors"},
     "controls": {"encoders", "data", "gpu"},
     "embedding": {"encoders", "gpu", "data", "errors"},
+    "presets": {"train", "errors"},
     "pretrained": {"encoders", "storage", "errors"},
     "fitting": {"gpu", "embedding", "encoders", "methods", "pretrained", "progress", "train", "data", "errors"},
     "classical": {"errors"},
