@@ -1,6 +1,7 @@
 """The preset "best" beside the paper's method, its rivals and controls, and the preset without one of its parts."""
 
 from dataclasses import replace
+from typing import Any
 
 from dicot.bench.crossing import Entry, SuiteOptions, controls, cross, whole
 from dicot.bench.paper_suites import LARGE
@@ -19,10 +20,10 @@ RIVALS = ("dicot", "tstcc", "cost", "tnc", "minirocket")
 
 PARTS_SCORED = ("ridge", "linear", "few_5", "semi_5", "clustering")
 VIEWS = ("noise", "scale", "offset", "mask", "crop", "channel_drop")
-BARE = {"pooling": "mean", "calibrate": False, "bank": 0, "n_components": 0}
+BARE: dict[str, Any] = {"pooling": "mean", "calibrate": False, "bank": 0, "n_components": 0}
 
 
-def _best(name: str, params: dict[str, object] | None = None, **settings: object) -> Contender:
+def _best(name: str, params: dict[str, Any] | None = None, **settings: Any) -> Contender:
     return Contender(name, METHOD, params or {}, {**PRESET, **settings})
 
 
