@@ -423,7 +423,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         encoder = finished(fit.encoder if fit.run is None else fit.run.method.trained_encoder())
         features = fit.learned["features_"]
         if features["calibrate"] and fit.run is not None:  # a control is what it says
-            calibrated_control(encoder, fit.train, self.device)
+            with seeded_weights(fit.learned["seed_"]):  # an encoder with dropout draws
+                calibrated_control(encoder, fit.train, self.device)
         composition = self._compose(encoder, fit.train, features, fit.learned["seed_"])
         become(self, {**fit.learned, "encoder_": encoder, "history_": history, "composition_": composition})
         self._n_features_out = composition.dim(pooled_dim(encoder, features["pooling"]))
