@@ -1,10 +1,10 @@
 """python -m benchmarks.trials [--sets A,B] [--variants X,Y] [--seeds 1,2,3]: how to train, what a vector should hold.
 
 Every variant of the training is fitted once per set and seed; its encoder, as trained and with BatchNorm calibrated
-anew, then makes vectors of several kinds, and each is scored by several protocols. Sets are those that may be chosen on
-(development.txt): the others are only reported. Rows go to a file of JSON lines, one per training, and what it has is
-not run again; `--table` shows the means over sets. What came of a trial belongs into docs/log.md, whether it helped or
-not.
+anew, then makes vectors of several kinds, and each is scored by several protocols. The sets are those that may be
+chosen on, DEVELOPMENT; the others are only reported. Rows go to a file of JSON lines, one per training, and what it has
+is not run again; `--table` shows the means over sets. What came of a trial belongs into docs/log.md, whether it helped
+or not.
 """
 
 import argparse
@@ -24,13 +24,13 @@ import numpy as np
 from dicot.controls import CONTROLS, calibrated_control
 from dicot.data import Windows
 from dicot.datasets import load
+from dicot.datasets.development import DEVELOPMENT
 from dicot.embedding import embed, fit_composition
 from dicot.encoders import Encoder
 from dicot.estimator import TimeSeriesEmbedder
 from dicot.protocols import PROTOCOLS
 from dicot.protocols.base import Features
 
-DEVELOPMENT = tuple(Path(__file__).with_name("development.txt").read_text().split())
 SCORES = {"ridge": "accuracy", "linear": "accuracy", "few_5": "accuracy", "semi_5": "accuracy", "clustering": "nmi"}
 DRAWS = 3  # of labelled cases, in each of the seeds
 
@@ -101,6 +101,7 @@ def trial(name: str, variant: str, seed: int, device: str, protocols: list[str])
     assert split.test is not None
     model = TimeSeriesEmbedder(
         chosen.method,
+        preset="paper",
         family=split.family,
         method_params=chosen.params,
         precision="tf32",

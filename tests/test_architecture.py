@@ -33,6 +33,7 @@ LAYERS: dict[str, set[str]] = {
     "train": {"methods", "encoders", "data", "gpu", "storage", "errors"},
     "controls": {"encoders", "data", "gpu"},
     "embedding": {"encoders", "gpu", "data", "errors"},
+    "presets": {"train", "errors"},
     "pretrained": {"encoders", "storage", "errors"},
     "fitting": {"gpu", "embedding", "encoders", "methods", "pretrained", "progress", "train", "data", "errors"},
     "classical": {"errors"},
@@ -80,7 +81,7 @@ EXTRAS: dict[str, set[str]] = {
 
 # Shared code, which asks a method or a data set's card instead of its name; and the few files in it that list names.
 NAMELESS = ("train/", "gpu/", "protocols/", "evaluation", "bench/", "embedding/", "controls.py", "fitting.py")
-LISTS = {"bench/paper_suites.py"}
+LISTS = {"bench/paper_suites.py", "bench/best_suite.py"}
 FAMILIES = {"train/recipe.py"}  # the paper's budgets are stated per family of data sets
 WORDS = {"soft", "cost", "supervised", "synthetic"}  # names that are plain words as well
 

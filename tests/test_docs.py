@@ -126,9 +126,10 @@ def registries() -> Iterator[None]:
     from dicot.embedding import POOLINGS
     from dicot.encoders import ENCODERS
     from dicot.methods import METHODS
+    from dicot.presets import PRESETS
     from dicot.protocols import PROTOCOLS
 
-    open_ones: list[dict[str, Any]] = [ENCODERS, METHODS, POOLINGS, PROTOCOLS]
+    open_ones: list[dict[str, Any]] = [ENCODERS, METHODS, POOLINGS, PRESETS, PROTOCOLS]
     before, sets = [dict(registry) for registry in open_ones], set(DATASETS)
     yield
     for registry, entries in zip(open_ones, before, strict=True):

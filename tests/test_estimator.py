@@ -53,6 +53,10 @@ def test_calibrate_sets_batch_norms_statistics_by_the_training_cases(waves, tmp_
     )
     again = TimeSeriesEmbedder.from_pretrained(model.save_pretrained(tmp_path / "model"), device="cpu")
     assert again.calibrate and np.array_equal(again.transform(waves.x), model.transform(waves.x))
+    torch.manual_seed(7)
+    before = torch.get_rng_state()
+    drawing = [small(encoder="resnet", calibrate=True).fit(waves.x).transform(waves.x) for _ in range(2)]
+    assert np.array_equal(*drawing) and torch.equal(torch.get_rng_state(), before), "dropout is drawn by the seed"
     untouched = [small(method="random", calibrate=given).fit(waves.x).transform(waves.x) for given in (False, True)]
     assert np.array_equal(*untouched), "a control is what it says"
     with pytest.raises(InputError, match="calibrate must be True or False; got 'yes'"):

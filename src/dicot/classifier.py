@@ -210,7 +210,7 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         """Start from the frozen probe, and keep what is best on held-out cases."""
         assert self.pretrained is not None
         count_classes(train)
-        pooling = self.pooling or self.pretrained.pooling
+        pooling = self.pooling or self.pretrained.features_["pooling"]
         lookup(POOLINGS, pooling, "pooling")
         result = tune(
             self._first_encoder(train),

@@ -47,6 +47,7 @@ from dicot.fitting import (
     train_with_bar,
 )
 from dicot.methods import METHODS, Method, build_method
+from dicot.presets import DEFAULT_PRESET, FEATURES, PAPER, Preset, find_preset
 from dicot.pretrained import (
     arguments_of,
     check_config,
@@ -57,17 +58,29 @@ from dicot.pretrained import (
     save_pretrained,
 )
 from dicot.progress import Bar
-from dicot.train import Checkpoint, History, Recipe, TrainingRun, paper_recipe, pretrain_many
+from dicot.train import Checkpoint, History, Recipe, TrainingRun, pretrain_many
 from dicot.train.history import OnStep
 from dicot.train.many import AT_ONCE
-from dicot.train.recipe import schedule_name
+from dicot.train.recipe import FAMILIES, schedule_name
 from dicot.train.run import OptimiserFactory, weights_hash
 
 T = TypeVar("T", bound=Target)
 DIRECT = ("steps", "batch_size", "lr", "schedule", "precision")  # parameters that win over `recipe`
 FITTED = {"seed": int, "data": Mapping[str, Any], "method_params": Mapping[str, Any], "n_features_in": int | None}
 ORDINARY = {"optimiser": "", "initial": ""}  # the recipe's AdamW, new weights; so are models without an entry
-GONE = {"estimator": ("preset",), "recipe": ("temperature",)}  # what configs of older versions have beside ours
+# What a preset comes to, as the config names it; models that were saved before there were presets have no entry.
+CHOSEN = {"method": str, "pooling": str, "calibrate": bool, "difference": bool, "bank": int, "n_components": int}
+# What configs of older versions have beside ours. Their `preset`, which had one value, is not the one of today.
+GONE = {"estimator": ("preset",), "recipe": ("temperature",)}
+
+
+class Resolved(NamedTuple):
+    """What a fit will use, with everything resolved that the preset decides."""
+
+    method: str | type[Method]
+    features: dict[str, Any]  # by the names in FEATURES
+    params: dict[str, Any]  # of the method; a control has none
+    recipe: Recipe
 
 
 class _Fit(NamedTuple):
@@ -86,19 +99,24 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     input the number of time steps is fixed at fit, otherwise it may change; the number of channels may not.
     Without further arguments the Di-COT paper's method, encoder and recipe are used.
 
+    A preset says what `method`, `method_params`, `pooling`, `calibrate`, `difference`, `bank` and `n_components` are
+    where they are None, and which recipe is used. False and 0 switch a part of it off.
+
     Parameters
     ----------
-    method : a name of `dicot list methods`, a control ("random", "calibrated"), or a subclass of `Method`
+    method : a name of `dicot list methods`, a control ("random", "calibrated"), or a subclass of `Method`. One that is
+        not the preset's own has the preset's features and recipe, and its own settings
+    preset : a name of `dicot list presets`: "paper", or "best", one recipe for every kind of data
     family : "ucr", "uea" or "large" chooses the paper's recipe and settings for such data sets; None, for your own
-        data, takes those of "uea"
+        data, takes those of "uea". The recipe of "best" is the same for all families
     encoder : a name of `dicot list encoders`, an `Encoder`, or any torch module (B, C, T) -> (B, F, T) or (B, F). A
         module is copied and given new weights drawn from `random_state`; to start from its own weights, pass it to
         `fit` as `initial`
     dim : number of features, for an encoder given by name; a module has its own
-    method_params : arguments of the method, for example {"temperature": 0.1, "k": (2, 5)}
+    method_params : arguments of the method, for example {"temperature": 0.1, "k": (2, 5)}; they win over the preset's
     encoder_params : further arguments of an encoder given by name, for example {"original": True} for "resnet"
     recipe : a `Recipe`, or a mapping of some of its fields such as {"weight_decay": 0, "warmup": 0}; what it leaves
-        out is the paper's for `family`
+        out is the preset's
     steps, batch_size, lr, schedule, precision : fields of the recipe; given here, they win over `recipe`. `schedule` is
         "per_step", "per_epoch" or a function step -> learning rate
     pooling : how features become one vector: "mean", "max" or "mean+max+std" over time, "shares+mean+max" over layers,
@@ -106,9 +124,9 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     calibrate : after training, set BatchNorm's statistics by one pass of the training cases as they are, as the
         "calibrated" control does: those of training come from its last batches, and from parts or views of cases
     difference : also pool the encoder's features of each case's first difference, beside its own
-    bank : how many features of a fixed bank of dilated kernels stand beside the encoder's, 84 to 9,996; None or 0: none
+    bank : how many features of a fixed bank of dilated kernels stand beside the encoder's, 84 to 9,996; 0: none
     n_components : compress the vectors to at most so many numbers, 2,048 or fewer, by principal components of the
-        training cases (10,000 of them at most), of which there are fewer than cases; None: as they are
+        training cases (10,000 of them at most), of which there are fewer than cases; 0: as they are
     embed_precision : of `transform` on a GPU: "float32", or faster with fewer digits "tf32" (three), "bf16" (two)
     layout : "nct" (cases, channels, time) or "ntc" for 3-D arrays and lists; `Windows` are always "nct"
     unequal : "error", "pad", "crop" or "resample" for cases of unequal length
@@ -123,7 +141,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     ----------
     encoder_ : the trained encoder, on the CPU
     history_ : loss and learning rate of every step
-    recipe_, method_params_, seed_ : what was used, defaults resolved
+    method_, recipe_, method_params_, seed_ : what was used, defaults resolved
+    features_ : pooling, calibrate, difference, bank and n_components as they were used; `transform` goes by them
     origin_ : the optimiser and initial weights that were passed to `fit`, by name and hash; "" where there were none
     preparation_ : how input becomes cases, with what was learned from the training set
     composition_ : the fitted parts of a vector that are not the encoder's: `difference`, `bank`, `n_components`
@@ -132,8 +151,10 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     encoder_: Encoder
     history_: History
+    method_: str | type[Method]
     recipe_: Recipe
     method_params_: dict[str, Any]
+    features_: dict[str, Any]
     origin_: dict[str, str]
     seed_: int
     preparation_: Preparation
@@ -142,8 +163,9 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def __init__(
         self,
-        method: str | type[Method] = "dicot",
+        method: str | type[Method] | None = None,
         *,
+        preset: str = DEFAULT_PRESET,
         family: str | None = None,
         encoder: str | nn.Module = "inception_time",
         dim: int = 256,
@@ -155,9 +177,9 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         lr: float | None = None,
         schedule: str | Callable[[int], float] | None = None,
         precision: str | None = None,
-        pooling: str = "mean",
-        calibrate: bool = False,
-        difference: bool = False,
+        pooling: str | None = None,
+        calibrate: bool | None = None,
+        difference: bool | None = None,
         bank: int | None = None,
         n_components: int | None = None,
         embed_precision: str = "float32",
@@ -170,6 +192,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         verbose: bool = True,
     ) -> None:
         self.method = method
+        self.preset = preset
         self.family = family
         self.encoder = encoder
         self.dim = dim
@@ -220,7 +243,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         fit = self._start(X, y, checkpoint, optimiser, on_step, initial)
         history = History()
         if fit.run is not None:
-            what = f"pretrain {method_name(self.method)}"
+            what = f"pretrain {method_name(fit.learned['method_'])}"
             history = train_with_bar(what, fit.run, device=self.device, verbose=self.verbose)
         self._finish(fit, history)
         return self
@@ -269,6 +292,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             self.encoder_,
             {
                 "estimator": {**saved_settings(self), "random_state": self.seed_},
+                "chosen": {"method": method_name(self.method_), **self.features_},
                 "method_params": self.method_params_,
                 "recipe": self.recipe_.to_dict(),
                 "origin": self.origin_,
@@ -293,7 +317,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         network, config, beside = from_pretrained(directory, encoder)
         try:
-            parts = {**config, **{part: _without(config[part], gone) for part, gone in GONE.items()}}
+            parts = _of_today(config)
             for part, kind in (("estimator", cls), ("recipe", Recipe), ("history", History)):
                 check_types(directory, part, parts[part], arguments_of(kind))
             fitted = {name: config[name] for name in FITTED}
@@ -302,6 +326,10 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             if encoder is not None:
                 model.encoder = encoder
             model._check_names()
+            check_types(directory, "chosen", parts["chosen"], CHOSEN)
+            model.method_ = parts["chosen"]["method"]
+            model.features_ = {name: parts["chosen"][name] for name in FEATURES}
+            _check_features(model.features_)
             model.encoder_, model.seed_, model.data_ = network, config["seed"], config["data"]
             model.method_params_ = config["method_params"]
             model.origin_ = config.get("origin", dict(ORDINARY))
@@ -322,8 +350,30 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             what = f"lacks {error}" if isinstance(error, KeyError) else f"is damaged ({error})"
             raise ModelFileError(f"The config of {directory} {what}. Save the model again.") from error
         check_config(directory, config)
-        model._n_features_out = model.composition_.dim(pooled_dim(network, model.pooling))
+        model._n_features_out = model.composition_.dim(pooled_dim(network, model.features_["pooling"]))
         return model
+
+    def resolve(self, n_cases: int, n_times: int) -> Resolved:
+        """Return what a fit on so many cases of so many time steps will use; nothing is trained or changed."""
+        preset, method, features = self._chosen()
+        usual = preset.recipe(self.family, n_cases, n_times)
+        recipe = merge_recipe(usual, self.recipe, {name: getattr(self, name) for name in DIRECT})
+        kind = find_method(method)
+        if kind is None:
+            return Resolved(method, features, {}, replace(recipe, steps=0))
+        params = kind.paper_params(self.family) | preset.params_of(method_name(method)) | dict(self.method_params or {})
+        return Resolved(method, features, params, recipe)
+
+    def _chosen(self) -> tuple[Preset, str | type[Method], dict[str, Any]]:
+        """Return the preset, the method and the features: all that does not depend on the data."""
+        self._check_names()
+        preset = find_preset(self.preset)
+        method = preset.method if self.method is None else self.method
+        find_method(method)
+        features = preset.features({name: getattr(self, name) for name in FEATURES})
+        _check_features(features)
+        kinds = {"calibrate": bool, "difference": bool, "bank": int, "n_components": int}  # of a file: False is no 0
+        return preset, method, features | {name: kind(features[name]) for name, kind in kinds.items()}
 
     def _start(
         self,
@@ -335,36 +385,35 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         initial: Any = None,
     ) -> _Fit:
         """Do all of a fit but the training. The estimator itself stays as it is until the end."""
-        self._check_names()
-        kind = find_method(self.method)
+        self._chosen()  # a wrong name is told before the data are looked at
         columns = columns_of(X)
         preparation, train = Preparation(self.layout, self.unequal, self.missing, self.scale).fit(X, y)
         seed = seed_from(self.random_state)
-        usual = paper_recipe(self.family, len(train), train.n_times)
-        recipe = merge_recipe(usual, self.recipe, {name: getattr(self, name) for name in DIRECT})
-        params: dict[str, Any] = {}
+        used = self.resolve(len(train), train.n_times)
+        kind = find_method(used.method)
         origin = dict(ORDINARY)
         run = None
         with seeded_weights(seed):
             encoder = new_encoder(self.encoder, train, dim=self.dim, encoder_params=self.encoder_params)
             if kind is None:
                 if initial is not None:
-                    raise InputError(f"The control {self.method!r} learned nothing: it takes no initial weights.")
-                recipe = replace(recipe, steps=0)
-                CONTROLS[str(self.method)](encoder, train, self.device)
+                    raise InputError(f"The control {used.method!r} learned nothing: it takes no initial weights.")
+                CONTROLS[str(used.method)](encoder, train, self.device)
             else:
                 # Loaded before the method is built, which may make copies of its encoder.
                 weights = None if initial is None else load_initial(encoder, initial)
-                params = kind.paper_params(self.family) | dict(self.method_params or {})
-                method = build_method(kind, encoder, params)
-                run = TrainingRun(method, train, recipe, seed, Checkpoint.of(checkpoint), optimiser, on_step, weights)
+                method = build_method(kind, encoder, used.params)
+                kept = Checkpoint.of(checkpoint)
+                run = TrainingRun(method, train, used.recipe, seed, kept, optimiser, on_step, weights)
                 origin = {"optimiser": schedule_name(optimiser or ""), "initial": weights_hash(weights)}
         learned = {
             "preparation_": preparation,
-            "data_": data_card(self.method, train, preparation.fingerprint),
+            "data_": data_card(used.method, train, preparation.fingerprint),
             "seed_": seed,
-            "recipe_": recipe,
-            "method_params_": params,
+            "method_": used.method,
+            "features_": used.features,
+            "recipe_": used.recipe,
+            "method_params_": used.params,
             "origin_": origin,
             **columns,
         }
@@ -372,22 +421,24 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _finish(self, fit: _Fit, history: History) -> None:
         encoder = finished(fit.encoder if fit.run is None else fit.run.method.trained_encoder())
-        if self.calibrate and fit.run is not None:  # a control is what it says
-            calibrated_control(encoder, fit.train, self.device)
-        composition = self._compose(encoder, fit.train, fit.learned["seed_"])
+        features = fit.learned["features_"]
+        if features["calibrate"] and fit.run is not None:  # a control is what it says
+            with seeded_weights(fit.learned["seed_"]):  # an encoder with dropout draws
+                calibrated_control(encoder, fit.train, self.device)
+        composition = self._compose(encoder, fit.train, features, fit.learned["seed_"])
         become(self, {**fit.learned, "encoder_": encoder, "history_": history, "composition_": composition})
-        self._n_features_out = composition.dim(pooled_dim(encoder, self.pooling))
+        self._n_features_out = composition.dim(pooled_dim(encoder, features["pooling"]))
 
-    def _compose(self, encoder: Encoder, train: Windows, seed: int) -> Composition:
+    def _compose(self, encoder: Encoder, train: Windows, features: Mapping[str, Any], seed: int) -> Composition:
         """Fit what a vector holds beside the encoder's features on the training cases as they were prepared."""
         with Bar("compress", len(train), self.verbose) as bar:
             return fit_composition(
                 encoder,
                 train.x,
-                pooling=self.pooling,
-                bank=self.bank,
-                difference=self.difference,
-                n_components=self.n_components,
+                pooling=features["pooling"],
+                bank=features["bank"],
+                difference=features["difference"],
+                n_components=features["n_components"],
                 seed=seed,
                 device=self.device,
                 precision=self.embed_precision,
@@ -405,7 +456,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             self.encoder_,
             groups,
             target,
-            self.pooling,
+            self.features_["pooling"],
             composer=self.composition_ if self.composition_.tensors() else None,
             device=self.device,
             verbose=self.verbose,
@@ -420,11 +471,10 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _check_names(self) -> None:
         if isinstance(self.encoder, str):
             lookup(ENCODERS, self.encoder, "encoder")
-        lookup(POOLINGS, self.pooling, "pooling")
-        if not isinstance(self.calibrate, bool | np.bool_):
-            raise InputError(f"calibrate must be True or False; got {self.calibrate!r}.")
         lookup(dict.fromkeys(EMBED_PRECISIONS), self.embed_precision, "precision")
-        check_parts(self.bank, self.difference, self.n_components)
+        if self.family is not None and self.family not in FAMILIES:
+            raise InputError(f"family must be one of {FAMILIES} or None; got {self.family!r}.")
+        _check_features(PAPER.features({name: getattr(self, name) for name in FEATURES}))
 
 
 def find_method(method: str | type[Method]) -> type[Method] | None:
@@ -446,7 +496,8 @@ def method_name(method: str | type[Method]) -> str:
 
 def saved_settings(model: TimeSeriesEmbedder) -> dict[str, Any]:
     """Return the parameters of a model as its config names them; the device, a matter of the machine, is "auto"."""
-    settings = {**model.get_params(deep=False), "method": method_name(model.method), "device": "auto"}
+    settings = {**model.get_params(deep=False), "device": "auto"}
+    settings["method"] = None if model.method is None else method_name(model.method)
     if isinstance(model.recipe, Recipe):
         settings["recipe"] = model.recipe.to_dict()
     elif model.recipe and callable(model.recipe.get("schedule")):
@@ -462,8 +513,26 @@ def saved_settings(model: TimeSeriesEmbedder) -> dict[str, Any]:
     return settings
 
 
+def _of_today(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a config as this version writes it: a model without an entry "chosen" was saved before presets."""
+    if "chosen" in config:
+        return {**config, "recipe": _without(config["recipe"], GONE["recipe"])}
+    parts = {**config, **{part: _without(config[part], gone) for part, gone in GONE.items()}}
+    given = parts["estimator"] if isinstance(parts["estimator"], dict) else {}
+    parts["chosen"] = {"method": given.get("method") or PAPER.method, **PAPER.features(given)}
+    return {**parts, "estimator": {**given, "preset": PAPER.name}} if given else parts
+
+
 def _without(part: Any, names: Sequence[str]) -> Any:
     return {name: value for name, value in part.items() if name not in names} if isinstance(part, dict) else part
+
+
+def _check_features(features: Mapping[str, Any]) -> None:
+    """Refuse settings of the vectors that do not exist."""
+    lookup(POOLINGS, features["pooling"], "pooling")
+    if not isinstance(features["calibrate"], bool | np.bool_):
+        raise InputError(f"calibrate must be True or False; got {features['calibrate']!r}.")
+    check_parts(features["bank"], features["difference"], features["n_components"])
 
 
 def _check_preparation(preparation: Preparation, encoder: Encoder) -> None:
@@ -490,11 +559,11 @@ def _check_composition(model: TimeSeriesEmbedder) -> None:
     composition = model.composition_
     parts = {"difference": composition.difference, "bank": composition.bank, "n_components": composition.compression}
     for name, part in parts.items():
-        if bool(getattr(model, name)) != (part is not None):
+        if bool(model.features_[name]) != (part is not None):
             raise InputError(
-                f"{name} is {getattr(model, name)!r}, and its tensors are {'missing' if part is None else 'there'}"
+                f"{name} is {model.features_[name]!r}, and its tensors are {'missing' if part is None else 'there'}"
             )
-    composition.check(model.encoder_, model.pooling, model.preparation_.n_times)
+    composition.check(model.encoder_, model.features_["pooling"], model.preparation_.n_times)
 
 
 def data_card(method: str | type[Method], train: Windows, fingerprint: str) -> dict[str, Any]:

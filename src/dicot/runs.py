@@ -1,15 +1,18 @@
 """Pretraining into a folder: a run that can be killed, repeated and resumed by the same call."""
 
 from pathlib import Path
+from typing import Any
 
 from dicot.data import Windows
 from dicot.errors import InputError, ModelFileError
-from dicot.estimator import TimeSeriesEmbedder, data_card, saved_settings
+from dicot.estimator import TimeSeriesEmbedder, data_card, method_name, saved_settings
+from dicot.presets import FEATURES
 from dicot.pretrained import CONFIG, is_registered, plain_json
 from dicot.storage import check_writable, remove_leftovers, writing
 from dicot.train import Checkpoint
 
 CHECKPOINT = "checkpoint.safetensors"
+RESOLVED = ("preset", "method", "method_params", "recipe", *FEATURES)  # arguments compared by what they come to
 
 
 def pretrain_into(
@@ -47,8 +50,18 @@ def _holds_run(folder: Path, model: TimeSeriesEmbedder, train: Windows) -> bool:
         saved = TimeSeriesEmbedder.from_pretrained(folder, encoder=module)
     except ModelFileError as error:
         raise ModelFileError(f"{error} To train it anew in this folder, overwrite it (--overwrite).") from error
-    same_data = saved.data_ == data_card(model.method, train, train.fingerprint())
-    return same_data and plain_json(saved_settings(saved)) == plain_json(saved_settings(model))
+    used = model.resolve(len(train), train.n_times)
+    same_data = saved.data_ == data_card(used.method, train, train.fingerprint())
+    # A preset may have had other values when the model was saved.
+    there = (saved.method_, saved.method_params_, saved.recipe_.to_dict(), saved.features_)
+    wanted = (method_name(used.method), used.params, used.recipe.to_dict(), used.features)
+    return same_data and _plain(saved, there) == _plain(model, wanted)
+
+
+def _plain(model: TimeSeriesEmbedder, resolved: tuple[Any, ...]) -> dict[str, Any]:
+    """Return the settings of a model as a file has them, and what those come to that a preset decides."""
+    settings = {name: value for name, value in saved_settings(model).items() if name not in RESOLVED}
+    return plain_json({**settings, "resolved": resolved})
 
 
 def _remove(checkpoint: Path) -> None:

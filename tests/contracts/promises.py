@@ -23,6 +23,7 @@ from dicot.encoders import ENCODERS, FCN, Encoder, InceptionTime, build_encoder,
 from dicot.errors import InputError, MissingDataError
 from dicot.estimator import TimeSeriesEmbedder
 from dicot.methods import METHODS, Batch, Method, build_method
+from dicot.presets import PRESETS, Preset
 from dicot.protocols import PROTOCOLS, Protocol
 from dicot.train import Recipe, pretrain
 from dicot.train.draws import plan_generator
@@ -39,6 +40,7 @@ REGISTRIES: dict[str, Mapping[str, Any]] = {
     "classical": CLASSICAL,
     "controls": CONTROLS,
     "poolings": POOLINGS,
+    "presets": PRESETS,
     "datasets": DATASETS,
     "suites": SUITES,
 }
@@ -402,6 +404,33 @@ def embedder_takes_the_pooling(name: str, pooling: Pooling) -> None:
     z = model.transform(waves.x)
     assert len(model.get_feature_names_out()) == z.shape[1]
     assert one_line(pooling.summary)
+
+
+# Presets
+
+
+@promised_by("presets")
+def embedder_takes_the_preset_and_is_saved(name: str, preset: Preset) -> None:
+    """Also where there are few short cases of one channel."""
+    assert preset.name == name and one_line(preset.summary)
+    x = np.random.default_rng(3).normal(size=(20, 1, 24)).cumsum(axis=2).astype(np.float32)
+    model = TimeSeriesEmbedder(preset=name, dim=8, steps=1, device="cpu", random_state=1).fit(x)
+    z = model.transform(x)
+    assert len(z) == 20 and z.shape[1] <= 2048 and np.isfinite(z).all()
+    np.testing.assert_allclose(model.transform(x[3:5]), z[3:5], rtol=1e-4, atol=1e-5)
+    with tempfile.TemporaryDirectory() as folder:
+        again = TimeSeriesEmbedder.from_pretrained(model.save_pretrained(folder), device="cpu")
+        assert np.array_equal(again.transform(x), z) and again.features_ == model.features_
+
+
+@promised_by("presets")
+def preset_has_a_recipe_for_every_size(name: str, preset: Preset) -> None:
+    for family in (None, "ucr", "uea", "large"):
+        for n_cases in (2, 20, 1000, 10**6):
+            for n_times in (1, 24, 3000, 10**6):
+                recipe = preset.recipe(family, n_cases, n_times)
+                assert recipe.steps > 0 and recipe.batch_size >= 2
+    assert preset.digest() == PRESETS[name].digest()
 
 
 # Data sets

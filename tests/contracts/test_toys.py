@@ -7,13 +7,14 @@ import pytest
 
 from tests.commands import dicot
 from tests.contracts.promises import PROMISES, REGISTRIES, Promise
-from tests.contracts.toys import RANGE, NearestMean, Slopes, Stack, Together
+from tests.contracts.toys import RANGE, SHORT, NearestMean, Slopes, Stack, Together
 
 TOYS = {
     "methods": ("together", Together),
     "encoders": ("stack", Stack),
     "protocols": ("nearest_mean", NearestMean),
     "poolings": ("range", RANGE),
+    "presets": ("short", SHORT),
     "datasets": ("slopes", Slopes()),
 }
 PAIRS = [(registry, promise) for registry in TOYS for promise in PROMISES[registry]]

@@ -13,8 +13,10 @@ from dicot.datasets.base import Card, DataSet, pick_channels
 from dicot.embedding import Pooling
 from dicot.encoders import Encoder
 from dicot.methods import Batch, Method
+from dicot.presets import Preset
 from dicot.protocols import Features, Metric, Protocol
 from dicot.protocols.base import check_classes
+from dicot.train import Recipe
 
 
 class Together(Method):
@@ -94,3 +96,6 @@ def _range(h: Tensor) -> Tensor:
 
 
 RANGE = Pooling(None, _range, "toy: the largest value less the smallest")
+
+
+SHORT = Preset("short", "toy: two steps", "across", lambda family, n_cases, n_times: Recipe(2, 4), pooling="max")

@@ -108,5 +108,10 @@ SUITES = {
         for m, v in (("step_ms", 1.5), ("peak_mib", 20.0), ("fit_seconds", 0.1))
     ]
     + several("batch_scaling", CONTROLS, ("harth",), ("cost",), ("fit_seconds",)),
+    "best": [
+        *several("best", ("best", *EVERYONE, "minirocket"), ("Wine", "Beef", "hapt"), ("ridge", "few_5"), seeds=(1, 2)),
+        *several("best", ("best", *EVERYONE), ("hapt",), ("clustering",), ("nmi", "ari"), seeds=(1, 2)),
+    ],
+    "best_ablation": several("best_ablation", ("dicot", "best", *CONTROLS), ("Beef", "hapt"), ("ridge", "few_5")),
     "of your own": several("of your own", EVERYONE, ("tiny",), ("linear", "odd")),
 }

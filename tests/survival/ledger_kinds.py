@@ -36,6 +36,7 @@ NUMERIC = {
     "peak_memory": int,
     "value": float,
     "fit_seconds": float,
+    "embed_seconds": float,
 }
 
 

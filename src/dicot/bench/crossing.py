@@ -87,6 +87,7 @@ def given_family(name: str, options: SuiteOptions) -> str | None:
 def own_params(contender: Contender, source: JobData, special: Mapping[str, Any]) -> dict[str, Any]:
     """What differs from what the method would use on this data set anyway: equal settings get equal keys."""
     from dicot.methods import METHODS
+    from dicot.presets import find_preset
 
     if not contender.trained:
         return {}
@@ -95,6 +96,8 @@ def own_params(contender: Contender, source: JobData, special: Mapping[str, Any]
     by_family = method.paper_params(family)
     # A set of unknown family may turn out to have one when it is loaded: what depends on it stays said.
     usual |= dict.fromkeys(by_family) if family is None else by_family
+    if "preset" in contender.settings:
+        usual |= find_preset(contender.settings["preset"]).params_of(contender.kind)
     wanted = {**special, **contender.method_params}
     return {name: value for name, value in wanted.items() if usual.get(name) != value}
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 
+from dicot.bench import best_suite
 from dicot.bench import paper_suites as paper
 from dicot.bench.crossing import SuiteOptions
 from dicot.data.conversion import check_policies
@@ -26,6 +27,8 @@ SUITES: dict[str, Callable[[SuiteOptions], list[Job]]] = {
     "extended_ablation": paper.extended_ablation,
     "positive_selection": paper.positive_selection,
     "batch_scaling": paper.batch_scaling,
+    "best": best_suite.best,
+    "best_ablation": best_suite.best_ablation,
 }
 
 

@@ -37,9 +37,16 @@ def evaluate(
         typer.Option(help="Score this saved model instead of training one; the controls take its settings."),
     ] = None,
     method: Annotated[
-        str,
-        typer.Option(help="Names from `dicot list methods`, separated by commas, or all; pictures: the first."),
-    ] = "dicot",
+        str | None,
+        typer.Option(
+            help="Names from `dicot list methods`, separated by commas, or all; pictures: the first. Default: the "
+            "preset's."
+        ),
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(help="Names from `dicot list presets`, separated by commas; with several, no --method."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for report.html, scores.csv and the model.")] = None,
     features: Annotated[
         Path | None, typer.Option(help="A .npz for everybody's test embeddings; `dicot report --features` maps them.")
@@ -65,9 +72,9 @@ def evaluate(
     lr: opt.Rate = None,
     schedule: opt.Schedule = None,
     precision: opt.Precision = None,
-    pooling: opt.Pooling = "mean",
-    calibrate: opt.Calibrate = False,
-    difference: opt.Difference = False,
+    pooling: opt.Pooling = None,
+    calibrate: opt.Calibrate = None,
+    difference: opt.Difference = None,
     bank: opt.Bank = None,
     n_components: opt.Components = None,
     family: opt.Family = None,
@@ -100,12 +107,12 @@ def evaluate(
     )
     params = opt.settings(set_)
     if model is None:
-        subjects = _trained(method, settings, params)
+        subjects = _trained(method, preset, settings, params)
     else:
         from dicot.estimator import TimeSeriesEmbedder
 
         fitted = TimeSeriesEmbedder.from_pretrained(model, device=device)
-        flags = {**settings, **policies, "family": family, "method": method, "set_": params}
+        flags = {**settings, **policies, "family": family, "method": method, "preset": preset, "set_": params}
         _refuse_contradictions(ctx, fitted, flags)
         policies = {**_policies(fitted), **policies}
         subjects = [saved(_free_name(model.resolve().name), fitted)]
@@ -165,7 +172,7 @@ def _policies(fitted: "TimeSeriesEmbedder") -> dict[str, Any]:
 
 def _refuse_contradictions(ctx: typer.Context, fitted: "TimeSeriesEmbedder", flags: dict[str, Any]) -> None:
     """A saved model and its controls have the model's settings: no flag may say otherwise."""
-    own = {**fitted.get_params(deep=False), "set_": fitted.method_params}
+    own = {**fitted.get_params(deep=False), **fitted.features_, "method": fitted.method_, "set_": fitted.method_params}
     wrong = []
     for name, value in flags.items():
         source = ctx.get_parameter_source(name)
@@ -180,12 +187,22 @@ def _refuse_contradictions(ctx: typer.Context, fitted: "TimeSeriesEmbedder", fla
         )
 
 
-def _trained(methods: str, settings: dict[str, Any], params: dict[str, Any] | None) -> "list[Contender]":
-    """Methods that are trained here."""
+def _trained(
+    methods: str | None, wanted: str | None, settings: dict[str, Any], params: dict[str, Any] | None
+) -> "list[Contender]":
+    """Methods that are trained here, with what a preset says, or presets with their own methods."""
     from dicot.evaluation import contender
     from dicot.methods import METHODS
+    from dicot.presets import DEFAULT_PRESET, PAPER, find_preset
 
-    names = list(METHODS) if methods == "all" else [name.strip() for name in methods.split(",")]
+    presets = [find_preset(name.strip()) for name in (wanted or DEFAULT_PRESET).split(",")]
+    if methods is None:  # the paper's is called by its method, as ever
+        names = [one.method if one.name == PAPER.name else one.name for one in presets]
+    elif len(presets) > 1:
+        raise InputError(f"--method is for one preset; got {', '.join(one.name for one in presets)}. Leave one out.")
+    else:
+        names = list(METHODS) if methods == "all" else [name.strip() for name in methods.split(",")]
+        settings = {**settings, "preset": presets[0].name}
     if params and len(names) > 1:
         raise InputError(f"--set is for one method; got {', '.join(names)}.")
     return [contender(name, method_params=params, **settings) for name in names]

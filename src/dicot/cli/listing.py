@@ -16,6 +16,12 @@ def _methods() -> Lines:
     return [(name, f"{kind.summary} | {kind.paper} | {kind.complexity}") for name, kind in METHODS.items()]
 
 
+def _presets() -> Lines:
+    from dicot.presets import PRESETS
+
+    return [(name, f"{preset.method}: {preset.summary}") for name, preset in PRESETS.items()]
+
+
 def _controls() -> Lines:
     from dicot.classical import CLASSICAL
     from dicot.controls import CONTROLS
@@ -62,6 +68,7 @@ def _first_line(entry: Any) -> str:
 
 LISTS: dict[str, Callable[[], Lines]] = {
     "methods": _methods,
+    "presets": _presets,
     "controls": _controls,
     "encoders": _encoders,
     "poolings": _poolings,

@@ -19,22 +19,36 @@ DataArgument = Annotated[
         help="A data set by name (see `dicot list datasets`) or a .npz, .npy, .csv, .parquet, .ts, .tsv or .arff file."
     ),
 ]
-Method = Annotated[str, typer.Option(help="See `dicot list methods`.")]
+Method = Annotated[str | None, typer.Option(help="See `dicot list methods`; default: the preset's.")]
+Preset = Annotated[
+    str | None, typer.Option(help="Method, features and recipe where no option says; see `dicot list presets`.")
+]
 Encoder = Annotated[str, typer.Option(help="See `dicot list encoders`.")]
 Dim = Annotated[int, typer.Option(help="Features of the encoder.")]
-Steps = Annotated[int | None, typer.Option(help="Training steps; default: the paper's number.")]
-BatchSize = Annotated[int | None, typer.Option(help="Cases per step; default: the paper's number.")]
+Steps = Annotated[int | None, typer.Option(help="Training steps; default: the preset's number.")]
+BatchSize = Annotated[int | None, typer.Option(help="Cases per step; default: the preset's number.")]
 Rate = Annotated[float | None, typer.Option(help="Peak learning rate; default: the paper's 3e-4.")]
 Schedule = Annotated[str | None, typer.Option(help="per_step (the paper) or per_epoch (the authors' code).")]
 Precision = Annotated[str | None, typer.Option(help="float32, tf32 (faster on a GPU) or float64; default: float32.")]
-Pooling = Annotated[str, typer.Option(help="See `dicot list poolings`.")]
+Pooling = Annotated[str | None, typer.Option(help="See `dicot list poolings`; default: the preset's.")]
 Calibrate = Annotated[
-    bool,
-    typer.Option("--calibrate", help="After training, set BatchNorm's statistics by a pass of the training cases."),
+    bool | None,
+    typer.Option(
+        "--calibrate/--no-calibrate",
+        help="After training, set BatchNorm's statistics by a pass of the training cases; default: the preset's.",
+    ),
 ]
-Difference = Annotated[bool, typer.Option("--difference", help="Embed each case's first difference too.")]
-Bank = Annotated[int | None, typer.Option(help="Features of a fixed bank of kernels beside the encoder's: 84 to 9996.")]
-Components = Annotated[int | None, typer.Option(help="Compress embeddings to at most so many numbers, up to 2048.")]
+Difference = Annotated[
+    bool | None,
+    typer.Option("--difference/--no-difference", help="Embed each case's first difference too; default: the preset's."),
+]
+Bank = Annotated[
+    int | None,
+    typer.Option(help="Features of a fixed bank of kernels beside the encoder's: 84 to 9996, 0 for none."),
+]
+Components = Annotated[
+    int | None, typer.Option(help="Compress embeddings to at most so many numbers, up to 2048; 0: as they are.")
+]
 Family = Annotated[str | None, typer.Option(help="Recipe of ucr, uea or large sets; default: the data set's own.")]
 Setting = Annotated[
     list[str] | None,

@@ -13,7 +13,8 @@ from dicot.cli import options as opt
 def pretrain(
     data: opt.DataArgument,
     out: Annotated[Path, typer.Option(help="Folder for the model; a killed run continues from the checkpoint there.")],
-    method: opt.Method = "dicot",
+    preset: opt.Preset = None,
+    method: opt.Method = None,
     encoder: opt.Encoder = "inception_time",
     dim: opt.Dim = 256,
     steps: opt.Steps = None,
@@ -21,9 +22,9 @@ def pretrain(
     lr: opt.Rate = None,
     schedule: opt.Schedule = None,
     precision: opt.Precision = None,
-    pooling: opt.Pooling = "mean",
-    calibrate: opt.Calibrate = False,
-    difference: opt.Difference = False,
+    pooling: opt.Pooling = None,
+    calibrate: opt.Calibrate = None,
+    difference: opt.Difference = None,
     bank: opt.Bank = None,
     n_components: opt.Components = None,
     family: opt.Family = None,
@@ -68,7 +69,7 @@ def pretrain(
         scale=scale,
         random_state=seed,
         device=device,
-        **opt.given(steps=steps, batch_size=batch_size, lr=lr, schedule=schedule, precision=precision),
+        **opt.given(preset=preset, steps=steps, batch_size=batch_size, lr=lr, schedule=schedule, precision=precision),
         **policies,
     )
     try:

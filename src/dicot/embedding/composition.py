@@ -107,7 +107,7 @@ def check_parts(bank: Any, difference: Any, n_components: Any) -> None:
         check_size(bank)
     if not isinstance(difference, bool | np.bool_):
         raise InputError(f"difference must be True or False; got {difference!r}.")
-    if n_components is not None:
+    if n_components is not None and n_components != 0:
         check_components(n_components)
 
 
@@ -133,7 +133,7 @@ def fit_composition(
     composition = Composition(
         _difference_scale(x) if difference else None, Bank.fit(x, bank, seed=seed) if bank else None
     )
-    if n_components is None:
+    if not n_components:
         return composition
     z = embed(encoder, x, pooling=pooling, composer=composition, device=device, precision=precision, on_batch=on_batch)
     bad = np.flatnonzero(~np.isfinite(z).all(axis=1))

@@ -35,7 +35,7 @@ class Compression:
         if len(z) < 2:
             raise InputError(
                 f"n_components={n_components} needs two training cases or more; got n_samples={len(z)}. "
-                "Pass more, or n_components=None."
+                "Pass more, or n_components=0."
             )
         x = torch.as_tensor(z, dtype=torch.float64).to(device)
         mean, deviation = x.mean(dim=0), x.std(dim=0, correction=0)
@@ -43,7 +43,7 @@ class Compression:
         if not spread.any():
             raise InputError(
                 f"n_components={n_components} needs training cases that differ from each other; the vectors of all "
-                f"{len(x)} are the same. Pass others, or n_components=None."
+                f"{len(x)} are the same. Pass others, or n_components=0."
             )
         scale = torch.where(spread, 1 / torch.where(spread, deviation, 1.0), 0.0)  # one without spread plays no part
         components, variances = _principal((x - mean) * scale, n_components)

@@ -4,7 +4,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dicot.data.policies import Array
@@ -17,6 +17,7 @@ SAVED = "saved"  # the kind of a fitted model that is scored as it is
 CIRCUMSTANCES = ("device", "verbose")  # parameters of an estimator that no embedding depends on
 # What an untrained encoder's embeddings depend on: two contenders that agree in these share their controls.
 CONTROL_SETTINGS = (
+    "preset",
     "encoder",
     "encoder_params",
     "dim",
@@ -93,7 +94,12 @@ class Contender:
     @property
     def config(self) -> dict[str, Any]:
         """Everything a fit depends on but data and seed, as plain data; the name where objects are among it."""
-        plain = given(kind=self.kind, method_params=dict(self.method_params), settings=dict(self.settings))
+        plain = given(
+            kind=self.kind,
+            method_params=dict(self.method_params),
+            settings=dict(self.settings),
+            preset=self._preset_digest(),
+        )
         try:
             if self.own is None:
                 json.dumps(plain)
@@ -102,6 +108,14 @@ class Contender:
             pass
         told: dict[str, Any] = json.loads(json.dumps(plain, default=described))
         return {**told, "name": self.name}
+
+    def _preset_digest(self) -> str | None:
+        """What the preset means today, so that a preset with other values is not taken for what was recorded."""
+        if "preset" not in self.settings:
+            return None
+        from dicot.presets import find_preset
+
+        return find_preset(self.settings["preset"]).digest()
 
     def make(self, seed: int, **circumstances: Any) -> Transformer:
         """Make a fresh transformer; settings come before the family, device and verbosity of the run."""
@@ -113,9 +127,11 @@ class Contender:
             baseline, scale = CLASSICAL[self.kind](random_state=seed), self.settings.get("scale")
             return baseline if scale is None else Scaled(baseline, scale)
         from dicot.estimator import TimeSeriesEmbedder
+        from dicot.presets import PAPER
 
         lookup(registered(), self.kind, "contender")
-        settings = {**circumstances, **self.settings}
+        # Without a preset a contender is the paper's, whatever an embedder's default is.
+        settings = {"preset": PAPER.name, **circumstances, **self.settings}
         return TimeSeriesEmbedder(self.kind, method_params=dict(self.method_params), random_state=seed, **settings)
 
 
@@ -159,16 +175,24 @@ def registered() -> dict[str, Any]:
     from dicot.classical import CLASSICAL
     from dicot.controls import CONTROLS
     from dicot.methods import METHODS
+    from dicot.presets import PRESETS
 
-    return {**METHODS, **CONTROLS, **CLASSICAL}
+    return {**PRESETS, **METHODS, **CONTROLS, **CLASSICAL}
 
 
 def contender(name: str, *, method_params: Mapping[str, Any] | None = None, **settings: Any) -> Contender:
-    """A method, control or baseline by name, with settings of TimeSeriesEmbedder; a baseline takes `scale` alone."""
+    """A method, preset, control or baseline by name, with settings of TimeSeriesEmbedder.
+
+    A baseline takes `scale` alone.
+    """
     from dicot.classical import CLASSICAL
     from dicot.methods import METHODS
+    from dicot.presets import PRESETS
 
     lookup(registered(), name, "contender")
+    if name in PRESETS and name not in METHODS:
+        made = contender(PRESETS[name].method, method_params=method_params, **{**settings, "preset": name})
+        return replace(made, name=name)
     own = changed(settings)
     if name in CLASSICAL:
         scaled = CLASSICAL[name].scaled and "scale" in own
@@ -194,7 +218,7 @@ def own_estimator(name: str, estimator: Any) -> Contender:
         return fresh.set_params(random_state=seed) if "random_state" in fresh.get_params() else fresh
 
     params = estimator.get_params(deep=False)
-    method = params.get("method")
+    method = _method_of(estimator)
     kind = method if isinstance(method, str) else described(method or type(estimator))
     needs_labels = getattr(_method_class(method), "needs_labels", False)
     fixed = "random_state" not in params
@@ -285,7 +309,7 @@ def as_contender(one: Any, name: str | None = None) -> Contender:
         made = contender(one)
         return made if name is None else Contender(name, made.kind, made.method_params, made.settings)
     if hasattr(one, "get_params") and hasattr(one, "transform"):
-        method = getattr(one, "method", None)
+        method = _method_of(one)
         shown = method if isinstance(method, str) else getattr(method or type(one), "__name__", "own")
         return own_estimator(name or shown, one)
     raise InputError(
@@ -305,6 +329,14 @@ def _embedder_of(one: Contender) -> "TimeSeriesEmbedder | None":
     return model if isinstance(model, TimeSeriesEmbedder) else None
 
 
+def _method_of(estimator: Any) -> Any:
+    """The method of an estimator, by its preset where it names none; None for a transformer that has no such thing."""
+    from dicot.presets import PRESETS
+
+    method, preset = getattr(estimator, "method", None), getattr(estimator, "preset", None)
+    return PRESETS[preset].method if method is None and preset in PRESETS else method
+
+
 def _method_class(method: Any) -> Any:
     from dicot.methods import METHODS
 
@@ -318,6 +350,10 @@ def changed(settings: Mapping[str, Any], estimator: type | None = None) -> dict[
 
         estimator = TimeSeriesEmbedder
     usual = {name: parameter.default for name, parameter in inspect.signature(estimator).parameters.items()}
+    if "preset" in usual:  # the same key whatever the default becomes
+        from dicot.presets import PAPER
+
+        usual["preset"] = PAPER.name
     left_out = (*CIRCUMSTANCES, "method", "random_state")
     return {
         name: value

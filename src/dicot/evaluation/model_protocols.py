@@ -147,7 +147,7 @@ class TrainingTime(ModelProtocol):
         if len(history):
             values["step_ms"] = 1e3 * history.seconds / len(history)
             values["encoded"] = encoded_per_time_step(
-                model.method, model.method_params_, data.train, seed=model.seed_, steps=len(history)
+                model.method_, model.method_params_, data.train, seed=model.seed_, steps=len(history)
             )
         if fitted.peak_memory:
             values["peak_mib"] = fitted.peak_memory / 2**20

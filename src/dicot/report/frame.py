@@ -20,12 +20,12 @@ OPTIONAL: dict[str, Any] = {
     "draw": 1,
     "error": None,
     "trial": False,
-    "fit_seconds": math.nan,
+    **dict.fromkeys(("fit_seconds", "embed_seconds"), math.nan),
 }
 COLUMNS = (
     *("suite", "contender", "source", "target", "protocol", "metric", "seed", "draw", "value", "error"),
     *("schedule", "steps", "batch_size", "precision", "trial", "subsets"),
-    *("fit_seconds", "peak_memory", "device", "version", "recorded", "key"),
+    *("fit_seconds", "embed_seconds", "peak_memory", "device", "version", "recorded", "key"),
 )
 
 SETTINGS = ("contender", "schedule", "precision", "trial")
@@ -46,7 +46,7 @@ def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
         if missing := [name for name in NEEDED if name not in row]:
             raise InputError(f"A row of a report needs {', '.join(missing)}; got only {', '.join(row)}.")
     data = pd.DataFrame(filled, columns=list(COLUMNS))
-    return data.astype({"value": float, "fit_seconds": float, "error": object, "trial": bool})
+    return data.astype({"value": float, "fit_seconds": float, "embed_seconds": float, "error": object, "trial": bool})
 
 
 def latest(data: pd.DataFrame, varied: Sequence[str] = ()) -> pd.DataFrame:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from dicot.report.against import average_table, cell_table, pairs
+from dicot.report.best import SUBJECT, gains
 from dicot.report.figures import bars, critical_difference, paper_scatter, reference_curves, time_scatter, win_tie_loss
 from dicot.report.filenames import slug
 from dicot.report.frame import (
@@ -239,6 +240,26 @@ def variants(request: Request) -> Parts:
         yield from every_part(compact(group.runs), request, group.name, brief=True)
 
 
+def best(request: Request) -> Parts:
+    """Show what the preset gains, by groups of data sets, and its seconds; then every protocol by itself."""
+    for title, table in gains(request.data):
+        yield Part(title, table)
+    yield from _by_protocol(request, brief=True)
+
+
+def best_ablation(request: Request) -> Parts:
+    """Show every protocol by itself, and the preset against each of its variants."""
+    yield from _by_protocol(replace(request, baseline=request.baseline or SUBJECT))
+
+
+def _by_protocol(request: Request, brief: bool = False) -> Parts:
+    for protocol in sorted(request.data.protocol.unique(), key=natural):
+        own = request.data[request.data.protocol == protocol]
+        for metric in shown_metrics(own):
+            name = protocol if metric == "accuracy" else f"{protocol}, {metric}"
+            yield from every_part(by_data_set(own, [metric]), request, name, brief=brief)
+
+
 def generic(request: Request) -> Parts:
     """Show one table per data set and kind of protocol: contenders down, protocols across; then times."""
     data = request.data[~request.data.metric.isin(TIMINGS)]
@@ -274,6 +295,8 @@ LAYOUTS: dict[str, Callable[[Request], Parts]] = {  # a suite that is not here i
     "extended_ablation": variants,
     "positive_selection": variants,
     "batch_scaling": batch_scaling,
+    "best": best,
+    "best_ablation": best_ablation,
 }
 
 

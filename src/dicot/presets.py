@@ -1,0 +1,112 @@
+"""Presets: a method, its features and its recipe under one name. PRESETS is where a new one is registered."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass
+from typing import Any
+
+from dicot.errors import lookup
+from dicot.train.recipe import Recipe, paper_recipe, schedule_name
+
+FEATURES = ("pooling", "calibrate", "difference", "bank", "n_components")  # what a preset says about the vectors
+RecipeRule = Callable[[str | None, int, int], Recipe]  # (family, cases, time steps) -> recipe
+
+
+@dataclass(frozen=True)
+class Preset:
+    """What TimeSeriesEmbedder uses where its own argument is None.
+
+    The names are those of the estimator's arguments; False and 0 mean that a part is off. `recipe` is called with the
+    family of the data set, its number of cases and its number of time steps.
+    """
+
+    name: str
+    summary: str  # one line, for `dicot list presets`
+    method: str
+    recipe: RecipeRule
+    method_params: Mapping[str, Any] = field(default_factory=dict)
+    pooling: str = "mean"
+    calibrate: bool = False
+    difference: bool = False
+    bank: int = 0
+    n_components: int = 0
+
+    def params_of(self, method: str) -> dict[str, Any]:
+        """Return the arguments for a method: those of the preset for its own, none for any other."""
+        return dict(self.method_params) if method == self.method else {}
+
+    def features(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings in FEATURES: those that were given, and the preset's where that is None."""
+        chosen = {name: given.get(name) for name in FEATURES}
+        return {name: getattr(self, name) if value is None else value for name, value in chosen.items()}
+
+    def digest(self) -> str:
+        """Return a short hash of all values, for the keys of recorded results: other values, another key."""
+        values = {name: getattr(self, name) for name in ("method", *FEATURES)} | {"params": dict(self.method_params)}
+        rule = self.recipe
+        values |= {"rule": schedule_name(rule)}
+        if is_dataclass(rule) and not isinstance(rule, type):
+            values |= {"values": asdict(rule)}
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class SizeRule:
+    """A recipe by the size of the training set alone; the family of the data set does not count.
+
+    batch_size: the power of two nearest to `share` of the cases, from `smallest` to `largest`, or to `largest_long`
+    where a case has `long` time steps or more
+    steps: by cases x time steps, as pairs (at most, steps) in ascending order, and `most_steps` beyond the last
+    """
+
+    share: float = 0.25
+    smallest: int = 8
+    largest: int = 128
+    long: int = 2000
+    largest_long: int = 32
+    steps: tuple[tuple[int, int], ...] = ((100_000, 200), (1_000_000, 600))
+    most_steps: int = 1500
+
+    def __call__(self, family: str | None, n_cases: int, n_times: int) -> Recipe:
+        largest = self.largest_long if n_times >= self.long else self.largest
+        batch_size = min(largest, max(self.smallest, _nearest_power_of_two(self.share * n_cases)))
+        size = n_cases * n_times
+        steps = next((number for most, number in self.steps if size <= most), self.most_steps)
+        return Recipe(steps=steps, batch_size=batch_size)
+
+
+def _nearest_power_of_two(value: float) -> int:
+    """Return the power of two with the smallest distance to a number, 1 at least; of two, the smaller one."""
+    lower = 1 << max(0, int(value).bit_length() - 1)
+    return lower if value - lower <= 2 * lower - value else 2 * lower
+
+
+def best_recipe(n_cases: int, n_times: int) -> Recipe:
+    """Return the recipe of the preset "best" for a training set of this size."""
+    return BEST.recipe(None, n_cases, n_times)
+
+
+PAPER = Preset(
+    name="paper",
+    summary="the Di-COT paper's method, mean over time, and its recipe for the family of the data set",
+    method="dicot",
+    recipe=paper_recipe,
+)
+BEST = Preset(
+    name="best",
+    summary="one recipe for every kind of data: views across cases, six layers, a bank of kernels, compressed",
+    method="across",
+    recipe=SizeRule(),
+    pooling="shares+mean+max",
+    calibrate=True,
+    bank=2016,
+    n_components=2048,
+)
+PRESETS: dict[str, Preset] = {preset.name: preset for preset in (PAPER, BEST)}
+DEFAULT_PRESET = PAPER.name
+
+
+def find_preset(name: str) -> Preset:
+    """Return the preset of this name, or raise an error that names the known ones."""
+    return lookup(PRESETS, name, "preset")

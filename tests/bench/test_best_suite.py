@@ -1,0 +1,104 @@
+"""The suite of the preset "best", and that of its parts."""
+
+import pytest
+from tests.commands import dicot
+
+from dicot.bench.best_suite import VARIANTS, at_hand
+from dicot.bench.crossing import SuiteOptions
+from dicot.bench.suites import suite_jobs
+from dicot.controls import CONTROLS
+from dicot.datasets import DATASETS, family_of
+from dicot.datasets.development import DEVELOPMENT
+from dicot.datasets.hapt import HAPT
+from dicot.encoders import InceptionTime
+from dicot.methods import METHODS, build_method
+from dicot.presets import BEST
+
+EVERYONE = {"best", "dicot", "tstcc", "cost", "tnc", "minirocket", *CONTROLS}
+
+
+def test_everyone_is_scored_by_every_protocol_with_three_seeds():
+    jobs = suite_jobs(["best"], SuiteOptions(sets=("GunPoint", "NATOPS", "hapt")))
+    protocols = {
+        "ridge",
+        "linear",
+        "few_1pct",
+        "few_5",
+        "few_10",
+        "semi_1pct",
+        "semi_5",
+        "semi_10",
+        "knn_all",
+        "clustering",
+    }
+    wanted = {
+        (name, data, protocol, seed)
+        for name in EVERYONE
+        for data in ("GunPoint", "NATOPS", "hapt")
+        for protocol in protocols
+        for seed in (1, 2, 3)
+    }
+    found = [(job.contender.name, job.source.name, job.protocol, job.seed) for job in jobs]
+    assert set(found) == wanted and len(found) == len(wanted)
+    assert {job.subsets for job in jobs if job.protocol.startswith(("few_", "semi_"))} == {"per-seed"}
+    assert {job.contender.make(1).preset for job in jobs if job.contender.kind in METHODS} == {"best", "paper"}
+    chosen = suite_jobs(["best"], SuiteOptions(sets=("GunPoint",), subsets="authors", contenders=("best",)))
+    assert {job.subsets for job in chosen} == {"authors"} and {job.contender.name for job in chosen} == {
+        "best",
+        *CONTROLS,
+    }
+
+
+def test_the_data_sets_are_those_at_hand_and_stand_ins_for_the_large_ones(tmp_path, monkeypatch):
+    monkeypatch.setenv("DICOT_DATA", str(tmp_path))
+    shipped = at_hand()
+    assert "ItalyPowerDemand" in shipped and "hapt" not in shipped and "Wine" not in shipped
+    (tmp_path / "large").mkdir()
+    (tmp_path / "large" / HAPT.file).touch()
+    (tmp_path / "ucr").mkdir()
+    (tmp_path / "ucr" / "Wine.npz").touch()
+    assert set(at_hand()) == {*shipped, "hapt", "Wine"}
+    assert {job.source.name for job in suite_jobs(["best"], SuiteOptions())} == set(at_hand())
+
+
+def test_a_plan_reads_no_values(tmp_path, monkeypatch):
+    (tmp_path / "large").mkdir()
+    (tmp_path / "large" / HAPT.file).touch()  # would fail if it were read
+    monkeypatch.setenv("DICOT_DATA", str(tmp_path))
+    said = dicot("bench", "best", "--dry-run", "--sets", "hapt", "--ledger", tmp_path / "none.sqlite")
+    assert "240 jobs: 0 recorded, 0 failed, 0 no data, 240 to run" in said
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_variant_is_one_that_the_library_knows(name):
+    variant = VARIANTS[name]
+    if variant.kind in METHODS:
+        build_method(variant.kind, InceptionTime(3, dim=8), variant.method_params)
+    model = variant.make(1)
+    assert {key: getattr(model, key) for key in variant.settings} == variant.settings
+    assert name == variant.name and "," not in name, "as --only has it"
+
+
+def test_every_variant_differs_from_the_preset_in_what_its_name_says():
+    usual = VARIANTS["best"].make(1).resolve(100, 100)
+    for name, part in (("bank", "bank"), ("compression", "n_components"), ("calibration", "calibrate")):
+        used = VARIANTS[f"best without {name}"].make(1).resolve(100, 100)
+        assert used.features == {**usual.features, part: type(usual.features[part])()} and used.recipe == usual.recipe
+    for view in ("noise", "scale", "offset", "mask", "crop", "channel_drop"):
+        used = VARIANTS[f"best without {view}"].make(1).resolve(100, 100)
+        assert used.params == {**usual.params, view: 0.0} and used.features == usual.features
+    untrained = VARIANTS["best untrained"].make(1).resolve(100, 100)
+    assert (untrained.method, untrained.features) == ("calibrated", BEST.features({}))
+
+
+def test_every_variant_and_control_is_run_on_the_sets_that_may_be_chosen_on():
+    jobs = suite_jobs(["best_ablation"], SuiteOptions(seeds=(1,)))
+    assert {job.source.name for job in jobs} == set(DEVELOPMENT)
+    assert {job.contender.name for job in jobs} == {*VARIANTS, *CONTROLS, "minirocket"}
+
+
+def test_development_is_half_of_the_archives_and_two_large_sets():
+    assert all(DATASETS.find(name) for name in DEVELOPMENT) and len(set(DEVELOPMENT)) == len(DEVELOPMENT)
+    families = [family_of(name) for name in DEVELOPMENT]
+    assert {family: families.count(family) for family in set(families)} == {"ucr": 44, "uea": 7, "large": 2}
+    assert not {"wisdm2019", "mitbih-arrhythmia", "GunPoint", "OSULeaf"} & set(DEVELOPMENT), "are only reported"

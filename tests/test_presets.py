@@ -1,0 +1,262 @@
+"""Presets: what they come to, what wins over them, and what is kept of them."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dicot import TimeSeriesEmbedder
+from dicot.bench.crossing import SuiteOptions, cross, whole
+from dicot.classifier import TimeSeriesClassifier
+from dicot.errors import InputError
+from dicot.evaluation import contender, evaluate, with_controls
+from dicot.evaluation.contenders import Contender
+from dicot.methods.across import Across
+from dicot.presets import BEST, DEFAULT_PRESET, FEATURES, PAPER, PRESETS, Preset, SizeRule, best_recipe
+from dicot.train import Recipe, paper_recipe
+from tests.commands import dicot as command
+
+SMALL = {"dim": 8, "steps": 2, "random_state": 1, "device": "cpu", "encoder": "fcn"}
+TINY_BEST = {**SMALL, "preset": "best", "bank": 84, "encoder": "inception_time"}
+
+
+def small(**settings) -> TimeSeriesEmbedder:
+    return TimeSeriesEmbedder(**{"preset": "paper", **SMALL, **settings})
+
+
+@pytest.fixture
+def own(monkeypatch) -> Preset:
+    preset = Preset(
+        "mine",
+        "for this test",
+        "across",
+        lambda family, n_cases, n_times: Recipe(steps=n_cases, batch_size=n_times),
+        {"temperature": 0.3, "queue": 16},
+        pooling="max",
+        difference=True,
+        n_components=4,
+    )
+    monkeypatch.setitem(PRESETS, "mine", preset)
+    return preset
+
+
+@pytest.mark.filterwarnings("ignore:Cases of . time steps are too short")
+@parametrize_with_checks([TimeSeriesEmbedder(preset="best", dim=8, bank=84, steps=2, device="cpu")])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def test_without_arguments_the_paper_is_meant():
+    assert DEFAULT_PRESET == "paper" == TimeSeriesEmbedder().get_params()["preset"]
+    for family, n_cases, n_times in ((None, 24, 32), ("ucr", 3000, 500), ("large", 10_000, 3000)):
+        used = TimeSeriesEmbedder(family=family).resolve(n_cases, n_times)
+        assert used.recipe == paper_recipe(family, n_cases, n_times)
+        assert used.method == "dicot" and used.params == {"temperature": 1.0 if family == "ucr" else 0.07}
+        off = {"calibrate": False, "difference": False, "bank": 0, "n_components": 0}
+        assert used.features == {"pooling": "mean", **off}
+
+
+def test_the_paper_said_or_not_gives_the_same_bytes(waves):
+    said = small(method="dicot", preset="paper", pooling="mean", calibrate=False, bank=0, n_components=0).fit(waves.x)
+    plain = TimeSeriesEmbedder(**SMALL).fit(waves.x)
+    assert said.transform(waves.x).tobytes() == plain.transform(waves.x).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("n_cases", "n_times", "batch_size", "steps"),
+    [
+        (20, 24, 8, 200),  # a quarter of the cases would be 5
+        (40, 100, 8, 200),
+        (56, 100, 16, 200),
+        (100, 1000, 32, 200),
+        (100, 1001, 32, 600),
+        (200, 427, 64, 200),
+        (1000, 1000, 128, 600),
+        (1000, 1001, 128, 1500),
+        (7000, 128, 128, 600),
+        (7000, 3000, 32, 1500),
+        (7000, 2000, 32, 1500),
+        (7000, 1999, 128, 1500),
+        (60, 2500, 16, 600),
+    ],
+)
+def test_the_best_recipe_goes_by_the_size_alone(n_cases, n_times, batch_size, steps):
+    wanted = Recipe(steps=steps, batch_size=batch_size)
+    assert best_recipe(n_cases, n_times) == wanted
+    assert {TimeSeriesEmbedder(preset="best", family=f).resolve(n_cases, n_times).recipe for f in (None, "ucr")} == {
+        wanted
+    }
+
+
+def test_the_batch_is_the_nearest_power_of_two_by_trying_all_of_them():
+    for n_cases in range(1, 700):
+        powers = [2**i for i in range(12)]
+        nearest = min(powers, key=lambda power: (abs(power - n_cases / 4), power))
+        assert best_recipe(n_cases, 10).batch_size == min(128, max(8, nearest)), n_cases
+
+
+def test_best_is_the_sum_of_its_parts(waves):
+    made = TimeSeriesEmbedder(**TINY_BEST).fit(waves.x)
+    said = TimeSeriesEmbedder(
+        "across", **{**SMALL, "encoder": "inception_time"}, pooling="shares+mean+max", calibrate=True, bank=84,
+        n_components=2048, recipe=best_recipe(24, 32),
+    ).fit(waves.x)  # fmt: skip
+    assert made.transform(waves.x).tobytes() == said.transform(waves.x).tobytes()
+    assert made.method_ == "across" and made.recipe_ == replace(best_recipe(24, 32), steps=2)
+    assert made.features_ == {
+        "pooling": "shares+mean+max", "calibrate": True, "difference": False, "bank": 84, "n_components": 2048
+    }  # fmt: skip
+    assert made.transform(waves.x).shape == (24, 23), "no more numbers than cases allow"
+
+
+def test_every_part_of_a_preset_can_be_switched_off(waves):
+    off = {"pooling": "mean", "calibrate": False, "difference": False, "bank": 0, "n_components": 0}
+    plain = small(method="across", recipe=best_recipe(24, 32)).fit(waves.x)
+    switched = small(preset="best", **off).fit(waves.x)
+    assert switched.transform(waves.x).tobytes() == plain.transform(waves.x).tobytes()
+    assert small(preset="best", n_components=False, bank=False).resolve(24, 32).features["bank"] == 0
+    assert small(preset="best", bank=0).resolve(24, 32).features == {**BEST.features({}), "bank": 0}
+
+
+def test_what_is_given_wins_over_the_preset_and_its_settings_are_for_its_own_method(own):
+    assert small(preset="mine").resolve(5, 7).params == {"temperature": 0.3, "queue": 16}
+    assert small(preset="mine", method=Across, method_params={"queue": 0}).resolve(5, 7).params == {
+        "temperature": 0.3, "queue": 0
+    }  # fmt: skip
+    other = small(preset="mine", method="dicot", method_params={"k": 3}, n_components=0).resolve(5, 7)
+    assert other.params == {"temperature": 0.07, "k": 3} and other.method == "dicot"
+    assert other.features == {**own.features({}), "n_components": 0}
+    assert (other.recipe.steps, other.recipe.batch_size) == (2, 7), "given steps, the preset's batches"
+    control = small(preset="mine", method="random").resolve(5, 7)
+    assert control.params == {} and control.recipe.steps == 0 and control.features["pooling"] == "max"
+
+
+def test_nothing_is_resolved_before_fit_and_a_clone_can_change_its_preset(waves):
+    model = small(preset="best")
+    assert {name: model.get_params()[name] for name in ("method", "method_params", *FEATURES)} == dict.fromkeys(
+        ("method", "method_params", *FEATURES)
+    )
+    copy = clone(model).set_params(preset="paper").fit(waves.x)
+    assert copy.transform(waves.x).tobytes() == small().fit(waves.x).transform(waves.x).tobytes()
+    fitted = small().fit(waves.x)
+    before = fitted.transform(waves.x)
+    assert np.array_equal(fitted.set_params(pooling="max").transform(waves.x), before), "a fit is what it was"
+
+
+def test_an_unknown_preset_is_answered_with_the_known_ones(waves):
+    for wrong, hint in (("bets", "Did you mean 'best'"), ("imagenet", "Known: best, paper")):
+        with pytest.raises(InputError, match=f"Unknown preset '{wrong}'.*{hint}"):
+            small(preset=wrong).fit(waves.x)
+    with pytest.raises(InputError, match="family must be one of"):
+        small(preset="best", family="UCR").fit(waves.x)
+
+
+def test_a_saved_model_keeps_what_its_preset_was(waves, tmp_path, own, monkeypatch):
+    model = small(preset="mine", steps=1).fit(waves.x)
+    folder = model.save_pretrained(tmp_path / "model")
+    changed = replace(own, pooling="mean", n_components=0)
+    for present in ({"mine": changed}, {}):
+        monkeypatch.delitem(PRESETS, "mine", raising=False)
+        for name, preset in present.items():
+            monkeypatch.setitem(PRESETS, name, preset)
+        loaded = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
+        assert np.array_equal(loaded.transform(waves.x), model.transform(waves.x))
+        assert (loaded.features_, loaded.method_params_, loaded.recipe_, loaded.method_) == (
+            model.features_, model.method_params_, model.recipe_, "across"
+        )  # fmt: skip
+        assert loaded.get_params() == model.get_params()
+    with pytest.raises(InputError, match="Unknown preset 'mine'"):
+        loaded.fit(waves.x)
+
+
+def test_a_model_saved_before_there_were_presets_stays_the_papers(waves, tmp_path):
+    """Its bank and components are None, which a preset would take for something else."""
+    model = small(pooling="max", calibrate=True, method="dicot").fit(waves.x)
+    folder = model.save_pretrained(tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    del config["chosen"], config["sha256"], config["estimator"]["difference"]
+    config["estimator"]["preset"] = "benchmark"
+    (folder / "config.json").write_text(json.dumps(config))
+    loaded = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
+    assert np.array_equal(loaded.transform(waves.x), model.transform(waves.x))
+    assert loaded.preset == "paper" and loaded.features_ == model.features_
+    assert np.array_equal(loaded.fit(waves.x).transform(waves.x), model.transform(waves.x))
+
+
+def test_a_classifier_begins_with_the_features_of_its_embedder(waves):
+    embedder = small(preset="best", bank=0, pooling="max").fit(waves.x)
+    tuned = TimeSeriesClassifier(embedder, steps=1, random_state=0, device="cpu").fit(waves.x, waves.y)
+    assert tuned.pooling_ == "max"
+
+
+def test_a_run_in_a_folder_is_another_one_when_its_preset_has_changed(waves, tmp_path, own, monkeypatch):
+    np.savez(tmp_path / "waves.npz", X=waves.x, y=waves.y)
+    call = ["pretrain", tmp_path / "waves.npz", "--out", tmp_path / "m", "--preset", "mine", "--dim", "8", "--steps",
+            "1", "--encoder", "fcn", "--device", "cpu"]  # fmt: skip
+    assert "trained: 1 steps" in command(*call)
+    assert "already holds this run" in command(*call)
+    assert "already holds this run" in command(*call, "--method", "across", "--pooling", "max", "--no-calibrate")
+    with pytest.raises(InputError, match="holds another model"):
+        command(*call, "--no-difference")
+    for changed in (replace(own, n_components=3), replace(own, method_params={}), replace(own, recipe=SizeRule())):
+        monkeypatch.setitem(PRESETS, "mine", changed)
+        with pytest.raises(InputError, match="holds another model"):
+            command(*call)
+
+
+def test_presets_on_the_command_line(waves, tmp_path):
+    assert [line.split()[0] for line in command("list", "presets").splitlines()] == list(PRESETS)
+    np.savez(tmp_path / "waves.npz", X=waves.x, y=waves.y)
+    quick = ["--dim", "8", "--steps", "1", "--device", "cpu", "--protocols", "ridge", "--bank", "84"]
+    said = command("evaluate", tmp_path / "waves.npz", "--preset", "paper,best", *quick)
+    for name in ("dicot", "best", "random", "calibrated", "random of best", "calibrated of best"):
+        assert f"  {name}, seed 1:" in said
+    with pytest.raises(InputError, match="--method is for one preset; got paper, best"):
+        command("evaluate", tmp_path / "waves.npz", "--preset", "paper,best", "--method", "dicot")
+    command("pretrain", tmp_path / "waves.npz", "--out", tmp_path / "m", "--preset", "best", *quick[:6])
+    said = command(
+        "evaluate", tmp_path / "waves.npz", "--model", tmp_path / "m", "--preset", "best", "--protocols", "ridge",
+        "--pooling", "shares+mean+max", "--bank", "2016", "--device", "cpu",
+    )  # fmt: skip
+    assert "random" in said
+    with pytest.raises(InputError, match=r"--preset paper \(the model has best\)"):
+        command("evaluate", tmp_path / "waves.npz", "--model", tmp_path / "m", "--preset", "paper")
+    with pytest.raises(InputError, match="Unknown preset 'bets'"):
+        command("pretrain", tmp_path / "waves.npz", "--out", tmp_path / "n", "--preset", "bets")
+
+
+def test_contenders_by_the_name_of_a_preset(waves):
+    best = contender("best")
+    assert (best.name, best.kind, best.settings["preset"]) == ("best", "across", "best")
+    made = best.make(3, device="cpu")
+    assert (made.preset, made.method, made.resolve(24, 32).features) == ("best", "across", BEST.features({}))
+    plain = contender("dicot").make(1)
+    assert plain.preset == "paper" and contender("paper").config == contender("dicot").config
+    controls = {one.name: one for one in with_controls([contender("dicot"), best])}
+    assert controls["random of best"].make(1).resolve(24, 32).features == BEST.features({})
+    assert controls["random"].make(1).resolve(24, 32).features == PAPER.features({})
+    quick = {"steps": 1, "dim": 8, "bank": 0, "encoder": "fcn", "pooling": "max"}
+    scored = evaluate((waves, waves), [contender("best", **quick)], ["ridge"], controls=False, device="cpu")
+    assert not any(one.failed for one in scored.results)
+
+
+def test_a_preset_with_other_values_is_another_job(monkeypatch):
+    def job(**params):
+        (one,) = cross(
+            "a", [(Contender("best", "across", params, {"preset": "best"}), ("ridge",))], [whole("GunPoint")], (1,),
+            SuiteOptions(),
+        )  # fmt: skip
+        return one
+
+    before = job()
+    assert before.key == job(queue=0).key, "what is the default anyway"
+    for changed in (
+        replace(BEST, bank=84), replace(BEST, recipe=SizeRule(largest=64)), replace(BEST, method_params={"queue": 256})
+    ):  # fmt: skip
+        monkeypatch.setitem(PRESETS, "best", changed)
+        assert job().key != before.key
+    assert job(queue=0).contender.method_params == {"queue": 0}, "switches the preset's queue off"
+    assert job(queue=256).key == job().key
