@@ -22,6 +22,7 @@ from dicot.data.policies import MISSING, UNEQUAL, Array
 from dicot.data.preparation import Preparation
 from dicot.embedding import (
     EMBED_PRECISIONS,
+    MIXED,
     POOLINGS,
     Composition,
     Target,
@@ -106,7 +107,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     calibrate : after training, set BatchNorm's statistics by one pass of the training cases as they are, as the
         "calibrated" control does: those of training come from its last batches, and from parts or views of cases
     difference : also pool the encoder's features of each case's first difference, beside its own
-    bank : how many features of a fixed bank of dilated kernels stand beside the encoder's, 84 to 9,996; None or 0: none
+    bank : how many features of a fixed bank of dilated kernels stand beside the encoder's, 84 to 9,996; "mixed": 2,016
+        of them, and contests between random kernels, 1,024 for each of their dilations; None or 0: none
     n_components : compress the vectors to at most so many numbers, 2,048 or fewer, by principal components of the
         training cases (10,000 of them at most), of which there are fewer than cases; None: as they are
     embed_precision : of `transform` on a GPU: "float32", or faster with fewer digits "tf32" (three), "bf16" (two)
@@ -158,7 +160,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         pooling: str = "mean",
         calibrate: bool = False,
         difference: bool = False,
-        bank: int | None = None,
+        bank: int | str | None = None,
         n_components: int | None = None,
         embed_precision: str = "float32",
         layout: str = "nct",
@@ -489,10 +491,14 @@ def _check_composition(model: TimeSeriesEmbedder) -> None:
     """Refuse parts of a vector that no fit with these settings can have left."""
     composition = model.composition_
     parts = {"difference": composition.difference, "bank": composition.bank, "n_components": composition.compression}
+    asked = {name: bool(getattr(model, name)) for name in parts}
+    parts["contests"], asked["contests"] = composition.contests, model.bank == MIXED
     for name, part in parts.items():
-        if bool(getattr(model, name)) != (part is not None):
+        if asked[name] != (part is not None):
+            setting = "bank" if name == "contests" else name
             raise InputError(
-                f"{name} is {getattr(model, name)!r}, and its tensors are {'missing' if part is None else 'there'}"
+                f"{setting} is {getattr(model, setting)!r}, and tensors of {name} are "
+                f"{'missing' if part is None else 'there'}"
             )
     composition.check(model.encoder_, model.pooling, model.preparation_.n_times)
 
