@@ -1,6 +1,6 @@
 """Contests between random kernels: which one of a group fits a case best at each time step, and which one worst.
 
-The kernels and groups are Hydra's (Dempster et al., 2023), as tensor operations on any device: at the dilations 1, 2, 4,
+The kernels and groups are Hydra's (Dempster et al., 2023), as tensor operations on any device: at dilations 1, 2, 4,
 8 and so on groups of 8 kernels of 9 random taps compete, half of the groups on the cases and half on their first
 difference. A feature is the square root of how much a kernel wins by, or of how often it comes last, per time step.
 """
