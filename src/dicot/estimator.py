@@ -490,15 +490,16 @@ def _check_preparation(preparation: Preparation, encoder: Encoder) -> None:
 def _check_composition(model: TimeSeriesEmbedder) -> None:
     """Refuse parts of a vector that no fit with these settings can have left."""
     composition = model.composition_
-    parts = {"difference": composition.difference, "bank": composition.bank, "n_components": composition.compression}
-    asked = {name: bool(getattr(model, name)) for name in parts}
-    parts["contests"], asked["contests"] = composition.contests, model.bank == MIXED
-    for name, part in parts.items():
-        if asked[name] != (part is not None):
-            setting = "bank" if name == "contests" else name
+    parts = (
+        ("difference", bool(model.difference), composition.difference),
+        ("bank", bool(model.bank), composition.bank),
+        ("bank", model.bank == MIXED, composition.contests),
+        ("n_components", bool(model.n_components), composition.compression),
+    )
+    for name, asked, part in parts:
+        if asked != (part is not None):
             raise InputError(
-                f"{setting} is {getattr(model, setting)!r}, and tensors of {name} are "
-                f"{'missing' if part is None else 'there'}"
+                f"{name} is {getattr(model, name)!r}, and its tensors are {'missing' if part is None else 'there'}"
             )
     composition.check(model.encoder_, model.pooling, model.preparation_.n_times)
 

@@ -52,8 +52,9 @@ class Compression:
                 f"{len(x)} are the same. Pass others, or n_components=None."
             )
         scale = torch.where(spread, 1 / torch.where(spread, deviation, 1.0), 0.0)  # one without spread plays no part
-        for part in () if parts is None else torch.arange(x.shape[1], device=x.device).split(list(parts)):
-            scale[part] /= spread[part].sum().clamp_min(1).sqrt()
+        if parts is not None:
+            counts = [own.sum().clamp_min(1) for own in torch.split_with_sizes(spread, list(parts))]
+            scale = scale / torch.stack(counts).sqrt().repeat_interleave(torch.tensor(parts, device=x.device))
         components, variances = _principal((x - mean) * scale, n_components)
         rows = equalised(components.cpu().numpy(), variances.cpu().numpy()) / np.sqrt(variances.mean().item())
         weight = torch.from_numpy(rows).T * scale.cpu().unsqueeze(1)

@@ -19,6 +19,7 @@ from dicot.errors import InputError
 N_GROUPS = 32  # at each dilation on the cases, and as many on their first difference
 PER_GROUP = 8
 FEWEST_MIXED, MOST_MIXED = 2, 8  # channels that a group adds up
+GRID = 2**-10  # taps are multiples of it, which TF32 does not round: for a constant they give 0 in that precision too
 NOTHING = 2e-6  # what a kernel gives for a constant by rounding, relative to the case's largest value
 
 
@@ -26,7 +27,7 @@ NOTHING = 2e-6  # what a kernel gives for a constant by rounding, relative to th
 class Contests:
     """Groups of kernels at D dilations, each twice as far as the one before.
 
-    taps: (D, 2, G, 8, 9), for cases and for their first difference; a kernel's taps have mean 0 and absolute sum 1
+    taps: (D, 2, G, 8, 9), for cases and for their first difference; those of a kernel have mean 0 and absolute sum 1
     channels: (D, 2, G, C), how often a group adds up a channel
     """
 
@@ -40,11 +41,14 @@ class Contests:
         n_dilations = int(log2((max(n_times, N_TAPS) - 1) / (N_TAPS - 1))) + 1
         taps = rng.normal(size=(n_dilations, 2, n_groups, PER_GROUP, N_TAPS))
         taps -= taps.mean(axis=-1, keepdims=True)
-        taps /= np.abs(taps).sum(axis=-1, keepdims=True)
+        taps = np.round(taps / np.abs(taps).sum(axis=-1, keepdims=True) / GRID)
+        largest = np.abs(taps).argmax(axis=-1)[..., None]
+        rest = np.take_along_axis(taps, largest, axis=-1) - taps.sum(axis=-1, keepdims=True)
+        np.put_along_axis(taps, largest, rest, axis=-1)  # their sum is 0 again
         n_mixed = min(max(n_channels // 2, FEWEST_MIXED), MOST_MIXED) if n_channels > 1 else 1
         drawn = rng.integers(n_channels, size=(n_dilations, 2, n_groups, n_mixed))
         channels = (drawn[..., None] == np.arange(n_channels)).sum(axis=-2)
-        return cls(torch.from_numpy(taps).float(), torch.from_numpy(channels).float())
+        return cls(torch.from_numpy(taps * GRID).float(), torch.from_numpy(channels).float())
 
     @property
     def dilations(self) -> tuple[int, ...]:
@@ -80,9 +84,9 @@ class Contests:
         features: list[Tensor] = []
         for taps, channels, dilation in zip(self.taps, self.channels, self.dilations, strict=True):
             for series, values in enumerate(both):
-                mixed = channels[series].repeat_interleave(PER_GROUP, dim=0)  # (8 G, C)
+                mixed = channels[series].unsqueeze(1).expand(-1, PER_GROUP, -1).flatten(0, 1)  # (8 G, C)
                 y = convolve(values, taps[series].flatten(0, 1), mixed, dilation)
-                features += _outcomes(y.unflatten(1, taps.shape[1:3]), rounding[series])
+                features += _outcomes(y.reshape(len(x), -1, PER_GROUP, y.shape[2]), rounding[series])
         return torch.cat(features, dim=1).clamp_min_(0).sqrt_()
 
     def tensors(self) -> dict[str, Tensor]:
@@ -107,8 +111,8 @@ def _outcomes(y: Tensor, rounding: Tensor) -> tuple[Tensor, Tensor]:
     Where the case is constant all kernels give 0 but for rounding, which must not decide: nobody wins or comes last.
     """
     best, worst = y.amax(dim=2), y.amin(dim=2)  # (B, G, T)
-    best = best.where(best.abs() > rounding, 0.0)
-    worst = worst.where(worst.abs() > rounding, torch.nan)  # equal to nothing
+    best = best.masked_fill(best.abs() <= rounding, 0.0)
+    worst = worst.masked_fill(worst.abs() <= rounding, torch.nan)  # equal to nothing
     mark = torch.empty_like(y)
     won = torch.eq(y, best.unsqueeze(2), out=mark).mul_(best.unsqueeze(2)).mean(dim=3)
     lost = torch.eq(y, worst.unsqueeze(2), out=mark).mean(dim=3)
