@@ -6,6 +6,7 @@ the CPU seconds of `embed` as multiples of those of the mean, for drawn cases of
 """
 
 import argparse
+import itertools
 import time
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +16,7 @@ import numpy as np
 import torch
 
 from dicot.datasets import load
-from dicot.embedding import embed
+from dicot.embedding import MIXED, embed
 from dicot.embedding.composition import fit_composition
 from dicot.embedding.compression import Compression
 from dicot.encoders import InceptionTime
@@ -25,42 +26,54 @@ from dicot.protocols.probe import fit_probe
 from dicot.protocols.ridge import fit_ridge
 
 SETS = ("Beef", "BirdChicken", "Coffee", "DistalPhalanxTW", "ItalyPowerDemand", "Plane", "SmoothSubspace", "TwoLeadECG")
-POOLING, BANK = "shares+mean+max", 2016
+POOLING, BANK = "shares+mean+max", 2016  # features of the bank, which are those of the mixed bank too
 SHAPES = ((200, 1, 150), (200, 6, 128), (600, 1, 24), (30, 1, 1000))  # N, C, T
 COMPONENTS = (2048, 256)
 Pair = tuple[np.ndarray, np.ndarray]
+Parts = list[int]
 
 
-def parts_of(train: np.ndarray, test: np.ndarray, model: TimeSeriesEmbedder, seed: int) -> dict[str, Pair]:
-    """Return training and test vectors by what they hold."""
+def vectors_of(
+    train: np.ndarray, test: np.ndarray, model: TimeSeriesEmbedder, seed: int
+) -> dict[str, tuple[Pair, Parts]]:
+    """Return training and test vectors by what they hold, and the lengths of the parts they consist of."""
     encoder = model.encoder_
     composition = fit_composition(
-        encoder, train, pooling=POOLING, bank=BANK, difference=True, seed=seed, device=model.device
+        encoder, train, pooling=POOLING, bank=MIXED, difference=True, seed=seed, device=model.device
     )
     mean, pooled, whole = (
         [embed(encoder, x, pooling=name, composer=composer, device=model.device) for x in (train, test)]
         for name, composer in (("mean", None), (POOLING, None), (POOLING, composition))
     )
     n = pooled[0].shape[1]
-    without = np.r_[0:n, 2 * n : whole[0].shape[1]]
+    starts = np.cumsum([0, n, n, BANK, whole[0].shape[1] - 2 * n - BANK])
+    multi, difference, bank, contests = (np.arange(*ends) for ends in itertools.pairwise(starts.tolist()))
+
+    def joined(*parts: np.ndarray) -> tuple[Pair, Parts]:
+        columns = np.concatenate(parts)
+        return (whole[0][:, columns], whole[1][:, columns]), [len(part) for part in parts]
+
     return {
-        "mean": (mean[0], mean[1]),
-        "multi": (pooled[0], pooled[1]),
-        "multi + bank": (whole[0][:, without], whole[1][:, without]),
-        "multi + difference": (whole[0][:, : 2 * n], whole[1][:, : 2 * n]),
-        "bank": (whole[0][:, 2 * n :], whole[1][:, 2 * n :]),
+        "mean": ((mean[0], mean[1]), [mean[0].shape[1]]),
+        "multi": ((pooled[0], pooled[1]), [n]),
+        "multi + bank": joined(multi, bank),
+        "multi + mixed bank": joined(multi, bank, contests),
+        "multi + difference": joined(np.concatenate([multi, difference])),
+        "bank": joined(bank),
+        "contests": joined(contests),
+        "mixed bank": joined(bank, contests),
     }
 
 
-def compressed(pair: Pair, n: int) -> Pair:
-    compression = Compression.fit(pair[0], n)
+def compressed(pair: Pair, n: int, parts: Parts) -> Pair:
+    compression = Compression.fit(pair[0], n, parts=parts)
     first, second = (compression.transform(torch.from_numpy(z)).numpy() for z in pair)
     return first, second
 
 
-def whitened(pair: Pair, n: int) -> Pair:
+def whitened(pair: Pair, n: int, parts: Parts) -> Pair:
     """Undo the rotation: principal components of what the compression keeps."""
-    first, second = compressed(pair, n)
+    first, second = compressed(pair, n, parts)
     turn = np.linalg.svd(first - first.mean(axis=0), full_matrices=False)[2].T
     return first @ turn, second @ turn
 
@@ -79,10 +92,13 @@ def accuracies(names: list[str], method: str, seed: int, most: int) -> None:
         chosen = np.random.default_rng(0).permutation(len(split.test))[:most]
         test, truth = np.asarray(split.test.x[:], np.float32)[chosen], np.asarray(split.test.y)[chosen]
         train, labels = np.asarray(split.train.x[:], np.float32), np.asarray(split.train.y)
-        for part, pair in parts_of(train, test, model, seed).items():
-            variants = {part: pair}
+        for what, (pair, parts) in vectors_of(train, test, model, seed).items():
+            variants = {what: pair}
             for n in COMPONENTS:
-                variants |= {f"{part}, {n}": compressed(pair, n), f"{part}, {n} whitened": whitened(pair, n)}
+                variants |= {
+                    f"{what}, {n}": compressed(pair, n, parts),
+                    f"{what}, {n} whitened": whitened(pair, n, parts),
+                }
             for title, (x, z) in variants.items():
                 rows.setdefault(title, []).append(score(x, labels, z, truth))
         print(f"{name}: {len(train)} training cases, {len(test)} test cases", flush=True)
@@ -107,7 +123,8 @@ def costs() -> None:
     settings: dict[str, dict[str, Any]] = {
         "multi": {},
         "+ bank": {"bank": BANK},
-        "+ 2048": {"bank": BANK, "n_components": 2048},
+        "+ mixed": {"bank": MIXED},
+        "+ 2048": {"bank": MIXED, "n_components": 2048},
         "difference": {"difference": True},
     }
     print(f"\n{'CPU seconds, mean = 1':24}" + "".join(f"{title:>12}" for title in settings))

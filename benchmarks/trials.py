@@ -79,8 +79,8 @@ VECTORS: dict[str, tuple[str, dict[str, Any]]] = {
     "mean, max, std": ("mean+max+std", {}),
     "shares": ("shares+mean+max", {}),
     "shares, 2048": ("shares+mean+max", {"n_components": 2048}),
-    "shares, bank, 2048": ("shares+mean+max", {"bank": 2016, "n_components": 2048}),
-    "shares, bank, 256": ("shares+mean+max", {"bank": 2016, "n_components": 256}),
+    "shares, bank, 2048": ("shares+mean+max", {"bank": "mixed", "n_components": 2048}),
+    "shares, bank, 256": ("shares+mean+max", {"bank": "mixed", "n_components": 256}),
 }
 
 

@@ -219,7 +219,7 @@ def test_presets_on_the_command_line(waves, tmp_path):
     command("pretrain", tmp_path / "waves.npz", "--out", tmp_path / "m", "--preset", "best", *quick[:6])
     said = command(
         "evaluate", tmp_path / "waves.npz", "--model", tmp_path / "m", "--preset", "best", "--protocols", "ridge",
-        "--pooling", "shares+mean+max", "--bank", "2016", "--device", "cpu",
+        "--pooling", "shares+mean+max", "--bank", "mixed", "--device", "cpu",
     )  # fmt: skip
     assert "random" in said
     with pytest.raises(InputError, match=r"--preset paper \(the model has best\)"):

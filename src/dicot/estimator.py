@@ -22,6 +22,7 @@ from dicot.data.policies import MISSING, UNEQUAL, Array
 from dicot.data.preparation import Preparation
 from dicot.embedding import (
     EMBED_PRECISIONS,
+    MIXED,
     POOLINGS,
     Composition,
     Target,
@@ -69,7 +70,7 @@ DIRECT = ("steps", "batch_size", "lr", "schedule", "precision")  # parameters th
 FITTED = {"seed": int, "data": Mapping[str, Any], "method_params": Mapping[str, Any], "n_features_in": int | None}
 ORDINARY = {"optimiser": "", "initial": ""}  # the recipe's AdamW, new weights; so are models without an entry
 # What a preset comes to, as the config names it; models that were saved before there were presets have no entry.
-CHOSEN = {"method": str, "pooling": str, "calibrate": bool, "difference": bool, "bank": int, "n_components": int}
+CHOSEN = {"method": str, "pooling": str, "calibrate": bool, "difference": bool, "bank": int | str, "n_components": int}
 # What configs of older versions have beside ours. Their `preset`, which had one value, is not the one of today.
 GONE = {"estimator": ("preset",), "recipe": ("temperature",)}
 
@@ -124,7 +125,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     calibrate : after training, set BatchNorm's statistics by one pass of the training cases as they are, as the
         "calibrated" control does: those of training come from its last batches, and from parts or views of cases
     difference : also pool the encoder's features of each case's first difference, beside its own
-    bank : how many features of a fixed bank of dilated kernels stand beside the encoder's, 84 to 9,996; 0: none
+    bank : how many features of a fixed bank of dilated kernels stand beside the encoder's, 84 to 9,996; "mixed": 2,016
+        of them, and contests between random kernels, 1,024 for each of their dilations; 0: none
     n_components : compress the vectors to at most so many numbers, 2,048 or fewer, by principal components of the
         training cases (10,000 of them at most), of which there are fewer than cases; 0: as they are
     embed_precision : of `transform` on a GPU: "float32", or faster with fewer digits "tf32" (three), "bf16" (two)
@@ -180,7 +182,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         pooling: str | None = None,
         calibrate: bool | None = None,
         difference: bool | None = None,
-        bank: int | None = None,
+        bank: int | str | None = None,
         n_components: int | None = None,
         embed_precision: str = "float32",
         layout: str = "nct",
@@ -373,7 +375,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         features = preset.features({name: getattr(self, name) for name in FEATURES})
         _check_features(features)
         kinds = {"calibrate": bool, "difference": bool, "bank": int, "n_components": int}  # of a file: False is no 0
-        return preset, method, features | {name: kind(features[name]) for name, kind in kinds.items()}
+        plain = {name: kind(features[name]) for name, kind in kinds.items() if not isinstance(features[name], str)}
+        return preset, method, features | plain
 
     def _start(
         self,
@@ -557,11 +560,17 @@ def _check_preparation(preparation: Preparation, encoder: Encoder) -> None:
 def _check_composition(model: TimeSeriesEmbedder) -> None:
     """Refuse parts of a vector that no fit with these settings can have left."""
     composition = model.composition_
-    parts = {"difference": composition.difference, "bank": composition.bank, "n_components": composition.compression}
-    for name, part in parts.items():
-        if bool(model.features_[name]) != (part is not None):
+    features = model.features_
+    parts = (
+        ("difference", bool(features["difference"]), composition.difference),
+        ("bank", bool(features["bank"]), composition.bank),
+        ("bank", features["bank"] == MIXED, composition.contests),
+        ("n_components", bool(features["n_components"]), composition.compression),
+    )
+    for name, asked, part in parts:
+        if asked != (part is not None):
             raise InputError(
-                f"{name} is {model.features_[name]!r}, and its tensors are {'missing' if part is None else 'there'}"
+                f"{name} is {features[name]!r}, and its tensors are {'missing' if part is None else 'there'}"
             )
     composition.check(model.encoder_, model.features_["pooling"], model.preparation_.n_times)
 

@@ -29,7 +29,7 @@ class Preset:
     pooling: str = "mean"
     calibrate: bool = False
     difference: bool = False
-    bank: int = 0
+    bank: int | str = 0
     n_components: int = 0
 
     def params_of(self, method: str) -> dict[str, Any]:
@@ -100,7 +100,7 @@ BEST = Preset(
     recipe=SizeRule(),
     pooling="shares+mean+max",
     calibrate=True,
-    bank=2016,
+    bank="mixed",
     n_components=2048,
 )
 PRESETS: dict[str, Preset] = {preset.name: preset for preset in (PAPER, BEST)}

@@ -9,11 +9,13 @@ import torch
 from safetensors.torch import load, save
 from sklearn.base import clone
 
+import dicot.embedding.passes as embedding_passes
 from dicot import TimeSeriesEmbedder
 from dicot.data import Windows
 from dicot.embedding import embed, pooled_dim
 from dicot.embedding.bank import Bank
 from dicot.embedding.composition import Composition, first_difference, fit_composition
+from dicot.embedding.contests import Contests
 from dicot.encoders import build_encoder
 from dicot.errors import InputError, ModelFileError
 from dicot.estimator import fit_many
@@ -22,7 +24,7 @@ from dicot.pretrained import BESIDE
 from tests.commands import dicot
 from tests.own import Net
 
-EVERYTHING = {"pooling": "shares+mean+max", "difference": True, "bank": 168, "n_components": 12}
+EVERYTHING = {"pooling": "shares+mean+max", "difference": True, "bank": "mixed", "n_components": 12}
 
 
 def model(method: str = "calibrated", **more) -> TimeSeriesEmbedder:
@@ -37,18 +39,30 @@ def fitted(tmp_path_factory):
     return made, made.save_pretrained(tmp_path_factory.mktemp("composed") / "model")
 
 
-@pytest.mark.parametrize("name", ["difference", "bank", "n_components"])
-def test_parts_one_by_one(waves, name):
-    made = model(pooling="mean+max+std", **{name: EVERYTHING[name]}).fit(waves)
+@pytest.mark.parametrize(
+    ("name", "value", "length"),
+    [
+        ("difference", True, 48),
+        ("bank", 168, 24 + 168),
+        ("bank", "mixed", 24 + 2016 + 2 * 1024),
+        ("n_components", 12, 12),
+    ],
+)
+def test_parts_one_by_one(waves, name, value, length):
+    made = model(pooling="mean+max+std", **{name: value}).fit(waves)
     z = made.transform(waves.x)
-    assert z.shape == (24, {"difference": 48, "bank": 24 + 168, "n_components": 12}[name])
+    assert z.shape == (24, length)
     assert len(made.get_feature_names_out()) == z.shape[1]
     pooled = model(pooling="mean+max+std").fit(waves).transform(waves.x)
     if name != "n_components":
         np.testing.assert_allclose(z[:, :24], pooled, atol=1e-6)
     if name == "bank":
-        bank = Bank.fit(waves.x, 168, seed=1)
-        np.testing.assert_allclose(z[:, 24:], bank.transform(torch.from_numpy(waves.x)).numpy(), atol=1e-6)
+        n = 168 if value == 168 else 2016
+        shares = Bank.fit(waves.x, n, seed=1).transform(torch.from_numpy(waves.x)).numpy()
+        np.testing.assert_allclose(z[:, 24 : 24 + n], shares, atol=1e-6)
+    if value == "mixed":
+        contests = Contests.draw(2, 32, seed=1).transform(torch.from_numpy(waves.x)).numpy()
+        np.testing.assert_allclose(z[:, 24 + 2016 :], contests, atol=1e-5)
 
 
 def test_differences_are_given_the_scale_of_the_cases(waves):
@@ -170,6 +184,13 @@ def drop(part):
     return change
 
 
+def rename(bank):
+    def change(tensors, config):
+        config["chosen"]["bank"] = bank
+
+    return change
+
+
 def forget(tensors, config):
     del config["beside"]
 
@@ -192,14 +213,21 @@ def claim(name, value):
         put("bank.channels", lambda t: t[:, :, :1].clone()),
         put("bank.biases", lambda t: t[:80].clone()),
         put("bank.biases", lambda t: t.to(torch.int64)),
+        put("contests.taps", lambda t: t[:, :1].clone()),
+        put("contests.taps", lambda t: t.repeat(3, 1, 1, 1, 1)),
+        put("contests.channels", lambda t: t[..., :1].clone()),
         put("compression.mean", lambda t: t[1:].clone()),
         put("compression.weight", lambda t: t[:, :0].clone()),
         put("compression.weight", lambda t: t[1:].clone()),
         drop("bank"),
         drop("bank.layout"),
+        drop("contests"),
+        drop("contests.taps"),
         drop("compression"),
         drop("difference"),
         forget,
+        rename(2016),
+        rename("plain"),
         claim("more", {"shape": [1], "type": "float32"}),
         claim("difference", {"shape": [2, 2], "type": "object"}),
         claim("difference", {"shape": [10**15, 2], "type": "float32"}),
@@ -214,11 +242,33 @@ def test_damaged_parts_are_refused_in_words(fitted, tmp_path, change):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"bank": 83}, {"bank": -84}, {"bank": 10_000}, {"n_components": -1}, {"difference": "yes"}]
+    "settings",
+    [{"bank": 83}, {"bank": "both"}, {"bank": -84}, {"bank": 10_000}, {"n_components": -1}, {"difference": "yes"}],
 )
 def test_settings_that_make_no_sense_are_refused(waves, settings):
     with pytest.raises(InputError, match=str(next(iter(settings.values())))):
         model(**settings).fit(waves)
+
+
+def test_a_model_with_shares_alone_is_kept_as_ever(waves, tmp_path):
+    """A file of an older version, which knew no contests, has the same tensors and loads."""
+    made = model(bank=168, n_components=5).fit(waves)
+    folder = made.save_pretrained(tmp_path / "m")
+    config = json.loads((folder / "config.json").read_text())
+    kept = {"bank.layout", "bank.channels", "bank.biases", "compression.mean", "compression.weight"}
+    assert config["beside"].keys() == kept
+    loaded = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
+    assert np.array_equal(loaded.transform(waves.x), made.transform(waves.x))
+
+
+def test_many_values_per_time_step_mean_fewer_cases_at_once(waves, monkeypatch):
+    """Contests need more memory than a small encoder, and a batch is as small as they need it."""
+    sizes = []
+    whole = Contests.transform
+    monkeypatch.setattr(Contests, "transform", lambda self, x: sizes.append(len(x)) or whole(self, x))
+    monkeypatch.setitem(embedding_passes.WORKING_MEMORY, "cpu", 8 * 256 * 32 * 4 * 6)
+    model(bank="mixed").fit(waves).transform(waves.x)
+    assert set(sizes) == {6}
 
 
 def test_no_bank_may_be_said_as_zero(waves, tmp_path):
@@ -286,9 +336,10 @@ def test_a_saved_model_is_another_contender_with_other_parts(waves):
     assert one.config != other.config
 
 
-def test_on_the_command_line(tmp_path, waves):
+@pytest.mark.parametrize("bank", ["84", "mixed"])
+def test_on_the_command_line(tmp_path, waves, bank):
     np.savez(tmp_path / "a.npz", X=waves.x)
-    flags = ["--difference", "--bank", "84", "--n-components", "7", "--pooling", "shares+mean+max"]
+    flags = ["--difference", "--bank", bank, "--n-components", "7", "--pooling", "shares+mean+max"]
     usual = ["--steps", "1", "--dim", "8", "--batch-size", "4", "--device", "cpu"]
     dicot("pretrain", str(tmp_path / "a.npz"), *usual, *flags, "--out", str(tmp_path / "m"))
     assert TimeSeriesEmbedder.from_pretrained(tmp_path / "m", device="cpu").transform(waves.x).shape == (24, 7)

@@ -80,3 +80,16 @@ def test_cases_that_do_not_differ_are_refused():
 def test_other_numbers_are_refused(n_components):
     with pytest.raises(InputError, match=str(n_components)):
         Compression.fit(vectors(9, 4), n_components)
+
+
+def test_parts_count_the_same_however_many_features_they_have():
+    """Distances are those of a vector that holds one feature of each part."""
+    one, other = np.random.default_rng(0).normal(size=(2, 50, 1))
+    z = np.concatenate([one, other.repeat(100, axis=1), np.ones((50, 3))], axis=1).astype(np.float32)
+    pair = np.concatenate([one / one.std(), other / other.std()], axis=1)
+    expected = np.linalg.norm(pair[:, None] - pair, axis=2)
+    for parts, same in (((1, 103), True), ((1, 100, 3), True), (None, False)):
+        compressed = Compression.fit(z, 10, parts=parts).transform(torch.from_numpy(z)).numpy()
+        distances = np.linalg.norm(compressed[:, None] - compressed, axis=2)
+        scaled = distances * expected.mean() / distances.mean()
+        assert np.allclose(scaled, expected, atol=1e-3) == same

@@ -56,6 +56,7 @@ VARIANTS: dict[str, Contender] = {
         _best("best with difference", difference=True),
         _best("best without difference", difference=False),
         _best("best without bank", bank=0),
+        _best("best with a bank of 2016", bank=2016),
         _best("best without compression", n_components=0),
         _best("best without calibration", calibrate=False),
     )

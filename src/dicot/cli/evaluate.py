@@ -101,7 +101,7 @@ def evaluate(
     _check_outputs(out, features)
     policies = opt.given(unequal=unequal, missing=missing)
     settings = {"encoder": encoder, "dim": dim, "pooling": pooling, "scale": scale}
-    settings |= {"calibrate": calibrate, "difference": difference, "bank": bank, "n_components": n_components}
+    settings |= {"calibrate": calibrate, "difference": difference, "bank": opt.bank(bank), "n_components": n_components}
     settings |= opt.given(
         steps=steps, batch_size=batch_size, lr=lr, schedule=schedule, precision=precision, family=family
     )

@@ -43,8 +43,8 @@ Difference = Annotated[
     typer.Option("--difference/--no-difference", help="Embed each case's first difference too; default: the preset's."),
 ]
 Bank = Annotated[
-    int | None,
-    typer.Option(help="Features of a fixed bank of kernels beside the encoder's: 84 to 9996, 0 for none."),
+    str | None,
+    typer.Option(help="A fixed bank of kernels beside the encoder: 84 to 9996 features, or mixed; 0 for none."),
 ]
 Components = Annotated[
     int | None, typer.Option(help="Compress embeddings to at most so many numbers, up to 2048; 0: as they are.")
@@ -115,6 +115,14 @@ def whole_numbers(text: str, option: str) -> list[int]:
         return [int(part) for part in text.split(",")]
     except ValueError as error:
         raise InputError(f"{option} takes whole numbers separated by commas; got {text!r}.") from error
+
+
+def bank(text: str | None) -> int | str | None:
+    """Parse --bank, a number of features or a name."""
+    try:
+        return text if text is None else int(text)
+    except ValueError:
+        return text
 
 
 def load_data(data: str, layout: str, policies: dict[str, Any], table: dict[str, Any]) -> "Split":

@@ -62,7 +62,7 @@ def pretrain(
         pooling=pooling,
         calibrate=calibrate,
         difference=difference,
-        bank=bank,
+        bank=opt.bank(bank),
         n_components=n_components,
         family=family or split.family,
         method_params=opt.settings(set_),

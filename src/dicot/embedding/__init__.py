@@ -1,11 +1,12 @@
 """From cases to vectors: an encoder's features pooled, a bank of kernels beside them, all of it compressed."""
 
-from dicot.embedding.composition import Composition, check_parts, fit_composition
+from dicot.embedding.composition import MIXED, Composition, check_parts, fit_composition
 from dicot.embedding.passes import EMBED_PRECISIONS, Composer, Target, cases_at_once, embed, embed_into
 from dicot.embedding.poolings import POOLINGS, Pooling, pooled, pooled_dim
 
 __all__ = [
     "EMBED_PRECISIONS",
+    "MIXED",
     "POOLINGS",
     "Composer",
     "Composition",

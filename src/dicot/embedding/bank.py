@@ -12,20 +12,17 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from dicot.data.pieces import Collection
+from dicot.embedding.convolution import N_TAPS, REACH, convolve, depthwise, long_enough
 from dicot.errors import InputError, is_whole
 
-N_TAPS = 9
-REACH = N_TAPS // 2  # taps on either side of the middle
 N_KERNELS = 84  # ways to choose three taps of nine
 MOST_FEATURES = 9_996
 MOST_DILATIONS = 32  # per kernel
 MOST_CHANNELS = 9  # that a kernel adds up
 GOLDEN = (5**0.5 + 1) / 2
-WIDEST = 9  # channels up to which one product of all taps and channels takes less time than adding up channels first
 
 
 def kernels() -> Tensor:
@@ -70,7 +67,7 @@ class Bank:
             chosen = _channels(n_channels, rng)
             drawn = rng.integers(n_cases, size=N_KERNELS).tolist()  # a case for each kernel
             mixed = torch.stack([row @ _case(x, i) for row, i in zip(chosen, drawn, strict=True)])  # (84, T)
-            y = _depthwise(_long_enough(mixed.unsqueeze(0)), taps, dilation)[0]
+            y = depthwise(long_enough(mixed.unsqueeze(0)), taps, dilation)[0]
             levels = quantiles[first : first + count * N_KERNELS].view(N_KERNELS, count)
             biases.append(torch.stack([y[k].quantile(levels[k]) for k in range(N_KERNELS)]))
             channels.append(chosen)
@@ -96,7 +93,7 @@ class Bank:
         """
         if x.dim() != 3 or x.shape[1] != self.n_channels:
             raise InputError(f"This bank takes (batch, {self.n_channels} channels, time); got {tuple(x.shape)}.")
-        x = _long_enough(x)
+        x = long_enough(x)
         features, first = [], 0
         for number, (dilation, count) in enumerate(zip(self.dilations, self.counts, strict=True)):
             y = self.convolve(x, number)
@@ -106,15 +103,7 @@ class Bank:
 
     def convolve(self, x: Tensor, number: int) -> Tensor:
         """Compute what the kernels give at one of the dilations, (B, C, T) -> (B, 84, T), with zeros around a case."""
-        chosen, dilation = self.channels[number], self.dilations[number]
-        if self.n_channels > WIDEST:
-            return _depthwise(chosen @ x, self.taps, dilation)
-        margin, n_times = REACH * dilation, x.shape[2]
-        padded = F.pad(x, (margin, margin))
-        # All taps side by side, (B, 9 C, T), and all kernels in one product: a CPU's dilated convolution is slower.
-        windows = torch.cat([padded[..., i * dilation : i * dilation + n_times] for i in range(N_TAPS)], dim=1)
-        weight = (self.taps.unsqueeze(2) * chosen.unsqueeze(1)).flatten(1)  # (84, 9 C)
-        return weight @ windows
+        return convolve(x, self.taps, self.channels[number], self.dilations[number])
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what a file keeps of the bank."""
@@ -170,11 +159,6 @@ def _channels(n_channels: int, rng: np.random.Generator) -> Tensor:
     return torch.from_numpy((places < sizes[:, None]).astype(np.float64))
 
 
-def _depthwise(mixed: Tensor, taps: Tensor, dilation: int) -> Tensor:
-    """Convolve what each kernel is given with that kernel, (B, 84, T) -> (B, 84, T)."""
-    return F.conv1d(mixed, taps.unsqueeze(1), padding=REACH * dilation, dilation=dilation, groups=N_KERNELS)
-
-
 def _shares(y: Tensor, bias: Tensor, dilation: int, number: int) -> Tensor:
     """Return the share of time steps at which each kernel's output exceeds its bias, (B, 84, T) -> (B, 84).
 
@@ -188,7 +172,3 @@ def _shares(y: Tensor, bias: Tensor, dilation: int, number: int) -> Tensor:
         inner = slice((number + 1) % 2, None, 2)
         shares[:, inner] = above[:, inner, margin : y.shape[2] - margin].mean(dim=2)
     return shares
-
-
-def _long_enough(x: Tensor) -> Tensor:
-    return F.pad(x, (0, max(0, N_TAPS - x.shape[2])))

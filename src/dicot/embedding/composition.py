@@ -1,7 +1,7 @@
 """What a vector holds beside the encoder's pooled features, and how it is compressed; fitted without labels."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,9 @@ from torch import Tensor
 
 from dicot.data.pieces import Collection, pieces, release
 from dicot.data.policies import Array
-from dicot.embedding.bank import Bank, check_size
+from dicot.embedding.bank import N_KERNELS, Bank, check_size
 from dicot.embedding.compression import Compression, check_components
+from dicot.embedding.contests import Contests
 from dicot.embedding.passes import Network, embed
 from dicot.embedding.poolings import pooled_dim
 from dicot.encoders import Encoder
@@ -19,11 +20,15 @@ from dicot.errors import InputError
 from dicot.gpu.device import resolve_device
 
 MOST_CASES = 10_000  # that anything is fitted on: as many vectors are in memory at once, in float64
+MIXED = "mixed"  # the bank that has contests between kernels beside the shares of time steps
+SHARES_OF_MIXED = 2_016
+# Tensors that a file keeps of each part.
+KEPT = {"bank": ("layout", "channels", "biases"), "contests": ("taps", "channels"), "compression": ("mean", "weight")}
 
 
 @dataclass(frozen=True, eq=False)
 class Composition:
-    """Pooled features, then those of the first difference, then a bank's, then all of them compressed; any may be off.
+    """Pooled features, those of the first difference, a bank's, contests', all of it compressed; any may be off.
 
     difference: (2, C), what a channel's differences are multiplied by, and what is then added: they have the training
     set's mean and deviation again, as the encoder knows it
@@ -31,24 +36,34 @@ class Composition:
 
     difference: Tensor | None = None
     bank: Bank | None = None
+    contests: Contests | None = None
     compression: Compression | None = None
 
     def dim(self, pooled: int) -> int:
         """Return the length of a vector whose pooled features are so many."""
-        return self._joined(pooled) if self.compression is None else self.compression.n_components
+        return sum(self.parts(pooled)) if self.compression is None else self.compression.n_components
+
+    def parts(self, pooled: int) -> list[int]:
+        """Return how many features the encoder, the bank and the contests have before they are compressed."""
+        beside = [part.n_features for part in (self.bank, self.contests) if part is not None]
+        return [pooled * (1 if self.difference is None else 2), *beside]
+
+    @property
+    def width(self) -> int:
+        """How many numbers for each time step of a case are in memory at once."""
+        return max(0 if self.bank is None else N_KERNELS, 0 if self.contests is None else self.contests.n_kernels)
 
     def around(self, network: Network, like: Tensor) -> Network:
         """Return the function (B, C, T) -> (B, vector) around one that pools, for cases on the device of `like`."""
         difference = None if self.difference is None else self.difference.to(like).unsqueeze(2)
-        bank = None if self.bank is None else self.bank.to(like)
+        beside = [part.to(like) for part in (self.bank, self.contests) if part is not None]
         compression = None if self.compression is None else self.compression.to(like)
 
         def compute(x: Tensor) -> Tensor:
             parts = [network(x)]
             if difference is not None:
                 parts.append(network(torch.addcmul(difference[1], first_difference(x), difference[0])))
-            if bank is not None:
-                parts.append(bank.transform(x))
+            parts += [part.transform(x) for part in beside]
             z = torch.cat([part.to(like.dtype) for part in parts], dim=1)
             return z if compression is None else compression.transform(z)
 
@@ -56,7 +71,7 @@ class Composition:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what a file keeps, by name; nothing where there is nothing beside the pooled features."""
-        parts = {"bank": self.bank, "compression": self.compression}
+        parts = {"bank": self.bank, "contests": self.contests, "compression": self.compression}
         tensors = {} if self.difference is None else {"difference": self.difference}
         for name, part in parts.items():
             if part is not None:
@@ -66,17 +81,18 @@ class Composition:
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Composition":
         """Make a composition of what `tensors` gave."""
-        known = {"difference", "bank.layout", "bank.channels", "bank.biases", "compression.mean", "compression.weight"}
+        known = {"difference", *(f"{part}.{key}" for part, keys in KEPT.items() for key in keys)}
         if strange := sorted(tensors.keys() - known):
             raise InputError(f"{strange[0]!r} is no part of what stands beside an encoder")
-        bank, compression = (
-            {key.removeprefix(part): tensor for key, tensor in tensors.items() if key.startswith(part)}
-            for part in ("bank.", "compression.")
-        )
+        kept = {
+            part: {key: tensors[f"{part}.{key}"] for key in keys if f"{part}.{key}" in tensors}
+            for part, keys in KEPT.items()
+        }
         return cls(
             tensors.get("difference"),
-            Bank.from_tensors(bank) if bank else None,
-            Compression.from_tensors(compression) if compression else None,
+            Bank.from_tensors(kept["bank"]) if kept["bank"] else None,
+            Contests.from_tensors(kept["contests"]) if kept["contests"] else None,
+            Compression.from_tensors(kept["compression"]) if kept["compression"] else None,
         )
 
     def check(self, encoder: Encoder, pooling: str, n_times: int) -> None:
@@ -88,22 +104,21 @@ class Composition:
             or not self.difference.isfinite().all()
         ):
             raise InputError(f"the scale of differences is not two finite numbers for each of {n_channels} channels")
-        if self.bank is not None and self.bank.n_channels != n_channels:
-            raise InputError(f"the bank is for {self.bank.n_channels} channels, the encoder for {n_channels}")
-        if self.bank is not None and max(self.bank.dilations) > max(1, n_times // 8):
-            raise InputError(f"the bank's kernels reach beyond the {n_times} time steps of the training cases")
-        joined = self._joined(pooled_dim(encoder, pooling))
+        for name, part in {"bank": self.bank, "contests": self.contests}.items():
+            if part is not None and part.n_channels != n_channels:
+                raise InputError(f"the {name} has kernels for {part.n_channels} channels, the encoder for {n_channels}")
+            if part is not None and max(part.dilations) > max(1, n_times // 8):
+                raise InputError(f"the kernels of the {name} reach beyond the {n_times} time steps of training cases")
+        joined = sum(self.parts(pooled_dim(encoder, pooling)))
         if self.compression is not None and len(self.compression.mean) != joined:
             raise InputError(f"the compression takes {len(self.compression.mean)} numbers; there are {joined}")
-
-    def _joined(self, pooled: int) -> int:
-        of_bank = 0 if self.bank is None else self.bank.n_features
-        return pooled * (1 if self.difference is None else 2) + of_bank
 
 
 def check_parts(bank: Any, difference: Any, n_components: Any) -> None:
     """Refuse settings that no composition has."""
-    if bank is not None and bank != 0:
+    if isinstance(bank, str) and bank != MIXED:
+        raise InputError(f"bank must be a number of features or {MIXED!r}; got {bank!r}.")
+    if bank is not None and bank not in (0, MIXED):
         check_size(bank)
     if not isinstance(difference, bool | np.bool_):
         raise InputError(f"difference must be True or False; got {difference!r}.")
@@ -116,7 +131,7 @@ def fit_composition(
     x: Collection,
     *,
     pooling: str,
-    bank: int | None = None,
+    bank: int | str | None = None,
     difference: bool = False,
     n_components: int | None = None,
     seed: int = 0,
@@ -130,8 +145,11 @@ def fit_composition(
     """
     check_parts(bank, difference, n_components)
     x = _some(x, seed)
+    n_shares = SHARES_OF_MIXED if isinstance(bank, str) else bank
     composition = Composition(
-        _difference_scale(x) if difference else None, Bank.fit(x, bank, seed=seed) if bank else None
+        _difference_scale(x) if difference else None,
+        Bank.fit(x, n_shares, seed=seed) if n_shares else None,
+        Contests.draw(x.shape[1], x.shape[2], seed=seed) if bank == MIXED else None,
     )
     if not n_components:
         return composition
@@ -142,8 +160,8 @@ def fit_composition(
             f"The embeddings of {len(bad)} training case(s) are not finite, so that nothing can be fitted on them. "
             'Clip the values, or fit with scale="dataset".'
         )
-    compression = Compression.fit(z, n_components, resolve_device(device))
-    return Composition(composition.difference, composition.bank, compression)
+    parts = composition.parts(pooled_dim(encoder, pooling))
+    return replace(composition, compression=Compression.fit(z, n_components, resolve_device(device), parts=parts))
 
 
 def first_difference(x: Tensor) -> Tensor:

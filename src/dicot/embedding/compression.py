@@ -1,6 +1,6 @@
 """Fewer numbers that keep what many told: standardised, then principal components, fitted on unlabelled cases."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +29,14 @@ class Compression:
     weight: Tensor  # (F, n)
 
     @classmethod
-    def fit(cls, z: Array, n_components: int, device: torch.device | str = "cpu") -> "Compression":
-        """Find at most n_components numbers for vectors (N, F), and never N or more; computed in float64."""
+    def fit(
+        cls, z: Array, n_components: int, device: torch.device | str = "cpu", *, parts: Sequence[int] | None = None
+    ) -> "Compression":
+        """Find at most n_components numbers for vectors (N, F), and never N or more; computed in float64.
+
+        parts: lengths of the parts that a vector consists of. Each part counts as much as any other, however many
+        features it has; without them every feature does.
+        """
         check_components(n_components)
         if len(z) < 2:
             raise InputError(
@@ -46,6 +52,9 @@ class Compression:
                 f"{len(x)} are the same. Pass others, or n_components=0."
             )
         scale = torch.where(spread, 1 / torch.where(spread, deviation, 1.0), 0.0)  # one without spread plays no part
+        if parts is not None:
+            counts = [own.sum().clamp_min(1) for own in torch.split_with_sizes(spread, list(parts))]
+            scale = scale / torch.stack(counts).sqrt().repeat_interleave(torch.tensor(parts, device=x.device))
         components, variances = _principal((x - mean) * scale, n_components)
         rows = equalised(components.cpu().numpy(), variances.cpu().numpy()) / np.sqrt(variances.mean().item())
         weight = torch.from_numpy(rows).T * scale.cpu().unsqueeze(1)

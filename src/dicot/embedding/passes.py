@@ -32,6 +32,10 @@ Network = Callable[[Tensor], Any]
 class Composer(Protocol):
     """What makes more of a case than pooled features: see `composition`."""
 
+    @property
+    def width(self) -> int:
+        """How many numbers for each time step of a case are in memory at once."""
+
     def dim(self, pooled: int) -> int:
         """Return the length of a vector whose pooled features are so many."""
 
@@ -119,7 +123,8 @@ def embed_into(
         halved = torch.bfloat16 if precision == "bf16" and device.type == "cuda" else None
         with torch.inference_mode(), float32_arithmetic(device, fast=precision != "float32"):
             per_value = dtype.itemsize if halved is None else halved.itemsize
-            per_case = max(encoder.dim, encoder.n_channels) * x.shape[2] * per_value
+            beside = 0 if composer is None else composer.width
+            per_case = max(encoder.dim, encoder.n_channels, beside) * x.shape[2] * per_value
             if rule.layers is not None:
                 per_case += per_case * len(encoder.layer_dims()) // ARRAYS_PER_PASS
             at_once = min(batch_size, cases_at_once(per_case, device))

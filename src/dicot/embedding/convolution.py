@@ -1,0 +1,34 @@
+"""Dilated convolution of cases with many kernels of nine taps at once."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+N_TAPS = 9
+REACH = N_TAPS // 2  # taps on either side of the middle
+WIDEST = 9  # channels up to which one product of all taps and channels takes less time than adding up channels first
+
+
+def convolve(x: Tensor, taps: Tensor, channels: Tensor, dilation: int) -> Tensor:
+    """Compute (B, C, T) -> (B, K, T) for kernels `taps` (K, 9), with zeros around a case.
+
+    channels: (K, C), how often each kernel adds up each channel
+    """
+    if x.shape[1] > WIDEST:
+        return depthwise(channels @ x, taps, dilation)
+    margin, n_times = REACH * dilation, x.shape[2]
+    padded = F.pad(x, (margin, margin))
+    # All taps side by side, (B, 9 C, T), and all kernels in one product: a CPU's dilated convolution is slower.
+    windows = torch.cat([padded[..., i * dilation : i * dilation + n_times] for i in range(N_TAPS)], dim=1)
+    weight = (taps.unsqueeze(2) * channels.unsqueeze(1)).flatten(1)  # (K, 9 C)
+    return weight @ windows
+
+
+def depthwise(mixed: Tensor, taps: Tensor, dilation: int) -> Tensor:
+    """Convolve what each kernel is given with that kernel, (B, K, T) -> (B, K, T)."""
+    return F.conv1d(mixed, taps.unsqueeze(1), padding=REACH * dilation, dilation=dilation, groups=len(taps))
+
+
+def long_enough(x: Tensor) -> Tensor:
+    """Continue cases of fewer than 9 time steps with zeros to 9."""
+    return F.pad(x, (0, max(0, N_TAPS - x.shape[2])))

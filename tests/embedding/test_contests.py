@@ -1,0 +1,204 @@
+"""Contests between kernels against slow loops, known signals and aeon's Hydra."""
+
+import numpy as np
+import pytest
+import torch
+
+from dicot.embedding.contests import Contests
+from dicot.errors import InputError
+from dicot.gpu.device import float32_arithmetic
+
+
+def noise(n: int, n_channels: int, n_times: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, n_channels, n_times)).cumsum(axis=2)
+
+
+def doubles(contests: Contests) -> Contests:
+    return contests.to(torch.empty(0, dtype=torch.float64))
+
+
+def slow_features(contests: Contests, case: np.ndarray) -> list[float]:
+    """Dilation by dilation, group by group, time step by time step; case (C, T)."""
+    features = []
+    for number, dilation in enumerate(contests.dilations):
+        for series, values in enumerate((case, np.diff(case, axis=1))):
+            n_times = values.shape[1]
+            won, lost = [], []
+            for taps, channels in zip(contests.taps[number, series], contests.channels[number, series], strict=True):
+                mixed = channels.numpy() @ values
+                gains, lasts = np.zeros(8), np.zeros(8)
+                for t in range(n_times):
+                    places = [t + (tap - 4) * dilation for tap in range(9)]
+                    seen = np.array([mixed[at] if 0 <= at < n_times else 0.0 for at in places])
+                    fits = taps.numpy() @ seen
+                    gains[fits.argmax()] += fits.max()
+                    lasts[fits.argmin()] += 1
+                won += list(np.sqrt(np.maximum(gains, 0) / n_times))
+                lost += list(np.sqrt(lasts / n_times))
+            features += won + lost
+    return features
+
+
+@pytest.mark.parametrize(("n_channels", "n_times"), [(1, 9), (1, 40), (4, 20), (12, 20)])
+def test_features_equal_a_slow_loop(n_channels, n_times):
+    x = noise(3, n_channels, n_times)
+    contests = doubles(Contests.draw(n_channels, n_times, seed=3, n_groups=4))
+    features = contests.transform(torch.from_numpy(x)).numpy()
+    assert features.shape == (3, contests.n_features) == (3, len(contests.dilations) * 2 * 2 * 4 * 8)
+    np.testing.assert_allclose(features, [slow_features(contests, case) for case in x], atol=1e-9)
+
+
+@pytest.mark.parametrize(("n_channels", "n_times"), [(1, 100), (3, 50), (20, 30)])
+def test_the_same_as_aeons_hydra_with_its_kernels(n_channels, n_times):
+    pytest.importorskip("aeon", reason="aeon is not installed")
+    from aeon.transformations.collection.convolution_based import HydraTransformer
+
+    x = noise(6, n_channels, n_times).astype(np.float32)
+    threads = torch.get_num_threads()
+    theirs = HydraTransformer(n_groups=8, random_state=1, output_type="numpy").fit(x)
+    counts = theirs.transform(x)  # soft counts of wins, counts of last places
+    torch.set_num_threads(threads)  # aeon sets them for the whole process
+    drawn = torch.stack(theirs._hydra.idx)  # (D, 2, G, mixed)
+    channels = (drawn.unsqueeze(-1) == torch.arange(n_channels)).sum(dim=3) if n_channels > 1 else drawn[..., :1] + 1
+    ours = Contests(theirs._hydra.W.view(len(drawn), 2, 4, 8, 9), channels.float())
+    steps = torch.tensor([n_times, n_times - 1]).view(1, 2, 1).expand(len(drawn), 2, 64).flatten()
+    features = ours.transform(torch.from_numpy(x)) ** 2 * steps
+    np.testing.assert_allclose(features.numpy(), np.maximum(counts, 0), rtol=1e-3, atol=1e-3)
+
+
+def test_kernels_have_mean_zero_and_absolute_sum_one():
+    """The mean exactly, and in TF32 too, which keeps ten binary digits after the first."""
+    taps = Contests.draw(1, 200).taps
+    assert taps.shape == (5, 2, 32, 8, 9) and len(taps.flatten(0, 3).unique(dim=0)) == 5 * 2 * 32 * 8
+    assert not taps.double().sum(dim=-1).any()
+    torch.testing.assert_close(taps.abs().sum(dim=-1), torch.ones(5, 2, 32, 8), atol=0.01, rtol=0)
+    mantissas = torch.frexp(taps).mantissa * 2**11
+    assert torch.equal(mantissas, mantissas.round())
+
+
+@pytest.mark.parametrize(("n_channels", "mixed"), [(1, 1), (2, 2), (3, 2), (8, 4), (60, 8)])
+def test_groups_add_up_half_of_the_channels(n_channels, mixed):
+    contests = Contests.draw(n_channels, 30)
+    assert (contests.channels.sum(dim=3) == mixed).all()
+    assert (contests.channels.sum(dim=(0, 1, 2)) > 0).all(), "every channel is seen by some group"
+    assert contests.transform(torch.from_numpy(noise(2, n_channels, 30)).float()).isfinite().all()
+
+
+def test_the_last_places_of_a_group_add_up_to_all_time_steps():
+    contests = Contests.draw(1, 100)
+    features = contests.transform(torch.from_numpy(noise(5, 1, 100)).float())
+    lost = features.view(5, -1, 2, 32, 8)[:, :, 1]
+    torch.testing.assert_close((lost**2).sum(dim=-1), torch.ones(5, lost.shape[1], 32))
+
+
+def test_four_times_the_amplitude_wins_by_four_times_as_much():
+    contests = doubles(Contests.draw(2, 60))
+    x = torch.from_numpy(noise(4, 2, 60))
+    once, larger = (contests.transform(values).view(4, -1, 2, 256) for values in (x, 4 * x))
+    torch.testing.assert_close(larger[:, :, 0], 2 * once[:, :, 0])
+    torch.testing.assert_close(larger[:, :, 1], once[:, :, 1])
+
+
+def test_nobody_wins_where_nothing_happens():
+    """A constant stretch gives 0 but for rounding: only the time steps that see its ends count."""
+    contests = Contests.draw(1, 9)
+    assert not contests.transform(torch.zeros(2, 1, 50)).any()
+    for level in (0.1, 1000.1):
+        lost = contests.transform(torch.full((2, 1, 1000), level)).view(2, 2, 2, 32, 8)[:, :, 1]
+        shares = (lost**2).sum(dim=-1)
+        torch.testing.assert_close(shares[:, 0], torch.full((2, 32), 0.008))  # four time steps at either end
+        assert not shares[:, 1].any(), "the first difference is 0 everywhere"
+
+
+def test_a_case_does_not_depend_on_its_company():
+    x = noise(20, 2, 70).astype(np.float32)
+    x[3] = 0.1
+    x[4, :, 20:60] = 0.7
+    contests, cases = Contests.draw(2, 70), torch.from_numpy(x)
+    whole = contests.transform(cases)
+    for rows in ([3], [4, 3], [5, 3, 4], list(range(19, -1, -1))):
+        assert torch.equal(contests.transform(cases[rows]), whole[rows])
+
+
+def test_same_seed_same_bytes_and_another_seed_others():
+    one, again, other = (Contests.draw(3, 50, seed=seed) for seed in (1, 1, 2))
+    for mine, theirs in zip(one.tensors().values(), again.tensors().values(), strict=True):
+        assert torch.equal(mine, theirs)
+    assert not torch.equal(one.taps, other.taps) and not torch.equal(one.channels, other.channels)
+
+
+@pytest.mark.parametrize("n_times", [1, 5, 8])
+def test_short_cases_are_continued_with_zeros(n_times):
+    x = noise(6, 2, n_times)
+    longer = np.pad(x, ((0, 0), (0, 0), (0, 9 - n_times)))
+    short, padded = Contests.draw(2, n_times), Contests.draw(2, 9)
+    features = [c.transform(torch.from_numpy(v).float()) for c, v in ((short, x), (padded, longer))]
+    assert torch.equal(*features) and features[0].any()
+
+
+def test_other_lengths_than_at_fit_are_taken():
+    contests = Contests.draw(1, 200)
+    for n_times in (1, 20, 500):
+        features = contests.transform(torch.from_numpy(noise(3, 1, n_times)).float())
+        assert features.isfinite().all() and features.shape == (3, contests.n_features) == (3, 5 * 1024)
+
+
+def test_longer_cases_of_the_same_kind_have_the_same_features():
+    """Features are per time step: a sine wave that goes on for longer looks the same."""
+    contests = Contests.draw(1, 100)
+    short, long = (contests.transform(torch.sin(0.7 * torch.arange(n))[None, None]) for n in (1000, 10_000))
+    assert (short - long).abs().max() < 0.1 and short.std() > 0.1
+
+
+def test_kept_in_a_file_and_damaged_there():
+    contests = Contests.draw(3, 40)
+    kept = contests.tensors()
+    x = torch.from_numpy(noise(2, 3, 40)).float()
+    assert torch.equal(Contests.from_tensors(kept).transform(x), contests.transform(x))
+    for name, value in (
+        ("taps", kept["taps"][:, :1]),
+        ("taps", kept["taps"][..., :8]),
+        ("taps", kept["taps"][:0]),
+        ("taps", kept["taps"].double()),
+        ("taps", kept["taps"] * torch.nan),
+        ("channels", kept["channels"][:, :, :5]),
+        ("channels", kept["channels"].float()),
+    ):
+        with pytest.raises(InputError, match=name):
+            Contests.from_tensors({**kept, name: value})
+
+
+def test_other_channels_are_refused():
+    with pytest.raises(InputError, match="2 channels"):
+        Contests.draw(2, 30).transform(torch.zeros(3, 1, 30))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
+@pytest.mark.parametrize("n_channels", [1, 3, 20])
+def test_a_gpu_gives_what_a_cpu_gives_and_a_graph_replays_it(n_channels):
+    x = torch.from_numpy(noise(16, n_channels, 120)).float()
+    x[3, :, 20:90] = 0.7
+    contests = Contests.draw(n_channels, 120)
+    expected = contests.transform(x)
+    there, cases = contests.to(x.cuda()), x.cuda()
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream), torch.inference_mode():
+        found = there.transform(cases)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph), torch.inference_mode():
+        replayed = there.transform(cases)
+    graph.replay()
+    torch.cuda.synchronize()
+    assert torch.equal(replayed, found)
+    assert (found.cpu() - expected).abs().median() < 1e-5
+    assert ((found.cpu() - expected).abs() < 1e-3).float().mean() > 0.99  # the others: a tie that rounding decides
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
+def test_in_tf32_too_nobody_wins_where_nothing_happens():
+    contests = Contests.draw(1, 9).to(torch.empty(0, device="cuda"))
+    with float32_arithmetic(torch.device("cuda"), fast=True):
+        lost = contests.transform(torch.full((2, 1, 1000), 0.1, device="cuda")).view(2, 2, 2, 32, 8)[:, 0, 1]
+    assert ((lost**2).sum(dim=-1) < 0.0081).all()
