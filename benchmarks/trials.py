@@ -69,7 +69,7 @@ VARIANTS: dict[str, Variant] = {
     "whole + warp": across(warp=0.5),
     "whole, head of 64": across(width=64),
     **{
-        f"whole - {part}": across(**{part: 0.0})
+        f"whole - {part}": Variant("across", {part: 0.0})
         for part in ("noise", "scale", "offset", "mask", "crop", "channel_drop")
     },
 }
