@@ -12,7 +12,6 @@ import json
 import multiprocessing
 import time
 from collections import defaultdict
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -20,19 +19,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from dicot.controls import CONTROLS, calibrated_control
 from dicot.data import Windows
 from dicot.datasets import load
 from dicot.datasets.development import DEVELOPMENT
 from dicot.embedding import embed, fit_composition
+from dicot.embedding.compression import Compression
+from dicot.embedding.poolings import pooled_dim
 from dicot.encoders import Encoder
 from dicot.estimator import TimeSeriesEmbedder
+from dicot.gpu.device import resolve_device
 from dicot.protocols import PROTOCOLS
 from dicot.protocols.base import Features
 
 SCORES = {"ridge": "accuracy", "linear": "accuracy", "few_5": "accuracy", "semi_5": "accuracy", "clustering": "nmi"}
-DRAWS = 3  # of labelled cases, in each of the seeds
+DRAWS = {"few_5": 10, "semi_5": 3}  # of labelled cases, in each of the seeds
+MOST_FITTED = 3_000  # cases that a compression, `ridge` and `linear` are fitted on; all of HAPT would take minutes
+POOLING = "shares+mean+max+std"
 
 
 @dataclass(frozen=True)
@@ -44,8 +49,8 @@ class Variant:
     settings: dict[str, Any] = field(default_factory=dict)
 
 
-def across(batch_size: int | None = None, steps: int | None = None, **params: Any) -> Variant:
-    given = {"batch_size": batch_size, "steps": steps}
+def across(batch_size: int | None = None, steps: int | None = None, lr: float | None = None, **params: Any) -> Variant:
+    given = {"batch_size": batch_size, "steps": steps, "lr": lr}
     return Variant("across", params, {name: value for name, value in given.items() if value is not None})
 
 
@@ -59,40 +64,106 @@ VARIANTS: dict[str, Variant] = {
     "whole + cross": across(cross=1.0),
     "whole + vic": across(vic=0.04),
     "cross + vic": across(whole=0.0, cross=1.0, vic=0.04),
+    "whole, rate 0.001": across(lr=1e-3),
+    "whole, rate 0.003": across(lr=3e-3),
+    "whole, batches of 16": across(batch_size=16),
     "whole, batches of 32": across(batch_size=32),
     "whole, batches of 64": across(batch_size=64),
+    "whole, batches of 32, 750 steps": across(batch_size=32, steps=750),
+    "whole, batches of 64, 375 steps": across(batch_size=64, steps=375),
+    "whole, 3,000 steps": across(steps=3000),
+    "whole, batches of 32, 200 steps": across(batch_size=32, steps=200),
+    "whole, batches of 32, 200 steps, rate 0.001": across(batch_size=32, steps=200, lr=1e-3),
     "whole, queue of 256": across(queue=256),
     "whole, tau 0.1": across(temperature=0.1),
     "whole, tau 0.5": across(temperature=0.5),
     "whole, around zero": across(centred=False),
     "whole + frequency": across(frequency=0.3),
     "whole + warp": across(warp=0.5),
+    "whole, crop 0.3": across(crop=0.3),
+    "whole, noise 0.6": across(noise=0.6),
+    "whole, scale 0.6": across(scale=0.6),
+    "vic, rate 0.001": across(lr=1e-3, whole=0.0, vic=1.0),
+    "whole + vic, rate 0.001": across(lr=1e-3, vic=0.04),
+    "whole + cross, rate 0.001": across(lr=1e-3, cross=1.0),
     "whole, head of 64": across(width=64),
     **{
         f"whole - {part}": Variant("across", {part: 0.0})
         for part in ("noise", "scale", "offset", "mask", "crop", "channel_drop")
     },
 }
-# What a vector holds: pooling, and the arguments of `fit_composition`.
-VECTORS: dict[str, tuple[str, dict[str, Any]]] = {
-    "mean": ("mean", {}),
-    "mean, max, std": ("mean+max+std", {}),
-    "shares": ("shares+mean+max", {}),
-    "shares, 2048": ("shares+mean+max", {"n_components": 2048}),
-    "shares, bank, 2048": ("shares+mean+max", {"bank": "mixed", "n_components": 2048}),
-    "shares, bank, 256": ("shares+mean+max", {"bank": "mixed", "n_components": 256}),
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a vector holds: its parts, compressed to n_components numbers unless that is 0.
+
+    A part is one of "shares", "mean", "max" and "std" of the encoder's features, "bank" and "contests", or several of
+    them joined by "+". All parts of a vector weigh the same; one that is named twice weighs twice as much.
+    """
+
+    parts: tuple[str, ...]
+    n_components: int = 0
+    protocols: tuple[str, ...] = ("few_5", "clustering")
+
+
+LEARNED, EVERY = "shares+mean+max", tuple(SCORES)
+LAST = "mean+max+std"
+KINDS: dict[str, Kind] = {
+    "mean": Kind(("mean",), 0, EVERY),
+    "last layer": Kind((LAST,), 0, ("ridge", "few_5", "clustering")),
+    "fixed": Kind(("bank", "contests"), 2048, EVERY),
+    "last layer, bank, contests": Kind((LAST, "bank", "contests"), 2048, EVERY),
+    "twice last layer, bank, contests": Kind((LAST, LAST, "bank", "contests"), 2048, EVERY),
+    "last layer, bank": Kind((LAST, "bank"), 2048, ("ridge", "few_5", "clustering")),
+    "learned, bank, contests": Kind((LEARNED, "bank", "contests"), 2048, ("ridge", "few_5")),
 }
 
 
-def vectors(encoder: Encoder, train: Windows, test: Windows, seed: int, device: str) -> Iterator[tuple[str, Any]]:
-    """Yield every kind of vector, (name, (training, test, seconds to embed the test cases))."""
-    for name, (pooling, given) in VECTORS.items():
-        composition = fit_composition(encoder, train.x, pooling=pooling, seed=seed, device=device, **given)
-        composer = composition if composition.tensors() else None
-        first = embed(encoder, train.x, pooling=pooling, composer=composer, device=device)
-        started = time.perf_counter()
-        second = embed(encoder, test.x, pooling=pooling, composer=composer, device=device)
-        yield name, (first, second, time.perf_counter() - started)
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """All columns that vectors are made of, for training and test cases, and where each part lies."""
+
+    train: Any
+    test: Any
+    columns: dict[str, slice]
+
+    @classmethod
+    def of(cls, encoder: Encoder, train: Windows, test: Windows, seed: int, device: str) -> "Parts":
+        composition = fit_composition(encoder, train.x, pooling=POOLING, bank="mixed", seed=seed, device=device)
+        assert composition.bank is not None and composition.contests is not None
+        dim = encoder.dim
+        sizes = {"shares": pooled_dim(encoder, POOLING) - 3 * dim, "mean": dim, "max": dim, "std": dim}
+        sizes |= {"bank": composition.bank.n_features, "contests": composition.contests.n_features}
+        ends = np.cumsum(list(sizes.values())).tolist()
+        columns = {name: slice(end - sizes[name], end) for name, end in zip(sizes, ends, strict=True)}
+        one, other = (
+            embed(encoder, cases.x, pooling=POOLING, composer=composition, device=device) for cases in (train, test)
+        )
+        return cls(one, other, columns)
+
+    def vectors(self, kind: Kind, device: str) -> tuple[Any, Any]:
+        """Return the vectors of training and test cases."""
+        parts = [[self.columns[name] for name in part.split("+")] for part in kind.parts]
+        chosen = [np.concatenate([np.r_[column] for column in part]) for part in parts]
+        index = np.concatenate(chosen)
+        one, other = self.train[:, index], self.test[:, index]
+        if not kind.n_components:
+            return one, other
+        here = resolve_device(device)
+        compression = Compression.fit(one[_some(one, 0)], kind.n_components, here, parts=[len(c) for c in chosen])
+        compressed = []
+        for z in (one, other):
+            tensor = torch.from_numpy(z).to(here)
+            compressed.append(compression.to(tensor).transform(tensor).cpu().numpy())
+        return compressed[0], compressed[1]
+
+
+def _some(cases: Any, seed: int) -> Any:
+    """Return the rows of MOST_FITTED cases that the seed draws, or of all."""
+    if len(cases) <= MOST_FITTED:
+        return np.arange(len(cases))
+    return np.sort(np.random.default_rng(seed).choice(len(cases), MOST_FITTED, replace=False))
 
 
 def trial(name: str, variant: str, seed: int, device: str, protocols: list[str]) -> dict[str, Any]:
@@ -118,20 +189,27 @@ def trial(name: str, variant: str, seed: int, device: str, protocols: list[str])
         encoders["calibrated"] = deepcopy(model.encoder_)
         calibrated_control(encoders["calibrated"], split.train, device)
     scores = {}
-    for state, encoder in encoders.items():
-        for kind, (x, z, embedding) in vectors(encoder, split.train, split.test, seed, device):
-            train, test = Features(x, split.train.y), Features(z, split.test.y)
-            scores[f"{state} | {kind}"] = {"embed": embedding} | {
-                protocol: scored(protocol, train, test, seed) for protocol in protocols
-            }
+    for state, encoder in list(encoders.items())[-1:]:
+        parts = Parts.of(encoder, split.train, split.test, seed, device)
+        for name_of_kind, kind in KINDS.items():
+            asked = [one for one in protocols if one in kind.protocols]
+            if (kind.parts[0] == "bank" and variant != "calibrated") or not asked:
+                continue  # without a learned part all variants have the same vectors
+            one, other = parts.vectors(kind, device)
+            train, test = Features(one, split.train.y), Features(other, split.test.y)
+            scores[f"{state} | {name_of_kind}"] = {protocol: scored(protocol, train, test, seed) for protocol in asked}
     return {"set": name, "variant": variant, "seed": seed, "seconds": seconds, "scores": scores}
 
 
 def scored(protocol: str, train: Features, test: Features, seed: int) -> float:
     """Score by a protocol: percent of the test cases, or NMI."""
     one = PROTOCOLS[protocol]()
-    drawn = one.on_subset("run")
-    seeds = [seed] if drawn is one else [100 * seed + draw for draw in range(DRAWS)]
+    if protocol in DRAWS:
+        drawn, seeds = one.on_subset("run"), [100 * seed + draw for draw in range(DRAWS[protocol])]
+    else:
+        drawn, seeds = one, [seed]
+        if protocol in ("ridge", "linear"):
+            train = train.rows(_some(train.y, seed))
     return float(np.mean([drawn.score(train, test, seed=seed)[SCORES[protocol]] for seed in seeds]))
 
 
@@ -178,10 +256,11 @@ def table(path: Path) -> None:
             for kind, scores in row["scores"].items():
                 for name, value in {"seconds": row["seconds"], **scores}.items():
                     sums[row["variant"], kind][name].append(value)
-        columns = list(next(iter(sums.values())))
-        print(f"{'':58}" + "".join(f"{name:>11}" for name in columns))
+        columns = ["seconds", *(name for name in SCORES if any(name in values for values in sums.values()))]
+        print(f"{'':80}" + "".join(f"{name:>11}" for name in columns))
         for (variant, kind), values in sums.items():
-            print(f"{variant + ' | ' + kind:58}" + "".join(f"{np.mean(values[name]):11.2f}" for name in columns))
+            cells = (f"{np.mean(values[name]):11.2f}" if name in values else f"{'':11}" for name in columns)
+            print(f"{variant + ' | ' + kind:80}" + "".join(cells))
 
 
 def main() -> None:
@@ -189,7 +268,7 @@ def main() -> None:
 
     def names(known: Any) -> Any:
         def parse(text: str) -> list[str]:
-            chosen = [part.strip() for part in text.split(",")]
+            chosen = [part.strip() for part in text.split(";" if ";" in text else ",")]
             for part in chosen:
                 if part not in known:
                     raise argparse.ArgumentTypeError(f"{part!r} is none of {', '.join(known)}")

@@ -226,3 +226,13 @@ print(peak() - before)
         pytest.skip("peak memory is read from /proc")
     told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert float(told) < 110
+
+
+def test_without_unlabelled_cases_nothing_is_spread_over_other_classes():
+    """One label per class and no other case: all neighbours of a case are of other classes."""
+    rng = np.random.default_rng(0)
+    middles = 3 * rng.normal(size=(18, 40))
+    x, new = (middles + 0.5 * rng.normal(size=middles.shape) for _ in range(2))
+    model = FewLabelClassifier().fit(x, np.arange(18))
+    assert model.spreading_ == "none"
+    assert (model.predict(new) == np.arange(18)).mean() > 0.9

@@ -31,7 +31,7 @@ Rows = NDArray[np.intp]
 # weighs beside a label. Chosen on development sets, see docs/log.md.
 SPREADINGS: dict[str, tuple[float, float]] = {"none": (0.0, 1.0), "guesses": (0.5, 1.0), "labels": (0.8, 0.02)}
 AUTO = ("none", "guesses")  # what held-out labels choose from: with several labels per class "labels" won too seldom
-WITHOUT_CHOICE = "labels"  # of "auto", where too few labels are known to hold some out
+WITHOUT_CHOICE = "labels"  # of "auto", where too few labels are known to hold some out, and there are cases enough
 USUAL_TEMPERATURE = 1.0  # of probabilities, where none can be measured; a measured one is drawn towards it
 TEMPERATURE_TRUST = 0.3  # deviation of a temperature's logarithm before it is measured
 FOLDS, REPEATS = 5, 2
@@ -48,7 +48,8 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
 
     The labelled cases, each held out once in each of two rounds of five folds, choose the temperature and, for "auto",
     between "none" and "guesses" by their log-loss. A class with one label is never held out. Where fewer than two
-    classes have two labels nothing can be: then "auto" means "labels", and the temperature is 1.
+    classes have two labels nothing can be: then the temperature is 1, and "auto" means "labels", or "none" where there
+    are so few cases that a neighbourhood, n_neighbors cases and their middle, would be larger than a class.
 
     Parameters
     ----------
@@ -188,7 +189,8 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
                 else:
                     held[head].append(_logarithm(graph.settle(guesses, seen, head)[place[known[test]]]))
         if not truth:
-            self.spreading_ = heads[0] if len(heads) == 1 else WITHOUT_CHOICE
+            enough = len(X) >= (self.n_neighbors + 1) * len(self.classes_)
+            self.spreading_ = heads[0] if len(heads) == 1 else WITHOUT_CHOICE if enough else "none"
             self.temperature_, self.log_losses_ = USUAL_TEMPERATURE, {}
             return
         measured = {head: _temperature(np.concatenate(held[head]), np.concatenate(truth)) for head in heads}

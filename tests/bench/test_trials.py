@@ -25,7 +25,7 @@ def test_all_sets_that_may_be_chosen_on_are_known():
 
 
 def test_trainings_that_are_there_are_not_run_again_and_a_table_shows_their_means(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(trials, "VECTORS", {"mean": trials.VECTORS["mean"]})
+    monkeypatch.setattr(trials, "KINDS", {"mean": trials.KINDS["mean"]})
     monkeypatch.setattr(trials, "ProcessPoolExecutor", _Here)
     path = tmp_path / "trials.jsonl"
     given = ["--sets", "ItalyPowerDemand", "--variants", "calibrated,random", "--seeds", "1", "--out", str(path)]

@@ -61,6 +61,33 @@ def test_a_finished_run_has_nothing_left_to_do(tmp_path, waves):
     assert not steps
 
 
+def test_runs_that_take_long_to_write_still_get_most_of_the_time(tmp_path, monkeypatch):
+    clock = [1000.0]
+
+    def slowly(path: Path, data: bytes) -> None:
+        clock[0] += 4.0
+
+    monkeypatch.setattr("dicot.train.checkpoint.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("dicot.train.checkpoint.write_atomic", slowly)
+    monkeypatch.setattr(Checkpoint, "_rest_until", 0.0)
+    optimiser = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
+    runs = [Checkpoint(tmp_path / f"{number}", seconds=30) for number in range(12)]  # their turns take a second each
+    after_each_step = Checkpoint(tmp_path / "each", seconds=0)
+    written = 0
+    for run in (*runs, after_each_step):
+        run._written = clock[0]
+    for _ in range(100):
+        for run in runs:
+            clock[0] += 1.0
+            if run.due():
+                run.write(torch.nn.Linear(1, 1), optimiser, History(), {})
+                written += 1
+    assert 10 < written and 4.0 * written < 0.12 * (clock[0] - 1000.0)
+    assert after_each_step.due()
+    runs[0].begin()
+    assert runs[0].ask() and runs[0].due()  # a user who asks does not wait
+
+
 def test_another_run_is_refused_and_named(tmp_path, waves):
     path = tmp_path / "run.safetensors"
     run_until(2, path, waves, Recipe(5, 8))

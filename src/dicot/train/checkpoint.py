@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from safetensors import SafetensorError
@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 SEAL = re.compile(rb'"sha256":"([0-9a-f]{64})"')
 OPEN_SEAL = b'"sha256":"' + b"0" * 64 + b'"'
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # the state that AdamW has for a parameter
+REST = 10.0  # times as long as a write took, nothing in the process is written again: most of its time is for training
 
 
 @dataclass
@@ -33,10 +34,11 @@ class Checkpoint:
     """Where and how often a run is written; if there is a file at `path`, its run is resumed."""
 
     path: Path
-    seconds: float = 10.0  # at least this long between two writes; 0 writes after every step
+    seconds: float = 10.0  # at least this long between two writes, longer where they take long; 0: after every step
     overwrite: bool = False  # a damaged file or that of another run is replaced; otherwise it is refused
     resumed: bool = field(default=False, init=False)  # whether a run was read from the file
     ended: bool = field(default=False, init=False)  # whether that run had been ended early, by a callback
+    _rest_until: ClassVar[float] = 0.0  # of all runs of the process, which may take turns
     _written: float = field(default_factory=time.monotonic, init=False, repr=False)
     _under_way: bool = field(default=False, init=False, repr=False)
     _asked: bool = field(default=False, init=False, repr=False)
@@ -73,7 +75,9 @@ class Checkpoint:
 
     def due(self) -> bool:
         """Whether it is time to write, or somebody has asked for it."""
-        return self._asked or time.monotonic() - self._written >= self.seconds
+        now = time.monotonic()
+        rested = self.seconds == 0 or now >= Checkpoint._rest_until
+        return self._asked or (rested and now - self._written >= self.seconds)
 
     def write(
         self,
@@ -85,6 +89,7 @@ class Checkpoint:
         ended: bool = False,
     ) -> None:
         """Replace the file as a whole: a reader sees the old run or the new one, never a half."""
+        started = time.monotonic()
         tensors = {f"method.{name}": value for name, value in method.state_dict().items()}
         numbers: dict[str, Any] = {}
         for number, state in optimiser.state_dict()["state"].items():
@@ -104,6 +109,7 @@ class Checkpoint:
         seal = b'"sha256":"' + hashlib.sha256(data).hexdigest().encode() + b'"'
         write_atomic(self.path, data.replace(OPEN_SEAL, seal, 1))
         self._written = time.monotonic()
+        Checkpoint._rest_until = self._written + REST * (self._written - started)
         self._asked = False
 
     def read(
