@@ -68,19 +68,21 @@ def test_the_paper_said_or_not_gives_the_same_bytes(waves):
 @pytest.mark.parametrize(
     ("n_cases", "n_times", "batch_size", "steps"),
     [
-        (20, 24, 8, 200),  # a quarter of the cases would be 5
-        (40, 100, 8, 200),
-        (56, 100, 16, 200),
-        (100, 1000, 32, 200),
-        (100, 1001, 32, 600),
-        (200, 427, 64, 200),
-        (1000, 1000, 128, 600),
+        (20, 24, 8, 150),  # a quarter of the cases would be 5
+        (40, 100, 8, 150),
+        (56, 100, 16, 150),
+        (100, 1000, 16, 150),
+        (100, 1001, 16, 300),
+        (200, 427, 16, 150),
+        (1000, 1000, 16, 300),
         (1000, 1001, 128, 1500),
-        (7000, 128, 128, 600),
-        (7000, 3000, 32, 1500),
-        (7000, 2000, 32, 1500),
+        (60, 20000, 16, 750),
+        (2000, 50, 16, 150),
+        (2001, 8, 128, 1500),
+        (7000, 3000, 32, 750),
+        (7000, 2000, 32, 750),
         (7000, 1999, 128, 1500),
-        (60, 2500, 16, 600),
+        (60, 2500, 16, 300),
     ],
 )
 def test_the_best_recipe_goes_by_the_size_alone(n_cases, n_times, batch_size, steps):
@@ -95,19 +97,20 @@ def test_the_batch_is_the_nearest_power_of_two_by_trying_all_of_them():
     for n_cases in range(1, 700):
         powers = [2**i for i in range(12)]
         nearest = min(powers, key=lambda power: (abs(power - n_cases / 4), power))
-        assert best_recipe(n_cases, 10).batch_size == min(128, max(8, nearest)), n_cases
+        assert best_recipe(n_cases, 10).batch_size == min(16, max(8, nearest)), n_cases
+        assert best_recipe(n_cases, 2**20 - 1).batch_size == min(32, max(8, nearest)), n_cases
 
 
 def test_best_is_the_sum_of_its_parts(waves):
     made = TimeSeriesEmbedder(**TINY_BEST).fit(waves.x)
     said = TimeSeriesEmbedder(
-        "across", **{**SMALL, "encoder": "inception_time"}, pooling="shares+mean+max", calibrate=True, bank=84,
+        "across", **{**SMALL, "encoder": "inception_time"}, pooling="mean+max+std", bank=84,
         n_components=2048, recipe=best_recipe(24, 32),
     ).fit(waves.x)  # fmt: skip
     assert made.transform(waves.x).tobytes() == said.transform(waves.x).tobytes()
     assert made.method_ == "across" and made.recipe_ == replace(best_recipe(24, 32), steps=2)
     assert made.features_ == {
-        "pooling": "shares+mean+max", "calibrate": True, "difference": False, "bank": 84, "n_components": 2048
+        "pooling": "mean+max+std", "calibrate": False, "difference": False, "bank": 84, "n_components": 2048
     }  # fmt: skip
     assert made.transform(waves.x).shape == (24, 23), "no more numbers than cases allow"
 
@@ -219,7 +222,7 @@ def test_presets_on_the_command_line(waves, tmp_path):
     command("pretrain", tmp_path / "waves.npz", "--out", tmp_path / "m", "--preset", "best", *quick[:6])
     said = command(
         "evaluate", tmp_path / "waves.npz", "--model", tmp_path / "m", "--preset", "best", "--protocols", "ridge",
-        "--pooling", "shares+mean+max", "--bank", "mixed", "--device", "cpu",
+        "--pooling", "mean+max+std", "--bank", "mixed", "--device", "cpu",
     )  # fmt: skip
     assert "random" in said
     with pytest.raises(InputError, match=r"--preset paper \(the model has best\)"):
@@ -254,7 +257,7 @@ def test_a_preset_with_other_values_is_another_job(monkeypatch):
     before = job()
     assert before.key == job(queue=0).key, "what is the default anyway"
     for changed in (
-        replace(BEST, bank=84), replace(BEST, recipe=SizeRule(largest=64)), replace(BEST, method_params={"queue": 256})
+        replace(BEST, bank=84), replace(BEST, recipe=SizeRule(smallest=4)), replace(BEST, method_params={"queue": 256})
     ):  # fmt: skip
         monkeypatch.setitem(PRESETS, "best", changed)
         assert job().key != before.key

@@ -2,9 +2,10 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dicot.errors import lookup
 from dicot.train.recipe import Recipe, paper_recipe, schedule_name
@@ -51,28 +52,41 @@ class Preset:
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]
 
 
+class Tier(NamedTuple):
+    """Training sets up to so many cases, and cases x time steps, and how long they are trained."""
+
+    cases: float
+    size: float
+    largest: int  # batch
+    steps: int
+
+
 @dataclass(frozen=True)
 class SizeRule:
     """A recipe by the size of the training set alone; the family of the data set does not count.
 
-    batch_size: the power of two nearest to `share` of the cases, from `smallest` to `largest`, or to `largest_long`
-    where a case has `long` time steps or more
-    steps: by cases x time steps, as pairs (at most, steps) in ascending order, and `most_steps` beyond the last
+    tiers: in ascending order; the first one that the training set fits into counts
+    share, smallest: a batch is the power of two nearest to this share of the cases, from `smallest` to the tier's
+    largest
+    long: cases of so many time steps or more have a quarter of the largest tier's batch and half of its steps
     """
 
+    tiers: tuple[Tier, ...] = (
+        Tier(2000, 1e5, 16, 150),
+        Tier(2000, 1e6, 16, 300),
+        Tier(math.inf, math.inf, 128, 1500),
+    )
     share: float = 0.25
     smallest: int = 8
-    largest: int = 128
     long: int = 2000
-    largest_long: int = 32
-    steps: tuple[tuple[int, int], ...] = ((100_000, 200), (1_000_000, 600))
-    most_steps: int = 1500
 
     def __call__(self, family: str | None, n_cases: int, n_times: int) -> Recipe:
-        largest = self.largest_long if n_times >= self.long else self.largest
-        batch_size = min(largest, max(self.smallest, _nearest_power_of_two(self.share * n_cases)))
         size = n_cases * n_times
-        steps = next((number for most, number in self.steps if size <= most), self.most_steps)
+        tier = next(tier for tier in self.tiers if n_cases <= tier.cases and size <= tier.size)
+        largest, steps = tier.largest, tier.steps
+        if tier is self.tiers[-1] and n_times >= self.long:
+            largest, steps = largest // 4, steps // 2
+        batch_size = min(largest, max(self.smallest, _nearest_power_of_two(self.share * n_cases)))
         return Recipe(steps=steps, batch_size=batch_size)
 
 
@@ -95,11 +109,10 @@ PAPER = Preset(
 )
 BEST = Preset(
     name="best",
-    summary="one recipe for every kind of data: views across cases, six layers, a bank of kernels, compressed",
+    summary="one recipe for every kind of data: views across cases, beside a bank of fixed kernels, compressed",
     method="across",
     recipe=SizeRule(),
-    pooling="shares+mean+max",
-    calibrate=True,
+    pooling="mean+max+std",
     bank="mixed",
     n_components=2048,
 )
