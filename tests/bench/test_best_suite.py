@@ -81,9 +81,14 @@ def test_a_variant_is_one_that_the_library_knows(name):
 
 def test_every_variant_differs_from_the_preset_in_what_its_name_says():
     usual = VARIANTS["best"].make(1).resolve(100, 100)
-    off = {"bank": ("bank", 0), "compression": ("n_components", 0), "calibration": ("calibrate", False)}
-    for name, (part, value) in off.items():
-        used = VARIANTS[f"best without {name}"].make(1).resolve(100, 100)
+    changed = {
+        "without bank": ("bank", 0),
+        "without compression": ("n_components", 0),
+        "with calibration": ("calibrate", True),
+        "of six layers": ("pooling", "shares+mean+max"),
+    }
+    for name, (part, value) in changed.items():
+        used = VARIANTS[f"best {name}"].make(1).resolve(100, 100)
         assert used.features == {**usual.features, part: value} and used.recipe == usual.recipe
     for view in ("noise", "scale", "offset", "mask", "crop", "channel_drop"):
         used = VARIANTS[f"best without {view}"].make(1).resolve(100, 100)
