@@ -1,10 +1,9 @@
 """python -m benchmarks.trials [--sets A,B] [--variants X,Y] [--seeds 1,2,3]: how to train, what a vector should hold.
 
-Every variant of the training is fitted once per set and seed; its encoder, as trained and with BatchNorm calibrated
-anew, then makes vectors of several kinds, and each is scored by several protocols. The sets are those that may be
-chosen on, DEVELOPMENT; the others are only reported. Rows go to a file of JSON lines, one per training, and what it has
-is not run again; `--table` shows the means over sets. What came of a trial belongs into docs/log.md, whether it helped
-or not.
+Every variant of the training is fitted once per set and seed; its encoder then makes vectors of several kinds, and each
+is scored by several protocols. The sets are those that may be chosen on, DEVELOPMENT; the others are only reported.
+Rows go to a file of JSON lines, one per training, and what it has is not run again; `--table` shows the means over
+sets. What came of a trial belongs into docs/log.md, whether it helped or not.
 """
 
 import argparse
@@ -13,7 +12,6 @@ import multiprocessing
 import time
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from dicot.controls import CONTROLS, calibrated_control
 from dicot.data import Windows
 from dicot.datasets import load
 from dicot.datasets.development import DEVELOPMENT
@@ -42,11 +39,12 @@ POOLING = "shares+mean+max+std"
 
 @dataclass(frozen=True)
 class Variant:
-    """A way to train: a method or a control, its settings, and those of the estimator."""
+    """A way to train: a method or a control, its settings, those of the estimator, and whose recipe it is."""
 
     method: str
     params: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
+    preset: str = "best"
 
 
 def across(batch_size: int | None = None, steps: int | None = None, lr: float | None = None, **params: Any) -> Variant:
@@ -54,39 +52,35 @@ def across(batch_size: int | None = None, steps: int | None = None, lr: float | 
     return Variant("across", params, {name: value for name, value in given.items() if value is not None})
 
 
+# No name has a comma, so that --variants takes it.
 VARIANTS: dict[str, Variant] = {
     "random": Variant("random"),
     "calibrated": Variant("calibrated"),
-    "dicot": Variant("dicot"),
+    "dicot": Variant("dicot", preset="paper"),
+    "whole by the paper's recipe": Variant("across", preset="paper"),
     "whole": across(),
     "cross": across(whole=0.0, cross=1.0),
     "vic": across(whole=0.0, vic=1.0),
     "whole + cross": across(cross=1.0),
     "whole + vic": across(vic=0.04),
     "cross + vic": across(whole=0.0, cross=1.0, vic=0.04),
-    "whole, rate 0.001": across(lr=1e-3),
-    "whole, rate 0.003": across(lr=3e-3),
-    "whole, batches of 16": across(batch_size=16),
-    "whole, batches of 32": across(batch_size=32),
-    "whole, batches of 64": across(batch_size=64),
-    "whole, batches of 32, 750 steps": across(batch_size=32, steps=750),
-    "whole, batches of 64, 375 steps": across(batch_size=64, steps=375),
-    "whole, 3,000 steps": across(steps=3000),
-    "whole, batches of 32, 200 steps": across(batch_size=32, steps=200),
-    "whole, batches of 32, 200 steps, rate 0.001": across(batch_size=32, steps=200, lr=1e-3),
-    "whole, queue of 256": across(queue=256),
-    "whole, tau 0.1": across(temperature=0.1),
-    "whole, tau 0.5": across(temperature=0.5),
-    "whole, around zero": across(centred=False),
+    "whole at rate 0.001": across(lr=1e-3),
+    "whole at rate 0.003": across(lr=3e-3),
+    "whole by 8": across(batch_size=8),
+    "whole by 32": across(batch_size=32),
+    "whole by 64": across(batch_size=64),
+    "whole by 32 in 750 steps": across(batch_size=32, steps=750),
+    "whole in 3000 steps": across(steps=3000),
+    "whole with a queue of 256": across(queue=256),
+    "whole at tau 0.1": across(temperature=0.1),
+    "whole at tau 0.5": across(temperature=0.5),
+    "whole around zero": across(centred=False),
+    "whole with a head of 64": across(width=64),
     "whole + frequency": across(frequency=0.3),
     "whole + warp": across(warp=0.5),
-    "whole, crop 0.3": across(crop=0.3),
-    "whole, noise 0.6": across(noise=0.6),
-    "whole, scale 0.6": across(scale=0.6),
-    "vic, rate 0.001": across(lr=1e-3, whole=0.0, vic=1.0),
-    "whole + vic, rate 0.001": across(lr=1e-3, vic=0.04),
-    "whole + cross, rate 0.001": across(lr=1e-3, cross=1.0),
-    "whole, head of 64": across(width=64),
+    "whole to crop 0.3": across(crop=0.3),
+    "whole to noise 0.6": across(noise=0.6),
+    "whole to scale 0.6": across(scale=0.6),
     **{
         f"whole - {part}": Variant("across", {part: 0.0})
         for part in ("noise", "scale", "offset", "mask", "crop", "channel_drop")
@@ -107,16 +101,15 @@ class Kind:
     protocols: tuple[str, ...] = ("few_5", "clustering")
 
 
-LEARNED, EVERY = "shares+mean+max", tuple(SCORES)
-LAST = "mean+max+std"
+EVERY, LAST = tuple(SCORES), "mean+max+std"
 KINDS: dict[str, Kind] = {
     "mean": Kind(("mean",), 0, EVERY),
     "last layer": Kind((LAST,), 0, ("ridge", "few_5", "clustering")),
-    "fixed": Kind(("bank", "contests"), 2048, EVERY),
+    "bank and contests": Kind(("bank", "contests"), 2048, EVERY),
     "last layer, bank, contests": Kind((LAST, "bank", "contests"), 2048, EVERY),
-    "twice last layer, bank, contests": Kind((LAST, LAST, "bank", "contests"), 2048, EVERY),
-    "last layer, bank": Kind((LAST, "bank"), 2048, ("ridge", "few_5", "clustering")),
-    "learned, bank, contests": Kind((LEARNED, "bank", "contests"), 2048, ("ridge", "few_5")),
+    "twice the last layer, bank, contests": Kind((LAST, LAST, "bank", "contests"), 2048, ("ridge", "few_5")),
+    "six layers, bank, contests": Kind(("shares+mean+max", "bank", "contests"), 2048, ("ridge", "few_5")),
+    "256 of last layer, bank, contests": Kind((LAST, "bank", "contests"), 256),
 }
 
 
@@ -172,10 +165,13 @@ def trial(name: str, variant: str, seed: int, device: str, protocols: list[str])
     assert split.test is not None
     model = TimeSeriesEmbedder(
         chosen.method,
-        preset="paper",
+        preset=chosen.preset,
         family=split.family,
         method_params=chosen.params,
         precision="tf32",
+        pooling="mean",
+        bank=0,
+        n_components=0,
         random_state=seed,
         device=device,
         verbose=False,
@@ -184,20 +180,15 @@ def trial(name: str, variant: str, seed: int, device: str, protocols: list[str])
     started = time.perf_counter()
     model.fit(split.train)
     seconds = time.perf_counter() - started
-    encoders = {"as trained": model.encoder_}
-    if chosen.method not in CONTROLS:
-        encoders["calibrated"] = deepcopy(model.encoder_)
-        calibrated_control(encoders["calibrated"], split.train, device)
+    parts = Parts.of(model.encoder_, split.train, split.test, seed, device)
     scores = {}
-    for state, encoder in list(encoders.items())[-1:]:
-        parts = Parts.of(encoder, split.train, split.test, seed, device)
-        for name_of_kind, kind in KINDS.items():
-            asked = [one for one in protocols if one in kind.protocols]
-            if (kind.parts[0] == "bank" and variant != "calibrated") or not asked:
-                continue  # without a learned part all variants have the same vectors
-            one, other = parts.vectors(kind, device)
-            train, test = Features(one, split.train.y), Features(other, split.test.y)
-            scores[f"{state} | {name_of_kind}"] = {protocol: scored(protocol, train, test, seed) for protocol in asked}
+    for name_of_kind, kind in KINDS.items():
+        asked = [one for one in protocols if one in kind.protocols]
+        if (kind.parts[0] == "bank" and variant != "calibrated") or not asked:
+            continue  # without a learned part all variants have the same vectors
+        one, other = parts.vectors(kind, device)
+        train, test = Features(one, split.train.y), Features(other, split.test.y)
+        scores[name_of_kind] = {protocol: scored(protocol, train, test, seed) for protocol in asked}
     return {"set": name, "variant": variant, "seed": seed, "seconds": seconds, "scores": scores}
 
 
@@ -268,7 +259,7 @@ def main() -> None:
 
     def names(known: Any) -> Any:
         def parse(text: str) -> list[str]:
-            chosen = [part.strip() for part in text.split(";" if ";" in text else ",")]
+            chosen = [part.strip() for part in text.split(",")]
             for part in chosen:
                 if part not in known:
                     raise argparse.ArgumentTypeError(f"{part!r} is none of {', '.join(known)}")

@@ -312,6 +312,8 @@ def test_a_wrong_call_ends_with_exit_code_two(monkeypatch, capsys):
 
 def test_version():
     assert dicot("--version") == f"dicot {__version__}\n"
+    module = [sys.executable, "-m", "dicot", "--version"]
+    assert subprocess.run(module, capture_output=True, text=True, check=True).stdout == f"dicot {__version__}\n"
 
 
 def test_help_is_light():
