@@ -73,7 +73,7 @@ EXTRAS: dict[str, set[str]] = {
     "jinja2": {"report"},
     "matplotlib": {"report"},
     "pandas": {"cli", "evaluation", "report"},
-    "pyarrow": {"bench", "data"},
+    "pyarrow": {"bench", "data", "vectors"},
     "pyedflib": {"data"},
     "statsmodels": {"methods"},
     "wfdb": {"data"},
