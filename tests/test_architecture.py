@@ -41,6 +41,7 @@ LAYERS: dict[str, set[str]] = {
     "protocols": {"fewlabels", "data", "errors"},
     "projection": {"protocols", "data", "storage", "errors"},
     "vectors": {"data", "storage", "errors"},
+    "search": {"vectors", "gpu", "data", "storage", "errors"},
 }
 
 
@@ -50,13 +51,13 @@ def above(*, but: tuple[str, ...] = ()) -> set[str]:
     return set(LAYERS) - set(but)
 
 
-_SCORING = ("protocols", "classical", "datasets", "projection", "vectors")  # an estimator embeds; others score
+_SCORING = ("protocols", "classical", "datasets", "projection", "vectors", "search")  # an estimator embeds; others score
 LAYERS["tuning"] = above(but=(*_SCORING, "controls", "pretrained"))
 LAYERS["estimator"] = above(but=(*_SCORING, "tuning"))
 LAYERS["classifier"] = above(but=_SCORING)
 LAYERS["runs"] = above(but=(*_SCORING, "classifier", "tuning"))
-LAYERS["evaluation"] = above(but=("vectors", "pretrained", "runs", "projection", "tuning"))
-LAYERS["bench"] = above(but=("vectors", "pretrained", "runs", "tuning"))
+LAYERS["evaluation"] = above(but=("vectors", "search", "pretrained", "runs", "projection", "tuning"))
+LAYERS["bench"] = above(but=("vectors", "search", "pretrained", "runs", "tuning"))
 LAYERS["report"] = {"classical", "datasets", "protocols", "projection", "progress", "storage", "data", "errors"}
 LAYERS["cli"] = above() | {"__init__"}
 LAYERS["__init__"] = above()
@@ -76,6 +77,7 @@ EXTRAS: dict[str, set[str]] = {
     "pyarrow": {"bench", "data", "vectors"},
     "pyedflib": {"data"},
     "statsmodels": {"methods"},
+    "usearch": {"search"},
     "wfdb": {"data"},
 }
 

@@ -1,0 +1,330 @@
+"""The k nearest of many vectors, exactly, in bounded memory.
+
+What is promised: the distance of a query and a row is computed in float64, by a formula that does not depend on other
+rows. The answer is the k rows that come first by (distance, row). It does not depend on the size of blocks, on the
+device, or on whether the rows came at once or were appended.
+
+How: matrix products in float32 give each row a lower bound of its distance, the computed value less the most that
+rounding can have added. The rows with the smallest lower bounds are kept, some more than k of them. If the worst of
+these has a lower bound above k upper bounds, no other row can be among the k nearest, and float64 decides among those
+kept. Where many rows are about as near as the k-th, so that this cannot be told, a second pass computes in float64
+every row whose lower bound is not above the k-th upper bound.
+
+The bound: both metrics are Euclidean distances of vectors v, of unit length for "cosine", scaled to at most 1 for
+"euclidean". With a centre m that is subtracted from both, a = v - m, b = q - m and |v - q|^2 / 2 = |a|^2 / 2 - a b +
+|b|^2 / 2, whose last term is the same for all rows. A sum of F products in float32 errs by at most g |a| |b| in any
+order, where g = F u / (1 - F u) and u = 2^-24 (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1).
+The rounding of a, b and of the last steps adds a few u. The centre makes a and b small where all vectors share an
+offset, and any centre gives the same answer.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicot.data.policies import Array
+from dicot.errors import InputError
+from dicot.search.rows import Floats, Rows, Whole, row_norms
+
+if TYPE_CHECKING:
+    import torch
+
+MEMORY = 2**27  # bytes that a search takes beside the vectors and the answer, on the device as well
+MOST_BLOCK = 8192  # rows of a block
+MARGIN = 32  # rows that are kept beside 2 k
+DENSE = 4  # times as many hits as rows to keep, from which they are selected before they are sorted
+CENTRED = 4096  # rows that the centre is the median of
+U = 2.0**-24  # half the distance from 1 to the next float32
+TINY = 1e-30  # above anything that underflow can take from a sum of products of numbers up to 1
+# Length of a query beside the longest row. Farther away, the rounding of float64 would count beside that of float32.
+FARTHEST = 1e6
+LAST = np.float32(np.finfo(np.float32).max)
+
+
+class Block(NamedTuple):
+    """Rows as the matrix product takes them: lower bounds are `level - queries @ rows.T`."""
+
+    rows: Array  # (B, F + 1): a, and the share of the error that grows with |b|
+    level: Array  # (B,): half of |a|^2, less the share of the error that does not
+    error: Array  # (B,): that share
+
+
+class Pairs(NamedTuple):
+    """Rows that are left out for single queries, sorted by row."""
+
+    query: Whole
+    row: Whole
+
+    def within(self, queries: slice) -> "Pairs":
+        """Return those of some queries, counted from the first of them."""
+        here = (self.query >= queries.start) & (self.query < queries.stop)
+        return Pairs(self.query[here] - queries.start, self.row[here])
+
+
+NO_PAIRS = Pairs(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+class Filter(NamedTuple):
+    """Which rows may be an answer: `allowed` (N,) for all queries, without the `left_out` of single ones."""
+
+    allowed: NDArray[np.bool_] | None = None
+    left_out: Pairs = NO_PAIRS
+
+
+class Kept(NamedTuple):
+    """Rows that may be among the nearest of a query, sorted by (query, lower bound)."""
+
+    query: Whole
+    row: Whole
+    low: Array
+    high: Array
+
+
+@final
+class Space:
+    """Rows under a metric: what the matrix product gets, and distances in float64."""
+
+    def __init__(self, rows: Rows, metric: str) -> None:
+        self.rows, self.metric = rows, metric
+        with np.errstate(divide="ignore"):
+            inverse = np.where(rows.norms > 0, 1 / rows.norms, 0.0)
+        largest = rows.norms.max(initial=0.0)
+        # A power of two: scaling by it does not round.
+        self.scale = 1.0 if not largest else 2.0 ** -np.ceil(np.log2(largest))
+        self.inverse = inverse.astype(np.float32) if metric == "cosine" else None
+        some = np.arange(0, len(rows), max(1, len(rows) // CENTRED))
+        self.centre = np.zeros(rows.n_features, np.float32)
+        if len(some):
+            shown = self._scaled(rows.take(some).astype(np.float64), rows.norms[some])
+            self.centre = np.median(shown, axis=0).astype(np.float32)  # a few far rows do not move it
+
+    def _scaled(self, x: Floats, norms: Floats) -> Floats:
+        """Return x as the centre is subtracted from it; a vector of zeros has no direction and stays."""
+        factors = np.where(norms > 0, norms, 1.0)[:, None] if self.metric == "cosine" else 1 / self.scale
+        scaled: Floats = x / factors
+        return scaled
+
+    def block(self, start: int, values: Array) -> Block:
+        n, f = values.shape
+        rows = np.empty((n, f + 1), np.float32)
+        a = rows[:, :f]
+        factor = np.float32(self.scale) if self.inverse is None else self.inverse[start : start + n, None]
+        np.multiply(values, factor, out=a)
+        a -= self.centre
+        squares = np.einsum("ij,ij->i", a, a)
+        gamma = (f + 2) * U / (1 - (f + 2) * U)
+        # A unit vector is rounded before the centre is taken away; scaling by a power of two does not round.
+        unit = 0.0 if self.inverse is None else 3 * U
+        rows[:, f] = 1.01 * ((gamma + 8 * U) * np.sqrt(squares) + unit)  # 1.01 is for products of two errors
+        error = (1.01 * (gamma + 8 * U) * squares + unit + TINY).astype(np.float32)
+        level = 0.5 * squares
+        if self.inverse is not None:  # a vector of zeros is at distance 1, not 1/2, of a unit vector
+            level += np.where(self.rows.norms[start : start + n] > 0, 0, 0.5).astype(np.float32)
+        return Block(rows, level - error, error)
+
+    def queries(self, z: Floats) -> Array:
+        """Return queries (Q, F + 1) as the matrix product takes them."""
+        b = self._scaled(z, row_norms(z)) - self.centre
+        norms = 1.001 * row_norms(b)[:, None]
+        if len(z) and norms.max() > FARTHEST:
+            raise InputError(
+                f"Query {int(norms.argmax())} is more than {FARTHEST:,.0f} times as long as any vector of the index. "
+                "Embed and scale it as these were."
+            )
+        return np.concatenate([b, norms], axis=1).astype(np.float32)
+
+    def distances(self, z: Floats, query: Whole, row: Whole, at_once: int) -> Floats:
+        """Return the distances of pairs of a query and a row in float64, `at_once` at a time."""
+        found = np.empty(len(row))
+        unit = self._scaled(z, row_norms(z)) if self.metric == "cosine" else z
+        for at in range(0, len(row), at_once):
+            rows, norms = row[at : at + at_once], self.rows.norms[row[at : at + at_once]]
+            x = self.rows.take(rows).astype(np.float64)
+            if self.metric == "cosine":
+                x = self._scaled(x, norms)
+            squares = np.square(x - unit[query[at : at + at_once]]).sum(axis=1)
+            found[at : at + at_once] = (
+                np.where(norms > 0, squares / 2, 1.0) if self.inverse is not None else squares**0.5
+            )
+        return found
+
+
+class Sizes(NamedTuple):
+    """How many rows, queries and pairs are looked at together."""
+
+    rows: int
+    queries: int
+    pairs: int
+
+
+def sizes_within(memory: int, n_features: int) -> Sizes:
+    """Divide the memory: a third each for rows, for lower bounds, and for vectors in float64."""
+    third = memory // 3
+    rows = min(MOST_BLOCK, max(1, third // (8 * (n_features + 1))))
+    return Sizes(rows, max(1, third // (16 * rows)), max(1, third // (32 * n_features)))
+
+
+def nearest(
+    space: Space,
+    z: Floats,
+    k: int,
+    keep: Filter = Filter(),  # noqa: B008 - immutable
+    *,
+    memory: int = MEMORY,
+    device: "torch.device | None" = None,
+) -> tuple[Floats, Whole]:
+    """Return distances and rows (Q, k) of the nearest rows, the nearest first, of equal ones the smaller row first.
+
+    Where fewer than k rows may be an answer, the rest is inf and -1. With a device, candidates are found there.
+    """
+    distances, rows = np.full((len(z), k), np.inf), np.full((len(z), k), -1, np.int64)
+    sizes = sizes_within(memory, space.rows.n_features)
+    if not len(space.rows):
+        return distances, rows
+    for at in range(0, len(z), sizes.queries):
+        some = slice(at, min(at + sizes.queries, len(z)))
+        narrowed = Filter(keep.allowed, keep.left_out.within(some))
+        distances[some], rows[some] = _nearest(space, z[some], k, narrowed, sizes, device)
+    return distances, rows
+
+
+def _nearest(
+    space: Space, z: Floats, k: int, keep: Filter, sizes: Sizes, device: "torch.device | None"
+) -> tuple[Floats, Whole]:
+    b, most = space.queries(z), 2 * k + MARGIN
+    if device is None:
+        kept = _candidates(space, b, most, keep, sizes)
+    else:
+        kept = device_candidates(space, b, most, keep, sizes, device)
+    limit = _at_rank(kept.query, kept.low, most - 1, len(z))  # inf: all rows were kept
+    by_high = np.lexsort((kept.high, kept.query))
+    bound = _at_rank(kept.query[by_high], kept.high[by_high], k - 1, len(z))
+    certain = np.isinf(limit) | (limit > bound)
+    near = certain[kept.query] & (kept.low <= bound[kept.query])
+    query, row = kept.query[near], kept.row[near]
+    distances, rows = first_of(query, row, space.distances(z, query, row, sizes.pairs), k, len(z))
+    unsure = np.flatnonzero(~certain)
+    if len(unsure):
+        distances[unsure], rows[unsure] = _second_pass(space, z, b, bound, unsure, k, keep, sizes)
+    return distances, rows
+
+
+def _lows(space: Space, b: Array, keep: Filter, sizes: Sizes) -> Iterator[tuple[int, Block, Array]]:
+    """Yield the first row of a block, the block, and the lower bounds (Q, B) of its rows; inf for those left out."""
+    for start, values in space.rows.blocks(sizes.rows):
+        stop = start + len(values)
+        if keep.allowed is not None and not keep.allowed[start:stop].any():
+            continue
+        block = space.block(start, values)
+        low = b @ block.rows.T
+        np.subtract(block.level, low, out=low)
+        if keep.allowed is not None:
+            low[:, ~keep.allowed[start:stop]] = np.inf
+        first, last = np.searchsorted(keep.left_out.row, (start, stop))
+        low[keep.left_out.query[first:last], keep.left_out.row[first:last] - start] = np.inf
+        yield start, block, low
+
+
+def _candidates(space: Space, b: Array, most: int, keep: Filter, sizes: Sizes) -> Kept:
+    """Keep the `most` rows with the smallest lower bounds of every query."""
+    none, empty = np.empty(0, np.int64), np.empty(0, np.float32)
+    kept = Kept(none, none, empty, empty)
+    limit = np.full(len(b), LAST)
+    for start, block, low in _lows(space, b, keep, sizes):
+        hits = low <= limit[:, None]
+        if np.count_nonzero(hits) > DENSE * len(b) * most:
+            column = np.argpartition(low, most - 1, axis=1)[:, :most].ravel()
+            query = np.repeat(np.arange(len(b)), most)
+            hit = hits[query, column]
+            query, column = query[hit], column[hit]
+        else:
+            query, column = np.nonzero(hits)
+        here = low[query, column]
+        high = here + 2 * (b[query, -1] * block.rows[column, -1] + block.error[column])
+        joined = Kept(*map(np.concatenate, zip(kept, (query, start + column, here, high), strict=True)))
+        order = np.lexsort((joined.low, joined.query))
+        kept = Kept(*(values[order] for values in joined))
+        rank = _ranks(kept.query)
+        limit[kept.query[rank == most - 1]] = kept.low[rank == most - 1]
+        kept = Kept(*(values[rank < most] for values in kept))
+    return kept
+
+
+def _second_pass(
+    space: Space, z: Floats, b: Array, bound: Array, unsure: Whole, k: int, keep: Filter, sizes: Sizes
+) -> tuple[Floats, Whole]:
+    """Compute in float64 every row that is not surely farther than the k-th, for the queries `unsure`."""
+    number = np.full(len(z), -1)
+    number[unsure] = np.arange(len(unsure))
+    asked = number[keep.left_out.query] >= 0
+    pairs = Pairs(number[keep.left_out.query[asked]], keep.left_out.row[asked])
+    distances, rows = np.full((len(unsure), k), np.inf), np.full((len(unsure), k), -1, np.int64)
+    highest = np.minimum(bound[unsure], LAST)
+    for start, _, low in _lows(space, b[unsure], Filter(keep.allowed, pairs), sizes):
+        hits = low <= highest[:, None]
+        for query in np.flatnonzero(hits.any(axis=1)):
+            row = start + np.flatnonzero(hits[query])
+            found = space.distances(z, np.full(len(row), unsure[query]), row, sizes.pairs)
+            # Rows come in rising order, so that a stable sort puts the smaller of equal ones first.
+            found, row = np.concatenate([distances[query], found]), np.concatenate([rows[query], row])
+            order = np.argsort(found, kind="stable")[:k]
+            distances[query], rows[query] = found[order], row[order]
+    return distances, rows
+
+
+def first_of(query: Whole, row: Whole, found: Floats, k: int, n_queries: int) -> tuple[Floats, Whole]:
+    """Return the k first pairs of every query by (distance, row) as arrays (n_queries, k), filled with inf and -1."""
+    distances, rows = np.full((n_queries, k), np.inf), np.full((n_queries, k), -1, np.int64)
+    order = np.lexsort((row, found, query))
+    rank = _ranks(query[order])
+    order, rank = order[rank < k], rank[rank < k]
+    distances[query[order], rank], rows[query[order], rank] = found[order], row[order]
+    return distances, rows
+
+
+def _ranks(query: Whole) -> Whole:
+    """Number the entries of each query from 0; `query` is sorted."""
+    return np.arange(len(query)) - np.searchsorted(query, query)
+
+
+def _at_rank(query: Whole, values: Array, rank: int, n_queries: int) -> Array:
+    """Return the value at this rank of every query, inf where it has fewer; entries are sorted by query."""
+    found = np.full(n_queries, np.inf, np.float32)
+    here = _ranks(query) == rank
+    found[query[here]] = values[here]
+    return found
+
+
+def device_candidates(space: Space, b: Array, most: int, keep: Filter, sizes: Sizes, device: "torch.device") -> Kept:
+    """Do what `_candidates` does by torch on a device, in float32 as IEEE has it."""
+    import torch
+
+    from dicot.gpu.device import float32_arithmetic, to_device
+
+    with torch.inference_mode(), float32_arithmetic(device):
+        queries = to_device(b, device)
+        low = queries.new_full((len(b), most), torch.inf)
+        high, row = low.clone(), torch.full_like(low, -1, dtype=torch.int64)
+        for start, values in space.rows.blocks(sizes.rows):
+            stop = start + len(values)
+            if keep.allowed is not None and not keep.allowed[start:stop].any():
+                continue
+            rows, level, error = (to_device(part, device) for part in space.block(start, values))
+            lows = torch.addmm(level, queries, rows.T, alpha=-1)  # (Q, B)
+            if keep.allowed is not None:
+                lows[:, to_device(~keep.allowed[start:stop], device)] = torch.inf
+            first, last = np.searchsorted(keep.left_out.row, (start, stop))
+            if first < last:
+                left = [part[first:last] for part in keep.left_out]
+                lows[to_device(left[0], device), to_device(left[1] - start, device)] = torch.inf
+            here, column = torch.topk(lows, min(most, stop - start), largest=False, sorted=False)
+            highs = here + 2 * (queries[:, -1:] * rows[:, -1][column] + error[column])
+            low, which = torch.topk(torch.cat([low, here], 1), most, largest=False)
+            high = torch.cat([high, highs], 1).gather(1, which)
+            row = torch.cat([row, start + column], 1).gather(1, which)
+        lows_found, highs_found, rows_found = low.cpu().numpy(), high.cpu().numpy(), row.cpu().numpy()
+    query, rank = np.nonzero(np.isfinite(lows_found))
+    order = (query, rank)
+    return Kept(query, rows_found[order], lows_found[order], highs_found[order])
