@@ -1,8 +1,8 @@
 """python -m benchmarks.search [--vectors 100000] [--features 256] [--queries 1000] [--metric cosine]: speed of search.
 
 Queries per second and recall@10 of EmbeddingIndex beside scikit-learn's brute NearestNeighbors, all queries at once and
-one at a time. Recall is counted against the rows that scikit-learn finds in float64. The vectors are correlated Gaussian
-classes whose variances fall as a power, as those of an embedding do; queries are further ones, not in the index. Set
+one at a time. Recall is counted against the rows that scikit-learn finds in float64. The vectors are correlated
+Gaussian classes whose variances fall as a power, as those of an embedding do; the queries are not among them. Set
 OMP_NUM_THREADS=1 for one thread.
 """
 

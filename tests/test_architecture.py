@@ -51,7 +51,8 @@ def above(*, but: tuple[str, ...] = ()) -> set[str]:
     return set(LAYERS) - set(but)
 
 
-_SCORING = ("protocols", "classical", "datasets", "projection", "vectors", "search")  # an estimator embeds; others score
+# An estimator embeds; others score, keep and search.
+_SCORING = ("protocols", "classical", "datasets", "projection", "vectors", "search")
 LAYERS["tuning"] = above(but=(*_SCORING, "controls", "pretrained"))
 LAYERS["estimator"] = above(but=(*_SCORING, "tuning"))
 LAYERS["classifier"] = above(but=_SCORING)

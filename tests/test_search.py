@@ -120,9 +120,10 @@ def test_the_bounds_hold(metric):
     x, z = drawn(500, 40, offset=2) * np.logspace(-3, 3, 500, dtype=np.float32)[:, None], drawn(20, 40, 1, 2)
     x[7] = 0
     space = space_of(x, metric)
-    b, block = space.queries(z.astype(float)), space.block(0, x)
+    b, lengths = space.queries(z.astype(float))
+    block = space.block(0, x, lengths.max())
     low = block.level - b @ block.rows.T
-    high = low + 2 * (b[:, -1:] * block.rows[:, -1] + block.error)
+    high = low + 2 * block.error
     query, row = np.divmod(np.arange(20 * 500), 500)
     true = space.distances(z.astype(float), query, row, 1000).reshape(20, 500)
     true = true if metric == "cosine" else (true * space.scale) ** 2 / 2
@@ -131,14 +132,20 @@ def test_the_bounds_hold(metric):
     assert (low <= true).all() and (true <= high).all()
 
 
-def test_one_far_row_does_not_slow_down_the_others(monkeypatch):
+def test_a_far_row_or_query_does_not_slow_down_the_others(monkeypatch):
     x, z = drawn(5000, 16), drawn(50, 16, 1)
     x[1234] *= 1e6
+    z[7] *= 1e5
+    z[8] = 0
     seen = []
     second = exact._second_pass
-    monkeypatch.setattr(exact, "_second_pass", lambda *given: seen.append(given[4]) or second(*given))
-    distances, rows = EmbeddingIndex(x, metric="euclidean").query(z, 10)
-    assert not seen
+    monkeypatch.setattr(exact, "_second_pass", lambda *given: seen.append(given[1]) or second(*given))
+    index = EmbeddingIndex(x, metric="euclidean")
+    distances, rows = index.query(z, 10)
+    assert sum(len(queries.z) for queries in seen) <= 1, "the far query alone"
+    for number in (6, 7, 8):
+        alone = index.query(z[number], 10)
+        assert np.array_equal(rows[number], alone[1]) and np.array_equal(distances[number], alone[0])
     expected = np.linalg.norm(x[rows[3]].astype(float) - z[3], axis=1)
     np.testing.assert_allclose(distances[3], expected)
 

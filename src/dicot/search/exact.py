@@ -40,15 +40,16 @@ U = 2.0**-24  # half the distance from 1 to the next float32
 TINY = 1e-30  # above anything that underflow can take from a sum of products of numbers up to 1
 # Length of a query beside the longest row. Farther away, the rounding of float64 would count beside that of float32.
 FARTHEST = 1e6
+ALIKE = 4.0  # times as long: queries that are answered together
 LAST = np.float32(np.finfo(np.float32).max)
 
 
 class Block(NamedTuple):
     """Rows as the matrix product takes them: lower bounds are `level - queries @ rows.T`."""
 
-    rows: Array  # (B, F + 1): a, and the share of the error that grows with |b|
-    level: Array  # (B,): half of |a|^2, less the share of the error that does not
-    error: Array  # (B,): that share
+    rows: Array  # (B, F): a
+    level: Array  # (B,): half of |a|^2, less the error
+    error: Array  # (B,): the most by which rounding can change the result, for the longest of the queries
 
 
 class Pairs(NamedTuple):
@@ -57,10 +58,14 @@ class Pairs(NamedTuple):
     query: Whole
     row: Whole
 
-    def within(self, queries: slice) -> "Pairs":
-        """Return those of some queries, counted from the first of them."""
-        here = (self.query >= queries.start) & (self.query < queries.stop)
-        return Pairs(self.query[here] - queries.start, self.row[here])
+    def of(self, queries: Whole) -> "Pairs":
+        """Return those of some queries, numbered as these are listed."""
+        if not len(self.query):
+            return self
+        number = np.full(max(self.query.max(), queries.max()) + 1, -1)
+        number[queries] = np.arange(len(queries))
+        here = number[self.query] >= 0
+        return Pairs(number[self.query[here]], self.row[here])
 
 
 NO_PAIRS = Pairs(np.empty(0, np.int64), np.empty(0, np.int64))
@@ -71,6 +76,14 @@ class Filter(NamedTuple):
 
     allowed: NDArray[np.bool_] | None = None
     left_out: Pairs = NO_PAIRS
+
+
+class Queries(NamedTuple):
+    """Queries that are answered together: as they came, as the matrix product takes them, and how long at most."""
+
+    z: Floats  # (Q, F)
+    b: Array  # (Q, F)
+    longest: float
 
 
 class Kept(NamedTuple):
@@ -95,10 +108,11 @@ class Space:
         self.scale = 1.0 if not largest else 2.0 ** -np.ceil(np.log2(largest))
         self.inverse = inverse.astype(np.float32) if metric == "cosine" else None
         some = np.arange(0, len(rows), max(1, len(rows) // CENTRED))
-        self.centre = np.zeros(rows.n_features, np.float32)
+        self.centre, self.size = np.zeros(rows.n_features, np.float32), 0.0
         if len(some):
             shown = self._scaled(rows.take(some).astype(np.float64), rows.norms[some])
             self.centre = np.median(shown, axis=0).astype(np.float32)  # a few far rows do not move it
+            self.size = float(np.median(row_norms(shown - self.centre)))
 
     def _scaled(self, x: Floats, norms: Floats) -> Floats:
         """Return x as the centre is subtracted from it; a vector of zeros has no direction and stays."""
@@ -106,10 +120,10 @@ class Space:
         scaled: Floats = x / factors
         return scaled
 
-    def block(self, start: int, values: Array) -> Block:
+    def block(self, start: int, values: Array, longest: float, memory: Array | None = None) -> Block:
+        """Return rows from `start` on for queries of at most this length, in the memory of an earlier block."""
         n, f = values.shape
-        rows = np.empty((n, f + 1), np.float32)
-        a = rows[:, :f]
+        a = np.empty((n, f), np.float32) if memory is None else memory[:n]
         factor = np.float32(self.scale) if self.inverse is None else self.inverse[start : start + n, None]
         np.multiply(values, factor, out=a)
         a -= self.centre
@@ -117,23 +131,24 @@ class Space:
         gamma = (f + 2) * U / (1 - (f + 2) * U)
         # A unit vector is rounded before the centre is taken away; scaling by a power of two does not round.
         unit = 0.0 if self.inverse is None else 3 * U
-        rows[:, f] = 1.01 * ((gamma + 8 * U) * np.sqrt(squares) + unit)  # 1.01 is for products of two errors
-        error = (1.01 * (gamma + 8 * U) * squares + unit + TINY).astype(np.float32)
+        sum_of_products = (gamma + 8 * U) * np.sqrt(squares) * (longest + np.sqrt(squares))
+        # 1.01 is for products of two errors.
+        error = (1.01 * (sum_of_products + unit * (longest + 1)) + TINY).astype(np.float32)
         level = 0.5 * squares
         if self.inverse is not None:  # a vector of zeros is at distance 1, not 1/2, of a unit vector
             level += np.where(self.rows.norms[start : start + n] > 0, 0, 0.5).astype(np.float32)
-        return Block(rows, level - error, error)
+        return Block(a, level - error, error)
 
-    def queries(self, z: Floats) -> Array:
-        """Return queries (Q, F + 1) as the matrix product takes them."""
+    def queries(self, z: Floats) -> tuple[Array, Floats]:
+        """Return queries (Q, F) as the matrix product takes them, b, and their lengths (Q,)."""
         b = self._scaled(z, row_norms(z)) - self.centre
-        norms = 1.001 * row_norms(b)[:, None]
-        if len(z) and norms.max() > FARTHEST:
+        lengths = 1.001 * row_norms(b)
+        if len(z) and lengths.max() > FARTHEST:
             raise InputError(
-                f"Query {int(norms.argmax())} is more than {FARTHEST:,.0f} times as long as any vector of the index. "
+                f"Query {int(lengths.argmax())} is more than {FARTHEST:,.0f} times as long as any vector of the index. "
                 "Embed and scale it as these were."
             )
-        return np.concatenate([b, norms], axis=1).astype(np.float32)
+        return b.astype(np.float32), lengths
 
     def distances(self, z: Floats, query: Whole, row: Whole, at_once: int) -> Floats:
         """Return the distances of pairs of a query and a row in float64, `at_once` at a time."""
@@ -162,7 +177,7 @@ class Sizes(NamedTuple):
 def sizes_within(memory: int, n_features: int) -> Sizes:
     """Divide the memory: a third each for rows, for lower bounds, and for vectors in float64."""
     third = memory // 3
-    rows = min(MOST_BLOCK, max(1, third // (8 * (n_features + 1))))
+    rows = min(MOST_BLOCK, max(1, third // (8 * n_features)))
     return Sizes(rows, max(1, third // (16 * rows)), max(1, third // (32 * n_features)))
 
 
@@ -183,42 +198,58 @@ def nearest(
     sizes = sizes_within(memory, space.rows.n_features)
     if not len(space.rows):
         return distances, rows
-    for at in range(0, len(z), sizes.queries):
-        some = slice(at, min(at + sizes.queries, len(z)))
-        narrowed = Filter(keep.allowed, keep.left_out.within(some))
-        distances[some], rows[some] = _nearest(space, z[some], k, narrowed, sizes, device)
+    b, lengths = space.queries(z)
+    for some in _together(lengths, space.size, sizes.queries):
+        chosen = Queries(z[some], b[some], float(lengths[some].max()))
+        narrowed = Filter(keep.allowed, keep.left_out.of(some))
+        distances[some], rows[some] = _nearest(space, chosen, k, narrowed, sizes, device)
     return distances, rows
+
+
+def _together(lengths: Floats, size: float, most: int) -> Iterator[Whole]:
+    """Yield the numbers of queries that are answered together: their errors are counted by the longest of them."""
+    order = np.argsort(lengths, kind="stable")
+    at = 0
+    while at < len(order):
+        limit = ALIKE * max(float(lengths[order[at]]), size)
+        stop = min(at + most, int(np.searchsorted(lengths[order], limit, side="right")))
+        stop = max(stop, at + 1)
+        yield order[at:stop]
+        at = stop
 
 
 def _nearest(
-    space: Space, z: Floats, k: int, keep: Filter, sizes: Sizes, device: "torch.device | None"
+    space: Space, asked: Queries, k: int, keep: Filter, sizes: Sizes, device: "torch.device | None"
 ) -> tuple[Floats, Whole]:
-    b, most = space.queries(z), 2 * k + MARGIN
+    n, most = len(asked.z), 2 * k + MARGIN
     if device is None:
-        kept = _candidates(space, b, most, keep, sizes)
+        kept = _candidates(space, asked, most, keep, sizes)
     else:
-        kept = device_candidates(space, b, most, keep, sizes, device)
-    limit = _at_rank(kept.query, kept.low, most - 1, len(z))  # inf: all rows were kept
+        kept = device_candidates(space, asked, most, keep, sizes, device)
+    limit = _at_rank(kept.query, kept.low, most - 1, n)  # inf: all rows were kept
     by_high = np.lexsort((kept.high, kept.query))
-    bound = _at_rank(kept.query[by_high], kept.high[by_high], k - 1, len(z))
+    bound = _at_rank(kept.query[by_high], kept.high[by_high], k - 1, n)
     certain = np.isinf(limit) | (limit > bound)
     near = certain[kept.query] & (kept.low <= bound[kept.query])
     query, row = kept.query[near], kept.row[near]
-    distances, rows = first_of(query, row, space.distances(z, query, row, sizes.pairs), k, len(z))
+    distances, rows = first_of(query, row, space.distances(asked.z, query, row, sizes.pairs), k, n)
     unsure = np.flatnonzero(~certain)
     if len(unsure):
-        distances[unsure], rows[unsure] = _second_pass(space, z, b, bound, unsure, k, keep, sizes)
+        again = Queries(asked.z[unsure], asked.b[unsure], asked.longest)
+        narrowed = Filter(keep.allowed, keep.left_out.of(unsure))
+        distances[unsure], rows[unsure] = _second_pass(space, again, bound[unsure], k, narrowed, sizes)
     return distances, rows
 
 
-def _lows(space: Space, b: Array, keep: Filter, sizes: Sizes) -> Iterator[tuple[int, Block, Array]]:
+def _lows(space: Space, asked: Queries, keep: Filter, sizes: Sizes) -> Iterator[tuple[int, Block, Array]]:
     """Yield the first row of a block, the block, and the lower bounds (Q, B) of its rows; inf for those left out."""
+    memory = np.empty((min(sizes.rows, len(space.rows)), space.rows.n_features), np.float32)
     for start, values in space.rows.blocks(sizes.rows):
         stop = start + len(values)
         if keep.allowed is not None and not keep.allowed[start:stop].any():
             continue
-        block = space.block(start, values)
-        low = b @ block.rows.T
+        block = space.block(start, values, asked.longest, memory)
+        low = asked.b @ block.rows.T
         np.subtract(block.level, low, out=low)
         if keep.allowed is not None:
             low[:, ~keep.allowed[start:stop]] = np.inf
@@ -227,22 +258,22 @@ def _lows(space: Space, b: Array, keep: Filter, sizes: Sizes) -> Iterator[tuple[
         yield start, block, low
 
 
-def _candidates(space: Space, b: Array, most: int, keep: Filter, sizes: Sizes) -> Kept:
+def _candidates(space: Space, asked: Queries, most: int, keep: Filter, sizes: Sizes) -> Kept:
     """Keep the `most` rows with the smallest lower bounds of every query."""
     none, empty = np.empty(0, np.int64), np.empty(0, np.float32)
     kept = Kept(none, none, empty, empty)
-    limit = np.full(len(b), LAST)
-    for start, block, low in _lows(space, b, keep, sizes):
+    limit = np.full(len(asked.z), LAST)
+    for start, block, low in _lows(space, asked, keep, sizes):
         hits = low <= limit[:, None]
-        if np.count_nonzero(hits) > DENSE * len(b) * most:
+        if np.count_nonzero(hits) > DENSE * len(low) * most:
             column = np.argpartition(low, most - 1, axis=1)[:, :most].ravel()
-            query = np.repeat(np.arange(len(b)), most)
+            query = np.repeat(np.arange(len(low)), most)
             hit = hits[query, column]
             query, column = query[hit], column[hit]
         else:
-            query, column = np.nonzero(hits)
+            query, column = np.divmod(np.flatnonzero(hits), low.shape[1])  # faster than nonzero of a matrix
         here = low[query, column]
-        high = here + 2 * (b[query, -1] * block.rows[column, -1] + block.error[column])
+        high = here + 2 * block.error[column]
         joined = Kept(*map(np.concatenate, zip(kept, (query, start + column, here, high), strict=True)))
         order = np.lexsort((joined.low, joined.query))
         kept = Kept(*(values[order] for values in joined))
@@ -253,20 +284,16 @@ def _candidates(space: Space, b: Array, most: int, keep: Filter, sizes: Sizes) -
 
 
 def _second_pass(
-    space: Space, z: Floats, b: Array, bound: Array, unsure: Whole, k: int, keep: Filter, sizes: Sizes
+    space: Space, asked: Queries, bound: Array, k: int, keep: Filter, sizes: Sizes
 ) -> tuple[Floats, Whole]:
-    """Compute in float64 every row that is not surely farther than the k-th, for the queries `unsure`."""
-    number = np.full(len(z), -1)
-    number[unsure] = np.arange(len(unsure))
-    asked = number[keep.left_out.query] >= 0
-    pairs = Pairs(number[keep.left_out.query[asked]], keep.left_out.row[asked])
-    distances, rows = np.full((len(unsure), k), np.inf), np.full((len(unsure), k), -1, np.int64)
-    highest = np.minimum(bound[unsure], LAST)
-    for start, _, low in _lows(space, b[unsure], Filter(keep.allowed, pairs), sizes):
+    """Compute in float64 every row that is not surely farther than the k-th."""
+    distances, rows = np.full((len(asked.z), k), np.inf), np.full((len(asked.z), k), -1, np.int64)
+    highest = np.minimum(bound, LAST)
+    for start, _, low in _lows(space, asked, keep, sizes):
         hits = low <= highest[:, None]
         for query in np.flatnonzero(hits.any(axis=1)):
             row = start + np.flatnonzero(hits[query])
-            found = space.distances(z, np.full(len(row), unsure[query]), row, sizes.pairs)
+            found = space.distances(asked.z, np.full(len(row), query), row, sizes.pairs)
             # Rows come in rising order, so that a stable sort puts the smaller of equal ones first.
             found, row = np.concatenate([distances[query], found]), np.concatenate([rows[query], row])
             order = np.argsort(found, kind="stable")[:k]
@@ -297,21 +324,23 @@ def _at_rank(query: Whole, values: Array, rank: int, n_queries: int) -> Array:
     return found
 
 
-def device_candidates(space: Space, b: Array, most: int, keep: Filter, sizes: Sizes, device: "torch.device") -> Kept:
+def device_candidates(
+    space: Space, asked: Queries, most: int, keep: Filter, sizes: Sizes, device: "torch.device"
+) -> Kept:
     """Do what `_candidates` does by torch on a device, in float32 as IEEE has it."""
     import torch
 
     from dicot.gpu.device import float32_arithmetic, to_device
 
     with torch.inference_mode(), float32_arithmetic(device):
-        queries = to_device(b, device)
-        low = queries.new_full((len(b), most), torch.inf)
+        queries = to_device(asked.b, device)
+        low = queries.new_full((len(queries), most), torch.inf)
         high, row = low.clone(), torch.full_like(low, -1, dtype=torch.int64)
         for start, values in space.rows.blocks(sizes.rows):
             stop = start + len(values)
             if keep.allowed is not None and not keep.allowed[start:stop].any():
                 continue
-            rows, level, error = (to_device(part, device) for part in space.block(start, values))
+            rows, level, error = (to_device(part, device) for part in space.block(start, values, asked.longest))
             lows = torch.addmm(level, queries, rows.T, alpha=-1)  # (Q, B)
             if keep.allowed is not None:
                 lows[:, to_device(~keep.allowed[start:stop], device)] = torch.inf
@@ -320,7 +349,7 @@ def device_candidates(space: Space, b: Array, most: int, keep: Filter, sizes: Si
                 left = [part[first:last] for part in keep.left_out]
                 lows[to_device(left[0], device), to_device(left[1] - start, device)] = torch.inf
             here, column = torch.topk(lows, min(most, stop - start), largest=False, sorted=False)
-            highs = here + 2 * (queries[:, -1:] * rows[:, -1][column] + error[column])
+            highs = here + 2 * error[column]
             low, which = torch.topk(torch.cat([low, here], 1), most, largest=False)
             high = torch.cat([high, highs], 1).gather(1, which)
             row = torch.cat([row, start + column], 1).gather(1, which)
