@@ -17,6 +17,7 @@ from dicot.gpu.device import peak_memory
 from dicot.search import EmbeddingIndex, approximate, exact
 from dicot.search.exact import Filter, Pairs, Space, nearest
 from dicot.search.rows import Rows, norms_of
+from dicot.vectors import read_vectors, write_vectors
 
 METRICS = ["cosine", "euclidean"]
 
@@ -87,7 +88,7 @@ def test_rows_and_distances_are_those_of_a_slow_search(metric, offset):
 @pytest.mark.parametrize("n_rows", [1, 3, 64, 299, 300])
 def test_the_size_of_blocks_changes_nothing(metric, n_rows, monkeypatch):
     x, z = drawn(300, 8), drawn(11, 8, 1)
-    monkeypatch.setattr(exact, "sizes_within", lambda memory, f: exact.Sizes(n_rows, 4, 5))
+    monkeypatch.setattr(exact, "sizes_within", lambda memory, f: exact.BlockSizes(n_rows, 4, 5))
     same(EmbeddingIndex(x, metric=metric).query(z, 5), slow(x, z, 5, metric))
 
 
@@ -97,7 +98,7 @@ def test_equal_rows_come_by_their_number(metric, n_rows, monkeypatch):
     """More ties than rows are kept, spread over all blocks: only the second pass can tell."""
     x = np.tile(drawn(4, 5), (100, 1))
     same(EmbeddingIndex(x, metric=metric).query(x[2], 7), (np.zeros(7), 2 + 4 * np.arange(7)))
-    monkeypatch.setattr(exact, "sizes_within", lambda memory, f: exact.Sizes(n_rows, 4, 9))
+    monkeypatch.setattr(exact, "sizes_within", lambda memory, f: exact.BlockSizes(n_rows, 4, 9))
     same(EmbeddingIndex(x, metric=metric).query(x[:3], 150), slow(x, x[:3], 150, metric))
 
 
@@ -160,8 +161,19 @@ def test_torch_finds_what_numpy_finds(metric, k):
     allowed = np.random.default_rng(2).random(300) < 0.8
     keep = Filter(allowed, Pairs(np.array([2, 0]), np.array([5, 60])))
     for memory in (2**16, exact.MEMORY):
-        by_torch = nearest(space_of(x, metric), z.astype(float), k, keep, memory=memory, device=torch.device("cpu"))
-        same(by_torch, slow(x, z, k, metric, allowed, [{60}, (), {5}, *([()] * 8)]))
+        space, expected = space_of(x, metric), slow(x, z, k, metric, allowed, [{60}, (), {5}, *([()] * 8)])
+        for _ in range(2):  # the second time from what stayed on the device
+            by_torch = nearest(space, z.astype(float), k, keep, memory=memory, device=torch.device("cpu"))
+            same(by_torch, expected)
+
+
+def test_vectors_that_do_not_fit_on_a_device_are_streamed(monkeypatch):
+    x, z = drawn(300, 8), drawn(5, 8, 1)
+    space = space_of(x, "cosine")
+    monkeypatch.setattr("dicot.gpu.memory.free_bytes", lambda device: 2 * x.nbytes - 1)
+    for _ in range(2):
+        same(nearest(space, z.astype(float), 7, device=torch.device("cpu")), slow(x, z, 7, "cosine"))
+    assert space._resident is None
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
@@ -220,6 +232,17 @@ def test_like_leaves_out_the_window_and_what_overlaps_it():
     assert sorted(rows.tolist()) == sorted(set(range(N)) - {12, 13, 14})
     same((distances[None], rows[None]), slow(x, x[[13]], 17, "cosine", left_out=[(12, 13, 14)]))
     assert index.row_at("a", 0) == 0 and index.row_at("a", 10.9) == 9
+
+
+def test_vectors_of_a_file_are_searched(tmp_path):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    x = drawn(N, 6)
+    columns = {**{name: ABOUT[name] for name in ("recording", "start", "end", "group")}, "y": ABOUT["label"]}
+    for name in ("v.parquet", "v.npz"):
+        write_vectors(tmp_path / name, {"": {"X": x, **columns}})
+        held = read_vectors(tmp_path / name)
+        about = {name: getattr(held, name) for name in ABOUT}
+        same(EmbeddingIndex(held.x, **about).like("b", 4.4), EmbeddingIndex(x, **ABOUT).like("b", 4.4))
 
 
 def test_windows_in_any_order_are_found():

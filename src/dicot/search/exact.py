@@ -31,7 +31,7 @@ from dicot.search.rows import Floats, Rows, Whole, row_norms
 if TYPE_CHECKING:
     import torch
 
-MEMORY = 2**27  # bytes that a search takes beside the vectors and the answer, on the device as well
+MEMORY = 2**27  # bytes that a search takes beside the vectors and the answer
 MOST_BLOCK = 8192  # rows of a block
 MARGIN = 32  # rows that are kept beside 2 k
 DENSE = 4  # times as many hits as rows to keep, from which they are selected before they are sorted
@@ -44,7 +44,7 @@ ALIKE = 4.0  # times as long: queries that are answered together
 LAST = np.float32(np.finfo(np.float32).max)
 
 
-class Block(NamedTuple):
+class RowBlock(NamedTuple):
     """Rows as the matrix product takes them: lower bounds are `level - queries @ rows.T`."""
 
     rows: Array  # (B, F): a
@@ -101,6 +101,7 @@ class Space:
 
     def __init__(self, rows: Rows, metric: str) -> None:
         self.rows, self.metric = rows, metric
+        self._resident: tuple[tuple[torch.device, int], list[tuple[int, torch.Tensor, Array]]] | None = None
         with np.errstate(divide="ignore"):
             inverse = np.where(rows.norms > 0, 1 / rows.norms, 0.0)
         largest = rows.norms.max(initial=0.0)
@@ -120,14 +121,23 @@ class Space:
         scaled: Floats = x / factors
         return scaled
 
-    def block(self, start: int, values: Array, longest: float, memory: Array | None = None) -> Block:
+    def block(self, start: int, values: Array, longest: float, memory: Array | None = None) -> RowBlock:
         """Return rows from `start` on for queries of at most this length, in the memory of an earlier block."""
-        n, f = values.shape
-        a = np.empty((n, f), np.float32) if memory is None else memory[:n]
+        a, squares = self.centred(start, values, memory)
+        return RowBlock(a, *self.levels(start, squares, longest))
+
+    def centred(self, start: int, values: Array, memory: Array | None = None) -> tuple[Array, Array]:
+        """Return a (B, F) and |a|^2 (B,) of the rows from `start` on."""
+        n = len(values)
+        a = np.empty(values.shape, np.float32) if memory is None else memory[:n]
         factor = np.float32(self.scale) if self.inverse is None else self.inverse[start : start + n, None]
         np.multiply(values, factor, out=a)
         a -= self.centre
-        squares = np.einsum("ij,ij->i", a, a)
+        return a, np.einsum("ij,ij->i", a, a)
+
+    def levels(self, start: int, squares: Array, longest: float) -> tuple[Array, Array]:
+        """Return `level` and `error` of a block, see there."""
+        f = self.rows.n_features
         gamma = (f + 2) * U / (1 - (f + 2) * U)
         # A unit vector is rounded before the centre is taken away; scaling by a power of two does not round.
         unit = 0.0 if self.inverse is None else 3 * U
@@ -136,8 +146,27 @@ class Space:
         error = (1.01 * (sum_of_products + unit * (longest + 1)) + TINY).astype(np.float32)
         level = 0.5 * squares
         if self.inverse is not None:  # a vector of zeros is at distance 1, not 1/2, of a unit vector
-            level += np.where(self.rows.norms[start : start + n] > 0, 0, 0.5).astype(np.float32)
-        return Block(a, level - error, error)
+            level += np.where(self.rows.norms[start : start + len(squares)] > 0, 0, 0.5).astype(np.float32)
+        return level - error, error
+
+    def on_device(self, device: "torch.device", size: int) -> "Iterator[tuple[int, torch.Tensor, Array]]":
+        """Yield the first row of every block, a on the device, and |a|^2; kept there if half of its memory suffices."""
+        from dicot.gpu.device import to_device
+        from dicot.gpu.memory import free_bytes
+
+        if self._resident is not None and self._resident[0] == (device, size):
+            yield from self._resident[1]
+            return
+        kept: list[tuple[int, torch.Tensor, Array]] = []
+        fits = 4 * len(self.rows) * self.rows.n_features <= free_bytes(device) // 2
+        for start, values in self.rows.blocks(size):
+            a, squares = self.centred(start, values)
+            block = (start, to_device(a, device), squares)
+            if fits:
+                kept.append(block)
+            yield block
+        if fits:
+            self._resident = ((device, size), kept)
 
     def queries(self, z: Floats) -> tuple[Array, Floats]:
         """Return queries (Q, F) as the matrix product takes them, b, and their lengths (Q,)."""
@@ -166,7 +195,7 @@ class Space:
         return found
 
 
-class Sizes(NamedTuple):
+class BlockSizes(NamedTuple):
     """How many rows, queries and pairs are looked at together."""
 
     rows: int
@@ -174,11 +203,11 @@ class Sizes(NamedTuple):
     pairs: int
 
 
-def sizes_within(memory: int, n_features: int) -> Sizes:
+def sizes_within(memory: int, n_features: int) -> BlockSizes:
     """Divide the memory: a third each for rows, for lower bounds, and for vectors in float64."""
     third = memory // 3
     rows = min(MOST_BLOCK, max(1, third // (8 * n_features)))
-    return Sizes(rows, max(1, third // (16 * rows)), max(1, third // (32 * n_features)))
+    return BlockSizes(rows, max(1, third // (16 * rows)), max(1, third // (32 * n_features)))
 
 
 def nearest(
@@ -219,7 +248,7 @@ def _together(lengths: Floats, size: float, most: int) -> Iterator[Whole]:
 
 
 def _nearest(
-    space: Space, asked: Queries, k: int, keep: Filter, sizes: Sizes, device: "torch.device | None"
+    space: Space, asked: Queries, k: int, keep: Filter, sizes: BlockSizes, device: "torch.device | None"
 ) -> tuple[Floats, Whole]:
     n, most = len(asked.z), 2 * k + MARGIN
     if device is None:
@@ -241,7 +270,7 @@ def _nearest(
     return distances, rows
 
 
-def _lows(space: Space, asked: Queries, keep: Filter, sizes: Sizes) -> Iterator[tuple[int, Block, Array]]:
+def _lows(space: Space, asked: Queries, keep: Filter, sizes: BlockSizes) -> Iterator[tuple[int, RowBlock, Array]]:
     """Yield the first row of a block, the block, and the lower bounds (Q, B) of its rows; inf for those left out."""
     memory = np.empty((min(sizes.rows, len(space.rows)), space.rows.n_features), np.float32)
     for start, values in space.rows.blocks(sizes.rows):
@@ -258,7 +287,7 @@ def _lows(space: Space, asked: Queries, keep: Filter, sizes: Sizes) -> Iterator[
         yield start, block, low
 
 
-def _candidates(space: Space, asked: Queries, most: int, keep: Filter, sizes: Sizes) -> Kept:
+def _candidates(space: Space, asked: Queries, most: int, keep: Filter, sizes: BlockSizes) -> Kept:
     """Keep the `most` rows with the smallest lower bounds of every query."""
     none, empty = np.empty(0, np.int64), np.empty(0, np.float32)
     kept = Kept(none, none, empty, empty)
@@ -284,7 +313,7 @@ def _candidates(space: Space, asked: Queries, most: int, keep: Filter, sizes: Si
 
 
 def _second_pass(
-    space: Space, asked: Queries, bound: Array, k: int, keep: Filter, sizes: Sizes
+    space: Space, asked: Queries, bound: Array, k: int, keep: Filter, sizes: BlockSizes
 ) -> tuple[Floats, Whole]:
     """Compute in float64 every row that is not surely farther than the k-th."""
     distances, rows = np.full((len(asked.z), k), np.inf), np.full((len(asked.z), k), -1, np.int64)
@@ -325,7 +354,7 @@ def _at_rank(query: Whole, values: Array, rank: int, n_queries: int) -> Array:
 
 
 def device_candidates(
-    space: Space, asked: Queries, most: int, keep: Filter, sizes: Sizes, device: "torch.device"
+    space: Space, asked: Queries, most: int, keep: Filter, sizes: BlockSizes, device: "torch.device"
 ) -> Kept:
     """Do what `_candidates` does by torch on a device, in float32 as IEEE has it."""
     import torch
@@ -336,11 +365,11 @@ def device_candidates(
         queries = to_device(asked.b, device)
         low = queries.new_full((len(queries), most), torch.inf)
         high, row = low.clone(), torch.full_like(low, -1, dtype=torch.int64)
-        for start, values in space.rows.blocks(sizes.rows):
-            stop = start + len(values)
+        for start, rows, squares in space.on_device(device, sizes.rows):
+            stop = start + len(rows)
             if keep.allowed is not None and not keep.allowed[start:stop].any():
                 continue
-            rows, level, error = (to_device(part, device) for part in space.block(start, values, asked.longest))
+            level, error = (to_device(part, device) for part in space.levels(start, squares, asked.longest))
             lows = torch.addmm(level, queries, rows.T, alpha=-1)  # (Q, B)
             if keep.allowed is not None:
                 lows[:, to_device(~keep.allowed[start:stop], device)] = torch.inf

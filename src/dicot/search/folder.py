@@ -34,7 +34,7 @@ LEFT = re.compile(
 AGAIN = "Copy the folder or save the index again."
 
 
-class Content(NamedTuple):
+class SavedIndex(NamedTuple):
     """What a folder holds."""
 
     metric: str
@@ -74,7 +74,7 @@ def save_folder(folder: Path, metric: str, rows: Rows, columns: Mapping[str, Arr
                 path.unlink(missing_ok=True)
 
 
-def load_folder(folder: Path) -> Content:
+def load_folder(folder: Path) -> SavedIndex:
     """Read what `save_folder` wrote; every byte is checked once."""
     config = _config(folder)
     try:
@@ -104,7 +104,7 @@ def load_folder(folder: Path) -> Content:
     for kind, digest in hashes.items():
         if digest[:16] not in files[kind]:
             raise ModelFileError(f"{folder / files[kind]} was changed or damaged after it was saved. {AGAIN}")
-    return Content(metric, x, columns)
+    return SavedIndex(metric, x, columns)
 
 
 def _config(folder: Path) -> dict[str, Any]:

@@ -37,7 +37,8 @@ class EmbeddingIndex:
     recording : the name of the recording that each vector is a window of (N,)
     start, end : where the window lies in it, in seconds (N,)
     group, label : of each window (N,)
-    device : "cpu" (numpy), or "cuda", "cuda:N" or "auto" for a GPU (torch)
+    device : "cpu" (numpy), or "cuda", "cuda:N" or "auto" for a GPU (torch), which keeps the vectors from the first
+        query on if half of its free memory suffices
     method : "exact"; "usearch" for its approximate graph, an extra, whose candidates are put in order by exact
         distances; "auto" for usearch from 200,000 vectors on where it is installed, and otherwise exact. The graph is
         built at the first query, which takes minutes for a million vectors, and is not saved. A query with `groups`,
