@@ -41,6 +41,7 @@ LAYERS: dict[str, set[str]] = {
     "protocols": {"fewlabels", "data", "errors"},
     "projection": {"protocols", "data", "storage", "errors"},
     "vectors": {"data", "storage", "errors"},
+    "search": {"vectors", "gpu", "data", "storage", "errors"},
 }
 
 
@@ -50,13 +51,14 @@ def above(*, but: tuple[str, ...] = ()) -> set[str]:
     return set(LAYERS) - set(but)
 
 
-_SCORING = ("protocols", "classical", "datasets", "projection", "vectors")  # an estimator embeds; others score
+# An estimator embeds; others score, keep and search.
+_SCORING = ("protocols", "classical", "datasets", "projection", "vectors", "search")
 LAYERS["tuning"] = above(but=(*_SCORING, "controls", "pretrained"))
 LAYERS["estimator"] = above(but=(*_SCORING, "tuning"))
 LAYERS["classifier"] = above(but=_SCORING)
 LAYERS["runs"] = above(but=(*_SCORING, "classifier", "tuning"))
-LAYERS["evaluation"] = above(but=("vectors", "pretrained", "runs", "projection", "tuning"))
-LAYERS["bench"] = above(but=("vectors", "pretrained", "runs", "tuning"))
+LAYERS["evaluation"] = above(but=("vectors", "search", "pretrained", "runs", "projection", "tuning"))
+LAYERS["bench"] = above(but=("vectors", "search", "pretrained", "runs", "tuning"))
 LAYERS["report"] = {"classical", "datasets", "protocols", "projection", "progress", "storage", "data", "errors"}
 LAYERS["cli"] = above() | {"__init__"}
 LAYERS["__init__"] = above()
@@ -73,9 +75,10 @@ EXTRAS: dict[str, set[str]] = {
     "jinja2": {"report"},
     "matplotlib": {"report"},
     "pandas": {"cli", "evaluation", "report"},
-    "pyarrow": {"bench", "data"},
+    "pyarrow": {"bench", "data", "vectors"},
     "pyedflib": {"data"},
     "statsmodels": {"methods"},
+    "usearch": {"search"},
     "wfdb": {"data"},
 }
 

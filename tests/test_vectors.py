@@ -1,10 +1,13 @@
+import contextlib
 import csv
+import importlib
+import re
 
 import numpy as np
 import pytest
 
 from dicot.errors import InputError
-from dicot.vectors import check_vector_file, write_vectors
+from dicot.vectors import check_vector_file, read_vectors, row_files, write_vectors
 
 X = np.array([[1.5, 2.5], [3.5, 4.5]], np.float32)
 TWO = {"train": {"X": X, "y": np.array(["a", "b"])}, "test": {"X": X[:1], "group": np.array([7])}}
@@ -44,9 +47,183 @@ def test_unknown_suffix(tmp_path):
         check_vector_file(tmp_path / "v.xlsx")
 
 
-@pytest.mark.parametrize("suffix", ["npz", "npy", "csv"])
+@pytest.mark.parametrize("suffix", ["npz", "npy", "csv", "parquet"])
 def test_objects_are_not_written(tmp_path, suffix):
     parts = {"": {"X": X, "y": np.array(["a", None], dtype=object)}}
     with pytest.raises(InputError, match="y must be numbers or text"):
         write_vectors(tmp_path / f"v.{suffix}", parts)
     assert not list(tmp_path.iterdir())
+
+
+WINDOWS = {
+    "X": X,
+    "recording": np.array(["a.csv", "b.csv"]),
+    "start": np.array([0.0, 2.5]),
+    "end": np.array([2.5, 5.0]),
+    "group": np.array([3, 4]),
+    "y": np.array(["walk", ""]),
+}
+
+
+def frame(path):
+    return pytest.importorskip("pandas", reason="pandas is not installed").read_parquet(path)
+
+
+@pytest.fixture
+def arrow():
+    return pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+
+def test_a_parquet_is_a_plain_table(tmp_path, arrow):
+    write_vectors(tmp_path / "v.parquet", {"": WINDOWS})
+    table = frame(tmp_path / "v.parquet")
+    assert list(table.columns) == ["recording", "start", "end", "group", "label", "vector"]
+    assert table["recording"].tolist() == ["a.csv", "b.csv"] and table["start"].tolist() == [0.0, 2.5]
+    assert table["group"].tolist() == [3, 4]
+    assert table["label"][0] == "walk" and table["label"].isna().tolist() == [False, True]
+    assert np.array_equal(np.stack(table["vector"]), X) and table["vector"][0].dtype == np.float32
+    schema = importlib.import_module("pyarrow.parquet").read_schema(tmp_path / "v.parquet")
+    assert schema.field("vector").type == arrow.list_(arrow.float32(), 2)
+
+
+def test_columns_of_which_nothing_is_known_are_left_out(tmp_path, arrow):
+    parts = {"": {"X": X, "y": np.array([np.nan, np.nan]), "group": np.array(["", ""])}}
+    write_vectors(tmp_path / "v.parquet", parts)
+    assert list(frame(tmp_path / "v.parquet").columns) == ["vector"]
+    held = read_vectors(tmp_path / "v.parquet")
+    assert held.label is None and held.group is None and held.recording is None
+
+
+@pytest.mark.parametrize("suffix", ["npz", "parquet"])
+def test_what_is_written_is_read(tmp_path, arrow, suffix):
+    path = tmp_path / f"v.{suffix}"
+    write_vectors(path, {"": WINDOWS})
+    held = read_vectors(path)
+    assert held.x.dtype == np.float32 and np.array_equal(held.x, X) and held.part is None
+    for name in ("recording", "start", "end", "group"):
+        assert np.array_equal(getattr(held, name), WINDOWS[name])
+    assert held.label.tolist() == ["walk", ""] and len(held) == 2
+
+
+@pytest.mark.parametrize("suffix", ["npz", "parquet"])
+def test_both_parts_are_read_one_after_the_other(tmp_path, arrow, suffix):
+    path = tmp_path / f"v.{suffix}"
+    write_vectors(path, TWO)
+    held = read_vectors(path)
+    assert np.array_equal(held.x, [*X, X[0]]) and held.part.tolist() == ["train", "train", "test"]
+    assert held.label.tolist() == ["a", "b", ""]
+    assert np.array_equal(held.group, [np.nan, np.nan, 7], equal_nan=True)
+
+
+def test_many_rows_are_written_and_read_in_groups(tmp_path, arrow, monkeypatch):
+    monkeypatch.setattr("dicot.data.pieces.PIECE", 64)
+    x = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
+    names = np.array([f"r{i // 7}" for i in range(50)])
+    write_vectors(tmp_path / "v.parquet", {"": {"X": x, "recording": names, "y": np.arange(50) % 3 == 0}})
+    file = importlib.import_module("pyarrow.parquet").ParquetFile(tmp_path / "v.parquet")
+    assert file.num_row_groups == 4
+    held = read_vectors(tmp_path / "v.parquet")
+    assert np.array_equal(held.x, x) and np.array_equal(held.recording, names)
+    assert held.label.dtype == bool and np.array_equal(held.label, np.arange(50) % 3 == 0)
+
+
+@pytest.mark.slow
+def test_writing_a_parquet_does_not_hold_all_rows(tmp_path, arrow):
+    from dicot.gpu.device import peak_memory
+
+    n, f = 150_000, 256  # 146 MiB
+    with row_files(tmp_path / "v.parquet") as make:
+        file = make(n, f)
+        for at in range(0, n, 10_000):
+            file[at : at + 10_000] = np.full((10_000, f), at, np.float32)
+        write_vectors(tmp_path / "w.parquet", {"": {"X": X}})  # pyarrow is loaded before the measurement
+        with peak_memory("cpu") as peak:
+            write_vectors(tmp_path / "v.parquet", {"": {"X": file.read()}})
+            grown = peak()
+    assert grown < 90 * 2**20
+    assert read_vectors(tmp_path / "v.parquet").x[::10_000, 0].tolist() == list(range(0, n, 10_000))
+
+
+def test_a_table_that_pandas_wrote_again_is_read(tmp_path, arrow):
+    write_vectors(tmp_path / "v.parquet", {"": WINDOWS})
+    table = frame(tmp_path / "v.parquet").assign(note="seen", label=["walk", "sit"])
+    table["recording"] = table["recording"].astype("category")
+    table.iloc[::-1].to_parquet(tmp_path / "w.parquet")
+    held = read_vectors(tmp_path / "w.parquet")
+    assert np.array_equal(held.x, X[::-1]) and held.recording.tolist() == ["b.csv", "a.csv"]
+    assert held.label.tolist() == ["sit", "walk"]
+
+
+def test_a_write_that_fails_leaves_the_old_parquet(tmp_path, arrow):
+    path = tmp_path / "v.parquet"
+    write_vectors(path, {"": WINDOWS})
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="start must be numbers"):
+        write_vectors(path, {"": {**WINDOWS, "start": np.array(["now", "then"])}})
+    with pytest.raises(InputError, match="group must have one value for each of the 2"):
+        write_vectors(path, {"": {**WINDOWS, "group": np.arange(3)}})
+    assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
+
+
+def bad_tables(pa):
+    lists = pa.array([[1.0, 2.0], [3.0, 4.0]])
+    return {
+        "no column 'vector'": {"vectors": lists},
+        "column 'vector' must hold lists": {"vector": pa.array([1.0, 2.0])},
+        "lists of other lengths": {"vector": pa.array([[1.0], [2.0, 3.0]])},
+        "row 1 of column 'vector' is empty": {"vector": pa.array([[1.0], None])},
+        "missing numbers": {"vector": pa.array([[1.0], [None]])},
+        "column 'start' must hold seconds": {"vector": lists, "start": pa.array(["a", "b"])},
+        "column 'label' must hold numbers or text": {"vector": lists, "label": lists},
+        "holds 0 vectors": {"vector": pa.array([], pa.list_(pa.float32()))},
+    }
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_a_parquet_that_does_not_fit_is_named_with_its_column(tmp_path, arrow, number):
+    said, columns = list(bad_tables(arrow).items())[number]
+    importlib.import_module("pyarrow.parquet").write_table(arrow.table(columns), tmp_path / "v.parquet")
+    with pytest.raises(InputError, match=said) as caught:
+        read_vectors(tmp_path / "v.parquet")
+    assert "v.parquet" in str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", ["npz", "parquet"])
+def test_damaged_files_are_refused_or_read_as_they_were(tmp_path, arrow, suffix):
+    path = tmp_path / f"v.{suffix}"
+    x = np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32)
+    write_vectors(path, {"": {"X": x, "recording": np.array(["r"] * 40)}})
+    whole, dice = path.read_bytes(), np.random.default_rng(1)
+    for length in (0, 1, 10, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(InputError, match=path.name):
+            read_vectors(path)
+    for _ in range(150):
+        broken = bytearray(whole)
+        broken[dice.integers(len(whole))] ^= 1 << dice.integers(8)
+        path.write_bytes(broken)
+        with contextlib.suppress(InputError):
+            assert np.array_equal(read_vectors(path).x, x), "a damaged value was read"
+
+
+def test_files_that_hold_no_vectors_are_refused(tmp_path):
+    for name, said in (("v.csv", "suffix '.csv'"), ("absent.npz", "There is no file")):
+        with pytest.raises(InputError, match=said):
+            read_vectors(tmp_path / name)
+    for arrays, said in (
+        ({"Z": X}, "no array 'X'"),
+        ({"X": X[0]}, "(cases, features)"),
+        ({"X": X, "y": np.arange(3)}, "'label' has the shape"),
+        ({"X": X, "start": np.array(["a", "b"])}, "'start' must hold numbers"),
+    ):
+        np.savez(tmp_path / "v.npz", **arrays)
+        with pytest.raises(InputError, match=re.escape(said)) as caught:
+            read_vectors(tmp_path / "v.npz")
+        assert "v.npz" in str(caught.value)
+
+
+def test_recordings_and_times_are_in_a_csv_too(tmp_path):
+    write_vectors(tmp_path / "v.csv", {"": WINDOWS})
+    head, first, _ = csv.reader((tmp_path / "v.csv").read_text().splitlines())
+    assert head == ["recording", "start", "end", "y", "group", "f0", "f1"]
+    assert first == ["a.csv", "0.0", "2.5", "walk", "3", "1.5", "2.5"]

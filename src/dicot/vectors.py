@@ -1,4 +1,8 @@
-"""Embeddings in a file, .npz, .npy or .csv, written row by row: they need not fit into memory."""
+"""Embeddings in a file, .npz, .npy, .csv or .parquet, written row by row: they need not fit into memory.
+
+What a .parquet or .npz holds is read again by `read_vectors`. A .parquet is a plain table, one row per case, that any
+other program reads: pandas.read_parquet shows it.
+"""
 
 import csv
 import io
@@ -6,18 +10,28 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, final
 
 import numpy as np
 
+from dicot.data.collection import labelled
+from dicot.data.naming import naming
+from dicot.data.npyfile import PARTS, load_npz
 from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
-from dicot.errors import InputError
+from dicot.errors import InputError, brief, did_you_mean, need_extra
 from dicot.storage import atomic_file, check_writable, writing
 
-# "train" and "test", or "" for the only part -> its arrays: X (N, F) and, where known, y and group (N,)
+# "train" and "test", or "" for the only part -> its arrays: X (N, F) and, where known, those of ABOUT (N,)
 Parts = Mapping[str, Mapping[str, Array]]
+ABOUT = ("recording", "start", "end", "y", "group")  # what may be known of a case, in the order of a .csv
+# Column of a .parquet, in this order -> its array in a part. The vector comes last, "part" first where there are two.
+COLUMNS = {"recording": "recording", "start": "start", "end": "end", "group": "group", "label": "y"}
+SECONDS = ("start", "end")
+# What a small file may unpack to, as for .npz: repeated values shrink to nearly nothing, so size alone proves little.
+SMALL, MOST_TIMES = 2**28, 100
 
 
 def check_vector_file(path: Path, parts: int = 1) -> None:
@@ -26,6 +40,8 @@ def check_vector_file(path: Path, parts: int = 1) -> None:
         raise InputError(f"{path} has an unknown suffix {path.suffix!r}; embeddings go to {', '.join(WRITERS)}.")
     if path.suffix == ".npy" and parts > 1:
         raise InputError(f"{path} can hold one array, and the data has a training and a test part. Use .npz or .csv.")
+    if path.suffix == ".parquet":
+        _pyarrow()
     check_writable(path)
 
 
@@ -101,8 +117,8 @@ def _blocks(array: Array) -> Iterator[Array]:
 
 
 def _csv(file: BinaryIO, parts: Parts) -> None:
-    """Write one row per case: its part, label and group where there are any, then the features."""
-    extra = [key for key in ("y", "group") if any(key in arrays for arrays in parts.values())]
+    """Write one row per case: its part and what is known of it, then the features."""
+    extra = [key for key in ABOUT if any(key in arrays for arrays in parts.values())]
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, lineterminator="\n")
     n_features = next(iter(parts.values()))["X"].shape[1]
@@ -114,8 +130,257 @@ def _csv(file: BinaryIO, parts: Parts) -> None:
     text.detach()  # the file stays open
 
 
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise need_extra("pyarrow", "tables", "A .parquet file") from error
+    return pyarrow, parquet
+
+
+def _parquet(file: BinaryIO, parts: Parts) -> None:
+    """Write one row per case: what is known of it, and its vector as a list of fixed length."""
+    pa, pq = _pyarrow()
+    widths = {arrays["X"].shape[1] for arrays in parts.values()}
+    if len(widths) > 1 or 0 in widths:
+        raise InputError(f"All vectors of a .parquet must have one length of at least 1; got {sorted(widths)}.")
+    (n_features,) = widths
+    kinds = {column: kind for column, key in COLUMNS.items() if (kind := _kind(pa, parts, column, key)) is not None}
+    named = {"part": pa.string()} if len(parts) > 1 else {}
+    schema = pa.schema({**named, **kinds, "vector": pa.list_(pa.float32(), n_features)})
+    names = [name for name, kind in {**named, **kinds}.items() if kind == pa.string()]
+    # Numbers of vectors do not shrink. Checksums tell a damaged page from a sound one.
+    compression = {**dict.fromkeys({**named, **kinds}, "zstd"), "vector.list.element": "none"}
+    with pq.ParquetWriter(
+        file, schema, compression=compression, use_dictionary=names, write_page_checksum=True
+    ) as writer:
+        for part, arrays in parts.items():
+            start = 0
+            for block in _blocks(arrays["X"]):
+                rows = slice(start, start + len(block))
+                known = [_cells(pa, arrays.get(COLUMNS[name]), rows, kind) for name, kind in kinds.items()]
+                flat = pa.array(np.ascontiguousarray(block, np.float32).reshape(-1))
+                vectors = pa.FixedSizeListArray.from_arrays(flat, n_features)
+                about = [pa.array([part] * len(block), pa.string())] if named else []
+                writer.write_table(pa.Table.from_arrays([*about, *known, vectors], schema=schema))
+                start = rows.stop
+
+
+def _kind(pa: Any, parts: Parts, column: str, key: str) -> Any:
+    """Return the type of a column, or None where nothing is known: it is left out."""
+    arrays = [arrays[key] for arrays in parts.values() if key in arrays]
+    for array, n in ((arrays[key], len(arrays["X"])) for arrays in parts.values() if key in arrays):
+        if array.shape != (n,):
+            raise InputError(f"{key} must have one value for each of the {n} vectors; got the shape {array.shape}.")
+    known = [array for array in arrays if labelled(array).any()]
+    if not known:
+        return None
+    texts = {array.dtype.kind == "U" for array in known}
+    wanted = "numbers, in seconds" if column in SECONDS else "all numbers or all text"
+    plain = all(array.dtype.kind in "biufU" for array in known)
+    if not plain or (column != "recording" and (len(texts) > 1 or (column in SECONDS and texts == {True}))):
+        raise InputError(f"{key} must be {wanted}; got {', '.join(str(array.dtype) for array in known)}. Convert it.")
+    if column == "recording" or texts == {True}:
+        return pa.string()
+    common = np.result_type(*known)
+    return pa.float64() if column in SECONDS or common.kind == "f" else pa.from_numpy_dtype(common)
+
+
+def _cells(pa: Any, array: Array | None, rows: slice, kind: Any) -> Any:
+    """Return the cells of some rows, empty where the value is not known."""
+    if array is None:
+        return pa.nulls(rows.stop - rows.start, kind)
+    values = array[rows]
+    unknown = ~labelled(values)
+    texts = values.astype(str) if kind == pa.string() else values
+    return pa.array(texts, mask=unknown).cast(kind)
+
+
 WRITERS: dict[str, Callable[[BinaryIO, Parts], None]] = {
     ".npz": _npz,
     ".npy": _npy,
     ".csv": _csv,
+    ".parquet": _parquet,
 }
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Hold N vectors that were read from a file, and what the file says about them; None where it says nothing.
+
+    Text that is not known is empty, and a number that is not known is NaN, as in the labels of Windows.
+    """
+
+    x: Array  # (N, F) float32; a read-only memory map where a large .npz has one
+    recording: Array | None = None  # (N,) text
+    start: Array | None = None  # (N,) float64, in seconds
+    end: Array | None = None  # (N,) float64, in seconds
+    group: Array | None = None  # (N,) numbers or text
+    label: Array | None = None  # (N,) numbers or text
+    part: Array | None = None  # (N,) "train" or "test", where the file holds both
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+def read_vectors(path: str | Path) -> Vectors:
+    """Read a .parquet or .npz as `dicot embed` writes it; of a training and a test part, one after the other.
+
+    A .parquet is read one row group after the other. Its column "vector" may also hold lists of equal length, as pandas
+    writes them; columns of other names are left alone.
+    """
+    path = Path(path)
+    readers = {".parquet": _read_parquet, ".npz": _read_npz}
+    if path.suffix not in readers:
+        raise InputError(f"{path} has the suffix {path.suffix!r}; vectors are read from {' and '.join(readers)}.")
+    if not path.is_file():
+        raise InputError(f"There is no file {path}. `dicot embed MODEL DATA --out {path}` writes one.")
+    return readers[path.suffix](path)
+
+
+def _read_npz(path: Path) -> Vectors:
+    with naming(path):
+        arrays = load_npz(path)
+        there = [part for part in PARTS if f"X_{part}" in arrays]
+        if "X" not in arrays and not there:
+            raise InputError(f"it has no array 'X' of vectors. {did_you_mean('X', arrays)} {_AGAIN}")
+        ends = [""] if "X" in arrays else [f"_{part}" for part in there]
+        xs = [_vectors_of(arrays[f"X{end}"], f"X{end}") for end in ends]
+        if len({x.shape[1] for x in xs}) > 1:
+            raise InputError(f"its parts have vectors of other lengths, {[x.shape[1] for x in xs]}. {_AGAIN}")
+        lengths = [len(x) for x in xs]
+        about = {
+            column: _joined([arrays.get(f"{key}{end}") for end in ends], lengths, column)
+            for column, key in COLUMNS.items()
+        }
+        part = np.repeat(np.array(there), lengths) if len(ends) > 1 else None
+        return Vectors(xs[0] if len(xs) == 1 else np.concatenate(xs), **about, part=part)
+
+
+_AGAIN = "Write the file again by `dicot embed`."
+
+
+def _vectors_of(x: Array, what: str) -> Array:
+    if x.ndim != 2 or x.dtype.kind != "f" or not x.shape[1]:
+        raise InputError(f"{what!r} must hold numbers of shape (cases, features); got {x.dtype} {x.shape}. {_AGAIN}")
+    return x if x.dtype == np.float32 else x.astype(np.float32)
+
+
+def _joined(arrays: list[Array | None], lengths: list[int], column: str) -> Array | None:
+    """Join a column over the parts, with unknown values for a part that has none."""
+    for array, n in zip(arrays, lengths, strict=True):
+        if array is not None and array.shape != (n,):
+            raise InputError(f"{column!r} has the shape {array.shape} beside {n} vectors. {_AGAIN}")
+    known = [array for array in arrays if array is not None]
+    if not known:
+        return None
+    texts = {array.dtype.kind == "U" for array in known}
+    if any(array.dtype.kind not in "biufU" for array in known) or (
+        column != "recording" and (len(texts) > 1 or (column in SECONDS and True in texts))
+    ):
+        wanted = "numbers" if column in SECONDS else "all numbers or all text"
+        raise InputError(f"{column!r} must hold {wanted}; got {', '.join(str(a.dtype) for a in known)}. {_AGAIN}")
+    unknown = "" if True in texts or column == "recording" else np.nan
+    if column == "recording":
+        known = [array.astype(str) for array in known]
+        arrays = [None if array is None else array.astype(str) for array in arrays]
+    joined = known[0]
+    if len(arrays) > 1:
+        filled = [np.full(n, unknown) if a is None else a for a, n in zip(arrays, lengths, strict=True)]
+        joined = np.concatenate(filled)
+    return joined.astype(np.float64) if column in SECONDS else joined
+
+
+def _read_parquet(path: Path) -> Vectors:
+    _, pq = _pyarrow()
+    try:
+        # Not by memory map, which a truncated file would turn into a crash of the process.
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            return _from_parquet(path, file)
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # pyarrow has many for what a damaged file may hold
+        raise InputError(
+            f"{path} cannot be read as .parquet ({brief(error)}). It may be truncated or hold another format. {_AGAIN}"
+        ) from error
+
+
+def _from_parquet(path: Path, file: Any) -> Vectors:
+    pa, _ = _pyarrow()
+    schema, n_rows = file.schema_arrow, file.metadata.num_rows
+    if "vector" not in schema.names:
+        raise InputError(f"{path} has no column 'vector'. {did_you_mean('vector', schema.names)} {_AGAIN}")
+    twice = [name for name in ("vector", "part", *COLUMNS) if schema.names.count(name) > 1]
+    if twice:
+        raise InputError(f"{path} has two columns {twice[0]!r}. {_AGAIN}")
+    kind = schema.field("vector").type
+    is_list = pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    if not is_list or not pa.types.is_floating(kind.value_type):
+        raise InputError(f"{path}: column 'vector' must hold lists of numbers, float32; got {kind}. {_AGAIN}")
+    columns = [name for name in ("part", *COLUMNS) if name in schema.names]
+    x, at = np.empty((0, 0), np.float32), 0
+    about: dict[str, list[Any]] = {name: [] for name in columns}
+    for number in range(file.num_row_groups):
+        table = file.read_row_group(number, columns=[*columns, "vector"], use_threads=False)
+        for batch in table.to_batches():
+            block = _lists(path, batch.column("vector"), at)
+            if not at:
+                if n_rows * block.shape[1] * 4 > max(SMALL, MOST_TIMES * path.stat().st_size):
+                    raise InputError(
+                        f"{path} says to hold {n_rows} vectors of {block.shape[1]} features, more than {MOST_TIMES} "
+                        f"times its size, which is refused because such a file may be made to fill the memory. {_AGAIN}"
+                    )
+                x = np.empty((n_rows, block.shape[1]), np.float32)
+            if block.shape[1] != x.shape[1]:
+                raise InputError(
+                    f"{path}: row {at} of column 'vector' has {block.shape[1]} features, the first has {x.shape[1]}. "
+                    "Keep the vectors of one model in a file."
+                )
+            x[at : at + len(block)] = block
+            for name in columns:
+                about[name].append(batch.column(name))
+            at += len(block)
+    if not at or at != n_rows:
+        raise InputError(f"{path} holds {at} vectors of {n_rows} that it announces. {_AGAIN}")
+    read = {name: _values(path, name, pa.chunked_array(chunks)) for name, chunks in about.items()}
+    return Vectors(x, **read)
+
+
+def _lists(path: Path, cells: Any, at: int) -> Array:
+    """Return lists of equal length as an array (rows, F)."""
+    if cells.null_count:
+        row = at + int(np.flatnonzero(np.asarray(cells.is_null()))[0])
+        raise InputError(f"{path}: row {row} of column 'vector' is empty. Drop the row, or write the file again.")
+    values, n = cells.flatten(), len(cells)
+    lengths = np.unique(np.asarray(cells.value_lengths()))
+    if len(lengths) > 1 or 0 in lengths:
+        raise InputError(
+            f"{path}: column 'vector' holds lists of other lengths, {', '.join(map(str, lengths[:5]))}, from row {at} "
+            "on. Keep the vectors of one model in a file."
+        )
+    if values.null_count:
+        raise InputError(f"{path}: column 'vector' has missing numbers from row {at} on. {_AGAIN}")
+    return np.asarray(values.to_numpy(zero_copy_only=False), np.float32).reshape(n, -1)
+
+
+def _values(path: Path, column: str, cells: Any) -> Array:
+    """Return a column as numbers or text, with NaN or "" for what is empty."""
+    pa, _ = _pyarrow()
+    kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
+    cells = cells.cast(kind)
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    if column in SECONDS and not is_number:
+        raise InputError(f"{path}: column {column!r} must hold seconds as numbers; got {kind}. {_AGAIN}")
+    if column == "recording" and is_number:
+        cells, is_text = cells.cast(pa.string()), True
+    if is_text:
+        texts = cells.fill_null("").to_pylist()
+        return np.array(texts, dtype=str)
+    if not is_number:
+        raise InputError(f"{path}: column {column!r} must hold numbers or text; got {kind}. {_AGAIN}")
+    if column in SECONDS or cells.null_count:
+        cells = cells.cast(pa.float64())  # refuses whole numbers that float64 does not hold
+        return np.asarray(cells.to_numpy(), np.float64)
+    return np.asarray(cells.to_numpy())

@@ -1,0 +1,148 @@
+"""An index in a folder: index.json, the vectors as .npy to be mapped into memory, all else as .npz; never pickle.
+
+index.json names the other files, whose names hold their hash, and is put in place last: a save that is cut off leaves
+the index that was there before, whole. What else it leaves is removed by the next save.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dicot import __version__
+from dicot.data.npyfile import load_npz, map_npy
+from dicot.data.pieces import pieces, release
+from dicot.data.policies import Array
+from dicot.errors import InputError, ModelFileError, brief
+from dicot.search.rows import Rows
+from dicot.storage import atomic_file, write_atomic, writing
+from dicot.vectors import write_vectors
+
+FORMAT, FORMAT_VERSION = "dicot-index", 1
+CONFIG = "index.json"
+LARGEST_CONFIG = 2**16  # bytes
+NAMES = {"vectors": r"vectors-[0-9a-f]{16}\.npy", "columns": r"columns-[0-9a-f]{16}\.npz"}
+# What a save that was cut off may leave behind; the last letters are mkstemp's.
+LEFT = re.compile(
+    rf"{NAMES['vectors']}|{NAMES['columns']}|\.columns\.npz|"
+    rf"\.(index\.json|{NAMES['vectors']}|\.columns\.npz)\.[a-z0-9_]{{8}}"
+)
+AGAIN = "Copy the folder or save the index again."
+
+
+class SavedIndex(NamedTuple):
+    """What a folder holds."""
+
+    metric: str
+    x: Array  # (N, F) float32, mapped
+    columns: dict[str, Array]
+
+
+def save_folder(folder: Path, metric: str, rows: Rows, columns: Mapping[str, Array]) -> None:
+    """Write the folder, in place of an index that is there; other files in it stay."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; give the name of a folder to save an index in.")
+    vectors = folder / f"vectors-{_hash_of_rows(rows)[:16]}.npy"
+    with atomic_file(vectors) as file:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (len(rows), rows.n_features)}
+        np.lib.format.write_array_header_1_0(file, header)  # type: ignore[no-untyped-call]
+        for block in _pieces_of(rows):
+            file.write(block)
+    names = {"vectors": vectors.name}
+    aside = folder / ".columns.npz"
+    if columns:
+        write_vectors(aside, {"": dict(columns)})
+        with writing(folder):
+            names["columns"] = f"columns-{_hash_of_file(aside)[:16]}.npz"
+            aside.replace(folder / names["columns"])
+    config = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "library_version": __version__,
+        "metric": metric,
+        "shape": [len(rows), rows.n_features],
+        "files": names,
+    }
+    write_atomic(folder / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
+    with writing(folder):
+        for path in folder.iterdir():
+            if LEFT.fullmatch(path.name) and path.name not in names.values():
+                path.unlink(missing_ok=True)
+
+
+def load_folder(folder: Path) -> SavedIndex:
+    """Read what `save_folder` wrote; every byte is checked once."""
+    config = _config(folder)
+    try:
+        metric, files, shape = config["metric"], config["files"], config["shape"]
+        if metric not in ("cosine", "euclidean") or not set(files) <= set(NAMES) or "vectors" not in files:
+            raise ValueError(f"it names the metric {metric!r} and the files {files!r}")
+        # Only names as they are written: a path must not lead out of the folder.
+        if not all(isinstance(name, str) and re.fullmatch(NAMES[kind], name) for kind, name in files.items()):
+            raise ValueError(f"it names the files {files!r}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{folder / CONFIG} is damaged ({brief(error)}). {AGAIN}") from error
+    for name in files.values():
+        if not (folder / name).is_file():
+            raise ModelFileError(f"{folder} has no {name}, which its {CONFIG} names. {AGAIN}")
+    try:
+        x = map_npy(folder / files["vectors"])
+        columns = load_npz(folder / files["columns"]) if "columns" in files else {}
+    except InputError as error:
+        raise ModelFileError(f"{brief(error)} {AGAIN}") from error
+    if x.dtype != np.dtype("<f4") or not x.flags.c_contiguous or list(x.shape) != shape or x.ndim != 2:
+        raise ModelFileError(
+            f"{folder / files['vectors']} holds {x.dtype} {x.shape}, {CONFIG} says float32 {shape}. {AGAIN}"
+        )
+    hashes = {"vectors": _hash_of_rows(Rows([x], np.empty(0)))}
+    if "columns" in files:
+        hashes["columns"] = _hash_of_file(folder / files["columns"])
+    for kind, digest in hashes.items():
+        if digest[:16] not in files[kind]:
+            raise ModelFileError(f"{folder / files[kind]} was changed or damaged after it was saved. {AGAIN}")
+    return SavedIndex(metric, x, columns)
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    if not path.is_file():
+        raise ModelFileError(f"{folder} is not a saved index: it has no {CONFIG}. EmbeddingIndex.save makes one.")
+    try:
+        if path.stat().st_size > LARGEST_CONFIG:
+            raise ValueError(f"{path.stat().st_size:,} bytes are more than it has")
+        config = json.loads(path.read_bytes().decode())
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelFileError(f"{path} is damaged ({brief(error)}). {AGAIN}") from error
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
+        raise ModelFileError(f"{path} was not written by EmbeddingIndex.save: its format is not {FORMAT!r}.")
+    if config.get("format_version") != FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} has format version {config.get('format_version')!r}; this dicot {__version__} reads "
+            f"{FORMAT_VERSION}. Install the version that wrote it, {config.get('library_version')!r}."
+        )
+    return config
+
+
+def _pieces_of(rows: Rows) -> Iterator[bytes]:
+    """Yield the bytes of all rows, little-endian, piece by piece."""
+    for part in rows.parts:
+        for some in pieces((len(part), 1, part.shape[1])):
+            yield np.ascontiguousarray(part[some], "<f4").tobytes()
+            release(part[some])
+
+
+def _hash_of_rows(rows: Rows) -> str:
+    """Hash the values and the shape."""
+    digest = hashlib.sha256(f"{len(rows)} {rows.n_features}".encode())
+    for block in _pieces_of(rows):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _hash_of_file(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,536 @@
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+
+import dicot
+from dicot.errors import InputError, ModelFileError
+from dicot.gpu.device import peak_memory
+from dicot.search import EmbeddingIndex, approximate, exact
+from dicot.search.exact import Filter, Pairs, Space, nearest
+from dicot.search.rows import Rows, norms_of
+from dicot.vectors import read_vectors, write_vectors
+
+METRICS = ["cosine", "euclidean"]
+
+
+def slow(x, z, k, metric, allowed=None, left_out=None):
+    """One row after the other, in float64: the k smallest (distance, row) of every query."""
+    x, answers = np.asarray(x, np.float64), []
+    for number, query in enumerate(np.asarray(z, np.float64)):
+        found = []
+        for row, vector in enumerate(x):
+            if (allowed is not None and not allowed[row]) or (left_out is not None and row in left_out[number]):
+                continue
+            if metric == "euclidean":
+                distance = np.sqrt(np.square(vector - query).sum())
+            elif not vector.any():
+                distance = 1.0
+            else:
+                unit = [v / np.sqrt(np.square(v).sum()) for v in (vector, query)]
+                distance = np.square(unit[0] - unit[1]).sum() / 2
+            found.append((distance, row))
+        found = sorted(found)[:k] + [(np.inf, -1)] * (k - len(found))
+        answers.append(found)
+    distances, rows = np.moveaxis(np.array(answers, dtype=float), 2, 0)
+    return distances, rows.astype(int)
+
+
+def same(answer, expected):
+    assert np.array_equal(answer[1], expected[1])
+    assert np.array_equal(answer[0], expected[0])
+
+
+def drawn(n, f, seed=0, offset=0.0):
+    return (np.random.default_rng(seed).normal(size=(n, f)) + offset).astype(np.float32)
+
+
+def space_of(x, metric):
+    return Space(Rows([x], norms_of(x, "x")), metric)
+
+
+def test_the_nearest_in_closed_form():
+    x = np.array([[1, 0], [0, 2], [3, 3], [-1, 0]], np.float32)
+    distances, rows = EmbeddingIndex(x).query([2.0, 0.0], k=4)
+    assert rows.tolist() == [0, 2, 1, 3]
+    np.testing.assert_allclose(distances, [0, 1 - 0.5**0.5, 1, 2], atol=1e-15)
+    distances, rows = EmbeddingIndex(x, metric="euclidean").query([0.0, 0.0], k=3)
+    assert rows.tolist() == [0, 3, 1] and distances.tolist() == [1, 1, 2]
+    assert dicot.EmbeddingIndex is EmbeddingIndex
+
+
+def test_cosine_distances_are_those_of_the_definition():
+    x, z = drawn(200, 16), drawn(5, 16, 1)
+    distances, rows = EmbeddingIndex(x).query(z, 200)
+    u, v = (a / np.linalg.norm(a.astype(float), axis=1, keepdims=True) for a in (z, x))
+    np.testing.assert_allclose(distances, np.sort(1 - u @ v.T, axis=1), atol=1e-14)
+    assert np.array_equal(np.sort(rows, axis=1), np.tile(np.arange(200), (5, 1)))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("offset", [0.0, 30.0])
+def test_rows_and_distances_are_those_of_a_slow_search(metric, offset):
+    x, z = drawn(300, 7, offset=offset), drawn(9, 7, 1, offset)
+    x[17] = 0
+    expected = slow(x, z, 12, metric)
+    same(EmbeddingIndex(x, metric=metric).query(z, 12), expected)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("n_rows", [1, 3, 64, 299, 300])
+def test_the_size_of_blocks_changes_nothing(metric, n_rows, monkeypatch):
+    x, z = drawn(300, 8), drawn(11, 8, 1)
+    monkeypatch.setattr(exact, "sizes_within", lambda memory, f: exact.BlockSizes(n_rows, 4, 5))
+    same(EmbeddingIndex(x, metric=metric).query(z, 5), slow(x, z, 5, metric))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("n_rows", [50, 8192])
+def test_equal_rows_come_by_their_number(metric, n_rows, monkeypatch):
+    """More ties than rows are kept, spread over all blocks: only the second pass can tell."""
+    x = np.tile(drawn(4, 5), (100, 1))
+    same(EmbeddingIndex(x, metric=metric).query(x[2], 7), (np.zeros(7), 2 + 4 * np.arange(7)))
+    monkeypatch.setattr(exact, "sizes_within", lambda memory, f: exact.BlockSizes(n_rows, 4, 9))
+    same(EmbeddingIndex(x, metric=metric).query(x[:3], 150), slow(x, x[:3], 150, metric))
+
+
+def test_near_ties_below_the_digits_of_float32_are_told_apart():
+    """Distances that differ from the 9th digit on: float32 products alone put them into another order."""
+    rng = np.random.default_rng(0)
+    x = (100 + np.round(rng.normal(size=(2000, 16)) * 2**10) / 2**20).astype(np.float32)
+    x = x[rng.permutation(len(x))]
+    query = x[5] + np.float32(2**-10)
+    answer = EmbeddingIndex(x, metric="euclidean").query(query, 50)
+    true = [sum((Fraction(float(a)) - Fraction(float(b))) ** 2 for a, b in zip(row, query, strict=True)) for row in x]
+    assert answer[1].tolist() == sorted(range(len(x)), key=lambda row: (true[row], row))[:50]
+    naive = np.argsort((x * x).sum(axis=1) - 2 * x @ query, kind="stable")[:50]
+    assert naive.tolist() != answer[1].tolist(), "the case is too easy"
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_bounds_hold(metric):
+    """No lower bound is above the true value, and no upper bound below it."""
+    x, z = drawn(500, 40, offset=2) * np.logspace(-3, 3, 500, dtype=np.float32)[:, None], drawn(20, 40, 1, 2)
+    x[7] = 0
+    space = space_of(x, metric)
+    b, lengths = space.queries(z.astype(float))
+    block = space.block(0, x, lengths.max())
+    low = block.level - b @ block.rows.T
+    high = low + 2 * block.error
+    query, row = np.divmod(np.arange(20 * 500), 500)
+    true = space.distances(z.astype(float), query, row, 1000).reshape(20, 500)
+    true = true if metric == "cosine" else (true * space.scale) ** 2 / 2
+    centred = space._scaled(z.astype(float), np.linalg.norm(z.astype(float), axis=1)) - space.centre
+    true = true - np.square(centred).sum(axis=1, keepdims=True) / 2
+    assert (low <= true).all() and (true <= high).all()
+
+
+def test_a_far_row_or_query_does_not_slow_down_the_others(monkeypatch):
+    x, z = drawn(5000, 16), drawn(50, 16, 1)
+    x[1234] *= 1e6
+    z[7] *= 1e5
+    z[8] = 0
+    seen = []
+    second = exact._second_pass
+    monkeypatch.setattr(exact, "_second_pass", lambda *given: seen.append(given[1]) or second(*given))
+    index = EmbeddingIndex(x, metric="euclidean")
+    distances, rows = index.query(z, 10)
+    assert sum(len(queries.z) for queries in seen) <= 1, "the far query alone"
+    for number in (6, 7, 8):
+        alone = index.query(z[number], 10)
+        assert np.array_equal(rows[number], alone[1]) and np.array_equal(distances[number], alone[0])
+    expected = np.linalg.norm(x[rows[3]].astype(float) - z[3], axis=1)
+    np.testing.assert_allclose(distances[3], expected)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("k", [1, 5, 400])
+def test_torch_finds_what_numpy_finds(metric, k):
+    """The path of a GPU, on torch's CPU."""
+    x, z = drawn(300, 8), drawn(11, 8, 1)
+    x[40:140] = x[3]  # ties
+    z[0] = x[3]
+    allowed = np.random.default_rng(2).random(300) < 0.8
+    keep = Filter(allowed, Pairs(np.array([2, 0]), np.array([5, 60])))
+    for memory in (2**16, exact.MEMORY):
+        space, expected = space_of(x, metric), slow(x, z, k, metric, allowed, [{60}, (), {5}, *([()] * 8)])
+        for _ in range(2):  # the second time from what stayed on the device
+            by_torch = nearest(space, z.astype(float), k, keep, memory=memory, device=torch.device("cpu"))
+            same(by_torch, expected)
+
+
+def test_vectors_that_do_not_fit_on_a_device_are_streamed(monkeypatch):
+    x, z = drawn(300, 8), drawn(5, 8, 1)
+    space = space_of(x, "cosine")
+    monkeypatch.setattr("dicot.gpu.memory.free_bytes", lambda device: 2 * x.nbytes - 1)
+    for _ in range(2):
+        same(nearest(space, z.astype(float), 7, device=torch.device("cpu")), slow(x, z, 7, "cosine"))
+    assert space._resident is None
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_gpu_finds_what_numpy_finds(metric):
+    x, z = drawn(50_000, 64, offset=1), drawn(300, 64, 1, 1)
+    same(
+        EmbeddingIndex(x, metric=metric, device="cuda").query(z, 20, leave_out=[1, 2]),
+        EmbeddingIndex(x, metric=metric).query(z, 20, leave_out=[1, 2]),
+    )
+
+
+def test_fewer_rows_than_asked_for():
+    index = EmbeddingIndex(drawn(3, 4))
+    distances, rows = index.query(drawn(2, 4, 1), 5)
+    assert rows.shape == (2, 5) and (rows[:, 3:] == -1).all() and np.isinf(distances[:, 3:]).all()
+    assert sorted(rows[0, :3].tolist()) == [0, 1, 2]
+    assert index.query(drawn(1, 4, 1)[0], 5)[1].shape == (3,)
+    empty = EmbeddingIndex(np.empty((0, 4), np.float32))
+    assert empty.query(drawn(1, 4)[0])[1].shape == (0,)
+
+
+# Two recordings of ten windows, 2 s long, one every second; groups change in the middle.
+N = 20
+ABOUT = {
+    "recording": np.repeat(["a", "b"], 10),
+    "start": np.tile(np.arange(10.0), 2),
+    "end": np.tile(np.arange(10.0) + 2, 2),
+    "group": np.tile(np.repeat([1, 2], 5), 2),
+    "label": np.array(["x", "", *["y"] * 18]),
+}
+
+
+def test_filters_leave_what_they_say():
+    x, z = drawn(N, 6), drawn(3, 6, 1)
+    index = EmbeddingIndex(x, **ABOUT)
+    same(index.query(z, 20, groups=1), slow(x, z, 20, "cosine", ABOUT["group"] == 1))
+    same(index.query(z, 20, groups=[1, 2]), slow(x, z, 20, "cosine"))
+    time = (ABOUT["start"] >= 3) & (ABOUT["end"] <= 8)
+    same(index.query(z, 20, after=3, before=8), slow(x, z, 20, "cosine", time))
+    both = time & (ABOUT["group"] == 2)
+    same(index.query(z, 2, after=3, before=8, groups=[2]), slow(x, z, 2, "cosine", both))
+    out = [[0, 1], [], [19, 3, 3]]
+    same(index.query(z, 20, leave_out=[4, 5]), slow(x, z, 20, "cosine", left_out=[(4, 5)] * 3))
+    same(index.query(z, 20, leave_out=out), slow(x, z, 20, "cosine", left_out=out))
+    same(index.query(z, 4, leave_out=out, groups=1), slow(x, z, 4, "cosine", ABOUT["group"] == 1, out))
+    assert index.query(z, 3, after=100)[1].tolist() == [[-1] * 3] * 3
+
+
+def test_like_leaves_out_the_window_and_what_overlaps_it():
+    x = drawn(N, 6)
+    index = EmbeddingIndex(x, **ABOUT)
+    assert index.row_at("b", 4.4) == 13, "its middle is 4 s; that of row 14 is 5 s"
+    assert index.overlapping(13).tolist() == [12, 13, 14], "windows that only touch share no time"
+    distances, rows = index.like("b", 4.4, k=20)
+    assert sorted(rows.tolist()) == sorted(set(range(N)) - {12, 13, 14})
+    same((distances[None], rows[None]), slow(x, x[[13]], 17, "cosine", left_out=[(12, 13, 14)]))
+    assert index.row_at("a", 0) == 0 and index.row_at("a", 10.9) == 9
+
+
+def test_vectors_of_a_file_are_searched(tmp_path):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    x = drawn(N, 6)
+    columns = {**{name: ABOUT[name] for name in ("recording", "start", "end", "group")}, "y": ABOUT["label"]}
+    for name in ("v.parquet", "v.npz"):
+        write_vectors(tmp_path / name, {"": {"X": x, **columns}})
+        held = read_vectors(tmp_path / name)
+        about = {name: getattr(held, name) for name in ABOUT}
+        same(EmbeddingIndex(held.x, **about).like("b", 4.4), EmbeddingIndex(x, **ABOUT).like("b", 4.4))
+
+
+def test_windows_in_any_order_are_found():
+    order = np.random.default_rng(0).permutation(N)
+    index = EmbeddingIndex(drawn(N, 6)[order], **{name: values[order] for name, values in ABOUT.items()})
+    row = index.row_at("b", 4.4)
+    assert order[row] == 13 and sorted(order[index.overlapping(row)].tolist()) == [12, 13, 14]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_appended_equals_built_anew(metric, tmp_path):
+    x, z = drawn(N, 6), drawn(4, 6, 1)
+    x[15] *= 1000
+    parts = [slice(0, 3), slice(3, 3), slice(3, 11), slice(11, N)]
+    index = EmbeddingIndex(x[parts[0]], metric=metric, **{name: values[parts[0]] for name, values in ABOUT.items()})
+    for part in parts[1:]:
+        index.append(x[part], **{name: values[part] for name, values in ABOUT.items()})
+    whole = EmbeddingIndex(x, metric=metric, **ABOUT)
+    assert len(index) == N
+    same(index.query(z, 20, groups=2), whole.query(z, 20, groups=2))
+    same(index.like("b", 4.4), whole.like("b", 4.4))
+    index.save(tmp_path / "one")
+    whole.save(tmp_path / "other")
+    names = [sorted(path.name for path in (tmp_path / folder).iterdir()) for folder in ("one", "other")]
+    assert names[0] == names[1], "names hold the hash of the content"
+
+
+def test_what_is_appended_must_fit():
+    index = EmbeddingIndex(drawn(N, 6), **ABOUT)
+    with pytest.raises(InputError, match="5 features, the index holds vectors of 6"):
+        index.append(drawn(2, 5))
+    with pytest.raises(InputError, match="it has none"):
+        index.append(drawn(2, 6))
+    more = {name: values[:2] for name, values in ABOUT.items()}
+    with pytest.raises(InputError, match="group must be all text or all numbers"):
+        index.append(drawn(2, 6), **{**more, "group": ["p", "q"]})
+    assert len(index) == N and len(index.recording) == N
+
+
+def test_a_saved_index_is_mapped_and_answers_as_before(tmp_path):
+    x, z = drawn(N, 6), drawn(3, 6, 1)
+    index = EmbeddingIndex(x, metric="euclidean", **ABOUT)
+    assert index.save(tmp_path / "i") == tmp_path / "i"
+    again = EmbeddingIndex.load(tmp_path / "i")
+    assert again.metric == "euclidean" and isinstance(again._rows.parts[0], np.memmap)
+    same(again.query(z), index.query(z))
+    same(again.like("a", 3), index.like("a", 3))
+    assert again.label.tolist() == ABOUT["label"].tolist() and again.group.dtype.kind == "i"
+    # Grown and saved in place, while the old file is still mapped.
+    again.append(x[:2], **{name: values[:2] for name, values in ABOUT.items()})
+    again.save(tmp_path / "i")
+    third = EmbeddingIndex.load(tmp_path / "i")
+    assert len(third) == N + 2 and len(list((tmp_path / "i").iterdir())) == 3
+    same(third.query(z), again.query(z))
+
+
+def test_an_index_without_columns_is_saved(tmp_path):
+    EmbeddingIndex(drawn(4, 3)).save(tmp_path / "i")
+    (tmp_path / "i" / "mine.txt").write_text("stays")
+    EmbeddingIndex(drawn(5, 3)).save(tmp_path / "i")
+    assert len(EmbeddingIndex.load(tmp_path / "i")) == 5
+    assert (tmp_path / "i" / "mine.txt").exists() and len(list((tmp_path / "i").iterdir())) == 3
+
+
+def test_a_save_that_fails_leaves_the_old_index(tmp_path, monkeypatch):
+    EmbeddingIndex(drawn(N, 3), **ABOUT).save(tmp_path)
+    replace, calls = os.replace, []
+    for number in range(3):  # vectors, columns, index.json
+        calls.clear()
+
+        def broken(*given, number=number):
+            calls.append(given)
+            if len(calls) > number:
+                raise OSError("disk full")
+            replace(*given)
+
+        monkeypatch.setattr(os, "replace", broken)
+        with pytest.raises(OSError, match="disk full"):
+            EmbeddingIndex(drawn(N, 4, number), **ABOUT).save(tmp_path)
+        monkeypatch.undo()
+        assert EmbeddingIndex.load(tmp_path).n_features == 3
+    EmbeddingIndex(drawn(N, 5), **ABOUT).save(tmp_path)
+    assert EmbeddingIndex.load(tmp_path).n_features == 5 and len(list(tmp_path.iterdir())) == 3
+
+
+SAVING = """
+import sys, itertools, numpy as np
+from dicot.search import EmbeddingIndex
+for n in itertools.count(1):
+    x = np.full((2000 + n % 7, 64), n % 7 + 1, np.float32)
+    EmbeddingIndex(x, group=np.full(len(x), n % 7)).save(sys.argv[1])
+    if n == 1:
+        print("saved", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_an_index_survives_kills(tmp_path):
+    dice = np.random.default_rng(0)
+    for _ in range(6):
+        process = subprocess.Popen([sys.executable, "-c", SAVING, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None and process.stdout.readline() == "saved\n"
+        time.sleep(dice.uniform(0, 0.2))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        index = EmbeddingIndex.load(tmp_path)
+        kind = len(index) - 2000
+        assert (index.group == kind).all() and (index.vectors([0, 2000 + kind - 1]) == kind + 1).all()
+    EmbeddingIndex(drawn(4, 3)).save(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2, "what was left behind is removed"
+
+
+def test_every_damaged_byte_is_noticed(tmp_path):
+    EmbeddingIndex(drawn(N, 3), **ABOUT).save(tmp_path)
+    whole, dice = {path: path.read_bytes() for path in tmp_path.iterdir()}, np.random.default_rng(0)
+    x = EmbeddingIndex.load(tmp_path).vectors(np.arange(N))
+    for path, data in whole.items():
+        for length in (0, 1, len(data) // 2, len(data) - 1):
+            path.write_bytes(data[:length])
+            if path.name == "index.json" and length == len(data) - 1:
+                continue  # the last line's end
+            with pytest.raises(ModelFileError, match="again"):
+                EmbeddingIndex.load(tmp_path)
+        for _ in range(60):
+            broken = bytearray(data)
+            broken[dice.integers(len(data))] ^= 1 << dice.integers(8)
+            path.write_bytes(broken)
+            try:
+                loaded = EmbeddingIndex.load(tmp_path)
+            except ModelFileError:
+                continue
+            assert path.name == "index.json", "a changed value went unnoticed"  # the version that wrote it, or metric
+            assert np.array_equal(loaded.vectors(np.arange(N)), x)
+        path.unlink()
+        with pytest.raises(ModelFileError):
+            EmbeddingIndex.load(tmp_path)
+        path.write_bytes(data)
+
+
+def test_hostile_folders_are_refused(tmp_path):
+    folder = tmp_path / "i"
+    EmbeddingIndex(drawn(N, 3), **ABOUT).save(folder)
+    config = json.loads((folder / "index.json").read_text())
+    outside = tmp_path / config["files"]["vectors"]
+    outside.write_bytes((folder / config["files"]["vectors"]).read_bytes())
+    for change in (
+        {"files": {**config["files"], "vectors": f"../{outside.name}"}},
+        {"files": {**config["files"], "vectors": str(outside)}},
+        {"files": {**config["files"], "more": "x"}},
+        {"files": []},
+        {"files": None},
+        {"shape": [N, 4]},
+        {"shape": "large"},
+        {"metric": "manhattan"},
+        {"metric": []},
+        {"format": "other"},
+        {"format_version": 2},
+    ):
+        (folder / "index.json").write_text(json.dumps({**config, **change}))
+        with pytest.raises(ModelFileError, match="index.json|vectors-"):
+            EmbeddingIndex.load(folder)
+    (folder / "index.json").write_text("[" * 50_000)
+    with pytest.raises(ModelFileError, match="damaged"):
+        EmbeddingIndex.load(folder)
+
+
+def test_vectors_with_nan_under_a_right_hash_are_refused(tmp_path):
+    EmbeddingIndex(drawn(3, 2)).save(tmp_path)
+    config = json.loads((tmp_path / "index.json").read_text())
+    x = np.array([[1, np.nan]], "<f4")
+    name = f"vectors-{hashlib.sha256(b'1 2' + x.tobytes()).hexdigest()[:16]}.npy"
+    np.save(tmp_path / name, x)
+    (tmp_path / "index.json").write_text(json.dumps({**config, "shape": [1, 2], "files": {"vectors": name}}))
+    with pytest.raises(ModelFileError, match="NaN or inf in row 0"):
+        EmbeddingIndex.load(tmp_path)
+
+
+def test_a_memory_map_is_searched_in_bounded_memory(tmp_path):
+    n, f = 60_000, 256  # 59 MiB
+    x = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float32, (n, f))
+    x[:] = drawn(1000, f)[np.arange(n) % 1000] + np.arange(n, dtype=np.float32)[:, None] / n
+    x.flush()
+    del x
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    index = EmbeddingIndex(mapped, metric="euclidean", memory=2**23)
+    index.query(drawn(2, f, 1))
+    with peak_memory("cpu") as peak:
+        rows = index.query(drawn(300, f, 1), 10)[1]
+        grown = peak()
+    assert grown < 30 * 2**20
+    distances = np.linalg.norm(mapped.astype(float) - drawn(300, f, 1)[7], axis=1)
+    assert np.array_equal(rows[7], np.argsort(distances, kind="stable")[:10])
+
+
+def bad(message, **given):
+    return pytest.param(message, given, id=message)
+
+
+@pytest.mark.parametrize(
+    ("message", "given"),
+    [
+        bad("shape \\(cases, features\\)", x=np.zeros(3)),
+        bad("NaN or inf in row 2", x=np.array([[1], [2], [np.nan]])),
+        bad("NaN or inf in row 0", x=np.array([[1e300]])),
+        bad("length 1e\\+20 in row 1", x=np.array([[1.0], [1e20]])),
+        bad("length 1e-20 in row 0", x=np.array([[1e-20], [1.0]])),
+        bad("Did you mean 'cosine'", metric="cosin"),
+        bad("Did you mean 'exact'", method="exakt"),
+        bad("at least 65536 bytes", memory=5),
+        bad("Unknown device 'gpu9'", device="gpu9"),
+        bad("one value for each of the 4 vectors", group=[1, 2]),
+        bad("start and end belong together", start=[0, 1, 2, 3]),
+        bad("numbers of seconds", start=["a"] * 4, end=["b"] * 4),
+        bad("row 1 ends before it starts", start=[0, 5, 0, 0], end=[1, 1, 1, 1]),
+        bad("recording has no value", recording=["a", "", "b", "c"]),
+    ],
+)
+def test_bad_input_is_named(message, given):
+    with pytest.raises(InputError, match=message):
+        EmbeddingIndex(**{"x": drawn(4, 2), **given})
+
+
+def test_bad_queries_are_named():
+    index, bare = EmbeddingIndex(drawn(N, 6), **ABOUT), EmbeddingIndex(drawn(N, 6))
+    z = drawn(2, 6)
+    for message, ask in {
+        "7 features, the index holds vectors of 6": lambda: index.query(drawn(1, 7)),
+        "NaN or inf in row 1": lambda: index.query(np.array([[1.0] * 6, [np.nan] * 6])),
+        "Query 0 is all zeros": lambda: index.query(np.zeros(6)),
+        "k must be": lambda: index.query(z, 0),
+        "No vector has the group 3": lambda: index.query(z, groups=[1, 3]),
+        "names no group": lambda: index.query(z, groups=[]),
+        "does not know the group": lambda: bare.query(z, groups=1),
+        "does not know the start": lambda: bare.query(z, after=1),
+        "does not know the recording": lambda: bare.like("a", 1),
+        "names row 20": lambda: index.query(z, leave_out=[20]),
+        "names row -1": lambda: index.query(z, leave_out=[[1], [-1]]),
+        "each of the 2 queries": lambda: index.query(z, leave_out=[[1]]),
+        "Unknown recording 'c'": lambda: index.like("c", 1),
+        "closest is 9 to 11 s": lambda: index.like("a", 11),
+        "number of seconds": lambda: index.like("a", float("nan")),
+        "more than 1,000,000 times": lambda: EmbeddingIndex(z, metric="euclidean").query(1e9 * z),
+    }.items():
+        with pytest.raises(InputError, match=message):
+            ask()
+
+
+def test_auto_is_exact_below_its_threshold_or_without_usearch(monkeypatch):
+    x, z = drawn(50, 4), drawn(3, 4, 1)
+    same(EmbeddingIndex(x, method="auto").query(z), EmbeddingIndex(x).query(z))
+    monkeypatch.setattr(approximate, "FROM", 10)
+    monkeypatch.setattr(approximate, "is_installed", lambda: False)
+    same(EmbeddingIndex(x, method="auto").query(z), EmbeddingIndex(x).query(z))
+    with pytest.raises(InputError, match=r"pip install 'dicot\[search\]'"):
+        EmbeddingIndex(x, method="usearch")
+
+
+def test_candidates_of_a_graph_are_put_in_order_by_exact_distances(monkeypatch):
+    """A stand-in for usearch that finds all rows but the nearest, in a wrong order."""
+    x, z = drawn(60, 4), drawn(3, 4, 1)
+    best = EmbeddingIndex(x).query(z, 6)
+
+    class Found:
+        keys = np.array([[row for row in range(59, -1, -1) if row != best[1][q, 0]] + [2**64 - 1] for q in range(3)])
+        counts = np.full(3, 59)
+
+    class Graph:
+        def search(self, vectors, count):
+            assert vectors.dtype == np.float32 and vectors.shape == (3, 4)
+            return Found
+
+    monkeypatch.setattr(approximate, "check_installed", lambda: None)
+    monkeypatch.setattr(approximate, "build_graph", lambda rows, metric: Graph())
+    index = EmbeddingIndex(x, method="usearch", group=np.arange(60) % 2)
+    same(index.query(z, 5), (best[0][:, 1:], best[1][:, 1:]))
+    out = [best[1][q, 1:3] for q in range(3)]
+    same(index.query(z, 3, leave_out=out), (best[0][:, 3:], best[1][:, 3:]))
+    same(index.query(z, 5, groups=1), EmbeddingIndex(x, group=np.arange(60) % 2).query(z, 5, groups=1))
+
+
+@pytest.mark.skipif(not approximate.is_installed(), reason="usearch is not installed")
+@pytest.mark.parametrize("metric", METRICS)
+def test_usearch_finds_nearly_all(metric):
+    x, z = drawn(5000, 16), drawn(100, 16, 1)
+    index, truth = EmbeddingIndex(x, metric=metric, method="usearch"), EmbeddingIndex(x, metric=metric).query(z)
+    distances, rows = index.query(z)
+    found = np.mean([len(set(one) & set(other)) / 10 for one, other in zip(rows, truth[1], strict=True)])
+    assert found >= 0.99
+    assert (np.diff(distances, axis=1) >= 0).all()
+    first = index.query(z[:1])
+    assert np.array_equal(first[1][0], rows[0])
