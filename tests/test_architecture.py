@@ -72,7 +72,7 @@ EXTRAS: dict[str, set[str]] = {
     "aeon": {"classical", "data", "datasets"},
     "jinja2": {"report"},
     "matplotlib": {"report"},
-    "pandas": {"cli", "evaluation", "report"},
+    "pandas": {"cli", "data", "evaluation", "report"},
     "pyarrow": {"bench", "data"},
     "pyedflib": {"data"},
     "statsmodels": {"methods"},
