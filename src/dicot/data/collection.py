@@ -101,7 +101,9 @@ class Windows:
             raise need_extra("pandas", "tables", "A frame of windows") from error
         label = self.y
         if label is not None and label.dtype.kind == "U":
-            label = np.where(labelled(label), label.astype(object), None)
+            known = labelled(label)
+            label = label.astype(object)
+            label[~known] = None
         facts = {"recording": self.recording, "start": self.start, "end": self.end, "group": self.group, "label": label}
         return pd.DataFrame(facts, index=pd.RangeIndex(len(self)))
 

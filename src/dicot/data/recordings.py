@@ -211,7 +211,7 @@ def split_groups(windows: Windows, test_groups: Iterable[Any]) -> tuple[Windows,
 
 
 def _refuse_values(tracks: Cases, missing: str, names: Sequence[str]) -> bool:
-    """Refuse inf, and by `missing` NaN, and tell whether there is any; a recording is called by its name if it has one."""
+    """Refuse inf, and by `missing` NaN, naming the recording; tell whether there is any NaN."""
     numbered = all(one == str(number) for number, one in enumerate(names))
     bad = cases_where(np.isinf, tracks)
     if len(bad):

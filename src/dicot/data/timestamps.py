@@ -125,7 +125,8 @@ def rate_of(times: Seconds, runs: list[slice]) -> float | None:
     n_steps = sum(run.stop - run.start - 1 for run in runs)
     if not n_steps:
         return None
-    return float(n_steps / sum(times[run.stop - 1] - times[run.start] for run in runs))
+    rate = n_steps / sum(times[run.stop - 1] - times[run.start] for run in runs)
+    return float(f"{rate:.9g}")  # 50, and not the 49.99999999999 that sums of 0.02 make
 
 
 def even_grid(times: Seconds, rate: float) -> Seconds:
