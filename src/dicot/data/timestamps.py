@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dicot.data.csvfile import is_number
 from dicot.data.policies import Array
 from dicot.errors import InputError, lookup
 
@@ -53,7 +54,7 @@ def to_seconds(
         first = column.min()
         return (column - first) / np.timedelta64(1, "s"), str(np.datetime_as_string(first)) if len(column) else None
     if column.dtype.kind in "OUS":
-        return _from_dates(column, where)
+        return _from_text(column, where)
     raise InputError(f"Time stamps must be numbers or ISO 8601 text; got dtype {column.dtype}. Convert them first.")
 
 
@@ -64,20 +65,22 @@ def _from_numbers(column: Array, unit: str | None) -> Seconds:
     return column.astype(np.float64) / UNITS[unit]
 
 
-def _from_dates(column: Array, where: Where) -> tuple[Seconds, str]:
+def _from_text(column: Array, where: Where) -> tuple[Seconds, str]:
+    """Read dates, as text or as Python's own."""
+    cells = [cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell for cell in column]
+    numbers = [isinstance(cell, Real) or is_number(str(cell)) for cell in cells]
+    if 2 * sum(numbers) > len(cells):  # a column of numbers: what is wrong is the text among them, or that all is text
+        row = next((i for i, number in enumerate(numbers) if not number), 0)
+        raise _no_stamp(cells[row], where(row))
     dates: list[datetime] = []
-    for row, cell in enumerate(column):
-        text = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
+    for row, cell in enumerate(cells):
         try:
-            date = text if isinstance(text, datetime) else datetime.fromisoformat(text)
+            date = cell if isinstance(cell, datetime) else datetime.fromisoformat(cell)
         except (TypeError, ValueError) as error:
-            raise InputError(
-                f"{where(row)}: {text!r} is no time stamp. Write seconds as numbers, or dates in ISO 8601 such as "
-                "2026-03-01T12:30:00.250."
-            ) from error
+            raise _no_stamp(cell, where(row)) from error
         if dates and (date.tzinfo is None) != (dates[0].tzinfo is None):
             raise InputError(
-                f"{where(row)}: {text!r} and the time stamp of {where(0)} must both have a zone, or neither. "
+                f"{where(row)}: {str(cell)!r} and the time stamp of {where(0)} must both have a zone, or neither. "
                 "Write all in one form."
             )
         dates.append(date)
@@ -85,6 +88,13 @@ def _from_dates(column: Array, where: Where) -> tuple[Seconds, str]:
     start = first.astimezone(UTC) if first.tzinfo else first
     # Aware dates are subtracted in UTC, so that an hour of summer time is neither lost nor doubled.
     return np.array([(date - start).total_seconds() for date in dates]), first.isoformat()
+
+
+def _no_stamp(cell: Any, row: str) -> InputError:
+    return InputError(
+        f"{row}: {str(cell)!r} is no time stamp. Write seconds as numbers, or dates in ISO 8601 such as "
+        "2026-03-01T12:30:00.250."
+    )
 
 
 def time_order(times: Seconds, written: Array, where: Where = row_name) -> NDArray[np.intp]:
