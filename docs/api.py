@@ -18,6 +18,7 @@ ORDER = (  # as a reader meets them: everyday use first, then what a researcher 
     "FewLabelClassifier",
     "evaluate",
     "load",
+    "windows_from",
     "slide",
     "from_table",
     "Windows",
