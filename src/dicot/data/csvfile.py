@@ -130,6 +130,10 @@ def _floats(cells: Sequence[str]) -> Array | None:
     if "_" in joined or not joined.isascii():  # as in is_number
         return None
     try:
+        return np.array(cells, dtype=np.float64)
+    except ValueError:  # most columns miss nothing, and looking at every cell takes longer than reading it
+        pass
+    try:
         return np.array(["nan" if c.lower() in _LOST else c for c in cells], dtype=np.float64)
     except ValueError:
         return None

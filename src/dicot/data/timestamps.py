@@ -68,16 +68,12 @@ def _from_numbers(column: Array, unit: str | None) -> Seconds:
 def _from_text(column: Array, where: Where) -> tuple[Seconds, str]:
     """Read dates, as text or as Python's own."""
     cells = [cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell for cell in column]
-    numbers = [isinstance(cell, Real) or is_number(str(cell)) for cell in cells]
-    if 2 * sum(numbers) > len(cells):  # a column of numbers: what is wrong is the text among them, or that all is text
-        row = next((i for i, number in enumerate(numbers) if not number), 0)
-        raise _no_stamp(cells[row], where(row))
     dates: list[datetime] = []
     for row, cell in enumerate(cells):
         try:
             date = cell if isinstance(cell, datetime) else datetime.fromisoformat(cell)
         except (TypeError, ValueError) as error:
-            raise _no_stamp(cell, where(row)) from error
+            raise _no_stamp(cells, row, where) from error
         if dates and (date.tzinfo is None) != (dates[0].tzinfo is None):
             raise InputError(
                 f"{where(row)}: {str(cell)!r} and the time stamp of {where(0)} must both have a zone, or neither. "
@@ -90,9 +86,13 @@ def _from_text(column: Array, where: Where) -> tuple[Seconds, str]:
     return np.array([(date - start).total_seconds() for date in dates]), first.isoformat()
 
 
-def _no_stamp(cell: Any, row: str) -> InputError:
+def _no_stamp(cells: list[Any], row: int, where: Where) -> InputError:
+    """Return the error for a column with a cell at `row` that is no date."""
+    numbers = [isinstance(cell, Real) or is_number(str(cell)) for cell in cells]
+    if 2 * sum(numbers) > len(cells):  # what is wrong is the text among numbers
+        row = next((i for i, number in enumerate(numbers) if not number), row)
     return InputError(
-        f"{row}: {str(cell)!r} is no time stamp. Write seconds as numbers, or dates in ISO 8601 such as "
+        f"{where(row)}: {str(cells[row])!r} is no time stamp. Write seconds as numbers, or dates in ISO 8601 such as "
         "2026-03-01T12:30:00.250."
     )
 
