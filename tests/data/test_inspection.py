@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dicot.data.folders import windows_from
-from dicot.data.inspection import BARS, Inspected, dominant_period, inspect_recordings, sparkline, suggest
+from dicot.data.inspection import BARS, Inspected, dominant_period, inspect_recordings, sparkline, suggest, usual_period
 from dicot.errors import InputError
 
 
@@ -55,6 +55,17 @@ def test_periods_are_found_in_noise(period: float) -> None:
     for seed in range(5):
         assert dominant_period(wave + 0.5 * noise(seed, 1, 2000)) == pytest.approx(period, rel=0.05)
         assert dominant_period(beats + 0.05 * noise(seed, 1, 2000) + 7) == pytest.approx(round(period), rel=0.05)
+
+
+def test_a_period_in_parts_of_a_recording_counts() -> None:
+    walking = np.arange(12_000) // 2000 % 3 == 0
+    values = 0.3 * noise(0, 1, 12_000) + walking * np.sin(2 * np.pi * np.arange(12_000) / 56)
+    values += np.repeat(3 * noise(1, 1, 6), 2000, axis=1)  # every part has a posture of its own
+    assert dominant_period(values) is None
+    assert usual_period(values) == pytest.approx(56, rel=0.05)
+    for seed in range(5):
+        assert usual_period(np.cumsum(noise(seed, 1, 12_000), axis=1)) is None
+        assert usual_period(noise(seed, 1, 12_000)) is None
 
 
 def test_no_period_is_found_where_there_is_none() -> None:

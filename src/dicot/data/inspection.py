@@ -16,6 +16,8 @@ from dicot.errors import InputError
 BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 24  # characters of a sparkline
 _LOOKED_AT = 1 << 15  # time steps that a period is looked for in
+_STRETCH, _STRETCHES = 1 << 10, 32  # time steps of a stretch, and how many are looked at where the whole has no period
+_REPEATING = 0.2, 3  # share and number of the stretches that must have a period; in wandering noise at most one had
 _FEWEST = 32  # time steps below which no period is looked for
 _CLEAR = 0.3  # autocorrelation from which on a period counts
 _AS_HIGH = 0.8  # share of the highest peak from which on the first one is the period, and the others repeat it
@@ -39,7 +41,7 @@ class Inspected:
     channels: tuple[str, ...] = ()
     sparkline: str = ""  # how far the values are from their usual level, over time
     longest: int = 0  # time steps of the longest stretch without a gap
-    period: float | None = None  # time steps after which the values repeat
+    period: float | None = None  # time steps after which the values repeat, on the whole or in many stretches
     means: tuple[float, ...] = ()  # of each channel
     stds: tuple[float, ...] = ()
     problem: str = ""
@@ -107,7 +109,7 @@ def _inspected(file: str, recording: Recording, gap: float) -> Inspected:
         channels=recording.channels,
         sparkline=sparkline(filled),
         longest=longest.stop - longest.start,
-        period=dominant_period(filled[:, longest]),
+        period=usual_period(filled[:, longest]),
         means=tuple(map(float, np.nanmean(exact, axis=1))),
         stds=tuple(map(float, np.nanstd(exact, axis=1))),
     )
@@ -125,6 +127,22 @@ def sparkline(values: Array, width: int = _WIDTH) -> str:
     top = np.nanmax(levels)
     heights = np.zeros(len(levels)) if not top > 0 else levels / top * (len(BARS) - 1)
     return "".join(" " if np.isnan(height) else BARS[round(float(height))] for height in heights)
+
+
+def usual_period(values: Array) -> float | None:
+    """Return the period of values (C, T) as a whole, or else the median period of those stretches that have one.
+
+    Who walks in one part of a recording and sits in another has no period on the whole. None if few stretches have one.
+    """
+    whole = dominant_period(values)
+    n_stretches = values.shape[1] // _STRETCH
+    if whole is not None or not n_stretches:
+        return whole
+    places = np.unique(np.linspace(0, n_stretches - 1, min(n_stretches, _STRETCHES)).astype(int)) * _STRETCH
+    periods = [dominant_period(values[:, at : at + _STRETCH]) for at in places]
+    found = [period for period in periods if period is not None]
+    share, number = _REPEATING
+    return float(np.median(found)) if len(found) >= max(number, share * len(periods)) else None
 
 
 def dominant_period(values: Array) -> float | None:
@@ -214,8 +232,8 @@ def _window(rows: Sequence[Inspected]) -> tuple[str | int, int, str]:
         steps = round(_REPEATS * period)
         length = f"{period / rate:.3g} s" if rate else f"{period:.3g} time steps"
         reason = (
-            f"{len(periods)} of {len(rows)} recordings repeat, typically after {length}; a window holds {_REPEATS} "
-            "such periods"
+            f"{len(periods)} of {len(rows)} recordings repeat, at least in parts, after {length}; a window "
+            f"holds {_REPEATS} such periods"
         )
     else:
         steps = _COMMON
