@@ -150,6 +150,8 @@ def test_wav(tmp_path: Path, width: int) -> None:
         ("time,a,label\n0,1,3\n", {}, "'label'.*label="),
         ("time,a,subject\n0,1,3\n", {}, "'subject'.*group="),
         ("time,note\n0,hello\n", {}, "time, note.*channels="),
+        ("time;a\n0;1,5\n1;2,5\n", {}, "decimal point"),
+        ("time;a\n0;1,5\n1;2,5\n", {"channels": ["a"]}, "line 2, column 'a': '1,5'.*decimal point"),
         ("time,acc_x\n0,1\n", {"channels": ["accx"]}, "'accx'.*'acc_x'"),
         ("time,acc_x\n0,1\n", {"channels": "acc_x"}, r"\['acc_x'\]"),
         ("time,a\n0,1\n", {"channels": ["time"], "time": "time"}, "'time'"),

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dicot.data.collection import check_labels
-from dicot.data.csvfile import columns_of, is_number, read_sheet
+from dicot.data.csvfile import columns_of, decimal_comma, is_number, read_sheet
 from dicot.data.edf import read_edf_header, read_edf_signal
 from dicot.data.naming import naming
 from dicot.data.npyfile import ROLES, load_npz
@@ -88,7 +88,7 @@ def read_recording(
     time : the column of time stamps, numbers or ISO 8601; without it one called time, timestamp, datetime, date or t;
         "" means none. Rows are sorted by it, and a time stamp that comes twice is refused
     unit : of time stamps that are numbers, "s", "ms", "us" or "ns"; without it seconds, unless they are so large that
-        they must count smaller units since 1970
+        they must count smaller units since 1970. From 1e9 s on they are dates
     channels : the names of those to read, in this order; without it all columns of numbers that have no other role
     label, group : the columns of labels, one per time step, and of groups
     """
@@ -166,8 +166,8 @@ def _numbers(column: Array, channel: str, where: Where) -> Array:
     wrong = _first_text(column, lost)
     if wrong is not None:
         raise InputError(
-            f"{where(wrong)}, column {channel!r}: {str(column[wrong])!r} is not a number. Repair it, or choose the "
-            f"channels with channels= (--channels)."
+            f"{where(wrong)}, column {channel!r}: {str(column[wrong])!r} is not a number. "
+            f"{decimal_comma(str(column[wrong])) or 'Repair it, or choose the channels with channels= (--channels).'}"
         )
     if column.dtype.kind not in "biufOUS":
         raise InputError(f"Column {channel!r} must hold numbers; got dtype {column.dtype}. Leave it out of channels=.")
@@ -214,7 +214,10 @@ def _from_table(columns: dict[str, Array], choice: Choice, where: Where) -> File
     else:
         channels = list(choice.channels)
     if not channels:
-        raise InputError(f"There is no column of numbers among {', '.join(columns)}. Name channels= (--channels).")
+        remedy = next((said for c in columns.values() for cell in c[:1] if (said := decimal_comma(str(cell)))), None)
+        raise InputError(
+            f"There is no column of numbers among {', '.join(columns)}. {remedy or 'Name channels= (--channels).'}"
+        )
     label, group = (None if c is None else columns[c] for c in (choice.label, choice.group))
     stamps = None if time is None else columns[time]
     return FileParts({c: columns[c] for c in channels}, stamps, None, label, group, None, where)

@@ -18,6 +18,7 @@ SAME_RATE = 0.02  # share by which the rates of two recordings may differ and st
 UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # in one second
 # Seconds since 1970 reach 1e11 in the year 5138: larger numbers count smaller units, each a thousand times as many.
 _UNIX = ((1e17, "ns"), (1e14, "us"), (1e11, "ms"))
+_SINCE_1970 = 1e9  # seconds, reached in 2001; no recording has lasted that long, so such numbers are dates
 _ON_GRID = 1e-3  # of a step: time stamps that are this close to even ones are left alone
 Seconds = NDArray[np.float64]
 Where = Callable[[int], str]  # a row by number -> "line 7", for errors
@@ -34,6 +35,7 @@ def to_seconds(
     """Return time stamps (T,) in seconds, and for dates the first of them as ISO text, from which the seconds count.
 
     Numbers are in `unit`; without it in seconds, or in milli-, micro- or nanoseconds since 1970 if they are that large.
+    From 1e9 seconds on they count since 1970, and are dates as well.
     Text must be ISO 8601, all with a zone or all without. `lost` tells which are missing; those are refused.
     """
     if unit is not None:
@@ -45,7 +47,7 @@ def to_seconds(
     if column.dtype.kind == "O" and all(isinstance(v, Real) for v in column):
         column = np.array(column.tolist())
     if column.dtype.kind in "iuf":
-        return _from_numbers(column, unit), None
+        return _from_numbers(column, unit)
     if unit is not None:
         raise InputError(f"unit={unit!r} is for time stamps that are numbers; these are not. Leave it out.")
     if column.dtype.kind == "m":
@@ -58,11 +60,16 @@ def to_seconds(
     raise InputError(f"Time stamps must be numbers or ISO 8601 text; got dtype {column.dtype}. Convert them first.")
 
 
-def _from_numbers(column: Array, unit: str | None) -> Seconds:
+def _from_numbers(column: Array, unit: str | None) -> tuple[Seconds, str | None]:
     if unit is None:
         largest = np.abs(column).max(initial=0)
         unit = next((small for least, small in _UNIX if largest >= least), "s")
-    return column.astype(np.float64) / UNITS[unit]
+    first = column.min() if len(column) else 0
+    if first / UNITS[unit] < _SINCE_1970:
+        return column.astype(np.float64) / UNITS[unit], None
+    # Subtracted before they are divided: whole nanoseconds since 1970 have more digits than float64.
+    origin = datetime.fromtimestamp(float(first / UNITS[unit]), UTC).isoformat()
+    return (column - first).astype(np.float64) / UNITS[unit], origin
 
 
 def _from_text(column: Array, where: Where) -> tuple[Seconds, str]:
