@@ -19,6 +19,7 @@ ORDER = (  # as a reader meets them: everyday use first, then what a researcher 
     "EmbeddingIndex",
     "evaluate",
     "load",
+    "windows_from",
     "slide",
     "from_table",
     "Windows",

@@ -74,7 +74,7 @@ EXTRAS: dict[str, set[str]] = {
     "aeon": {"classical", "data", "datasets"},
     "jinja2": {"report"},
     "matplotlib": {"report"},
-    "pandas": {"cli", "evaluation", "report"},
+    "pandas": {"cli", "data", "evaluation", "report"},
     "pyarrow": {"bench", "data", "vectors"},
     "pyedflib": {"data"},
     "statsmodels": {"methods"},

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from dicot.data import check_collection as check_collection
     from dicot.data import from_table as from_table
     from dicot.data import slide as slide
+    from dicot.data import windows_from as windows_from
     from dicot.datasets import load as load
     from dicot.embedding import embed as embed
     from dicot.encoders import Encoder as Encoder
@@ -39,6 +40,7 @@ _HOMES = {
     "load": "dicot.datasets",
     "pretrain": "dicot.train",
     "slide": "dicot.data",
+    "windows_from": "dicot.data",
 }
 __all__ = [
     "EmbeddingIndex",
@@ -57,6 +59,7 @@ __all__ = [
     "load",
     "pretrain",
     "slide",
+    "windows_from",
 ]
 
 

@@ -69,6 +69,10 @@ class ShortRecordingWarning(DicotWarning):
     """A recording that is left out because it is shorter than a window."""
 
 
+class UnevenSamplingWarning(DicotWarning):
+    """Windows of one length in time steps that last unequally long, because their time stamps are uneven."""
+
+
 def brief(error: BaseException) -> str:
     """Return what an error says, cut where it quotes half a file."""
     text = str(error)

@@ -1,5 +1,6 @@
 """Cutting recordings into windows."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -155,3 +156,94 @@ def test_windows_keep_what_tells_large_numbers_apart():
     track = np.arange(40).reshape(2, 20) + 10**9
     windows = slide(track, 10, 10)
     assert np.array_equal(windows.x[1] - 10**9, track[:, 10:] - 10**9)
+
+
+def test_windows_know_their_recording_and_their_time() -> None:
+    windows = slide(
+        [ramp(2, 8), ramp(2, 5)], 4, 2, rate=50, channels=["acc_x", "acc_y"], names=["walk", "run"], keep_tail=True
+    )
+    assert windows.recording is not None and windows.start is not None and windows.end is not None
+    assert windows.recording.tolist() == ["walk", "walk", "walk", "run", "run"]
+    np.testing.assert_allclose(windows.start, [0, 0.04, 0.08, 0, 0.02])
+    np.testing.assert_allclose(windows.end, windows.start + 0.08)
+    assert (windows.channels, windows.rate) == (("acc_x", "acc_y"), 50.0)
+
+
+def test_without_a_rate_windows_count_time_steps() -> None:
+    windows = slide([ramp(1, 8), ramp(1, 5)], 4, 3)
+    assert windows.recording is not None and windows.start is not None and windows.end is not None
+    assert windows.recording.tolist() == ["0", "0", "1"]
+    assert (windows.start.tolist(), windows.end.tolist()) == ([0, 3, 0], [4, 7, 4])
+    assert windows.rate is None and windows.channels is None
+
+
+def test_no_window_spans_a_gap() -> None:
+    rng = np.random.default_rng(0)
+    track = rng.standard_normal((2, 300)).astype(np.float32)
+    times = np.cumsum(np.where(rng.random(300) < 0.03, 0.1, 0.02))
+    labels = rng.integers(0, 3, 300)
+    windows = slide(track, 10, 4, labels=labels, times=times)
+    # The slow reference: every stretch between gaps by itself.
+    edges = [0, *(i for i in range(1, 300) if times[i] - times[i - 1] > 0.03), 300]
+    places = [i for a, b in pairwise(edges) for i in range(a, b - 9, 4)]
+    assert len(edges) > 5 and len(places) > 10
+    np.testing.assert_array_equal(windows.x, [track[:, i : i + 10] for i in places])
+    np.testing.assert_array_equal(windows.y, [np.bincount(labels[i : i + 10]).argmax() for i in places])
+    np.testing.assert_array_equal(windows.start, times[places])
+    np.testing.assert_allclose(windows.end, times[places] + 0.2)
+    assert windows.rate == pytest.approx(50)
+    assert windows.group is not None and set(windows.group.tolist()) == {0}
+    assert len(slide(track, 10, 4, times=times, gap=np.inf, rate=1 / np.diff(times).mean())) == 73
+
+
+def test_values_are_not_filled_in_across_a_gap() -> None:
+    track = np.array([[0.0, 1.0, np.nan, np.nan, 10.0, 11.0]])
+    windows = slide(track, 3, 3, times=[0, 1, 2, 100, 101, 102], missing="interpolate")
+    assert windows.x[:, 0].tolist() == [[0, 1, 1], [10, 10, 11]]
+
+
+def test_pieces_of_one_recording_share_its_name() -> None:
+    with pytest.warns(UserWarning, match=r"recording short \(2 "):
+        windows = slide([ramp(1, 5), ramp(1, 2), ramp(1, 2)], 4, 1, names=["night", "night", "short"])
+    assert windows.recording is not None and windows.recording.tolist() == ["night", "night"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rate": 0}, "rate.*0"),
+        ({"rate": "fast"}, "rate.*fast"),
+        ({"channels": ["a"]}, "2 channel.*1"),
+        ({"channels": ["a", "a"]}, "a came more than once"),
+        ({"channels": "ab"}, "channels.*ab"),
+        ({"names": ["one"]}, "names.*2 recording"),
+        ({"names": ["one", 2]}, "names.*one"),
+        ({"times": [np.arange(8)]}, "times.*2 recording"),
+        ({"times": [np.arange(8), np.arange(4)]}, r"times\[1\].*5"),
+        ({"times": [np.arange(8), [0, 1, 2, 2, 3]]}, r"times\[1\].*time step 3 .* 2 s"),
+        ({"times": [np.arange(8), [0, 1, np.nan, 2, 3]]}, r"times\[1\].*time step 2"),
+        ({"times": [np.arange(8), list("abcde")]}, r"times\[1\].*<U1"),
+        ({"times": [np.arange(8), np.arange(5) / 2]}, "rate.*recording 0 has 1 "),
+        ({"times": [np.arange(8), np.arange(5)], "rate": 2}, "recording 0 has 1 .*2"),
+        ({"gap": 1}, "gap.*1"),
+    ],
+)
+def test_bad_identity(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        slide([ramp(2, 8), ramp(2, 5)], 3, 1, **arguments)
+
+
+def test_gaps_that_leave_no_window_are_counted_in_the_error() -> None:
+    pairs = np.arange(8) // 2 * 10 + np.arange(8) % 2
+    with pytest.raises(InputError, match="length=3.*3 gap.*2 time steps.*gap="):
+        slide(ramp(1, 8), 3, 1, times=pairs)
+
+
+def test_an_error_about_values_names_the_recording() -> None:
+    track = ramp(1, 8)
+    track[0, 3] = np.nan
+    with pytest.raises(InputError, match="'night'.*NaN"):
+        slide([ramp(1, 8), track], 4, 4, names=["day", "night"])
+    track[0, 3] = np.inf
+    with pytest.raises(InputError, match="'night'.*inf"):
+        slide([ramp(1, 8), track], 4, 4, names=["day", "night"])

@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 from dicot.data.collection import Windows, check_collection
 from dicot.data.policies import Scale
 from dicot.data.preparation import Preparation
-from dicot.data.splits import Split
-from dicot.errors import InputError
+from dicot.data.splits import Split, with_policies
+from dicot.errors import InputError, MissingExtraError
 
 NAN = np.nan
 needs_pandas = pytest.mark.skipif(importlib.util.find_spec("pandas") is None, reason="pandas is not installed")
@@ -318,3 +319,76 @@ def test_a_group_per_length_at_transform() -> None:
     assert [i.tolist() for i, _ in from_list] == [[1, 3], [0, 2, 4]]
     with pytest.raises(InputError, match="NaN.*case 0"):
         list(crop.apply(np.full((1, 2, 3), NAN)))
+
+
+def identified(n: int = 4, **changed: Any) -> Windows:
+    facts: dict[str, Any] = {
+        "recording": [f"r{i % 2}" for i in range(n)],
+        "start": np.arange(n),
+        "end": np.arange(n) + 2,
+        "channels": ["a", "b"],
+        "rate": 25,
+    }
+    return Windows(random(n, 2, 50).astype(np.float32), group=np.arange(n), **(facts | changed))
+
+
+def test_identity_survives_a_subset_and_policies() -> None:
+    windows = identified()
+    assert windows.channels == ("a", "b") and windows.rate == 25.0 and windows.start.dtype == np.float64  # type: ignore[union-attr]
+    for some in (windows.subset([3, 1]), check_collection(windows).subset([3, 1])):
+        assert some.recording.tolist() == ["r1", "r1"]  # type: ignore[union-attr]
+        assert (some.start.tolist(), some.end.tolist()) == ([3, 1], [5, 3])  # type: ignore[union-attr]
+        assert (some.channels, some.rate, some.group.tolist()) == (("a", "b"), 25.0, [3, 1])  # type: ignore[union-attr]
+    split = with_policies(Split(windows, windows.subset([0])), scale="dataset")
+    assert split.test is not None
+    assert split.train.recording is windows.recording and split.test.start.tolist() == [0]  # type: ignore[union-attr]
+
+
+def test_resampled_windows_have_another_rate() -> None:
+    halved = check_collection(identified(), unequal="resample", length=25)
+    assert halved.rate == pytest.approx(25 * 24 / 49) and halved.end is not None
+    assert check_collection(identified(), unequal="crop", length=25).rate == 25
+
+
+def test_identity_is_no_part_of_the_fingerprint() -> None:
+    windows = identified()
+    bare = Windows(windows.x, windows.y, windows.group)
+    assert windows.fingerprint() == bare.fingerprint() == identified(rate=50).fingerprint()
+    assert windows.label_fingerprint() == bare.label_fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"recording": ["a"]}, "recording.*4 cases.*1"),
+        ({"recording": [1, 2, 3, 4]}, "recording.*int"),
+        ({"start": None}, "start is missing"),
+        ({"end": [1.0]}, "end.*4 cases.*1"),
+        ({"end": np.arange(4)}, "cases 0, 1, 2, 3"),
+        ({"start": [0, NAN, 0, 0]}, "start.*case 1"),
+        ({"start": ["x"] * 4}, "start.*numbers"),
+        ({"channels": ["a"]}, "2 channel.*1"),
+        ({"channels": ["a", ""]}, "channels"),
+        ({"rate": -1}, "rate.*-1"),
+        ({"rate": True}, "rate.*True"),
+    ],
+)
+def test_bad_identity(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        identified(**changed)
+
+
+@needs_pandas
+def test_windows_as_a_frame() -> None:
+    frame = replace(identified(), y=np.array(["walk", "", "run", "run"])).to_pandas()
+    assert list(frame.columns) == ["recording", "start", "end", "group", "label"]
+    assert frame.recording.tolist() == ["r0", "r1", "r0", "r1"] and frame.end.tolist() == [2, 3, 4, 5]
+    assert frame.label.isna().tolist() == [False, True, False, False] and frame.label[2] == "run"
+    plain = check_collection(random(3, 5)).to_pandas()
+    assert plain.shape == (3, 5) and plain.isna().all(axis=None)
+
+
+def test_a_frame_without_pandas_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'dicot\[tables\]'"):
+        identified().to_pandas()

@@ -4,8 +4,8 @@ import hashlib
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +13,24 @@ from numpy.typing import NDArray
 from dicot.data.cases import to_array
 from dicot.data.conversion import convert, fingerprint
 from dicot.data.policies import Array, FloatArray, Scale, name_cases
-from dicot.errors import InputError, LayoutWarning
+from dicot.errors import InputError, LayoutWarning, need_extra
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _EXACT = 2**53  # float64 holds every whole number up to here
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Hold N checked cases of one shape (channels, time) with their labels and groups.
+    """Hold N checked cases of one shape (channels, time) with their labels, groups and places in recordings.
 
-    `check_collection`, `slide`, `from_table` and `load` make Windows. `fit`, `transform` and `pretrain` take them as
-    they are, without looking at every value again: make them by hand only of arrays that are known to be finite.
+    `check_collection`, `slide`, `windows_from`, `from_table` and `load` make Windows. `fit`, `transform` and `pretrain`
+    take them as they are, without looking at every value again: make them by hand only of arrays that are known to be
+    finite.
+
+    `start` and `end` are in seconds where `rate` is known and in time steps where it is not. A window ends where its
+    last time step is over, so that 128 time steps at 50 Hz last 2.56 s and neighbours without overlap touch.
     """
 
     x: FloatArray  # (N, C, T), C-contiguous, finite; float32, or float64 where that would swallow all differences
@@ -31,6 +38,12 @@ class Windows:
     group: Array | None = None  # (N,) whose case it is: a person, a device, a recording
     name: str = ""
     segments: FloatArray | None = None  # (N, C, L), L >= T: what training draws a window of each case from, every epoch
+    # Where the cases come from. No part of the fingerprint: results do not depend on it.
+    recording: Array | None = None  # (N,) names of the recordings
+    start: NDArray[np.float64] | None = None  # (N,)
+    end: NDArray[np.float64] | None = None  # (N,)
+    channels: tuple[str, ...] | None = None  # the C names
+    rate: float | None = None  # time steps per second
 
     def __post_init__(self) -> None:
         if self.segments is not None:
@@ -40,6 +53,8 @@ class Windows:
                     f"Segments must have the cases and channels of x, {self.x.shape}, and at least its time steps; "
                     f"got {self.segments.shape}."
                 )
+        for what, value in _checked_identity(self).items():
+            object.__setattr__(self, what, value)
 
     def __len__(self) -> int:
         return len(self.x)
@@ -67,18 +82,33 @@ class Windows:
         return f"Windows({name}{', '.join(counts)})"
 
     def subset(self, index: Array | Sequence[int] | slice) -> "Windows":
-        """Return the cases at `index` (positions, a mask or a slice) with their labels and groups."""
+        """Return the cases at `index` (positions, a mask or a slice) with all that is known about them."""
         rows: Any = index
         if not isinstance(index, slice):
             rows = np.atleast_1d(np.asarray(index))
             rows = rows.astype(np.intp) if rows.size == 0 else rows
-        y = None if self.y is None else self.y[rows]
-        group = None if self.group is None else self.group[rows]
-        segments = None if self.segments is None else np.ascontiguousarray(self.segments[rows])
-        return Windows(np.ascontiguousarray(self.x[rows]), y, group, self.name, segments)
+        facts = ("y", "group", "recording", "start", "end")
+        chosen: dict[str, Any] = {what: getattr(self, what)[rows] for what in facts if getattr(self, what) is not None}
+        if self.segments is not None:
+            chosen["segments"] = np.ascontiguousarray(self.segments[rows])
+        return replace(self, x=np.ascontiguousarray(self.x[rows]), **chosen)
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return a frame with one row per window: recording, start, end, group and label; what is not known is None."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise need_extra("pandas", "tables", "A frame of windows") from error
+        label = self.y
+        if label is not None and label.dtype.kind == "U":
+            known = labelled(label)
+            label = label.astype(object)
+            label[~known] = None
+        facts = {"recording": self.recording, "start": self.start, "end": self.end, "group": self.group, "label": label}
+        return pd.DataFrame(facts, index=pd.RangeIndex(len(self)))
 
     def fingerprint(self) -> str:
-        """Return 16 hex digits that change with any value of x or of the segments; labels do not count."""
+        """Return 16 hex digits that change with any value of x or of the segments; nothing else counts."""
         if self.segments is None:
             return fingerprint(self.x)
         both = fingerprint(self.x) + fingerprint(self.segments)
@@ -95,6 +125,87 @@ class Windows:
         numbers = np.full(len(self), -1, dtype=np.int64)  # unlabelled cases are a class of their own
         numbers[known] = np.unique(self.y[known], return_inverse=True)[1]
         return hashlib.sha256(numbers.tobytes()).hexdigest()[:16]
+
+
+def _checked_identity(windows: Windows) -> dict[str, Any]:
+    """Return what is known of a case's place in a recording, converted; or raise an error that names the value."""
+    n = len(windows)
+    known: dict[str, Any] = {}
+    if windows.recording is not None:
+        names = np.asarray(windows.recording)
+        if names.shape != (n,) or names.dtype.kind != "U":
+            raise InputError(
+                f"recording must hold one name for each of the {n} cases; got shape {names.shape} of dtype "
+                f"{names.dtype}. Pass text, such as the name of the file."
+            )
+        known["recording"] = names
+    if (windows.start is None) != (windows.end is None):
+        lost = "start" if windows.start is None else "end"
+        raise InputError(f"start and end belong together; {lost} is missing. Pass both or neither.")
+    if windows.start is not None and windows.end is not None:
+        known |= _checked_times(windows.start, windows.end, n)
+    if windows.channels is not None:
+        known["channels"] = check_channel_names(windows.channels, windows.n_channels)
+    if windows.rate is not None:
+        known["rate"] = check_rate(windows.rate)
+    return known
+
+
+def _checked_times(start: Any, end: Any, n: int) -> dict[str, NDArray[np.float64]]:
+    times = {}
+    for what, values in (("start", start), ("end", end)):
+        try:
+            times[what] = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{what} must hold numbers; {error}. Convert dates to seconds first.") from error
+        if times[what].shape != (n,):
+            raise InputError(f"{what} must have one value for each of the {n} cases; got shape {times[what].shape}.")
+        if not np.isfinite(times[what]).all():
+            which = name_cases(np.flatnonzero(~np.isfinite(times[what])))
+            raise InputError(f"{what} must be finite; it is not in {which}. Pass neither start nor end if unknown.")
+    wrong = np.flatnonzero(times["end"] <= times["start"])
+    if len(wrong):
+        first = wrong[0]
+        raise InputError(
+            f"A window must end after its start; {name_cases(wrong)} does not: {times['start'][first]:g} to "
+            f"{times['end'][first]:g}. The end is where the last time step is over: add one step to its time."
+        )
+    return times
+
+
+def check_channel_names(channels: Any, n_channels: int) -> tuple[str, ...]:
+    """Return one name per channel, all different, as a tuple."""
+    if isinstance(channels, str) or not all(isinstance(name, str) and name for name in channels):
+        raise InputError(f"channels must be a sequence of names; got {channels!r}. Pass one text for each channel.")
+    names = tuple(str(name) for name in channels)
+    if len(names) != n_channels:
+        raise InputError(f"channels must name each of the {n_channels} channel(s); got {len(names)}: {names}.")
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InputError(f"Every channel needs a name of its own; {', '.join(twice)} came more than once.")
+    return names
+
+
+def check_rate(rate: Any) -> float:
+    """Return time steps per second as a float."""
+    number = isinstance(rate, int | float | np.integer | np.floating) and not isinstance(rate, bool)
+    if not number or not (math.isfinite(rate) and rate > 0):
+        raise InputError(f"rate must be a positive number of time steps per second; got {rate!r}.")
+    return float(rate)
+
+
+def keep_identity(before: Windows, after: Windows, unequal: str = "error") -> Windows:
+    """Return `after`, the same cases under other policies, with recordings, times, channel names and rate of `before`.
+
+    Cases that were padded or cropped keep the place that they came from, resampled ones get the rate that fits.
+    """
+    rate, start, end = before.rate, before.start, before.end
+    if unequal == "resample" and before.n_times != after.n_times:
+        if min(before.n_times, after.n_times) == 1:
+            rate = start = end = None  # one time step has no rate
+        elif rate is not None:
+            rate *= (after.n_times - 1) / (before.n_times - 1)  # both ends stay where they are
+    return replace(after, recording=before.recording, start=start, end=end, channels=before.channels, rate=rate)
 
 
 def _count(number: int, noun: str, plural: str = "") -> str:
@@ -129,7 +240,7 @@ def check_collection(
     length : time steps of every case, where `unequal` may change them
     name : of the result, for reports
     """
-    segments = None
+    segments, given = None, X if isinstance(X, Windows) else None
     if isinstance(X, Windows):
         y = X.y if y is None else y
         group = X.group if group is None else group
@@ -138,7 +249,8 @@ def check_collection(
     cases = convert(X, layout=layout, unequal=unequal, missing=missing, scale=scale, length=length)
     y = None if y is None else check_labels(y, len(cases), "y")
     group = None if group is None else check_groups(group, len(cases), "group")
-    return Windows(cases.whole(), y, group, name, segments)
+    windows = Windows(cases.whole(), y, group, name, segments)
+    return windows if given is None else keep_identity(given, windows, unequal)
 
 
 def segments_under(windows: Windows, scale: str | Scale | None, length: int | None = None) -> FloatArray | None:

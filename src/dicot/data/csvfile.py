@@ -130,14 +130,24 @@ def _floats(cells: Sequence[str]) -> Array | None:
     if "_" in joined or not joined.isascii():  # as in is_number
         return None
     try:
+        return np.array(cells, dtype=np.float64)
+    except ValueError:  # most columns miss nothing, and looking at every cell takes longer than reading it
+        pass
+    try:
         return np.array(["nan" if c.lower() in _LOST else c for c in cells], dtype=np.float64)
     except ValueError:
         return None
 
 
+def decimal_comma(cell: str) -> str:
+    """Return what to do about a number with a decimal comma; nothing if the cell is none."""
+    said = "Write numbers with a decimal point, not a comma (pandas: read_csv(..., decimal=',') and to_csv)."
+    return said if _DECIMAL_COMMA.fullmatch(cell) else ""
+
+
 def _remedy(wrong: str) -> str:
-    if _DECIMAL_COMMA.fullmatch(wrong):
-        return "Write numbers with a decimal point, not a comma (pandas: read_csv(..., decimal=',') and to_csv)."
+    if said := decimal_comma(wrong):
+        return said
     return (
         "If the column is not one of values, name it as label, group or ignore (--label, --group, --ignore); it may be "
         "the first or the last. Cells are separated by commas, semicolons or tabs."

@@ -95,8 +95,8 @@ def _existing(path: str | Path) -> Path:
     known = ", ".join(_READERS)
     if path.is_dir():
         raise InputError(
-            f"{path} is a folder; data is one file ({known}) or a data set by name. Name the file; recordings in "
-            "several files are read one by one, cut with dicot.slide and saved as one .npz."
+            f"{path} is a folder; data is one file ({known}) or a data set by name. Name the file; a folder of "
+            "recordings becomes windows by dicot.windows_from."
         )
     if path.suffix.lower() not in _READERS:
         raise InputError(

@@ -2,14 +2,24 @@
 
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dicot.data.cases import to_array, to_cases
-from dicot.data.collection import Windows, check_groups, check_labels, labelled, warn_of_layout
+from dicot.data.collection import (
+    Windows,
+    check_channel_names,
+    check_groups,
+    check_labels,
+    check_rate,
+    labelled,
+    warn_of_layout,
+)
 from dicot.data.conversion import convert
-from dicot.data.policies import Array, Cases, cases_where, fill_missing, name_cases
+from dicot.data.policies import Array, Cases, cases_where, check_missing, fill_missing, name_cases
+from dicot.data.timestamps import GAP, SAME_RATE, Seconds, check_gap, rate_of, runs_between_gaps
 from dicot.errors import InputError, ShortRecordingWarning, is_whole
 
 
@@ -24,10 +34,16 @@ def slide(
     missing: str = "error",
     keep_tail: bool = False,
     name: str = "",
+    rate: float | None = None,
+    channels: Sequence[str] | None = None,
+    names: Sequence[str] | None = None,
+    times: Any = None,
+    gap: float = GAP,
 ) -> Windows:
-    """Cut long recordings into windows of `length` time steps, one every `stride`; none spans two recordings.
+    """Cut long recordings into windows of `length` time steps, one every `stride`; none spans two recordings or a gap.
 
-    A recording shorter than a window is left out with a warning.
+    A recording shorter than a window is left out with a warning. The windows know their recording, its channels, its
+    rate, and where they start and end: in seconds if `rate` or `times` are given, otherwise in time steps.
 
     Parameters
     ----------
@@ -41,20 +57,135 @@ def slide(
     keep_tail : cover the end of a recording by a last window that ends there; otherwise a tail shorter than a window
         is dropped
     name : of the result, for reports
+    rate : time steps per second. Beside `times` it must agree with them
+    channels : the names of the channels
+    names : one for each recording; without them the numbers 0, 1 ... Pieces of one recording may share its name
+    times : for each recording the increasing time stamps of its time steps, in seconds
+    gap : a step between time stamps that is longer than so many median steps is a gap. The stretches beside it are cut
+        each by itself, and missing values are not filled in across it
     """
     for what, value in (("length", length), ("stride", stride)):
         if not is_whole(value, 1):
             raise InputError(f"{what} must be a whole number of at least 1 time step; got {value!r}.")
     single = not isinstance(recordings, list | tuple) and to_array(recordings).ndim <= 2
-    tracks = _tracks([recordings] if single else recordings, layout, missing)
-    _warn_of_short(tracks, length, layout)
-    starts = [_starts(track.shape[1], length, stride, keep_tail) for track in tracks]
+    tracks = to_cases([recordings] if single else recordings, layout)
     if single:
         labels, groups = (None if v is None else _of_one_recording(v) for v in (labels, groups))
+        times = times if times is None or _is_listed(times) else [times]
+    known = _recording_names(names, len(tracks))
+    clock = _clock(times, rate, tracks, gap)
+    lost = _refuse_values(tracks, missing, known)
+    whole = [(number, slice(0, track.shape[1])) for number, track in enumerate(tracks)]
+    spans = whole if clock.spans is None else clock.spans
+    runs = tracks if clock.spans is None else [tracks[i][:, run] for i, run in spans]
+    runs = fill_missing(runs, missing) if lost else runs
+    _warn_of_short(runs, [known[i] for i, _ in spans], length, layout, len(tracks))
+    starts = [_starts(run.shape[1], length, stride, keep_tail) for run in runs]
+    # The same places, counted from the beginning of the recording.
+    places = [np.concatenate([_NONE, *parts]) for parts in _by_recording(starts, spans, len(tracks))]
     ids = np.arange(len(tracks)) if groups is None else groups
-    y = None if labels is None else _per_window(labels, tracks, starts, length, "labels")
-    group = _per_window(ids, tracks, starts, length, "groups")
-    return Windows(convert(_cut(tracks, starts, length, stride)).whole(), y, group, name)
+    y = None if labels is None else _per_window(labels, tracks, places, length, "labels")
+    group = _per_window(ids, tracks, places, length, "groups")
+    windows = Windows(convert(_cut(runs, starts, length, stride)).whole(), y, group, name)
+    start, end = clock.read(places, length)
+    return replace(
+        windows,
+        recording=np.repeat(np.array(known), [len(at) for at in places]),
+        start=start,
+        end=end,
+        channels=None if channels is None else check_channel_names(channels, windows.n_channels),
+        rate=clock.rate,
+    )
+
+
+_MOST_NAMED = 12  # recordings in a warning
+_NONE = np.array([], dtype=np.intp)
+_Span = tuple[int, slice]  # a stretch without a gap: the number of its recording, and its time steps
+
+
+class _Clock(NamedTuple):
+    """What is known of the time of recordings."""
+
+    rate: float | None = None
+    times: list[Seconds] | None = None
+    spans: list[_Span] | None = None  # in order; None where nothing is known of gaps
+
+    def read(self, places: Sequence[Array], length: int) -> tuple[Seconds, Seconds]:
+        """Return start and end of the windows that begin at these time steps of each recording."""
+        if self.times is None or self.rate is None:
+            steps, rate = np.concatenate(places), self.rate or 1.0
+            return steps / rate, (steps + length) / rate
+        starts = [times[at] for times, at in zip(self.times, places, strict=True)]
+        lasts = [times[at + length - 1] for times, at in zip(self.times, places, strict=True)]
+        return np.concatenate(starts), np.concatenate(lasts) + 1 / self.rate
+
+
+def _is_listed(times: Any) -> bool:
+    """Tell whether time stamps came as a list of one array."""
+    return hasattr(times, "__len__") and len(times) == 1 and hasattr(times[0], "__len__")
+
+
+def _recording_names(names: Any, n: int) -> list[str]:
+    if names is None:
+        return [str(number) for number in range(n)]
+    given = [names] if isinstance(names, str) else list(names)
+    if len(given) != n or not all(isinstance(one, str) and one for one in given):
+        raise InputError(f"names must hold one text for each of the {n} recording(s); got {names!r}.")
+    return given
+
+
+def _clock(times: Any, rate: Any, tracks: Cases, gap: Any) -> _Clock:
+    """Check rate and time stamps, and divide the recordings at gaps."""
+    rate = None if rate is None else check_rate(rate)
+    gap = check_gap(gap)
+    if times is None:
+        return _Clock(rate)
+    if not hasattr(times, "__len__") or len(times) != len(tracks):
+        raise InputError(f"times must hold the time stamps of each of the {len(tracks)} recording(s); got {times!r}.")
+    stamps = [
+        _stamps(one, track.shape[1], f"times[{i}]") for i, (one, track) in enumerate(zip(times, tracks, strict=True))
+    ]
+    runs = [runs_between_gaps(one, gap) for one in stamps]
+    rates = {i: found for i, one in enumerate(stamps) if (found := rate_of(one, runs[i])) is not None}
+    if not rates and rate is None:
+        raise InputError("times hold no two time steps without a gap, so the rate is unknown. Pass rate= too.")
+    usual = rate if rate is not None else float(np.median(list(rates.values())))
+    other = [i for i, found in rates.items() if abs(found - usual) > SAME_RATE * usual]
+    if other:
+        raise InputError(
+            f"Recordings must have one rate; recording {other[0]} has {rates[other[0]]:g} time steps per second, "
+            f"{'rate= says' if rate is not None else 'the median is'} {usual:g}. Resample them to one rate first, as "
+            "windows_from does with rate=."
+        )
+    return _Clock(usual, stamps, [(i, run) for i, parts in enumerate(runs) for run in parts])
+
+
+def _stamps(values: Any, n: int, what: str) -> Seconds:
+    stamps = to_array(values)
+    if stamps.shape != (n,) or stamps.dtype.kind not in "iuf":
+        raise InputError(
+            f"{what} must be {n} numbers, a time in seconds for each time step; got shape {stamps.shape} of dtype "
+            f"{stamps.dtype}. Convert dates to seconds first."
+        )
+    stamps = stamps.astype(np.float64)
+    lost = np.flatnonzero(~np.isfinite(stamps))
+    if len(lost):
+        raise InputError(f"{what} has no number at {name_cases(lost, 'time step', 'time steps')}. Fill them in.")
+    back = np.flatnonzero(np.diff(stamps) <= 0) + 1
+    if len(back):
+        raise InputError(
+            f"{what} must increase; time step {back[0]} is at {stamps[back[0]]:g} s, the one before it at "
+            f"{stamps[back[0] - 1]:g} s. Sort the recording by time and drop what is double."
+        )
+    return stamps
+
+
+def _by_recording(starts: Sequence[Array], spans: Sequence[_Span], n: int) -> list[list[Array]]:
+    """Gather the starts of windows by recording, counted from its beginning."""
+    gathered: list[list[Array]] = [[] for _ in range(n)]
+    for at, (number, run) in zip(starts, spans, strict=True):
+        gathered[number].append(run.start + at)
+    return gathered
 
 
 def _of_one_recording(values: Any) -> Any:
@@ -79,20 +210,30 @@ def split_groups(windows: Windows, test_groups: Iterable[Any]) -> tuple[Windows,
     return windows.subset(~in_test), windows.subset(in_test)
 
 
-def _tracks(recordings: Any, layout: str, missing: str) -> Cases:
-    """Return recordings (C, T_i) without inf and NaN."""
-    tracks = to_cases(recordings, layout)
+def _refuse_values(tracks: Cases, missing: str, names: Sequence[str]) -> bool:
+    """Refuse inf, and by `missing` NaN, naming the recording; tell whether there is any NaN."""
+    numbered = all(one == str(number) for number, one in enumerate(names))
     bad = cases_where(np.isinf, tracks)
     if len(bad):
-        raise InputError(f"{name_cases(bad, 'Recording', 'Recordings')} contain inf. Remove or clip these values.")
-    return fill_missing(tracks, missing, "recording")
+        which = name_cases(bad, "Recording", "Recordings") if numbered else f"Recording {names[bad[0]]!r}"
+        raise InputError(f"{which} contain inf. Remove or clip these values.")
+    lost = cases_where(np.isnan, tracks)
+    if len(lost) and missing == "error" and not numbered:
+        raise InputError(
+            f"Recording {names[lost[0]]!r} contains NaN ({len(lost)} of {len(names)} do). "
+            'Set missing="interpolate" or missing="zero", or remove the missing values.'
+        )
+    check_missing(lost, missing, "recording")
+    return bool(len(lost))
 
 
-def _warn_of_short(tracks: Cases, length: int, layout: str) -> None:
-    """Say which recordings give no window, or that none does."""
-    n_channels = tracks[0].shape[0]
-    n_times = [track.shape[1] for track in tracks]
-    longest = max(n_times)
+def _warn_of_short(runs: Cases, names: Sequence[str], length: int, layout: str, n_recordings: int) -> None:
+    """Say which recordings give no window, or that none does; `names` are those of the runs' recordings."""
+    n_channels = runs[0].shape[0]
+    n_times: dict[str, int] = {}  # of the longest run, by recording
+    for run, name in zip(runs, names, strict=True):
+        n_times[name] = max(run.shape[1], n_times.get(name, 0))
+    longest = max(n_times.values())
     if longest < length:
         other = {"nct": "ntc", "ntc": "nct"}[layout]
         turned = (
@@ -100,20 +241,28 @@ def _warn_of_short(tracks: Cases, length: int, layout: str) -> None:
             if n_channels >= length
             else "Use"
         )
+        cut = f", cut at {len(runs) - n_recordings} gap(s)" if len(runs) > n_recordings else ""
+        wider = ", or a larger gap= if the time stamps are only uneven" if cut else ""
         raise InputError(
-            f"No recording is as long as a window of length={length}: {len(tracks)} recording(s) of {n_channels} "
-            f"channel(s) came, the longest with {longest} time steps. {turned} a smaller length."
+            f"No recording is as long as a window of length={length}: {n_recordings} recording(s) of {n_channels} "
+            f"channel(s) came{cut}, the longest with {longest} time steps. {turned} a smaller length{wider}."
         )
     warn_of_layout(n_channels, longest, layout)
-    short = [i for i, n in enumerate(n_times) if n < length]
+    short = [name for name, n in n_times.items() if n < length]
     if short:
-        named = name_cases(short, "recording", "recordings")
-        lengths = name_cases([n_times[i] for i in short], "", "").strip()
+        lengths = _some([str(n_times[name]) for name in short])
         warnings.warn(
-            f"Left out {named} ({lengths} time steps): shorter than a window of length={length}.",
+            f"Left out recording{'s' if len(short) > 1 else ''} {_some(short)} ({lengths} time steps"
+            f"{' without a gap' if len(runs) > n_recordings else ''}): shorter than a window of length={length}.",
             ShortRecordingWarning,
             stacklevel=3,
         )
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MOST_NAMED]) + (
+        f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    )
 
 
 def _starts(n_times: int, length: int, stride: int, keep_tail: bool) -> Array:

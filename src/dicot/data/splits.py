@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.data.cases import to_cases, true_lengths
-from dicot.data.collection import Windows, check_collection, labelled, segments_under
+from dicot.data.collection import Windows, check_collection, keep_identity, labelled, segments_under
 from dicot.data.policies import Array, Policies, Scale, target_length
 from dicot.errors import InputError
 
@@ -75,7 +75,10 @@ def with_policies(split: Split, **policies: Unpack[Policies]) -> Split:
     test = None if split.test is None else (split.test.x, split.test.y, split.test.group)
     segments = segments_under(split.train, policies.get("scale"), policies.get("length"))
     done = check_split(train, test, name=split.name, family=split.family, how=split.how, **policies)
-    return done if segments is None else replace(done, train=replace(done.train, segments=segments))
+    unequal = policies.get("unequal", "error")
+    known = keep_identity(split.train, done.train, unequal)
+    tested = None if split.test is None or done.test is None else keep_identity(split.test, done.test, unequal)
+    return replace(done, train=known if segments is None else replace(known, segments=segments), test=tested)
 
 
 def shared_groups(split: Split) -> list[str]:

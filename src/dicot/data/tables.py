@@ -57,14 +57,14 @@ def table_cases(
     ignore: Sequence[str] = (),
 ) -> tuple[list[Array], Array | None, Array | None, str]:
     """Return the cases (C, T_i), labels and groups of a long table before any policy, and what was read in words."""
-    columns = _columns(table)
+    columns = table_columns(table)
     if case is None or time is None:
         raise InputError(
             "A long table needs both case= and time= (--case, --time), the columns that name the case and order it. "
             f"It has the columns {', '.join(columns)}."
         )
     roles = {"case": case, "time": time, **{k: c for k, c in (("label", label), ("group", group)) if c is not None}}
-    _require(columns, [*roles.values(), *(channels or ()), *ignore])
+    require_columns(columns, [*roles.values(), *(channels or ()), *ignore])
     if torn := [c for c in ignore if c in (*roles.values(), *(channels or ()))]:
         raise InputError(f"Column {torn[0]!r} cannot be used and ignored. Leave it out of ignore (--ignore).")
     rest = [c for c in columns if c not in roles.values() and c not in ignore]
@@ -109,7 +109,8 @@ def _brief(values: Array) -> str:
     return " ".join(shown if len(values) < 4 else [*shown, "..."])
 
 
-def _columns(table: Any) -> dict[str, Array]:
+def table_columns(table: Any) -> dict[str, Array]:
+    """Return the columns of a pandas DataFrame, a pyarrow Table or a dict by name, all equally long."""
     if isinstance(table, Mapping):
         pairs = [(str(k), _exact(v)) for k, v in table.items()]
     elif hasattr(table, "column_names"):  # pyarrow
@@ -161,13 +162,14 @@ def _from_pandas(column: Any) -> Array:
     return to_array(column)
 
 
-def _require(columns: Mapping[str, Array], wanted: Sequence[str]) -> None:
+def require_columns(columns: Mapping[str, Array], wanted: Sequence[str]) -> None:
+    """Refuse names that no column has."""
     lost = [w for w in wanted if w not in columns]
     if lost:
         raise InputError(" ".join(f"The table has no column {w!r}. {did_you_mean(w, columns)}" for w in lost))
 
 
-def _lost(column: Array) -> NDArray[np.bool_]:
+def lost_values(column: Array) -> NDArray[np.bool_]:
     """Tell where a column has no value: NaN, None, pandas.NA, NaT or an empty text."""
     if column.dtype.kind == "f":
         return np.isnan(column)
@@ -191,7 +193,7 @@ def _is_channel(column: Array, name: str) -> bool:
     """Tell whether a column that nobody named holds numbers; a mix of numbers and text is refused."""
     if column.dtype.kind not in "OUS":
         return column.dtype.kind in "biuf"
-    values = column[~_lost(column)]
+    values = column[~lost_values(column)]
     if all(isinstance(v, Number) for v in values):
         return len(values) > 0
     kinds = {text: is_number(text) for text in map(str, values)}
@@ -211,7 +213,7 @@ def _row(column: Array, text: str) -> int:
 
 
 def _numbers(column: Array, name: str) -> Array:
-    lost = _lost(column)
+    lost = lost_values(column)
     came = "" if column.dtype.kind in "biufOUS" else f"dtype {column.dtype}"
     if column.dtype.kind in "OUS":
         wrong = next((i for i in np.flatnonzero(~lost) if not isinstance(column[i], Number)), None)
@@ -237,7 +239,7 @@ def _refuse_names(values: Array, channels: Sequence[str], codes: Array) -> None:
 
 
 def _times(column: Array, name: str) -> Array:
-    lost = _lost(column)
+    lost = lost_values(column)
     _refuse_lost(lost, name)
     if column.dtype.kind == "O" and all(isinstance(v, Number) for v in column):
         column = np.array(column.tolist())
@@ -260,7 +262,7 @@ def _refuse_lost(lost: NDArray[np.bool_], name: str) -> None:
 
 def _numbered(column: Array, name: str) -> NDArray[np.intp]:
     """Number the values in order of first appearance; -1 for no value."""
-    present = ~_lost(column)
+    present = ~lost_values(column)
     numbers = np.full(len(column), -1, dtype=np.intp)
     if column.dtype == object:
         seen: dict[Any, int] = {}

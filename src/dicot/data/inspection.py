@@ -1,0 +1,293 @@
+"""A first look at recordings: what each file holds, and which windows would suit them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicot.data.durations import seconds_text, window_length
+from dicot.data.folders import Source, find_recordings, recording_names
+from dicot.data.policies import Array
+from dicot.data.recordingfile import Choice, Recording, read_file
+from dicot.data.timestamps import GAP, SAME_RATE, check_gap, runs_between_gaps
+from dicot.errors import InputError
+
+BARS = "▁▂▃▄▅▆▇█"
+_WIDTH = 24  # characters of a sparkline
+_LOOKED_AT = 1 << 15  # time steps that a period is looked for in
+_STRETCH, _STRETCHES = 1 << 10, 32  # time steps of a stretch, and how many are looked at where the whole has no period
+_REPEATING = 0.2, 3  # share and number of the stretches that must have a period; in wandering noise at most one had
+_FEWEST = 32  # time steps below which no period is looked for
+_CLEAR = 0.3  # autocorrelation from which on a period counts
+_AS_HIGH = 0.8  # share of the highest peak from which on the first one is the period, and the others repeat it
+_REPEATS = 4  # periods in a window
+_SHORTEST, _COMMON = 16, 128  # time steps: the least window, and the size that many studies use where nothing is known
+_FEW, _MANY = 500, 200_000  # windows
+_APART = 10.0  # times that the largest channel may exceed the smallest before scaling is advised
+_SHIFTED = 3.0  # standard deviations between the levels of recordings from which on each case is scaled by itself
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """What one recording looks like; where it could not be read, `problem` says why and the rest is empty."""
+
+    file: str
+    rows: int = 0
+    seconds: float | None = None  # from the first to the end of the last time step, gaps counted
+    rate: float | None = None  # time steps per second
+    gaps: int = 0
+    missing: float = 0.0  # share of values
+    channels: tuple[str, ...] = ()
+    sparkline: str = ""  # how far the values are from their usual level, over time
+    longest: int = 0  # time steps of the longest stretch without a gap
+    period: float | None = None  # time steps after which the values repeat, on the whole or in many stretches
+    means: tuple[float, ...] = ()  # of each channel
+    stds: tuple[float, ...] = ()
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """Settings for `windows_from` and a fit, each with its reason in a sentence."""
+
+    window: str | int
+    window_reason: str
+    stride: str
+    stride_reason: str
+    scale: str | None
+    scale_reason: str
+
+
+def inspect_recordings(
+    source: Source,
+    *,
+    time: str | None = None,
+    unit: str | None = None,
+    channels: Sequence[str] | None = None,
+    label: str | None = None,
+    group: str | None = None,
+    gap: float = GAP,
+) -> list[Inspected]:
+    """Look at every recording of a folder, pattern, file or list, one file in memory at a time.
+
+    A file that cannot be read is a row with its problem. The parameters are those of `windows_from`.
+    """
+    gap = check_gap(gap)
+    choice = Choice(time, unit, channels, label, group)
+    files = find_recordings(source)
+    rows = []
+    for file, name in zip(files, recording_names(files), strict=True):
+        shown = name + file.suffix if not name.endswith(file.suffix) else name
+        try:
+            found = read_file(file, choice)
+        except InputError as error:
+            rows.append(Inspected(shown, problem=str(error)))
+            continue
+        rows += [_inspected(shown + one.name.removeprefix(file.stem), one, gap) for one in found]
+    return rows
+
+
+def _inspected(file: str, recording: Recording, gap: float) -> Inspected:
+    values, times, rate = recording.values, recording.times, recording.rate
+    runs = [slice(0, recording.n_times)] if times is None else runs_between_gaps(times, gap)
+    longest = max(runs, key=lambda run: run.stop - run.start)
+    seconds = None
+    if rate is not None:
+        seconds = recording.n_times / rate if times is None else float(times[-1] - times[0]) + 1 / rate
+    lost = np.isnan(values)
+    empty = lost.all(axis=1, keepdims=True)
+    filled = np.where(empty, 0.0, values)  # a channel without values has neither level nor spread
+    exact = filled.astype(np.float64)
+    return Inspected(
+        file=file,
+        rows=recording.n_times,
+        seconds=seconds,
+        rate=rate,
+        gaps=len(runs) - 1,
+        missing=float(lost.mean()),
+        channels=recording.channels,
+        sparkline=sparkline(filled),
+        longest=longest.stop - longest.start,
+        period=usual_period(filled[:, longest]),
+        means=tuple(map(float, np.nanmean(exact, axis=1))),
+        stds=tuple(map(float, np.nanstd(exact, axis=1))),
+    )
+
+
+def sparkline(values: Array, width: int = _WIDTH) -> str:
+    """Draw how far values (C, T) are from the median of their channel, in its standard deviations, over time.
+
+    A blank is a stretch without any value.
+    """
+    spread = np.nanstd(values, axis=1, keepdims=True, dtype=np.float64)
+    apart = np.abs(values - np.nanmedian(values, axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
+    parts = np.array_split(apart, min(width, values.shape[1]), axis=1)
+    levels = np.array([np.nan if np.isnan(part).all() else np.nanmean(part) for part in parts])
+    top = np.nanmax(levels)
+    heights = np.zeros(len(levels)) if not top > 0 else levels / top * (len(BARS) - 1)
+    return "".join(" " if np.isnan(height) else BARS[round(float(height))] for height in heights)
+
+
+def usual_period(values: Array) -> float | None:
+    """Return the period of values (C, T) as a whole, or else the median period of those stretches that have one.
+
+    Who walks in one part of a recording and sits in another has no period on the whole. None if few stretches have one.
+    """
+    whole = dominant_period(values)
+    n_stretches = values.shape[1] // _STRETCH
+    if whole is not None or not n_stretches:
+        return whole
+    places = np.unique(np.linspace(0, n_stretches - 1, min(n_stretches, _STRETCHES)).astype(int)) * _STRETCH
+    periods = [dominant_period(values[:, at : at + _STRETCH]) for at in places]
+    found = [period for period in periods if period is not None]
+    share, number = _REPEATING
+    return float(np.median(found)) if len(found) >= max(number, share * len(periods)) else None
+
+
+def dominant_period(values: Array) -> float | None:
+    """Return the time steps after which values (C, T) repeat most clearly, by their autocorrelation; None if none.
+
+    The first high peak after the autocorrelation has been negative counts if it is high again near twice that lag:
+    noise that only wanders has one peak by chance, but seldom two.
+    """
+    n_times = min(values.shape[1], _LOOKED_AT)
+    first = (values.shape[1] - n_times) // 2
+    x = _flat(values[:, first : first + n_times])
+    if n_times < _FEWEST or not len(x):
+        return None
+    correlation = _autocorrelation(x)  # up to a half of the recording
+    negative = np.flatnonzero(correlation < 0)
+    if not len(negative):
+        return None
+    half = len(correlation) // 2  # so that twice the lag is there as well
+    highest = correlation[negative[0] : half].max(initial=0.0)
+    if highest < _CLEAR:
+        return None
+    # The top of the first hill that is as high: noise puts small peaks on its slopes.
+    foot = int(negative[0] + np.argmax(correlation[negative[0] :] >= _AS_HIGH * highest))
+    below = np.flatnonzero(correlation[foot:] < highest / 2)
+    if not len(below):
+        return None
+    lag = int(foot + np.argmax(correlation[foot : foot + below[0]]))
+    near = max(1, lag // 8)
+    again = correlation[2 * lag - near : 2 * lag + near + 1].max(initial=0.0)
+    if lag >= half or again < correlation[lag] / 2:
+        return None
+    return _vertex(correlation, lag)
+
+
+def _flat(values: Array) -> NDArray[np.float64]:
+    """Return the channels that change, without missing values and trend, with standard deviation 1."""
+    time = np.arange(values.shape[1])
+    rows = []
+    for channel in values.astype(np.float64):
+        known = ~np.isnan(channel)
+        if known.sum() < _FEWEST:
+            continue
+        x = np.interp(time, time[known], channel[known])
+        x = x - np.polyval(np.polyfit(time, x, 1), time)
+        if (spread := x.std()) > 1e-9 * max(1e-30, np.abs(channel[known]).max()):
+            rows.append(x / spread)
+    return np.array(rows).reshape(-1, values.shape[1])
+
+
+def _autocorrelation(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean autocorrelation of channels (C, T) for lags up to T / 2, by Fourier transform."""
+    n_times = x.shape[1]
+    spectrum = np.fft.rfft(x, 2 * n_times, axis=1)
+    sums = np.fft.irfft((spectrum * spectrum.conj()).real, axis=1)[:, : n_times // 2 + 1].mean(axis=0)
+    overlap: NDArray[np.float64] = sums / (n_times - np.arange(len(sums)))
+    return overlap
+
+
+def _vertex(curve: Array, at: int) -> float:
+    """Return the place of a peak between time steps, by the parabola through it and its neighbours."""
+    left, middle, right = curve[at - 1 : at + 2]
+    bend = left - 2 * middle + right
+    return float(at + np.clip((left - right) / (2 * bend), -0.5, 0.5)) if bend < 0 else float(at)
+
+
+def suggest(rows: Sequence[Inspected]) -> Suggestion:
+    """Suggest window, stride and scale for inspected recordings. These are starting points, not findings."""
+    sound = [row for row in rows if not row.problem and row.rows]
+    if not sound:
+        raise InputError(f"None of the {len(rows)} recording(s) could be read, so nothing can be suggested.")
+    window, steps, reason = _window(sound)
+    stride, stride_reason = _stride(sound, steps)
+    scale, scale_reason = _scale(sound)
+    return Suggestion(window, reason, stride, stride_reason, scale, scale_reason)
+
+
+def _window(rows: Sequence[Inspected]) -> tuple[str | int, int, str]:
+    """Return the window as text or time steps, its time steps, and why."""
+    rates = [row.rate for row in rows if row.rate is not None]
+    rate = float(np.median(rates)) if len(rates) == len(rows) else None
+    one_rate = rate is not None and all(abs(r - rate) <= SAME_RATE * rate for r in rates)
+    # Periods are compared in seconds where all rates are known, because these may differ.
+    periodic = [row for row in rows if row.period is not None]
+    periods = [row.period / row.rate * rate if rate and row.rate else row.period for row in periodic if row.period]
+    if 2 * len(periods) >= len(rows):
+        period = float(np.median(periods))
+        steps = round(_REPEATS * period)
+        length = f"{period / rate:.3g} s" if rate else f"{period:.3g} time steps"
+        reason = (
+            f"{len(periods)} of {len(rows)} recordings repeat, at least in parts, after {length}; a window "
+            f"holds {_REPEATS} such periods"
+        )
+    else:
+        steps = _COMMON
+        seldom = f" in more than {len(periods)} of {len(rows)} recordings" if periods else ""
+        reason = f"no period found{seldom}; {_COMMON} time steps are only a common size to start from"
+    steps = max(_SHORTEST, steps)
+    # What one recording in ten is shorter than: the others give at least one window.
+    most = max(1, int(np.quantile([row.longest for row in rows], 0.1)))
+    if steps > most:
+        steps = most
+        reason += f", shortened to {most} time steps so that nine in ten recordings are long enough"
+    if rate is None:
+        return steps, steps, f"{reason}. The rate is not known, so it is counted in time steps."
+    text = seconds_text(steps / rate)
+    if not one_rate:
+        reason += f". The rates differ ({min(rates):g} to {max(rates):g} per second): resample them, rate={rate:g}"
+    return text, window_length(text, rate), f"{reason}."
+
+
+def _stride(rows: Sequence[Inspected], steps: int) -> tuple[str, str]:
+    def count(share: float) -> int:
+        stride = max(1, round(share * steps))
+        return sum(max(0, (row.longest - steps) // stride + 1) for row in rows)
+
+    half = count(0.5)
+    if half < _FEW:
+        return "25%", f"at 50% there would be only {half} windows; more overlap makes {count(0.25)}."
+    if half > _MANY:
+        return "100%", f"at 50% there would be {half} windows; without overlap {count(1.0)} hold all values once."
+    return "50%", f"an event at the border of one window is in the middle of the next; this makes {half} windows."
+
+
+def _scale(rows: Sequence[Inspected]) -> tuple[str | None, str]:
+    channels = rows[0].channels
+    alike = [row for row in rows if row.channels == channels]
+    means, stds = np.array([row.means for row in alike]), np.array([row.stds for row in alike])  # (recordings, C)
+    within = np.median(stds, axis=0)
+    moving = within > 0
+    if not moving.any():
+        return None, "no channel changes in most recordings, so there is nothing to scale."
+    shift = np.array([np.ptp(np.quantile(level, [0.1, 0.9])) for level in means.T])[moving] / within[moving]
+    if len(alike) > 1 and (worst := int(np.argmax(shift))) >= 0 and shift[worst] > _SHIFTED:
+        name = [c for c, is_moving in zip(channels, moving, strict=True) if is_moving][worst]
+        return "case", (
+            f"the level of {name} differs between recordings by {shift[worst]:.1f} times what it varies within one; "
+            "scaled by itself, each window shows its shape. Where the level matters, use dataset."
+        )
+    ratio = within[moving].max() / within[moving].min()
+    if ratio > _APART:
+        return (
+            "dataset",
+            f"the channels differ in size by a factor of {ratio:.0f}; one z-score per channel evens them out.",
+        )
+    return "dataset", (
+        f"the channels differ in size by a factor of {ratio:.1f} and recordings have similar levels; one z-score per "
+        "channel keeps differences between windows."
+    )

@@ -1,0 +1,383 @@
+"""Recording: one long series with its time stamps, and how it is read from each kind of file."""
+
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from numbers import Real
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dicot.data.collection import check_labels
+from dicot.data.csvfile import columns_of, decimal_comma, is_number, read_sheet
+from dicot.data.edf import read_edf_header, read_edf_signal
+from dicot.data.naming import naming
+from dicot.data.npyfile import ROLES, load_npz
+from dicot.data.policies import Array, FloatArray
+from dicot.data.tables import lost_values, require_columns, table_columns
+from dicot.data.timestamps import Seconds, Where, rate_of, row_name, runs_between_gaps, time_order, to_seconds
+from dicot.data.wavfile import read_wav
+from dicot.data.wfdb import read_wfdb_header, read_wfdb_signals
+from dicot.errors import InputError, UnusedKeysWarning, did_you_mean, need_extra
+
+# Columns that are taken for time stamps if none is named, in any capitalisation.
+TIMES = ("time", "times", "timestamp", "timestamps", "datetime", "date_time", "date", "t")
+# Columns that must not be taken for channels unasked; "y" may, because it is as often an axis.
+_ROLES = {"label": {*ROLES["y"], "activity"} - {"y"}, "group": set(ROLES["group"])}
+_SWALLOWED = 1e-4  # share of a channel's range that rounding to float32 may take
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """A long series of one or more channels."""
+
+    name: str
+    values: FloatArray  # (C, T), NaN where missing; float32, or float64 where that would swallow all differences
+    channels: tuple[str, ...]
+    times: Seconds | None = None  # (T,) increasing, in seconds; None where the file has no time stamps
+    rate: float | None = None  # time steps per second; of time stamps the mean, gaps left out
+    label: Any = None  # (T,) one per time step, or one for the recording
+    group: Any = None  # whose it is
+    origin: str | None = None  # the date from which the times count, as ISO 8601
+
+    @property
+    def n_times(self) -> int:
+        """Give the number of time steps T."""
+        return int(self.values.shape[1])
+
+
+class Choice(NamedTuple):
+    """What a user says about the content of files, by names of columns, arrays or signals."""
+
+    time: str | None = None
+    unit: str | None = None  # of time stamps that are numbers: "s", "ms", "us" or "ns"
+    channels: Sequence[str] | None = None
+    label: str | None = None
+    group: str | None = None
+
+
+class FileParts(NamedTuple):
+    """The parts of a file before they are checked."""
+
+    columns: dict[str, Array]  # the channels, as they came, (T,) each
+    stamps: Array | None = None
+    rate: float | None = None
+    label: Any = None  # (T,), or one value
+    group: Array | None = None  # (T,)
+    origin: str | None = None
+    where: Where = row_name
+
+
+def read_recording(
+    path: str | Path,
+    *,
+    time: str | None = None,
+    unit: str | None = None,
+    channels: Sequence[str] | None = None,
+    label: str | None = None,
+    group: str | None = None,
+) -> Recording:
+    """Read the only recording of a file; where a column of groups tells several apart, `read_recordings` reads all.
+
+    Parameters
+    ----------
+    path : a .csv or .parquet with one row per time step, an .npz, an .edf, the .hea of a WFDB record, or a .wav
+    time : the column of time stamps, numbers or ISO 8601; without it one called time, timestamp, datetime, date or t;
+        "" means none. Rows are sorted by it, and a time stamp that comes twice is refused
+    unit : of time stamps that are numbers, "s", "ms", "us" or "ns"; without it seconds, unless they are so large that
+        they must count smaller units since 1970. From 1e9 s on they are dates
+    channels : the names of those to read, in this order; without it all columns of numbers that have no other role
+    label, group : the columns of labels, one per time step, and of groups
+    """
+    found = read_file(Path(path), Choice(time, unit, channels, label, group))
+    if len(found) > 1:
+        values = ", ".join(str(one.group) for one in found[:5])
+        raise InputError(f"{path} holds {len(found)} recordings, by group {values} ... Read it with read_recordings.")
+    return found[0]
+
+
+def read_file(path: Path, choice: Choice) -> list[Recording]:
+    """Read all recordings of a file, named after it: one, or one for each group."""
+    if isinstance(choice.channels, str):
+        raise InputError(
+            f"channels must be a list of names; got the text {choice.channels!r}. Pass [{choice.channels!r}]."
+        )
+    read = READERS.get(path.suffix.lower())
+    if read is None:
+        raise InputError(f"{path} has an unknown suffix {path.suffix!r}; known are {', '.join(READERS)}. Convert it.")
+    if not path.is_file():
+        raise InputError(f"There is no file {path}. Check the path.")
+    with naming(path):
+        return _divided(path.stem, read(path, choice), choice.unit)
+
+
+def _divided(name: str, content: FileParts, unit: str | None) -> list[Recording]:
+    """Make the recordings of a file's content: the rows of each group are one."""
+    n_times = {len(column) for column in content.columns.values()}
+    if n_times == {0}:
+        raise InputError("The file has no row of values. Write it again, or leave it out.")
+    values = np.stack([_numbers(column, channel, content.where) for channel, column in content.columns.items()])
+    values = values if _swallows(values) else values.astype(np.float32)
+    if content.group is None:
+        return [_recording(name, values, content, np.arange(n_times.pop()), unit)]
+    lost = lost_values(content.group)
+    if lost.any():
+        raise InputError(f"{content.where(int(np.argmax(lost)))} has no group. Fill it in or drop the row.")
+    ids = check_labels(content.group, len(content.group), "group", "rows")
+    groups, first, codes = np.unique(ids, return_index=True, return_inverse=True)
+    return [
+        _recording(name if len(groups) == 1 else f"{name}:{groups[code]}", values, content, rows, unit, groups[code])
+        for code in np.argsort(first)
+        for rows in [np.flatnonzero(codes == code)]
+    ]
+
+
+def _recording(
+    name: str, values: Array, content: FileParts, rows: Array, unit: str | None, group: Any = None
+) -> Recording:
+    times, rate, origin = None, content.rate, content.origin
+    if content.stamps is not None:
+        stamps = content.stamps[rows]
+
+        def where(row: int) -> str:
+            return content.where(int(rows[row]))
+
+        times, origin = to_seconds(stamps, lost_values(stamps), unit=unit, where=where)
+        order = time_order(times, stamps, where)
+        rows, times = rows[order], times[order]
+        rate = rate_of(times, runs_between_gaps(times)) if rate is None else rate
+    elif unit is not None:
+        raise InputError(f"unit={unit!r} is for time stamps, and there are none. Name them as time= (--time).")
+    label = content.label
+    if isinstance(label, np.ndarray):
+        label = check_labels(label[rows], len(rows), "label", "rows")
+    group = group.item() if isinstance(group, np.generic) else group
+    return Recording(
+        name, np.ascontiguousarray(values[:, rows]), tuple(content.columns), times, rate, label, group, origin
+    )
+
+
+def _numbers(column: Array, channel: str, where: Where) -> Array:
+    """Return a channel in float64, NaN where a value is missing."""
+    lost = lost_values(column)
+    wrong = _first_text(column, lost)
+    if wrong is not None:
+        raise InputError(
+            f"{where(wrong)}, column {channel!r}: {str(column[wrong])!r} is not a number. "
+            f"{decimal_comma(str(column[wrong])) or 'Repair it, or choose the channels with channels= (--channels).'}"
+        )
+    if column.dtype.kind not in "biufOUS":
+        raise InputError(f"Column {channel!r} must hold numbers; got dtype {column.dtype}. Leave it out of channels=.")
+    numbers: Array = np.where(lost, np.nan, column).astype(np.float64)
+    if np.isinf(numbers).any():
+        first = int(np.argmax(np.isinf(numbers)))
+        raise InputError(f"{where(first)}, column {channel!r} holds inf. Remove or clip the value.")
+    return numbers
+
+
+def _first_text(column: Array, lost: Array) -> int | None:
+    """Return the first row whose value is neither missing nor a number; numbers as text among text are numbers."""
+    if column.dtype.kind not in "OUS":
+        return None
+    rows = np.flatnonzero(~lost)
+    others = (int(i) for i in rows if not isinstance(column[i], Real) and not is_number(str(column[i])))
+    return next(others, None)
+
+
+def _swallows(values: Array) -> bool:
+    """Tell whether float32 would lose what tells the values of a channel apart, as of numbers around 1e9."""
+    low, high = np.nanmin(values, axis=1, initial=np.inf), np.nanmax(values, axis=1, initial=-np.inf)
+    rounding = np.maximum(np.abs(low), np.abs(high)) * np.finfo(np.float32).eps / 2
+    return bool(((high > low) & (rounding > _SWALLOWED * (high - low))).any())
+
+
+def _from_table(columns: dict[str, Array], choice: Choice, where: Where) -> FileParts:
+    """Give the columns of a table their roles."""
+    named = [c for c in (choice.time, choice.label, choice.group, *(choice.channels or ())) if c]
+    require_columns(columns, named)
+    time = choice.time or None
+    if choice.time is None:
+        usual = [c for c in columns if c.lower() in TIMES and c not in named]
+        if len(usual) > 1:
+            raise InputError(f"{', '.join(usual)} could each hold the time stamps. Say which by time= (--time).")
+        time = usual[0] if usual else None
+    roles = {c for c in (time, choice.label, choice.group) if c is not None}
+    if taken := [c for c in choice.channels or () if c in roles]:
+        raise InputError(f"Column {taken[0]!r} cannot be a channel and time stamps, label or group. Name it once.")
+    if choice.channels is None:
+        rest = [c for c in columns if c not in roles]
+        channels = [c for c in rest if _is_channel(columns[c])]
+        _refuse_roles(channels)
+    else:
+        channels = list(choice.channels)
+    if not channels:
+        remedy = next((said for c in columns.values() for cell in c[:1] if (said := decimal_comma(str(cell)))), None)
+        raise InputError(
+            f"There is no column of numbers among {', '.join(columns)}. {remedy or 'Name channels= (--channels).'}"
+        )
+    label, group = (None if c is None else columns[c] for c in (choice.label, choice.group))
+    stamps = None if time is None else columns[time]
+    return FileParts({c: columns[c] for c in channels}, stamps, None, label, group, None, where)
+
+
+def _is_channel(column: Array) -> bool:
+    """Tell whether a column that nobody named holds any number; text among numbers is refused later, with its row."""
+    if column.dtype.kind not in "OUS":
+        return column.dtype.kind in "biuf"
+    known = column[~lost_values(column)]
+    return any(isinstance(v, Real) or is_number(str(v)) for v in known)
+
+
+def _refuse_roles(channels: Sequence[str]) -> None:
+    """Refuse columns that nobody named and that are called like labels or groups: they would give the answer away."""
+    for option, words in _ROLES.items():
+        called = [c for c in channels if c.lower() in words]
+        if called:
+            raise InputError(
+                f"Column {called[0]!r} is called like a {option}. Say {option}={called[0]!r} (--{option}), or name the "
+                "channels with channels= (--channels)."
+            )
+
+
+def _read_csv(path: Path, choice: Choice) -> FileParts:
+    sheet = read_sheet(path)
+    header = sheet.rows[0]
+    if all(is_number(cell) for cell in header):
+        raise InputError(
+            f"The first row must name the columns; it holds numbers: {', '.join(header[:5])}. Add a row of names."
+        )
+    if len(sheet.rows) == 1:
+        raise InputError("The file has no row below its header. Write it again, or leave it out.")
+    columns = columns_of(sheet, [choice.label, choice.group])
+    return _from_table(columns, choice, lambda row: f"line {sheet.lines[row + 1]}")
+
+
+def _read_parquet(path: Path, choice: Choice) -> FileParts:
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise need_extra("pyarrow", "tables", "Reading .parquet files") from error
+    with parquet.ParquetFile(path) as file:
+        return _from_table(table_columns(file.read()), choice, row_name)
+
+
+def _read_npz(path: Path, choice: Choice) -> FileParts:
+    """Read an array X (channels, time) with arrays beside it, or arrays (time,) that are a table of columns."""
+    arrays = load_npz(path)
+    rate = _scalar(arrays.pop("rate"), "rate") if "rate" in arrays else None
+    values = [name for name in arrays if name.lower() in ROLES["X"] and arrays[name].ndim > 1]
+    if not values:
+        scalars = {name: arrays.pop(name) for name in list(arrays) if arrays[name].ndim == 0}
+        if not arrays:
+            raise InputError(
+                "The file holds no array of values. Save X (channels, time), or one array for each channel."
+            )
+        label = scalars.get(choice.label or "")
+        table = choice if label is None else choice._replace(label=None)
+        content = _from_table(table_columns(arrays), table, row_name)
+        return content._replace(rate=rate, label=content.label if label is None else label.item())
+    x = arrays.pop(values[0])
+    if x.ndim != 2 or x.shape[0] > x.shape[1]:
+        raise InputError(
+            f"{values[0]!r} must have shape (channels, time) with more time steps than channels; got {x.shape}. "
+            + ("Save it transposed." if x.ndim == 2 else "Cases that are cut already are read with read_windows.")
+        )
+    names = arrays.pop("channels", np.array([f"channel {i}" for i in range(len(x))]))
+    if names.shape != (len(x),):
+        raise InputError(f"'channels' must name each of the {len(x)} channels; got shape {names.shape}.")
+    columns = {str(name): row for name, row in zip(names, x, strict=True)}
+    used = {choice.time, choice.label, choice.group, *(name for name in arrays if name.lower() in TIMES)}
+    beside = {name: np.full(x.shape[1], a) if a.ndim == 0 else a for name, a in arrays.items() if name in used}
+    if unused := [name for name in arrays if name not in used]:
+        warnings.warn(f"{path}: not used: {', '.join(unused)}.", UnusedKeysWarning, stacklevel=2)
+    wanted = choice if choice.channels is not None else choice._replace(channels=list(columns))
+    return _from_table(table_columns(columns | beside), wanted, _time_step)._replace(rate=rate)
+
+
+def _scalar(array: Array, what: str) -> float:
+    if array.size != 1 or array.dtype.kind not in "iuf" or not (np.isfinite(array).all() and (array > 0).all()):
+        raise InputError(f"{what!r} must be one positive number, time steps per second; got {array!r}.")
+    return float(array.reshape(()))
+
+
+def _read_edf(path: Path, choice: Choice) -> FileParts:
+    _only_channels(path, choice)
+    header = read_edf_header(path)
+    labels = [channel.label for channel in header.channels if channel.label != "EDF Annotations"]
+    if not labels:
+        raise InputError(
+            "The file holds annotations and no signal. Leave it out, for example by a pattern such as *PSG.edf."
+        )
+    chosen = list(choice.channels) if choice.channels is not None else labels
+    signals = {label: read_edf_signal(path, label) for label in chosen}
+    rates = {label: signal.rate for label, signal in signals.items()}
+    if len(set(rates.values())) > 1:
+        said = ", ".join(f"{label} {rate:g} Hz" for label, rate in rates.items())
+        raise InputError(f"The signals have several rates: {said}. Choose those of one with channels= (--channels).")
+    columns: dict[str, Array] = {label: signal.values for label, signal in signals.items()}
+    return FileParts(columns, rate=next(iter(rates.values())), origin=_edf_start(header.start), where=_time_step)
+
+
+def _edf_start(text: str) -> str | None:
+    """Return the start of an EDF file as ISO text; None where the header holds no date."""
+    numbers = re.findall(r"\d+", text)
+    try:
+        day, month, year, hour, minute, second = map(int, numbers)
+        # The format counts years from 1985 to 2084.
+        return datetime(year + (1900 if year >= 85 else 2000), month, day, hour, minute, second).isoformat()
+    except ValueError:
+        return None
+
+
+def _read_wfdb(path: Path, choice: Choice) -> FileParts:
+    _only_channels(path, choice)
+    header = read_wfdb_header(path.with_suffix(""))
+    values = read_wfdb_signals(path.with_suffix(""))
+    names = [lead.name for lead in header.leads]
+    if "" in names or len(set(names)) < len(names):
+        names = [f"lead {i}" for i in range(len(names))]
+    columns = dict(zip(names, values, strict=True))
+    return FileParts(_chosen(columns, choice), rate=header.rate, where=_time_step)
+
+
+def _read_wav(path: Path, choice: Choice) -> FileParts:
+    _only_channels(path, choice)
+    values, rate = read_wav(path)
+    return FileParts(
+        _chosen({f"channel {i}": row for i, row in enumerate(values)}, choice), rate=rate, where=_time_step
+    )
+
+
+def _time_step(row: int) -> str:
+    return f"time step {row}"
+
+
+def _only_channels(path: Path, choice: Choice) -> None:
+    given = [(what, value) for what, value in choice._asdict().items() if what != "channels" and value is not None]
+    if given:
+        what, value = given[0]
+        raise InputError(
+            f"{what}={value!r} cannot be used with {path.suffix} files, which have no columns. Leave it out."
+        )
+
+
+def _chosen(columns: dict[str, Array], choice: Choice) -> dict[str, Array]:
+    wanted = list(columns) if choice.channels is None else list(choice.channels)
+    lost = [c for c in wanted if c not in columns]
+    if lost or not wanted:
+        name = lost[0] if lost else ""
+        raise InputError(f"There is no channel {name!r}. {did_you_mean(name, columns)}")
+    return {c: columns[c] for c in wanted}
+
+
+READERS: dict[str, Callable[[Path, Choice], FileParts]] = {
+    ".csv": _read_csv,
+    ".parquet": _read_parquet,
+    ".npz": _read_npz,
+    ".edf": _read_edf,
+    ".hea": _read_wfdb,
+    ".wav": _read_wav,
+}

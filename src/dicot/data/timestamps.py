@@ -1,0 +1,167 @@
+"""Time stamps: read as seconds, put in order, divided at gaps, and values interpolated between them."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import pairwise
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicot.data.csvfile import is_number
+from dicot.data.policies import Array
+from dicot.errors import InputError, lookup
+
+GAP = 1.5  # times the median step: what is longer is a gap
+SAME_RATE = 0.02  # share by which the rates of two recordings may differ and still count as one
+UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # in one second
+# Seconds since 1970 reach 1e11 in the year 5138: larger numbers count smaller units, each a thousand times as many.
+_UNIX = ((1e17, "ns"), (1e14, "us"), (1e11, "ms"))
+_SINCE_1970 = 1e9  # seconds, reached in 2001; no recording has lasted that long, so such numbers are dates
+_ON_GRID = 1e-3  # of a step: time stamps that are this close to even ones are left alone
+Seconds = NDArray[np.float64]
+Where = Callable[[int], str]  # a row by number -> "line 7", for errors
+
+
+def row_name(row: int) -> str:
+    """Name a row by its number, as an error does where the file has no lines."""
+    return f"row {row}"
+
+
+def to_seconds(
+    column: Array, lost: NDArray[np.bool_], *, unit: str | None = None, where: Where = row_name
+) -> tuple[Seconds, str | None]:
+    """Return time stamps (T,) in seconds, and for dates the first of them as ISO text, from which the seconds count.
+
+    Numbers are in `unit`; without it in seconds, or in milli-, micro- or nanoseconds since 1970 if they are that large.
+    From 1e9 seconds on they count since 1970, and are dates as well.
+    Text must be ISO 8601, all with a zone or all without. `lost` tells which are missing; those are refused.
+    """
+    if unit is not None:
+        lookup(UNITS, unit, "unit of time")
+    if column.dtype.kind == "f":
+        lost = lost | ~np.isfinite(column)
+    if lost.any():
+        raise InputError(f"{where(int(np.argmax(lost)))} has no time stamp. Fill it in or drop the row.")
+    if column.dtype.kind == "O" and all(isinstance(v, Real) for v in column):
+        column = np.array(column.tolist())
+    if column.dtype.kind in "iuf":
+        return _from_numbers(column, unit)
+    if unit is not None:
+        raise InputError(f"unit={unit!r} is for time stamps that are numbers; these are not. Leave it out.")
+    if column.dtype.kind == "m":
+        return column / np.timedelta64(1, "s"), None
+    if column.dtype.kind == "M":
+        first = column.min()
+        return (column - first) / np.timedelta64(1, "s"), str(np.datetime_as_string(first)) if len(column) else None
+    if column.dtype.kind in "OUS":
+        return _from_text(column, where)
+    raise InputError(f"Time stamps must be numbers or ISO 8601 text; got dtype {column.dtype}. Convert them first.")
+
+
+def _from_numbers(column: Array, unit: str | None) -> tuple[Seconds, str | None]:
+    if unit is None:
+        largest = np.abs(column).max(initial=0)
+        unit = next((small for least, small in _UNIX if largest >= least), "s")
+    first = column.min() if len(column) else 0
+    if first / UNITS[unit] < _SINCE_1970:
+        return column.astype(np.float64) / UNITS[unit], None
+    # Subtracted before they are divided: whole nanoseconds since 1970 have more digits than float64.
+    origin = datetime.fromtimestamp(float(first / UNITS[unit]), UTC).isoformat()
+    return (column - first).astype(np.float64) / UNITS[unit], origin
+
+
+def _from_text(column: Array, where: Where) -> tuple[Seconds, str]:
+    """Read dates, as text or as Python's own."""
+    cells = [cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell for cell in column]
+    dates: list[datetime] = []
+    for row, cell in enumerate(cells):
+        try:
+            date = cell if isinstance(cell, datetime) else datetime.fromisoformat(cell)
+        except (TypeError, ValueError) as error:
+            raise _no_stamp(cells, row, where) from error
+        if dates and (date.tzinfo is None) != (dates[0].tzinfo is None):
+            raise InputError(
+                f"{where(row)}: {str(cell)!r} and the time stamp of {where(0)} must both have a zone, or neither. "
+                "Write all in one form."
+            )
+        dates.append(date)
+    first = min(dates)
+    start = first.astimezone(UTC) if first.tzinfo else first
+    # Aware dates are subtracted in UTC, so that an hour of summer time is neither lost nor doubled.
+    return np.array([(date - start).total_seconds() for date in dates]), first.isoformat()
+
+
+def _no_stamp(cells: list[Any], row: int, where: Where) -> InputError:
+    """Return the error for a column with a cell at `row` that is no date."""
+    numbers = [isinstance(cell, Real) or is_number(str(cell)) for cell in cells]
+    if 2 * sum(numbers) > len(cells):  # what is wrong is the text among numbers
+        row = next((i for i, number in enumerate(numbers) if not number), row)
+    return InputError(
+        f"{where(row)}: {str(cells[row])!r} is no time stamp. Write seconds as numbers, or dates in ISO 8601 such as "
+        "2026-03-01T12:30:00.250."
+    )
+
+
+def time_order(times: Seconds, written: Array, where: Where = row_name) -> NDArray[np.intp]:
+    """Return the order of time; a time stamp that came twice is refused with its row, as it was `written` there."""
+    order = np.argsort(times, kind="stable")
+    twice = np.flatnonzero(np.diff(times[order]) == 0)
+    if len(twice):
+        one, other = order[twice[0]], order[twice[0] + 1]
+        raise InputError(
+            f"{where(int(other))} has the time stamp of {where(int(one))}, {written[one]!s} ({len(twice)} in all came "
+            "twice). Drop or average such rows; if several recordings share the file, name the column that tells them "
+            "apart as group= (--group)."
+        )
+    return order
+
+
+def check_gap(gap: Any) -> float:
+    """Return how many median steps make a gap."""
+    number = isinstance(gap, int | float | np.integer | np.floating) and not isinstance(gap, bool)
+    if not number or not gap > 1:
+        raise InputError(f"gap must be a number above 1, the least length of a gap in median steps; got {gap!r}.")
+    return float(gap)
+
+
+def runs_between_gaps(times: Seconds, gap: float = GAP) -> list[slice]:
+    """Divide increasing time stamps (T,) where a step is longer than `gap` times the median step."""
+    steps = np.diff(times)
+    cuts = np.flatnonzero(steps > gap * np.median(steps)) + 1 if len(steps) else np.array([], dtype=int)
+    edges = [0, *cuts.tolist(), len(times)]
+    return [slice(start, stop) for start, stop in pairwise(edges)]
+
+
+def rate_of(times: Seconds, runs: list[slice]) -> float | None:
+    """Return time steps per second without the gaps between runs; None where no run has two.
+
+    By the mean step: the median of 2 and 3 ms, as 400 Hz is written in whole milliseconds, is neither's rate.
+    """
+    n_steps = sum(run.stop - run.start - 1 for run in runs)
+    if not n_steps:
+        return None
+    rate = n_steps / sum(times[run.stop - 1] - times[run.start] for run in runs)
+    return float(f"{rate:.9g}")  # 50, and not the 49.99999999999 that sums of 0.02 make
+
+
+def even_grid(times: Seconds, rate: float) -> Seconds:
+    """Return even time stamps from the first to at most the last; the same ones where they are even already."""
+    n_times = int(np.floor((times[-1] - times[0]) * rate + _ON_GRID)) + 1
+    grid = times[0] + np.arange(n_times) / rate
+    same = n_times == len(times) and bool(np.abs(grid - times).max() * rate <= _ON_GRID)
+    return times if same else grid
+
+
+def interpolate_at(grid: Seconds, times: Seconds, values: Array) -> Array:
+    """Interpolate values (C, T) linearly, (C, len(grid)); beside a missing value the result is missing."""
+    if grid is times:
+        return values
+    out = np.stack([np.interp(grid, times, channel) for channel in values])
+    return out.astype(values.dtype, copy=False)
+
+
+def nearest(grid: Seconds, times: Seconds) -> NDArray[np.intp]:
+    """Return for each time of the grid the position of the nearest time stamp, of two the earlier."""
+    return np.searchsorted((times[1:] + times[:-1]) / 2, grid)

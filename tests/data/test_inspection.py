@@ -1,0 +1,135 @@
+"""A first look at recordings, and the windows that it suggests."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dicot.data.folders import windows_from
+from dicot.data.inspection import BARS, Inspected, dominant_period, inspect_recordings, sparkline, suggest, usual_period
+from dicot.errors import InputError
+
+
+def noise(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def write(path: Path, times: Any, values: np.ndarray) -> None:
+    lines = [
+        f"{t:.4f}," + ",".join("" if v != v else f"{v:.5f}" for v in row)
+        for t, row in zip(times, values.T, strict=True)
+    ]
+    path.write_text("time," + ",".join(f"c{i}" for i in range(len(values))) + "\n" + "\n".join(lines))
+
+
+def test_rows(tmp_path: Path) -> None:
+    times = np.concatenate([np.arange(300) / 50, 20 + np.arange(100) / 50])
+    values = np.stack([np.sin(2 * np.pi * times), noise(0, 400)])
+    values[1, :80] = np.nan
+    write(tmp_path / "a.csv", times, values)
+    write(tmp_path / "b.csv", np.arange(50) / 10, noise(1, 1, 50))
+    (tmp_path / "c.csv").write_text("time,c0\n0,1\n1,x\n")
+    first, second, third = inspect_recordings(tmp_path)
+    assert (first.file, first.rows, first.rate, first.gaps, first.longest) == ("a.csv", 400, 50.0, 1, 300)
+    assert first.seconds == pytest.approx(22) and first.missing == 0.1 and first.channels == ("c0", "c1")
+    assert len(first.sparkline) == 24 and set(first.sparkline) <= set(BARS)
+    assert first.period == pytest.approx(50, rel=0.05)
+    assert (second.file, second.rate, second.gaps, second.period) == ("b.csv", 10.0, 0, None)
+    assert second.seconds == pytest.approx(5)
+    assert third.file == "c.csv" and "line 3" in third.problem and third.rows == 0
+
+
+def test_a_sparkline_rises_where_values_are_far_from_usual() -> None:
+    values = np.concatenate([np.zeros(90), np.full(10, 5.0)])[None]
+    assert sparkline(values, 10) == BARS[0] * 9 + BARS[-1]
+    assert sparkline(np.zeros((1, 5)), 10) == BARS[0] * 5
+    values[0, 20:30] = np.nan
+    assert sparkline(values, 10)[2] == " "
+
+
+@pytest.mark.parametrize("period", [12.5, 50, 200])
+def test_periods_are_found_in_noise(period: float) -> None:
+    wave = np.sin(2 * np.pi * np.arange(2000) / period)
+    beats = (np.arange(2000) % round(period) < 3).astype(float)
+    for seed in range(5):
+        assert dominant_period(wave + 0.5 * noise(seed, 1, 2000)) == pytest.approx(period, rel=0.05)
+        assert dominant_period(beats + 0.05 * noise(seed, 1, 2000) + 7) == pytest.approx(round(period), rel=0.05)
+
+
+def test_a_period_in_parts_of_a_recording_counts() -> None:
+    walking = np.arange(12_000) // 2000 % 3 == 0
+    values = 0.3 * noise(0, 1, 12_000) + walking * np.sin(2 * np.pi * np.arange(12_000) / 56)
+    values += np.repeat(3 * noise(1, 1, 6), 2000, axis=1)  # every part has a posture of its own
+    assert dominant_period(values) is None
+    assert usual_period(values) == pytest.approx(56, rel=0.05)
+    for seed in range(5):
+        assert usual_period(np.cumsum(noise(seed, 1, 12_000), axis=1)) is None
+        assert usual_period(noise(seed, 1, 12_000)) is None
+
+
+def test_no_period_is_found_where_there_is_none() -> None:
+    for seed in range(20):
+        assert dominant_period(noise(seed, 2, 1000)) is None
+        assert dominant_period(np.cumsum(noise(seed, 1, 1000), axis=1)) is None
+    assert dominant_period(np.ones((1, 500))) is None
+    assert dominant_period(np.arange(500.0)[None]) is None
+    assert dominant_period(np.sin(np.arange(20.0))[None]) is None  # too short to tell
+
+
+def row(**changed: Any) -> Inspected:
+    facts = {
+        "file": "a",
+        "rows": 6000,
+        "rate": 50.0,
+        "longest": 6000,
+        "channels": ("u",),
+        "means": (0.0,),
+        "stds": (1,),
+    }
+    return Inspected(**(facts | changed))
+
+
+def test_suggested_windows_hold_some_periods() -> None:
+    said = suggest([row(period=26.0), row(period=25.0), row(period=None)])
+    assert said.window == "2.04s" and "2 of 3" in said.window_reason and "0.51 s" in said.window_reason
+    assert suggest([row(period=25.0, rate=None)] * 4).window == 100
+
+
+def test_where_no_period_is_found_the_reason_says_so() -> None:
+    said = suggest([row(), row(), row(period=25.0)])
+    assert said.window == "2.56s" and "no period found" in said.window_reason
+    short = suggest([row(longest=40)] * 3)
+    assert short.window == "0.8s" and "40 time steps" in short.window_reason
+    mixed = suggest([row(), row(rate=100.0)])
+    assert "rate=75" in mixed.window_reason
+
+
+def test_suggested_strides_depend_on_the_number_of_windows() -> None:
+    assert suggest([row(longest=64_000)]).stride == "50%"
+    few = suggest([row(longest=1280)])
+    assert few.stride == "25%" and "19 windows" in few.stride_reason and "37" in few.stride_reason
+    assert suggest([row(longest=10**8)]).stride == "100%"
+
+
+def test_suggested_scales() -> None:
+    assert suggest([row(channels=("u", "v"), means=(0, 0), stds=(1, 40))]).scale_reason.count("40")
+    levels = [row(means=(float(10 * i),)) for i in range(5)]
+    assert suggest(levels).scale == "case" and "level of u" in suggest(levels).scale_reason
+    assert suggest([row(), row()]).scale == "dataset"
+    assert suggest([row(stds=(0.0,))]).scale is None
+
+
+def test_nothing_is_suggested_for_nothing() -> None:
+    with pytest.raises(InputError, match="1 recording"):
+        suggest([Inspected("a", problem="bad")])
+
+
+def test_what_is_suggested_can_be_used(tmp_path: Path) -> None:
+    times = np.arange(1000) / 31.25
+    for seed in range(3):
+        write(tmp_path / f"{seed}.csv", times, np.sin(2 * np.pi * times / 1.3) + 0.2 * noise(seed, 2, 1000))
+    said = suggest(inspect_recordings(tmp_path))
+    windows = windows_from(tmp_path, said.window, said.stride)
+    assert windows.n_times == pytest.approx(4 * 1.3 * 31.25, abs=2)
+    assert f"{len(windows)}" in said.stride_reason

@@ -1,0 +1,180 @@
+"""Recordings in each kind of file, and what is wrong with one, named by file, row and column."""
+
+import wave
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.signal_files import annotation_track, write_edf, write_wfdb
+
+from dicot.data.recordingfile import read_recording
+from dicot.errors import InputError, UnusedKeysWarning
+
+CSV = "time,a,b,activity\n0.00,1,-1,sit\n0.02,2,-2,sit\n0.04,,-3,\n0.06,4,-4,walk\n"
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def test_csv(tmp_path: Path) -> None:
+    one = read_recording(written(tmp_path / "walk.csv", CSV), label="activity")
+    assert (one.name, one.channels, one.rate, one.origin, one.group) == ("walk", ("a", "b"), 50.0, None, None)
+    np.testing.assert_array_equal(one.values, np.array([[1, 2, np.nan, 4], [-1, -2, -3, -4]], np.float32))
+    assert one.values.dtype == np.float32
+    assert one.times is not None and one.times.tolist() == [0, 0.02, 0.04, 0.06]
+    assert one.label.tolist() == ["sit", "sit", "", "walk"]
+    assert read_recording(tmp_path / "walk.csv", channels=["b"], label="activity").channels == ("b",)
+    assert read_recording(tmp_path / "walk.csv", channels=["b", "a"]).values[0, 0] == -1
+    timeless = read_recording(tmp_path / "walk.csv", time="", channels=["a"])
+    assert timeless.times is None and timeless.rate is None
+
+
+def test_rows_out_of_order_are_sorted_with_their_labels(tmp_path: Path) -> None:
+    backwards = "stamp;v;label\n2026-01-01T00:00:02;3;c\n2026-01-01T00:00:01;2;b\n2026-01-01T00:00:00;1;a\n"
+    one = read_recording(written(tmp_path / "a.csv", backwards), time="stamp", label="label")
+    assert one.values.tolist() == [[1, 2, 3]] and one.label.tolist() == ["a", "b", "c"]
+    assert one.times is not None and one.times.tolist() == [0, 1, 2] and one.origin == "2026-01-01T00:00:00"
+
+
+def test_numbers_that_float32_cannot_tell_apart_stay_float64(tmp_path: Path) -> None:
+    one = read_recording(written(tmp_path / "a.csv", "v\n" + "\n".join(str(10**9 + i) for i in range(5))))
+    assert np.diff(one.values[0]).tolist() == [1, 1, 1, 1]
+
+
+def test_parquet(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    stamps = np.array(["2026-01-01T00:00:00.5", "2026-01-01T00:00:00.0"], dtype="datetime64[us]")
+    columns = {"when": stamps, "x": [1.0, 2.0], "y": [3, None], "note": ["one", "two"], "user": ["ann", "ann"]}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    one = read_recording(tmp_path / "a.parquet", time="when", group="user")
+    assert (one.channels, one.group, one.rate, one.origin) == (("x", "y"), "ann", 2.0, "2026-01-01T00:00:00.000000")
+    np.testing.assert_array_equal(one.values, [[2, 1], [np.nan, 3]])
+    zoned = pyarrow.array(stamps).cast(pyarrow.timestamp("us", "Europe/Berlin"))
+    parquet.write_table(pyarrow.table({"time": zoned, "x": [1.0, 2.0]}), tmp_path / "b.parquet")
+    assert read_recording(tmp_path / "b.parquet").values.tolist() == [[2, 1]]
+    (tmp_path / "c.parquet").write_bytes((tmp_path / "b.parquet").read_bytes()[:-20])
+    with pytest.raises(InputError, match=r"c\.parquet"):
+        read_recording(tmp_path / "c.parquet")
+
+
+def test_npz_with_one_array_or_one_per_channel(tmp_path: Path) -> None:
+    x = np.arange(12, dtype=np.float32).reshape(2, 6)
+    np.savez(tmp_path / "a.npz", X=x, channels=["u", "v"], rate=25, label="walk", user=7)
+    with pytest.warns(UnusedKeysWarning, match="user"):
+        one = read_recording(tmp_path / "a.npz", label="label")
+    np.testing.assert_array_equal(one.values, x)
+    assert (one.channels, one.rate, set(one.label.tolist())) == (("u", "v"), 25.0, {"walk"})
+    np.savez(tmp_path / "b.npz", t=np.arange(6) / 10, u=x[0], v=x[1], user=np.full(6, "ann"))
+    one = read_recording(tmp_path / "b.npz", group="user")
+    np.testing.assert_array_equal(one.values, x)
+    assert (one.channels, one.rate, one.group) == (("u", "v"), 10.0, "ann")
+    for name, arrays, message in (
+        ("c", {"X": x.T}, r"\(6, 2\)"),
+        ("d", {"X": x[None]}, r"\(1, 2, 6\).*read_windows"),
+        ("e", {"X": x, "channels": ["u"]}, "2 channels"),
+        ("f", {"u": x[0], "v": x[1, :3]}, "equally long"),
+        ("g", {"X": x, "rate": -1}, "rate"),
+        ("h", {"X": x, "time": np.arange(5)}, "equally long"),
+    ):
+        np.savez(tmp_path / name, **arrays)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=rf"{name}\.npz.*{message}"):
+            read_recording(tmp_path / f"{name}.npz")
+
+
+def test_edf(tmp_path: Path) -> None:
+    pytest.importorskip("pyedflib")
+    limits = (-100.0, 100.0, -1000, 1000)
+    stored = np.arange(40)
+    tracks = {"EEG": (stored, 10, limits), "EOG": (-stored, 10, limits), "Temp": (stored[:4], 1, limits)}
+    path = write_edf(tmp_path / "night.edf", tracks)
+    with pytest.raises(InputError, match=r"night\.edf.*EEG 10 Hz.*Temp 1 Hz"):
+        read_recording(path)
+    one = read_recording(path, channels=["EOG", "EEG"])
+    assert (one.channels, one.rate, one.times, one.origin) == (("EOG", "EEG"), 10.0, None, "1989-04-24T16:13:00")
+    np.testing.assert_allclose(one.values, [-stored / 10, stored / 10], atol=1e-5)
+    with pytest.raises(InputError, match=r"night\.edf.*label='stage'"):
+        read_recording(path, label="stage")
+    notes = annotation_track([[b"+0\x14\x14"]], 20)
+    with pytest.raises(InputError, match=r"notes\.edf.*no signal"):
+        read_recording(write_edf(tmp_path / "notes.edf", {"EDF Annotations": notes}, reserved="EDF+C"))
+
+
+def test_wfdb(tmp_path: Path) -> None:
+    pytest.importorskip("wfdb")
+    stored = np.arange(60).reshape(30, 2)
+    write_wfdb(tmp_path / "100", stored, rate=360)
+    one = read_recording(tmp_path / "100.hea")
+    assert (one.name, one.channels, one.rate) == ("100", ("ECG1", "ECG2"), 360.0)
+    np.testing.assert_allclose(one.values, stored.T / 200, atol=1e-6)
+    assert read_recording(tmp_path / "100.hea", channels=["ECG2"]).values.shape == (1, 30)
+    with pytest.raises(InputError, match=r"100\.hea.*ECG9"):
+        read_recording(tmp_path / "100.hea", channels=["ECG9"])
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4])
+def test_wav(tmp_path: Path, width: int) -> None:
+    wanted = np.array([[-1.0, -0.5, 0.0, 0.5], [0.25, 0.0, -0.25, -0.5]])
+    scaled = (wanted * (1 << (8 * width - 1))).astype(np.int64) + (128 if width == 1 else 0)
+    raw = b"".join(int(v).to_bytes(width, "little", signed=width > 1) for v in scaled.T.reshape(-1))
+    path = tmp_path / "sound.wav"
+    with wave.open(str(path), "wb") as file:
+        file.setparams((2, width, 8000, 0, "NONE", ""))
+        file.writeframes(raw)
+    one = read_recording(path)
+    np.testing.assert_array_equal(one.values, wanted)
+    assert (one.rate, one.channels) == (8000.0, ("channel 0", "channel 1"))
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(InputError, match=r"sound\.wav"):
+        read_recording(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        ("", {}, "empty"),
+        ("time,a\n", {}, "no row"),
+        ("1,2\n3,4\n", {}, "1, 2.*names"),
+        ("time,a\n0,1\n1,x\n2,3\n", {}, "line 3, column 'a': 'x'"),
+        ("time,a,b\n0,1,p\n1,2,q\n", {"channels": ["b"]}, "line 2, column 'b': 'p'"),
+        ("time,a\n0,1\n1,inf\n", {}, "line 3, column 'a'.*inf"),
+        ("time,a\n0,1\n1,2\n1,3\n", {}, "line 4 .* line 3, 1"),
+        ("time,a\n0,1\n\n,2\n", {}, "line 4 has no time stamp"),
+        ("time,a\n0,1\nnoon,2\n3,3\n", {}, "line 3: 'noon'"),
+        ("time,a\n0,1\n1,2,3\n", {}, "Line 3 has 3 cells"),
+        ("time,timestamp,a\n0,0,1\n", {}, "time, timestamp.*time="),
+        ("time,a,label\n0,1,3\n", {}, "'label'.*label="),
+        ("time,a,subject\n0,1,3\n", {}, "'subject'.*group="),
+        ("time,note\n0,hello\n", {}, "time, note.*channels="),
+        ("time;a\n0;1,5\n1;2,5\n", {}, "decimal point"),
+        ("time;a\n0;1,5\n1;2,5\n", {"channels": ["a"]}, "line 2, column 'a': '1,5'.*decimal point"),
+        ("time,acc_x\n0,1\n", {"channels": ["accx"]}, "'accx'.*'acc_x'"),
+        ("time,acc_x\n0,1\n", {"channels": "acc_x"}, r"\['acc_x'\]"),
+        ("time,a\n0,1\n", {"channels": ["time"], "time": "time"}, "'time'"),
+        ("a,b\n0,1\n", {"unit": "ms"}, "ms"),
+        ("time,a,user\n0,1,\n", {"group": "user"}, "line 2 has no group"),
+        ("time,a,user\n0,1,ann\n0,2,bob\n", {"group": "user"}, "2 recordings.*ann, bob"),
+    ],
+)
+def test_bad_tables_are_refused_with_file_row_and_column(
+    tmp_path: Path, text: str, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=rf"(?s)bad\.csv.*{message}" if "[" not in message else message):
+        read_recording(written(tmp_path / "bad.csv", text), **arguments)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz", ".edf", ".hea", ".wav"])
+def test_empty_files_and_files_of_another_kind_are_refused_by_name(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"bad{suffix}"
+    for content in (b"", b"\x00\xff" * 300):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=rf"bad\{suffix}"):
+            read_recording(path)
+    with pytest.raises(InputError, match=rf"none\{suffix}"):
+        read_recording(tmp_path / f"none{suffix}")
+    with pytest.raises(InputError, match="txt"):
+        read_recording(written(tmp_path / "notes.txt", "a"))

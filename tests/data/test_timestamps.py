@@ -1,0 +1,103 @@
+"""Time stamps: what is read as one, order, gaps, rate and interpolation."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dicot.data.tables import lost_values
+from dicot.data.timestamps import (
+    even_grid,
+    interpolate_at,
+    nearest,
+    rate_of,
+    runs_between_gaps,
+    time_order,
+    to_seconds,
+)
+from dicot.errors import InputError
+
+
+def seconds(values: Any, **arguments: Any) -> tuple[list[float], str | None]:
+    column = np.asarray(values)
+    times, origin = to_seconds(column, lost_values(column), **arguments)
+    assert times.dtype == np.float64
+    return times.tolist(), origin
+
+
+def test_numbers_are_seconds_unless_they_count_smaller_units_since_1970() -> None:
+    assert seconds([0, 1, 3]) == ([0, 1, 3], None)
+    assert seconds([0.5, 0.25]) == ([0.5, 0.25], None)
+    assert seconds([0, 20], unit="ms") == ([0, 0.02], None)
+    for factor in (1, 10**3, 10**6, 10**9):
+        now = 1_772_000_000 * factor
+        assert seconds([now + 3 * factor, now, now + 1]) == ([3, 0, 1 / factor], "2026-02-25T06:13:20+00:00")
+
+
+def test_dates_count_from_the_first() -> None:
+    assert seconds(["2026-03-01T12:00:01.5", "2026-03-01 12:00:00"]) == ([1.5, 0], "2026-03-01T12:00:00")
+    # 2:00 in summer time is half an hour after 1:30 in winter time.
+    assert seconds(["2026-03-29T01:30:00+01:00", "2026-03-29T03:00:00+02:00"])[0] == [0, 1800]
+    assert seconds(["2026-03-29T01:00:00Z", "2026-03-29T03:00:00+02:00"])[0] == [0, 0]
+    aware = [datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 2, tzinfo=timezone(timedelta(hours=1)))]
+    assert seconds(np.array(aware, dtype=object)) == ([0, 3600], "2026-01-01T00:00:00+00:00")
+    stamps = np.array(["2026-01-01T00:00:00.000000020", "2026-01-01"], dtype="datetime64[ns]")
+    assert seconds(stamps) == ([pytest.approx(2e-8), 0], "2026-01-01T00:00:00.000000000")
+    assert seconds(np.array([0, 1500], dtype="timedelta64[ms]")) == ([0, 1.5], None)
+
+
+@pytest.mark.parametrize(
+    ("values", "arguments", "message"),
+    [
+        (["2026-01-01", "yesterday"], {}, "row 1.*yesterday"),
+        (["2026-01-01T00:00:00", "2026-01-01T00:00:01Z"], {}, "row 1.*zone"),
+        ([0.0, np.nan], {}, "row 1 has no time stamp"),
+        (["2026-01-01", ""], {}, "row 1 has no time stamp"),
+        ([0.0, np.inf], {}, "row 1 has no time stamp"),
+        ([0, 1], {"unit": "minutes"}, "minutes"),
+        (["2026-01-01"], {"unit": "ms"}, "ms"),
+        ([True, False], {}, "bool"),
+    ],
+)
+def test_what_is_no_time_stamp(values: Any, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        seconds(values, **arguments)
+
+
+def test_rows_are_put_in_order_and_doubles_are_refused() -> None:
+    times = np.array([3.0, 1.0, 2.0])
+    assert time_order(times, times).tolist() == [1, 2, 0]
+    double = np.array([3.0, 1.0, 3.0])
+    with pytest.raises(InputError, match="row 2 .* row 0, 3.0"):
+        time_order(double, double)
+
+
+def test_gaps_and_rate() -> None:
+    times = np.array([0, 1, 2, 3.4, 5, 6, 7, 8.6, 9.6])
+    assert runs_between_gaps(times) == [slice(0, 4), slice(4, 7), slice(7, 9)]
+    assert runs_between_gaps(times, 1.7) == [slice(0, 9)]
+    assert runs_between_gaps(times[:1]) == [slice(0, 1)]
+    assert rate_of(times, [slice(0, 4), slice(4, 7), slice(7, 9)]) == pytest.approx(6 / 6.4)
+    assert rate_of(times[:1], [slice(0, 1)]) is None
+    milliseconds = np.floor(np.arange(1000) * 2.5) / 1000  # 400 Hz as some loggers write it
+    assert rate_of(milliseconds, runs_between_gaps(milliseconds)) == pytest.approx(400, rel=1e-3)
+
+
+def test_interpolation_is_exact_for_straight_lines_and_leaves_even_time_stamps_alone() -> None:
+    rng = np.random.default_rng(0)
+    times = np.sort(rng.uniform(0, 10, 200))
+    values = np.stack([2 * times + 1, -times])
+    grid = even_grid(times, 20.0)
+    assert np.diff(grid) == pytest.approx(0.05) and grid[0] == times[0] and times[-1] - 0.05 < grid[-1] <= times[-1]
+    np.testing.assert_allclose(interpolate_at(grid, times, values), np.stack([2 * grid + 1, -grid]))
+    even = np.arange(50) / 20.0
+    assert even_grid(even, 20.0) is even
+    assert interpolate_at(even, even, values) is values
+
+
+def test_missing_values_stay_missing_and_labels_come_from_the_nearest_time() -> None:
+    times, grid = np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.0, 0.4, 0.6, 1.0, 1.5, 2.9])
+    out = interpolate_at(grid, times, np.array([[0.0, 1.0, np.nan, 3.0]]))
+    np.testing.assert_allclose(out, [[0, 0.4, 0.6, 1, np.nan, np.nan]])
+    assert nearest(grid, times).tolist() == [0, 0, 1, 1, 1, 3]
