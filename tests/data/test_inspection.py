@@ -31,7 +31,7 @@ def test_rows(tmp_path: Path) -> None:
     write(tmp_path / "b.csv", np.arange(50) / 10, noise(1, 1, 50))
     (tmp_path / "c.csv").write_text("time,c0\n0,1\n1,x\n")
     first, second, third = inspect_recordings(tmp_path)
-    assert (first.file, first.rows, first.rate, first.gaps, first.longest) == ("a.csv", 400, 50.0, 1, 300)
+    assert (first.file, first.rows, first.rate, first.gaps, first.stretches) == ("a.csv", 400, 50.0, 1, (300, 100))
     assert first.seconds == pytest.approx(22) and first.missing == 0.1 and first.channels == ("c0", "c1")
     assert len(first.sparkline) == 24 and set(first.sparkline) <= set(BARS)
     assert first.period == pytest.approx(50, rel=0.05)
@@ -82,7 +82,7 @@ def row(**changed: Any) -> Inspected:
         "file": "a",
         "rows": 6000,
         "rate": 50.0,
-        "longest": 6000,
+        "stretches": (6000,),
         "channels": ("u",),
         "means": (0.0,),
         "stds": (1,),
@@ -99,17 +99,18 @@ def test_suggested_windows_hold_some_periods() -> None:
 def test_where_no_period_is_found_the_reason_says_so() -> None:
     said = suggest([row(), row(), row(period=25.0)])
     assert said.window == "2.56s" and "no period found" in said.window_reason
-    short = suggest([row(longest=40)] * 3)
+    short = suggest([row(stretches=(40,))] * 3)
     assert short.window == "0.8s" and "40 time steps" in short.window_reason
     mixed = suggest([row(), row(rate=100.0)])
     assert "rate=75" in mixed.window_reason
 
 
 def test_suggested_strides_depend_on_the_number_of_windows() -> None:
-    assert suggest([row(longest=64_000)]).stride == "50%"
-    few = suggest([row(longest=1280)])
+    assert suggest([row(stretches=(64_000,))]).stride == "50%"
+    few = suggest([row(stretches=(1280,))])
     assert few.stride == "25%" and "19 windows" in few.stride_reason and "37" in few.stride_reason
-    assert suggest([row(longest=10**8)]).stride == "100%"
+    assert "38 windows" in suggest([row(stretches=(1280, 100, 1280))]).stride_reason
+    assert suggest([row(stretches=(10**8,))]).stride == "100%"
 
 
 def test_suggested_scales() -> None:

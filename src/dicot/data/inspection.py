@@ -40,7 +40,7 @@ class Inspected:
     missing: float = 0.0  # share of values
     channels: tuple[str, ...] = ()
     sparkline: str = ""  # how far the values are from their usual level, over time
-    longest: int = 0  # time steps of the longest stretch without a gap
+    stretches: tuple[int, ...] = ()  # time steps between gaps
     period: float | None = None  # time steps after which the values repeat, on the whole or in many stretches
     means: tuple[float, ...] = ()  # of each channel
     stds: tuple[float, ...] = ()
@@ -108,7 +108,7 @@ def _inspected(file: str, recording: Recording, gap: float) -> Inspected:
         missing=float(lost.mean()),
         channels=recording.channels,
         sparkline=sparkline(filled),
-        longest=longest.stop - longest.start,
+        stretches=tuple(run.stop - run.start for run in runs),
         period=usual_period(filled[:, longest]),
         means=tuple(map(float, np.nanmean(exact, axis=1))),
         stds=tuple(map(float, np.nanstd(exact, axis=1))),
@@ -241,7 +241,7 @@ def _window(rows: Sequence[Inspected]) -> tuple[str | int, int, str]:
         reason = f"no period found{seldom}; {_COMMON} time steps are only a common size to start from"
     steps = max(_SHORTEST, steps)
     # What one recording in ten is shorter than: the others give at least one window.
-    most = max(1, int(np.quantile([row.longest for row in rows], 0.1)))
+    most = max(1, int(np.quantile([max(row.stretches) for row in rows], 0.1)))
     if steps > most:
         steps = most
         reason += f", shortened to {most} time steps so that nine in ten recordings are long enough"
@@ -256,7 +256,7 @@ def _window(rows: Sequence[Inspected]) -> tuple[str | int, int, str]:
 def _stride(rows: Sequence[Inspected], steps: int) -> tuple[str, str]:
     def count(share: float) -> int:
         stride = max(1, round(share * steps))
-        return sum(max(0, (row.longest - steps) // stride + 1) for row in rows)
+        return sum(max(0, (length - steps) // stride + 1) for row in rows for length in row.stretches)
 
     half = count(0.5)
     if half < _FEW:
