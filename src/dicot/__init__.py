@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dicot.estimator import TimeSeriesEmbedder as TimeSeriesEmbedder
     from dicot.evaluation.evaluation import evaluate as evaluate
     from dicot.fewlabels import FewLabelClassifier as FewLabelClassifier
+    from dicot.labels.store import LabelStore as LabelStore
     from dicot.methods import Method as Method
     from dicot.train import Recipe as Recipe
     from dicot.train import pretrain as pretrain
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Encoder": "dicot.encoders",
     "FewLabelClassifier": "dicot.fewlabels",
+    "LabelStore": "dicot.labels.store",
     "Method": "dicot.methods",
     "Recipe": "dicot.train",
     "TimeSeriesClassifier": "dicot.classifier",
@@ -41,6 +43,7 @@ _HOMES = {
 __all__ = [
     "Encoder",
     "FewLabelClassifier",
+    "LabelStore",
     "Method",
     "Recipe",
     "TimeSeriesClassifier",
