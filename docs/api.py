@@ -16,6 +16,8 @@ ORDER = (  # as a reader meets them: everyday use first, then what a researcher 
     "TimeSeriesEmbedder",
     "TimeSeriesClassifier",
     "FewLabelClassifier",
+    "suggest",
+    "honest_accuracy",
     "LabelStore",
     "evaluate",
     "load",

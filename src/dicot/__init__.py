@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from dicot.estimator import TimeSeriesEmbedder as TimeSeriesEmbedder
     from dicot.evaluation.evaluation import evaluate as evaluate
     from dicot.fewlabels import FewLabelClassifier as FewLabelClassifier
+    from dicot.labels.accuracy import honest_accuracy as honest_accuracy
     from dicot.labels.store import LabelStore as LabelStore
+    from dicot.labels.suggestion import suggest as suggest
     from dicot.methods import Method as Method
     from dicot.train import Recipe as Recipe
     from dicot.train import pretrain as pretrain
@@ -36,9 +38,11 @@ _HOMES = {
     "embed": "dicot.embedding",
     "evaluate": "dicot.evaluation",
     "from_table": "dicot.data",
+    "honest_accuracy": "dicot.labels.accuracy",
     "load": "dicot.datasets",
     "pretrain": "dicot.train",
     "slide": "dicot.data",
+    "suggest": "dicot.labels.suggestion",
 }
 __all__ = [
     "Encoder",
@@ -54,9 +58,11 @@ __all__ = [
     "embed",
     "evaluate",
     "from_table",
+    "honest_accuracy",
     "load",
     "pretrain",
     "slide",
+    "suggest",
 ]
 
 
