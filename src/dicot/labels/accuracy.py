@@ -183,7 +183,9 @@ def _interval(shares: Floats, members: Rows | None) -> tuple[float, float]:
             return 0.0, 1.0
         residuals = np.bincount(numbers, shares - mean)
         variance = count / (count - 1) * float(np.square(residuals).sum()) / n**2
-        independent = mean * (1 - mean) / variance if variance > 0 and 0 < mean < 1 else float(count)
+        independent = float(count)  # where all answers are right, or all wrong, nothing tells how alike groups are
+        if 0 < mean < 1:
+            independent = mean * (1 - mean) / variance if variance > 0 else math.inf
         wider = quantile / float(student_t.ppf((1 + LEVEL) / 2, count - 1))
         n = min(n, independent * wider**2)
     spread = quantile**2 / n
