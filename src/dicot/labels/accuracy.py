@@ -67,7 +67,7 @@ def honest_accuracy(
     are not independent: with groups, the number of cases is replaced by the number of independent ones that would vary
     as much as the groups do (Korn and Graubard's effective sample size), with Student's quantile.
 
-    It fits five classifiers per repetition, by groups fewer where there are fewer groups.
+    It fits five classifiers per repetition, or one for each group where there are fewer groups than five.
 
     Parameters
     ----------

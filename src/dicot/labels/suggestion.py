@@ -34,7 +34,8 @@ def suggest(x: Any, y: Any = None, k: int = 10, *, random_state: int = 0) -> Row
     coverage only.
 
     Of more than 10,000 cases a call looks at 10,000, labelled ones first (up to half of them) and others drawn, so its
-    time and memory do not grow with N. The same random_state gives the same rows.
+    memory and all its time but one look at every value do not grow with N; time grows with labels and k. The same
+    random_state gives the same rows.
 
     Labels chosen this way are no fair sample: say so to `honest_accuracy`.
 
