@@ -226,8 +226,8 @@ def table(path: Path) -> None:
     common = sorted(set.intersection(*(set(scores[rule, str(BUDGETS[0])]) for rule in rules)))
     print(f"{len(common)} sets: {', '.join(common)}\n")
     titles = [f"{budget} labels per class" for budget in BUDGETS]
-    print(f"{'':20}" + "".join(f"{title:>32}" for title in titles))
-    print(f"{'':20}" + f"{'accuracy  found  above         p':>32}" * len(BUDGETS))
+    print(f"{'':20}" + "".join(f"{title:>34}" for title in titles))
+    print(f"{'':20}" + f"{'accuracy':>14}{'found':>7}{'above':>6}{'p':>7}" * len(BUDGETS))
     for rule in rules:
         line = f"{rule:20}"
         for budget in map(str, BUDGETS):
@@ -236,7 +236,7 @@ def table(path: Path) -> None:
             )
             above = np.count_nonzero(means[:, 0] > usual[:, 0])
             p = wilcoxon_pair(means[:, 0], usual[:, 0])
-            line += f"{means[:, 0].mean():14.2f}{means[:, 1].mean():7.1f}{above:4}{p:7.3f}"
+            line += f"{means[:, 0].mean():14.2f}{means[:, 1].mean():7.1f}{above:6}{p:7.3f}"
         print(line)
 
 
