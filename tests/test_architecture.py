@@ -22,6 +22,7 @@ EVERYTHING = SOURCES + [path for folder in FOLDERS for path in sorted((ROOT / fo
 LAYERS: dict[str, set[str]] = {
     "errors": set(),
     "storage": {"errors"},
+    "database": {"storage", "errors"},
     "progress": set(),
     "data": {"errors"},
     "gpu": {"data", "errors"},
@@ -38,6 +39,7 @@ LAYERS: dict[str, set[str]] = {
     "fitting": {"gpu", "embedding", "encoders", "methods", "pretrained", "progress", "train", "data", "errors"},
     "classical": {"errors"},
     "fewlabels": {"data", "errors"},
+    "labels": {"fewlabels", "database", "data", "storage", "errors"},
     "protocols": {"fewlabels", "data", "errors"},
     "projection": {"protocols", "data", "storage", "errors"},
     "vectors": {"data", "storage", "errors"},
@@ -52,21 +54,22 @@ def above(*, but: tuple[str, ...] = ()) -> set[str]:
 
 
 # An estimator embeds; others score, keep and search.
-_SCORING = ("protocols", "classical", "datasets", "projection", "vectors", "search")
+_SCORING = ("protocols", "classical", "datasets", "projection", "vectors", "search", "database", "labels")
 LAYERS["tuning"] = above(but=(*_SCORING, "controls", "pretrained"))
 LAYERS["estimator"] = above(but=(*_SCORING, "tuning"))
 LAYERS["classifier"] = above(but=_SCORING)
 LAYERS["runs"] = above(but=(*_SCORING, "classifier", "tuning"))
-LAYERS["evaluation"] = above(but=("vectors", "search", "pretrained", "runs", "projection", "tuning"))
-LAYERS["bench"] = above(but=("vectors", "search", "pretrained", "runs", "tuning"))
+_KEPT = ("vectors", "search", "pretrained", "runs", "tuning", "labels")  # for users, not for the benchmark
+LAYERS["evaluation"] = above(but=(*_KEPT, "projection", "database"))
+LAYERS["bench"] = above(but=_KEPT)
 LAYERS["report"] = {"classical", "datasets", "protocols", "projection", "progress", "storage", "data", "errors"}
 LAYERS["cli"] = above() | {"__init__"}
 LAYERS["__init__"] = above()
 LAYERS["__main__"] = {"cli"}
 
 # Parts that work on arrays: none of them imports torch, and none loads a part that does on import.
-TORCH_FREE = {"errors", "storage", "progress", "data", "datasets", "vectors", "classical", "protocols", "projection"}
-TORCH_FREE |= {"fewlabels", "evaluation", "bench", "report"}
+TORCH_FREE = {"errors", "storage", "database", "progress", "data", "datasets", "vectors", "classical", "protocols"}
+TORCH_FREE |= {"projection", "fewlabels", "labels", "evaluation", "bench", "report"}
 HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "aeon", "safetensors.torch"}  # seconds each to import
 
 # The parts that may import an optional package; every package of an extra in pyproject.toml is listed.

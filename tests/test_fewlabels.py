@@ -147,11 +147,13 @@ NAMES = np.array(["sit", "walk"])
         lambda y: np.where(y < 0, "", NAMES[y]),
         lambda y: [None if v < 0 else str(NAMES[v]) for v in y],
         lambda y: np.array([-1 if v < 0 else str(NAMES[v]) for v in y], dtype=object),
+        lambda y: [-1 if v < 0 else str(NAMES[v]) for v in y],
+        lambda y: [float("nan") if v < 0 else str(NAMES[v]) for v in y],
         lambda y: np.where(y < 0, np.nan, y),
         lambda y: y.astype(float),
         lambda y: y.astype(np.int8),
     ],
-    ids=["empty", "None", "-1 among objects", "NaN", "-1.0", "-1"],
+    ids=["empty", "None", "-1 among objects", "-1 in a list", "NaN in a list", "NaN", "-1.0", "-1"],
 )
 def test_unknown_labels_in_every_form(hide):
     x, y = moons(100)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from dicot.estimator import TimeSeriesEmbedder as TimeSeriesEmbedder
     from dicot.evaluation.evaluation import evaluate as evaluate
     from dicot.fewlabels import FewLabelClassifier as FewLabelClassifier
+    from dicot.labels.accuracy import honest_accuracy as honest_accuracy
+    from dicot.labels.store import LabelStore as LabelStore
+    from dicot.labels.suggestion import suggest as suggest
     from dicot.methods import Method as Method
     from dicot.search import EmbeddingIndex as EmbeddingIndex
     from dicot.train import Recipe as Recipe
@@ -28,6 +31,7 @@ _HOMES = {
     "EmbeddingIndex": "dicot.search",
     "Encoder": "dicot.encoders",
     "FewLabelClassifier": "dicot.fewlabels",
+    "LabelStore": "dicot.labels.store",
     "Method": "dicot.methods",
     "Recipe": "dicot.train",
     "TimeSeriesClassifier": "dicot.classifier",
@@ -37,15 +41,18 @@ _HOMES = {
     "embed": "dicot.embedding",
     "evaluate": "dicot.evaluation",
     "from_table": "dicot.data",
+    "honest_accuracy": "dicot.labels.accuracy",
     "load": "dicot.datasets",
     "pretrain": "dicot.train",
     "slide": "dicot.data",
+    "suggest": "dicot.labels.suggestion",
     "windows_from": "dicot.data",
 }
 __all__ = [
     "EmbeddingIndex",
     "Encoder",
     "FewLabelClassifier",
+    "LabelStore",
     "Method",
     "Recipe",
     "TimeSeriesClassifier",
@@ -56,9 +63,11 @@ __all__ = [
     "embed",
     "evaluate",
     "from_table",
+    "honest_accuracy",
     "load",
     "pretrain",
     "slide",
+    "suggest",
     "windows_from",
 ]
 

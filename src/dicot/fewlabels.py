@@ -101,9 +101,9 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
         """Learn from all cases X (N, F) and the labels y (N,) of some of them."""
         self._check_settings()
         X = validate_data(self, X, dtype=(np.float32, np.float64))
-        self.classes_, numbers = _class_numbers(y, len(X))
+        self.classes_, numbers = class_numbers(y, len(X))
         known, rng = np.flatnonzero(numbers >= 0), check_random_state(self.random_state)
-        self._scale = _Scale(X)
+        self._scale = StandardScale(X)
         regression = _Regression(self._scale(X[known]), numbers[known], self.C)
         self.coef_, self.intercept_ = regression.fit(np.arange(len(known)))
         self._graph = None
@@ -207,7 +207,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
                 raise InputError(f"{name} must be a whole number, {least} or more; got {getattr(self, name)!r}.")
 
 
-class _Scale:
+class StandardScale:
     """Standardise by the statistics of all cases, to vectors whose squared length is 1 on average over these."""
 
     def __init__(self, X: Floats) -> None:
@@ -289,13 +289,15 @@ class _Graph:
         return settled
 
 
-def _class_numbers(y: Any, n_cases: int) -> tuple[NDArray[Any], Rows]:
-    """Return the classes, and the number of each case's class (N,), -1 where its label is unknown."""
+def class_numbers(y: Any, n_cases: int, least: int = 2) -> tuple[NDArray[Any], Rows]:
+    """Return the classes, at least so many, and the number of each case's class (N,), -1 where its label is unknown."""
     if y is None:
         raise InputError(
             "FewLabelClassifier requires y to be passed, but the target y is None. Pass one label per case, -1 where it"
             " is unknown."
         )
+    if isinstance(y, list | tuple) and any(isinstance(v, str) for v in y):
+        y = np.array(y, dtype=object)  # or numpy would write -1 and None among strings as text
     given = column_or_1d(y, warn=True)
     if given.dtype == object:  # scikit-learn's way for text: -1 among strings
         given = np.array([None if not isinstance(v, str) and v == -1 else v for v in given], dtype=object)
@@ -306,10 +308,10 @@ def _class_numbers(y: Any, n_cases: int) -> tuple[NDArray[Any], Rows]:
         known &= labels != -1
     check_classification_targets(labels[known])
     classes, numbers = np.unique(labels[known], return_inverse=True)
-    if len(classes) < 2:
+    if len(classes) < least:
         raise InputError(
-            f"FewLabelClassifier needs labels of at least 2 classes; got {known.sum()} label(s) of {len(classes)} "
-            f"class(es) among n_samples={n_cases} cases. Label more cases."
+            f"FewLabelClassifier needs labels of at least {least} classes; got {known.sum()} label(s) of "
+            f"{len(classes)} class(es) among n_samples={n_cases} cases. Label more cases."
         )
     out = np.full(n_cases, -1, dtype=np.intp)
     out[known] = numbers

@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 from dicot.data.folders import windows_from
-from dicot.data.inspection import BARS, Inspected, dominant_period, inspect_recordings, sparkline, suggest, usual_period
+from dicot.data.inspection import (
+    BARS,
+    Inspected,
+    dominant_period,
+    inspect_recordings,
+    sparkline,
+    suggest_windows,
+    usual_period,
+)
 from dicot.errors import InputError
 
 
@@ -91,46 +99,46 @@ def row(**changed: Any) -> Inspected:
 
 
 def test_suggested_windows_hold_some_periods() -> None:
-    said = suggest([row(period=26.0), row(period=25.0), row(period=None)])
+    said = suggest_windows([row(period=26.0), row(period=25.0), row(period=None)])
     assert said.window == "2.04s" and "2 of 3" in said.window_reason and "0.51 s" in said.window_reason
-    assert suggest([row(period=25.0, rate=None)] * 4).window == 100
+    assert suggest_windows([row(period=25.0, rate=None)] * 4).window == 100
 
 
 def test_where_no_period_is_found_the_reason_says_so() -> None:
-    said = suggest([row(), row(), row(period=25.0)])
+    said = suggest_windows([row(), row(), row(period=25.0)])
     assert said.window == "2.56s" and "no period found" in said.window_reason
-    short = suggest([row(stretches=(40,))] * 3)
+    short = suggest_windows([row(stretches=(40,))] * 3)
     assert short.window == "0.8s" and "40 time steps" in short.window_reason
-    mixed = suggest([row(), row(rate=100.0)])
+    mixed = suggest_windows([row(), row(rate=100.0)])
     assert "rate=75" in mixed.window_reason
 
 
 def test_suggested_strides_depend_on_the_number_of_windows() -> None:
-    assert suggest([row(stretches=(64_000,))]).stride == "50%"
-    few = suggest([row(stretches=(1280,))])
+    assert suggest_windows([row(stretches=(64_000,))]).stride == "50%"
+    few = suggest_windows([row(stretches=(1280,))])
     assert few.stride == "25%" and "19 windows" in few.stride_reason and "37" in few.stride_reason
-    assert "38 windows" in suggest([row(stretches=(1280, 100, 1280))]).stride_reason
-    assert suggest([row(stretches=(10**8,))]).stride == "100%"
+    assert "38 windows" in suggest_windows([row(stretches=(1280, 100, 1280))]).stride_reason
+    assert suggest_windows([row(stretches=(10**8,))]).stride == "100%"
 
 
 def test_suggested_scales() -> None:
-    assert suggest([row(channels=("u", "v"), means=(0, 0), stds=(1, 40))]).scale_reason.count("40")
+    assert suggest_windows([row(channels=("u", "v"), means=(0, 0), stds=(1, 40))]).scale_reason.count("40")
     levels = [row(means=(float(10 * i),)) for i in range(5)]
-    assert suggest(levels).scale == "case" and "level of u" in suggest(levels).scale_reason
-    assert suggest([row(), row()]).scale == "dataset"
-    assert suggest([row(stds=(0.0,))]).scale is None
+    assert suggest_windows(levels).scale == "case" and "level of u" in suggest_windows(levels).scale_reason
+    assert suggest_windows([row(), row()]).scale == "dataset"
+    assert suggest_windows([row(stds=(0.0,))]).scale is None
 
 
 def test_nothing_is_suggested_for_nothing() -> None:
     with pytest.raises(InputError, match="1 recording"):
-        suggest([Inspected("a", problem="bad")])
+        suggest_windows([Inspected("a", problem="bad")])
 
 
 def test_what_is_suggested_can_be_used(tmp_path: Path) -> None:
     times = np.arange(1000) / 31.25
     for seed in range(3):
         write(tmp_path / f"{seed}.csv", times, np.sin(2 * np.pi * times / 1.3) + 0.2 * noise(seed, 2, 1000))
-    said = suggest(inspect_recordings(tmp_path))
+    said = suggest_windows(inspect_recordings(tmp_path))
     windows = windows_from(tmp_path, said.window, said.stride)
     assert windows.n_times == pytest.approx(4 * 1.3 * 31.25, abs=2)
     assert f"{len(windows)}" in said.stride_reason

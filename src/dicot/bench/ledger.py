@@ -1,9 +1,8 @@
 """The ledger: a SQLite file that many processes may write to, one row per job, failures included."""
 
 import sqlite3
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -20,13 +19,13 @@ from dicot.bench.rows import (
     preferred,
     row_of,
 )
-from dicot.errors import DicotError, InputError, OutputError
+from dicot.database import PATIENCE, connect, keep_log, snapshot, tables_in, transaction, translated
+from dicot.errors import InputError
 from dicot.evaluation.jobs import Job
 from dicot.evaluation.result import Result
-from dicot.storage import writing
 
 SCHEMA_VERSION = 2
-PATIENCE = 60.0  # seconds that a writer waits for another
+WHAT = "ledger"  # in what is said of the file
 # A job may belong to several suites, and in one of them to several lines of a table. What a suite was asked to cover
 # is kept too, so that a data set that was not at hand can be named.
 TABLES = {
@@ -38,25 +37,6 @@ TABLES = {
 # Version 1 had no draws. Its ledgers are changed to version 2 when they are opened, read-only ones in memory alone.
 TABLES_OF_VERSION = {1: {**TABLES, "scores": "key TEXT, metric TEXT, value REAL, PRIMARY KEY (key, metric)"}, 2: TABLES}
 LATER = {"wanted"}  # tables that the first ledgers lack
-
-UNFINISHED = ("-wal", "-journal")  # files beside it that hold changes which are not in the file itself yet
-
-_PERMISSION = (
-    "Ask for permission to write to the file and its folder, copy it and the files beside it that begin with its name "
-    "to a folder of your own, or name another ledger"
-)
-_WAIT = "Another process holds it: wait for that one to end, and run the same command again"
-REMEDIES = {
-    sqlite3.SQLITE_FULL: "The disk is full: free some space and run the same command again, which goes on from here",
-    **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN), _PERMISSION),
-    sqlite3.SQLITE_IOERR: "The disk may be full or broken: mend that and run the same command again",
-    **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), _WAIT),
-    sqlite3.SQLITE_NOLFS: "The file is too large for this disk: name a ledger elsewhere",
-}
-
-
-# What SQLite quotes of a damaged file in its own message may be no text.
-ERRORS = (sqlite3.Error, UnicodeDecodeError)
 
 
 class Contents(NamedTuple):
@@ -81,39 +61,23 @@ class Ledger:
                 raise InputError(
                     f"There is no ledger at {self.path}. Name another with --ledger, or run a suite first."
                 )
-            self._db = snapshot(self.path, PATIENCE)
+            self._db = snapshot(self.path, WHAT, PATIENCE)
         else:
-            with writing(self.path):
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self._translated():
-                self._db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
+            self._db = connect(self.path, WHAT, PATIENCE)
         self._db.row_factory = sqlite3.Row
         try:
             with self._transaction("DEFERRED"):  # before anything is changed, a journal mode too
                 new = not self._version()
             if read_only and new:
                 raise InputError(f"{self.path} is no ledger: there is nothing in it. Name another file.")
-            with self._translated():
-                self._begin_log()
-                self._db.execute("PRAGMA synchronous = FULL")
+            with translated(self.path, WHAT):
+                keep_log(self._db, PATIENCE)
             self._make_tables()
             if read_only:
                 self._db.execute("PRAGMA query_only = ON")
         except BaseException:
             self.close()
             raise
-
-    def _begin_log(self) -> None:
-        """Write-ahead logging. Where several processes meet at a new file, SQLite refuses this one without waiting."""
-        given_up = time.monotonic() + PATIENCE
-        while True:
-            try:
-                self._db.execute("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > given_up:
-                    raise
-                time.sleep(0.05)
 
     def __enter__(self) -> "Ledger":
         return self
@@ -210,38 +174,17 @@ class Ledger:
         except InputError as error:
             raise InputError(f"{self.path} is damaged: {error}") from error
 
-    @contextmanager
-    def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
-        """All of the block or nothing; DEFERRED sees one moment and does not keep others from writing."""
-        with self._translated():
-            self._db.execute(f"BEGIN {kind}")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:  # SQLite may have given it up itself, for want of space for one
-                    self._db.execute("ROLLBACK")
-                raise
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """What SQLite says becomes an error of ours that names the file."""
-        try:
-            yield
-        except sqlite3.ProgrammingError:
-            raise  # a mistake of this code
-        except ERRORS as error:
-            raise refusal(self.path, error) from error
+    def _transaction(self, kind: str = "IMMEDIATE") -> AbstractContextManager[None]:
+        return transaction(self._db, self.path, WHAT, kind)
 
     def _version(self) -> int:
         """The version of a ledger, 0 for an empty file; an InputError for anything else."""
-        (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        tables = dict(self._db.execute("SELECT name, sql FROM sqlite_master WHERE name NOT GLOB 'sqlite_*'").fetchall())
+        version, tables = tables_in(self._db)
         if not version and not tables:
             return 0
         usual = {name: _create(name, text) for name, text in TABLES_OF_VERSION.get(version, {}).items()}
         if usual and tables.items() <= usual.items() and tables.keys() >= usual.keys() - LATER:
-            return int(version)
+            return version
         raise InputError(
             f"{self.path} is no ledger, or one of version {version}; dicot {__version__} reads versions up to "
             f"{SCHEMA_VERSION}. Export it to CSV with the dicot that wrote it, and merge that into a new ledger: "
@@ -263,59 +206,3 @@ class Ledger:
 
 def _create(name: str, columns: str) -> str:
     return f"CREATE TABLE {name} ({columns}) WITHOUT ROWID"
-
-
-def refusal(path: Path, error: sqlite3.Error | UnicodeDecodeError) -> DicotError:
-    """The error for a ledger that cannot be used; raise it from `error`."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # Python's own errors have none
-    if code in REMEDIES:
-        return OutputError(f"The ledger {path} cannot be used ({error}). {REMEDIES[code]}.")
-    return InputError(f"{path} cannot be opened as a ledger ({error}). It is another file or damaged: name another.")
-
-
-def snapshot(path: Path, patience: float) -> sqlite3.Connection:
-    """A whole database in memory, as it is at this moment. The file is not changed and nothing stays beside it."""
-    given_up = time.monotonic() + patience
-    while True:
-        before = _state(path)
-        # A log beside the file may be growing just now, and is read with locks; otherwise the file is all there is, and
-        # can be read where no lock can be made, such as in a read-only folder.
-        logged = any(size for size, _ in before[1:])
-        memory = sqlite3.connect(":memory:", isolation_level=None)
-        try:
-            how = "mode=ro" if logged else "immutable=1"
-            source = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=patience)
-            with closing(source):
-                source.backup(memory)
-            if logged or _state(path) == before:
-                _check(memory, path)
-                return memory
-        except ERRORS as error:
-            memory.close()
-            if logged or _state(path) == before:
-                raise refusal(path, error) from error
-        except BaseException:
-            memory.close()
-            raise
-        memory.close()
-        if time.monotonic() > given_up:
-            raise OutputError(f"The ledger {path} changes all the time. Run the same command again a little later.")
-
-
-def _state(path: Path) -> list[tuple[int, int]]:
-    """Size and time of the file and of those beside it that belong to it."""
-    out = []
-    for one in (path, *(path.with_name(path.name + end) for end in UNFINISHED)):
-        try:
-            facts = one.stat()
-            out.append((facts.st_size, facts.st_mtime_ns))
-        except OSError:
-            out.append((0, 0))
-    return out
-
-
-def _check(database: sqlite3.Connection, path: Path) -> None:
-    answer = database.execute("PRAGMA integrity_check(1)").fetchall()
-    if answer != [("ok",)]:
-        complaint = " ".join(str(answer[0][0]).split()) if answer else "it cannot be checked"
-        raise InputError(f"{path} is damaged ({complaint}). Merge an export or a copy of it into a new ledger.")

@@ -3,7 +3,7 @@
 from dicot.data.collection import Windows, check_collection
 from dicot.data.files import read_split, read_windows
 from dicot.data.folders import find_recordings, read_recordings, windows_from
-from dicot.data.inspection import inspect_recordings, suggest
+from dicot.data.inspection import inspect_recordings, suggest_windows
 from dicot.data.policies import Scale
 from dicot.data.recordingfile import Recording, read_recording
 from dicot.data.recordings import slide, split_groups
@@ -26,6 +26,6 @@ __all__ = [
     "read_windows",
     "slide",
     "split_groups",
-    "suggest",
+    "suggest_windows",
     "windows_from",
 ]

@@ -208,7 +208,7 @@ def _vertex(curve: Array, at: int) -> float:
     return float(at + np.clip((left - right) / (2 * bend), -0.5, 0.5)) if bend < 0 else float(at)
 
 
-def suggest(rows: Sequence[Inspected]) -> Suggestion:
+def suggest_windows(rows: Sequence[Inspected]) -> Suggestion:
     """Suggest window, stride and scale for inspected recordings. These are starting points, not findings."""
     sound = [row for row in rows if not row.problem and row.rows]
     if not sound:

@@ -1,0 +1,216 @@
+"""honest_accuracy: held-out labels stay hidden, groups stay together, and the interval holds what it says."""
+
+import math
+
+import numpy as np
+import pytest
+from benchmarks.intervals import Setting, coverage
+from sklearn.metrics import f1_score
+
+from dicot import FewLabelClassifier, honest_accuracy
+from dicot.errors import InputError
+from dicot.labels import accuracy
+
+
+def classes(n=120, distance=2.0, n_classes=3, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    return rng.normal(size=(n, 4)) + distance * np.eye(4)[y], y
+
+
+def hide(y, n_labelled):
+    return np.where(np.arange(len(y)) < n_labelled, y, -1)
+
+
+class Recorded:
+    """A FewLabelClassifier that keeps what it was fitted to."""
+
+    fits: list
+
+    def fit(self, x, y):
+        Recorded.fits.append((x, np.array(y)))
+        return FewLabelClassifier().fit(x, y)
+
+
+@pytest.fixture
+def fits(monkeypatch):
+    Recorded.fits = []
+    monkeypatch.setattr(accuracy, "FewLabelClassifier", Recorded)
+    return Recorded.fits
+
+
+def test_the_result_is_that_of_a_cross_validation_by_hand(fits):
+    x, y = classes()
+    given = hide(y, 60)
+    said = honest_accuracy(x, given, repeats=2)
+    right, scores = np.zeros(60), []
+    for repeat in (fits[:5], fits[5:]):
+        answers = np.full(60, -1)
+        for seen_x, seen in repeat:
+            held = np.flatnonzero((seen[:60] < 0) & (given[:60] >= 0))
+            assert len(seen_x) == 120 and (seen[60:] == -1).all(), "all cases are in the fit"
+            assert np.array_equal(seen[:60][seen[:60] >= 0], y[:60][seen[:60] >= 0])
+            assert (answers[held] == -1).all() and np.bincount(y[held], minlength=3).tolist() == [4, 4, 4], "stratified"
+            answers[held] = FewLabelClassifier().fit(seen_x, seen).transduction_[held]
+        right += answers == y[:60]
+        scores.append(f1_score(y[:60], answers, average="macro"))
+    assert len(fits) == 10 and not np.array_equal(fits[0][1], fits[5][1]), "dealt out anew"
+    assert said.accuracy == pytest.approx(right.mean() / 2) and said.macro_f1 == pytest.approx(np.mean(scores))
+    assert (said.n_labelled, said.n_scored, said.n_groups, said.repeats) == (60, 60, 0, 2)
+    assert said.low < said.accuracy < said.high and said.warnings == ()
+
+
+def test_no_group_is_on_both_sides(fits):
+    x, y = classes(n=160)
+    group = np.array([f"person {i}" for i in np.random.default_rng(0).integers(9, size=160)])
+    given = hide(y, 80)
+    said = honest_accuracy(x, given, group, repeats=3)
+    assert said.n_groups == 9 and len(fits) == 15
+    for repeat in (fits[:5], fits[5:10], fits[10:]):
+        tested = []
+        for _, seen in repeat:
+            held = (seen < 0) & (given >= 0)
+            assert not set(group[held]) & set(group[seen >= 0])
+            tested += np.flatnonzero(held).tolist()
+        assert sorted(tested) == list(range(80)), "each labelled case once"
+
+
+def test_groups_tell_what_single_cases_hide():
+    """Labels follow groups, each in a place of its own: cases beside labelled ones are easy, new groups are not."""
+    rng = np.random.default_rng(0)
+    group = np.arange(240) // 12
+    y = rng.integers(3, size=20)[group]
+    x = 5 * rng.normal(size=(20, 30))[group] + 0.1 * rng.normal(size=(240, 30))
+    given = np.where(np.arange(240) % 2 == 0, y, -1)
+    single, grouped = honest_accuracy(x, given, repeats=1), honest_accuracy(x, given, group, repeats=1)
+    assert single.accuracy > 0.95 and grouped.accuracy < 0.7 and grouped.high < single.low
+    assert grouped.high - grouped.low > 2 * (single.high - single.low), "20 groups are no 120 cases"
+    assert single.n_groups == 0 and grouped.n_groups == 20
+
+
+def test_the_same_seed_gives_the_same_numbers():
+    x, y = classes(distance=1.0)
+    first, again, other = (honest_accuracy(x, hide(y, 40), repeats=1, random_state=seed) for seed in (1, 1, 2))
+    assert first == again and first.accuracy != other.accuracy
+
+
+def test_labels_without_meaning_are_at_chance():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(200, 5)), rng.integers(2, size=200)
+    said = honest_accuracy(x, hide(y, 100), repeats=2)
+    assert said.low < 0.5 < said.high and abs(said.accuracy - 0.5) < 0.15
+
+
+def test_names_of_classes_do_not_matter():
+    x, y = classes()
+    names = [["b", "a", "c"][c] if i < 40 else None for i, c in enumerate(y)]
+    same = np.array([1, 0, 2])[y]
+    assert honest_accuracy(x, names, repeats=1) == honest_accuracy(x, hide(same, 40), repeats=1)
+
+
+def test_a_class_with_one_label_is_not_scored_but_named():
+    x, y = classes()
+    given = hide(y, 60)
+    given[(given == 2) & (np.arange(120) > 2)] = -1
+    said = honest_accuracy(x, given, repeats=1)
+    assert said.n_labelled == 41 and said.n_scored == 40
+    assert len(said.warnings) == 1 and "'2'" in said.warnings[0]
+
+
+def test_one_group_alone_cannot_speak_for_others():
+    x, y = classes()
+    said = honest_accuracy(x, hide(y, 60), np.where(np.arange(120) < 60, "Ada", "Grace"), repeats=1)
+    assert said.n_groups == 0 and said.n_scored == 60 and len(said.warnings) == 1 and "one group" in said.warnings[0]
+    assert said.accuracy == honest_accuracy(x, hide(y, 60), repeats=1).accuracy
+
+
+def test_a_class_of_one_group_is_not_scored_but_named(fits):
+    x, y = classes(n=180)
+    group = np.where(y == 2, 0, np.arange(180) // 30)
+    said = honest_accuracy(x, hide(y, 90), group, repeats=1)
+    assert said.n_scored == 60 and len(said.warnings) == 1 and "'2'" in said.warnings[0]
+    for _, seen in fits:
+        assert not set(group[(seen < 0) & (np.arange(180) < 90)]) & set(group[seen >= 0])
+
+
+def test_what_nobody_can_know_is_said_and_not_guessed():
+    x, y = classes(n_classes=2)
+    one_each = honest_accuracy(x, hide(y, 2))
+    apart = honest_accuracy(x, hide(y, 40), y)  # each group has one class: without it one class is left
+    for said in (one_each, apart):
+        assert math.isnan(said.accuracy) and math.isnan(said.macro_f1)
+        assert (said.low, said.high, said.n_scored) == (0.0, 1.0, 0)
+        assert any("not known" in sentence for sentence in said.warnings) and "not known" in str(said)
+
+
+def test_few_and_chosen_labels_are_warned_of():
+    x, y = classes()
+    few, chosen = honest_accuracy(x, hide(y, 29), repeats=1), honest_accuracy(x, hide(y, 30), repeats=1, suggested=True)
+    assert len(few.warnings) == 1 and "29" in few.warnings[0]
+    assert len(chosen.warnings) == 1 and "random" in chosen.warnings[0]
+    assert f"{100 * chosen.accuracy:.1f} %" in str(chosen)
+
+
+def test_mistakes_are_named():
+    x, y = classes()
+    for repeats in (0, 1.5, True):
+        with pytest.raises(InputError, match=f"repeats.*{repeats}"):
+            honest_accuracy(x, y, repeats=repeats)
+    with pytest.raises(InputError, match="random_state"):
+        honest_accuracy(x, y, random_state=None)
+    with pytest.raises(InputError, match="2 classes"):
+        honest_accuracy(x, hide(y, 1))
+    with pytest.raises(InputError, match="groups.*119"):
+        honest_accuracy(x, y, y[:-1])
+    with pytest.raises(InputError, match="groups has no value"):
+        honest_accuracy(x, y, [None, *y[1:]])
+    with pytest.raises(ValueError, match="NaN"):
+        honest_accuracy(np.full((4, 2), np.nan), [0, 1, 0, 1])
+
+
+def test_the_interval_is_wilsons():
+    low, high = accuracy._interval(np.repeat([1.0, 0.0], [8, 2]), None)
+    assert (low, high) == (pytest.approx(0.4902, abs=1e-4), pytest.approx(0.9433, abs=1e-4))  # as in tables of it
+    low, high = accuracy._interval(np.ones(20), None)
+    assert high == 1 and low == pytest.approx(0.8389, abs=1e-4)
+
+
+def test_alike_groups_count_as_many_cases_and_groups_of_one_kind_as_one_each():
+    alternating, blocks = np.tile([1.0, 0.0], 60), np.repeat([1.0, 0.0], 60)
+    group = np.arange(120) // 10
+    bare, alike, apart = (
+        np.ptp(accuracy._interval(shares, members))
+        for shares, members in ((blocks, None), (alternating, group), (blocks, group))
+    )
+    assert alike == pytest.approx(bare) and bare < apart
+    twelve = np.ptp(accuracy._interval(np.repeat([1.0, 0.0], 6), None))
+    assert twelve < apart < 1.3 * twelve, "and a little wider, for the deviation is not known"
+
+
+@pytest.mark.parametrize(("n", "share"), [(20, 0.6), (40, 0.9), (100, 0.95)])
+def test_the_interval_covers_independent_cases(n, share):
+    rng = np.random.default_rng(0)
+    pairs = [accuracy._interval(rng.binomial(1, share, n).astype(float), None) for _ in range(2000)]
+    assert 0.925 < np.mean([low <= share <= high for low, high in pairs]) < 0.985
+
+
+@pytest.mark.parametrize(("n_groups", "share"), [(4, 0.7), (8, 0.9), (20, 0.8)])
+def test_the_interval_covers_groups_that_differ(n_groups, share):
+    """A naive interval, which takes cases for independent, holds the truth far too seldom."""
+    rng, group = np.random.default_rng(0), np.repeat(np.arange(n_groups), 15)
+    inside, naive = [], []
+    for _ in range(1000):
+        own = rng.beta(4 * share, 4 * (1 - share), n_groups)[group]
+        shares = (rng.random(len(group)) < own).astype(float)
+        for kept, members in ((inside, group), (naive, None)):
+            low, high = accuracy._interval(shares, members)
+            kept.append(low <= share <= high)
+    assert np.mean(naive) < 0.85 < 0.9 < np.mean(inside)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", [Setting(40), Setting(60, 6)])
+def test_the_interval_covers_the_truth_of_a_classifier(setting):
+    inside, width, said, truth = coverage(setting, draws=20, repeats=1)
+    assert inside >= 0.8 and width < 0.5
+    assert abs(said - truth) < 0.08
