@@ -16,6 +16,7 @@ ORDER = (  # as a reader meets them: everyday use first, then what a researcher 
     "TimeSeriesEmbedder",
     "TimeSeriesClassifier",
     "FewLabelClassifier",
+    "EmbeddingOutlierDetector",
     "evaluate",
     "load",
     "slide",

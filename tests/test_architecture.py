@@ -38,6 +38,7 @@ LAYERS: dict[str, set[str]] = {
     "fitting": {"gpu", "embedding", "encoders", "methods", "pretrained", "progress", "train", "data", "errors"},
     "classical": {"errors"},
     "fewlabels": {"data", "errors"},
+    "outliers": {"data", "errors"},
     "protocols": {"fewlabels", "data", "errors"},
     "projection": {"protocols", "data", "storage", "errors"},
     "vectors": {"data", "storage", "errors"},
@@ -64,7 +65,7 @@ LAYERS["__main__"] = {"cli"}
 
 # Parts that work on arrays: none of them imports torch, and none loads a part that does on import.
 TORCH_FREE = {"errors", "storage", "progress", "data", "datasets", "vectors", "classical", "protocols", "projection"}
-TORCH_FREE |= {"fewlabels", "evaluation", "bench", "report"}
+TORCH_FREE |= {"fewlabels", "outliers", "evaluation", "bench", "report"}
 HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "aeon", "safetensors.torch"}  # seconds each to import
 
 # The parts that may import an optional package; every package of an extra in pyproject.toml is listed.

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from dicot.evaluation.evaluation import evaluate as evaluate
     from dicot.fewlabels import FewLabelClassifier as FewLabelClassifier
     from dicot.methods import Method as Method
+    from dicot.outliers import EmbeddingOutlierDetector as EmbeddingOutlierDetector
     from dicot.train import Recipe as Recipe
     from dicot.train import pretrain as pretrain
 
 # Public name -> the module that defines it, imported at first use.
 _HOMES = {
+    "EmbeddingOutlierDetector": "dicot.outliers",
     "Encoder": "dicot.encoders",
     "FewLabelClassifier": "dicot.fewlabels",
     "Method": "dicot.methods",
@@ -39,6 +41,7 @@ _HOMES = {
     "slide": "dicot.data",
 }
 __all__ = [
+    "EmbeddingOutlierDetector",
     "Encoder",
     "FewLabelClassifier",
     "Method",

@@ -69,6 +69,10 @@ class ShortRecordingWarning(DicotWarning):
     """A recording that is left out because it is shorter than a window."""
 
 
+class CalibrationWarning(DicotWarning):
+    """Too few calibration cases for the share of false alarms that was asked for."""
+
+
 def brief(error: BaseException) -> str:
     """Return what an error says, cut where it quotes half a file."""
     text = str(error)
