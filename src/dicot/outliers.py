@@ -42,6 +42,7 @@ def _relative(near: Floats, around: Floats) -> Floats:
     return ratio
 
 
+# The default, "relative" with five neighbours, was chosen on development sets: benchmarks/outliers.py --choose.
 # By the distances of a case to its neighbours (N, k), in ascending order, and by how far these lie from theirs (N, k).
 DISTANCES: dict[str, Callable[[Floats, Floats], Floats]] = {"kth": _kth, "mean": _mean, "relative": _relative}
 
@@ -66,7 +67,8 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
     n_neighbors : of a case in the reference part
     metric : "euclidean" or "cosine"
     distance : from the reference part: "kth", to the farthest of the neighbours; "mean", to all of them on average;
-        "relative", the latter as a multiple of how far the neighbours lie from theirs
+        "relative", the latter as a multiple of how far the neighbours lie from theirs, which makes cases comparable
+        where the reference is dense and where it is thin; the time of `fit` then grows with the square of its size
     standardise : give every feature mean 0 and deviation 1 over the reference part; one that is constant there is
         only shifted
     alpha : the share of false alarms that `predict` may raise
@@ -91,7 +93,7 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
         *,
         n_neighbors: int = 5,
         metric: str = "euclidean",
-        distance: str = "mean",
+        distance: str = "relative",
         standardise: bool = True,
         alpha: float = 0.05,
         calibration: float = 0.3,
