@@ -16,7 +16,7 @@ from dicot.errors import CalibrationWarning, InputError
 
 
 @pytest.mark.filterwarnings("ignore::dicot.errors.CalibrationWarning")  # many checks have ten cases
-@parametrize_with_checks([EmbeddingOutlierDetector(), EmbeddingOutlierDetector(distance="relative", metric="cosine")])
+@parametrize_with_checks([EmbeddingOutlierDetector(), EmbeddingOutlierDetector(distance="kth", metric="cosine")])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
