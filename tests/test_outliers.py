@@ -192,6 +192,14 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_other_parts():
     assert len(first.calibration_) == 90
 
 
+def test_numbers_of_another_type_give_the_same():
+    x = np.random.default_rng(8).normal(size=(200, 5)).astype(np.float32)
+    model = EmbeddingOutlierDetector().fit(x)
+    np.testing.assert_array_equal(model.score_samples(x.astype(np.float64)), model.score_samples(x))
+    double = EmbeddingOutlierDetector().fit(x.astype(np.float64))
+    np.testing.assert_allclose(double.score_samples(x), model.score_samples(x), atol=1e-4)
+
+
 def test_outliers_come_first():
     rng = np.random.default_rng(7)
     x, new = rng.normal(size=(400, 8)), rng.normal(size=(200, 8))

@@ -42,8 +42,8 @@ def _relative(near: Floats, around: Floats) -> Floats:
     return ratio
 
 
-# The default, "relative" with five neighbours, was chosen on development sets: benchmarks/outliers.py --choose.
-# By the distances of a case to its neighbours (N, k), in ascending order, and by how far these lie from theirs (N, k).
+# Of the distances of a case to its neighbours (N, k), in ascending order, and how far these lie from theirs (N, k).
+# "relative" with five neighbours was chosen on development sets: python -m benchmarks.outliers --choose
 DISTANCES: dict[str, Callable[[Floats, Floats], Floats]] = {"kth": _kth, "mean": _mean, "relative": _relative}
 
 
@@ -146,7 +146,7 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
     def score_samples(self, X: Any) -> Floats:
         """Return (N,) how normal each case is: its distance with a minus sign, so that higher is more normal."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=(np.float32, np.float64), reset=False)
+        X = validate_data(self, X, dtype=self._reference.dtype, reset=False)  # of two types the search needs a GiB
         return self._scores(X, np.arange(len(X)))
 
     def decision_function(self, X: Any) -> Floats:
