@@ -195,14 +195,8 @@ def compare(options: argparse.Namespace) -> None:
                 rows.append([precision, flagged[~task.outlier].mean(), flagged[task.outlier].mean()])
             (precision, alarms, found), spread = 100 * np.mean(rows, axis=0), 100 * np.std(rows, axis=0)[0]
             seconds = time.perf_counter() - started
-            cells = [
-                name,
-                contender,
-                f"{precision:.1f} ± {spread:.1f}",
-                f"{alarms:.1f}",
-                f"{found:.1f}",
-                f"{seconds:.0f}",
-            ]
+            score = f"{precision:.1f} ± {spread:.1f}" if len(rows) > 1 else f"{precision:.1f}"
+            cells = [name, contender, score, f"{alarms:.1f}", f"{found:.1f}", f"{seconds:.0f}"]
             print("| " + " | ".join(cells) + " |", flush=True)
 
 
