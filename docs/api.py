@@ -20,6 +20,7 @@ ORDER = (  # as a reader meets them: everyday use first, then what a researcher 
     "suggest",
     "honest_accuracy",
     "LabelStore",
+    "EmbeddingOutlierDetector",
     "evaluate",
     "load",
     "windows_from",

@@ -40,6 +40,7 @@ LAYERS: dict[str, set[str]] = {
     "classical": {"errors"},
     "fewlabels": {"data", "errors"},
     "labels": {"fewlabels", "database", "data", "storage", "errors"},
+    "outliers": {"data", "errors"},
     "protocols": {"fewlabels", "data", "errors"},
     "projection": {"protocols", "data", "storage", "errors"},
     "vectors": {"data", "storage", "errors"},
@@ -54,12 +55,12 @@ def above(*, but: tuple[str, ...] = ()) -> set[str]:
 
 
 # An estimator embeds; others score, keep and search.
-_SCORING = ("protocols", "classical", "datasets", "projection", "vectors", "search", "database", "labels")
+_SCORING = ("protocols", "classical", "datasets", "projection", "vectors", "search", "outliers", "database", "labels")
 LAYERS["tuning"] = above(but=(*_SCORING, "controls", "pretrained"))
 LAYERS["estimator"] = above(but=(*_SCORING, "tuning"))
 LAYERS["classifier"] = above(but=_SCORING)
 LAYERS["runs"] = above(but=(*_SCORING, "classifier", "tuning"))
-_KEPT = ("vectors", "search", "pretrained", "runs", "tuning", "labels")  # for users, not for the benchmark
+_KEPT = ("vectors", "search", "outliers", "pretrained", "runs", "tuning", "labels")  # for users, not for the benchmark
 LAYERS["evaluation"] = above(but=(*_KEPT, "projection", "database"))
 LAYERS["bench"] = above(but=_KEPT)
 LAYERS["report"] = {"classical", "datasets", "protocols", "projection", "progress", "storage", "data", "errors"}
@@ -69,7 +70,7 @@ LAYERS["__main__"] = {"cli"}
 
 # Parts that work on arrays: none of them imports torch, and none loads a part that does on import.
 TORCH_FREE = {"errors", "storage", "database", "progress", "data", "datasets", "vectors", "classical", "protocols"}
-TORCH_FREE |= {"projection", "fewlabels", "labels", "evaluation", "bench", "report"}
+TORCH_FREE |= {"projection", "fewlabels", "outliers", "labels", "evaluation", "bench", "report"}
 HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "aeon", "safetensors.torch"}  # seconds each to import
 
 # The parts that may import an optional package; every package of an extra in pyproject.toml is listed.

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dicot.labels.store import LabelStore as LabelStore
     from dicot.labels.suggestion import suggest as suggest
     from dicot.methods import Method as Method
+    from dicot.outliers import EmbeddingOutlierDetector as EmbeddingOutlierDetector
     from dicot.search import EmbeddingIndex as EmbeddingIndex
     from dicot.train import Recipe as Recipe
     from dicot.train import pretrain as pretrain
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 # Public name -> the module that defines it, imported at first use.
 _HOMES = {
     "EmbeddingIndex": "dicot.search",
+    "EmbeddingOutlierDetector": "dicot.outliers",
     "Encoder": "dicot.encoders",
     "FewLabelClassifier": "dicot.fewlabels",
     "LabelStore": "dicot.labels.store",
@@ -50,6 +52,7 @@ _HOMES = {
 }
 __all__ = [
     "EmbeddingIndex",
+    "EmbeddingOutlierDetector",
     "Encoder",
     "FewLabelClassifier",
     "LabelStore",

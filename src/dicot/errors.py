@@ -73,6 +73,10 @@ class UnevenSamplingWarning(DicotWarning):
     """Windows of one length in time steps that last unequally long, because their time stamps are uneven."""
 
 
+class CalibrationWarning(DicotWarning):
+    """Too few calibration cases for the share of false alarms that was asked for."""
+
+
 def brief(error: BaseException) -> str:
     """Return what an error says, cut where it quotes half a file."""
     text = str(error)

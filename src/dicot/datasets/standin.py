@@ -41,12 +41,12 @@ class StandIn(DataSet):
         return any(path.is_file() for path in self._paths())
 
     def card(self) -> Card:
-        self._path()
+        self.path()
         return self.facts
 
     def load(self, *, channels: Sequence[int] | None = None, **policies: Unpack[Policies]) -> Split:
         """Return both parts; a file that gives other windows than the card says is refused."""
-        path = self._path()
+        path = self.path()
         with naming(path):
             arrays = load_npz(path, self.arrays)
             absent = sorted(set(self.arrays) - set(arrays))
@@ -67,7 +67,7 @@ class StandIn(DataSet):
     def _paths(self) -> list[Path]:
         return [folder / FAMILY / self.file for folder in data_folders()]
 
-    def _path(self) -> Path:
+    def path(self) -> Path:
         """Return where the file is, or raise the error that says what to download, where to put it, how to check it."""
         for path in self._paths():
             if path.is_file():
