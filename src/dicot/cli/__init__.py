@@ -12,6 +12,7 @@ from dicot.cli.bench import bench
 from dicot.cli.data import data
 from dicot.cli.embed import embed
 from dicot.cli.evaluate import evaluate
+from dicot.cli.inspect import inspect
 from dicot.cli.listing import list_names
 from dicot.cli.options import INTERRUPTED
 from dicot.cli.paper import paper
@@ -42,6 +43,7 @@ app = typer.Typer(
 app.command()(pretrain)
 app.command()(embed)
 app.command()(evaluate)
+app.command()(inspect)
 app.command()(report)
 app.command()(paper)
 app.command("list")(list_names)
