@@ -1,7 +1,7 @@
 """dicot embed: turn cases into vectors with a saved model."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -10,8 +10,8 @@ from dicot.cli import options as opt
 
 def embed(
     model: Annotated[Path, typer.Argument(help="A folder written by `dicot pretrain`.")],
-    data: opt.DataArgument,
-    out: Annotated[Path, typer.Option(help="Where to write: .npz, .npy or .csv.")],
+    data: opt.RecordedArgument,
+    out: Annotated[Path, typer.Option(help="Where to write: .parquet, .npz, .npy or .csv.")],
     device: opt.Device = "auto",
     precision: Annotated[
         str | None, typer.Option(help="On a GPU: float32, tf32 (faster, three digits) or bf16 (faster still, two).")
@@ -24,8 +24,13 @@ def embed(
     group: opt.Group = None,
     ignore: opt.Ignore = None,
     header: opt.Header = None,
+    window: opt.Window = None,
+    stride: opt.Stride = None,
+    rate: opt.SamplingRate = None,
+    missing: opt.Missing = None,
 ) -> None:
     """Embed all cases of DATA (training and test part, where it has both) with MODEL's own policies."""
+    from dicot.data.files import Content
     from dicot.datasets import load_parts
     from dicot.estimator import TimeSeriesEmbedder
     from dicot.vectors import check_vector_file, row_files, write_vectors
@@ -34,7 +39,14 @@ def embed(
     embedder = TimeSeriesEmbedder.from_pretrained(model, device=device)
     embedder.set_params(**opt.given(embed_precision=precision))
     table = opt.columns(case, time, channels, label, group, ignore, header)
-    contents = load_parts(data, **table, **({"layout": layout} if layout != "nct" else {}))
+    opt.check_recording_options(window, stride, rate)
+    places: dict[str, Any] = {}  # where the windows of recordings lie
+    if window is not None:
+        windows = opt.load_recordings(data, window, stride, rate, missing, table)
+        contents = {"": Content(windows.x, windows.y, windows.group)}
+        places = opt.given(recording=windows.recording, start=windows.start, end=windows.end)
+    else:
+        contents = load_parts(data, **table, **({"layout": layout} if layout != "nct" else {}))
     check_vector_file(out, len(contents))
     with row_files(out) as make:
         parts = {}
@@ -42,7 +54,7 @@ def embed(
             opt.show_read(data, cases.about)
             # Files are read into (channels, time), whatever layout the model was fitted with.
             vectors = embedder.transform_into(cases.X, make, layout="nct").read()
-            typer.echo(f"{data} {part}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
-            parts[part] = {"X": vectors, **opt.given(y=cases.y, group=cases.group)}
+            typer.echo(f"{data}{part and ' '}{part}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
+            parts[part] = {"X": vectors, **opt.given(y=cases.y, group=cases.group), **places}
         write_vectors(out, parts)
     typer.echo(f"Wrote {out}")

@@ -1,5 +1,6 @@
 """dicot inspect: what recordings look like, and which windows to cut them into."""
 
+import shlex
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,7 +56,9 @@ def inspect(
         typer.echo(f"window {said.window}: {said.window_reason}")
         typer.echo(f"stride {said.stride}: {said.stride_reason}")
         typer.echo(f"scale {said.scale or 'none'}: {said.scale_reason}")
-        typer.echo(f"Next: dicot.windows_from({recordings[0]!r}, {said.window!r}, {said.stride!r}) in Python.")
+        words = ["dicot", "pretrain", recordings[0], "--window", str(said.window), "--stride", said.stride]
+        words += ["--scale", said.scale] if said.scale else []
+        typer.echo(f"Next: {shlex.join(words)} --out model")
     for row in rows:
         if row.problem:
             typer.secho(row.problem, fg="red", err=True)  # which names the file

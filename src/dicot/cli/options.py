@@ -9,6 +9,7 @@ import typer
 from dicot.errors import InputError
 
 if TYPE_CHECKING:
+    from dicot.data import Windows
     from dicot.datasets import Split
 
 INTERRUPTED = 130  # exit code: 128 and the number of SIGINT, as shells have it
@@ -59,6 +60,20 @@ Layout = Annotated[str, typer.Option(help="Axes of arrays in a file: nct or ntc.
 Unequal = Annotated[str | None, typer.Option(help="Cases of unequal length: error, pad, crop or resample.")]
 Missing = Annotated[str | None, typer.Option(help="NaN: error, interpolate or zero.")]
 Scale = Annotated[str | None, typer.Option(help="dataset or case; default: values as they are.")]
+RecordedArgument = Annotated[
+    str,
+    typer.Argument(
+        help="A data set by name (see `dicot list datasets`) or a .npz, .npy, .csv, .parquet, .ts, .tsv or .arff file; "
+        "with --window a folder, a pattern or a file of recordings."
+    ),
+]
+Window = Annotated[
+    str | None, typer.Option(help="DATA are recordings: cut windows of so many time steps, or a time such as 2.56s.")
+]
+Stride = Annotated[str | None, typer.Option(help="With --window: time steps, a time, or a share; default: 50%.")]
+SamplingRate = Annotated[
+    float | None, typer.Option("--rate", help="With --window: time steps per second; others are resampled to it.")
+]
 Case = Annotated[str | None, typer.Option(help="Long tables: the column that names the case.")]
 Time = Annotated[str | None, typer.Option(help="Long tables: the column that orders a case.")]
 Channels = Annotated[str | None, typer.Option(help="Long tables: columns of values, separated by commas.")]
@@ -137,6 +152,27 @@ def load_data(data: str, layout: str, policies: dict[str, Any], table: dict[str,
     if is_path(data) and data.lower().endswith((".npz", ".npy")):  # other files say what their channels are
         warn_of_layout(split.train.n_channels, split.train.n_times, layout)
     return split
+
+
+def load_recordings(
+    data: str, window: str, stride: str | None, rate: float | None, missing: str | None, table: dict[str, Any]
+) -> "Windows":
+    """Cut a folder, a pattern or a file of recordings into windows, and say what they are."""
+    from dicot.data import windows_from
+
+    if refused := sorted({"case", "ignore", "header"} & table.keys()):
+        raise InputError(f"--{refused[0]} is for tables of cases; with --window DATA are recordings. Leave it out.")
+    windows = windows_from(data, window, **given(stride=stride, rate=rate, missing=missing), **table)
+    recordings = len(set(windows.recording)) if windows.recording is not None else 0
+    rate_text = "" if windows.rate is None else f" at {windows.rate:g} per second"
+    typer.echo(f"Read {data}: {recordings} recording(s) of {', '.join(windows.channels or ())}{rate_text}")
+    return windows
+
+
+def check_recording_options(window: str | None, stride: str | None, rate: float | None) -> None:
+    """Refuse options of recordings where none are read."""
+    if window is None and (stride is not None or rate is not None):
+        raise InputError("--stride and --rate are for recordings. Give --window too, or leave them out.")
 
 
 def show_read(data: str, about: str) -> None:

@@ -11,7 +11,7 @@ from dicot.cli import options as opt
 
 
 def pretrain(
-    data: opt.DataArgument,
+    data: opt.RecordedArgument,
     out: Annotated[Path, typer.Option(help="Folder for the model; a killed run continues from the checkpoint there.")],
     preset: opt.Preset = None,
     method: opt.Method = None,
@@ -42,17 +42,26 @@ def pretrain(
     group: opt.Group = None,
     ignore: opt.Ignore = None,
     header: opt.Header = None,
+    window: opt.Window = None,
+    stride: opt.Stride = None,
+    rate: opt.SamplingRate = None,
     checkpoint_seconds: Annotated[float, typer.Option(help="Seconds between checkpoints; 0: after every step.")] = 10.0,
     overwrite: Annotated[
         bool, typer.Option(help="Replace another model that is in the folder, or its checkpoint.")
     ] = False,
 ) -> None:
     """Train an encoder on the training cases of DATA and save it with its provenance."""
+    from dicot.data.splits import Split
     from dicot.estimator import TimeSeriesEmbedder
     from dicot.runs import CHECKPOINT, pretrain_into
 
     policies = opt.given(unequal=unequal, missing=missing)
-    split = opt.load_data(data, layout, policies, opt.columns(case, time, channels, label, group, ignore, header))
+    table = opt.columns(case, time, channels, label, group, ignore, header)
+    opt.check_recording_options(window, stride, rate)
+    if window is not None:
+        split = Split(opt.load_recordings(data, window, stride, rate, missing, table), name=data)
+    else:
+        split = opt.load_data(data, layout, policies, table)
     train = split.train
     typer.echo(f"{split.name}: {len(train)} cases, {train.n_channels} channel(s), {train.n_times} time steps")
     model = TimeSeriesEmbedder(

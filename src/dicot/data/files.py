@@ -96,7 +96,7 @@ def _existing(path: str | Path) -> Path:
     if path.is_dir():
         raise InputError(
             f"{path} is a folder; data is one file ({known}) or a data set by name. Name the file; a folder of "
-            "recordings becomes windows by dicot.windows_from."
+            "recordings becomes windows by dicot.windows_from, in `dicot pretrain` and `dicot embed` by --window."
         )
     if path.suffix.lower() not in _READERS:
         raise InputError(

@@ -1,0 +1,60 @@
+"""From a folder of recordings to a table, to what is suggested, to a model and to vectors."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.commands import dicot
+
+from dicot.errors import InputError
+from dicot.vectors import read_vectors
+
+
+def write(path: Path, n_times: int = 1000) -> None:
+    times = np.arange(n_times) / 50
+    values = np.sin(2 * np.pi * times)
+    path.write_text("t,x,y\n" + "\n".join(f"{t:.2f},{v:.4f},{2 * v:.4f}" for t, v in zip(times, values, strict=True)))
+
+
+def test_recordings_are_shown_and_windows_suggested(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / f"{name}.csv")
+    said = dicot("inspect", tmp_path)
+    line = next(line for line in said.splitlines() if "a.csv" in line)
+    assert [cell.strip() for cell in line.split("│")[1:7]] == ["a.csv", "1,000", "0:00:20", "50", "0", "0.0%"]
+    assert "2 channel(s): x, y" in said and "repeat" in said
+    assert f"Next: dicot pretrain {tmp_path} --window " in said
+    assert "1 channel(s): y" in dicot("inspect", tmp_path / "a.csv", "--channels", "y")
+
+
+def test_a_file_that_cannot_be_read_is_named_beside_the_others(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv")
+    (tmp_path / "bad.csv").write_text("t,x,y\n0,1,2\n1,walking,3\n")
+    said = dicot("inspect", tmp_path, code=1)
+    assert "a.csv" in said and "bad.csv" in said and "walking" in said and "window" in said
+
+
+def test_a_folder_becomes_a_model_and_a_table_of_vectors(tmp_path: Path) -> None:
+    folder, model, out = tmp_path / "recordings", tmp_path / "model", tmp_path / "vectors.parquet"
+    folder.mkdir()
+    for name in ("monday", "tuesday"):
+        write(folder / f"{name}.csv")
+    cut = ["--window", "2s", "--channels", "y"]
+    said = dicot(
+        "pretrain", folder, *cut, "--stride", "25%", "--out", model, "--dim", 8, "--steps", 1, "--device", "cpu"
+    )
+    assert "2 recording(s) of y at 50 per second" in said and "74 cases, 1 channel(s), 100 time steps" in said
+    dicot("embed", model, folder, *cut, "--out", out, "--device", "cpu")
+    vectors = read_vectors(out)
+    assert vectors.x.shape == (38, 8)
+    assert vectors.recording is not None and vectors.start is not None and vectors.end is not None
+    assert vectors.recording.tolist() == ["monday"] * 19 + ["tuesday"] * 19
+    np.testing.assert_allclose(vectors.start[:3], [0, 1, 2])
+    np.testing.assert_allclose(vectors.end[:3], [2, 3, 4])
+    for words, message in (
+        (["--stride", "1s"], "Give --window too"),
+        (["--window", "2s", "--case", "id"], "--case is for tables of cases"),
+        ([], "is a folder.*--window"),
+    ):
+        with pytest.raises(InputError, match=message):
+            dicot("pretrain", folder, "--out", tmp_path / "other", *words)
