@@ -58,3 +58,21 @@ def test_a_folder_becomes_a_model_and_a_table_of_vectors(tmp_path: Path) -> None
     ):
         with pytest.raises(InputError, match=message):
             dicot("pretrain", folder, "--out", tmp_path / "other", *words)
+
+
+def test_search_finds_the_nearest_windows_that_do_not_overlap(tmp_path: Path) -> None:
+    starts = np.arange(6.0)
+    x = np.array([[1, 0], [1, 0.1], [1, 0.2], [0, 1], [1, 0.3], [-1, 0]], np.float32)
+    arrays = {"X": x, "recording": np.array(["a"] * 5 + ["b"]), "start": starts, "end": starts + 2}
+    np.savez(tmp_path / "v.npz", group=np.array([1, 1, 1, 2, 2, 2]), **arrays)
+    said = dicot("search", tmp_path / "v.npz", "--like", "a@0.5", "-k", "2")
+    found = [line.split("│")[1].strip() for line in said.splitlines() if line.startswith("│")]
+    assert found == ["2", "4"], "row 1 overlaps the window itself"
+    assert "0.0194" in said
+    said = dicot("search", tmp_path / "v.npz", "--like", "0", "--groups", "2", "--before", "6", "-k", "5")
+    assert [line.split("│")[1].strip() for line in said.splitlines() if line.startswith("│")] == ["4", "3"]
+    for like, message in (("a@x", "RECORDING@SECONDS"), ("c@1", "Unknown recording 'c'"), ("77", "row 77")):
+        with pytest.raises(InputError, match=message):
+            dicot("search", tmp_path / "v.npz", "--like", like)
+    with pytest.raises(InputError, match="groups of this file are numbers"):
+        dicot("search", tmp_path / "v.npz", "--like", "0", "--groups", "x")

@@ -18,6 +18,7 @@ from dicot.cli.options import INTERRUPTED
 from dicot.cli.paper import paper
 from dicot.cli.pretrain import pretrain
 from dicot.cli.report import report
+from dicot.cli.search import search
 from dicot.cli.wording import flags, in_shell, plain_warnings
 from dicot.errors import DicotError
 from dicot.storage import cannot_use
@@ -44,6 +45,7 @@ app.command()(pretrain)
 app.command()(embed)
 app.command()(evaluate)
 app.command()(inspect)
+app.command()(search)
 app.command()(report)
 app.command()(paper)
 app.command("list")(list_names)
