@@ -1,4 +1,5 @@
 import copy
+import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -18,7 +19,7 @@ from dicot.controls import calibrated_control
 from dicot.data import Windows, check_collection
 from dicot.encoders import FCN
 from dicot.encoders.inception.inference import FrozenInception
-from dicot.errors import InputError, NonFiniteLossError
+from dicot.errors import InputError, ModelFileError, NonFiniteLossError
 from dicot.methods.dicot import DiCOT
 from dicot.train import Recipe
 from tests.own import Halves, Net, OwnEncoder, Summary, slow_start
@@ -516,3 +517,26 @@ def test_windows_are_not_looked_at_again(waves):
         model.transform(Windows(x))
     with pytest.raises(NonFiniteLossError):
         small(steps=20, encoder="fcn").fit(Windows(x))
+
+
+def test_windows_that_know_their_channels_are_put_in_order_and_another_rate_is_refused(tmp_path):
+    x = np.random.default_rng(0).normal(size=(12, 2, 40)).astype(np.float32)
+    windows = Windows(x, channels=("a", "b"), rate=50.0)
+    model = small().fit(windows)
+    model.save_pretrained(tmp_path)
+    for fitted in (model, TimeSeriesEmbedder.from_pretrained(tmp_path, device="cpu")):
+        assert (fitted.preparation_.channels, fitted.preparation_.rate) == (("a", "b"), 50.0)
+        expected = fitted.transform(x)
+        np.testing.assert_array_equal(fitted.transform(windows), expected)
+        np.testing.assert_array_equal(fitted.transform(Windows(x[:, ::-1], channels=("b", "a"))), expected)
+        np.testing.assert_array_equal(fitted.transform(Windows(x, rate=50.5)), expected)
+        with pytest.raises(InputError, match=r"X has the channels a, c; this model was fitted on a, b\. Choose"):
+            fitted.transform(Windows(x, channels=("a", "c")))
+        with pytest.raises(InputError, match=r"X has 100 time steps per second; this model was fitted on 50\."):
+            fitted.transform(Windows(x, rate=100.0))
+    config = json.loads((tmp_path / "config.json").read_text())
+    for damage in ({"channels": ["a", "a"]}, {"channels": ["a", 1]}, {"rate": -1.0}):
+        changed = {**config, "preparation": {**config["preparation"], **damage}}
+        (tmp_path / "config.json").write_text(json.dumps(changed))
+        with pytest.raises(ModelFileError):
+            TimeSeriesEmbedder.from_pretrained(tmp_path, device="cpu")

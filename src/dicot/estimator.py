@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -548,6 +549,13 @@ def _check_preparation(preparation: Preparation, encoder: Encoder) -> None:
     if preparation.n_channels != encoder.n_channels or type(preparation.n_times) is not int or preparation.n_times < 1:
         shape = f"{preparation.n_channels} channels and {preparation.n_times} time steps"
         raise InputError(f"{shape} do not fit the encoder")
+    names, rate = preparation.channels, preparation.rate
+    if names is not None and (
+        len(set(names)) != encoder.n_channels or not all(isinstance(name, str) for name in names)
+    ):
+        raise InputError(f"{names} are not the names of {encoder.n_channels} channel(s)")
+    if rate is not None and not (isinstance(rate, float | int) and 0 < rate < math.inf):
+        raise InputError(f"{rate!r} is no rate")
     if (preparation.scale == "dataset") != (preparation.statistics is not None):
         raise InputError(f"scale is {preparation.scale!r}, statistics are {preparation.statistics}")
     if preparation.statistics is not None:

@@ -51,6 +51,11 @@ def test_a_folder_becomes_a_model_and_a_table_of_vectors(tmp_path: Path) -> None
     assert vectors.recording.tolist() == ["monday"] * 19 + ["tuesday"] * 19
     np.testing.assert_allclose(vectors.start[:3], [0, 1, 2])
     np.testing.assert_allclose(vectors.end[:3], [2, 3, 4])
+    np.testing.assert_array_equal(vectors.x[:19], vectors.x[19:])  # the recordings are the same
+    with pytest.raises(InputError, match="X has the channels x; this model was fitted on y"):
+        dicot("embed", model, folder, "--window", "2s", "--channels", "x", "--out", out, "--device", "cpu")
+    with pytest.raises(InputError, match=r"X has 25 time steps per second; this model was fitted on 50.*--rate 50"):
+        dicot("embed", model, folder, *cut, "--rate", "25", "--out", out, "--device", "cpu")
     for words, message in (
         (["--stride", "1s"], "Give --window too"),
         (["--window", "2s", "--case", "id"], "--case is for tables of cases"),

@@ -40,7 +40,7 @@ def embed(
     embedder.set_params(**opt.given(embed_precision=precision))
     table = opt.columns(case, time, channels, label, group, ignore, header)
     opt.check_recording_options(window, stride, rate)
-    places: dict[str, Any] = {}  # where the windows of recordings lie
+    windows, places = None, dict[str, Any]()  # of recordings, and where they lie
     if window is not None:
         windows = opt.load_recordings(data, window, stride, rate, missing, table)
         contents = {"": Content(windows.x, windows.y, windows.group)}
@@ -53,7 +53,8 @@ def embed(
         for part, cases in contents.items():
             opt.show_read(data, cases.about)
             # Files are read into (channels, time), whatever layout the model was fitted with.
-            vectors = embedder.transform_into(cases.X, make, layout="nct").read()
+            known = cases.X if windows is None else windows  # which know their channels and rate
+            vectors = embedder.transform_into(known, make, layout="nct").read()
             typer.echo(f"{data}{part and ' '}{part}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
             parts[part] = {"X": vectors, **opt.given(y=cases.y, group=cases.group), **places}
         write_vectors(out, parts)

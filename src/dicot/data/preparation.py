@@ -11,6 +11,7 @@ from dicot.data.cases import to_cases
 from dicot.data.collection import Windows, check_labels, segments_under, warn_of_layout
 from dicot.data.conversion import Conversion, check_policies, convert, settle, survey
 from dicot.data.policies import Array, Scale
+from dicot.data.timestamps import SAME_RATE
 from dicot.errors import InputError, PrecisionWarning
 
 # The length a case of length `own` gets after a fit on length `fitted`: it depends on that case alone.
@@ -19,7 +20,10 @@ LENGTHS: dict[str, Callable[[int, int], int]] = {"pad": max, "crop": min, "resam
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """The policies, and what was learned from the training set: its shape and, for scale="dataset", its statistics."""
+    """The policies, and what was learned from the training set: its shape and, for scale="dataset", its statistics.
+
+    Of Windows that know them, the names of the channels and the rate are kept too, and later Windows must fit to them.
+    """
 
     layout: str = "nct"
     unequal: str = "error"
@@ -29,6 +33,8 @@ class Preparation:
     n_times: int = 0
     statistics: Scale | None = None
     fingerprint: str = ""  # of the training cases before scaling
+    channels: tuple[str, ...] | None = None  # names
+    rate: float | None = None  # time steps per second
 
     def fit(self, X: Any, y: Any = None) -> tuple["Preparation", Windows]:
         """Check the training set; the returned preparation remembers it."""
@@ -48,11 +54,14 @@ class Preparation:
             n_times=cases.length,
             statistics=cases.scale if isinstance(cases.scale, Scale) else None,
             fingerprint=_fingerprint(cases, X),
+            channels=X.channels if isinstance(X, Windows) else None,
+            rate=X.rate if isinstance(X, Windows) else None,
         )
         return fitted, _training_set(cases, X, y)
 
     def fit_another(self, X: Any, y: Any = None) -> tuple["Preparation", Windows]:
         """Prepare a second training set as the first: its statistics stay, and so does the length of "resample"."""
+        X = self._as_fitted(X)
         cases = self._convert(X, self._scale, length=self.n_times if self.unequal == "resample" else None)
         self._check_channels(cases)
         fitted = replace(self, n_times=cases.length, fingerprint=_fingerprint(cases, X))
@@ -60,6 +69,7 @@ class Preparation:
 
     def apply(self, X: Any) -> Iterator[tuple[Array, Conversion]]:
         """Yield positions and cases, one group per length, so that no case depends on its company."""
+        X = self._as_fitted(X)
         if self.unequal == "error":
             groups = [self._convert(X, self._scale)]
         else:
@@ -93,6 +103,25 @@ class Preparation:
         lengths, gaps = np.full(n, X.n_times), np.zeros(n, bool)
         return Conversion(X.x, lengths, gaps, np.arange(n), X.n_times, missing=self.missing, scale=scale)
 
+    def _as_fitted(self, X: Any) -> Any:
+        """Return X, Windows with their channels in the order of the fit; refuse other channels and another rate."""
+        if not isinstance(X, Windows):
+            return X
+        if self.rate is not None and X.rate is not None and abs(X.rate / self.rate - 1) > SAME_RATE:
+            raise InputError(
+                f"X has {X.rate:g} time steps per second; this model was fitted on {self.rate:g}. Resample the "
+                f"recordings: windows_from(..., rate={self.rate:g}) (--rate {self.rate:g})."
+            )
+        if self.channels is None or X.channels is None or X.channels == self.channels:
+            return X
+        if sorted(X.channels) != sorted(self.channels):
+            raise InputError(
+                f"X has the channels {', '.join(X.channels)}; this model was fitted on {', '.join(self.channels)}. "
+                f"Choose them with channels= (--channels {','.join(self.channels)})."
+            )
+        order = [X.channels.index(name) for name in self.channels]
+        return replace(X, x=X.x[:, order], channels=self.channels)
+
     def _check_channels(self, cases: Conversion) -> None:
         if cases.shape[1] != self.n_channels:
             raise InputError(
@@ -117,7 +146,8 @@ class Preparation:
         """Make a preparation of what `to_dict` gave."""
         saved = data["statistics"]
         statistics = saved and Scale(np.array(saved["mean"]), np.array(saved["std"]))
-        return cls(**{**data, "statistics": statistics})
+        names = data.get("channels")  # models that were saved before channels had names have no entry
+        return cls(**{**data, "statistics": statistics, "channels": names and tuple(names)})
 
 
 def _fingerprint(cases: Conversion, X: Any) -> str:
