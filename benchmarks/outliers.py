@@ -9,7 +9,7 @@ of outliers that are, found. With --choose, ways to measure a distance are compa
 import argparse
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
+from benchmarks.arguments import some_of
 from dicot import EmbeddingOutlierDetector, TimeSeriesEmbedder, load
 from dicot.classical import CLASSICAL
 from dicot.data.npyfile import load_npz
@@ -257,16 +258,6 @@ def choose(options: argparse.Namespace) -> None:
 
 def main() -> None:
     known_sets = (*RARE, BEATS)
-
-    def some_of(known: Sequence[str]) -> Callable[[str], list[str]]:
-        def parse(text: str) -> list[str]:
-            chosen = [part.strip() for part in text.split(",")]
-            for part in chosen:
-                if part not in known:
-                    raise argparse.ArgumentTypeError(f"{part!r} is none of {', '.join(known)}")
-            return chosen
-
-        return parse
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="*", default=list(known_sets), metavar="SET", help=", ".join(known_sets))

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.arguments import some_of
 from dicot.data import Windows
 from dicot.datasets import load
 from dicot.datasets.development import DEVELOPMENT
@@ -256,20 +257,9 @@ def table(path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-
-    def names(known: Any) -> Any:
-        def parse(text: str) -> list[str]:
-            chosen = [part.strip() for part in text.split(",")]
-            for part in chosen:
-                if part not in known:
-                    raise argparse.ArgumentTypeError(f"{part!r} is none of {', '.join(known)}")
-            return chosen
-
-        return parse
-
-    parser.add_argument("--sets", type=names(DEVELOPMENT), default=list(DEVELOPMENT))
-    parser.add_argument("--variants", type=names(VARIANTS), default=list(VARIANTS))
-    parser.add_argument("--protocols", type=names(SCORES), default=list(SCORES))
+    parser.add_argument("--sets", type=some_of(DEVELOPMENT), default=list(DEVELOPMENT))
+    parser.add_argument("--variants", type=some_of(VARIANTS), default=list(VARIANTS))
+    parser.add_argument("--protocols", type=some_of(SCORES), default=list(SCORES))
     parser.add_argument("--seeds", type=lambda text: [int(part) for part in text.split(",")], default=[1, 2, 3])
     parser.add_argument("--device", default="auto")
     parser.add_argument("--workers", type=int, default=1)

@@ -27,6 +27,7 @@ def embed(
     window: opt.Window = None,
     stride: opt.Stride = None,
     rate: opt.SamplingRate = None,
+    resample: opt.Resample = False,
     missing: opt.Missing = None,
 ) -> None:
     """Embed all cases of DATA (training and test part, where it has both) with MODEL's own policies."""
@@ -39,10 +40,10 @@ def embed(
     embedder = TimeSeriesEmbedder.from_pretrained(model, device=device)
     embedder.set_params(**opt.given(embed_precision=precision))
     table = opt.columns(case, time, channels, label, group, ignore, header)
-    opt.check_recording_options(window, stride, rate)
+    opt.check_recording_options(window, stride, rate, resample)
     windows, places = None, dict[str, Any]()  # of recordings, and where they lie
     if window is not None:
-        windows = opt.load_recordings(data, window, stride, rate, missing, table)
+        windows = opt.load_recordings(data, window, stride, rate, resample, missing, table)
         contents = {"": Content(windows.x, windows.y, windows.group)}
         places = opt.given(recording=windows.recording, start=windows.start, end=windows.end)
     else:

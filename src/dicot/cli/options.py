@@ -74,6 +74,7 @@ Stride = Annotated[str | None, typer.Option(help="With --window: time steps, a t
 SamplingRate = Annotated[
     float | None, typer.Option("--rate", help="With --window: time steps per second; others are resampled to it.")
 ]
+Resample = Annotated[bool, typer.Option("--resample", help="With --window: put uneven time steps on an even grid.")]
 Case = Annotated[str | None, typer.Option(help="Long tables: the column that names the case.")]
 Time = Annotated[str | None, typer.Option(help="Long tables: the column that orders a case.")]
 Channels = Annotated[str | None, typer.Option(help="Long tables: columns of values, separated by commas.")]
@@ -155,24 +156,30 @@ def load_data(data: str, layout: str, policies: dict[str, Any], table: dict[str,
 
 
 def load_recordings(
-    data: str, window: str, stride: str | None, rate: float | None, missing: str | None, table: dict[str, Any]
+    data: str,
+    window: str,
+    stride: str | None,
+    rate: float | None,
+    resample: bool,
+    missing: str | None,
+    table: dict[str, Any],
 ) -> "Windows":
     """Cut a folder, a pattern or a file of recordings into windows, and say what they are."""
     from dicot.data import windows_from
 
     if refused := sorted({"case", "ignore", "header"} & table.keys()):
         raise InputError(f"--{refused[0]} is for tables of cases; with --window DATA are recordings. Leave it out.")
-    windows = windows_from(data, window, **given(stride=stride, rate=rate, missing=missing), **table)
+    windows = windows_from(data, window, resample=resample, **given(stride=stride, rate=rate, missing=missing), **table)
     recordings = len(set(windows.recording)) if windows.recording is not None else 0
     rate_text = "" if windows.rate is None else f" at {windows.rate:g} per second"
     typer.echo(f"Read {data}: {recordings} recording(s) of {', '.join(windows.channels or ())}{rate_text}")
     return windows
 
 
-def check_recording_options(window: str | None, stride: str | None, rate: float | None) -> None:
+def check_recording_options(window: str | None, stride: str | None, rate: float | None, resample: bool) -> None:
     """Refuse options of recordings where none are read."""
-    if window is None and (stride is not None or rate is not None):
-        raise InputError("--stride and --rate are for recordings. Give --window too, or leave them out.")
+    if window is None and (stride is not None or rate is not None or resample):
+        raise InputError("--stride, --rate and --resample are for recordings. Give --window too, or leave them out.")
 
 
 def show_read(data: str, about: str) -> None:

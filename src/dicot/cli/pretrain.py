@@ -45,6 +45,7 @@ def pretrain(
     window: opt.Window = None,
     stride: opt.Stride = None,
     rate: opt.SamplingRate = None,
+    resample: opt.Resample = False,
     checkpoint_seconds: Annotated[float, typer.Option(help="Seconds between checkpoints; 0: after every step.")] = 10.0,
     overwrite: Annotated[
         bool, typer.Option(help="Replace another model that is in the folder, or its checkpoint.")
@@ -57,9 +58,9 @@ def pretrain(
 
     policies = opt.given(unequal=unequal, missing=missing)
     table = opt.columns(case, time, channels, label, group, ignore, header)
-    opt.check_recording_options(window, stride, rate)
+    opt.check_recording_options(window, stride, rate, resample)
     if window is not None:
-        split = Split(opt.load_recordings(data, window, stride, rate, missing, table), name=data)
+        split = Split(opt.load_recordings(data, window, stride, rate, resample, missing, table), name=data)
     else:
         split = opt.load_data(data, layout, policies, table)
     train = split.train

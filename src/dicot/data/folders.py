@@ -12,6 +12,7 @@ import numpy as np
 
 from dicot.data.collection import Windows, check_rate
 from dicot.data.durations import window_length, window_stride
+from dicot.data.naming import listed
 from dicot.data.policies import MISSING, Array
 from dicot.data.recordingfile import READERS, Choice, Recording, read_file
 from dicot.data.recordings import slide
@@ -27,7 +28,6 @@ from dicot.data.timestamps import (
 from dicot.errors import InputError, UnevenSamplingWarning, lookup
 
 Source = str | Path | Sequence[str | Path]
-_MOST_NAMED = 12  # files in a sentence
 _UNEVEN = 0.1  # share by which windows of one length may differ in time before it is worth a warning
 
 
@@ -62,7 +62,7 @@ def _of_known_suffix(files: Iterable[Path], what: str) -> list[Path]:
     known = [file for file in files if file.suffix.lower() in READERS and file.is_file()]
     if not known:
         others = sorted({file.suffix or file.name for file in files})
-        came = f"of its files the suffixes are {', '.join(others[:_MOST_NAMED])}" if others else "it holds no file"
+        came = f"of its files the suffixes are {listed(others)}" if others else "it holds no file"
         raise InputError(f"{what} holds no recording ({_known()}); {came}. Check the path, or convert the files.")
     return known
 
@@ -232,8 +232,9 @@ def _common_rate(recordings: Sequence[Recording], rate: float | None, resample: 
     rates = {one.name: one.rate for one in recordings if one.rate is not None}
     timeless = [one.name for one in recordings if one.rate is None and one.times is None]
     if timeless and (rates or resample):
+        others = f", that of {listed(list(rates))} is" if rates else ""
         raise InputError(
-            f"The rate of {_some(timeless)} is not known{', that of ' + _some(list(rates)) + ' is' if rates else ''}. "
+            f"The rate of {listed(timeless)} is not known{others}. "
             "Name the column of time stamps as time= (--time), or say rate= (--rate)."
         )
     if not rates:
@@ -286,12 +287,7 @@ def _warn_of_uneven(windows: Windows) -> None:
         which = list(dict.fromkeys(windows.recording[uneven].tolist()))
         warnings.warn(
             f"Uneven time stamps: windows of {windows.n_times} time steps last {lasting.min():.3g} to "
-            f"{lasting.max():.3g} s, in {_some(which)}. Set resample=True (--resample) for an even grid.",
+            f"{lasting.max():.3g} s, in {listed(which)}. Set resample=True (--resample) for an even grid.",
             UnevenSamplingWarning,
             stacklevel=3,
         )
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more

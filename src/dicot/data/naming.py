@@ -1,14 +1,22 @@
-"""Every error of a reader names the file that it came from."""
+"""Names in errors: the file that one came from, and a list that does not fill the screen."""
 
 import csv
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from dicot.errors import InputError, brief
+
+MOST_NAMED = 12
+
+
+def listed(names: Sequence[str]) -> str:
+    """Write names in a sentence, and of many only how many more there are."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
 
 
 @contextmanager

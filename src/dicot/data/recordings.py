@@ -18,6 +18,7 @@ from dicot.data.collection import (
     warn_of_layout,
 )
 from dicot.data.conversion import convert
+from dicot.data.naming import listed
 from dicot.data.policies import Array, Cases, cases_where, check_missing, fill_missing, name_cases
 from dicot.data.timestamps import GAP, SAME_RATE, Seconds, check_gap, rate_of, runs_between_gaps
 from dicot.errors import InputError, ShortRecordingWarning, is_whole
@@ -98,7 +99,6 @@ def slide(
     )
 
 
-_MOST_NAMED = 12  # recordings in a warning
 _NONE = np.array([], dtype=np.intp)
 _Span = tuple[int, slice]  # a stretch without a gap: the number of its recording, and its time steps
 
@@ -250,19 +250,13 @@ def _warn_of_short(runs: Cases, names: Sequence[str], length: int, layout: str, 
     warn_of_layout(n_channels, longest, layout)
     short = [name for name, n in n_times.items() if n < length]
     if short:
-        lengths = _some([str(n_times[name]) for name in short])
+        lengths = listed([str(n_times[name]) for name in short])
         warnings.warn(
-            f"Left out recording{'s' if len(short) > 1 else ''} {_some(short)} ({lengths} time steps"
+            f"Left out recording{'s' if len(short) > 1 else ''} {listed(short)} ({lengths} time steps"
             f"{' without a gap' if len(runs) > n_recordings else ''}): shorter than a window of length={length}.",
             ShortRecordingWarning,
             stacklevel=3,
         )
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_MOST_NAMED]) + (
-        f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    )
 
 
 def _starts(n_times: int, length: int, stride: int, keep_tail: bool) -> Array:
