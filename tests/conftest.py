@@ -1,9 +1,14 @@
 """What many tests need: small unlabelled data."""
 
+import signal
+
 import numpy as np
 import pytest
 
 from dicot.data import Windows
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and so would every command that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def make_waves() -> Windows:
