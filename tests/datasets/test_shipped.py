@@ -11,7 +11,7 @@ from dicot.datasets import archive_files, card, check, fingerprint, load
 from dicot.datasets.archive_files import read_archive
 
 NAME = "ItalyPowerDemand"
-RESULTS = Path(__file__).resolve().parents[2] / "results" / "archive.csv"
+RESULTS = Path(__file__).resolve().parents[2] / "results" / "ucr.csv"
 
 
 @pytest.fixture
