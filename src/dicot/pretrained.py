@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from dicot import __version__
 from dicot.encoders import ENCODERS, Encoder, ForeignEncoder, as_encoder, build_encoder, encoder_name
 from dicot.errors import InputError, ModelFileError, OutputError, lookup
-from dicot.storage import write_atomic, writing
+from dicot.storage import check_format, write_atomic, writing
 
 T = TypeVar("T")
 FORMAT = "dicot-encoder"
@@ -127,14 +127,7 @@ def read_config(directory: str | Path) -> dict[str, Any]:
         config = _parse(path)
     except (OSError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} is damaged ({error}). Save the model again.") from error
-    if not isinstance(config, dict) or config.get("format") != FORMAT:
-        raise ModelFileError(f"{path} was not written by dicot: its format is not {FORMAT!r}.")
-    if config.get("format_version") != FORMAT_VERSION:
-        raise ModelFileError(
-            f"{path} has format version {config.get('format_version')!r}; this dicot {__version__} reads "
-            f"{FORMAT_VERSION}. Install the version that wrote it, {config.get('library_version')!r}."
-        )
-    return config
+    return check_format(path, config, FORMAT, FORMAT_VERSION)
 
 
 def from_pretrained(

@@ -7,9 +7,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from dicot.errors import InputError, OutputError
+from dicot import __version__
+from dicot.errors import InputError, ModelFileError, OutputError
 
 REMEDIES = {
     errno.ENOSPC: "Free some space on that disk, or choose another place",
@@ -110,6 +111,18 @@ def atomic_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
             Path(temporary).unlink(missing_ok=True)
             raise
     _sync_folder(path.parent)
+
+
+def check_format(path: Path, config: Any, name: str, version: int) -> dict[str, Any]:
+    """Return what was read from a config file, or say that another program or version wrote it."""
+    if not isinstance(config, dict) or config.get("format") != name:
+        raise ModelFileError(f"{path} was not written by dicot: its format is not {name!r}.")
+    if config.get("format_version") != version:
+        raise ModelFileError(
+            f"{path} has format version {config.get('format_version')!r}; this dicot {__version__} reads {version}. "
+            f"Install the version that wrote it, {config.get('library_version')!r}."
+        )
+    return config
 
 
 def remove_leftovers(path: Path) -> None:

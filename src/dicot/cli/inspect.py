@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from dicot.data.inspection import Inspected
 
 Column = Annotated[str | None, typer.Option(help="A column of the files.")]
-MOST_NAMED = 8  # channels in a line
 
 
 def inspect(
@@ -36,6 +35,7 @@ def inspect(
     from rich.table import Table
 
     from dicot.data import inspect_recordings, suggest_windows
+    from dicot.data.naming import listed
 
     chosen = None if channels is None else [name.strip() for name in channels.split(",")]
     rows = inspect_recordings(recordings, time=time, unit=unit, channels=chosen, label=label, group=group, gap=gap)
@@ -50,8 +50,7 @@ def inspect(
     if readable:
         show(table)
         for names in dict.fromkeys(row.channels for row in readable):
-            more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-            typer.echo(f"{len(names)} channel(s): {', '.join(names[:MOST_NAMED])}{more}")
+            typer.echo(f"{len(names)} channel(s): {listed(names)}")
         said = suggest_windows(readable)
         typer.echo(f"window {said.window}: {said.window_reason}")
         typer.echo(f"stride {said.stride}: {said.stride_reason}")

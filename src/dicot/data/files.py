@@ -8,15 +8,13 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 from dicot.data.cases import to_cases
 from dicot.data.collection import Windows, check_collection
 from dicot.data.csvfile import SEPARATORS, columns_of, read_rows, read_sheet
-from dicot.data.naming import naming
+from dicot.data.naming import listed, naming
 from dicot.data.npyfile import Npz, assign_keys, looked_for, map_npy, open_npz
 from dicot.data.policies import Array, Cases, Policies
 from dicot.data.splits import Split, check_split
 from dicot.data.tables import table_cases
 from dicot.data.textforms import read_arff, read_ts, read_tsv
 from dicot.errors import InputError, UnusedKeysWarning, need_extra
-
-_MOST_NAMED = 12  # arrays of a file in an error
 
 
 class Columns(TypedDict, total=False):
@@ -119,10 +117,9 @@ def _read_npz(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
     with open_npz(path) as file:
         keys = assign_keys(file.names, lambda name: _shape(file, name) == (), chosen)
         if not keys.parts:
-            shapes = ((name, _shape(file, name)) for name in file.names[:_MOST_NAMED])
-            content = ", ".join(f"{name} {'(not readable)' if s is None else s}" for name, s in shapes) or "nothing"
-            more = f" and {len(file.names) - _MOST_NAMED} more" if len(file.names) > _MOST_NAMED else ""
-            raise InputError(f"The file has no array of cases called {looked_for()}. It holds {content}{more}.")
+            shapes = ((name, _shape(file, name)) for name in file.names)
+            content = listed([f"{name} {'(not readable)' if s is None else s}" for name, s in shapes]) or "nothing"
+            raise InputError(f"The file has no array of cases called {looked_for()}. It holds {content}.")
         used = [name for roles in keys.parts.values() for name in roles.values()]
         arrays = file.read(used)
     if keys.unused:

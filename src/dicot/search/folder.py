@@ -19,7 +19,7 @@ from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
 from dicot.errors import InputError, ModelFileError, brief
 from dicot.search.rows import Rows
-from dicot.storage import atomic_file, write_atomic, writing
+from dicot.storage import atomic_file, check_format, write_atomic, writing
 from dicot.vectors import write_vectors
 
 FORMAT, FORMAT_VERSION = "dicot-index", 1
@@ -117,14 +117,7 @@ def _config(folder: Path) -> dict[str, Any]:
         config = json.loads(path.read_bytes().decode())
     except (OSError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} is damaged ({brief(error)}). {AGAIN}") from error
-    if not isinstance(config, dict) or config.get("format") != FORMAT:
-        raise ModelFileError(f"{path} was not written by EmbeddingIndex.save: its format is not {FORMAT!r}.")
-    if config.get("format_version") != FORMAT_VERSION:
-        raise ModelFileError(
-            f"{path} has format version {config.get('format_version')!r}; this dicot {__version__} reads "
-            f"{FORMAT_VERSION}. Install the version that wrote it, {config.get('library_version')!r}."
-        )
-    return config
+    return check_format(path, config, FORMAT, FORMAT_VERSION)
 
 
 def _pieces_of(rows: Rows) -> Iterator[bytes]:
