@@ -108,7 +108,7 @@ KINDS: dict[str, Kind] = {
     "last layer": Kind((LAST,), 0, ("ridge", "few_5", "clustering")),
     "bank and contests": Kind(("bank", "contests"), 2048, EVERY),
     "last layer, bank, contests": Kind((LAST, "bank", "contests"), 2048, EVERY),
-    "twice the last layer, bank, contests": Kind((LAST, LAST, "bank", "contests"), 2048, ("ridge", "few_5")),
+    "twice the last layer, bank, contests": Kind((LAST, LAST, "bank", "contests"), 2048, EVERY),
     "six layers, bank, contests": Kind(("shares+mean+max", "bank", "contests"), 2048, ("ridge", "few_5")),
     "256 of last layer, bank, contests": Kind((LAST, "bank", "contests"), 256),
 }

@@ -68,21 +68,21 @@ def test_the_paper_said_or_not_gives_the_same_bytes(waves):
 @pytest.mark.parametrize(
     ("n_cases", "n_times", "batch_size", "steps"),
     [
-        (20, 24, 8, 150),  # a quarter of the cases would be 5
-        (40, 100, 8, 150),
-        (56, 100, 16, 150),
-        (100, 1000, 16, 150),
-        (100, 1001, 16, 300),
-        (200, 427, 16, 150),
-        (1000, 1000, 16, 300),
+        (20, 24, 20, 150),
+        (40, 100, 32, 150),
+        (56, 100, 32, 150),
+        (100, 1000, 32, 150),
+        (100, 1001, 32, 300),
+        (200, 427, 32, 150),
+        (1000, 1000, 32, 300),
         (1000, 1001, 128, 1500),
-        (60, 20000, 16, 750),
-        (2000, 50, 16, 150),
+        (60, 20000, 32, 750),
+        (2000, 50, 32, 150),
         (2001, 8, 128, 1500),
         (7000, 3000, 32, 750),
         (7000, 2000, 32, 750),
         (7000, 1999, 128, 1500),
-        (60, 2500, 16, 300),
+        (60, 2500, 32, 300),
     ],
 )
 def test_the_best_recipe_goes_by_the_size_alone(n_cases, n_times, batch_size, steps):
@@ -93,12 +93,10 @@ def test_the_best_recipe_goes_by_the_size_alone(n_cases, n_times, batch_size, st
     }
 
 
-def test_the_batch_is_the_nearest_power_of_two_by_trying_all_of_them():
-    for n_cases in range(1, 700):
-        powers = [2**i for i in range(12)]
-        nearest = min(powers, key=lambda power: (abs(power - n_cases / 4), power))
-        assert best_recipe(n_cases, 10).batch_size == min(16, max(8, nearest)), n_cases
-        assert best_recipe(n_cases, 2**20 - 1).batch_size == min(32, max(8, nearest)), n_cases
+def test_a_batch_has_all_cases_where_there_are_few():
+    assert [best_recipe(n_cases, 10).batch_size for n_cases in (1, 2, 31, 32, 33)] == [1, 2, 31, 32, 32]
+    assert [best_recipe(n_cases, 20_000).batch_size for n_cases in (100, 5, 3000)] == [32, 5, 32]
+    assert [best_recipe(n_cases, 10).batch_size for n_cases in (2000, 2001)] == [32, 128]
 
 
 def test_best_is_the_sum_of_its_parts(waves):
@@ -257,7 +255,7 @@ def test_a_preset_with_other_values_is_another_job(monkeypatch):
     before = job()
     assert before.key == job(queue=0).key, "what is the default anyway"
     for changed in (
-        replace(BEST, bank=84), replace(BEST, recipe=SizeRule(smallest=4)), replace(BEST, method_params={"queue": 256})
+        replace(BEST, bank=84), replace(BEST, recipe=SizeRule(long=4)), replace(BEST, method_params={"queue": 256})
     ):  # fmt: skip
         monkeypatch.setitem(PRESETS, "best", changed)
         assert job().key != before.key

@@ -53,11 +53,11 @@ class Preset:
 
 
 class Tier(NamedTuple):
-    """Training sets up to so many cases, and cases x time steps, and how long they are trained."""
+    """Training sets up to so many cases, and cases x time steps, and how they are trained."""
 
     cases: float
     size: float
-    largest: int  # batch
+    batch_size: int
     steps: int
 
 
@@ -65,35 +65,24 @@ class Tier(NamedTuple):
 class SizeRule:
     """A recipe by the size of the training set alone; the family of the data set does not count.
 
-    tiers: in ascending order; the first one that the training set fits into counts
-    share, smallest: a batch is the power of two nearest to this share of the cases, from `smallest` to the tier's
-    largest
+    tiers: in ascending order; the first one that the training set fits into counts. No batch has more than all cases.
     long: cases of so many time steps or more have a quarter of the largest tier's batch and half of its steps
     """
 
     tiers: tuple[Tier, ...] = (
-        Tier(2000, 1e5, 16, 150),
-        Tier(2000, 1e6, 16, 300),
+        Tier(2000, 1e5, 32, 150),
+        Tier(2000, 1e6, 32, 300),
         Tier(math.inf, math.inf, 128, 1500),
     )
-    share: float = 0.25
-    smallest: int = 8
     long: int = 2000
 
     def __call__(self, family: str | None, n_cases: int, n_times: int) -> Recipe:
         size = n_cases * n_times
         tier = next(tier for tier in self.tiers if n_cases <= tier.cases and size <= tier.size)
-        largest, steps = tier.largest, tier.steps
+        batch_size, steps = tier.batch_size, tier.steps
         if tier is self.tiers[-1] and n_times >= self.long:
-            largest, steps = largest // 4, steps // 2
-        batch_size = min(largest, max(self.smallest, _nearest_power_of_two(self.share * n_cases)))
-        return Recipe(steps=steps, batch_size=batch_size)
-
-
-def _nearest_power_of_two(value: float) -> int:
-    """Return the power of two with the smallest distance to a number, 1 at least; of two, the smaller one."""
-    lower = 1 << max(0, int(value).bit_length() - 1)
-    return lower if value - lower <= 2 * lower - value else 2 * lower
+            batch_size, steps = batch_size // 4, steps // 2
+        return Recipe(steps=steps, batch_size=max(1, min(batch_size, n_cases)))
 
 
 def best_recipe(n_cases: int, n_times: int) -> Recipe:

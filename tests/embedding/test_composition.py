@@ -44,7 +44,7 @@ def fitted(tmp_path_factory):
     [
         ("difference", True, 48),
         ("bank", 168, 24 + 168),
-        ("bank", "mixed", 24 + 2016 + 2 * 1024),
+        ("bank", "mixed", 24 + 2016 + 2 * 512),
         ("n_components", 12, 12),
     ],
 )
@@ -262,11 +262,11 @@ def test_a_model_with_shares_alone_is_kept_as_ever(waves, tmp_path):
 
 
 def test_many_values_per_time_step_mean_fewer_cases_at_once(waves, monkeypatch):
-    """Contests need more memory than a small encoder, and a batch is as small as they need it."""
+    """A bank needs more memory than a small encoder, and a batch is as small as they need it."""
     sizes = []
     whole = Contests.transform
     monkeypatch.setattr(Contests, "transform", lambda self, x: sizes.append(len(x)) or whole(self, x))
-    monkeypatch.setitem(embedding_passes.WORKING_MEMORY, "cpu", 8 * 256 * 32 * 4 * 6)
+    monkeypatch.setitem(embedding_passes.WORKING_MEMORY, "cpu", 84 * 13 // 8 * 8 * 32 * 4 * 6)
     model(bank="mixed").fit(waves).transform(waves.x)
     assert set(sizes) == {6}
 

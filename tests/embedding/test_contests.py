@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.embedding.contests import Contests
+from dicot.embedding.contests import N_GROUPS, Contests
 from dicot.errors import InputError
 from dicot.gpu.device import float32_arithmetic
 
@@ -69,9 +69,9 @@ def test_the_same_as_aeons_hydra_with_its_kernels(n_channels, n_times):
 def test_kernels_have_mean_zero_and_absolute_sum_one():
     """The mean exactly, and in TF32 too, which keeps ten binary digits after the first."""
     taps = Contests.draw(1, 200).taps
-    assert taps.shape == (5, 2, 32, 8, 9) and len(taps.flatten(0, 3).unique(dim=0)) == 5 * 2 * 32 * 8
+    assert taps.shape == (5, 2, N_GROUPS, 8, 9) and len(taps.flatten(0, 3).unique(dim=0)) == 5 * 2 * N_GROUPS * 8
     assert not taps.double().sum(dim=-1).any()
-    torch.testing.assert_close(taps.abs().sum(dim=-1), torch.ones(5, 2, 32, 8), atol=0.01, rtol=0)
+    torch.testing.assert_close(taps.abs().sum(dim=-1), torch.ones(5, 2, N_GROUPS, 8), atol=0.01, rtol=0)
     mantissas = torch.frexp(taps).mantissa * 2**11
     assert torch.equal(mantissas, mantissas.round())
 
@@ -87,14 +87,14 @@ def test_groups_add_up_half_of_the_channels(n_channels, mixed):
 def test_the_last_places_of_a_group_add_up_to_all_time_steps():
     contests = Contests.draw(1, 100)
     features = contests.transform(torch.from_numpy(noise(5, 1, 100)).float())
-    lost = features.view(5, -1, 2, 32, 8)[:, :, 1]
-    torch.testing.assert_close((lost**2).sum(dim=-1), torch.ones(5, lost.shape[1], 32))
+    lost = features.view(5, -1, 2, N_GROUPS, 8)[:, :, 1]
+    torch.testing.assert_close((lost**2).sum(dim=-1), torch.ones(5, lost.shape[1], N_GROUPS))
 
 
 def test_four_times_the_amplitude_wins_by_four_times_as_much():
     contests = doubles(Contests.draw(2, 60))
     x = torch.from_numpy(noise(4, 2, 60))
-    once, larger = (contests.transform(values).view(4, -1, 2, 256) for values in (x, 4 * x))
+    once, larger = (contests.transform(values).view(4, -1, 2, 8 * N_GROUPS) for values in (x, 4 * x))
     torch.testing.assert_close(larger[:, :, 0], 2 * once[:, :, 0])
     torch.testing.assert_close(larger[:, :, 1], once[:, :, 1])
 
@@ -104,9 +104,9 @@ def test_nobody_wins_where_nothing_happens():
     contests = Contests.draw(1, 9)
     assert not contests.transform(torch.zeros(2, 1, 50)).any()
     for level in (0.1, 1000.1):
-        lost = contests.transform(torch.full((2, 1, 1000), level)).view(2, 2, 2, 32, 8)[:, :, 1]
+        lost = contests.transform(torch.full((2, 1, 1000), level)).view(2, 2, 2, N_GROUPS, 8)[:, :, 1]
         shares = (lost**2).sum(dim=-1)
-        torch.testing.assert_close(shares[:, 0], torch.full((2, 32), 0.008))  # four time steps at either end
+        torch.testing.assert_close(shares[:, 0], torch.full((2, N_GROUPS), 0.008))  # four time steps at either end
         assert not shares[:, 1].any(), "the first difference is 0 everywhere"
 
 
@@ -200,5 +200,5 @@ def test_a_gpu_gives_what_a_cpu_gives_and_a_graph_replays_it(n_channels):
 def test_in_tf32_too_nobody_wins_where_nothing_happens():
     contests = Contests.draw(1, 9).to(torch.empty(0, device="cuda"))
     with float32_arithmetic(torch.device("cuda"), fast=True):
-        lost = contests.transform(torch.full((2, 1, 1000), 0.1, device="cuda")).view(2, 2, 2, 32, 8)[:, 0, 1]
+        lost = contests.transform(torch.full((2, 1, 1000), 0.1, device="cuda")).view(2, 2, 2, N_GROUPS, 8)[:, 0, 1]
     assert ((lost**2).sum(dim=-1) < 0.0081).all()

@@ -82,6 +82,11 @@ class Bank:
     def n_channels(self) -> int:
         return self.channels.shape[2]
 
+    @property
+    def width(self) -> int:
+        """How many numbers for each time step of a case are in memory at once."""
+        return N_KERNELS * (1 + max(self.counts))
+
     def to(self, like: Tensor) -> "Bank":
         """Return the bank for cases on the device and of the type of `like`."""
         return replace(self, channels=self.channels.to(like), biases=self.biases.to(like), taps=self.taps.to(like))
@@ -96,8 +101,8 @@ class Bank:
         x = long_enough(x)
         features, first = [], 0
         for number, (dilation, count) in enumerate(zip(self.dilations, self.counts, strict=True)):
-            y = self.convolve(x, number)
-            features += [_shares(y, bias, dilation, number) for bias in self.biases[:, first : first + count].T]
+            biases = self.biases[:, first : first + count].T.unsqueeze(2)
+            features.append(_shares(self.convolve(x, number), biases, dilation, number).flatten(1))
             first += count
         return torch.cat(features, dim=1)
 
@@ -159,16 +164,17 @@ def _channels(n_channels: int, rng: np.random.Generator) -> Tensor:
     return torch.from_numpy((places < sizes[:, None]).astype(np.float64))
 
 
-def _shares(y: Tensor, bias: Tensor, dilation: int, number: int) -> Tensor:
-    """Return the share of time steps at which each kernel's output exceeds its bias, (B, 84, T) -> (B, 84).
+def _shares(y: Tensor, biases: Tensor, dilation: int, number: int) -> Tensor:
+    """Return the share of time steps at which y (B, 84, T) exceeds each of the biases (n, 84, 1), (B, n, 84).
 
     Every other kernel, and at the next dilation the others, counts only where it does not reach beyond the case; where
     it always does, because the case is shorter than those of the fit, it counts everywhere.
     """
-    above = torch.gt(y, bias.unsqueeze(1), out=torch.empty_like(y))
-    shares = above.mean(dim=2)
+    room = y.new_empty(len(y), len(biases), *y.shape[1:])  # a mean of booleans takes several times as long on a CPU
+    above = torch.gt(y.unsqueeze(1), biases, out=room)
+    shares = above.mean(dim=3)
     margin = REACH * dilation
     if y.shape[2] > 2 * margin:
         inner = slice((number + 1) % 2, None, 2)
-        shares[:, inner] = above[:, inner, margin : y.shape[2] - margin].mean(dim=2)
+        shares[..., inner] = above[..., inner, margin : y.shape[2] - margin].mean(dim=3)
     return shares

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dicot.data.pieces import Collection, pieces, release
 from dicot.data.policies import Array
-from dicot.embedding.bank import N_KERNELS, Bank, check_size
+from dicot.embedding.bank import Bank, check_size
 from dicot.embedding.compression import Compression, check_components
 from dicot.embedding.contests import Contests
 from dicot.embedding.passes import Network, embed
@@ -51,7 +51,7 @@ class Composition:
     @property
     def width(self) -> int:
         """How many numbers for each time step of a case are in memory at once."""
-        return max(0 if self.bank is None else N_KERNELS, 0 if self.contests is None else self.contests.n_kernels)
+        return max((part.width for part in (self.bank, self.contests) if part is not None), default=0)
 
     def around(self, network: Network, like: Tensor) -> Network:
         """Return the function (B, C, T) -> (B, vector) around one that pools, for cases on the device of `like`."""

@@ -16,7 +16,7 @@ from torch import Tensor
 from dicot.embedding.convolution import N_TAPS, convolve, long_enough
 from dicot.errors import InputError
 
-N_GROUPS = 32  # at each dilation on the cases, and as many on their first difference
+N_GROUPS = 16  # at each dilation on the cases, and as many on their first difference
 PER_GROUP = 8
 FEWEST_MIXED, MOST_MIXED = 2, 8  # channels that a group adds up
 GRID = 2**-10  # taps are multiples of it, which TF32 does not round: for a constant they give 0 in that precision too
@@ -63,9 +63,9 @@ class Contests:
         return self.channels.shape[3]
 
     @property
-    def n_kernels(self) -> int:
-        """How many convolutions are in memory at once."""
-        return self.taps[0, 0, ..., 0].numel()
+    def width(self) -> int:
+        """How many numbers for each time step of a case are in memory at once: convolutions, and who has won."""
+        return 2 * self.taps[0, 0, ..., 0].numel()
 
     def to(self, like: Tensor) -> "Contests":
         """Return the contests for cases on the device and of the type of `like`."""

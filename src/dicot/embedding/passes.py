@@ -55,7 +55,7 @@ def embed(
     *,
     pooling: str | None = "mean",
     composer: Composer | None = None,
-    batch_size: int = 256,
+    batch_size: int = 1024,
     device: str | torch.device = "auto",
     precision: str = "float32",
     on_batch: Callable[[int], None] | None = None,
@@ -102,7 +102,7 @@ def embed_into(
     *,
     pooling: str | None = "mean",
     composer: Composer | None = None,
-    batch_size: int = 256,
+    batch_size: int = 1024,
     device: str | torch.device = "auto",
     precision: str = "float32",
     on_batch: Callable[[int], None] | None = None,
@@ -123,7 +123,7 @@ def embed_into(
         halved = torch.bfloat16 if precision == "bf16" and device.type == "cuda" else None
         with torch.inference_mode(), float32_arithmetic(device, fast=precision != "float32"):
             per_value = dtype.itemsize if halved is None else halved.itemsize
-            beside = 0 if composer is None else composer.width
+            beside = 0 if composer is None else composer.width // ARRAYS_PER_PASS  # after the network, not beside it
             per_case = max(encoder.dim, encoder.n_channels, beside) * x.shape[2] * per_value
             if rule.layers is not None:
                 per_case += per_case * len(encoder.layer_dims()) // ARRAYS_PER_PASS
