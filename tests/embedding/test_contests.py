@@ -140,7 +140,7 @@ def test_other_lengths_than_at_fit_are_taken():
     contests = Contests.draw(1, 200)
     for n_times in (1, 20, 500):
         features = contests.transform(torch.from_numpy(noise(3, 1, n_times)).float())
-        assert features.isfinite().all() and features.shape == (3, contests.n_features) == (3, 5 * 1024)
+        assert features.isfinite().all() and features.shape == (3, contests.n_features) == (3, 5 * 512)
 
 
 def test_longer_cases_of_the_same_kind_have_the_same_features():
