@@ -161,6 +161,12 @@ def test_other_settings_of_a_contender_are_left_out_and_named():
     assert "dicot, tf32" in next(iter(gains(latest(frame(rows + some)))))[1].note
 
 
+def test_where_a_contender_was_run_with_other_settings_only_these_count():
+    rows = made_up()
+    moved = [{**row, "precision": "tf32"} if row["target"] == "hapt" else row for row in rows]
+    assert tables(moved) == tables(rows)
+
+
 def test_both_choices_of_labelled_cases_have_lines_of_their_own():
     more = [{**row, "subsets": "authors"} for row in made_up() if row["protocol"] == "few_5"]
     shown = tables(made_up(subsets="per-seed") + more)["What the preset gains"]

@@ -224,12 +224,17 @@ def second_table(data: pd.DataFrame, lines: Sequence[Line]) -> Table:
 
 
 def _one_line_each(data: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Keep the settings that most rows of a contender have, and name the others: schedules, precisions, trials."""
+    """Keep one choice of settings for every contender and data set, and name what is kept nowhere.
+
+    Settings are schedules, precisions and trials. Those count that most rows of a contender have; on a data set that
+    was not run with them, the next ones.
+    """
     runs = placed(data, data.target, SETTINGS)
-    sizes = runs.groupby("line", observed=True).size()
-    owner = runs.drop_duplicates("line").set_index("line").contender
-    kept = {sizes[owner[owner == name].index].idxmax() for name in owner.unique()}
-    return runs[runs.line.isin(kept)], [str(line) for line in runs.line.cat.categories if line not in kept]
+    runs = runs.assign(of_line=runs.groupby("line", observed=True).line.transform("size"))
+    first = runs.sort_values(["of_line", "line"], ascending=[False, True]).drop_duplicates(["contender", "target"])
+    kept = runs.merge(first[["contender", "target", "line"]], on=["contender", "target", "line"])
+    used = set(kept.line)
+    return kept.drop(columns="of_line"), [str(line) for line in runs.line.cat.categories if line not in used]
 
 
 def _contenders(data: pd.DataFrame) -> list[str]:
