@@ -10,7 +10,7 @@ from tests.report.samples import failed, record, write_csv
 from dicot.datasets import family_of
 from dicot.datasets.development import DEVELOPMENT
 from dicot.errors import InputError
-from dicot.report.best import gains, groups
+from dicot.report.best import gains, groups, short_table
 from dicot.report.frame import frame, latest
 
 CONTENDERS = ("best", "dicot", "minirocket", "calibrated", "random", "tnc")
@@ -159,6 +159,16 @@ def test_other_settings_of_a_contender_are_left_out_and_named():
     some = [row for row in other if row["target"] == "hapt"]
     assert tables(rows + some) == tables(rows)
     assert "dicot, tf32" in next(iter(gains(latest(frame(rows + some)))))[1].note
+
+
+def test_the_short_table_has_the_same_means_without_what_was_chosen_on():
+    short, whole = short_table(frame(made_up())).cells, next(iter(gains(latest(frame(made_up())))))[1].cells
+    assert list(short.index) == list(whole.index) and not any("development" in title for title in short.index)
+    assert [*short.columns] == ["best", "minirocket", "dicot", "calibrated", "random", "sets"]
+    for name in short.columns[:-1]:
+        assert [float(cell.strip("*")) for cell in short[name]] == [
+            pytest.approx(float(cell.strip("*")), abs=0.051) for cell in whole[name]
+        ]
 
 
 def test_where_a_contender_was_run_with_other_settings_only_these_count():

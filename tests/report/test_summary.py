@@ -11,9 +11,11 @@ from tests.report.samples import ARCHIVE, SUITES, write_csv
 from dicot.errors import InputError
 from dicot.report.frame import frame
 from dicot.report.paper import paper_tables
-from dicot.report.summary import BEGIN, END, block_is_current, summary_markdown, summary_table, with_block, write_block
+from dicot.report.summary import Marks, block_is_current, summary_markdown, summary_table, with_block, write_block
 
 ROWS = [*SUITES["ucr"], *SUITES["uea"]]
+MARKS = Marks.of(["ucr", "uea"])
+BEGIN, END = MARKS
 
 
 def test_the_summary_has_both_archives_the_controls_and_the_papers_numbers():
@@ -42,16 +44,16 @@ def test_a_summary_needs_controls_and_accuracies():
 def test_the_block_is_replaced_and_nothing_else(tmp_path):
     readme = tmp_path / "README.md"
     readme.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n", encoding="utf-8")
-    assert not block_is_current(readme, "new\n")
-    write_block(readme, "new\n")
+    assert not block_is_current(readme, "new\n", MARKS)
+    write_block(readme, "new\n", MARKS)
     assert readme.read_text(encoding="utf-8") == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
-    assert block_is_current(readme, "new\n")
+    assert block_is_current(readme, "new\n", MARKS)
 
 
 @pytest.mark.parametrize("text", ["no marks", BEGIN, f"{END} {BEGIN}", f"{BEGIN}{BEGIN}{END}"])
 def test_marks_must_be_there_once_and_in_order(text):
     with pytest.raises(InputError, match="needs one line <!-- dicot report: begin -->"):
-        with_block(text, "new", "README.md")
+        with_block(text, "new", "README.md", MARKS)
 
 
 def test_the_command_writes_the_report_and_the_summary(tmp_path, monkeypatch):
@@ -83,7 +85,13 @@ def test_a_call_that_cannot_work_says_why(words, message, tmp_path, monkeypatch)
         dicot("report", *words)
 
 
-def test_the_readmes_table_is_that_of_the_published_results():
+@pytest.mark.parametrize(("suites", "folder"), [("ucr,uea", "results"), ("best", "results/best")])
+def test_the_readmes_tables_are_those_of_the_published_results(suites, folder):
     root = Path(__file__).resolve().parents[2]
-    call = ["report", "ucr,uea", "--records", root / "results", "--into", root / "README.md"]
+    call = ["report", suites, "--records", root / folder, "--into", root / "README.md"]
     assert "is up to date" in dicot(*call, "--check")
+
+
+def test_the_table_about_the_preset_has_marks_of_its_own():
+    assert Marks.of(["best"]).begin == "<!-- dicot report best: begin -->" != BEGIN
+    assert Marks.of(["best", "ucr"]) == MARKS

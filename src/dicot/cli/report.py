@@ -78,17 +78,18 @@ def report(
             write_table(folder / "report.csv", own, [place for place in wanted if place[0] in name.split(JOIN)])
             typer.echo(f"Wrote {len(paths) + 1} files, among them {folder / 'report.html'}")
     if into is not None:
-        _sum_up(into, data[data.suite.isin([one for name in suites for one in name.split(JOIN)])], check)
+        members = [one for name in suites for one in name.split(JOIN)]
+        _sum_up(into, data[data.suite.isin(members)], members, check)
 
 
-def _sum_up(path: Path, data: "pd.DataFrame", check: bool) -> None:
-    from dicot.report.summary import block_is_current, summary_markdown, write_block
+def _sum_up(path: Path, data: "pd.DataFrame", suites: list[str], check: bool) -> None:
+    from dicot.report.summary import Marks, block_is_current, summary_markdown, write_block
 
-    block = summary_markdown(data)
+    block, marks = summary_markdown(data), Marks.of(suites)
     if not check:
-        write_block(path, block)
+        write_block(path, block, marks)
         typer.echo(f"Wrote the summary into {path}")
-    elif not block_is_current(path, block):
+    elif not block_is_current(path, block, marks):
         raise InputError(f"The summary in {path} is out of date. Run the same command without --check.")
     else:
         typer.echo(f"The summary in {path} is up to date.")

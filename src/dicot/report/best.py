@@ -9,7 +9,7 @@ import pandas as pd
 from dicot.datasets import family_of
 from dicot.datasets.development import DEVELOPMENT
 from dicot.errors import InputError
-from dicot.report.frame import CONTROLS, SETTINGS, natural, note, placed, require_controls
+from dicot.report.frame import CONTROLS, SETTINGS, latest, natural, note, placed, require_controls
 from dicot.report.standings import seconds_text
 from dicot.report.tables import ABSENT, NOT_RUN, Cell, Table, mark_best, text_table
 
@@ -81,6 +81,26 @@ def gains(data: pd.DataFrame) -> Iterator[tuple[str, Table]]:
             yield title, gain_table(data, lines, dropped)
     if lines := [line for group in known for line in second_lines(data, group)]:
         yield "Seconds to fit and to embed a data set", second_table(data, lines)
+
+
+def short_table(data: pd.DataFrame) -> Table:
+    """Show the means of the preset, of those it is compared with and of the controls, on what is only reported."""
+    data, _ = _one_line_each(latest(data[data.source == data.target]))
+    require_controls(data, "The table of the preset")
+    known = groups(sorted(data.target.unique(), key=natural))
+    lines = [line for group in known if not group.chosen_on for line in gain_lines(data, group)]
+    rows: list[tuple[str, list[Cell | str]]] = []
+    for line in lines:
+        cells = mark_best([_mean_cell(line, name, f"{line.means.get(name, 0.0):.1f}") for name in CORE])
+        rows.append((line.title, [*cells, str(len(line.sets))]))
+    seeds = sorted({seed for line in lines for seed in line.seeds})
+    return text_table(
+        "data sets, labels and protocol",
+        rows,
+        [*CORE, "sets"],
+        "Accuracy in percent, NMI times 100: means over data sets of means over the seeds "
+        f"{', '.join(map(str, seeds))}. {CHOSEN_ON}",
+    )
 
 
 def groups(names: Sequence[str]) -> list[Compared]:

@@ -1,11 +1,14 @@
 """The short table for a README: generated, put between two marks, and checked for being up to date."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
 from dicot.errors import InputError
 from dicot.report.against import pairs
+from dicot.report.best import SUBJECT, short_table
 from dicot.report.frame import compact, latest, note, placed, require_controls
 from dicot.report.lines import paper_line, paper_ranks, printed_names
 from dicot.report.paper import ALL_LABELS
@@ -14,7 +17,18 @@ from dicot.report.standings import blocks, rank_cell, standings
 from dicot.report.tables import ABSENT, FAILED, NOT_RUN, Cell, Table, mark_best, text_table, to_markdown
 from dicot.storage import write_atomic
 
-BEGIN, END = "<!-- dicot report: begin -->", "<!-- dicot report: end -->"
+
+class Marks(NamedTuple):
+    """The lines that a table stands between."""
+
+    begin: str
+    end: str
+
+    @classmethod
+    def of(cls, suites: Sequence[str]) -> "Marks":
+        """Return the marks of the archives' table, or of the one about the preset "best"."""
+        name = "dicot report best" if list(suites) == [SUBJECT] else "dicot report"
+        return cls(f"<!-- {name}: begin -->", f"<!-- {name}: end -->")
 
 
 def summary_table(data: pd.DataFrame) -> Table:
@@ -82,26 +96,28 @@ def summary_markdown(data: pd.DataFrame) -> str:
     """Write the summary as it stands between the marks. It depends on the records alone, so that it can be compared."""
     dates = sorted(data.recorded)
     made = f"Recorded {dates[0][:10]} to {dates[-1][:10]}." if dates and dates[0] else ""
-    return f"{to_markdown(summary_table(data))}{made}".rstrip() + "\n"
+    table = short_table(data) if set(data.suite) == {SUBJECT} else summary_table(data)
+    return f"{to_markdown(table)}{made}".rstrip() + "\n"
 
 
-def with_block(text: str, block: str, where: str) -> str:
+def with_block(text: str, block: str, where: str, marks: Marks) -> str:
     """Replace what stands between the two marks of a text."""
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise InputError(f"{where} needs one line {BEGIN} and after it one line {END}. Put them where the table goes.")
-    before, rest = text.split(BEGIN)
-    return f"{before}{BEGIN}\n{block.strip()}\n{END}{rest.split(END)[1]}"
+    begin, end = marks
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise InputError(f"{where} needs one line {begin} and after it one line {end}. Put them where the table goes.")
+    before, rest = text.split(begin)
+    return f"{before}{begin}\n{block.strip()}\n{end}{rest.split(end)[1]}"
 
 
-def block_is_current(path: Path, block: str) -> bool:
+def block_is_current(path: Path, block: str, marks: Marks) -> bool:
     """Tell whether the file already holds this block."""
     text = _read(path)
-    return with_block(text, block, str(path)) == text
+    return with_block(text, block, str(path), marks) == text
 
 
-def write_block(path: Path, block: str) -> None:
+def write_block(path: Path, block: str, marks: Marks) -> None:
     """Put the block between the file's marks."""
-    write_atomic(path, with_block(_read(path), block, str(path)).encode())
+    write_atomic(path, with_block(_read(path), block, str(path), marks).encode())
 
 
 def _read(path: Path) -> str:
