@@ -25,10 +25,10 @@ def windows(n_cases: int = 12, n_channels: int = 2, n_times: int = 40, shift: fl
     return Windows((rng.normal(size=(n_cases, n_channels, n_times)) + shift).astype(np.float32))
 
 
-def build(**settings) -> Across:
+def build(width: int = 6, **settings) -> Across:
     """Prepared, and in float64, where a slow reference can be met."""
     torch.manual_seed(0)
-    method = Across(FCN(2, dim=16), width=6, **settings)
+    method = Across(FCN(2, dim=16), width=width, **settings)
     method.prepare(windows())
     return method.double()
 
@@ -88,8 +88,9 @@ def loss_of(method: Across, batch: Batch, plan=(), seed: int = 1) -> float:
     return method.loss(batch, plan).item()
 
 
-def test_whole_by_hand():
-    method, batch = build(temperature=0.3), cases()
+@pytest.mark.parametrize("width", [6, 0])
+def test_whole_by_hand(width):
+    method, batch = build(width, temperature=0.3), cases()
     got = loss_of(method, batch)
     z1, z2 = project(method, two_views(method, batch.x))
     assert got == pytest.approx(both_ways(z1, z2, 0.3), rel=1e-9)
@@ -136,9 +137,15 @@ def test_the_queue_by_hand_never_holds_a_cases_own_key_against_it():
     torch.testing.assert_close(method.keys.norm(dim=0), torch.ones(7, dtype=torch.float64))
 
 
-def test_the_first_step_with_a_queue_is_one_without():
+@pytest.mark.parametrize("width", [6, 0])
+def test_the_first_step_with_a_queue_is_one_without(width):
     batch = cases()
-    assert loss_of(build(queue=50), batch) == pytest.approx(loss_of(build(), batch), rel=1e-12)
+    assert loss_of(build(width, queue=50), batch) == pytest.approx(loss_of(build(width), batch), rel=1e-12)
+
+
+def test_without_a_head_the_embedding_itself_is_compared():
+    assert not list(build(0).head.parameters())
+    assert build(0, queue=3).keys.shape == (16, 3)
 
 
 def test_preparing_for_other_cases_empties_the_queue():
@@ -297,7 +304,7 @@ def test_one_time_step_has_no_sub_blocks():
         ({"k": 1}, "k must be"),
         ({"queue": -1}, "queue"),
         ({"queue": 8, "whole": 0.0, "vic": 1.0}, "queue serves the objective .* got 8"),
-        ({"width": 0}, "width"),
+        ({"width": -1}, "width"),
         ({"crop": 1.0}, "crop must be"),
         ({"rotation": 0.5}, "groups of three channels.* got 2"),
         ({"noise": "loud"}, "noise must be a finite number"),

@@ -30,7 +30,7 @@ class Across(Method):
     temperature: of `whole` and `cross`. k, overlap: of the sub-blocks, as Di-COT draws them.
     queue: how many keys of earlier steps are further candidates for `whole`, where the batch is small; 0 keeps none.
     A case's own earlier keys do not count: in a small training set it comes again before the queue has forgotten it.
-    width: of the head's output. The head serves training only.
+    width: of the output of the head, which serves training only; 0 for no head.
     noise, scale, offset, mask, crop, channel_drop, frequency, warp, rotation: see `dicot.views.distortions.Distortion`.
     centred: scaling and dropped channels go by the mean of the channel in the training set; else by 0.
     """
@@ -82,7 +82,7 @@ class Across(Method):
                 not queue or whole > 0,
                 f"queue serves the objective `whole`, whose weight is 0; got {queue}. Set it to 0",
             ),
-            (width >= 1, f"width must be 1 or more; got {width}"),
+            (width >= 0, f"width must be 0 or more; got {width}"),
         ):
             if not holds:
                 raise InputError(f"{problem}.")
@@ -94,8 +94,11 @@ class Across(Method):
             check_axes(encoder.n_channels)
         for name, value in asdict(self.distortion).items():
             setattr(self, name, value)  # settings are attributes of their own names
-        self.head = nn.Sequential(
-            nn.Linear(encoder.dim, encoder.dim), nn.BatchNorm1d(encoder.dim), nn.ReLU(), nn.Linear(encoder.dim, width)
+        dim = encoder.dim
+        self.head = (
+            nn.Sequential(nn.Linear(dim, dim), nn.BatchNorm1d(dim), nn.ReLU(), nn.Linear(dim, width))
+            if width
+            else nn.Identity()
         )
         self.register_buffer("channel_mean", torch.zeros(encoder.n_channels, 1))
         self.register_buffer("channel_std", torch.ones(encoder.n_channels, 1))
@@ -115,8 +118,8 @@ class Across(Method):
         mean, self.channel_std = channel_statistics(train)
         self.channel_mean = mean if self.centred else torch.zeros_like(mean)
         if self.queue:
-            like = next(self.head.parameters())
-            self.register_buffer("keys", like.new_zeros(self.width, self.queue))
+            like = next(self.encoder.parameters())
+            self.register_buffer("keys", like.new_zeros(self.width or self.encoder.dim, self.queue))
             self.register_buffer("key_rows", torch.full((1, self.queue), -1, device=like.device))
             self.register_buffer("pointer", torch.zeros((), dtype=torch.long, device=like.device))
 
