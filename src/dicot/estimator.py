@@ -99,7 +99,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     X is an array (cases, channels, time) or (cases, time), a list of (channels, time) arrays, or `Windows`. For 2-D
     input the number of time steps is fixed at fit, otherwise it may change; the number of channels may not.
-    Without further arguments the preset "best" is used; a method that is named is the paper's, with its recipe.
+    Without further arguments the preset "best" is used, with a method alone the Di-COT paper's recipe and pooling.
 
     A preset says what `method`, `method_params`, `pooling`, `calibrate`, `difference`, `bank` and `n_components` are
     where they are None, and which recipe is used. False and 0 switch a part of it off.
@@ -109,7 +109,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     method : a name of `dicot list methods`, a control ("random", "calibrated"), or a subclass of `Method`. One that is
         not the preset's own has the preset's features and recipe, and its own settings
     preset : a name of `dicot list presets`: "best", one recipe for every kind of data, or "paper", Di-COT as in its
-        paper. None is "best" where no method is named, and "paper", its features and recipe, where one is
+        paper. None means "best" where `method` is None too, and "paper" where a method is given
     family : "ucr", "uea" or "large" chooses the paper's recipe and settings for such data sets; None, for your own
         data, takes those of "uea". The recipe of "best" is the same for all families
     encoder : a name of `dicot list encoders`, an `Encoder`, or any torch module (B, C, T) -> (B, F, T) or (B, F). A
@@ -503,6 +503,7 @@ def saved_settings(model: TimeSeriesEmbedder) -> dict[str, Any]:
     """Return the parameters of a model as its config names them; the device, a matter of the machine, is "auto"."""
     settings = {**model.get_params(deep=False), "device": "auto"}
     settings["method"] = None if model.method is None else method_name(model.method)
+    settings["preset"] = preset_name(model.preset, model.method)  # the default may become another one
     if isinstance(model.recipe, Recipe):
         settings["recipe"] = model.recipe.to_dict()
     elif model.recipe and callable(model.recipe.get("schedule")):

@@ -201,10 +201,10 @@ def _trained(
     from dicot.methods import METHODS
     from dicot.presets import PAPER, find_preset, preset_name
 
-    usual = preset_name(None, methods)
-    if methods is None:  # the paper's recipe is what the default is measured by
-        usual = f"{usual},{PAPER.name}"
-    presets = [find_preset(name.strip()) for name in (wanted or usual).split(",")]
+    usual = [preset_name(None, methods)]
+    if methods is None:  # the default is shown beside what it is measured by
+        usual.append(PAPER.name)
+    presets = [find_preset(name.strip()) for name in (wanted.split(",") if wanted else usual)]
     if methods is None:  # the paper's is called by its method, as ever
         names = [one.method if one.name == PAPER.name else one.name for one in presets]
     elif len(presets) > 1:
