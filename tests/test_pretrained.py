@@ -23,7 +23,7 @@ from tests.own import Halves, Net, OwnEncoder, Summary, slow_start
 @pytest.fixture
 def saved(tmp_path, waves):
     model = TimeSeriesEmbedder(
-        "dicot", dim=16, steps=2, random_state=1, scale="dataset", pooling="mean+max+std", device="cpu"
+        preset="paper", dim=16, steps=2, random_state=1, scale="dataset", pooling="mean+max+std", device="cpu"
     )
     model.fit(waves)
     return model, model.save_pretrained(tmp_path / "model")
