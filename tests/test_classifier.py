@@ -22,7 +22,7 @@ def small(**settings) -> TimeSeriesClassifier:
 
 @pytest.fixture
 def embedder(waves) -> TimeSeriesEmbedder:
-    return TimeSeriesEmbedder(dim=16, steps=2, scale="dataset", **QUICK).fit(waves.x)
+    return TimeSeriesEmbedder("dicot", dim=16, steps=2, scale="dataset", **QUICK).fit(waves.x)
 
 
 # Some checks ask for accuracy, so it must learn: few large steps of the fastest encoder do.
@@ -119,7 +119,7 @@ def test_fine_tuning_prepares_input_as_the_embedder_did(waves, embedder):
     tuned = TimeSeriesClassifier(embedder, steps=1, **QUICK).fit(waves.x[:6] + 5, waves.y[:6])
     its, mine = embedder.preparation_, tuned.preparation_
     assert mine.statistics is its.statistics and mine.fingerprint != its.fingerprint
-    long = TimeSeriesEmbedder(dim=16, steps=1, unequal="resample", **QUICK).fit(waves.x)
+    long = TimeSeriesEmbedder("dicot", dim=16, steps=1, unequal="resample", **QUICK).fit(waves.x)
     short = TimeSeriesClassifier(long, steps=1, **QUICK).fit(waves.x[..., :20], waves.y)
     assert short.preparation_.n_times == 32
     with pytest.raises(InputError, match=r"1 channel\(s\); this model was fitted on 2"):
@@ -219,7 +219,7 @@ def test_a_module_is_trained_in_a_copy(waves, kind):
     first, again = (small(encoder=one).fit(waves.x, waves.y) for one in (module, kind()))
     assert np.array_equal(first.predict_proba(waves.x), again.predict_proba(waves.x))
     assert all(torch.equal(a, b) for a, b in zip(before, module.state_dict().values(), strict=True))
-    embedder = TimeSeriesEmbedder(encoder=module, steps=1, **QUICK).fit(waves.x)
+    embedder = TimeSeriesEmbedder("dicot", encoder=module, steps=1, **QUICK).fit(waves.x)
     tuned = TimeSeriesClassifier(embedder, steps=1, **QUICK).fit(waves.x, waves.y)
     assert clone(tuned).fit(waves.x, waves.y).predict(waves.x).shape == (24,)
 

@@ -58,7 +58,7 @@ def test_calibration_does_not_count_what_was_there_before(waves):
 
 def test_controls_start_from_the_weights_the_method_starts_from(waves):
     settings = {"dim": 16, "random_state": 4, "device": "cpu"}
-    start = TimeSeriesEmbedder(steps=0, **settings).fit(waves.x).encoder_
+    start = TimeSeriesEmbedder("dicot", steps=0, **settings).fit(waves.x).encoder_
     for name in CONTROLS:
         control = TimeSeriesEmbedder(name, **settings).fit(waves.x)
         assert control.history_.loss == []

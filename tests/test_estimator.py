@@ -26,11 +26,15 @@ from tests.own import Halves, Net, OwnEncoder, Summary, slow_start
 
 
 def small(**settings) -> TimeSeriesEmbedder:
-    return TimeSeriesEmbedder(**{"dim": 16, "steps": 2, "random_state": 0, "device": "cpu", **settings})
+    return TimeSeriesEmbedder(
+        **{"preset": "paper", "dim": 16, "steps": 2, "random_state": 0, "device": "cpu", **settings}
+    )
 
 
 @pytest.mark.filterwarnings("ignore:Cases of . time steps are too short")
-@parametrize_with_checks([TimeSeriesEmbedder(steps=2, device="cpu")])  # on a GPU two fits differ in the last bits
+@parametrize_with_checks(
+    [TimeSeriesEmbedder("dicot", steps=2, device="cpu")]
+)  # on a GPU two fits differ in the last bits
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 

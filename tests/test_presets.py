@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dicot import TimeSeriesEmbedder
@@ -13,7 +13,7 @@ from dicot.bench.crossing import SuiteOptions, cross, whole
 from dicot.classifier import TimeSeriesClassifier
 from dicot.errors import InputError
 from dicot.evaluation import contender, evaluate, with_controls
-from dicot.evaluation.contenders import Contender
+from dicot.evaluation.contenders import Contender, as_contender
 from dicot.methods.across import Across
 from dicot.presets import BEST, DEFAULT_PRESET, FEATURES, PAPER, PRESETS, Preset, SizeRule, best_recipe
 from dicot.train import Recipe, paper_recipe
@@ -44,25 +44,63 @@ def own(monkeypatch) -> Preset:
 
 
 @pytest.mark.filterwarnings("ignore:Cases of . time steps are too short")
-@parametrize_with_checks([TimeSeriesEmbedder(preset="best", dim=8, bank=84, steps=2, device="cpu")])
-def test_scikit_learn_contract(estimator, check):
+@parametrize_with_checks([TimeSeriesEmbedder(dim=8, bank=84, steps=2, device="cpu")])
+def test_scikit_learn_contract_of_the_default(estimator, check):
     check(estimator)
 
 
-def test_without_arguments_the_paper_is_meant():
-    assert DEFAULT_PRESET == "paper" == TimeSeriesEmbedder().get_params()["preset"]
-    for family, n_cases, n_times in ((None, 24, 32), ("ucr", 3000, 500), ("large", 10_000, 3000)):
-        used = TimeSeriesEmbedder(family=family).resolve(n_cases, n_times)
-        assert used.recipe == paper_recipe(family, n_cases, n_times)
-        assert used.method == "dicot" and used.params == {"temperature": 1.0 if family == "ucr" else 0.07}
-        off = {"calibrate": False, "difference": False, "bank": 0, "n_components": 0}
-        assert used.features == {"pooling": "mean", **off}
+@pytest.mark.parametrize(
+    ("family", "n_cases", "n_times"), [(None, 24, 32), ("ucr", 3000, 500), ("large", 10_000, 3000)]
+)
+def test_what_is_meant_where_a_method_a_preset_both_or_nothing_is_named(family, n_cases, n_times):
+    def used(method=None, preset=None):
+        return TimeSeriesEmbedder(method, preset=preset, family=family).resolve(n_cases, n_times)
+
+    best, paper = best_recipe(n_cases, n_times), paper_recipe(family, n_cases, n_times)
+    pooled = {"pooling": "mean", "calibrate": False, "difference": False, "bank": 0, "n_components": 0}
+    rich = {**pooled, "pooling": "mean+max+std", "bank": "mixed", "n_components": 2048}
+    temperature = {"temperature": 1.0 if family == "ucr" else 0.07}
+    assert used() == used(preset="best") == used("across", "best") == ("across", rich, {}, best)
+    assert used(preset="paper") == used("dicot") == used("dicot", "paper") == ("dicot", pooled, temperature, paper)
+    assert used("dicot", "best") == ("dicot", rich, temperature, best)
+    assert used("across") == ("across", pooled, {}, paper) and used(Across) == (Across, pooled, {}, paper)
+    assert used("calibrated") == ("calibrated", pooled, {}, replace(paper, steps=0))
+    assert used("calibrated", "best") == ("calibrated", rich, {}, replace(best, steps=0))
 
 
-def test_the_paper_said_or_not_gives_the_same_bytes(waves):
-    said = small(method="dicot", preset="paper", pooling="mean", calibrate=False, bank=0, n_components=0).fit(waves.x)
-    plain = TimeSeriesEmbedder(**SMALL).fit(waves.x)
+def test_the_default_said_or_not_gives_the_same_bytes(waves):
+    plain = TimeSeriesEmbedder(dim=8, steps=2, random_state=1, device="cpu").fit(waves.x)
+    said = TimeSeriesEmbedder(preset="best", dim=8, steps=2, random_state=1, device="cpu").fit(waves.x)
+    assert DEFAULT_PRESET == "best" and plain.features_["bank"] == "mixed"
     assert said.transform(waves.x).tobytes() == plain.transform(waves.x).tobytes()
+
+
+def test_the_paper_said_or_not_gives_the_same_bytes_for_a_method(waves):
+    said = small(method="dicot", preset="paper", pooling="mean", calibrate=False, bank=0, n_components=0).fit(waves.x)
+    plain = TimeSeriesEmbedder("dicot", **SMALL).fit(waves.x)
+    assert said.transform(waves.x).tobytes() == plain.transform(waves.x).tobytes()
+
+
+def test_the_default_is_resolved_by_a_fit_and_not_before():
+    model = TimeSeriesEmbedder()
+    assert model.get_params()["preset"] is None and clone(model).get_params() == model.get_params()
+    named = clone(model).set_params(method="dicot")
+    assert named.get_params()["preset"] is None and named.resolve(24, 32).features == PAPER.features({})
+    assert named.set_params(method=None).resolve(24, 32) == model.resolve(24, 32)
+
+
+def test_a_saved_model_says_which_preset_the_default_was(waves, tmp_path, monkeypatch):
+    quick = {"dim": 8, "bank": 0, "steps": 1, "encoder": "fcn", "device": "cpu"}
+    for method, preset in ((None, "best"), ("dicot", "paper")):
+        model = TimeSeriesEmbedder(method, **quick).fit(waves.x)
+        folder = model.save_pretrained(tmp_path / preset)
+        with monkeypatch.context() as later:
+            later.setattr("dicot.presets.DEFAULT_PRESET", "paper" if preset == "best" else "best")
+            loaded = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
+            assert loaded.preset == preset and loaded.resolve(24, 32) == (
+                loaded.method_, loaded.features_, loaded.method_params_, loaded.recipe_
+            )  # fmt: skip
+        assert np.array_equal(loaded.transform(waves.x), model.transform(waves.x))
 
 
 @pytest.mark.parametrize(
@@ -209,7 +247,11 @@ def test_a_run_in_a_folder_is_another_one_when_its_preset_has_changed(waves, tmp
 
 
 def test_presets_on_the_command_line(waves, tmp_path):
-    assert [line.split()[0] for line in command("list", "presets").splitlines()] == list(PRESETS)
+    listed = {line.split()[0]: line for line in command("list", "presets").splitlines()}
+    assert list(listed) == list(PRESETS)
+    assert listed["best"].endswith("; the default") and listed["paper"].endswith(
+        "; the default where a method is named"
+    )
     np.savez(tmp_path / "waves.npz", X=waves.x, y=waves.y)
     quick = ["--dim", "8", "--steps", "1", "--device", "cpu", "--protocols", "ridge", "--bank", "84"]
     said = command("evaluate", tmp_path / "waves.npz", "--preset", "paper,best", *quick)
@@ -227,6 +269,77 @@ def test_presets_on_the_command_line(waves, tmp_path):
         command("evaluate", tmp_path / "waves.npz", "--model", tmp_path / "m", "--preset", "paper")
     with pytest.raises(InputError, match="Unknown preset 'bets'"):
         command("pretrain", tmp_path / "waves.npz", "--out", tmp_path / "n", "--preset", "bets")
+
+
+def test_the_default_on_the_command_line(waves, tmp_path):
+    np.savez(tmp_path / "waves.npz", X=waves.x, y=waves.y)
+    quick = ["--encoder", "fcn", "--dim", "8", "--steps", "1", "--device", "cpu"]
+
+    def pretrained(*words):
+        command("pretrain", tmp_path / "waves.npz", "--out", tmp_path / "m", *quick, "--overwrite", *words)
+        model = TimeSeriesEmbedder.from_pretrained(tmp_path / "m", device="cpu")
+        return model.method_, model.features_["pooling"], model.features_["n_components"], model.preset
+
+    assert pretrained("--method", "across") == ("across", "mean", 0, "paper")
+    assert pretrained("--preset", "paper") == ("dicot", "mean", 0, "paper")
+    assert pretrained("--method", "dicot", "--preset", "best", "--bank", "0") == ("dicot", "mean+max+std", 2048, "best")
+    assert pretrained("--bank", "0") == ("across", "mean+max+std", 2048, "best")
+    scored = ["--protocols", "ridge", "--device", "cpu"]
+    said = command("evaluate", tmp_path / "waves.npz", "--model", tmp_path / "m", "--preset", "best", *scored)
+    assert "m, seed 1:" in said
+    with pytest.raises(InputError, match=r"--preset paper \(the model has best\)"):
+        command("evaluate", tmp_path / "waves.npz", "--model", tmp_path / "m", "--preset", "paper", *scored)
+
+
+def test_an_evaluation_shows_the_default_beside_the_papers_recipe(waves, tmp_path):
+    np.savez(tmp_path / "waves.npz", X=waves.x, y=waves.y)
+    call = ["evaluate", tmp_path / "waves.npz", "--encoder", "fcn", "--dim", "8", "--steps", "1", "--device", "cpu",
+            "--protocols", "ridge", "--bank", "0"]  # fmt: skip
+
+    def scored(*words):
+        return [line.split(", seed")[0].strip() for line in command(*call, *words).splitlines() if ", seed 1:" in line]
+
+    raw = ["raw-mean", "raw-flat"]
+    both = ["best", "dicot", "random", "calibrated", "random of dicot", "calibrated of dicot"]
+    assert scored("--out", tmp_path / "out") == [*both, *raw]
+    assert TimeSeriesEmbedder.from_pretrained(tmp_path / "out" / "model").preset == "best"
+    assert "best on waves" in (tmp_path / "out" / "report.html").read_text()
+    assert scored("--method", "dicot") == ["dicot", "random", "calibrated", *raw]
+    assert scored("--preset", "best") == ["best", "random", "calibrated", *raw]
+    with pytest.raises(InputError, match="--set is for one method; got best, dicot. Name one with --method"):
+        command(*call, "--set", "k=3")
+
+
+def test_an_embedder_by_default_has_the_controls_of_its_preset(waves):
+    quick = {"dim": 8, "steps": 1, "bank": 84, "encoder": "fcn", "device": "cpu"}
+    default, said, method = (
+        TimeSeriesEmbedder(**quick), TimeSeriesEmbedder(preset="best", **quick), TimeSeriesEmbedder("dicot", **quick)
+    )  # fmt: skip
+    mine, named, papers = (as_contender(model, "mine") for model in (default, said, method))
+    assert (mine.kind, mine.config) == ("across", named.config) and mine.settings["preset"] == "best"
+    assert papers.kind == "dicot" and "preset" not in papers.settings
+    contender_of_a_method = contender("dicot", preset=None)
+    assert contender_of_a_method.config == contender("dicot").config, "a method by its name is the paper's"
+    for one, preset in ((mine, BEST), (papers, PAPER)):
+        for control in with_controls([one])[1:3]:
+            made = control.make(1)
+            assert made.method == control.kind and made.resolve(24, 32).features == {**preset.features({}), "bank": 84}
+    assert len(with_controls([mine, papers])) == 2 + 2 * 2 + 2, "two presets, so two pairs of controls"
+    assert len(with_controls([mine, as_contender(said, "other")])) == 2 + 2 + 2, "one preset, so one pair"
+
+
+def test_a_foreign_transformer_may_have_a_preset_of_its_own():
+    class Foreign(TransformerMixin, BaseEstimator):
+        def __init__(self, preset=None):
+            self.preset = preset
+
+        def fit(self, X, y=None):
+            return self
+
+        def transform(self, X):
+            return np.asarray(X).mean(axis=2)
+
+    assert "preset" not in as_contender(Foreign()).settings and as_contender(Foreign()).config
 
 
 def test_contenders_by_the_name_of_a_preset(waves):

@@ -22,7 +22,9 @@ from tests.own import Halves, Net, OwnEncoder, Summary, slow_start
 
 @pytest.fixture
 def saved(tmp_path, waves):
-    model = TimeSeriesEmbedder(dim=16, steps=2, random_state=1, scale="dataset", pooling="mean+max+std", device="cpu")
+    model = TimeSeriesEmbedder(
+        preset="paper", dim=16, steps=2, random_state=1, scale="dataset", pooling="mean+max+std", device="cpu"
+    )
     model.fit(waves)
     return model, model.save_pretrained(tmp_path / "model")
 
@@ -59,7 +61,7 @@ def test_every_encoder_can_be_saved(name, tmp_path):
 
 def test_two_dimensional_fit_is_remembered(tmp_path, waves):
     X = waves.x[:, 0]
-    folder = TimeSeriesEmbedder(dim=8, steps=1, device="cpu").fit(X).save_pretrained(tmp_path / "flat")
+    folder = TimeSeriesEmbedder("dicot", dim=8, steps=1, device="cpu").fit(X).save_pretrained(tmp_path / "flat")
     loaded = TimeSeriesEmbedder.from_pretrained(folder)
     with pytest.raises(ValueError, match="31 features, but TimeSeriesEmbedder is expecting 32"):
         loaded.transform(X[:, 1:])
@@ -157,7 +159,9 @@ def kill_at(monkeypatch, number: int) -> list[str]:
 
 
 def test_a_kill_at_any_moment_leaves_the_old_model_or_the_new(tmp_path, waves, monkeypatch):
-    models = [TimeSeriesEmbedder(dim=8, steps=1, random_state=seed, device="cpu").fit(waves) for seed in (1, 2, 3)]
+    models = [
+        TimeSeriesEmbedder("dicot", dim=8, steps=1, random_state=seed, device="cpu").fit(waves) for seed in (1, 2, 3)
+    ]
     vectors = [model.transform(waves.x) for model in models]
     folder = tmp_path / "model"
     models[0].save_pretrained(folder)
@@ -186,7 +190,7 @@ def test_a_full_disk_leaves_the_old_model_whole(saved, waves, monkeypatch, place
     """At the weights and at the config; between them the folder is synchronised."""
     _, folder = saved
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    other = TimeSeriesEmbedder(dim=8, steps=1, random_state=2, device="cpu").fit(waves)
+    other = TimeSeriesEmbedder("dicot", dim=8, steps=1, random_state=2, device="cpu").fit(waves)
     calls = []
 
     def full(handle):
@@ -227,7 +231,9 @@ def test_models_with_settings_that_are_gone_are_read(saved, waves):
 
 
 def small(**settings) -> TimeSeriesEmbedder:
-    return TimeSeriesEmbedder(**{"dim": 8, "steps": 1, "random_state": 1, "device": "cpu", **settings})
+    return TimeSeriesEmbedder(
+        **{"preset": "paper", "dim": 8, "steps": 1, "random_state": 1, "device": "cpu", **settings}
+    )
 
 
 class Tied(Net):
@@ -332,7 +338,9 @@ def test_an_own_optimiser_and_initial_weights_are_on_record(tmp_path, waves):
 
 
 def test_numbers_of_numpy_in_settings_can_be_saved(tmp_path, waves):
-    model = TimeSeriesEmbedder(dim=np.int64(8), steps=1, method_params={"overlap": np.float32(0.5)}, device="cpu")
+    model = TimeSeriesEmbedder(
+        "dicot", dim=np.int64(8), steps=1, method_params={"overlap": np.float32(0.5)}, device="cpu"
+    )
     folder = model.fit(waves).save_pretrained(tmp_path)
     assert TimeSeriesEmbedder.from_pretrained(folder).method_params == {"overlap": 0.5}
 

@@ -220,7 +220,7 @@ def test_optimiser_and_callbacks_reach_the_training(waves):
 
 @pytest.mark.parametrize("kind", [Net, Summary])
 def test_a_module_of_ones_own_is_tuned_in_a_copy(waves, kind):
-    embedder = TimeSeriesEmbedder(encoder=kind(), steps=1, **QUICK).fit(waves.x)
+    embedder = TimeSeriesEmbedder("dicot", encoder=kind(), steps=1, **QUICK).fit(waves.x)
     before = weights_hash(embedder.encoder_.state_dict())
     model = clone(TimeSeriesClassifier(embedder, steps=5, **QUICK)).fit(waves.x, np.array(["a", "b", "c"])[waves.y])
     assert set(model.predict(waves.x)) <= {"a", "b", "c"}

@@ -49,7 +49,7 @@ from dicot.fitting import (
     train_with_bar,
 )
 from dicot.methods import METHODS, Method, build_method
-from dicot.presets import DEFAULT_PRESET, FEATURES, PAPER, Preset, find_preset
+from dicot.presets import FEATURES, PAPER, Preset, find_preset, preset_name
 from dicot.pretrained import (
     arguments_of,
     check_config,
@@ -99,7 +99,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     X is an array (cases, channels, time) or (cases, time), a list of (channels, time) arrays, or `Windows`. For 2-D
     input the number of time steps is fixed at fit, otherwise it may change; the number of channels may not.
-    Without further arguments the Di-COT paper's method, encoder and recipe are used.
+    Without further arguments the preset "best" is used, with a method alone the Di-COT paper's recipe and pooling.
 
     A preset says what `method`, `method_params`, `pooling`, `calibrate`, `difference`, `bank` and `n_components` are
     where they are None, and which recipe is used. False and 0 switch a part of it off.
@@ -108,7 +108,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     ----------
     method : a name of `dicot list methods`, a control ("random", "calibrated"), or a subclass of `Method`. One that is
         not the preset's own has the preset's features and recipe, and its own settings
-    preset : a name of `dicot list presets`: "paper", or "best", one recipe for every kind of data
+    preset : a name of `dicot list presets`: "best", one recipe for every kind of data, or "paper", Di-COT as in its
+        paper. None means "best" where `method` is None too, and "paper" where a method is given
     family : "ucr", "uea" or "large" chooses the paper's recipe and settings for such data sets; None, for your own
         data, takes those of "uea". The recipe of "best" is the same for all families
     encoder : a name of `dicot list encoders`, an `Encoder`, or any torch module (B, C, T) -> (B, F, T) or (B, F). A
@@ -168,7 +169,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self,
         method: str | type[Method] | None = None,
         *,
-        preset: str = DEFAULT_PRESET,
+        preset: str | None = None,
         family: str | None = None,
         encoder: str | nn.Module = "inception_time",
         dim: int = 256,
@@ -370,7 +371,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _chosen(self) -> tuple[Preset, str | type[Method], dict[str, Any]]:
         """Return the preset, the method and the features: all that does not depend on the data."""
         self._check_names()
-        preset = find_preset(self.preset)
+        preset = find_preset(preset_name(self.preset, self.method))
         method = preset.method if self.method is None else self.method
         find_method(method)
         features = preset.features({name: getattr(self, name) for name in FEATURES})
@@ -502,6 +503,7 @@ def saved_settings(model: TimeSeriesEmbedder) -> dict[str, Any]:
     """Return the parameters of a model as its config names them; the device, a matter of the machine, is "auto"."""
     settings = {**model.get_params(deep=False), "device": "auto"}
     settings["method"] = None if model.method is None else method_name(model.method)
+    settings["preset"] = preset_name(model.preset, model.method)  # the default may become another one
     if isinstance(model.recipe, Recipe):
         settings["recipe"] = model.recipe.to_dict()
     elif model.recipe and callable(model.recipe.get("schedule")):

@@ -106,7 +106,15 @@ BEST = Preset(
     n_components=2048,
 )
 PRESETS: dict[str, Preset] = {preset.name: preset for preset in (PAPER, BEST)}
-DEFAULT_PRESET = PAPER.name
+DEFAULT_PRESET = BEST.name
+METHOD_PRESET = PAPER.name  # of a method that is named without a preset: what its paper says
+
+
+def preset_name(preset: str | None, method: object) -> str:
+    """Return the preset that is meant by these two arguments; either may be None."""
+    if preset is not None:
+        return preset
+    return DEFAULT_PRESET if method is None else METHOD_PRESET
 
 
 def find_preset(name: str) -> Preset:

@@ -106,7 +106,7 @@ def test_protocols_of_one_class_and_one_line_are_listed_run_evaluated_recorded_a
     dicot("report", "ucr", "--ledger", tmp_path / "bench.sqlite", "--out", tmp_path / "report")
     assert repr(values["raw-mean", "spread"]["spread"]) in (tmp_path / "report" / "report.csv").read_text()
     call = ["--protocols", "spread,weights", "--steps", 1, "--dim", 8, "--device", "cpu", "--out", tmp_path / "own"]
-    dicot("evaluate", data, *call)
+    dicot("evaluate", data, "--method", "dicot", *call)
     rows = list(csv.DictReader((tmp_path / "own" / "scores.csv").read_text().splitlines()))
     assert {row["contender"] for row in rows if row["weights"]} == {"dicot", "random", "calibrated"}
     assert all(float(row["spread"]) > 0 for row in rows if row["protocol"] == "spread")

@@ -15,7 +15,7 @@ from dicot.cli import main
 from dicot.errors import DicotError
 from dicot.estimator import TimeSeriesEmbedder
 
-QUICK = ["--dim", "8", "--steps", "2", "--device", "cpu"]
+QUICK = ["--dim", "8", "--steps", "2", "--device", "cpu", "--preset", "paper"]
 
 
 @pytest.fixture

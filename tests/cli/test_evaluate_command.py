@@ -12,7 +12,7 @@ from dicot.bench.ledger import Ledger
 from dicot.errors import DicotError, InputError, MissingExtraError
 from dicot.estimator import TimeSeriesEmbedder
 
-QUICK = ["--dim", 8, "--steps", 1, "--device", "cpu"]
+QUICK = ["--dim", 8, "--steps", 1, "--device", "cpu", "--preset", "paper"]
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ WAITING = 60.0  # seconds at most until a run keeps its first checkpoint
 
 
 def command(out: Path) -> list[str]:
-    words = ["pretrain", "synthetic", "--out", out, "--steps", STEPS, "--batch-size", 4, "--dim", 32, "--device", "cpu"]
+    words = ["pretrain", "synthetic", "--method", "dicot", "--out", out, "--steps", STEPS, "--batch-size", 4]
+    words += ["--dim", 32, "--device", "cpu"]
     return [sys.executable, "-c", "from dicot.cli import main; main()", *map(str, words), "--checkpoint-seconds", "0"]
 
 
@@ -48,7 +49,8 @@ def test_killed_and_resumed_runs_end_bit_equal(tmp_path):
 @pytest.mark.slow
 def test_an_interrupted_command_says_how_to_go_on_and_ends_bit_equal(tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    small = ["pretrain", "synthetic", "--encoder", "fcn", "--dim", "8", "--steps", "30", "--device", "cpu", "--out"]
+    small = ["pretrain", "synthetic", "--method", "dicot", "--encoder", "fcn", "--dim", "8", "--steps", "30"]
+    small += ["--device", "cpu", "--out"]
     code = (  # tells on the screen when the third step is under way
         "from dicot.methods.dicot import DiCOT; loss = DiCOT.loss; n = []\n"
         "def told(self, *given):\n"

@@ -11,7 +11,7 @@ import pytest
 from dicot.cli import main
 from dicot.estimator import TimeSeriesEmbedder
 
-QUICK = ["--dim", "8", "--steps", "1", "--device", "cpu", "--encoder", "fcn"]
+QUICK = ["--dim", "8", "--steps", "1", "--device", "cpu", "--encoder", "fcn", "--preset", "paper"]
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def place(tmp_path, waves, monkeypatch):
     """A folder with a data file and a model, where commands are run."""
     monkeypatch.chdir(tmp_path)
     np.savez("waves.npz", X=waves.x, y=waves.y)
-    TimeSeriesEmbedder(encoder="fcn", dim=8, steps=1, device="cpu").fit(waves).save_pretrained("model")
+    TimeSeriesEmbedder("dicot", encoder="fcn", dim=8, steps=1, device="cpu").fit(waves).save_pretrained("model")
     return tmp_path
 
 

@@ -25,7 +25,7 @@ class Killed(BaseException):
 @pytest.fixture
 def call(tmp_path, waves):
     np.savez(tmp_path / "waves.npz", X=waves.x)
-    small = ["--encoder", "fcn", "--dim", 8, "--steps", STEPS, "--device", "cpu"]
+    small = ["--method", "dicot", "--encoder", "fcn", "--dim", 8, "--steps", STEPS, "--device", "cpu"]
     return ["pretrain", tmp_path / "waves.npz", "--out", tmp_path / "model", *small]
 
 
@@ -131,5 +131,5 @@ def test_a_run_with_parts_of_ones_own_is_recognised(tmp_path, waves):
 
 def small(**settings) -> TimeSeriesEmbedder:
     return TimeSeriesEmbedder(
-        **{"encoder": "fcn", "dim": 8, "steps": 1, "random_state": 1, "device": "cpu", **settings}
+        **{"preset": "paper", "encoder": "fcn", "dim": 8, "steps": 1, "random_state": 1, "device": "cpu", **settings}
     )

@@ -40,9 +40,8 @@ def test_a_folder_becomes_a_model_and_a_table_of_vectors(tmp_path: Path) -> None
     for name in ("monday", "tuesday"):
         write(folder / f"{name}.csv")
     cut = ["--window", "2s", "--channels", "y"]
-    said = dicot(
-        "pretrain", folder, *cut, "--stride", "25%", "--out", model, "--dim", 8, "--steps", 1, "--device", "cpu"
-    )
+    small = ["--method", "dicot", "--dim", 8, "--steps", 1, "--device", "cpu"]
+    said = dicot("pretrain", folder, *cut, "--stride", "25%", "--out", model, *small)
     assert "2 recording(s) of y at 50 per second" in said and "74 cases, 1 channel(s), 100 time steps" in said
     dicot("embed", model, folder, *cut, "--out", out, "--device", "cpu")
     vectors = read_vectors(out)

@@ -85,7 +85,7 @@ def test_embedding_calls_them(encoder, waves, where, device):
 
 
 def test_a_fitted_estimator_calls_them_and_they_may_change_the_output(waves):
-    model = TimeSeriesEmbedder(dim=16, steps=1, device="cpu", random_state=0).fit(waves.x)
+    model = TimeSeriesEmbedder("dicot", dim=16, steps=1, device="cpu", random_state=0).fit(waves.x)
     expected = model.transform(waves.x)
     handle = model.encoder_.block0.register_forward_hook(lambda module, inputs, output: torch.zeros_like(output))
     assert np.ptp(model.transform(waves.x), axis=0).max() < 1e-6, "every case is the same behind a block of zeros"

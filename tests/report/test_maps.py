@@ -10,7 +10,7 @@ from dicot.projection import tsne
 from dicot.report.maps import maps, write_features
 
 EVERYBODY = ["dicot", "random", "calibrated", "raw-mean", "raw-flat"]
-QUICK = ["--dim", 8, "--steps", 2, "--device", "cpu", "--protocols", "knn_all"]
+QUICK = ["--dim", 8, "--steps", 2, "--device", "cpu", "--protocols", "knn_all", "--preset", "paper"]
 
 
 def test_embeddings_of_an_evaluation_are_mapped_in_a_report(tmp_path, waves):

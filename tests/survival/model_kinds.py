@@ -26,7 +26,15 @@ class KilledError(BaseException):
 
 
 def _embedder(**more: Any) -> TimeSeriesEmbedder:
-    settings = {"dim": 8, "steps": 4, "batch_size": 4, "scale": "dataset", "random_state": 1, "device": "cpu"}
+    settings = {
+        "preset": "paper",
+        "dim": 8,
+        "steps": 4,
+        "batch_size": 4,
+        "scale": "dataset",
+        "random_state": 1,
+        "device": "cpu",
+    }
     return TimeSeriesEmbedder(**settings | more)
 
 
@@ -118,7 +126,20 @@ def _save_settings(folder: Path) -> None:
 def _pretrain(folder: Path) -> np.ndarray:
     text = (folder / "settings.txt").read_bytes().decode("utf-8", "replace")
     words = [word for line in text.split("\n") for word in ("--set", line)]
-    usual = ["--steps", "1", "--dim", "8", "--batch-size", "4", "--device", "cpu", "--out", str(folder / "model")]
+    usual = [
+        "--method",
+        "dicot",
+        "--steps",
+        "1",
+        "--dim",
+        "8",
+        "--batch-size",
+        "4",
+        "--device",
+        "cpu",
+        "--out",
+        str(folder / "model"),
+    ]
     result = CliRunner().invoke(app, ["pretrain", str(folder / "a.npz"), *usual, *words])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception

@@ -39,13 +39,16 @@ def evaluate(
     method: Annotated[
         str | None,
         typer.Option(
-            help="Names from `dicot list methods`, separated by commas, or all; pictures: the first. Default: the "
-            "preset's."
+            help="Names from `dicot list methods`, separated by commas, or all; pictures: the first. Default: those of "
+            "the presets."
         ),
     ] = None,
     preset: Annotated[
         str | None,
-        typer.Option(help="Names from `dicot list presets`, separated by commas; with several, no --method."),
+        typer.Option(
+            help="Names from `dicot list presets`, separated by commas; with several, no --method. Default: "
+            "best,paper, or paper with --method."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for report.html, scores.csv and the model.")] = None,
     features: Annotated[
@@ -92,7 +95,7 @@ def evaluate(
     ignore: opt.Ignore = None,
     header: opt.Header = None,
 ) -> None:
-    """Train each METHOD (or take MODEL), embed, and score it beside both controls and both raw features."""
+    """Train each PRESET or METHOD (or take MODEL), embed, and score it beside both controls and both raw features."""
     from dicot.data import hold_out
     from dicot.evaluation import saved, with_controls
 
@@ -172,7 +175,10 @@ def _policies(fitted: "TimeSeriesEmbedder") -> dict[str, Any]:
 
 def _refuse_contradictions(ctx: typer.Context, fitted: "TimeSeriesEmbedder", flags: dict[str, Any]) -> None:
     """A saved model and its controls have the model's settings: no flag may say otherwise."""
+    from dicot.presets import preset_name
+
     own = {**fitted.get_params(deep=False), **fitted.features_, "method": fitted.method_, "set_": fitted.method_params}
+    own["preset"] = preset_name(fitted.preset, fitted.method)
     wrong = []
     for name, value in flags.items():
         source = ctx.get_parameter_source(name)
@@ -193,9 +199,12 @@ def _trained(
     """Methods that are trained here, with what a preset says, or presets with their own methods."""
     from dicot.evaluation import contender
     from dicot.methods import METHODS
-    from dicot.presets import DEFAULT_PRESET, PAPER, find_preset
+    from dicot.presets import PAPER, find_preset, preset_name
 
-    presets = [find_preset(name.strip()) for name in (wanted or DEFAULT_PRESET).split(",")]
+    usual = [preset_name(None, methods)]
+    if methods is None:  # the default is shown beside what it is measured by
+        usual.append(PAPER.name)
+    presets = [find_preset(name.strip()) for name in (wanted.split(",") if wanted else usual)]
     if methods is None:  # the paper's is called by its method, as ever
         names = [one.method if one.name == PAPER.name else one.name for one in presets]
     elif len(presets) > 1:
@@ -204,7 +213,7 @@ def _trained(
         names = list(METHODS) if methods == "all" else [name.strip() for name in methods.split(",")]
         settings = {**settings, "preset": presets[0].name}
     if params and len(names) > 1:
-        raise InputError(f"--set is for one method; got {', '.join(names)}.")
+        raise InputError(f"--set is for one method; got {', '.join(names)}. Name one with --method or --preset.")
     return [contender(name, method_params=params, **settings) for name in names]
 
 

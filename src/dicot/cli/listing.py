@@ -17,9 +17,10 @@ def _methods() -> Lines:
 
 
 def _presets() -> Lines:
-    from dicot.presets import PRESETS
+    from dicot.presets import DEFAULT_PRESET, METHOD_PRESET, PRESETS
 
-    return [(name, f"{preset.method}: {preset.summary}") for name, preset in PRESETS.items()]
+    notes = {METHOD_PRESET: "; the default where a method is named", DEFAULT_PRESET: "; the default"}
+    return [(name, f"{preset.method}: {preset.summary}{notes.get(name, '')}") for name, preset in PRESETS.items()]
 
 
 def _controls() -> Lines:

@@ -22,7 +22,11 @@ DataArgument = Annotated[
 ]
 Method = Annotated[str | None, typer.Option(help="See `dicot list methods`; default: the preset's.")]
 Preset = Annotated[
-    str | None, typer.Option(help="Method, features and recipe where no option says; see `dicot list presets`.")
+    str | None,
+    typer.Option(
+        help="Method, features and recipe where no option says; see `dicot list presets`. Default: best, or paper with "
+        "--method."
+    ),
 ]
 Encoder = Annotated[str, typer.Option(help="See `dicot list encoders`.")]
 Dim = Annotated[int, typer.Option(help="Features of the encoder.")]

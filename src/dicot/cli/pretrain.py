@@ -67,6 +67,7 @@ def pretrain(
     typer.echo(f"{split.name}: {len(train)} cases, {train.n_channels} channel(s), {train.n_times} time steps")
     model = TimeSeriesEmbedder(
         method,
+        preset=preset,
         encoder=encoder,
         dim=dim,
         pooling=pooling,
@@ -79,7 +80,7 @@ def pretrain(
         scale=scale,
         random_state=seed,
         device=device,
-        **opt.given(preset=preset, steps=steps, batch_size=batch_size, lr=lr, schedule=schedule, precision=precision),
+        **opt.given(steps=steps, batch_size=batch_size, lr=lr, schedule=schedule, precision=precision),
         **policies,
     )
     try:

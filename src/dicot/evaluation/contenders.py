@@ -193,7 +193,7 @@ def contender(name: str, *, method_params: Mapping[str, Any] | None = None, **se
     if name in PRESETS and name not in METHODS:
         made = contender(PRESETS[name].method, method_params=method_params, **{**settings, "preset": name})
         return replace(made, name=name)
-    own = changed(settings)
+    own = changed({**settings, "method": name})
     if name in CLASSICAL:
         scaled = CLASSICAL[name].scaled and "scale" in own
         return Contender(name, name, {}, {"scale": own["scale"]} if scaled else {})
@@ -240,18 +240,23 @@ def beside(model: "TimeSeriesEmbedder", of: str = "") -> list[Contender]:
 
     from dicot.classical import RAW_FEATURES
     from dicot.controls import CONTROLS
+    from dicot.presets import preset_name
+
+    # A control is named as a method is, which alone would choose another preset.
+    preset = preset_name(model.preset, model.method)
 
     def untrained(kind: str) -> Callable[[int], Transformer]:
         def make(seed: int) -> Transformer:
-            fresh: Transformer = clone(model).set_params(method=kind, method_params=None, random_state=seed)
+            own = {"preset": preset, "method": kind, "method_params": None, "random_state": seed}
+            fresh: Transformer = clone(model).set_params(**own)
             return fresh
 
         return make
 
-    params = {name: value for name, value in model.get_params(deep=False).items() if name in CONTROL_SETTINGS}
+    settings = changed(model.get_params(deep=False))
+    settings = {name: value for name, value in settings.items() if name in CONTROL_SETTINGS}
     controls = [
-        Contender(f"{name} of {of}" if of else name, name, {}, changed(params), Own(untrained(name)))
-        for name in CONTROLS
+        Contender(f"{name} of {of}" if of else name, name, {}, settings, Own(untrained(name))) for name in CONTROLS
     ]
     return [*controls, *(contender(name, scale=model.scale) for name in RAW_FEATURES)]
 
@@ -331,10 +336,14 @@ def _embedder_of(one: Contender) -> "TimeSeriesEmbedder | None":
 
 def _method_of(estimator: Any) -> Any:
     """The method of an estimator, by its preset where it names none; None for a transformer that has no such thing."""
-    from dicot.presets import PRESETS
+    from dicot.estimator import TimeSeriesEmbedder
+    from dicot.presets import PRESETS, preset_name
 
-    method, preset = getattr(estimator, "method", None), getattr(estimator, "preset", None)
-    return PRESETS[preset].method if method is None and preset in PRESETS else method
+    method = getattr(estimator, "method", None)
+    if method is not None or not isinstance(estimator, TimeSeriesEmbedder):
+        return method
+    preset = preset_name(estimator.preset, method)
+    return PRESETS[preset].method if preset in PRESETS else None
 
 
 def _method_class(method: Any) -> Any:
@@ -345,15 +354,15 @@ def _method_class(method: Any) -> Any:
 
 def changed(settings: Mapping[str, Any], estimator: type | None = None) -> dict[str, Any]:
     """Settings that differ from an estimator's defaults, which are TimeSeriesEmbedder's unless said otherwise."""
-    if estimator is None:
-        from dicot.estimator import TimeSeriesEmbedder
+    from dicot.estimator import TimeSeriesEmbedder
+    from dicot.presets import PAPER, preset_name
 
-        estimator = TimeSeriesEmbedder
+    estimator = estimator or TimeSeriesEmbedder
     usual = {name: parameter.default for name, parameter in inspect.signature(estimator).parameters.items()}
-    if "preset" in usual:  # the same key whatever the default becomes
-        from dicot.presets import PAPER
-
+    if issubclass(estimator, TimeSeriesEmbedder):  # the same key whatever the default becomes
         usual["preset"] = PAPER.name
+        if "preset" in settings:
+            settings = {**settings, "preset": preset_name(settings["preset"], settings.get("method"))}
     left_out = (*CIRCUMSTANCES, "method", "random_state")
     return {
         name: value
