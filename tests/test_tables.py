@@ -13,13 +13,14 @@ COLUMNS = {
     "start": np.array([0.1, np.nan, 1 / 3]),
     "n": np.array([1, 2, 3]),
     "alarm": np.array([True, False, False]),
+    "given": np.ma.masked_array([7, 8, 9], [False, False, True]),
 }
 
 
 def test_a_csv_keeps_every_digit_and_leaves_unknown_cells_empty(tmp_path: Path) -> None:
     write_columns(tmp_path / "t.csv", COLUMNS)
     assert (tmp_path / "t.csv").read_text() == (
-        'recording,start,n,alarm\n"a,b",0.1,1,True\n,,2,False\n"say ""no""",0.3333333333333333,3,False\n'
+        'recording,start,n,alarm,given\n"a,b",0.1,1,True,7\n,,2,False,8\n"say ""no""",0.3333333333333333,3,False,\n'
     )
 
 
@@ -31,6 +32,7 @@ def test_a_parquet_keeps_types(tmp_path: Path) -> None:
         "start": [0.1, None, 1 / 3],
         "n": [1, 2, 3],
         "alarm": [True, False, False],
+        "given": [7, 8, None],
     }
 
 

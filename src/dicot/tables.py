@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from dicot.data.collection import labelled
 from dicot.data.policies import Array
 from dicot.errors import InputError, need_extra
 from dicot.storage import atomic_file, check_writable
 
-Columns = Mapping[str, Array]  # (N,) each, numbers or text
+Columns = Mapping[str, Array]  # (N,) each, numbers or text; what a masked array hides is not known
 
 
 def check_table_file(path: Path) -> None:
@@ -24,7 +26,7 @@ def check_table_file(path: Path) -> None:
 
 
 def write_columns(path: Path, columns: Columns) -> None:
-    """Write columns of one length. What is not known, NaN or the empty text, is an empty cell."""
+    """Write columns of one length. What is not known, masked, NaN or the empty text, is an empty cell."""
     check_table_file(path)
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) != 1:
@@ -35,10 +37,15 @@ def write_columns(path: Path, columns: Columns) -> None:
         WRITERS[path.suffix](file, columns)
 
 
+def _known(values: Array) -> Array:
+    known: Array = labelled(np.asarray(values)) & ~np.broadcast_to(getattr(values, "mask", False), values.shape)
+    return known
+
+
 def _check_text(name: str, values: Array) -> None:
     """Refuse text that no file can hold, such as the name of a recording whose file name is not UTF-8."""
     if values.dtype.kind == "U":
-        for row, text in enumerate(values.tolist()):
+        for row, text in enumerate(np.asarray(values).tolist()):
             try:
                 text.encode()
             except UnicodeEncodeError as error:
@@ -50,7 +57,7 @@ def _csv(file: BinaryIO, columns: Columns) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     cells = [
-        [value if known else "" for value, known in zip(values.tolist(), labelled(values).tolist(), strict=True)]
+        [value if known else "" for value, known in zip(values.tolist(), _known(values).tolist(), strict=True)]
         for values in columns.values()
     ]
     writer.writerows(zip(*cells, strict=True))
@@ -59,7 +66,7 @@ def _csv(file: BinaryIO, columns: Columns) -> None:
 
 def _parquet(file: BinaryIO, columns: Columns) -> None:
     pa, pq = _pyarrow()
-    arrays = {name: pa.array(values, mask=~labelled(values)) for name, values in columns.items()}
+    arrays = {name: pa.array(np.asarray(values), mask=~_known(values)) for name, values in columns.items()}
     pq.write_table(pa.table(arrays), file, compression="zstd", write_page_checksum=True)
 
 

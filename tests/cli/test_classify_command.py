@@ -66,7 +66,17 @@ def test_labels_of_the_vectors_themselves(tmp_path: Path) -> None:
     assert "whole groups" in said and "no fair sample" not in said
     got = table(tmp_path / "p.csv")
     assert list(got[0])[3:] == ["group", "given", "predicted", "p_0", "p_1"]
-    assert [row["given"] == "" for row in got] == (y == -1).tolist()
+    assert [row["given"] for row in got] == ["" if label == -1 else str(label) for label in y]
+    assert all(row["predicted"] == row["given"] for row in got[:40])
+
+
+def test_whole_numbers_stay_whole_beside_unknown_ones(tmp_path: Path) -> None:
+    _, truth = write(tmp_path / "plain.npz")
+    write(tmp_path / "v.npz", y=np.where(np.arange(N) < 40, 3.0 + (truth == "run"), np.nan))
+    dicot("classify", tmp_path / "v.npz", "--out", tmp_path / "p.csv")
+    got = table(tmp_path / "p.csv")
+    assert {"p_3", "p_4"} < got[0].keys()
+    assert {row["given"] for row in got} == {"", "3", "4"} and {row["predicted"] for row in got} == {"3", "4"}
 
 
 def test_what_cannot_be_known_is_said(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """dicot classify: a label for every window, learnt from a few, and how far it can be trusted."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -41,7 +41,7 @@ def classify(
 
     from dicot.data.naming import naming
     from dicot.fewlabels import FewLabelClassifier
-    from dicot.labels.accuracy import honest_accuracy
+    from dicot.labels.accuracy import FOLDS, honest_accuracy
     from dicot.tables import check_table_file, write_columns
     from dicot.vectors import read_vectors
 
@@ -63,18 +63,22 @@ def classify(
     typer.echo(str(told))
     if told.n_scored:
         how = f"whole {together[0]}s together" if together and told.n_groups else "one by one"
-        typer.echo(f"Measured by hiding a fifth of the labels at a time, {how}, {told.repeats} times over.")
+        parts = min(FOLDS, told.n_groups or FOLDS)
+        typer.echo(
+            f"Measured by hiding the labels of one of {parts} parts at a time, {how}, {told.repeats} times over."
+        )
     for warning in told.warnings:
         typer.secho(f"Warning: {warning}", fg="yellow", err=True)
     if out is not None:
         about = {name: values for name, values in known.columns().items() if name != "label"}
         part = {} if known.part is None else {"part": known.part}
-        unknown = "" if model.classes_.dtype.kind == "U" else np.nan
-        shown = np.where(numbers >= 0, given, unknown)
-        chances = {
-            f"p_{_plain(name)}": model.label_distributions_[:, number] for number, name in enumerate(model.classes_)
+        classes = _whole(model.classes_)
+        said = {
+            "given": np.ma.masked_array(classes[numbers], numbers < 0),  # type: ignore[no-untyped-call]
+            "predicted": classes[np.searchsorted(model.classes_, model.transduction_)],
         }
-        write_columns(out, {**part, **about, "given": shown, "predicted": model.transduction_, **chances})
+        chances = {f"p_{name}": model.label_distributions_[:, number] for number, name in enumerate(classes)}
+        write_columns(out, {**part, **about, **said, **chances})
         typer.echo(f"Wrote {out}")
 
 
@@ -109,5 +113,6 @@ def _class_numbers(source: Path, given: "Array") -> "Array":
         raise InputError(f"{source}: {error}") from error
 
 
-def _plain(name: Any) -> str:
-    return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name)
+def _whole(classes: "Array") -> "Array":
+    """Return whole numbers as such: beside unknown labels, NaN, they had become 1.0 and so on."""
+    return classes.astype(int) if classes.dtype.kind == "f" and (classes % 1 == 0).all() else classes

@@ -64,7 +64,8 @@ def show_labels(store: Store) -> None:
         table.add_row(*([key, "", ""] if isinstance(key, str) else map(cell, key)), cell(value))
     show(table)
     counts = Counter(map(cell, labels.values()))
-    typer.echo(f"{len(labels)} label(s) in {store}: {', '.join(f'{n} {name}' for name, n in counts.most_common())}")
+    said = ", ".join(f"{n} {name}" for name, n in counts.most_common())
+    typer.echo(f"{len(labels)} label(s) in {store}{said and ': '}{said}")
 
 
 @label.command("suggest")

@@ -52,9 +52,11 @@ def outliers(
             together = known.held_together(3)
             distance, p = compare_with_rest(detector, known.x, None if together is None else together[1])
         typer.echo(
-            f"No --reference: {vectors} is dealt out to parts, {_how(together)}, and each part is compared with the "
+            f"No --reference: {vectors} is dealt out to parts ({_how(together)}), and each part is compared with the "
             "others, which are taken as normal."
         )
+        if together is None and known.recording is not None:
+            _warn(f"{vectors} has fewer than 3 recordings: what lasts longer than a window may hide itself.")
     else:
         if reference.exists() and reference.samefile(vectors):
             raise InputError(f"--reference {reference} is what is judged. Leave it out to compare it with itself.")
@@ -72,8 +74,10 @@ def outliers(
             distance, p = distances_and_p(detector, known.x)
         typer.echo(
             f"Reference: {len(detector.reference_)} windows of {reference}; {len(detector.calibration_)} others are "
-            f"held out for p-values, {_how(together)}."
+            f"held out for p-values ({_how(together)})."
         )
+        if together is None and normal.recording is not None:
+            _warn(f"{reference} has one recording: in others there may be more false alarms than --alarm says.")
     columns = {**known.columns(), "distance": distance, "p": p}
     table = Table()
     for title in ("row", *columns):
@@ -91,6 +95,10 @@ def outliers(
         part = {} if known.part is None else {"part": known.part}
         write_columns(out, {**part, **columns, "alarm": flagged})
         typer.echo(f"Wrote {out}")
+
+
+def _warn(sentence: str) -> None:
+    typer.secho(f"Warning: {sentence}", fg="yellow", err=True)
 
 
 def _how(together: "tuple[str, Array] | None") -> str:
