@@ -43,6 +43,7 @@ LAYERS: dict[str, set[str]] = {
     "outliers": {"data", "errors"},
     "protocols": {"fewlabels", "data", "errors"},
     "projection": {"protocols", "data", "storage", "errors"},
+    "tables": {"data", "storage", "errors"},
     "vectors": {"data", "storage", "errors"},
     "search": {"vectors", "gpu", "data", "storage", "errors"},
 }
@@ -55,12 +56,22 @@ def above(*, but: tuple[str, ...] = ()) -> set[str]:
 
 
 # An estimator embeds; others score, keep and search.
-_SCORING = ("protocols", "classical", "datasets", "projection", "vectors", "search", "outliers", "database", "labels")
+_KEEPING = ("vectors", "tables", "search", "outliers", "database", "labels")
+_SCORING = ("protocols", "classical", "datasets", "projection", *_KEEPING)
 LAYERS["tuning"] = above(but=(*_SCORING, "controls", "pretrained"))
 LAYERS["estimator"] = above(but=(*_SCORING, "tuning"))
 LAYERS["classifier"] = above(but=_SCORING)
 LAYERS["runs"] = above(but=(*_SCORING, "classifier", "tuning"))
-_KEPT = ("vectors", "search", "outliers", "pretrained", "runs", "tuning", "labels")  # for users, not for the benchmark
+_KEPT = (
+    "vectors",
+    "tables",
+    "search",
+    "outliers",
+    "pretrained",
+    "runs",
+    "tuning",
+    "labels",
+)  # for users, not for the benchmark
 LAYERS["evaluation"] = above(but=(*_KEPT, "projection", "database"))
 LAYERS["bench"] = above(but=_KEPT)
 LAYERS["report"] = {"classical", "datasets", "protocols", "projection", "progress", "storage", "data", "errors"}
@@ -69,8 +80,8 @@ LAYERS["__init__"] = above()
 LAYERS["__main__"] = {"cli"}
 
 # Parts that work on arrays: none of them imports torch, and none loads a part that does on import.
-TORCH_FREE = {"errors", "storage", "database", "progress", "data", "datasets", "vectors", "classical", "protocols"}
-TORCH_FREE |= {"projection", "fewlabels", "outliers", "labels", "evaluation", "bench", "report"}
+TORCH_FREE = {"errors", "storage", "database", "progress", "data", "datasets", "vectors", "tables", "classical"}
+TORCH_FREE |= {"protocols", "projection", "fewlabels", "outliers", "labels", "evaluation", "bench", "report"}
 HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "aeon", "safetensors.torch"}  # seconds each to import
 
 # The parts that may import an optional package; every package of an extra in pyproject.toml is listed.
@@ -79,7 +90,7 @@ EXTRAS: dict[str, set[str]] = {
     "jinja2": {"report"},
     "matplotlib": {"report"},
     "pandas": {"cli", "data", "evaluation", "report"},
-    "pyarrow": {"bench", "data", "vectors"},
+    "pyarrow": {"bench", "data", "tables", "vectors"},
     "pyedflib": {"data"},
     "statsmodels": {"methods"},
     "usearch": {"search"},

@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler, normalize
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dicot.data.collection import check_groups
@@ -24,6 +24,7 @@ Floats = NDArray[Any]
 Rows = NDArray[np.intp]
 
 METRICS = ("euclidean", "cosine")
+PARTS = 5  # that cases are dealt out to where each is compared with the rest
 ROUNDING = 1e-9  # 0.29 * 100 is a little less than 29
 
 
@@ -159,7 +160,9 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
 
     def p_values(self, X: Any) -> Floats:
         """Return (N,) conformal p-values; with n calibration cases the smallest possible one is 1 / (n + 1)."""
-        scores = self.score_samples(X)
+        return self._p_of(self.score_samples(X))
+
+    def _p_of(self, scores: Floats) -> Floats:
         farther = np.searchsorted(self.calibration_scores_, scores, side="right")
         p: Floats = (1 + farther) / (len(self.calibration_scores_) + 1)
         return p
@@ -265,6 +268,42 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
         _check_share("alpha", self.alpha)
         if not is_whole(self.calibration, 1):
             _check_share("calibration", self.calibration, " or a whole number of cases, 1 or more")
+
+
+def distances_and_p(detector: EmbeddingOutlierDetector, X: Any) -> tuple[Floats, Floats]:
+    """Return (N,) the distances and (N,) the p-values of cases by a fitted detector; neighbours are searched once."""
+    scores = detector.score_samples(X)
+    return -scores, detector._p_of(scores)
+
+
+def compare_with_rest(detector: EmbeddingOutlierDetector, X: Any, groups: Any = None) -> tuple[Floats, Floats]:
+    """Return (N,) distances and (N,) p-values of cases of which nobody knows yet which are normal.
+
+    The cases, or whole groups (N,), are dealt out to five parts. Each part is judged by a copy of the detector that is
+    fitted to the other parts, so no case is its own neighbour. What is odd in the other parts is taken as normal there:
+    where much is, p-values are too large. Distances of two parts are by two references: order cases by p first.
+    """
+    X = check_array(X, dtype=(np.float32, np.float64), input_name="X", estimator="compare_with_rest")
+    units = np.arange(len(X)) if groups is None else check_groups(groups, len(X), "groups")
+    names, numbers = np.unique(units, return_inverse=True)
+    if len(names) < 3:
+        what = "cases" if groups is None else "groups"
+        raise InputError(f"Comparing {what} with each other needs at least 3 of them; got {len(names)}. Pass more.")
+    parts = min(PARTS, len(names))
+    part = (check_random_state(detector.random_state).permutation(len(names)) % parts)[numbers]
+    distances, p = np.empty(len(X)), np.empty(len(X))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", CalibrationWarning)
+        for number in range(parts):
+            rest, here = np.flatnonzero(part != number), np.flatnonzero(part == number)
+            fitted = clone(detector).fit(X[rest], groups=None if groups is None else units[rest])
+            distances[here], p[here] = distances_and_p(fitted, X[here])
+    said: set[type[Warning]] = set()
+    for warning in caught:  # the parts say the same, up to a case or two
+        if warning.category not in said:
+            said.add(warning.category)
+            warnings.warn(warning.message, stacklevel=2)
+    return distances, p
 
 
 def _scaler_of(reference: Floats) -> StandardScaler:

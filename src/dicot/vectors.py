@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, final
 
 import numpy as np
 
-from dicot.data.collection import labelled
+from dicot.data.collection import check_groups, labelled
 from dicot.data.naming import naming
 from dicot.data.npyfile import PARTS, load_npz
 from dicot.data.pieces import pieces, release
@@ -223,12 +223,37 @@ class Vectors:
     def __len__(self) -> int:
         return len(self.x)
 
+    def columns(self) -> dict[str, Any]:
+        """Return what the file says about the vectors by name, in the order of the file: recording, start and so on."""
+        columns = {name: getattr(self, name) for name in COLUMNS}
+        return {name: values for name, values in columns.items() if values is not None}
 
-def read_vectors(path: str | Path) -> Vectors:
+    def places(self) -> tuple[Array, Array, Array]:
+        """Return recording, start and end, or an error where the file does not say them."""
+        if self.recording is None or self.start is None or self.end is None:
+            lacking = [name for name in ("recording", *SECONDS) if getattr(self, name) is None]
+            raise InputError(
+                f"it does not say {' and '.join(lacking)} of its vectors, and labels are kept by these. Embed "
+                "recordings: dicot embed MODEL FOLDER --window ... --out vectors.parquet."
+            )
+        return self.recording, self.start, self.end
+
+    def held_together(self, least: int) -> tuple[str, Array] | None:
+        """Return what says which vectors belong together: "group" or else "recording", with its values (N,).
+
+        One that has fewer than `least` different values does not count; None where neither has as many.
+        """
+        for name, values in (("group", self.group), ("recording", self.recording)):
+            if values is not None and len(np.unique(check_groups(values, len(self), name, "vectors"))) >= least:
+                return name, values
+        return None
+
+
+def read_vectors(path: str | Path, *, finite: bool = False) -> Vectors:
     """Read a .parquet or .npz as `dicot embed` writes it; of a training and a test part, one after the other.
 
     A .parquet is read one row group after the other. Its column "vector" may also hold lists of equal length, as pandas
-    writes them; columns of other names are left alone.
+    writes them; columns of other names are left alone. With `finite`, a vector that holds NaN or inf is an error.
     """
     path = Path(path)
     readers = {".parquet": _read_parquet, ".npz": _read_npz}
@@ -236,7 +261,18 @@ def read_vectors(path: str | Path) -> Vectors:
         raise InputError(f"{path} has the suffix {path.suffix!r}; vectors are read from {' and '.join(readers)}.")
     if not path.is_file():
         raise InputError(f"There is no file {path}. `dicot embed MODEL DATA --out {path}` writes one.")
-    return readers[path.suffix](path)
+    vectors = readers[path.suffix](path)
+    if finite:
+        _check_finite(path, vectors.x)
+    return vectors
+
+
+def _check_finite(path: Path, x: Array) -> None:
+    for rows in pieces((len(x), 1, x.shape[1])):
+        lost = np.flatnonzero(~np.isfinite(x[rows]).all(axis=1))
+        if len(lost):
+            raise InputError(f"{path}: the vector of row {rows.start + lost[0]} holds NaN or inf. Leave this row out.")
+        release(x[rows])
 
 
 def _read_npz(path: Path) -> Vectors:

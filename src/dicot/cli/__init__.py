@@ -9,12 +9,15 @@ import typer.core
 
 from dicot import __version__
 from dicot.cli.bench import bench
+from dicot.cli.classify import classify
 from dicot.cli.data import data
 from dicot.cli.embed import embed
 from dicot.cli.evaluate import evaluate
 from dicot.cli.inspect import inspect
+from dicot.cli.label import label
 from dicot.cli.listing import list_names
 from dicot.cli.options import INTERRUPTED
+from dicot.cli.outliers import outliers
 from dicot.cli.paper import paper
 from dicot.cli.pretrain import pretrain
 from dicot.cli.report import report
@@ -46,6 +49,9 @@ app.command()(embed)
 app.command()(evaluate)
 app.command()(inspect)
 app.command()(search)
+app.command()(outliers)
+app.add_typer(label, name="label")
+app.command()(classify)
 app.command()(report)
 app.command()(paper)
 app.command("list")(list_names)

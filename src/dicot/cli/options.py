@@ -2,6 +2,7 @@
 
 import json
 import reprlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +12,10 @@ from dicot.errors import InputError
 if TYPE_CHECKING:
     from dicot.data import Windows
     from dicot.datasets import Split
+    from dicot.labels.store import Key
+    from dicot.search import EmbeddingIndex
 
+AT = "RECORDING@SECONDS"
 INTERRUPTED = 130  # exit code: 128 and the number of SIGINT, as shells have it
 
 DataArgument = Annotated[
@@ -127,6 +131,27 @@ def settings(pairs: list[str] | None) -> dict[str, Any] | None:
         except RecursionError as error:
             raise InputError(f"--set {name.strip()[:40]} is a list of lists too deep to read. Give a value.") from error
     return out or None
+
+
+def row_meant(index: "EmbeddingIndex", text: str, option: str) -> int:
+    """Find the row of the window that is meant: RECORDING@SECONDS, or its number."""
+    recording, at, place = text.rpartition("@")
+    try:
+        return index.row_at(recording, float(place)) if at else int(text)
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{option} takes {AT} or the number of a row; got {text!r}.") from error
+
+
+def say_lost(labels: Path, vectors: Path, lost: "list[Key]", count: int) -> None:
+    """Warn of labels that are on no window of the vectors; where all are, that is an error."""
+    if not lost:
+        return
+    said = f"{len(lost)} of {count} label(s) of {labels} are on no window of {vectors}; the first is on {lost[0]!r}."
+    if len(lost) == count:
+        raise InputError(f"{said} Name the vectors that were labelled, with the same windows.")
+    typer.secho(f"Warning: {said}", fg="yellow", err=True)
 
 
 def whole_numbers(text: str, option: str) -> list[int]:

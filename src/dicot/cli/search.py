@@ -1,23 +1,18 @@
 """dicot search: the windows that are most like one of a recording."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.tables import show
+from dicot.cli.tables import cell, show
 from dicot.errors import InputError
-
-if TYPE_CHECKING:
-    from dicot.search import EmbeddingIndex
-
-AT = "RECORDING@SECONDS"
 
 
 def search(
     vectors: Annotated[Path, typer.Argument(help="A .parquet or .npz that `dicot embed` wrote.")],
-    like: Annotated[str, typer.Option(help=f"The window to compare with: {AT}, such as monday@12.5, or its row.")],
+    like: Annotated[str, typer.Option(help=f"The window to compare with: {opt.AT}, such as monday@12.5, or its row.")],
     k: Annotated[int, typer.Option("-k", "--neighbours", help="How many to find.")] = 10,
     metric: Annotated[str, typer.Option(help="cosine or euclidean.")] = "cosine",
     groups: Annotated[str | None, typer.Option(help="Only windows of these groups, separated by commas.")] = None,
@@ -32,10 +27,9 @@ def search(
     from dicot.vectors import read_vectors
 
     known = read_vectors(vectors)
-    columns = {name: getattr(known, name) for name in ("recording", "start", "end", "group", "label")}
-    columns = opt.given(**columns)
+    columns = known.columns()
     index = EmbeddingIndex(known.x, metric=metric, device=device, **columns)
-    row = _row(index, like)
+    row = opt.row_meant(index, like, "--like")
     placed = {"recording", "start", "end"} <= columns.keys()
     distances, rows = index.query(
         index.vectors([row])[0],
@@ -49,22 +43,8 @@ def search(
     for title in ("row", "distance", *columns):
         table.add_column(title, justify="right" if title in ("row", "distance", "start", "end") else "left")
     for number, distance in zip(rows.tolist(), distances, strict=True):
-        shown = [
-            f"{column[number]:g}" if column.dtype.kind == "f" else str(column[number]) for column in columns.values()
-        ]
-        table.add_row(str(number), f"{distance:.4f}", *shown)
+        table.add_row(str(number), f"{distance:.4f}", *(cell(column[number]) for column in columns.values()))
     show(table)
-
-
-def _row(index: "EmbeddingIndex", like: str) -> int:
-    """Find the row of the window that is meant."""
-    recording, at, place = like.rpartition("@")
-    try:
-        return index.row_at(recording, float(place)) if at else int(like)
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"--like takes {AT} or the number of a row; got {like!r}.") from error
 
 
 def _like_stored(names: list[str], stored: Any) -> Any:

@@ -1,6 +1,6 @@
 """Tables on the screen."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -16,3 +16,10 @@ def show(table: "Table") -> None:
     needed = Measurement.get(console, wide, table)
     console.width = max(console.width, needed.minimum) if console.is_terminal else needed.maximum
     console.print(table)
+
+
+def cell(value: Any) -> str:
+    """Write a number or a text; a number that is not known is empty, as such a text is."""
+    if not isinstance(value, float):  # numpy's float64 is one too
+        return str(value)
+    return "" if value != value else f"{value:.10g}"

@@ -1,0 +1,118 @@
+"""dicot classify: a label for every window, learnt from a few, and how far it can be trusted."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dicot.cli import options as opt
+from dicot.cli.tables import cell, show
+from dicot.errors import InputError
+
+if TYPE_CHECKING:
+    from dicot.data.policies import Array
+    from dicot.vectors import Vectors
+
+
+def classify(
+    vectors: Annotated[Path, typer.Argument(help="A .parquet or .npz that `dicot embed` wrote.")],
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file that `dicot label` wrote, or a .csv with recording, start, end and label; default: the labels "
+            "in VECTORS."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A .csv or .parquet for the predictions, in the order of VECTORS.")
+    ] = None,
+    drawn: Annotated[
+        bool, typer.Option("--drawn", help="The labelled windows were drawn at random, not chosen.")
+    ] = False,
+) -> None:
+    """Predict a label for every window of VECTORS from the labels of some, and say how often that may be right.
+
+    The table holds the label that was given, the one predicted, and the probability of each class, p_CLASS. A window
+    that has a label keeps it, with probability 1. The accuracy is about the others: labels are hidden and predicted,
+    those of whole groups together, or else recordings, where there are some.
+    """
+    import numpy as np
+    from rich.table import Table
+
+    from dicot.data.naming import naming
+    from dicot.fewlabels import FewLabelClassifier
+    from dicot.labels.accuracy import FOLDS, honest_accuracy
+    from dicot.tables import check_table_file, write_columns
+    from dicot.vectors import read_vectors
+
+    if out is not None:
+        check_table_file(out)
+    known = read_vectors(vectors, finite=True)
+    given = _given(vectors, known, labels)
+    numbers = _class_numbers(labels or vectors, given)
+    with naming(vectors):
+        together = known.held_together(2) or known.held_together(1)
+    model = FewLabelClassifier().fit(known.x, given)
+    told = honest_accuracy(known.x, given, None if together is None else together[1], suggested=not drawn)
+
+    table = Table("class", "given", "predicted")
+    for number, name in enumerate(model.classes_):
+        counts = (numbers == number).sum(), (model.transduction_ == name).sum()
+        table.add_row(cell(name), *map(str, counts))
+    show(table)
+    typer.echo(str(told))
+    if told.n_scored:
+        how = f"whole {together[0]}s together" if together and told.n_groups else "one by one"
+        parts = min(FOLDS, told.n_groups or FOLDS)
+        typer.echo(
+            f"Measured by hiding the labels of one of {parts} parts at a time, {how}, {told.repeats} times over."
+        )
+    for warning in told.warnings:
+        typer.secho(f"Warning: {warning}", fg="yellow", err=True)
+    if out is not None:
+        about = {name: values for name, values in known.columns().items() if name != "label"}
+        part = {} if known.part is None else {"part": known.part}
+        classes = _whole(model.classes_)
+        said = {
+            "given": np.ma.masked_array(classes[numbers], numbers < 0),  # type: ignore[no-untyped-call]
+            "predicted": classes[np.searchsorted(model.classes_, model.transduction_)],
+        }
+        chances = {f"p_{name}": model.label_distributions_[:, number] for number, name in enumerate(classes)}
+        write_columns(out, {**part, **about, **said, **chances})
+        typer.echo(f"Wrote {out}")
+
+
+def _given(vectors: Path, known: "Vectors", labels: Path | None) -> "Array":
+    """Return the labels that are known, from the file of labels or from the vectors' own column."""
+    from dicot.data.collection import labelled
+    from dicot.data.naming import naming
+    from dicot.labels.windows import put_on_windows, read_labels
+
+    if labels is None:
+        if known.label is None or not labelled(known.label).any():
+            raise InputError(f"{vectors} holds no labels. Give some by `dicot label add`, and name the file: --labels.")
+        return known.label
+    with naming(vectors):
+        places = known.places()
+    with naming(labels):
+        read = read_labels(labels)
+        given, lost = put_on_windows(read, *places)
+    if not read:
+        raise InputError(f"{labels} holds no labels. Give some by `dicot label add`.")
+    opt.say_lost(labels, vectors, lost, len(read))
+    return given
+
+
+def _class_numbers(source: Path, given: "Array") -> "Array":
+    """Return the number of each window's class, -1 where it has no label; the error names the file of the labels."""
+    from dicot.fewlabels import class_numbers
+
+    try:
+        return class_numbers(given, len(given))[1]
+    except ValueError as error:
+        raise InputError(f"{source}: {error}") from error
+
+
+def _whole(classes: "Array") -> "Array":
+    """Return whole numbers as such: beside unknown labels, NaN, they had become 1.0 and so on."""
+    return classes.astype(int) if classes.dtype.kind == "f" and (classes % 1 == 0).all() else classes

@@ -1,0 +1,105 @@
+"""dicot outliers: the windows that lie farthest from normal ones."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dicot.cli.tables import cell, show
+from dicot.errors import InputError
+
+if TYPE_CHECKING:
+    from dicot.data.policies import Array
+
+
+def outliers(
+    vectors: Annotated[Path, typer.Argument(help="A .parquet or .npz that `dicot embed` wrote: what is judged.")],
+    reference: Annotated[
+        Path | None, typer.Option(help="Vectors of normal windows by the same model; default: the rest of VECTORS.")
+    ] = None,
+    n_neighbors: Annotated[
+        int, typer.Option("--neighbours", "-k", help="Nearest normal windows to compare with.")
+    ] = 10,
+    alpha: Annotated[
+        float, typer.Option("--alarm", help="The share of normal windows that may be flagged by mistake.")
+    ] = 0.05,
+    top: Annotated[int, typer.Option(help="How many to list.")] = 20,
+    out: Annotated[
+        Path | None, typer.Option(help="A .csv or .parquet for all windows, in the order of VECTORS.")
+    ] = None,
+) -> None:
+    """List the windows of VECTORS that lie farthest from normal ones: distance and conformal p-value.
+
+    A distance is a multiple of how far normal windows lie from each other there. A p-value is the share of held-out
+    normal windows that lie at least as far out. Whole groups are held out, or else recordings, where there are enough.
+    """
+    import numpy as np
+    from rich.table import Table
+
+    from dicot.data.naming import naming
+    from dicot.outliers import EmbeddingOutlierDetector, compare_with_rest, distances_and_p
+    from dicot.tables import check_table_file, write_columns
+    from dicot.vectors import read_vectors
+
+    if out is not None:
+        check_table_file(out)
+    if top < 1:
+        raise InputError(f"--top must be a whole number, 1 or more; got {top}.")
+    known = read_vectors(vectors, finite=True)
+    detector = EmbeddingOutlierDetector(n_neighbors=n_neighbors, alpha=alpha)
+    if reference is None:
+        with naming(vectors):
+            together = known.held_together(3)
+            distance, p = compare_with_rest(detector, known.x, None if together is None else together[1])
+        typer.echo(
+            f"No --reference: {vectors} is dealt out to parts ({_how(together)}), and each part is compared with the "
+            "others, which are taken as normal."
+        )
+        if together is None and known.recording is not None:
+            _warn(f"{vectors} has fewer than 3 recordings: what lasts longer than a window may hide itself.")
+    else:
+        if reference.exists() and reference.samefile(vectors):
+            raise InputError(f"--reference {reference} is what is judged. Leave it out to compare it with itself.")
+        normal = read_vectors(reference, finite=True)
+        if normal.x.shape[1] != known.x.shape[1]:
+            raise InputError(
+                f"{reference} holds vectors of {normal.x.shape[1]} features and {vectors} of {known.x.shape[1]}. "
+                "Embed both by the same model."
+            )
+        if len(normal) < 2:
+            raise InputError(f"{reference} holds {len(normal)} vector(s); a reference needs many. Embed more windows.")
+        with naming(reference):
+            together = normal.held_together(2)
+            detector.fit(normal.x, groups=None if together is None else together[1])
+            distance, p = distances_and_p(detector, known.x)
+        typer.echo(
+            f"Reference: {len(detector.reference_)} windows of {reference}; {len(detector.calibration_)} others are "
+            f"held out for p-values ({_how(together)})."
+        )
+        if together is None and normal.recording is not None:
+            _warn(f"{reference} has one recording: in others there may be more false alarms than --alarm says.")
+    columns = {**known.columns(), "distance": distance, "p": p}
+    table = Table()
+    for title in ("row", *columns):
+        table.add_column(title, justify="left" if title in ("recording", "group", "label") else "right")
+    for row in np.lexsort((-distance, p))[:top].tolist():
+        shown = [cell(values[row]) for name, values in columns.items() if name not in ("distance", "p")]
+        table.add_row(str(row), *shown, f"{distance[row]:.4f}", f"{p[row]:.4f}")
+    show(table)
+    flagged = p <= alpha
+    typer.echo(
+        f"{flagged.sum()} of {len(known)} windows have p <= {alpha:g}; about {alpha * len(known):.1f} would if all "
+        "were normal."
+    )
+    if out is not None:
+        part = {} if known.part is None else {"part": known.part}
+        write_columns(out, {**part, **columns, "alarm": flagged})
+        typer.echo(f"Wrote {out}")
+
+
+def _warn(sentence: str) -> None:
+    typer.secho(f"Warning: {sentence}", fg="yellow", err=True)
+
+
+def _how(together: "tuple[str, Array] | None") -> str:
+    return "one by one" if together is None else f"whole {together[0]}s"

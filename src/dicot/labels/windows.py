@@ -1,0 +1,95 @@
+"""Labels of a store or a table, put on the windows that they were given for."""
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dicot.data.collection import check_labels
+from dicot.data.naming import naming
+from dicot.data.policies import Array
+from dicot.errors import InputError, did_you_mean
+from dicot.labels.store import Key, Label, LabelStore
+
+COLUMNS = ("recording", "start", "end", "label")
+DIGITS = 6  # of seconds: a time that was written as text and read again is the same time
+
+
+def read_labels(path: str | Path) -> dict[Key, Label]:
+    """Read the current labels of a label store, or those of a .csv with the columns recording, start, end and label.
+
+    In a .csv a row without a label, or with -1, says nothing. `LabelStore.export` writes such files.
+    """
+    path = Path(path)
+    if path.suffix.lower() != ".csv":
+        with LabelStore(path, read_only=True) as store:
+            return store.current()
+    if not path.is_file():
+        raise InputError(f"There is no table of labels at {path}. Name another file.")
+    with naming(path):
+        return _read_table(path)
+
+
+def put_on_windows(labels: Mapping[Key, Label], recording: Any, start: Any, end: Any) -> tuple[Array, list[Key]]:
+    """Return the label of each window (N,), unknown for most as in Windows, and the keys that belong to none."""
+    wanted: dict[Key, tuple[Key, Label]] = {}
+    for key, label in labels.items():
+        before, other = wanted.setdefault(_rounded(key), (key, label))
+        if other != label:
+            raise InputError(
+                f"One window has two labels: {other!r} for {before!r} and {label!r} for {key!r}. Take one of them away."
+            )
+    windows = [_rounded((str(r), float(s), float(e))) for r, s, e in zip(recording, start, end, strict=True)]
+    given = [wanted[window][1] if window in wanted else None for window in windows]
+    here = set(windows)
+    lost = [key for rounded, (key, _) in wanted.items() if rounded not in here]
+    return check_labels(given, len(windows), "label", "windows"), lost
+
+
+def _rounded(key: Key) -> Key:
+    if isinstance(key, str):
+        return key
+    start, end = (time if isinstance(time, str) else round(float(time), DIGITS) for time in key[1:])
+    return key[0], start, end
+
+
+def _read_table(path: Path) -> dict[Key, Label]:
+    labels: dict[Key, Label] = {}
+    lines: dict[Key, int] = {}
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = csv.DictReader(file, strict=True)
+        names = list(rows.fieldnames or ())
+        if lacking := [name for name in COLUMNS if name not in names]:
+            raise InputError(
+                f"line 1 has no column {lacking[0]!r}. {did_you_mean(lacking[0], names)} A table of labels has the "
+                f"columns {', '.join(COLUMNS)}."
+            )
+        for row in rows:
+            line = rows.line_num
+            if None in row or any(row[name] is None for name in COLUMNS):
+                raise InputError(f"line {line} has more or fewer cells than the {len(names)} columns. Correct the row.")
+            if row["label"] in ("", "-1"):
+                continue
+            key = _key(row, line)
+            if labels.setdefault(key, row["label"]) != row["label"]:
+                raise InputError(
+                    f"lines {lines[key]} and {line} give {key!r} two labels, {labels[key]!r} and {row['label']!r}. "
+                    "Remove one of them."
+                )
+            lines.setdefault(key, line)
+    return labels
+
+
+def _key(row: Mapping[str, str], line: int) -> Key:
+    """Return the key of a row; without start and end, the recording is an id."""
+    if not row["recording"]:
+        raise InputError(f"line {line} names no recording. Fill it in, or remove the row.")
+    if not row["start"] and not row["end"]:
+        return row["recording"]
+    times = []
+    for name in ("start", "end"):
+        try:
+            times.append(float(row[name]))
+        except ValueError as error:
+            raise InputError(f"line {line} has the {name} {row[name]!r}; it must be a number of seconds.") from error
+    return row["recording"], times[0], times[1]

@@ -1,0 +1,99 @@
+"""Labels given on the command line, and what to label next."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.commands import dicot
+
+from dicot import LabelStore, suggest
+from dicot.errors import InputError
+from dicot.labels.windows import put_on_windows, read_labels
+
+
+def write(path: Path, n: int = 60) -> np.ndarray:
+    """Windows of two seconds, half overlapping, of two recordings."""
+    x = np.random.default_rng(0).normal(size=(n, 5)).astype(np.float32)
+    x[::3] += 4
+    start = np.arange(n) % (n // 2) * 1.28
+    np.savez(path, X=x, recording=np.repeat(["monday", "a@b"], n // 2), start=start, end=start + 2.56)
+    return x
+
+
+def rows(said: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if line.startswith("│")]
+
+
+def test_labels_are_added_shown_and_taken_back(tmp_path: Path) -> None:
+    vectors, store = tmp_path / "v.npz", tmp_path / "labels.sqlite"
+    write(vectors)
+    dicot("label", "add", store, "monday@2.0", "walk", "--vectors", vectors, "--by", "me")
+    dicot("label", "add", store, "a@b@0.1", "run", "--vectors", vectors)
+    said = dicot("label", "add", store, "monday@2.0", "sit", "--vectors", vectors)
+    assert "was walk" in said and "2 label(s)" in said
+    with LabelStore(store) as kept:
+        assert kept.current() == {("a@b", 0.0, 2.56): "run", ("monday", 1.28, 3.84): "sit"}
+        assert [(change.new, change.by) for change in kept.history()] == [("walk", "me"), ("run", ""), ("sit", "")]
+    said = dicot("label", "show", store)
+    assert rows(said) == [["a@b", "0", "2.56", "run"], ["monday", "1.28", "3.84", "sit"]]
+    assert "2 label(s)" in said and "1 sit" in said
+    assert "monday, 1.28 to 3.84 s: walk" in dicot("label", "undo", store)
+    assert "a@b, 0 to 2.56 s: no label" in dicot("label", "undo", store)
+    assert rows(dicot("label", "show", store)) == [["monday", "1.28", "3.84", "walk"]]
+    dicot("label", "undo", store, "-n", 5)
+    assert "Nothing is left" in dicot("label", "undo", store)
+
+
+def test_a_row_may_be_named_by_its_number(tmp_path: Path) -> None:
+    write(tmp_path / "v.npz")
+    dicot("label", "add", tmp_path / "l.sqlite", 31, "walk", "--vectors", tmp_path / "v.npz")
+    assert read_labels(tmp_path / "l.sqlite") == {("a@b", 1.28, 3.84): "walk"}
+
+
+def test_suggestions_are_those_of_the_library_and_can_be_labelled_by_name(tmp_path: Path) -> None:
+    vectors, store = tmp_path / "v.npz", tmp_path / "labels.sqlite"
+    x = write(vectors)
+    said = dicot("label", "suggest", store, "--vectors", vectors, "-n", 4)
+    assert "without any label" in said and not store.exists()
+    listed = rows(said)
+    assert [int(row[1]) for row in listed] == suggest(x, None, 4).tolist()
+    assert f"dicot label add {store} {listed[0][0]} LABEL --vectors {vectors}" in said
+    y = np.full(60, "", dtype="<U4")
+    for window, row, *_ in listed:  # the name leads back to the same row, though windows overlap
+        y[int(row)] = "odd" if int(row) % 3 == 0 else "even"
+        dicot("label", "add", store, window, y[int(row)], "--vectors", vectors)
+    data = np.load(vectors)
+    given, lost = put_on_windows(read_labels(store), data["recording"], data["start"], data["end"])
+    assert given.tolist() == y.tolist() and not lost
+    said = dicot("label", "suggest", store, "--vectors", vectors, "-n", 4)
+    assert [int(row[1]) for row in rows(said)] == suggest(x, y, 4).tolist()
+
+
+def test_errors_name_what_is_wrong_and_leave_no_store(tmp_path: Path) -> None:
+    vectors, store = tmp_path / "v.npz", tmp_path / "labels.sqlite"
+    x = write(vectors)
+    np.savez(tmp_path / "bare.npz", X=x)
+    for window, label, file, message in (
+        ("tuesday@1", "walk", vectors, "Unknown recording 'tuesday'"),
+        ("monday@900", "walk", vectors, "No window of 'monday' lies at 900 s"),
+        ("monday@x", "walk", vectors, "RECORDING@SECONDS"),
+        ("77", "walk", vectors, "no row 77"),
+        ("monday@1", " ", vectors, "LABEL is empty"),
+        ("monday@1", "walk", tmp_path / "bare.npz", r"bare\.npz: it does not say recording and start and end"),
+    ):
+        with pytest.raises(InputError, match=message):
+            dicot("label", "add", store, window, label, "--vectors", file)
+    for words in (["show", store], ["undo", store]):
+        with pytest.raises(InputError, match=r"no label store at .*labels\.sqlite"):
+            dicot("label", *words)
+    assert not store.exists()
+    with LabelStore(store) as kept:
+        kept.set([("monday", 500.0, 502.0)], "walk")
+    with pytest.raises(InputError, match=r"1 of 1 label\(s\) of .*labels\.sqlite are on no window"):
+        dicot("label", "suggest", store, "--vectors", vectors)
+
+
+def test_one_window_cannot_have_two_labels() -> None:
+    labels = {("a", 0.0, 2.0): "walk", ("a", 1e-9, 2.0): "run"}
+    with pytest.raises(InputError, match="two labels: 'walk'"):
+        put_on_windows(labels, ["a"], [0.0], [2.0])

@@ -1,0 +1,57 @@
+"""Tables that other programs read, written whole or not at all."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dicot.errors import InputError, OutputError
+from dicot.tables import check_table_file, write_columns
+
+COLUMNS = {
+    "recording": np.array(["a,b", "", 'say "no"']),
+    "start": np.array([0.1, np.nan, 1 / 3]),
+    "n": np.array([1, 2, 3]),
+    "alarm": np.array([True, False, False]),
+    "given": np.ma.masked_array([7, 8, 9], [False, False, True]),
+}
+
+
+def test_a_csv_keeps_every_digit_and_leaves_unknown_cells_empty(tmp_path: Path) -> None:
+    write_columns(tmp_path / "t.csv", COLUMNS)
+    assert (tmp_path / "t.csv").read_text() == (
+        'recording,start,n,alarm,given\n"a,b",0.1,1,True,7\n,,2,False,8\n"say ""no""",0.3333333333333333,3,False,\n'
+    )
+
+
+def test_a_parquet_keeps_types(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    write_columns(tmp_path / "t.parquet", COLUMNS)
+    assert parquet.read_table(tmp_path / "t.parquet").to_pydict() == {
+        "recording": ["a,b", None, 'say "no"'],
+        "start": [0.1, None, 1 / 3],
+        "n": [1, 2, 3],
+        "alarm": [True, False, False],
+        "given": [7, 8, None],
+    }
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_what_cannot_be_written_leaves_the_old_file(tmp_path: Path, suffix: str) -> None:
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    path = tmp_path / f"t{suffix}"
+    path.write_text("old")
+    with pytest.raises(InputError, match=r"recording of row 1, 'b\\udcff'"):
+        write_columns(path, {"recording": np.array(["a", "b\udcff"])})
+    with pytest.raises(InputError, match="'b': 1"):
+        write_columns(path, {"a": np.arange(2), "b": np.arange(1)})
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_names_are_refused_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"'\.xlsx'; a table goes to \.csv or \.parquet"):
+        check_table_file(tmp_path / "t.xlsx")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="file"):
+        check_table_file(tmp_path / "file" / "t.csv")
