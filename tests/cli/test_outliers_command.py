@@ -63,7 +63,7 @@ def test_without_a_reference_each_part_is_compared_with_the_others(tmp_path: Pat
     said = dicot("outliers", tmp_path / "v.npz", "--top", 1, "--out", tmp_path / "out.csv")
     assert "No --reference" in said and "whole recordings" in said
     assert rows(said)[0][0] == "5"
-    distance, p = compare_with_rest(EmbeddingOutlierDetector(n_neighbors=10), x, np.arange(120) % 4)
+    distance, p = compare_with_rest(EmbeddingOutlierDetector(), x, np.arange(120) % 4)
     got = table(tmp_path / "out.csv")
     np.testing.assert_array_equal(np.array(got["distance"], float), distance)
     np.testing.assert_array_equal(np.array(got["p"], float), p)

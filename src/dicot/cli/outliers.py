@@ -19,7 +19,7 @@ def outliers(
     ] = None,
     n_neighbors: Annotated[
         int, typer.Option("--neighbours", "-k", help="Nearest normal windows to compare with.")
-    ] = 10,
+    ] = 5,
     alpha: Annotated[
         float, typer.Option("--alarm", help="The share of normal windows that may be flagged by mistake.")
     ] = 0.05,
