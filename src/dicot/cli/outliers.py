@@ -17,9 +17,7 @@ def outliers(
     reference: Annotated[
         Path | None, typer.Option(help="Vectors of normal windows by the same model; default: the rest of VECTORS.")
     ] = None,
-    n_neighbors: Annotated[
-        int, typer.Option("--neighbours", "-k", help="Nearest normal windows to compare with.")
-    ] = 5,
+    n_neighbors: Annotated[int, typer.Option("--neighbours", "-k", help="Nearest normal windows to compare with.")] = 5,
     alpha: Annotated[
         float, typer.Option("--alarm", help="The share of normal windows that may be flagged by mistake.")
     ] = 0.05,
