@@ -28,7 +28,8 @@ EVERYTHING = {"pooling": "shares+mean+max", "difference": True, "bank": "mixed",
 
 
 def model(method: str = "calibrated", **more) -> TimeSeriesEmbedder:
-    return TimeSeriesEmbedder(method, **{"dim": 8, "steps": 2, "random_state": 1, "device": "cpu", **more})
+    usual = {"preset": "paper", "dim": 8, "steps": 2, "random_state": 1, "device": "cpu"}
+    return TimeSeriesEmbedder(method, **{**usual, **more})
 
 
 @pytest.fixture(scope="module")

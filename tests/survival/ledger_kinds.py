@@ -18,7 +18,7 @@ from dicot.bench.rows import COLUMNS
 from dicot.errors import DicotError
 from dicot.evaluation import TIDY, Contender, Job, JobData
 from dicot.report.maps import maps, write_features
-from dicot.report.summary import BEGIN, END
+from dicot.report.summary import Marks
 from tests.commands import dicot
 from tests.survival.array_kinds import parse_npz
 from tests.survival.kind import Kind, UnreadableError
@@ -66,7 +66,7 @@ def _ledgers(folder: Path) -> Path:
     _fill(folder / "ours.sqlite", ("random",), ("Plane",))
     theirs = folder / "theirs.sqlite"
     _fill(theirs, ("dicot", "random", "calibrated"), ("Beef", "Car", "Fish"))
-    (folder / "page.md").write_text(f"{BEGIN}\n{END}\n")
+    (folder / "page.md").write_text("\n".join([*Marks.of(["ucr"]), ""]))
     return theirs
 
 
