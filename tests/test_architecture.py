@@ -90,7 +90,7 @@ EXTRAS: dict[str, set[str]] = {
     "jinja2": {"report"},
     "matplotlib": {"report"},
     "pandas": {"cli", "data", "evaluation", "report"},
-    "pyarrow": {"bench", "data", "tables", "vectors"},
+    "pyarrow": {"data", "storage"},
     "pyedflib": {"data"},
     "statsmodels": {"methods"},
     "usearch": {"search"},

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from dicot import __version__
-from dicot.errors import InputError, ModelFileError, OutputError
+from dicot.errors import InputError, ModelFileError, OutputError, need_extra
 
 REMEDIES = {
     errno.ENOSPC: "Free some space on that disk, or choose another place",
@@ -111,6 +111,16 @@ def atomic_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
             Path(temporary).unlink(missing_ok=True)
             raise
     _sync_folder(path.parent)
+
+
+def arrow() -> tuple[Any, Any]:
+    """Return pyarrow and its module for .parquet files, or say how to install them."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise need_extra("pyarrow", "tables", "A .parquet file") from error
+    return pyarrow, parquet
 
 
 def check_format(path: Path, config: Any, name: str, version: int) -> dict[str, Any]:

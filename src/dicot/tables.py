@@ -4,14 +4,14 @@ import csv
 import io
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
 from dicot.data.collection import labelled
 from dicot.data.policies import Array
-from dicot.errors import InputError, need_extra
-from dicot.storage import atomic_file, check_writable
+from dicot.errors import InputError
+from dicot.storage import arrow, atomic_file, check_writable
 
 Columns = Mapping[str, Array]  # (N,) each, numbers or text; what a masked array hides is not known
 
@@ -21,7 +21,7 @@ def check_table_file(path: Path) -> None:
     if path.suffix not in WRITERS:
         raise InputError(f"{path} has an unknown suffix {path.suffix!r}; a table goes to {' or '.join(WRITERS)}.")
     if path.suffix == ".parquet":
-        _pyarrow()
+        arrow()
     check_writable(path)
 
 
@@ -65,18 +65,9 @@ def _csv(file: BinaryIO, columns: Columns) -> None:
 
 
 def _parquet(file: BinaryIO, columns: Columns) -> None:
-    pa, pq = _pyarrow()
+    pa, pq = arrow()
     arrays = {name: pa.array(np.asarray(values), mask=~_known(values)) for name, values in columns.items()}
     pq.write_table(pa.table(arrays), file, compression="zstd", write_page_checksum=True)
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise need_extra("pyarrow", "tables", "A .parquet file") from error
-    return pyarrow, parquet
 
 
 WRITERS: dict[str, Callable[[BinaryIO, Columns], None]] = {".csv": _csv, ".parquet": _parquet}

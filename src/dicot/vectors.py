@@ -21,8 +21,8 @@ from dicot.data.naming import naming
 from dicot.data.npyfile import PARTS, load_npz
 from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
-from dicot.errors import InputError, brief, did_you_mean, need_extra
-from dicot.storage import atomic_file, check_writable, writing
+from dicot.errors import InputError, brief, did_you_mean
+from dicot.storage import arrow, atomic_file, check_writable, writing
 
 # "train" and "test", or "" for the only part -> its arrays: X (N, F) and, where known, those of ABOUT (N,)
 Parts = Mapping[str, Mapping[str, Array]]
@@ -41,7 +41,7 @@ def check_vector_file(path: Path, parts: int = 1) -> None:
     if path.suffix == ".npy" and parts > 1:
         raise InputError(f"{path} can hold one array, and the data has a training and a test part. Use .npz or .csv.")
     if path.suffix == ".parquet":
-        _pyarrow()
+        arrow()
     check_writable(path)
 
 
@@ -130,18 +130,9 @@ def _csv(file: BinaryIO, parts: Parts) -> None:
     text.detach()  # the file stays open
 
 
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise need_extra("pyarrow", "tables", "A .parquet file") from error
-    return pyarrow, parquet
-
-
 def _parquet(file: BinaryIO, parts: Parts) -> None:
     """Write one row per case: what is known of it, and its vector as a list of fixed length."""
-    pa, pq = _pyarrow()
+    pa, pq = arrow()
     widths = {arrays["X"].shape[1] for arrays in parts.values()}
     if len(widths) > 1 or 0 in widths:
         raise InputError(f"All vectors of a .parquet must have one length of at least 1; got {sorted(widths)}.")
@@ -329,7 +320,7 @@ def _joined(arrays: list[Array | None], lengths: list[int], column: str) -> Arra
 
 
 def _read_parquet(path: Path) -> Vectors:
-    _, pq = _pyarrow()
+    _, pq = arrow()
     try:
         # Not by memory map, which a truncated file would turn into a crash of the process.
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
@@ -343,7 +334,7 @@ def _read_parquet(path: Path) -> Vectors:
 
 
 def _from_parquet(path: Path, file: Any) -> Vectors:
-    pa, _ = _pyarrow()
+    pa, _ = arrow()
     schema, n_rows = file.schema_arrow, file.metadata.num_rows
     if "vector" not in schema.names:
         raise InputError(f"{path} has no column 'vector'. {did_you_mean('vector', schema.names)} {_AGAIN}")
@@ -402,7 +393,7 @@ def _lists(path: Path, cells: Any, at: int) -> Array:
 
 def _values(path: Path, column: str, cells: Any) -> Array:
     """Return a column as numbers or text, with NaN or "" for what is empty."""
-    pa, _ = _pyarrow()
+    pa, _ = arrow()
     kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
     cells = cells.cast(kind)
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from dicot.bench.ledger import Contents, Ledger
 from dicot.bench.rows import COLUMNS, Wanted, check_draws, checked_results, checked_wanted, known_metrics, row_of
-from dicot.errors import InputError, need_extra
+from dicot.errors import InputError
 from dicot.evaluation.result import Result
-from dicot.storage import write_atomic
+from dicot.storage import arrow, write_atomic
 
 PLACE = ("suite", "contender")
 DRAW = "draw"  # a column that is there where labelled cases were drawn more than once
@@ -64,7 +64,7 @@ def check_export(path: Path) -> None:
             f"{path}: a ledger is exported as {' or '.join(SUFFIXES)}; got {path.suffix or 'no suffix'!r}."
         )
     if path.suffix == ".parquet":
-        _pyarrow()
+        arrow()
 
 
 def merge_ledger(ledger: Ledger, other: str | Path) -> tuple[int, int]:
@@ -160,17 +160,8 @@ def _csv(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
     return text.getvalue().encode()
 
 
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise need_extra("pyarrow", "tables", "A Parquet file") from error
-    return pyarrow, parquet
-
-
 def _parquet(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
-    pa, pq = _pyarrow()
+    pa, pq = arrow()
     kinds = {"TEXT": pa.string(), "INTE": pa.int64(), "REAL": pa.float64()}
     fields = [(name, kinds[COLUMNS[name][:4]] if name in COLUMNS else pa.float64()) for name in columns]
     other = {**dict.fromkeys(PLACE, pa.string()), DRAW: pa.int64()}
@@ -181,7 +172,7 @@ def _parquet(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
 
 
 def _read_parquet(path: Path) -> tuple[list[str], list[TableRow]]:
-    _, pq = _pyarrow()
+    _, pq = arrow()
     try:
         table = pq.read_table(path, page_checksum_verification=True)
         names = list(table.schema.names)
