@@ -71,6 +71,7 @@ VARIANTS: dict[str, Variant] = {
     "whole by 32": across(batch_size=32),
     "whole by 64": across(batch_size=64),
     "whole by 32 in 750 steps": across(batch_size=32, steps=750),
+    "whole by 128 in 1500 steps": across(batch_size=128, steps=1500),
     "whole in 3000 steps": across(steps=3000),
     "whole with a queue of 256": across(queue=256),
     "whole at tau 0.1": across(temperature=0.1),

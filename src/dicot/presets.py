@@ -53,9 +53,8 @@ class Preset:
 
 
 class Tier(NamedTuple):
-    """Training sets up to so many cases, and cases x time steps, and how they are trained."""
+    """Training sets up to this size, cases x time steps, and how they are trained."""
 
-    cases: float
     size: float
     batch_size: int
     steps: int
@@ -70,15 +69,14 @@ class SizeRule:
     """
 
     tiers: tuple[Tier, ...] = (
-        Tier(2000, 1e5, 32, 150),
-        Tier(2000, 1e6, 32, 300),
-        Tier(math.inf, math.inf, 128, 1500),
+        Tier(1e5, 32, 150),
+        Tier(1e6, 32, 300),
+        Tier(math.inf, 128, 1500),
     )
     long: int = 2000
 
     def __call__(self, family: str | None, n_cases: int, n_times: int) -> Recipe:
-        size = n_cases * n_times
-        tier = next(tier for tier in self.tiers if n_cases <= tier.cases and size <= tier.size)
+        tier = next(tier for tier in self.tiers if n_cases * n_times <= tier.size)
         batch_size, steps = tier.batch_size, tier.steps
         if tier is self.tiers[-1] and n_times >= self.long:
             batch_size, steps = batch_size // 4, steps // 2
