@@ -244,15 +244,16 @@ def second_table(data: pd.DataFrame, lines: Sequence[Line]) -> Table:
 
 
 def _one_line_each(data: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Keep one choice of settings for every contender and data set, and name what is kept nowhere.
+    """Keep one choice of settings for every contender, data set and protocol, and name what is kept nowhere.
 
-    Settings are schedules, precisions and trials. Those count that most rows of a contender have; on a data set that
-    was not run with them, the next ones.
+    Settings are schedules, precisions and trials. Those count that most rows of a contender have; where a data set or
+    a protocol was not run with them, the next ones.
     """
     runs = placed(data, data.target, SETTINGS)
     runs = runs.assign(of_line=runs.groupby("line", observed=True).line.transform("size"))
-    first = runs.sort_values(["of_line", "line"], ascending=[False, True]).drop_duplicates(["contender", "target"])
-    kept = runs.merge(first[["contender", "target", "line"]], on=["contender", "target", "line"])
+    place = ["contender", "target", "protocol"]
+    first = runs.sort_values(["of_line", "line"], ascending=[False, True]).drop_duplicates(place)
+    kept = runs.merge(first[[*place, "line"]], on=[*place, "line"])
     used = set(kept.line)
     return kept.drop(columns="of_line"), [str(line) for line in runs.line.cat.categories if line not in used]
 
