@@ -10,7 +10,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
-.PHONY: setup demo test test-fast bench-smoke check format clean
+.PHONY: setup demo test test-fast bench-smoke site check format clean
 
 setup: $(STAMP)
 
@@ -26,6 +26,9 @@ test-fast: $(STAMP)  ## what is quick and telling, in less than a minute: rules,
 bench-smoke: $(STAMP)  ## every contender and protocol with ten steps each; writes out/smoke/report.html, which is no result
 	$(BIN)/dicot bench smoke --ledger out/smoke.sqlite
 	$(BIN)/dicot report smoke --ledger out/smoke.sqlite --out out/smoke
+
+site: $(STAMP)  ## the documentation as a site, out/site/index.html; a link that leads nowhere is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -267,3 +267,13 @@ def test_a_failing_block_is_named_by_page_and_line():
     block = Block("p.md", 7, "python", "x = 1\nraise ValueError('no')", None)
     with pytest.raises(pytest.fail.Exception, match=r"p\.md:7: the python block raised ValueError: no"):
         run_python(block, {})
+
+
+def test_the_questions_are_about_errors_that_exist():
+    """The headings of docs/faq.md are what somebody searches for, word by word as the source has them."""
+    page = (ROOT / "docs" / "faq.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^### (.+)$", page, flags=re.MULTILINE)
+    assert headings
+    source = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "src").rglob("*.py")))
+    joined = re.sub(r'"\s*\n\s*f?["\x27]', "", source)  # a message goes on in the next line
+    assert [heading for heading in headings if heading not in joined] == []
