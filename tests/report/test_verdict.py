@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
@@ -163,6 +164,17 @@ def test_cases_of_one_group_vary_together():
     assert verdict(trial(values)).settled and verdict(trial(values, groups=np.zeros(N))).settled
 
 
+def test_two_seeds_that_agree_by_luck_are_no_proof_where_others_or_draws_disagree():
+    """The pair's gap is 8 and 8; but the others change places by 10 points, or its own draws do."""
+    alone = {"ours": [88.0, 88.0], "calibrated": [80.0, 80.0]}
+    others = {"theirs": [50.0, 65.0], "random": [70.0, 58.0], "raw": [40.0, 55.0]}
+    assert verdict(Trial(frame(rows(alone, "few_5")), ROLE)).settled
+    assert not verdict(Trial(frame(rows({**alone, **others}, "few_5")), ROLE)).settled
+    drawn = {"ours": [[98.0, 78.0, 88.0]] * 2, "calibrated": [[75.0, 85.0, 80.0]] * 2}
+    found = verdict(Trial(frame(rows(drawn, "few_5")), ROLE))
+    assert not found.settled and "over 2 seeds with 3 draws of labels each" in found.sentence
+
+
 def test_draws_of_labels_count_where_there_is_one_seed():
     values = {"ours": [[60.0, 90.0, 75.0]], "calibrated": [[70.0, 70.0, 70.0]]}
     found = verdict(Trial(frame(rows(values, "few_5")), ROLE))
@@ -203,8 +215,15 @@ def test_costs_are_no_quality():
 def test_other_protocols_are_summed_up():
     a = {"ours": [92, 92], "calibrated": [70, 70]}
     b = {"ours": [70, 70], "calibrated": [95, 95]}
-    data = [*rows(a), *rows(b, "ridge"), *rows(a, "forest"), *rows({"ours": [80, 80.5], "raw": [80, 80]}, "knn_all")]
-    known = {**right(a), **right(b, "ridge"), **right(a, "forest")}
+    c = {"ours": [91, 91], "calibrated": [70, 70]}
+    data = [
+        *rows(a),
+        *rows(a, "few_5"),
+        *rows(b, "ridge"),
+        *rows(c, "forest"),
+        *rows({"ours": [80, 80.5], "raw": [80, 80]}, "knn_all"),
+    ]
+    known = {**right(a), **right(b, "ridge"), **right(c, "forest")}
     both = Trial(frame(data), ROLE, known, n_test=N)
     (told,) = [text for text in verdict(both).more if "protocols" in text]
     assert "ahead beyond noise by 2 (linear, forest), behind by 1 (ridge) and within noise by the other one" in told
@@ -213,6 +232,7 @@ def test_other_protocols_are_summed_up():
     cells = {name: [text for text, _ in row] for name, row in table.rows()}
     assert cells["ridge accuracy"][:3] == ["ours 70.00", "calibrated 95.00", "-25.0"]
     assert [row[-1] for row in cells.values()] == ["yes", "yes", "yes", "no"]
+    assert "shown once: linear and few_5." in table.note
 
 
 # The statistics
@@ -221,8 +241,8 @@ def test_other_protocols_are_summed_up():
 def test_paired_noise_is_never_surer_than_an_exact_test():
     """Whatever the interval calls a difference, McNemar's exact test with mid-p does, too."""
     for n in (30, 60, 300):
-        for b in range(0, 13):
-            for c in range(0, b):
+        for b in range(13):
+            for c in range(b):
                 gaps = np.concatenate([np.ones(b), -np.ones(c), np.zeros(n - b - c)])
                 centre, *noise = paired_noise(gaps)
                 low, _ = gap_interval(0.0, [tuple(noise)], centre)
@@ -248,6 +268,23 @@ def test_interval_holds_the_truth_and_agrees_with_a_bootstrap_over_seeds_and_cas
             draws = [gaps[rng.integers(4, size=4)][:, rng.integers(150, size=150)].mean() for _ in range(4000)]
             assert high - low == pytest.approx(np.subtract(*np.quantile(draws, [0.975, 0.025])), rel=0.5)
     assert np.mean(held) >= 0.93
+
+
+@pytest.mark.parametrize("n_seeds", [2, 3])
+def test_few_seeds_do_not_make_too_sure(n_seeds):
+    """Two contenders that are equal and twice as noisy as the six others: at most 10 % pass for different."""
+    rng = np.random.default_rng(n_seeds)
+    index = pd.MultiIndex.from_product([range(n_seeds), [1]], names=["seed", "draw"])
+    settled = []
+    for _ in range(60):
+        noise = rng.normal(size=(n_seeds, 8)) * ([2, 2] + [1] * 4 + [0] * 2)
+        scores = pd.DataFrame(70 + noise, index, [f"c{i}" for i in range(8)])
+        ranking = Ranking(Trial(pd.DataFrame(), {}), "few_5", "accuracy", scores, {})
+        gap = ranking.gap("c0", "c1")
+        low, high = gap_interval(gap.value, [ranking._run_noise(scores.c0 - scores.c1)])  # uncorrected
+        settled.append(low > 0 or high < 0)
+        assert gap.low <= low and gap.high >= high
+    assert np.mean(settled) <= 0.1
 
 
 def test_a_ranking_prefers_the_quicker_of_equals():

@@ -3,6 +3,7 @@
 import hashlib
 import inspect
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 # What a contender stands for in a comparison.
 PRETRAINED, SUPERVISED, CONTROL, BASELINE = ROLES = ("pretrained", "supervised", "control", "baseline")
+REFERENCE = re.compile(r" \([^()]*D-\d+\)|^\(N, C, T\) -> \(.*?\): ")  # shapes and divergences, for those who read code
 SAVED = "saved"  # the kind of a fitted model that is scored as it is
 CIRCUMSTANCES = ("device", "verbose")  # parameters of an estimator that no embedding depends on
 # What an untrained encoder's embeddings depend on: two contenders that agree in these share their controls.
@@ -122,7 +124,8 @@ class Contender:
         if self.kind in METHODS:
             return METHODS[self.kind].summary
         known = {**CONTROLS, **CLASSICAL}.get(self.kind)
-        return ((known.__doc__ or "") if known else "").partition("\n")[0].rstrip(".")
+        line = ((known.__doc__ or "") if known else "").partition("\n")[0]
+        return REFERENCE.sub("", line).removesuffix(".")
 
     @property
     def config(self) -> dict[str, Any]:

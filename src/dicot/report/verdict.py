@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dicot.protocols.metrics import CLASSIFICATION_METRICS, COST_METRICS, find_metric
 from dicot.report.frame import NOISE, direction, seeds_of
-from dicot.report.scores import failures
+from dicot.report.scores import equal_note, equal_protocols, failures
 from dicot.report.stats import gap_interval, mean_noise, paired_noise, shares_noise
 from dicot.report.tables import Table, signed, text_table
 
@@ -36,9 +36,13 @@ class Trial:
     n_test: int = 0  # labelled test cases; 0 where that is not known
 
     def measures(self) -> dict[str, str]:
-        """Give the first metric that a table shows of every protocol, but no costs: what nobody is better by."""
+        """Give the first metric that a table shows of every protocol, but no costs: nobody is better by these.
+
+        Protocols with equal numbers count once.
+        """
         names = [name for name in self.data.metric.unique() if find_metric(name).headline and name not in COSTS]
-        chosen = self.data[self.data.metric.isin(names)]
+        repeated = [name for alike in equal_protocols(self.data) for name in alike[1:]]
+        chosen = self.data[self.data.metric.isin(names) & ~self.data.protocol.isin(repeated)]
         return dict(zip(*(chosen.drop_duplicates("protocol")[name] for name in ("protocol", "metric")), strict=True))
 
 
@@ -116,14 +120,33 @@ class Ranking:
             variance, freedom = shares_noise([self.mean(name) / 100 for name in (ahead, rival)], self.trial.n_test)
             noise.append((100**2 * variance, freedom))
             over.append(f"the binomial error of {self.trial.n_test:,} test cases")
-        if len(by_seed) > 1:
-            noise.append(mean_noise(by_seed))
-            over.append(f"{len(by_seed)} seeds")
-        elif len(gaps) > 1:
-            noise.append(mean_noise(gaps))
-            over.append(f"{len(gaps)} draws of labels")
+        if len(gaps) > 1:
+            noise.append(self._run_noise(gaps))
+            draws = len(gaps) // len(by_seed)
+            many = f"{len(by_seed)} seeds" + (f" with {draws} draws of labels each" if draws > 1 else "")
+            over.append(many if len(by_seed) > 1 else f"{draws} draws of labels")
         low, high = gap_interval(value, noise, centre, max(1, len(self.names) - 1))
         return Gap(ahead, rival, value, low, high, " and ".join(over))
+
+    def _run_noise(self, gaps: pd.Series) -> tuple[float, float]:
+        """Give variance and degrees of freedom of the mean gap over seeds and draws: the largest of what tells of it.
+
+        Two seeds may agree by luck. So not only the pair's own seeds are asked, but also its draws of labels, and how
+        much all contenders change places between seeds: the residual of a table of contenders by seeds.
+        """
+        told = []
+        by_seed = gaps.groupby("seed")
+        n_seeds, n_names = by_seed.ngroups, len(self.names)
+        if n_seeds > 1:
+            told.append(mean_noise(by_seed.mean()))
+            means = self.scores.groupby("seed").mean()
+            rest = means.sub(means.mean(axis=1), axis=0) - means.mean() + means.to_numpy().mean()
+            freedom = (n_seeds - 1.0) * (n_names - 1)
+            told.append((2 * float((rest.to_numpy() ** 2).sum()) / freedom / n_seeds, freedom))
+        if len(gaps) > n_seeds:
+            freedom = float(len(gaps) - n_seeds)
+            told.append((float(((gaps - by_seed.transform("mean")) ** 2).sum()) / freedom / len(gaps), freedom))
+        return max(told)
 
     def _cases(self, ahead: str, rival: str) -> NDArray[np.float64] | None:
         """How much more often each test case was right; None where that is unknown or is not what the metric counts."""
@@ -144,6 +167,7 @@ class Verdict:
     sentence: str
     more: tuple[str, ...] = ()  # further sentences: other protocols, failures, how the interval came about
     use: tuple[str, ...] = ()  # contenders, the one to take first; empty where nobody can be recommended
+    ranked: tuple[str, ...] = ()  # all that have a score, best first
     settled: bool = False  # the difference is more than noise
     level: bool = False  # all are equal: the test part does not tell anybody apart
 
@@ -160,7 +184,7 @@ def verdict(trial: Trial) -> Verdict:
     if not ranking.names:
         return Verdict("No contender has all its scores, so there is nothing to decide.", more)
     found = _decision(ranking)
-    return Verdict(found.sentence, (*found.more, *more), found.use, found.settled, found.level)
+    return replace(found, more=(*found.more, *more), ranked=tuple(ranking.names))
 
 
 def _failed(trial: Trial, name: str) -> bool:
@@ -177,7 +201,7 @@ def _decision(ranking: Ranking) -> Verdict:
     if ranking.scores.round(NOISE).nunique(axis=1).eq(1).all():
         cheapest = (plain or names)[0]
         told = f"All {len(names)} contenders have the same {measure}, {_number(ranking, first)}"
-        return Verdict(f"{told}: this test part does not tell them apart; use {cheapest}.", (), (cheapest,), level=True)
+        return Verdict(f"{told}: this test part does not tell them apart; use {cheapest}.", use=(cheapest,), level=True)
     gap = ranking.gap(first, ((plain if first in learned else learned) or names[1:])[0])
     rival = gap.rival + _place(gap.rival, learned, plain)
     if round(gap.value, NOISE) == 0:
@@ -187,7 +211,7 @@ def _decision(ranking: Ranking) -> Verdict:
         told = f"{first} is ahead of {rival} by {_size(ranking.metric, gap.value)} of {measure}{less}"
     advice, use = _advice(ranking, gap, learned, plain)
     more = (_note(ranking, gap),) if gap.known else ()
-    return Verdict(f"{told}, {_noise(ranking.metric, gap)}; {advice}", more, use, gap.settled)
+    return Verdict(f"{told}, {_noise(ranking.metric, gap)}; {advice}", more, use, settled=gap.settled)
 
 
 def _advice(ranking: Ranking, gap: Gap, learned: Sequence[str], plain: Sequence[str]) -> tuple[str, tuple[str, ...]]:
@@ -316,4 +340,5 @@ def verdict_table(trial: Trial) -> Table | None:
     if not rows:
         return None
     columns = ["best trained", "best without training", "difference", "95 % interval", "beyond noise"]
-    return text_table("protocol, metric", rows, columns, "A difference above 0 is in favour of training.")
+    note = f"A difference above 0 is in favour of training. {equal_note(equal_protocols(trial.data))}"
+    return text_table("protocol, metric", rows, columns, note.rstrip())
