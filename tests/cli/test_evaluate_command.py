@@ -11,6 +11,8 @@ import pytest
 from tests.commands import dicot
 
 from dicot.bench.ledger import Ledger
+from dicot.data.splits import check_split
+from dicot.datasets import DATASETS, Card, DataSet
 from dicot.errors import DicotError, InputError, MissingExtraError
 from dicot.estimator import TimeSeriesEmbedder
 
@@ -254,7 +256,7 @@ def test_a_page_explains_protocols_and_shows_classes_by_name_without_a_script(tm
     assert "linear probe on 1 labelled case(s) per class, mean of 10 draws" in page
     assert "k-means on the test embeddings" in page and "run &amp; &lt;jump&gt; <span>" in page
     assert len(re.findall('<g class="point', page)) == 20 and "<script" not in page
-    assert not re.search(r"https?://(?!www.w3.org)|@import|url\((?!#)|<link|src=", page)
+    assert not re.search(r"@import|url\((?!#)|<link|src=|href=.http", page)
 
 
 @pytest.mark.parametrize("columns", [80, 50])
@@ -268,10 +270,24 @@ def test_nothing_is_wider_than_the_screen(monkeypatch, file, columns):
     assert "few_5: linear probe on 5 labelled case(s)" in shown
 
 
-def test_a_named_data_set_shows_the_names_of_its_classes(tmp_path):
+def test_a_named_data_set_shows_the_names_of_its_classes(tmp_path, monkeypatch, cases):
     """Its labels are numbers, and its card says what they mean."""
-    from dicot.datasets import card
 
-    dicot("evaluate", "synthetic", *QUICK, "--protocols", "knn_all", "--out", tmp_path / "out")
+    class People(DataSet):
+        name = "people"
+
+        def is_here(self):
+            return True
+
+        def card(self):
+            return Card(self.name, None, 40, 20, 1, 24, 3, labels=("rest", "walk", "run"))
+
+        def load(self, *, channels=None, **policies):
+            x, y = cases["X"][:, None], cases["y"]
+            return check_split((x[:40], y[:40]), (x[40:], y[40:]), name=self.name, **policies)
+
+    monkeypatch.setitem(DATASETS, "people", People())
+    dicot("evaluate", "people", *QUICK, "--protocols", "knn_all", "--out", tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text()
-    assert all(f">{name} <span>" in page for name in card("synthetic").labels)
+    assert all(f">{name} <span>" in page for name in ("rest", "walk", "run"))
+    assert re.search(r"test case \d+: (rest|walk|run)<", page)
