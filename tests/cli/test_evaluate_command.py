@@ -290,4 +290,4 @@ def test_a_named_data_set_shows_the_names_of_its_classes(tmp_path, monkeypatch, 
     dicot("evaluate", "people", *QUICK, "--protocols", "knn_all", "--out", tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text()
     assert all(f">{name} <span>" in page for name in ("rest", "walk", "run"))
-    assert re.search(r"test case \d+: (rest|walk|run)<", page)
+    assert re.search(r"test case \d+, class (rest|walk|run)<", page)

@@ -44,8 +44,8 @@ def next_steps(
     steps = _embedding(ctx, data, order, contenders[0].name, folder)
     if found.level and ctx.params["protocols"] != HARDER:
         steps.append(("Ask harder: with few labels", _again(ctx, protocols=HARDER, out=None)))
-    elif not found.settled and len(known) > 1 and len(seeds) < len(MORE_SEEDS):
-        steps.append(("Settle what is within noise: more seeds", _again(ctx, seeds=",".join(map(str, MORE_SEEDS)))))
+    elif (not found.settled or len(seeds) == 1) and len(known) > 1 and len(seeds) < len(MORE_SEEDS):
+        steps.append(("Be surer: more seeds", _again(ctx, seeds=",".join(map(str, MORE_SEEDS)))))
     if STRONGEST not in known and find_spec("aeon") is not None:
         why = "Compare with the strongest baseline without a network"
         steps.append((why, _again(ctx, **ALONE, method=STRONGEST, protocols="ridge")))

@@ -90,8 +90,9 @@ def _scores(trial: Trial, fixed: Sequence[str], protocols: Mapping[str, str]) ->
 
 def _overview(data: pd.DataFrame) -> Part:
     """Show the first protocol's first metric as bars."""
-    protocol, metric = data.protocol.iloc[0], data.metric.iloc[0]
-    own, _ = merged(data[(data.protocol == protocol) & (data.metric == metric)])
+    rows, _ = merged(data)
+    protocol, metric = rows.protocol.iloc[0], rows.metric.iloc[0]
+    own = rows[(rows.protocol == protocol) & (rows.metric == metric)]
     values = {name: rows.value.dropna().tolist() for name, rows in own.groupby("contender", sort=False)}
     text = "Bars: means; dots: runs." if own.groupby("contender").size().max() > 1 else ""
     return Part(f"{protocol}: {metric}", figures={"bars": partial(bars, values, metric)}, text=text)
@@ -101,7 +102,8 @@ def _who(contenders: Mapping[str, str]) -> list[Part]:
     """Say what each contender is."""
     if not contenders:
         return []
-    return [Part("Who is who", text_table("contender", [(n, [what]) for n, what in contenders.items()], ["is"], ""))]
+    table = text_table("contender", [(name, [what]) for name, what in contenders.items()], ["what it is"], "")
+    return [Part("Who is who", table)]
 
 
 def _pictures(hero: Hero, shown: Shown) -> list[Part]:
@@ -111,7 +113,7 @@ def _pictures(hero: Hero, shown: Shown) -> list[Part]:
     guesses = shown.named(fit_probe(hero.train).predict(hero.test.x))
     flat = tsne(hero.test.x, hero.test.y, seed=0)
     tips = [
-        f"test case {row}: {test[row]}" + ("" if guesses[row] == test[row] else f", taken for {guesses[row]}")
+        f"test case {row}, class {test[row]}" + ("" if guesses[row] == test[row] else f", taken for {guesses[row]}")
         for row in flat.rows.tolist()
     ]
     where = (flat.points, test[flat.rows], tips, shown.test[flat.rows], channels, look)

@@ -104,8 +104,9 @@ def class_series(x: Cases, labels: Labels, channels: Sequence[str], look: Mappin
                 lines.append(f'<path d="{path}" stroke="{colour}"/>')
         told = f"{len(rows)} of {counts[i]} case(s) of {name}"
         out.append(
-            f'<figure><svg role="img" aria-label="{escape(told, quote=True)}" viewBox="0 0 {WIDTH} {height}">'
-            f"{''.join(lines)}</svg><figcaption>{escape(name)} <span>({counts[i]})</span></figcaption></figure>"
+            f"<figure><figcaption>{escape(name)} <span>({counts[i]})</span></figcaption>"
+            f'<svg role="img" aria-label="{escape(told, quote=True)}" viewBox="0 0 {WIDTH} {height}">'
+            f"{''.join(lines)}</svg></figure>"
         )
     return f'<div class="series">{"".join(out)}</div>'
 

@@ -180,10 +180,11 @@ def verdict(trial: Trial) -> Verdict:
     protocol, metric = next(iter(measures.items()))
     ranking = Ranking.of(trial, protocol, metric)
     lost = [name for name in trial.data.contender.unique() if name not in ranking.names and _failed(trial, name)]
-    more = tuple(filter(None, (_elsewhere(trial, measures), failures(trial.data) if lost else "")))
+    elsewhere = Elsewhere.of(trial, measures)
+    more = tuple(filter(None, (elsewhere.text(), failures(trial.data) if lost else "")))
     if not ranking.names:
         return Verdict("No contender has all its scores, so there is nothing to decide.", more)
-    found = _decision(ranking)
+    found = _decision(ranking, "by this protocol" if elsewhere.disagree else "here")
     return replace(found, more=(*found.more, *more), ranked=tuple(ranking.names))
 
 
@@ -191,7 +192,7 @@ def _failed(trial: Trial, name: str) -> bool:
     return bool(trial.data[trial.data.contender == name].error.notna().any())
 
 
-def _decision(ranking: Ranking) -> Verdict:
+def _decision(ranking: Ranking, where: str) -> Verdict:
     names, measure = ranking.names, f"{ranking.protocol} {ranking.metric}"
     first = names[0]
     if len(names) == 1:
@@ -209,12 +210,14 @@ def _decision(ranking: Ranking) -> Verdict:
     else:
         less = "" if find_metric(ranking.metric).higher_is_better else " (less is better)"
         told = f"{first} is ahead of {rival} by {_size(ranking.metric, gap.value)} of {measure}{less}"
-    advice, use = _advice(ranking, gap, learned, plain)
+    advice, use = _advice(ranking, gap, learned, plain, where)
     more = (_note(ranking, gap),) if gap.known else ()
-    return Verdict(f"{told}, {_noise(ranking.metric, gap)}; {advice}", more, use, settled=gap.settled)
+    return Verdict(f"{told}, {_noise(ranking, gap)}; {advice}", more, use, settled=gap.settled)
 
 
-def _advice(ranking: Ranking, gap: Gap, learned: Sequence[str], plain: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+def _advice(
+    ranking: Ranking, gap: Gap, learned: Sequence[str], plain: Sequence[str], where: str
+) -> tuple[str, tuple[str, ...]]:
     """Say what the gap means for training, and whom to take: the untrained wherever training shows no gain."""
     first, role = gap.ahead, ranking.trial.roles[gap.ahead]
     if not learned:
@@ -226,18 +229,18 @@ def _advice(ranking: Ranking, gap: Gap, learned: Sequence[str], plain: Sequence[
     best = learned[0]
     training = "pretraining" if ranking.trial.roles[best] == PRETRAINED else "training with labels"
     if role in LEARNED and gap.settled:
-        return f"{training} pays here: use {first}.", (first,)
+        return f"{training} pays {where}: use {first}.", (first,)
     if not gap.known:
         return f"{training} shows no gain for certain: try more seeds, and until then use {plain[0]}.", (plain[0],)
     use = _alike(ranking, plain[0], plain)
     if not gap.settled:
-        return f"{training} shows no gain here: use {_either(use)}, which need{'s' * (len(use) == 1)} none.", use
+        return f"{training} shows no gain {where}: use {_either(use)}, which need{'s' * (len(use) == 1)} none.", use
     controls = [name for name in plain if ranking.trial.roles[name] == CONTROL]
     over = ranking.gap(best, controls[0]) if controls else None
     if over is not None and over.settled and over.value > 0:
         gain = _size(ranking.metric, over.value)
         return f"{training} helps its encoder ({gain} over {controls[0]}), but not enough: use {_either(use)}.", use
-    return f"{training} adds nothing here: use {_either(use)}.", use
+    return f"{training} adds nothing {where}: use {_either(use)}.", use
 
 
 def _alike(ranking: Ranking, first: str, others: Sequence[str]) -> tuple[str, ...]:
@@ -254,11 +257,12 @@ def _place(name: str, learned: Sequence[str], plain: Sequence[str]) -> str:
     return ""
 
 
-def _noise(metric: str, gap: Gap) -> str:
+def _noise(ranking: Ranking, gap: Gap) -> str:
     if not gap.known:
         return "and one seed does not tell whether that is noise"
     words = "beyond noise" if gap.settled else "within noise"
-    return f"{words} (95 % interval {_interval(metric, gap)} over {gap.basis})"
+    words += " for one seed" if len(seeds_of(ranking.trial.data)) == 1 else ""
+    return f"{words} (95 % interval {_interval(ranking.metric, gap)} over {gap.basis})"
 
 
 def _note(ranking: Ranking, gap: Gap) -> str:
@@ -268,8 +272,9 @@ def _note(ranking: Ranking, gap: Gap) -> str:
     if "binomial" in gap.basis:
         text += "; which test cases were right is not known here, so their noise is overstated rather than paired"
     text += f"; it allows for a choice among {pairs} rivals (Bonferroni)." if pairs > 1 else "."
-    seeds = seeds_of(ranking.trial.data)
-    return text + (f" With one seed ({seeds[0]}) the noise of training is not in it." if len(seeds) == 1 else "")
+    if len(seeds_of(ranking.trial.data)) == 1:
+        text += " With one seed the noise of training is not in it, nor that of labels drawn once."
+    return text
 
 
 def _number(ranking: Ranking, name: str) -> str:
@@ -306,21 +311,38 @@ def _first_gaps(trial: Trial, measures: Mapping[str, str]) -> dict[str, tuple[Ra
     return out
 
 
-def _elsewhere(trial: Trial, measures: Mapping[str, str]) -> str:
-    """Say what all protocols together make of training."""
-    gaps = {protocol: gap for protocol, (_, gap) in _first_gaps(trial, measures).items()}
-    if len(gaps) < 2:
-        return ""
-    ahead = [name for name, gap in gaps.items() if gap.settled and gap.low > 0]
-    behind = [name for name, gap in gaps.items() if gap.settled and gap.high < 0]
-    told = [f"ahead beyond noise by {_listed(ahead)}"] if ahead else []
-    told += [f"behind by {_listed(behind)}"] if behind else []
-    if not told:
-        return f"None of the {len(gaps)} protocols tells the best trained from the best without training."
-    if rest := len(gaps) - len(ahead) - len(behind):
-        told.append(f"within noise by the other {rest}" if rest > 1 else "within noise by the other one")
-    listed = told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
-    return f"Over {len(gaps)} protocols the best trained, beside the best without training, is {listed}."
+@dataclass(frozen=True)
+class Elsewhere:
+    """The protocols by which the best trained is ahead of the best without training, and by which it is behind."""
+
+    ahead: tuple[str, ...]
+    behind: tuple[str, ...]
+    total: int
+
+    @classmethod
+    def of(cls, trial: Trial, measures: Mapping[str, str]) -> "Elsewhere":
+        """Compare both by every protocol; what is within noise is neither."""
+        gaps = {protocol: gap for protocol, (_, gap) in _first_gaps(trial, measures).items()}
+        ahead = tuple(name for name, gap in gaps.items() if gap.low > 0)
+        return cls(ahead, tuple(name for name, gap in gaps.items() if gap.high < 0), len(gaps))
+
+    @property
+    def disagree(self) -> bool:
+        """Whether what one protocol says about training does not hold for all."""
+        return 0 < len(self.ahead) < self.total
+
+    def text(self) -> str:
+        """Say what all protocols together make of training; empty where there is one."""
+        if self.total < 2:
+            return ""
+        told = [f"ahead beyond noise by {_listed(self.ahead)}"] if self.ahead else []
+        told += [f"behind by {_listed(self.behind)}"] if self.behind else []
+        if not told:
+            return f"None of the {self.total} protocols tells the best trained from the best without training."
+        if rest := self.total - len(self.ahead) - len(self.behind):
+            told.append(f"within noise by the other {rest}" if rest > 1 else "within noise by the other one")
+        listed = told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
+        return f"Over {self.total} protocols the best trained, beside the best without training, is {listed}."
 
 
 def _listed(names: Sequence[str]) -> str:
