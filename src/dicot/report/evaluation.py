@@ -14,7 +14,7 @@ from dicot.protocols import Features, fit_probe
 from dicot.protocols.base import Labels
 from dicot.report.figures import bars, confusion, loss_curve
 from dicot.report.frame import shown_metrics
-from dicot.report.page import Lead, render
+from dicot.report.page import Opening, render
 from dicot.report.parts import Part, drawn
 from dicot.report.scores import evaluation_table, merged
 from dicot.report.sketches import Cases, channel_names, class_series, hover_map, series_text, shades
@@ -72,8 +72,8 @@ def evaluation_page(
         *_pictures(hero, shown),
         *_training(hero),
     ]
-    lead = Lead(found.sentence, found.more, tuple(steps))
-    return render(title, drawn(parts), facts, warning, lead)
+    opening = Opening(found.sentence, found.more, tuple(steps))
+    return render(title, drawn(parts), facts, warning, opening)
 
 
 def _scores(trial: Trial, fixed: Sequence[str], protocols: Mapping[str, str]) -> list[Part]:

@@ -9,7 +9,7 @@ from dicot.report.parts import Part
 from dicot.report.tables import LONG_TEXT
 
 
-class Lead(NamedTuple):
+class Opening(NamedTuple):
     """What a page that decides something begins with: a sentence, further ones, and (why, command) to go on with."""
 
     sentence: str
@@ -22,11 +22,11 @@ def render(
     parts: Sequence[Part],
     facts: Mapping[str, object] | None = None,
     banner: str = "",
-    lead: Lead | None = None,
+    opening: Opening | None = None,
 ) -> str:
     """Make the page: title, a warning if there is one, the facts of the run (version, seed, command ...), the parts.
 
-    A page with a lead begins with that, and its facts come last.
+    A page with an opening begins with that, and its facts come last.
     """
     need_jinja2()
     from jinja2 import Environment, PackageLoader
@@ -34,7 +34,9 @@ def render(
     environment = Environment(loader=PackageLoader("dicot.report"), autoescape=True)
     environment.filters["code"] = _code
     page = environment.get_template("page.html")
-    text: str = page.render(title=title, parts=parts, facts=facts or {}, banner=banner, lead=lead, long_text=LONG_TEXT)
+    text: str = page.render(
+        title=title, parts=parts, facts=facts or {}, banner=banner, opening=opening, long_text=LONG_TEXT
+    )
     return text
 
 
