@@ -190,6 +190,14 @@ def test_clustering_is_told_by_seeds_alone_and_one_seed_tells_nothing():
     assert "one seed does not tell whether that is noise" in one.sentence and not one.settled
 
 
+def test_an_interval_below_zero_keeps_its_sign():
+    values = {"ours": [0.50, 0.51, 0.52], "raw": [0.54, 0.56, 0.55]}
+    table = verdict_table(Trial(frame(rows(values, "clustering", "nmi")), ROLE))
+    assert table is not None
+    low, high = table.cells["95 % interval"]["clustering nmi"].split(" to ")
+    assert float(low) < float(high) < 0 and table.cells["difference"]["clustering nmi"] == "-0.040"
+
+
 def test_less_may_be_better(monkeypatch):
     class Distance(Protocol):
         metrics = (Metric("toy_error", higher_is_better=False, decimals=1),)
@@ -280,7 +288,7 @@ def test_few_seeds_do_not_make_too_sure(n_seeds):
     for _ in range(60):
         noise = rng.normal(size=(n_seeds, 8)) * ([2, 2] + [1] * 4 + [0] * 2)
         scores = pd.DataFrame(70 + noise, index, [f"c{i}" for i in range(8)])
-        ranking = Ranking(Trial(pd.DataFrame(), {}), "few_5", "accuracy", scores, {})
+        ranking = Ranking(Trial(pd.DataFrame(), {}), "few_5", "accuracy", scores)
         gap = ranking.gap("c0", "c1")
         low, high = gap_interval(gap.value, [ranking._run_noise(scores.c0 - scores.c1)])  # uncorrected
         settled.append(low > 0 or high < 0)

@@ -279,7 +279,8 @@ def _trial(split: "Split", contenders: "Sequence[Contender]", result: "Evaluatio
 
     assert split.test is not None
     test = labelled_cases(split.test)
-    return Trial(_frame(result), {one.name: one.role for one in contenders}, result.right, test.group, len(test))
+    together = test.group if test.group is not None else test.recording
+    return Trial(_frame(result), {one.name: one.role for one in contenders}, result.right, together, len(test))
 
 
 def _show(found: "Verdict", trial: "Trial", fixed: Sequence[str]) -> None:

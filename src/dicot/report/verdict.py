@@ -76,7 +76,6 @@ class Ranking:
     protocol: str
     metric: str
     scores: pd.DataFrame  # (seed, draw) x contender, best first
-    seconds: Mapping[str, float]  # to fit
 
     @classmethod
     def of(cls, trial: Trial, protocol: str, metric: str) -> "Ranking":
@@ -87,7 +86,7 @@ class Ranking:
         seconds = own.groupby("contender").fit_seconds.mean().fillna(0.0).to_dict()
         merits = (sign * table.mean()).round(NOISE)
         order = sorted(table.columns, key=lambda name: (-merits[name], seconds[name]))
-        return cls(trial, protocol, metric, table[order], seconds)
+        return cls(trial, protocol, metric, table[order])
 
     @property
     def names(self) -> list[str]:
@@ -231,7 +230,7 @@ def _advice(
     if role in LEARNED and gap.settled:
         return f"{training} pays {where}: use {first}.", (first,)
     if not gap.known:
-        return f"{training} shows no gain for certain: try more seeds, and until then use {plain[0]}.", (plain[0],)
+        return f"{training} shows no certain gain: try more seeds, and until then use {plain[0]}.", (plain[0],)
     use = _alike(ranking, plain[0], plain)
     if not gap.settled:
         return f"{training} shows no gain {where}: use {_either(use)}, which need{'s' * (len(use) == 1)} none.", use
@@ -293,7 +292,8 @@ def _size(metric: str, value: float) -> str:
 
 
 def _interval(metric: str, gap: Gap) -> str:
-    return " to ".join(f"{value:.{_digits(metric)}f}".replace("-0.0", "0.0") for value in (gap.low, gap.high))
+    digits = _digits(metric)
+    return " to ".join(f"{round(value, digits) + 0.0:.{digits}f}" for value in (gap.low, gap.high))  # no minus zero
 
 
 def _either(names: Sequence[str]) -> str:
@@ -301,7 +301,7 @@ def _either(names: Sequence[str]) -> str:
 
 
 def _first_gaps(trial: Trial, measures: Mapping[str, str]) -> dict[str, tuple[Ranking, Gap]]:
-    """By protocol, the best of one side against the best of the other; what has two sides and differs at all."""
+    """By protocol, the best trained against the best without training, where there are both."""
     out = {}
     for protocol, metric in measures.items():
         ranking = Ranking.of(trial, protocol, metric)
