@@ -1,7 +1,9 @@
 """dicot evaluate: what it says about the split, the spread and the controls, and what it refuses before it trains."""
 
 import csv
+import html
 import re
+import shlex
 import sys
 
 import numpy as np
@@ -9,6 +11,8 @@ import pytest
 from tests.commands import dicot
 
 from dicot.bench.ledger import Ledger
+from dicot.data.splits import check_split
+from dicot.datasets import DATASETS, Card, DataSet
 from dicot.errors import DicotError, InputError, MissingExtraError
 from dicot.estimator import TimeSeriesEmbedder
 
@@ -118,8 +122,7 @@ def test_controls_are_the_models_encoder_without_its_weights(tmp_path, file, mod
     said = dicot(
         "evaluate", file, "--model", model, "--protocols", "linear", "--seeds", 5, "--features", held, "--device", "cpu"
     )
-    mine, random, *_ = numbers(said, "linear accuracy")
-    assert mine.split()[0] == random.split()[0]
+    assert re.search(r"┃ +mine, random ┃", said) and "shown once: mine and random." in said.replace("\n", " ")
     with np.load(held) as file_:
         assert np.array_equal(file_["mine"], file_["random"])
         assert np.allclose(file_["raw-flat"].mean(axis=1), 0, atol=1e-5), "raw values are scaled as the model's are"
@@ -219,3 +222,72 @@ def test_cases_without_a_label_are_trained_on_and_not_scored(tmp_path, cases):
     assert "failed" not in said
     values = [float(row["accuracy"]) for row in rows(tmp_path / "out")]
     assert all(value * 15 / 100 == pytest.approx(round(value * 15 / 100)) for value in values), "15 cases are scored"
+
+
+def steps_of(said: str) -> list[list[str]]:
+    """The commands below "What to do next", as words."""
+    return [shlex.split(line) for line in said.partition("What to do next")[2].splitlines() if "    dicot " in line]
+
+
+def test_it_begins_with_a_verdict_and_ends_with_commands_that_run(tmp_path, monkeypatch, cases):
+    names = np.array(["rest", "walk", "run & <jump>"])[cases["y"]]
+    table = ["who,what," + ",".join(f"t{i}" for i in range(24))]
+    table += [f"{g},{n}," + ",".join(map(str, x)) for g, n, x in zip(cases["group"], names, cases["X"], strict=True)]
+    (tmp_path / "my people.csv").write_text("\n".join(table))
+    monkeypatch.chdir(tmp_path)
+    words = ["--label", "what", "--group", "who", "--protocols", "linear,knn_all", "--out", "report"]
+    said = dicot("evaluate", "my people.csv", *QUICK, *words)
+    sentence = re.search(r"\n\n(.* linear accuracy, .*)\n", said)[1]
+    assert "95 % interval" in sentence and "use " in sentence and "in 2 groups" in sentence
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert f'<p class="verdict">{sentence}</p>' in page.replace("&amp;", "&")
+    assert page.index("verdict") < page.index("What to do next") < page.index("<h2>Scores") < page.index("This run")
+    steps = steps_of(said)
+    assert {words[1] for words in steps} >= {"pretrain", "embed", "search", "evaluate"}
+    for _, *step in steps:
+        assert f"dicot {shlex.join(step)}" in html.unescape(page)
+        dicot(*step)
+
+
+def test_a_page_explains_protocols_and_shows_classes_by_name_without_a_script(tmp_path, file, cases):
+    np.savez(file, **{**cases, "y": np.array(["rest", "walk", "run & <jump>"])[cases["y"]]})
+    dicot("evaluate", file, *QUICK, "--protocols", "few_1,clustering", "--out", tmp_path / "out")
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "linear probe on 1 labelled case(s) per class, mean of 10 draws" in page
+    assert "k-means on the test embeddings" in page and "run &amp; &lt;jump&gt; <span>" in page
+    assert len(re.findall('<g class="point', page)) == 20 and "<script" not in page
+    assert not re.search(r"@import|url\((?!#)|<link|src=|href=.http", page)
+
+
+@pytest.mark.parametrize("columns", [80, 50])
+def test_nothing_is_wider_than_the_screen(monkeypatch, file, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    said = dicot("evaluate", file, *QUICK, "--protocols", "few_1,few_5,clustering", "--method", "dicot,tnc")
+    shown = said.partition("to fit\n\n")[2].partition("What to do next")[0]
+    assert shown and max(map(len, shown.splitlines())) <= columns
+    heads = [cell.strip() for line in said.splitlines() if line.startswith("┃") for cell in line.split("┃")[2:-1]]
+    assert heads == ["dicot", "tnc", "random", "calibrated", "raw-mean", "raw-flat"]
+    assert "few_5: linear probe on 5 labelled case(s)" in shown
+
+
+def test_a_named_data_set_shows_the_names_of_its_classes(tmp_path, monkeypatch, cases):
+    """Its labels are numbers, and its card says what they mean."""
+
+    class People(DataSet):
+        name = "people"
+
+        def is_here(self):
+            return True
+
+        def card(self):
+            return Card(self.name, None, 40, 20, 1, 24, 3, labels=("rest", "walk", "run"))
+
+        def load(self, *, channels=None, **policies):
+            x, y = cases["X"][:, None], cases["y"]
+            return check_split((x[:40], y[:40]), (x[40:], y[40:]), name=self.name, **policies)
+
+    monkeypatch.setitem(DATASETS, "people", People())
+    dicot("evaluate", "people", *QUICK, "--protocols", "knn_all", "--out", tmp_path / "out")
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert all(f">{name} <span>" in page for name in ("rest", "walk", "run"))
+    assert re.search(r"test case \d+, class (rest|walk|run)<", page)

@@ -14,7 +14,6 @@ from dicot.report.figures import (
     bars,
     confusion,
     critical_difference,
-    embedding_map,
     label_points,
     loss_curve,
     map_panels,
@@ -44,7 +43,6 @@ def words(svg):
 FIGURES = {
     "loss": lambda: loss_curve([3.0, 2.0, 1.5], [1e-3, 5e-4, 0.0]),
     "one step": lambda: loss_curve([3.0], [1e-3]),
-    "map": lambda: embedding_map(POINTS, np.arange(60) % 3, "t-SNE"),
     "confusion": lambda: confusion([[3, 1], [0, 4]], ["sit", "walk"]),
     "bars": lambda: bars({"dicot": [80.0, 82.0], "raw-mean": [60.0], "tnc": []}, "accuracy"),
     "critical difference": lambda: critical_difference(ACCURACY, NAMES),
@@ -81,15 +79,16 @@ def test_curve_names_its_axes():
 
 def test_map_has_a_legend_up_to_twenty_classes():
     y = np.array([f"class {i % 20}" for i in range(60)])
-    assert {"class 0", "class 19"} <= set(words(embedding_map(POINTS, y, "map")))
-    assert "class 0" not in words(embedding_map(POINTS, np.array([f"class {i % 21}" for i in range(60)]), "map"))
+    assert {"class 0", "class 19"} <= set(words(map_panels({"map": (POINTS, y)})))
+    many = np.array([f"class {i % 21}" for i in range(60)])
+    assert "class 0" not in words(map_panels({"map": (POINTS, many)}))
 
 
 def test_labels_are_text_not_markup_formula_or_hidden():
-    svg = embedding_map(POINTS, np.array(["<script>", "$x_{", "_hidden", "日本"] * 15), 'a "title" <b>')
+    svg = map_panels({'a "title" <b>': (POINTS, np.array(["<script>", "$x_{", "_hidden", "日本"] * 15))})
     assert "<script" not in svg
     assert {"<script>", "$x_{", "_hidden", "日本"} <= {w.strip() for w in words(svg)}
-    assert ET.fromstring(svg).get("aria-label") == 'a "title" <b>, 4 classes'
+    assert ET.fromstring(svg).get("aria-label") == 'Maps of a "title" <b>'
 
 
 def test_confusion_prints_numbers_up_to_fifteen_classes():
@@ -110,8 +109,6 @@ def test_a_contender_without_scores_is_shown_as_failed():
     [
         (lambda: loss_curve([], []), "got 0 and 0"),
         (lambda: loss_curve([1.0], [1.0, 2.0]), "got 1 and 2"),
-        (lambda: embedding_map(np.ones((3, 3)), np.zeros(3), "t"), r"points \(N, 2\)"),
-        (lambda: embedding_map(np.ones((3, 2)), np.zeros(2), "t"), r"got \(3, 2\) and \(2,\)"),
         (lambda: confusion([[1, 2]], ["a", "b"]), r"counts of shape \(2, 2\)"),
         (lambda: confusion([[0.5, 0.5], [1.0, 0.0]], ["a", "b"]), "float64"),
         (lambda: bars({}, "accuracy"), "at least one contender"),

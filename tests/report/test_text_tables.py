@@ -12,7 +12,7 @@ from tests.report.samples import ARCHIVE, CONTROLS, SUITES, failed, record, seve
 from dicot.errors import InputError
 from dicot.report.against import average_table, cell_table
 from dicot.report.frame import by_data_set, frame
-from dicot.report.scores import comparison, data_set_table, failure_table, interval_table
+from dicot.report.scores import comparison, data_set_table, evaluation_table, failure_table, interval_table
 from dicot.report.standings import blocks, standing_table
 from dicot.report.tables import BEST, LATEX, Cell, escape_latex, signed, text_table, to_latex, to_markdown, to_rich
 from dicot.report.variants import groups, variant_tables
@@ -75,6 +75,24 @@ def test_what_is_the_same_for_every_seed_has_no_spread_unless_draws_or_the_proto
     table = compared(rows, fixed=["saved"])
     assert texts(table) == {"saved": ["80.00", "0.600 ± 0.141", "70.00 ± 0.00"]}
     assert "The same for all seeds: saved." in table.note
+
+
+def test_what_is_equal_everywhere_is_shown_once_and_the_note_says_so():
+    rows = [*seeds("a", [80.0, 82.0]), *seeds("b", [80.0, 82.0]), *seeds("c", [80.0, 81.0])]
+    rows += [{**row, "protocol": "knn_all"} for row in rows] + seeds("a", [1.0, 2.0], "few_5")
+    rows += seeds("b", [1.0, 2.0], "few_5") + seeds("c", [1.0, 2.0], "few_5")
+    told = {"linear": "a probe", "knn_all": "a neighbour", "few_5": "five labels"}
+    table = evaluation_table(frame(rows), fixed=["c"], descriptions=told)
+    assert table.columns == ["a, b", "c"]
+    assert list(texts(table)) == ["linear, knn_all accuracy", "few_5 accuracy"]
+    assert table.note.endswith("Equal in every number, so shown once: linear and knn_all; a and b.")
+    assert table.about["linear, knn_all accuracy"] == "linear: a probe; knn_all: a neighbour"
+    assert table.about["few_5 accuracy"] == "five labels"
+
+
+def test_what_failed_alike_is_not_equal():
+    rows = [failure("a", "no"), failure("b", "no"), score("c", 70.0)]
+    assert evaluation_table(frame(rows)).columns == ["a", "b", "c"]
 
 
 def test_one_seed_has_no_spread_and_alone_nothing_is_best():

@@ -2,8 +2,8 @@
 
 import shlex
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,17 +11,20 @@ import typer
 
 from dicot import __version__
 from dicot.cli import options as opt
-from dicot.cli.tables import show
+from dicot.cli.advice import next_steps
+from dicot.cli.tables import say, show_blocks
 from dicot.errors import InputError
 from dicot.storage import check_writable
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dicot.cli.advice import Step
     from dicot.data import Split
     from dicot.estimator import TimeSeriesEmbedder
     from dicot.evaluation import Contender, Evaluation, Fitted, Unit
     from dicot.evaluation.model_protocols import AnyProtocol
+    from dicot.report.verdict import Trial, Verdict
 
 NO_GROUPS = (
     "the data name no groups (people, devices, recordings), so windows of one recording may be in both parts and "
@@ -98,6 +101,7 @@ def evaluate(
     """Train each PRESET or METHOD (or take MODEL), embed, and score it beside both controls and both raw features."""
     from dicot.data import hold_out
     from dicot.evaluation import saved, with_controls
+    from dicot.report.verdict import verdict
 
     chosen = _protocols(protocols)
     numbers = opt.whole_numbers(seeds, "--seeds")
@@ -131,10 +135,18 @@ def evaluate(
         check_features_file(features, [one.name for one in everyone])
     warning = _announce(split, warning)
     result = _score(split, everyone, chosen, numbers, subsets, device)
+    trial = _trial(split, everyone, result)
+    found = verdict(trial)
+    hero = subjects[0].name
+    kept = out / "model" if out is not None and _is_embedder(result.models.get(hero)) else model
+    advice = next_steps(ctx, found, everyone, numbers, kept)
+    _show(found, trial, result.fixed)
     if features is not None:
         _write_features(features, split, result)
     if out is not None:
-        _write(out, split, subjects[0].name, result, warning)
+        page = Page(advice, {one.name: one.about for one in everyone}, _class_names(data, split), warning)
+        _write(out, split, hero, result, trial, found, page)
+    _show_steps(advice)
 
 
 def _protocols(text: str) -> "list[AnyProtocol]":
@@ -253,15 +265,72 @@ def _score(
     device: str,
 ) -> "Evaluation":
     from dicot.evaluation import distinct, evaluate
-    from dicot.report.scores import comparison
-    from dicot.report.tables import to_rich
 
     different, same = distinct(protocols, split)
     for name, others in same.items():
         typer.echo(f"  {', '.join(others)}: the same as {name}, because no class has more training cases than that")
-    result = evaluate(split, contenders, different, seeds, controls=False, subsets=subsets, device=device, on_fit=_say)
-    show(to_rich(comparison(_frame(result), result.fixed).turned("protocol, metric")))
-    return result
+    return evaluate(split, contenders, different, seeds, controls=False, subsets=subsets, device=device, on_fit=_say)
+
+
+def _trial(split: "Split", contenders: "Sequence[Contender]", result: "Evaluation") -> "Trial":
+    """What a verdict is about."""
+    from dicot.data.collection import labelled_cases
+    from dicot.report.verdict import Trial
+
+    assert split.test is not None
+    test = labelled_cases(split.test)
+    together = test.group if test.group is not None else test.recording
+    return Trial(_frame(result), {one.name: one.role for one in contenders}, result.right, together, len(test))
+
+
+def _show(found: "Verdict", trial: "Trial", fixed: Sequence[str]) -> None:
+    """Print the verdict, then the scores and what every protocol is."""
+    from dicot.report.frame import shown_metrics
+    from dicot.report.scores import evaluation_table
+
+    typer.echo()
+    say(found.sentence, bold=True)
+    for sentence in found.more:
+        say(sentence)
+    typer.echo()
+    data = trial.data
+    names = shown_metrics(data)
+    show_blocks(evaluation_table(data[data.metric.isin(names)], fixed))
+    if others := [name for name in data.metric.unique() if name not in names]:
+        say(f"In scores.csv of --out: {', '.join(others)}.")
+    for name, text in _descriptions(data).items():
+        say(f"{name}: {text}", indent="  ")
+
+
+def _descriptions(data: "pd.DataFrame") -> dict[str, str]:
+    """What each protocol of the scores is, as it says itself."""
+    from dicot.evaluation import every_protocol
+
+    known = every_protocol()
+    return {name: known[name]().description for name in data.protocol.unique() if name in known}
+
+
+def _show_steps(steps: "Sequence[Step]") -> None:
+    """Print what to do next; a command in one line, to be copied."""
+    typer.secho("What to do next", bold=True)
+    for why, command in steps:
+        typer.echo(f"  {why}:\n    {command}")
+
+
+def _class_names(data: str, split: "Split") -> dict[object, str]:
+    """What the classes of a data set by name are called, where its card says so; other labels are names themselves."""
+    from dicot.datasets import card, is_path
+
+    y = split.train.y
+    if is_path(data) or y is None or y.dtype.kind not in "iu":
+        return {}
+    return dict(enumerate(card(data).labels))
+
+
+def _is_embedder(model: object) -> bool:
+    from dicot.estimator import TimeSeriesEmbedder
+
+    return isinstance(model, TimeSeriesEmbedder)
 
 
 def _frame(result: "Evaluation") -> "pd.DataFrame":
@@ -295,12 +364,24 @@ def _write_features(path: Path, split: "Split", result: "Evaluation") -> None:
     typer.echo(f"Wrote the test embeddings of {', '.join(embeddings)} to {path}")
 
 
-def _write(out: Path, split: "Split", hero: str, result: "Evaluation", warning: str) -> None:
+@dataclass(frozen=True)
+class Page:
+    """What a page says beside the scores."""
+
+    steps: "Sequence[Step]"
+    contenders: Mapping[str, str]  # what each is
+    classes: Mapping[object, str]  # names by label
+    warning: str
+
+
+def _write(
+    out: Path, split: "Split", hero: str, result: "Evaluation", trial: "Trial", found: "Verdict", page: Page
+) -> None:
     """Write report.html, scores.csv and the model into the folder."""
     from dicot.bench.exchange import write_table
-    from dicot.estimator import TimeSeriesEmbedder
+    from dicot.data.collection import labelled_cases
     from dicot.evaluation.run import embed_labelled
-    from dicot.report.page import evaluation_page
+    from dicot.report.evaluation import Hero, Shown, evaluation_page
     from dicot.storage import write_atomic
 
     write_table(out / "scores.csv", result.results)
@@ -310,21 +391,26 @@ def _write(out: Path, split: "Split", hero: str, result: "Evaluation", warning: 
     model = result.models[hero]
     facts = _facts(split, result)
     history: tuple[list[float], list[float]] = ([], [])
-    if isinstance(model, TimeSeriesEmbedder):
+    if _is_embedder(model):
         history = (model.history_.loss, model.history_.lr)
         facts |= {"recipe": model.recipe_, "settings": model.method_params_ or "none"}
         typer.echo(f"Wrote {model.save_pretrained(out / 'model')}")
-    page = evaluation_page(
+    assert split.test is not None
+    train, test = labelled_cases(split.train), labelled_cases(split.test)
+    text = evaluation_page(
         f"{hero} on {split.name}",
-        facts,
-        _frame(result),
-        hero,
-        *(result.embeddings.get(hero) or embed_labelled(model, split)),
-        history,
+        trial,
+        found,
+        Hero(hero, *(result.embeddings.get(hero) or embed_labelled(model, split)), *history),
+        Shown(train.x, test.x, train.channels, page.classes),
+        steps=page.steps,
+        facts=facts,
         fixed=result.fixed,
-        warning=warning,
+        protocols=_descriptions(trial.data),
+        contenders=page.contenders,
+        warning=page.warning,
     )
-    write_atomic(out / "report.html", page.encode())
+    write_atomic(out / "report.html", text.encode())
     typer.echo(f"Wrote {out / 'report.html'}")
 
 

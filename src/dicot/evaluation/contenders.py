@@ -3,6 +3,7 @@
 import hashlib
 import inspect
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,6 +14,9 @@ from dicot.errors import InputError, lookup
 if TYPE_CHECKING:
     from dicot.estimator import TimeSeriesEmbedder
 
+# What a contender stands for in a comparison.
+PRETRAINED, SUPERVISED, CONTROL, BASELINE = ROLES = ("pretrained", "supervised", "control", "baseline")
+REFERENCE = re.compile(r" \([^()]*D-\d+\)|^\(N, C, T\) -> \(.*?\): ")  # shapes and divergences, for those who read code
 SAVED = "saved"  # the kind of a fitted model that is scored as it is
 CIRCUMSTANCES = ("device", "verbose")  # parameters of an estimator that no embedding depends on
 # What an untrained encoder's embeddings depend on: two contenders that agree in these share their controls.
@@ -90,6 +94,38 @@ class Contender:
         from dicot.classical import CLASSICAL
 
         return self.own is None and self.kind in CLASSICAL
+
+    @property
+    def role(self) -> str:
+        """What it stands for in a comparison: one of ROLES."""
+        from dicot.controls import CONTROLS
+        from dicot.methods import METHODS
+
+        model = _embedder_of(self)
+        kind = getattr(model, "method_", self.kind) if self.kind == SAVED else self.kind
+        if kind in CONTROLS:
+            return CONTROL
+        if self.needs_labels or getattr(METHODS.get(kind), "needs_labels", False):
+            return SUPERVISED
+        return PRETRAINED if kind in METHODS or model is not None else BASELINE
+
+    @property
+    def about(self) -> str:
+        """What it is, in one line, as the registries say; empty for what is in none."""
+        from dicot.classical import CLASSICAL
+        from dicot.controls import CONTROLS
+        from dicot.methods import METHODS
+        from dicot.presets import PRESETS
+
+        if self.kind == SAVED:
+            return "the saved model"
+        if self.name in PRESETS:
+            return PRESETS[self.name].summary
+        if self.kind in METHODS:
+            return METHODS[self.kind].summary
+        known = {**CONTROLS, **CLASSICAL}.get(self.kind)
+        line = ((known.__doc__ or "") if known else "").partition("\n")[0]
+        return REFERENCE.sub("", line).removesuffix(".")
 
     @property
     def config(self) -> dict[str, Any]:

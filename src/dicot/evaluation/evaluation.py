@@ -6,6 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dicot.data import Split, Windows
 from dicot.data.collection import labelled
 from dicot.errors import InputError, lookup, need_extra
@@ -24,6 +27,7 @@ from dicot.evaluation.result import TIDY, Result
 from dicot.evaluation.run import Embedded, OnFit, Protocols, Site, run_units, score_embedded
 from dicot.progress import Bar
 from dicot.protocols import AUTHORS, PROTOCOLS, SUBSETS, Features, Protocol, find_protocol
+from dicot.protocols.metrics import CaseScores
 
 if TYPE_CHECKING:
     import pandas
@@ -42,6 +46,9 @@ class Evaluation:
     same: dict[str, list[str]] = field(default_factory=dict)  # protocols left out, by the one they come to
     models: dict[str, Any] = field(default_factory=dict)  # the first fit of each contender
     embeddings: dict[str, tuple[Features, Features]] = field(default_factory=dict)  # its labelled cases, train and test
+    # By contender, protocol and seed, where a protocol classifies embeddings: in what share of the draws each labelled
+    # test case was right.
+    right: dict[tuple[str, str, int], NDArray[np.float32]] = field(default_factory=dict)
 
     def frame(self) -> "pandas.DataFrame":
         """One row for each number, tidy."""
@@ -118,9 +125,15 @@ def evaluate(
     registry: Protocols = {protocol.name: partial(_itself, protocol) for protocol in chosen}
     out = Evaluation(fixed=[one.name for one in everyone if one.fixed], same=same)
     ledger: dict[str, Sequence[Result]] = {}
+    right: dict[str, NDArray[np.float32]] = {}
 
     def record(job: Job, results: Sequence[Result]) -> None:
         ledger[job.key] = results
+
+    def keep(job: Job, draws: Sequence[Mapping[str, float]]) -> None:
+        cases = [draw.right for draw in draws if isinstance(draw, CaseScores)]
+        if len(cases) == len(draws):
+            right[job.key] = np.mean(cases, axis=0, dtype=np.float32)
 
     def fitted(unit: Unit, fit: Fitted | Exception) -> None:
         if isinstance(fit, Fitted):
@@ -132,12 +145,13 @@ def evaluate(
         with Bar(f"score {given.jobs[0].contender.name}", len(given.jobs), verbose) as bar:
             for done, job in enumerate(given.jobs):
                 bar.update(done, job.protocol)
-                score_embedded(replace(given, jobs=(job,)), record, registry)
+                score_embedded(replace(given, jobs=(job,)), record, registry, keep)
 
     site, shelf = Site(device, verbose=verbose), Shelf({name: loaded})
     for unit in units_of(jobs):
         run_units([unit], site, shelf, record, score=score, on_fit=fitted, protocols=registry)
     out.results = [replace(one, contender=job.contender.name) for job in jobs for one in ledger[job.key]]
+    out.right = {(j.contender.name, j.protocol, j.seed): right[j.key] for j in jobs if j.key in right}
     return out
 
 

@@ -41,6 +41,7 @@ LONGEST_ERROR = 1000  # characters that are kept of a message
 Facts = Mapping[str, Any]  # what is known of a result before its values
 Record = Callable[[Job, Sequence[Result]], None]  # the results of a job, one for each draw of labelled cases
 OnFit = Callable[[Unit, Fitted | Exception], None]
+OnDraws = Callable[[Job, Sequence[Mapping[str, float]]], None]  # the scores of a job as its protocol gave them
 Protocols = Mapping[str, Callable[[], AnyProtocol]]
 
 
@@ -136,8 +137,13 @@ def fail(
         record(job, [job.result(values, reason, **(facts or {}))])
 
 
-def score_embedded(given: Embedded, record: Record, protocols: Protocols | None = None) -> None:
-    """Score every job by its protocol: on all draws of labelled cases, or on one (D-40)."""
+def score_embedded(
+    given: Embedded, record: Record, protocols: Protocols | None = None, on_draws: OnDraws = lambda job, draws: None
+) -> None:
+    """Score every job by its protocol: on all draws of labelled cases, or on one (D-40).
+
+    `on_draws` is told of what a protocol gave before it is recorded: which cases were right is in no result.
+    """
     for job in given.jobs:
         protocol = _protocol(job, protocols)
         assert isinstance(protocol, Protocol)
@@ -145,7 +151,7 @@ def score_embedded(given: Embedded, record: Record, protocols: Protocols | None 
             compute = partial(protocol.score_draws, given.train, given.test, seed=job.seed)
         else:
             compute = partial(_only_draw, protocol.on_subset(_subset_seed(job)), given, job.seed)
-        _score(job, protocol, compute, given.facts, record)
+        _score(job, protocol, compute, given.facts, record, on_draws)
 
 
 def _only_draw(protocol: Protocol, given: Embedded, seed: int) -> list[dict[str, float]]:
@@ -253,6 +259,7 @@ def _score(
     compute: Callable[[], list[dict[str, float]]],
     facts: Facts,
     record: Record,
+    on_draws: OnDraws = lambda job, draws: None,
 ) -> None:
     started = time.perf_counter()
     try:
@@ -266,6 +273,7 @@ def _score(
         fail([job], error, record, facts, {job.protocol: lambda: protocol})
         return
     seconds = time.perf_counter() - started
+    on_draws(job, draws)
     record(job, [job.result(v, None, n, **facts, score_seconds=seconds) for n, v in enumerate(draws, start=1)])
 
 

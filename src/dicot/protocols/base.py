@@ -122,7 +122,9 @@ class Protocol(ABC):
 
 
 def mean_scores(draws: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Average each metric over draws."""
+    """Average each metric over draws; a single draw stays as it is."""
+    if len(draws) == 1:
+        return draws[0]
     return {metric: fmean(draw[metric] for draw in draws) for metric in draws[0]}
 
 

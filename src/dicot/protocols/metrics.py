@@ -6,6 +6,7 @@ from itertools import chain
 from typing import Any
 from typing import Protocol as Structural
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
@@ -55,8 +56,17 @@ def find_metric(name: str) -> Metric:
     return next((metric for metric in chain(declared, COST_METRICS) if metric.name == name), Metric(name))
 
 
-def classification_scores(truth: NDArray[Any], predicted: NDArray[Any]) -> dict[str, float]:
+class CaseScores(dict[str, float]):
+    """Scores of one draw that also know which cases were classified right: what a paired test needs."""
+
+    def __init__(self, values: Mapping[str, float], right: NDArray[np.bool_]) -> None:
+        super().__init__(values)
+        self.right = right  # (N,)
+
+
+def classification_scores(truth: NDArray[Any], predicted: NDArray[Any]) -> CaseScores:
     """Compute accuracy and macro averages in percent; a class that is never predicted counts as 0."""
     precision, recall, f1, _ = precision_recall_fscore_support(truth, predicted, average="macro", zero_division=0)
     values = (accuracy_score(truth, predicted), f1, precision, recall)
-    return {metric.name: 100.0 * float(value) for metric, value in zip(CLASSIFICATION_METRICS, values, strict=True)}
+    scores = {metric.name: 100.0 * float(value) for metric, value in zip(CLASSIFICATION_METRICS, values, strict=True)}
+    return CaseScores(scores, np.asarray(truth == predicted))

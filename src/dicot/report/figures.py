@@ -365,24 +365,6 @@ def paper_scatter(pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], 
     return svg(draw, (7.2, 0.5 + 2.05 * rows), f"{metric}, ours against the paper's, {len(pairs)} contenders")
 
 
-def embedding_map(points: ArrayLike, labels: ArrayLike, title: str) -> str:
-    """Draw two-dimensional points, coloured and shaped by class; with a legend up to 20 classes."""
-    xy, y = np.asarray(points, dtype=np.float64), np.asarray(labels)
-    if xy.ndim != 2 or xy.shape[1] != 2 or len(xy) == 0 or y.shape != (len(xy),):
-        raise InputError(f"A map needs points (N, 2) and labels (N,); got {xy.shape} and {y.shape}.")
-    classes = np.unique(y)
-
-    def draw(figure: Any) -> None:
-        axes = figure.subplots()
-        _by_class(axes, xy, y, classes, size=14 if len(xy) <= 500 else 7)
-        axes.set_title(title, wrap=True)
-        axes.set_aspect("equal", adjustable="datalim")
-        if len(classes) <= MAX_LEGEND:
-            figure.legend(loc="outside right upper", frameon=False, markerscale=1.5)
-
-    return svg(draw, (7.2, 5.2), f"{title}, {len(classes)} classes")
-
-
 def map_panels(panels: Mapping[str, tuple[Floats, Labels]]) -> str:
     """Draw maps (points (N, 2), labels (N,)) by name side by side, with the same colours for the same classes."""
     if not panels:

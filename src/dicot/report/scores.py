@@ -1,6 +1,7 @@
 """Tables of scores: contenders by protocol or by data set, intervals, failures."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean, stdev
 
 import pandas as pd
@@ -107,6 +108,57 @@ def comparison(data: pd.DataFrame, fixed: Sequence[str] = ()) -> Table:
     bold = best_note(metric_of(runs).map(direction))
     sentences = (_spread_text(data, fixed), *subset_notes(data), bold, failures(data))
     return score_table(runs, " ".join(filter(None, sentences)), fixed=fixed)
+
+
+def _equal(data: pd.DataFrame, own: str, other: str) -> list[list[str]]:
+    """Find protocols, or contenders, that are equal in all their numbers. What failed has none, and stays apart."""
+    alike: dict[object, list[str]] = {}
+    for name, rows in data.groupby(own, sort=False):
+        numbers = rows[[other, "metric", "seed", "draw", "value"]].itertuples(index=False, name=None)
+        key = name if rows.value.isna().any() else frozenset(numbers)
+        alike.setdefault(key, []).append(str(name))
+    return [names for names in alike.values() if len(names) > 1]
+
+
+def equal_protocols(data: pd.DataFrame) -> list[list[str]]:
+    """Find protocols that give everybody the same numbers."""
+    return _equal(data, "protocol", "contender")
+
+
+def equal_note(equal: Sequence[Sequence[str]]) -> str:
+    """Say who is shown once; empty where nobody is."""
+    told = (f"{', '.join(names[:-1])} and {names[-1]}" for names in equal)
+    return f"Equal in every number, so shown once: {'; '.join(told)}." if equal else ""
+
+
+def merged(data: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, list[str]]]:
+    """Keep protocols, and then contenders, once where all their numbers are equal; give who shares which name."""
+    shared: dict[str, list[str]] = {}
+    for own, other in (("protocol", "contender"), ("contender", "protocol")):
+        equal = _equal(data, own, other)
+        shared |= {", ".join(names): names for names in equal}
+        data = data[~data[own].isin([name for names in equal for name in names[1:]])]
+        data = data.assign(**{own: data[own].replace({names[0]: ", ".join(names) for names in equal})})
+    return data, shared
+
+
+def evaluation_table(
+    data: pd.DataFrame, fixed: Sequence[str] = (), descriptions: Mapping[str, str] | None = None
+) -> Table:
+    """Compare the contenders of an evaluation: a column each, a row per protocol and metric, what is equal shown once.
+
+    `descriptions` says what each protocol is.
+    """
+    rows, shared = merged(data)
+    alike = [*fixed, *(title for title, names in shared.items() if set(names) <= set(fixed))]
+    table = comparison(rows, alike).turned("protocol, metric")
+    about: dict[str, str] = {}
+    for title in rows.protocol.unique():
+        words = [(name, (descriptions or {}).get(name, "")) for name in shared.get(title, [title])]
+        text = "; ".join(f"{name}: {said}" if len(words) > 1 else said for name, said in words if said)
+        name = next((name for name in table.cells.index if name.startswith(f"{title} ")), None)
+        about |= {name: text} if text and name else {}
+    return replace(table, note=" ".join(filter(None, (table.note, equal_note(list(shared.values()))))), about=about)
 
 
 def _spread_text(data: pd.DataFrame, fixed: Sequence[str]) -> str:

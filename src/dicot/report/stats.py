@@ -1,7 +1,8 @@
-"""Statistics over data sets and seeds: average ranks, Friedman, Nemenyi, Wilcoxon with Holm's correction, intervals."""
+"""Statistics over data sets, seeds and test cases: average ranks, Friedman, Nemenyi, Wilcoxon with Holm, intervals."""
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -64,6 +65,60 @@ def interval(runs: ArrayLike, quantile: Literal["normal", "t"] = "normal") -> tu
         raise InputError(f"An interval needs at least 2 runs; got an array of shape {values.shape}.")
     factor = NORMAL_95 if quantile == "normal" else float(student_t.ppf(0.975, len(values) - 1))
     return float(values.mean()), factor * float(values.std(ddof=1)) / math.sqrt(len(values))
+
+
+def gap_interval(
+    value: float, noise: Sequence[tuple[float, float]], centre: float | None = None, comparisons: int = 1
+) -> tuple[float, float]:
+    """Give the 95 % interval of a difference that varies for several reasons; NaN where none is known.
+
+    `noise` has a variance of the mean and its degrees of freedom for each reason. They add up, and Satterthwaite's rule
+    gives the degrees of freedom of the sum: few seeds make the interval wide where seeds are what varies, and hardly
+    count where test cases are. `comparisons` that were open to choice share the 5 % (Bonferroni).
+    """
+    if not noise:
+        return math.nan, math.nan
+    middle = value if centre is None else centre
+    variance = math.fsum(one for one, _ in noise)
+    if variance == 0:
+        return middle, middle
+    freedom = variance**2 / math.fsum(one**2 / df for one, df in noise)
+    half = float(student_t.ppf(1 - ALPHA / (2 * comparisons), freedom)) * math.sqrt(variance)
+    return middle - half, middle + half
+
+
+def mean_noise(values: ArrayLike) -> tuple[float, float]:
+    """Give the variance of the mean of independent values, and its degrees of freedom."""
+    runs = np.asarray(values, dtype=np.float64)
+    return float(runs.var(ddof=1)) / len(runs), len(runs) - 1.0
+
+
+def paired_noise(gaps: ArrayLike, groups: ArrayLike | None = None) -> tuple[float, float, float]:
+    """Give centre, variance and degrees of freedom of the mean gap of two contenders over the same test cases.
+
+    `gaps` (N,) lie from -1 to 1: right minus right, averaged over runs. Cases of one group vary together. Two cases are
+    added, of which half are gaps in either direction: without them (Agresti and Min, 2005) a handful of gaps would pass
+    for certainty, and none at all for proof that two contenders are equal.
+    """
+    values = np.asarray(gaps, dtype=np.float64)
+    _, members = np.unique(np.arange(len(values)) if groups is None else np.asarray(groups), return_inverse=True)
+    count = int(members.max()) + 1
+    if count < 2:
+        raise InputError(f"Noise over test cases needs at least 2 cases or groups; got {count}.")
+    n = len(values) + 2
+    centre = float(values.sum()) / n
+    sums = np.bincount(members, values - centre, minlength=count)
+    return centre, (count / (count - 1) * float(sums @ sums) + 1) / n**2, count - 1.0
+
+
+def shares_noise(shares: Sequence[float], n: int) -> tuple[float, float]:
+    """Give variance and degrees of freedom of the gap of two shares (0 to 1) of n cases, as if drawn independently.
+
+    What is left to do where it is not known which cases were right: it overstates the noise of classifiers that are
+    right about the same cases. One right and one wrong case are added to each (Agresti and Caffo, 2000).
+    """
+    adjusted = [(share * n + 1) / (n + 2) for share in shares]
+    return math.fsum(p * (1 - p) for p in adjusted) / (n + 2), n - 1.0
 
 
 def wilcoxon_pair(a: ArrayLike, b: ArrayLike) -> float:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import pandas as pd
@@ -39,11 +39,17 @@ class Table:
     cells: pd.DataFrame
     note: str = ""
     looks: pd.DataFrame | None = None  # BEST, FAILED, ABSENT or empty; None: all plain
+    about: Mapping[str, str] = field(default_factory=dict)  # what a row is, by its name, where that needs a word
 
     def turned(self, corner: str) -> "Table":
         """Exchange rows and columns."""
         looks = None if self.looks is None else self.looks.T
         return Table(self.cells.T.rename_axis(index=corner, columns=None), self.note, looks)
+
+    def part(self, columns: slice) -> "Table":
+        """Keep these columns, by their place, and leave the note out."""
+        looks = None if self.looks is None else self.looks.iloc[:, columns]
+        return Table(self.cells.iloc[:, columns], "", looks, self.about)
 
     @property
     def corner(self) -> str:
@@ -117,7 +123,7 @@ def signed(difference: float, digits: int) -> str:
 def to_rich(table: Table, title: str | None = None) -> rich.table.Table:
     """Show it in a terminal; the note is the caption."""
     # Text, not str: brackets in an error message are not markup
-    caption = rich.text.Text(table.note, style="table.caption")
+    caption = rich.text.Text(table.note, style="table.caption") if table.note else None
     out = rich.table.Table(title=title, caption=caption, caption_justify="left")
     out.add_column(table.corner, no_wrap=True)
     for column in table.columns:

@@ -1,0 +1,366 @@
+"""What an evaluation comes to: who is ahead, by how much, whether that is more than noise, and what to use."""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dicot.protocols.metrics import CLASSIFICATION_METRICS, COST_METRICS, find_metric
+from dicot.report.frame import NOISE, direction, seeds_of
+from dicot.report.scores import equal_note, equal_protocols, failures
+from dicot.report.stats import gap_interval, mean_noise, paired_noise, shares_noise
+from dicot.report.tables import Table, signed, text_table
+
+Right = Mapping[tuple[str, str, int], NDArray[np.float32]]  # by contender, protocol and seed, as an Evaluation has it
+
+ACCURACY = CLASSIFICATION_METRICS[0].name  # a share of the test cases, in percent
+PERCENT = tuple(metric.name for metric in CLASSIFICATION_METRICS)
+COSTS = tuple(metric.name for metric in COST_METRICS)
+LISTED = 4  # names in a sentence
+# What a contender stands for; the words of dicot.evaluation, which knows who is what.
+PRETRAINED, SUPERVISED, CONTROL, BASELINE = "pretrained", "supervised", "control", "baseline"
+LEARNED = (PRETRAINED, SUPERVISED)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a verdict is about: the scores, who is who, and what is known of the test part."""
+
+    data: pd.DataFrame  # the tidy frame of the scores
+    roles: Mapping[str, str]  # of each contender
+    right: Right = field(default_factory=dict)
+    groups: NDArray[np.generic] | None = None  # (N,) of the labelled test cases: cases of one group vary together
+    n_test: int = 0  # labelled test cases; 0 where that is not known
+
+    def measures(self) -> dict[str, str]:
+        """Give the first metric that a table shows of every protocol, but no costs: nobody is better by these.
+
+        Protocols with equal numbers count once.
+        """
+        names = [name for name in self.data.metric.unique() if find_metric(name).headline and name not in COSTS]
+        repeated = [name for alike in equal_protocols(self.data) for name in alike[1:]]
+        chosen = self.data[self.data.metric.isin(names) & ~self.data.protocol.isin(repeated)]
+        return dict(zip(*(chosen.drop_duplicates("protocol")[name] for name in ("protocol", "metric")), strict=True))
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far one contender is ahead of another, in the metric's own unit; NaN as interval where nothing tells."""
+
+    ahead: str
+    rival: str
+    value: float
+    low: float
+    high: float
+    basis: str  # what the interval is over, in words
+
+    @property
+    def known(self) -> bool:
+        """Whether anything tells what noise is."""
+        return not math.isnan(self.low)
+
+    @property
+    def settled(self) -> bool:
+        """Whether the difference is more than noise."""
+        return self.low > 0 or self.high < 0
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The contenders by one protocol and metric, those with all their scores, best first."""
+
+    trial: Trial
+    protocol: str
+    metric: str
+    scores: pd.DataFrame  # (seed, draw) x contender, best first
+
+    @classmethod
+    def of(cls, trial: Trial, protocol: str, metric: str) -> "Ranking":
+        """Rank whoever has a score for every seed and draw; at equal scores the quicker to fit comes first."""
+        own = trial.data[(trial.data.protocol == protocol) & (trial.data.metric == metric)]
+        table = own.pivot(index=["seed", "draw"], columns="contender", values="value").dropna(axis=1)
+        sign = direction(find_metric(metric))
+        seconds = own.groupby("contender").fit_seconds.mean().fillna(0.0).to_dict()
+        merits = (sign * table.mean()).round(NOISE)
+        order = sorted(table.columns, key=lambda name: (-merits[name], seconds[name]))
+        return cls(trial, protocol, metric, table[order])
+
+    @property
+    def names(self) -> list[str]:
+        """Everybody, best first."""
+        return list(self.scores.columns)
+
+    def by_role(self, roles: Collection[str]) -> list[str]:
+        """Those with one of these roles, best first."""
+        return [name for name in self.names if self.trial.roles[name] in roles]
+
+    def mean(self, name: str) -> float:
+        """The mean over seeds and draws."""
+        return float(self.scores[name].mean())
+
+    def gap(self, ahead: str, rival: str) -> Gap:
+        """Compare two: paired over seeds or draws and over test cases, as far as these are known."""
+        metric = find_metric(self.metric)
+        gaps = direction(metric) * (self.scores[ahead] - self.scores[rival])
+        value = float(gaps.mean())
+        by_seed = gaps.groupby("seed").mean()
+        centre, noise, over = value, [], []
+        if (cases := self._cases(ahead, rival)) is not None:
+            groups = self.trial.groups
+            groups = None if groups is None or len(np.unique(groups)) < 2 else groups
+            centre, variance, freedom = paired_noise(cases, groups)
+            centre, variance = 100 * centre, 100**2 * variance
+            noise.append((variance, freedom))
+            over.append(f"{len(cases):,} test cases" + (f" in {int(freedom) + 1} groups" if groups is not None else ""))
+        elif self.metric == ACCURACY and self.trial.n_test > 1:
+            variance, freedom = shares_noise([self.mean(name) / 100 for name in (ahead, rival)], self.trial.n_test)
+            noise.append((100**2 * variance, freedom))
+            over.append(f"the binomial error of {self.trial.n_test:,} test cases")
+        if len(gaps) > 1:
+            noise.append(self._run_noise(gaps))
+            draws = len(gaps) // len(by_seed)
+            many = f"{len(by_seed)} seeds" + (f" with {draws} draws of labels each" if draws > 1 else "")
+            over.append(many if len(by_seed) > 1 else f"{draws} draws of labels")
+        low, high = gap_interval(value, noise, centre, max(1, len(self.names) - 1))
+        return Gap(ahead, rival, value, low, high, " and ".join(over))
+
+    def _run_noise(self, gaps: pd.Series) -> tuple[float, float]:
+        """Give variance and degrees of freedom of the mean gap over seeds and draws: the largest of what tells of it.
+
+        Two seeds may agree by luck. So not only the pair's own seeds are asked, but also its draws of labels, and how
+        much all contenders change places between seeds: the residual of a table of contenders by seeds.
+        """
+        told = []
+        by_seed = gaps.groupby("seed")
+        n_seeds, n_names = by_seed.ngroups, len(self.names)
+        if n_seeds > 1:
+            told.append(mean_noise(by_seed.mean()))
+            means = self.scores.groupby("seed").mean()
+            rest = means.sub(means.mean(axis=1), axis=0) - means.mean() + means.to_numpy().mean()
+            freedom = (n_seeds - 1.0) * (n_names - 1)
+            told.append((2 * float((rest.to_numpy() ** 2).sum()) / freedom / n_seeds, freedom))
+        if len(gaps) > n_seeds:
+            freedom = float(len(gaps) - n_seeds)
+            told.append((float(((gaps - by_seed.transform("mean")) ** 2).sum()) / freedom / len(gaps), freedom))
+        return max(told)
+
+    def _cases(self, ahead: str, rival: str) -> NDArray[np.float64] | None:
+        """How much more often each test case was right; None where that is unknown or is not what the metric counts."""
+        seeds = seeds_of(self.scores.index.to_frame())
+        pairs = [[self.trial.right.get((name, self.protocol, seed)) for seed in seeds] for name in (ahead, rival)]
+        if any(cases is None for both in pairs for cases in both):
+            return None
+        means = [np.mean(np.asarray(both, dtype=np.float64), axis=0) for both in pairs]
+        shown = [self.mean(ahead), self.mean(rival)]
+        counts = all(math.isclose(100 * m.mean(), s, abs_tol=1e-3) for m, s in zip(means, shown, strict=True))
+        return means[0] - means[1] if counts and len(means[0]) > 1 else None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The first sentence of a report, what else belongs to it, and what follows."""
+
+    sentence: str
+    more: tuple[str, ...] = ()  # further sentences: other protocols, failures, how the interval came about
+    use: tuple[str, ...] = ()  # contenders, the one to take first; empty where nobody can be recommended
+    ranked: tuple[str, ...] = ()  # all that have a score, best first
+    settled: bool = False  # the difference is more than noise
+    level: bool = False  # all are equal: the test part does not tell anybody apart
+
+
+def verdict(trial: Trial) -> Verdict:
+    """Decide by the first protocol that measures quality."""
+    measures = trial.measures()
+    if not measures:
+        return Verdict("Only costs were measured, so nobody is better: score something with --protocols linear.")
+    protocol, metric = next(iter(measures.items()))
+    ranking = Ranking.of(trial, protocol, metric)
+    lost = [name for name in trial.data.contender.unique() if name not in ranking.names and _failed(trial, name)]
+    elsewhere = Elsewhere.of(trial, measures)
+    more = tuple(filter(None, (elsewhere.text(), failures(trial.data) if lost else "")))
+    if not ranking.names:
+        return Verdict("No contender has all its scores, so there is nothing to decide.", more)
+    found = _decision(ranking, "by this protocol" if elsewhere.disagree else "here")
+    return replace(found, more=(*found.more, *more), ranked=tuple(ranking.names))
+
+
+def _failed(trial: Trial, name: str) -> bool:
+    return bool(trial.data[trial.data.contender == name].error.notna().any())
+
+
+def _decision(ranking: Ranking, where: str) -> Verdict:
+    names, measure = ranking.names, f"{ranking.protocol} {ranking.metric}"
+    first = names[0]
+    if len(names) == 1:
+        told = f"Only {first} has a score ({measure} {_number(ranking, first)})"
+        return Verdict(f"{told}, so there is nothing to compare it with.", use=(first,))
+    learned, plain = ranking.by_role(LEARNED), ranking.by_role((CONTROL, BASELINE))
+    if ranking.scores.round(NOISE).nunique(axis=1).eq(1).all():
+        cheapest = (plain or names)[0]
+        told = f"All {len(names)} contenders have the same {measure}, {_number(ranking, first)}"
+        return Verdict(f"{told}: this test part does not tell them apart; use {cheapest}.", use=(cheapest,), level=True)
+    gap = ranking.gap(first, ((plain if first in learned else learned) or names[1:])[0])
+    rival = gap.rival + _place(gap.rival, learned, plain)
+    if round(gap.value, NOISE) == 0:
+        told = f"{first} and {rival} are level at {measure} {_number(ranking, first)}"
+    else:
+        less = "" if find_metric(ranking.metric).higher_is_better else " (less is better)"
+        told = f"{first} is ahead of {rival} by {_size(ranking.metric, gap.value)} of {measure}{less}"
+    advice, use = _advice(ranking, gap, learned, plain, where)
+    more = (_note(ranking, gap),) if gap.known else ()
+    return Verdict(f"{told}, {_noise(ranking, gap)}; {advice}", more, use, settled=gap.settled)
+
+
+def _advice(
+    ranking: Ranking, gap: Gap, learned: Sequence[str], plain: Sequence[str], where: str
+) -> tuple[str, tuple[str, ...]]:
+    """Say what the gap means for training, and whom to take: the untrained wherever training shows no gain."""
+    first, role = gap.ahead, ranking.trial.roles[gap.ahead]
+    if not learned:
+        use = _alike(ranking, first, plain)
+        return f"nothing here was trained: use {_either(use)}.", use
+    if not plain:
+        use = (first,) if gap.settled else (first, gap.rival)
+        return f"what training adds is not known without a control: use {_either(use)}.", use
+    best = learned[0]
+    training = "pretraining" if ranking.trial.roles[best] == PRETRAINED else "training with labels"
+    if role in LEARNED and gap.settled:
+        return f"{training} pays {where}: use {first}.", (first,)
+    if not gap.known:
+        return f"{training} shows no certain gain: try more seeds, and until then use {plain[0]}.", (plain[0],)
+    use = _alike(ranking, plain[0], plain)
+    if not gap.settled:
+        return f"{training} shows no gain {where}: use {_either(use)}, which need{'s' * (len(use) == 1)} none.", use
+    controls = [name for name in plain if ranking.trial.roles[name] == CONTROL]
+    over = ranking.gap(best, controls[0]) if controls else None
+    if over is not None and over.settled and over.value > 0:
+        gain = _size(ranking.metric, over.value)
+        return f"{training} helps its encoder ({gain} over {controls[0]}), but not enough: use {_either(use)}.", use
+    return f"{training} adds nothing {where}: use {_either(use)}.", use
+
+
+def _alike(ranking: Ranking, first: str, others: Sequence[str]) -> tuple[str, ...]:
+    """The first, and up to two others that noise does not tell from it."""
+    close = [gap for gap in (ranking.gap(first, name) for name in others if name != first) if gap.known]
+    return (first, *[gap.rival for gap in close if not gap.settled][:2])
+
+
+def _place(name: str, learned: Sequence[str], plain: Sequence[str]) -> str:
+    """Say what a rival is the best of, where it is chosen among several and both sides are there."""
+    if learned and plain and name in (learned[0], plain[0]):
+        side, words = (learned, "the best that is trained") if name in learned else (plain, "the best without training")
+        return f" ({words})" if len(side) > 1 else ""
+    return ""
+
+
+def _noise(ranking: Ranking, gap: Gap) -> str:
+    if not gap.known:
+        return "and one seed does not tell whether that is noise"
+    words = "beyond noise" if gap.settled else "within noise"
+    words += " for one seed" if len(seeds_of(ranking.trial.data)) == 1 else ""
+    return f"{words} (95 % interval {_interval(ranking.metric, gap)} over {gap.basis})"
+
+
+def _note(ranking: Ranking, gap: Gap) -> str:
+    """Say how the interval came about, and what is not in it."""
+    pairs = len(ranking.names) - 1
+    text = "The interval is that of the difference, paired over what it names"
+    if "binomial" in gap.basis:
+        text += "; which test cases were right is not known here, so their noise is overstated rather than paired"
+    text += f"; it allows for a choice among {pairs} rivals (Bonferroni)." if pairs > 1 else "."
+    if len(seeds_of(ranking.trial.data)) == 1:
+        text += " With one seed the noise of training is not in it, nor that of labels drawn once."
+    return text
+
+
+def _number(ranking: Ranking, name: str) -> str:
+    return f"{ranking.mean(name):.{find_metric(ranking.metric).decimals}f}"
+
+
+def _digits(metric: str) -> int:
+    return 1 if metric in PERCENT else find_metric(metric).decimals
+
+
+def _size(metric: str, value: float) -> str:
+    number = f"{value:.{_digits(metric)}f}"
+    if metric not in PERCENT:
+        return number
+    return "less than 0.1 points" if value < 0.05 else f"{number} points"
+
+
+def _interval(metric: str, gap: Gap) -> str:
+    digits = _digits(metric)
+    return " to ".join(f"{round(value, digits) + 0.0:.{digits}f}" for value in (gap.low, gap.high))  # no minus zero
+
+
+def _either(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _first_gaps(trial: Trial, measures: Mapping[str, str]) -> dict[str, tuple[Ranking, Gap]]:
+    """By protocol, the best trained against the best without training, where there are both."""
+    out = {}
+    for protocol, metric in measures.items():
+        ranking = Ranking.of(trial, protocol, metric)
+        learned, plain = ranking.by_role(LEARNED), ranking.by_role((CONTROL, BASELINE))
+        if learned and plain:
+            out[protocol] = ranking, ranking.gap(learned[0], plain[0])
+    return out
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """The protocols by which the best trained is ahead of the best without training, and by which it is behind."""
+
+    ahead: tuple[str, ...]
+    behind: tuple[str, ...]
+    total: int
+
+    @classmethod
+    def of(cls, trial: Trial, measures: Mapping[str, str]) -> "Elsewhere":
+        """Compare both by every protocol; what is within noise is neither."""
+        gaps = {protocol: gap for protocol, (_, gap) in _first_gaps(trial, measures).items()}
+        ahead = tuple(name for name, gap in gaps.items() if gap.low > 0)
+        return cls(ahead, tuple(name for name, gap in gaps.items() if gap.high < 0), len(gaps))
+
+    @property
+    def disagree(self) -> bool:
+        """Whether what one protocol says about training does not hold for all."""
+        return 0 < len(self.ahead) < self.total
+
+    def text(self) -> str:
+        """Say what all protocols together make of training; empty where there is one."""
+        if self.total < 2:
+            return ""
+        told = [f"ahead beyond noise by {_listed(self.ahead)}"] if self.ahead else []
+        told += [f"behind by {_listed(self.behind)}"] if self.behind else []
+        if not told:
+            return f"None of the {self.total} protocols tells the best trained from the best without training."
+        if rest := self.total - len(self.ahead) - len(self.behind):
+            told.append(f"within noise by the other {rest}" if rest > 1 else "within noise by the other one")
+        listed = told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
+        return f"Over {self.total} protocols the best trained, beside the best without training, is {listed}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:LISTED])
+    return f"{len(names)} ({shown}{', ...' if len(names) > LISTED else ''})"
+
+
+def verdict_table(trial: Trial) -> Table | None:
+    """Show for every protocol the best trained beside the best untrained; None where one side is missing."""
+    rows = []
+    for protocol, (ranking, gap) in _first_gaps(trial, trial.measures()).items():
+        digits = _digits(ranking.metric)
+        who = [f"{name} {_number(ranking, name)}" for name in (gap.ahead, gap.rival)]
+        told = "yes" if gap.settled else "no" if gap.known else "not known"
+        interval = _interval(ranking.metric, gap) if gap.known else "one seed"
+        rows.append((f"{protocol} {ranking.metric}", [*who, signed(gap.value, digits), interval, told]))
+    if not rows:
+        return None
+    columns = ["best trained", "best without training", "difference", "95 % interval", "beyond noise"]
+    note = f"A difference above 0 is in favour of training. {equal_note(equal_protocols(trial.data))}"
+    return text_table("protocol, metric", rows, columns, note.rstrip())

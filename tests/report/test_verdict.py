@@ -1,0 +1,301 @@
+"""The first sentence of a report: made-up scores in, a true and useful sentence out."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binomtest
+
+from dicot.evaluation.contenders import ROLES
+from dicot.protocols import PROTOCOLS
+from dicot.protocols.base import Protocol
+from dicot.protocols.metrics import Metric
+from dicot.report import verdict as words
+from dicot.report.frame import frame
+from dicot.report.stats import gap_interval, mean_noise, paired_noise
+from dicot.report.verdict import Ranking, Trial, verdict, verdict_table
+
+N = 200
+ROLE = {"ours": "pretrained", "theirs": "pretrained", "labels": "supervised", "random": "control"}
+ROLE |= {"calibrated": "control", "kernels": "baseline", "raw": "baseline"}
+
+
+def rows(values, protocol="linear", metric="accuracy"):
+    """`values`: by contender a list over seeds of scores, or of lists over draws; None: failed."""
+    out = []
+    for name, seeds in values.items():
+        for seed, draws in enumerate(seeds, start=1):
+            for draw, value in enumerate(draws if isinstance(draws, list) else [draws], start=1):
+                row = {"contender": name, "protocol": protocol, "metric": metric, "seed": seed, "draw": draw}
+                failed = {"value": math.nan, "error": "ValueError: too few cases"}
+                out.append(row | (failed if value is None else {"value": value}) | {"fit_seconds": len(name)})
+    return out
+
+
+def right(values, protocol="linear", n=N):
+    """Cases that are right as often as the scores say; all contenders find the same cases easy."""
+    return {
+        (name, protocol, seed): (np.arange(n) < round(value * n / 100)).astype(np.float32)
+        for name, seeds in values.items()
+        for seed, value in enumerate(seeds, start=1)
+        if value is not None
+    }
+
+
+def trial(values, cases=True, **more):
+    return Trial(frame(rows(values)), ROLE, right(values) if cases else {}, n_test=N, **more)
+
+
+CASES = {
+    "training wins": (
+        {"ours": [92, 93, 92], "theirs": [85, 84, 85], "calibrated": [80, 81, 80], "raw": [70, 70, 70]},
+        "ours is ahead of calibrated (the best without training) by 12.0 points of linear accuracy, beyond noise",
+        "over 200 test cases and 3 seeds); pretraining pays here: use ours.",
+        ("ours",),
+    ),
+    "a baseline wins, and the control is as good as what was trained": (
+        {"ours": [80, 81], "kernels": [91, 92], "calibrated": [81, 80], "raw": [60, 60]},
+        "kernels is ahead of ours by 11.0 points of linear accuracy, beyond noise (95 % interval",
+        "pretraining adds nothing here: use kernels.",
+        ("kernels",),
+    ),
+    "a baseline wins, but training helps the encoder": (
+        {"ours": [80, 80], "kernels": [92, 92], "calibrated": [60, 60]},
+        "kernels is ahead of ours by 12.0 points",
+        "pretraining helps its encoder (20.0 points over calibrated), but not enough: use kernels.",
+        ("kernels",),
+    ),
+    "a control ties": (
+        {"ours": [90.5, 90], "calibrated": [90, 90], "raw": [50, 50]},
+        "ours is ahead of calibrated (the best without training) by 0.2 points of linear accuracy, within noise",
+        "pretraining shows no gain here: use calibrated, which needs none.",
+        ("calibrated",),
+    ),
+    "two of the untrained tie with what was trained": (
+        {"ours": [90, 90], "theirs": [50, 50], "calibrated": [90, 90], "raw": [90, 90]},
+        "raw and ours (the best that is trained) are level at linear accuracy 90.00, within noise",
+        "use raw or calibrated, which need none.",
+        ("raw", "calibrated"),
+    ),
+    "all are perfect": (
+        {"ours": [100, 100], "calibrated": [100, 100], "raw": [100, 100]},
+        "All 3 contenders have the same linear accuracy, 100.00: this test part does not tell them apart",
+        "use raw.",
+        ("raw",),
+    ),
+    "one contender": (
+        {"ours": [88, 90]},
+        "Only ours has a score (linear accuracy 89.00)",
+        "nothing to compare it with.",
+        ("ours",),
+    ),
+    "one seed": (
+        {"ours": [95], "calibrated": [70], "raw": [60]},
+        "ours is ahead of calibrated (the best without training) by 25.0 points of linear accuracy, beyond noise for",
+        "over 200 test cases); pretraining pays here: use ours.",
+        ("ours",),
+    ),
+    "somebody failed": (
+        {"ours": [None, None], "theirs": [90, 90], "calibrated": [70, 70]},
+        "theirs is ahead of calibrated by 20.0 points",
+        "use theirs.",
+        ("theirs",),
+    ),
+    "all failed": ({"ours": [None], "raw": [None]}, "No contender has all its scores", "nothing to decide.", ()),
+    "nothing was trained": (
+        {"kernels": [90, 90], "calibrated": [70, 70], "raw": [60, 60]},
+        "kernels is ahead of calibrated by 20.0 points",
+        "nothing here was trained: use kernels.",
+        ("kernels",),
+    ),
+    "no control has a score": (
+        {"ours": [90, 90], "theirs": [60, 60], "calibrated": [None, None]},
+        "ours is ahead of theirs by 30.0 points",
+        "what training adds is not known without a control: use ours.",
+        ("ours",),
+    ),
+    "labels win": (
+        {"labels": [95, 95], "ours": [80, 80], "calibrated": [70, 70]},
+        "labels is ahead of calibrated by 25.0 points",
+        "training with labels pays here: use labels.",
+        ("labels",),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_sentence(case):
+    values, begin, end, use = CASES[case]
+    found = verdict(trial(values))
+    assert found.sentence.startswith(begin) and found.sentence.endswith(end), found.sentence
+    assert found.use == use
+    assert found.settled == ("beyond noise" in found.sentence)
+    assert ("too few cases" in " ".join(found.more)) == any(None in seeds for seeds in values.values())
+
+
+def test_the_names_of_roles_are_those_of_the_contenders():
+    assert (words.PRETRAINED, words.SUPERVISED, words.CONTROL, words.BASELINE) == ROLES
+
+
+def test_one_seed_says_what_is_not_in_the_interval():
+    assert "noise of training is not in it" in " ".join(verdict(trial(CASES["one seed"][0])).more)
+    assert "noise of training" not in " ".join(verdict(trial(CASES["training wins"][0])).more)
+
+
+def test_seeds_that_disagree_make_a_difference_noise():
+    values = {"ours": [99, 60], "calibrated": [70, 70]}
+    found = verdict(trial(values))
+    assert "within noise" in found.sentence and found.use == ("calibrated",)
+
+
+def test_without_cases_the_binomial_error_is_taken_and_named():
+    values = {"ours": [92, 92], "calibrated": [88, 88]}
+    known, unknown = verdict(trial(values)), verdict(trial(values, cases=False))
+    assert "beyond noise" in known.sentence and "over 200 test cases and 2 seeds" in known.sentence
+    assert "within noise" in unknown.sentence and "the binomial error of 200 test cases and 2 seeds" in unknown.sentence
+
+
+def test_cases_of_one_group_vary_together():
+    values = {"ours": [90, 90], "calibrated": [80, 80]}
+    people = np.arange(N) // 20  # the 20 cases that differ are all of one person
+    found = verdict(trial(values, groups=people))
+    assert "within noise" in found.sentence and "200 test cases in 10 groups" in found.sentence
+    assert verdict(trial(values)).settled and verdict(trial(values, groups=np.zeros(N))).settled
+
+
+def test_two_seeds_that_agree_by_luck_are_no_proof_where_others_or_draws_disagree():
+    """The pair's gap is 8 and 8; but the others change places by 10 points, or its own draws do."""
+    alone = {"ours": [88.0, 88.0], "calibrated": [80.0, 80.0]}
+    others = {"theirs": [50.0, 65.0], "random": [70.0, 58.0], "raw": [40.0, 55.0]}
+    assert verdict(Trial(frame(rows(alone, "few_5")), ROLE)).settled
+    assert not verdict(Trial(frame(rows({**alone, **others}, "few_5")), ROLE)).settled
+    drawn = {"ours": [[98.0, 78.0, 88.0]] * 2, "calibrated": [[75.0, 85.0, 80.0]] * 2}
+    found = verdict(Trial(frame(rows(drawn, "few_5")), ROLE))
+    assert not found.settled and "over 2 seeds with 3 draws of labels each" in found.sentence
+
+
+def test_draws_of_labels_count_where_there_is_one_seed():
+    values = {"ours": [[60.0, 90.0, 75.0]], "calibrated": [[70.0, 70.0, 70.0]]}
+    found = verdict(Trial(frame(rows(values, "few_5")), ROLE))
+    assert "few_5 accuracy, within noise" in found.sentence and "over 3 draws of labels" in found.sentence
+
+
+def test_clustering_is_told_by_seeds_alone_and_one_seed_tells_nothing():
+    values = {"ours": [0.50, 0.52, 0.51], "calibrated": [0.10, 0.11, 0.12]}
+    found = verdict(Trial(frame(rows(values, "clustering", "nmi")), ROLE, n_test=N))
+    assert found.sentence.startswith("ours is ahead of calibrated by 0.400 of clustering nmi, beyond noise (95 % inter")
+    assert "over 3 seeds" in found.sentence
+    one = verdict(Trial(frame(rows({name: seeds[:1] for name, seeds in values.items()}, "clustering", "nmi")), ROLE))
+    assert "one seed does not tell whether that is noise" in one.sentence and not one.settled
+
+
+def test_an_interval_below_zero_keeps_its_sign():
+    values = {"ours": [0.50, 0.51, 0.52], "raw": [0.54, 0.56, 0.55]}
+    table = verdict_table(Trial(frame(rows(values, "clustering", "nmi")), ROLE))
+    assert table is not None
+    low, high = table.cells["95 % interval"]["clustering nmi"].split(" to ")
+    assert float(low) < float(high) < 0 and table.cells["difference"]["clustering nmi"] == "-0.040"
+
+
+def test_less_may_be_better(monkeypatch):
+    class Distance(Protocol):
+        metrics = (Metric("toy_error", higher_is_better=False, decimals=1),)
+        name = "toy-distance"
+        description = "how far off"
+
+        def score(self, train, test, *, seed):
+            return {"toy_error": 0.0}
+
+    monkeypatch.setitem(PROTOCOLS, "toy-distance", Distance)
+    values = {"ours": [1.0, 1.1, 1.0], "raw": [4.0, 4.0, 4.1]}
+    found = verdict(Trial(frame(rows(values, "toy-distance", "toy_error")), ROLE))
+    assert found.sentence.startswith("ours is ahead of raw by 3.0 of toy-distance toy_error (less is better), beyond")
+
+
+def test_costs_are_no_quality():
+    costs = rows({"ours": [3.0], "random": [1.0]}, "cost", "step_ms")
+    assert "Only costs were measured" in verdict(Trial(frame(costs), ROLE)).sentence
+    both = costs + rows({"ours": [90.0], "random": [50.0]})
+    assert "linear accuracy" in verdict(Trial(frame(both), ROLE, n_test=N)).sentence
+
+
+def test_other_protocols_are_summed_up():
+    a = {"ours": [92, 92], "calibrated": [70, 70]}
+    b = {"ours": [70, 70], "calibrated": [95, 95]}
+    c = {"ours": [91, 91], "calibrated": [70, 70]}
+    data = [
+        *rows(a),
+        *rows(a, "few_5"),
+        *rows(b, "ridge"),
+        *rows(c, "forest"),
+        *rows({"ours": [80, 80.5], "raw": [80, 80]}, "knn_all"),
+    ]
+    known = {**right(a), **right(b, "ridge"), **right(c, "forest")}
+    both = Trial(frame(data), ROLE, known, n_test=N)
+    (told,) = [text for text in verdict(both).more if "protocols" in text]
+    assert "ahead beyond noise by 2 (linear, forest), behind by 1 (ridge) and within noise by the other one" in told
+    assert "pretraining pays by this protocol: use ours." in verdict(both).sentence
+    table = verdict_table(both)
+    assert table is not None
+    cells = {name: [text for text, _ in row] for name, row in table.rows()}
+    assert cells["ridge accuracy"][:3] == ["ours 70.00", "calibrated 95.00", "-25.0"]
+    assert [row[-1] for row in cells.values()] == ["yes", "yes", "yes", "no"]
+    assert "shown once: linear and few_5." in table.note
+
+
+# The statistics
+
+
+def test_paired_noise_is_never_surer_than_an_exact_test():
+    """Whatever the interval calls a difference, McNemar's exact test with mid-p does, too."""
+    for n in (30, 60, 300):
+        for b in range(13):
+            for c in range(b):
+                gaps = np.concatenate([np.ones(b), -np.ones(c), np.zeros(n - b - c)])
+                centre, *noise = paired_noise(gaps)
+                low, _ = gap_interval(0.0, [tuple(noise)], centre)
+                mid_p = binomtest(b, b + c).pvalue - math.comb(b + c, b) / 2 ** (b + c)
+                assert low <= 0 or mid_p <= 0.05, (n, b, c, mid_p)
+
+
+def test_interval_holds_the_truth_and_agrees_with_a_bootstrap_over_seeds_and_cases():
+    """Seeds and cases drawn anew 400 times: at least 93 % of the intervals hold the true difference."""
+    rng = np.random.default_rng(0)
+    held, widths = [], []
+    for _ in range(400):
+        chance = np.clip(0.85 + 0.1 * rng.normal(size=150), 0, 1)
+        shift = 0.03 + 0.02 * rng.normal(size=4)
+        a = rng.random((4, 150)) < np.clip(chance + shift[:, None], 0, 1)
+        b = rng.random((4, 150)) < chance
+        gaps = a.astype(float) - b
+        centre, variance, freedom = paired_noise(gaps.mean(axis=0))
+        low, high = gap_interval(gaps.mean(), [(variance, freedom), mean_noise(gaps.mean(axis=1))], centre)
+        held.append(low <= 0.0269 <= high)  # what the clipping leaves of 0.03, by a million draws
+        widths.append(high - low)
+        if len(widths) == 1:
+            draws = [gaps[rng.integers(4, size=4)][:, rng.integers(150, size=150)].mean() for _ in range(4000)]
+            assert high - low == pytest.approx(np.subtract(*np.quantile(draws, [0.975, 0.025])), rel=0.5)
+    assert np.mean(held) >= 0.93
+
+
+@pytest.mark.parametrize("n_seeds", [2, 3])
+def test_few_seeds_do_not_make_too_sure(n_seeds):
+    """Two contenders that are equal and twice as noisy as the six others: at most 10 % pass for different."""
+    rng = np.random.default_rng(n_seeds)
+    index = pd.MultiIndex.from_product([range(n_seeds), [1]], names=["seed", "draw"])
+    settled = []
+    for _ in range(60):
+        noise = rng.normal(size=(n_seeds, 8)) * ([2, 2] + [1] * 4 + [0] * 2)
+        scores = pd.DataFrame(70 + noise, index, [f"c{i}" for i in range(8)])
+        ranking = Ranking(Trial(pd.DataFrame(), {}), "few_5", "accuracy", scores)
+        gap = ranking.gap("c0", "c1")
+        low, high = gap_interval(gap.value, [ranking._run_noise(scores.c0 - scores.c1)])  # uncorrected
+        settled.append(low > 0 or high < 0)
+        assert gap.low <= low and gap.high >= high
+    assert np.mean(settled) <= 0.1
+
+
+def test_a_ranking_prefers_the_quicker_of_equals():
+    table = trial({"calibrated": [90.0], "raw": [90.0], "ours": [80.0]})
+    assert Ranking.of(table, "linear", "accuracy").names == ["raw", "calibrated", "ours"]
