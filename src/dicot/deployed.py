@@ -107,7 +107,9 @@ def _session(path: Path, threads: int | None, data: bytes | None) -> Any:
     try:
         return onnxruntime.InferenceSession(data or str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime has a class of its own for each of many reasons
-        raise ModelFileError(f"{path} cannot be loaded by onnxruntime ({brief(error)}). Export the model again.") from error
+        raise ModelFileError(
+            f"{path} cannot be loaded by onnxruntime ({brief(error)}). Export the model again."
+        ) from error
 
 
 def _about(path: Path, metadata: dict[str, str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ neighbour graph, as places in that graph.
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -47,6 +48,10 @@ class Head:
     temperature: float = 1.0
     neighbours: Neighbours | None = None
 
+    @property
+    def n_features(self) -> int:
+        return len(self.mean)
+
     @classmethod
     def of(cls, model: FewLabelClassifier) -> "Head":
         """Take from a fitted classifier what `predict_proba` needs."""
@@ -67,7 +72,9 @@ class Head:
             distances = (places**2).sum(axis=1) - 2 * own @ places.T  # but for what is the same for all places
             near = np.argsort(distances, axis=1, kind="stable")[:, : self.neighbours.count]
             reach, weight = SPREADINGS[self.neighbours.spreading]
-            guesses = (1 - reach) * weight * softmax(scores, axis=1) + reach * self.neighbours.settled[near].mean(axis=1)
+            guesses = (1 - reach) * weight * softmax(scores, axis=1) + reach * self.neighbours.settled[near].mean(
+                axis=1
+            )
             scores = np.log(np.maximum(guesses, SMALLEST))
         probabilities: Array = softmax(scores / self.temperature, axis=1)
         return probabilities
@@ -77,7 +84,7 @@ class Head:
         path = Path(path)
         check_head_file(path)
         arrays = {name: getattr(self, name) for name in REGRESSION}
-        about = {"classes": self.classes, "temperature": self.temperature}
+        about: dict[str, Any] = {"classes": self.classes, "temperature": self.temperature}
         if self.neighbours is not None:
             arrays |= {name: getattr(self.neighbours, name) for name in NEIGHBOURS}
             about |= {"count": self.neighbours.count, "spreading": self.neighbours.spreading}
@@ -99,9 +106,10 @@ class Head:
             check_format(path, config, FORMAT, FORMAT_VERSION)
             neighbours = None
             if "places" in arrays:
-                neighbours = Neighbours(*(arrays[name] for name in NEIGHBOURS), config["count"], config["spreading"])
-            numbers = (arrays[name] for name in REGRESSION)
-            head = cls(tuple(config["classes"]), *numbers, float(config["temperature"]), neighbours)
+                own = {name: arrays[name] for name in NEIGHBOURS}
+                neighbours = Neighbours(**own, count=config["count"], spreading=config["spreading"])
+            own, known = {name: arrays[name] for name in REGRESSION}, tuple(config["classes"])
+            head = cls(known, **own, temperature=float(config["temperature"]), neighbours=neighbours)
             head._check(arrays)
         except ModelFileError:
             raise
@@ -111,7 +119,7 @@ class Head:
 
     def _check(self, arrays: dict[str, Array]) -> None:
         """Refuse what no fit can have left."""
-        n_classes, n_features = len(self.classes), len(self.mean)
+        n_classes, n_features = len(self.classes), self.n_features
         wanted = {"mean": (n_features,), "factor": (n_features,), "coef": (n_classes, n_features)}
         wanted["intercept"] = (n_classes,)
         if self.neighbours is not None:

@@ -85,7 +85,7 @@ def _contests(graph: Graph, x: str, contests: Contests) -> str:
     for values in both:
         largest = graph.over("ReduceMax", graph.add("Abs", values), 2, keep=True)
         rounding.append(graph.add("Mul", graph.over("ReduceSum", largest, 1, keep=True), single(NOTHING)))  # (B, 1, 1)
-    features = []
+    features: list[str] = []
     for taps, channels, dilation in zip(contests.taps, contests.channels, contests.dilations, strict=True):
         for series, values in enumerate(both):
             mixed = np.repeat(_numbers(channels[series]), PER_GROUP, axis=0)  # (8 G, C)

@@ -80,7 +80,7 @@ def export_onnx(
     if not difference <= TOLERANCE:
         raise ExportError(
             f"{path} was not written: onnxruntime and torch differ by {difference:.1e} of a vector's length on random "
-            f"windows, more than {TOLERANCE:.0e}. Report this with the versions of both, and embed with torch meanwhile."
+            f"windows, more than {TOLERANCE:.0e}. Report this with the versions of both; torch embeds meanwhile."
         )
     write_atomic(path, data)
     return Exported(path, len(data), difference, lengths)

@@ -15,7 +15,9 @@ from dicot.encoders.resnet import ResidualBlock
 from dicot.errors import InputError
 from dicot.export.graph import Graph, single, whole
 
-Layers = dict[str, str]  # a layer by the name that `Encoder.features` gives it -> its value (B, F, T), the last one last
+Layers = dict[
+    str, str
+]  # a layer by the name that `Encoder.features` gives it -> its value (B, F, T), the last one last
 EncoderGraph = Callable[[Graph, str, Encoder], Layers]
 OWN_MODULE = "A network of your own goes through torch.onnx.export, on cases that are scaled already."
 
@@ -62,6 +64,7 @@ def _inception_module(graph: Graph, x: str, module: InceptionModule) -> str:
     branches, first = [], 0
     for kernel in (*KERNELS, 1):
         conv = module.poolconv if kernel == 1 else module.get_submodule(f"conv{kernel}")
+        assert isinstance(conv, nn.Conv1d)
         source = pooled
         if kernel > 1:
             start, stop = (wide - own for wide, own in zip((left, right), same_margins(kernel), strict=True))
