@@ -76,8 +76,11 @@ class Graph:
 
     def pad(self, x: str, left: Value | int, right: Value | int, mode: str = "constant") -> str:
         """Continue x in time on both sides, by zeros or, with the mode "edge", by its outermost values."""
+        if isinstance(left, int) and isinstance(right, int):
+            return self.add("Pad", x, whole(0, 0, left, 0, 0, right), mode=mode)
         sides = [whole(side) if isinstance(side, int) else side for side in (left, right)]
-        return self.add("Pad", x, self.add("Concat", *sides, axis=0), "", whole(2), mode=mode)
+        # For all axes, not with an input that names the third: onnxruntime's optimiser may take that for all of them.
+        return self.add("Pad", x, self.add("Concat", whole(0, 0), sides[0], whole(0, 0), sides[1], axis=0), mode=mode)
 
     def over(self, op: str, x: str, *axes: int, keep: bool = False) -> str:
         """Reduce x over these axes, by "ReduceMean" or another one of ONNX's reductions."""
