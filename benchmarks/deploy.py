@@ -91,14 +91,15 @@ def in_8_bits(source: Path, x: np.ndarray) -> dict[str, Path]:
     return made
 
 
-def accuracies(folder: Path, sets: list[str], threads: int, seed: int) -> None:
-    print(f"\nlinear probe on embeddings of the preset best, {threads} thread(s)")
+def accuracies(folder: Path, sets: list[str], threads: int, seed: int, steps: int | None) -> None:
+    trained = "" if steps is None else f", {steps} training steps"
+    print(f"linear probe on embeddings of the preset best{trained}, {threads} thread(s)")
     print(f"{'set':18}{'file':>16}{'MB':>8}{'CPU ms':>10}{'accuracy':>10}{'difference':>12}")
     for name in sets:
         split = load(name)
         assert split.test is not None and split.train.y is not None and split.test.y is not None
         train, test = (np.asarray(part.x[:], np.float32) for part in (split.train, split.test))
-        model = TimeSeriesEmbedder(preset="best", random_state=seed, device="cpu").fit(train)
+        model = TimeSeriesEmbedder(preset="best", steps=steps, random_state=seed, device="cpu").fit(train)
         source = export_onnx(model, folder / "float.onnx").path
         whole = np.empty(0)
         for title, path in {"float32": source, **in_8_bits(source, train)}.items():
@@ -128,11 +129,12 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=200, help="that the models of drawn cases are fitted on")
     parser.add_argument("--shapes", type=shapes_of, default=list(SHAPES), help="CxT, separated by commas")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--steps", type=int, help="training steps on the data sets; default: the preset's")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if options.sets:
             sets = list(SETS) if options.sets == ["all"] else options.sets
-            accuracies(Path(folder), sets, options.threads, options.seed)
+            accuracies(Path(folder), sets, options.threads, options.seed, options.steps)
         else:
             single_windows(Path(folder), options.threads, options.cases, options.shapes)
 
