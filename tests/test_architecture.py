@@ -39,6 +39,8 @@ LAYERS: dict[str, set[str]] = {
     "fitting": {"gpu", "embedding", "encoders", "methods", "pretrained", "progress", "train", "data", "errors"},
     "classical": {"errors"},
     "fewlabels": {"data", "errors"},
+    "heads": {"fewlabels", "data", "storage", "errors"},
+    "deployed": {"data", "storage", "errors"},
     "labels": {"fewlabels", "database", "data", "storage", "errors"},
     "outliers": {"data", "errors"},
     "protocols": {"fewlabels", "data", "errors"},
@@ -56,12 +58,13 @@ def above(*, but: tuple[str, ...] = ()) -> set[str]:
 
 
 # An estimator embeds; others score, keep and search.
-_KEEPING = ("vectors", "tables", "search", "outliers", "database", "labels")
+_KEEPING = ("vectors", "tables", "search", "outliers", "database", "labels", "heads", "deployed")
 _SCORING = ("protocols", "classical", "datasets", "projection", *_KEEPING)
 LAYERS["tuning"] = above(but=(*_SCORING, "controls", "pretrained"))
 LAYERS["estimator"] = above(but=(*_SCORING, "tuning"))
 LAYERS["classifier"] = above(but=_SCORING)
-LAYERS["runs"] = above(but=(*_SCORING, "classifier", "tuning"))
+LAYERS["export"] = above(but=tuple(part for part in _SCORING if part not in ("heads", "deployed")))
+LAYERS["runs"] = above(but=(*_SCORING, "classifier", "tuning", "export"))
 _KEPT = (
     "vectors",
     "tables",
@@ -71,6 +74,9 @@ _KEPT = (
     "runs",
     "tuning",
     "labels",
+    "heads",
+    "deployed",
+    "export",
 )  # for users, not for the benchmark
 LAYERS["evaluation"] = above(but=(*_KEPT, "projection", "database"))
 LAYERS["bench"] = above(but=_KEPT)
@@ -81,7 +87,18 @@ LAYERS["__main__"] = {"cli"}
 
 # Parts that work on arrays: none of them imports torch, and none loads a part that does on import.
 TORCH_FREE = {"errors", "storage", "database", "progress", "data", "datasets", "vectors", "tables", "classical"}
-TORCH_FREE |= {"protocols", "projection", "fewlabels", "outliers", "labels", "evaluation", "bench", "report"}
+TORCH_FREE |= {
+    "heads",
+    "deployed",
+    "protocols",
+    "projection",
+    "fewlabels",
+    "outliers",
+    "labels",
+    "evaluation",
+    "bench",
+    "report",
+}
 HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "aeon", "safetensors.torch"}  # seconds each to import
 
 # The parts that may import an optional package; every package of an extra in pyproject.toml is listed.
@@ -89,6 +106,8 @@ EXTRAS: dict[str, set[str]] = {
     "aeon": {"classical", "data", "datasets"},
     "jinja2": {"report"},
     "matplotlib": {"report"},
+    "onnx": {"export"},
+    "onnxruntime": {"deployed"},
     "pandas": {"cli", "data", "evaluation", "report"},
     "pyarrow": {"data", "storage"},
     "pyedflib": {"data"},

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from dicot.data import slide as slide
     from dicot.data import windows_from as windows_from
     from dicot.datasets import load as load
+    from dicot.deployed import OnnxEmbedder as OnnxEmbedder
     from dicot.embedding import embed as embed
     from dicot.encoders import Encoder as Encoder
     from dicot.estimator import TimeSeriesEmbedder as TimeSeriesEmbedder
     from dicot.evaluation.evaluation import evaluate as evaluate
+    from dicot.export import export_onnx as export_onnx
     from dicot.fewlabels import FewLabelClassifier as FewLabelClassifier
     from dicot.labels.accuracy import honest_accuracy as honest_accuracy
     from dicot.labels.store import LabelStore as LabelStore
@@ -35,6 +37,7 @@ _HOMES = {
     "FewLabelClassifier": "dicot.fewlabels",
     "LabelStore": "dicot.labels.store",
     "Method": "dicot.methods",
+    "OnnxEmbedder": "dicot.deployed",
     "Recipe": "dicot.train",
     "TimeSeriesClassifier": "dicot.classifier",
     "TimeSeriesEmbedder": "dicot.estimator",
@@ -42,6 +45,7 @@ _HOMES = {
     "check_collection": "dicot.data",
     "embed": "dicot.embedding",
     "evaluate": "dicot.evaluation",
+    "export_onnx": "dicot.export",
     "from_table": "dicot.data",
     "honest_accuracy": "dicot.labels.accuracy",
     "load": "dicot.datasets",
@@ -57,6 +61,7 @@ __all__ = [
     "FewLabelClassifier",
     "LabelStore",
     "Method",
+    "OnnxEmbedder",
     "Recipe",
     "TimeSeriesClassifier",
     "TimeSeriesEmbedder",
@@ -65,6 +70,7 @@ __all__ = [
     "check_collection",
     "embed",
     "evaluate",
+    "export_onnx",
     "from_table",
     "honest_accuracy",
     "load",

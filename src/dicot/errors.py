@@ -45,6 +45,10 @@ class MissingDataError(DicotError, FileNotFoundError):
     """A data set is not on this machine and could not be fetched."""
 
 
+class ExportError(DicotError, RuntimeError):
+    """An exported file that does not compute what its model does."""
+
+
 class LostWorkerError(DicotError, RuntimeError):
     """A process that ended in the middle of its work."""
 

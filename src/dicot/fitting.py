@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from dicot.data import Windows
 from dicot.data.conversion import Conversion
+from dicot.data.pieces import write_rows
 from dicot.data.policies import Array, name_cases
 from dicot.embedding import Composer, Target, embed_into
 from dicot.encoders import Encoder, as_encoder, build_encoder
@@ -198,9 +199,7 @@ class _Rows:
     def __setitem__(self, rows: slice, values: Array) -> None:
         index = self.index[rows]
         refuse_non_finite(values, index, self.cases, rows.start)
-        ends = np.flatnonzero(np.diff(index) != 1) + 1  # runs of neighbours
-        for run, part in zip(np.split(index, ends), np.split(values, ends), strict=True):
-            self.target[run[0] : run[-1] + 1] = part
+        write_rows(self.target, index, values)
 
 
 def refuse_non_finite(values: Array, index: Array, cases: Conversion, start: int = 0) -> None:

@@ -56,9 +56,7 @@ def save_pretrained(
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; give the name of a folder to save a model in.")
     beside = dict(beside or {})
-    state = {**module_of(encoder).state_dict(), **{BESIDE + name: tensor for name, tensor in beside.items()}}
-    # Cloned, because tensors that share memory, as tied weights do, cannot be written.
-    weights = save({name: tensor.detach().cpu().contiguous().clone() for name, tensor in state.items()})
+    weights = _serialised(encoder, beside)
     digest = hashlib.sha256(weights).hexdigest()
     config = plain_json(
         {
@@ -87,6 +85,11 @@ def save_pretrained(
             if LEFT.fullmatch(path.name):
                 path.unlink(missing_ok=True)
     return folder
+
+
+def model_hash(encoder: Encoder, beside: Mapping[str, Tensor]) -> str:
+    """Return the hash of the weights that `save_pretrained` writes into the config."""
+    return hashlib.sha256(_serialised(encoder, beside)).hexdigest()
 
 
 def is_registered(encoder: nn.Module) -> bool:
@@ -215,6 +218,13 @@ def _load(folder: Path, config: Mapping[str, Any], module: nn.Module | None) -> 
         # Without drawing weights that are replaced at once: the caller's random state stays as it is.
         encoder.to_empty(device="cpu").load_state_dict(weights)
     return encoder.eval(), beside
+
+
+def _serialised(encoder: Encoder, beside: Mapping[str, Tensor]) -> bytes:
+    """Return the file of weights."""
+    state = {**module_of(encoder).state_dict(), **{BESIDE + name: tensor for name, tensor in beside.items()}}
+    # Cloned, because tensors that share memory, as tied weights do, cannot be written.
+    return save({name: tensor.detach().cpu().contiguous().clone() for name, tensor in state.items()})
 
 
 @contextmanager

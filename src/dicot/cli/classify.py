@@ -26,6 +26,9 @@ def classify(
     out: Annotated[
         Path | None, typer.Option(help="A .csv or .parquet for the predictions, in the order of VECTORS.")
     ] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="A .safetensors file for the classifier, for `dicot export --classifier`.")
+    ] = None,
     drawn: Annotated[
         bool, typer.Option("--drawn", help="The labelled windows were drawn at random, not chosen.")
     ] = False,
@@ -41,12 +44,15 @@ def classify(
 
     from dicot.data.naming import naming
     from dicot.fewlabels import FewLabelClassifier
+    from dicot.heads import Head, check_head_file
     from dicot.labels.accuracy import FOLDS, honest_accuracy
     from dicot.tables import check_table_file, write_columns
     from dicot.vectors import read_vectors
 
     if out is not None:
         check_table_file(out)
+    if save is not None:
+        check_head_file(save)
     known = read_vectors(vectors, finite=True)
     given = _given(vectors, known, labels)
     numbers = _class_numbers(labels or vectors, given)
@@ -80,6 +86,8 @@ def classify(
         chances = {f"p_{name}": model.label_distributions_[:, number] for number, name in enumerate(classes)}
         write_columns(out, {**part, **about, **said, **chances})
         typer.echo(f"Wrote {out}")
+    if save is not None:
+        typer.echo(f"Wrote {Head.of(model).save(save)}")
 
 
 def _given(vectors: Path, known: "Vectors", labels: Path | None) -> "Array":

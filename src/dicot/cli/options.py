@@ -24,6 +24,7 @@ DataArgument = Annotated[
         help="A data set by name (see `dicot list datasets`) or a .npz, .npy, .csv, .parquet, .ts, .tsv or .arff file."
     ),
 ]
+ModelArgument = Annotated[Path, typer.Argument(help="A folder written by `dicot pretrain`.")]
 Method = Annotated[str | None, typer.Option(help="See `dicot list methods`; default: the preset's.")]
 Preset = Annotated[
     str | None,

@@ -133,7 +133,7 @@ def settle(cases: Conversion, unequal: str, length: int | None = None) -> Conver
     """Give surveyed cases one length, a type that can tell their values apart, and the statistics of their scale."""
     fixed = replace(cases, unequal=unequal, length=target_length(cases.lengths, unequal, length))
     bare = replace(fixed, scale=None)
-    if _swallows(bare):
+    if swallows(bare):
         fixed, bare = replace(fixed, dtype=np.float64), replace(bare, dtype=np.float64)
     return replace(fixed, scale=Scale.fit(bare)) if fixed.scale == "dataset" else fixed
 
@@ -227,7 +227,7 @@ def _named(places: list[Place]) -> str:
     return f"{name_cases(cases)} ({f'case {first} in ' if len(cases) > 1 else ''}channel {channel})"
 
 
-def _swallows(x: Conversion) -> bool:
+def swallows(x: Conversion) -> bool:
     """Whether float32 would lose what tells the values of a channel apart, as it does with whole numbers around 1e9."""
     kinds = {case.dtype for case in x.cases} if isinstance(x.cases, list) else {x.cases.dtype}
     if all(np.can_cast(kind, np.float32) for kind in kinds):

@@ -31,6 +31,13 @@ def pieces(shape: tuple[int, ...]) -> Iterator[slice]:
     return (slice(start, min(start + at_once, shape[0])) for start in range(0, shape[0], at_once))
 
 
+def write_rows(target: Any, index: NDArray[Any], values: NDArray[Any]) -> None:
+    """Write values to the rows at ascending positions of `target[a:b] = ...`, a run of neighbours at a time."""
+    ends = np.flatnonzero(np.diff(index) != 1) + 1
+    for run, part in zip(np.split(index, ends), np.split(values, ends), strict=True):
+        target[run[0] : run[-1] + 1] = part
+
+
 def release(block: NDArray[Any]) -> None:
     """Tell the system that these values of a read-only memory map were used; else all that was read stays resident."""
     mapped = _map_of(block)

@@ -128,10 +128,10 @@ def embed_into(
             if rule.layers is not None:
                 per_case += per_case * len(encoder.layer_dims()) // ARRAYS_PER_PASS
             at_once = min(batch_size, cases_at_once(per_case, device))
-            with _computation(encoder, x.shape[2], rule, halved) as compute:
+            with _computation(encoder, x.shape[2], rule, halved) as (compute, notes):
                 if composer is not None:
                     whole = composer.around(compute, torch.empty(0, device=device, dtype=dtype))
-                    compute = partial(_in_company, whole, as_it_is)
+                    compute = _composed(whole, composer, notes)
                 graphs = not encoder.inner_modules().have_hooks()  # a replay calls none
                 through(compute, x, target, shape, at_once, device, dtype, on_batch, graphs=graphs)
     finally:
@@ -142,21 +142,26 @@ def embed_into(
             module.training = True
 
 
+Notes = dict[Any, bool]  # whether a case that is computed alone gets the bits that it has among others
+
+
 @contextmanager
-def _computation(encoder: Encoder, n_times: int, rule: Pooling, dtype: torch.dtype | None) -> Iterator[Network]:
-    """Give the function (B, C, T) -> (B, vector) for an encoder in eval mode."""
+def _computation(
+    encoder: Encoder, n_times: int, rule: Pooling, dtype: torch.dtype | None
+) -> Iterator[tuple[Network, Notes | None]]:
+    """Give the function (B, C, T) -> (B, vector) for an encoder in eval mode, and notes where it is used again."""
     if rule.layers is not None and rule.each is None:
         layers = partial(_chosen_layers, encoder, rule.chosen(encoder), dtype)
-        yield partial(_in_company, layers, rule.pool)
+        yield partial(_in_company, layers, rule.pool), None
         return
     if rule.each is not None:
         names = rule.chosen(encoder)
-        with prepared(encoder, n_times, dtype, layers=True) as (frozen, _):
-            yield partial(_in_company, partial(_pooled_layers, frozen, names, rule), as_it_is)
+        with prepared(encoder, n_times, dtype, layers=True) as (frozen, notes):
+            yield partial(_in_company, partial(_pooled_layers, frozen, names, rule), as_it_is), notes
         return
     with prepared(encoder, n_times, dtype) as (frozen, notes):
         if encoder.inner_modules().have_hooks():
-            yield partial(_in_company, frozen, rule.pool)
+            yield partial(_in_company, frozen, rule.pool), None
             return
 
         def compute(batch: Tensor) -> Tensor:
@@ -165,7 +170,26 @@ def _computation(encoder: Encoder, n_times: int, rule: Pooling, dtype: torch.dty
             run = _alone if len(batch) == 1 and notes[rule] else _in_company
             return run(frozen, rule.pool, batch)
 
-        yield compute
+        yield compute, notes
+
+
+def _composed(whole: Network, composer: Composer, notes: Notes | None) -> Network:
+    """Return what computes whole vectors; a single case goes through alone where that gives it the same bits.
+
+    The network inside doubles a single case where it must, and so does the composer's last product.
+    """
+
+    def compute(batch: Tensor) -> Tensor:
+        if len(batch) == 1 and notes is not None:
+            if composer not in notes:
+                probe = _probe(batch)
+                notes[composer] = torch.equal(whole(probe), _in_company(whole, as_it_is, probe))
+            if notes[composer]:
+                vectors: Tensor = whole(batch)
+                return vectors
+        return _in_company(whole, as_it_is, batch)
+
+    return compute
 
 
 def _chosen_layers(encoder: Encoder, names: list[str], dtype: torch.dtype | None, x: Tensor) -> dict[str, Tensor]:
@@ -206,8 +230,12 @@ def _alone(network: Network, pool: Network, case: Tensor) -> Tensor:
 
 def _same_alone(network: Network, pool: Network, like: Tensor) -> bool:
     """Tell whether a case gets the same bits either way, which for a shape depends on the machine's kernels alone."""
-    probe = torch.randn(like.shape, generator=torch.Generator().manual_seed(0)).to(like)
+    probe = _probe(like)
     return torch.equal(_alone(network, pool, probe), _in_company(network, pool, probe))
+
+
+def _probe(like: Tensor) -> Tensor:
+    return torch.randn(like.shape, generator=torch.Generator().manual_seed(0)).to(like)
 
 
 def _shape(encoder: Encoder, n_times: int, pooling: str | None, composer: Composer | None) -> tuple[int, ...]:

@@ -1,0 +1,143 @@
+"""python -m benchmarks.deploy [SET ...] [--threads 2] [--cases 200]: one window by torch and by onnxruntime, and int8.
+
+First the time of a single window, from raw values to its vector, for both presets and several shapes: milliseconds of
+the clock (the median, and the fastest) and of the CPU. The models are fitted on so many drawn cases; the vector of
+"best" has one number less, up to 2,048. Then, for data sets, size, time and the accuracy of a linear probe with the
+weights of the convolutions as they are and rounded to 8 bits: "dynamic", where the scale of activations is found window
+by window, and "static", where training windows have fixed it. A clock on a busy machine tells little: see the CPU's.
+"""
+
+import argparse
+import logging
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from dicot.datasets import load
+from dicot.deployed import INPUT, OnnxEmbedder
+from dicot.estimator import TimeSeriesEmbedder
+from dicot.export import export_onnx
+from dicot.protocols.base import Features
+from dicot.protocols.probe import fit_probe
+
+SHAPES = ((6, 128), (1, 150), (1, 3000))  # C, T; the first is that of HAPT
+SETS = ("ItalyPowerDemand", "TwoLeadECG", "Plane", "Coffee")
+CALIBRATION = 50  # training windows that the scale of activations is taken from
+
+
+def cost(run: Callable[[], object], least: int = 10, seconds: float = 2.0) -> tuple[float, float, float]:
+    """Return milliseconds of a call: median and least of the clock, median of the CPU; two calls go before."""
+    run()
+    run()
+    clock, cpu = list[float](), list[float]()
+    started = time.perf_counter()
+    while len(clock) < least or time.perf_counter() - started < seconds:
+        now, worked = time.perf_counter(), time.process_time()
+        run()
+        clock.append(1000 * (time.perf_counter() - now))
+        cpu.append(1000 * (time.process_time() - worked))
+    return float(np.median(clock)), min(clock), float(np.median(cpu))
+
+
+def single_windows(folder: Path, threads: int, n_cases: int, shapes: list[tuple[int, int]]) -> None:
+    print(f"one window, {threads} thread(s), models fitted on {n_cases} cases")
+    print(f"{'preset':8}{'channels, time':>16}{'by':>14}{'median ms':>12}{'least ms':>12}{'CPU ms':>10}{'MB':>8}")
+    for preset in ("best", "paper"):
+        for shape in shapes:
+            x = np.random.default_rng(0).normal(size=(n_cases, *shape)).cumsum(axis=2).astype(np.float32)
+            model = TimeSeriesEmbedder(preset=preset, steps=1, scale="dataset", random_state=0, device="cpu").fit(x)
+            made = export_onnx(model, folder / "model.onnx")
+            torch.set_num_threads(threads)
+            deployed = OnnxEmbedder(made.path, threads=threads)
+            ways = {"torch": model.transform, "onnxruntime": deployed.transform}
+            for name, transform in ways.items():
+                numbers = cost(partial(transform, x[:1]))
+                line = f"{preset:8}{shape!s:>16}{name:>14}{numbers[0]:12.1f}{numbers[1]:12.1f}{numbers[2]:10.1f}"
+                print(f"{line}{made.n_bytes / 1e6:8.1f}" if name == "onnxruntime" else line, flush=True)
+
+
+class Calibration:
+    """Training windows, one at a time, as onnxruntime's quantisation asks for them."""
+
+    def __init__(self, x: np.ndarray) -> None:
+        self.windows: Iterator[np.ndarray] = iter(x[:CALIBRATION, None])
+
+    def get_next(self) -> dict[str, np.ndarray] | None:
+        window = next(self.windows, None)
+        return None if window is None else {INPUT: window}
+
+
+def in_8_bits(source: Path, x: np.ndarray) -> dict[str, Path]:
+    """Write the file with the weights of its convolutions in 8 bits, and return both ways by name."""
+    import onnx
+    from onnxruntime import quantization as q
+
+    logging.getLogger().setLevel(logging.ERROR)  # it advises to optimise the file before, which changes nothing here
+    convolutions = [node.name for node in onnx.load(source).graph.node if node.op_type == "Conv"]
+    made = {f"int8, {way}": source.with_name(f"{way}.onnx") for way in ("dynamic", "static")}
+    settings: dict[str, Any] = {
+        "nodes_to_quantize": convolutions,
+        "per_channel": True,
+        "weight_type": q.QuantType.QInt8,
+    }
+    q.quantize_dynamic(source, made["int8, dynamic"], **settings)
+    q.quantize_static(source, made["int8, static"], Calibration(x), quant_format=q.QuantFormat.QDQ, **settings)
+    return made
+
+
+def accuracies(folder: Path, sets: list[str], threads: int, seed: int, steps: int | None) -> None:
+    trained = "" if steps is None else f", {steps} training steps"
+    print(f"linear probe on embeddings of the preset best{trained}, {threads} thread(s)")
+    print(f"{'set':18}{'file':>16}{'MB':>8}{'CPU ms':>10}{'accuracy':>10}{'difference':>12}")
+    for name in sets:
+        split = load(name)
+        assert split.test is not None and split.train.y is not None and split.test.y is not None
+        train, test = (np.asarray(part.x[:], np.float32) for part in (split.train, split.test))
+        model = TimeSeriesEmbedder(preset="best", steps=steps, random_state=seed, device="cpu").fit(train)
+        source = export_onnx(model, folder / "float.onnx").path
+        whole = np.empty(0)
+        for title, path in {"float32": source, **in_8_bits(source, train)}.items():
+            deployed = OnnxEmbedder(path, threads=threads)
+            z, vectors = deployed.transform(train), deployed.transform(test)
+            whole = vectors if title == "float32" else whole
+            apart = np.linalg.norm(vectors - whole, axis=1) / np.linalg.norm(whole, axis=1)
+            predicted = fit_probe(Features(z, split.train.y)).predict(vectors)
+            accuracy = 100 * float(np.mean(predicted == split.test.y))
+            cpu = cost(partial(deployed.transform, test[:1]))[2]
+            size = path.stat().st_size / 1e6
+            print(f"{name:18}{title:>16}{size:8.1f}{cpu:10.1f}{accuracy:10.1f}{apart.mean():12.4f}", flush=True)
+
+
+def shapes_of(text: str) -> list[tuple[int, int]]:
+    """Parse shapes such as 6x128,1x150."""
+    pairs = [tuple(map(int, part.split("x"))) for part in text.split(",")]
+    if any(len(pair) != 2 for pair in pairs):
+        raise argparse.ArgumentTypeError(f"{text!r} are no shapes such as 6x128,1x150")
+    return [(channels, times) for channels, times in pairs]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sets", nargs="*", default=[], help="data sets for int8; 'all' stands for the usual ones")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--cases", type=int, default=200, help="that the models of drawn cases are fitted on")
+    parser.add_argument("--shapes", type=shapes_of, default=list(SHAPES), help="CxT, separated by commas")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--steps", type=int, help="training steps on the data sets; default: the preset's")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if options.sets:
+            sets = list(SETS) if options.sets == ["all"] else options.sets
+            accuracies(Path(folder), sets, options.threads, options.seed, options.steps)
+        else:
+            single_windows(Path(folder), options.threads, options.cases, options.shapes)
+
+
+if __name__ == "__main__":
+    main()

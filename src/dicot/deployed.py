@@ -1,0 +1,120 @@
+"""OnnxEmbedder: embeddings from an exported file, with onnxruntime and without torch."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dicot.data.conversion import Conversion, swallows
+from dicot.data.pieces import write_rows
+from dicot.data.policies import Array, name_cases
+from dicot.data.preparation import Preparation
+from dicot.errors import InputError, ModelFileError, brief, need_extra
+from dicot.storage import check_format
+
+FORMAT, FORMAT_VERSION = "dicot-onnx", 1
+INPUT, VECTORS, PROBABILITIES = "window", "embedding", "probabilities"
+ABOUT = "dicot"  # the entry of the file's metadata that holds everything, as JSON
+AT_ONCE = 2**20  # values of windows that go through together: what is made of them is some hundred times as much
+T = TypeVar("T", bound=Any)
+
+
+class OnnxEmbedder:
+    """What `dicot export` wrote, with the checks of the model that it came from.
+
+    X is whatever `TimeSeriesEmbedder.transform` takes, in float32: channels of `Windows` are put in order, another
+    number of channels or another rate is refused, and so is what the model's policies refuse.
+
+    Parameters
+    ----------
+    path : an .onnx file
+    threads : that onnxruntime uses; None leaves it to onnxruntime
+    data : the content of the file, where that is at hand
+
+    Attributes
+    ----------
+    about : what the file says of itself: channels, rate, n_times, policies, the vector, the hash of the model
+    classes : the labels that `predict_proba` has a column for; empty where the file has no classifier
+    n_features : the length of a vector
+    """
+
+    def __init__(self, path: str | Path, *, threads: int | None = None, data: bytes | None = None) -> None:
+        self.path = Path(path)
+        self.session = _session(self.path, threads, data)
+        self.about = _about(self.path, self.session.get_modelmeta().custom_metadata_map)
+        try:
+            # Scaling is in the file; all else is decided case by case, and the file does nothing to such cases.
+            known = {name: self.about[name] for name in ("unequal", "missing", "n_channels", "n_times", "rate")}
+            names = self.about["channels"]
+            self._preparation = Preparation(**known, channels=names and tuple(names))
+            self.classes = tuple(self.about["classes"])
+            self.n_features = int(self.about["n_features"])
+        except (LookupError, TypeError, ValueError) as error:
+            raise ModelFileError(f"{self.path} is damaged ({error!r}). Export the model again.") from error
+
+    def transform(self, X: Any, *, layout: str | None = None) -> Array:
+        """Return (N, F) embeddings in float32; `layout` is "nct" or "ntc", by default the model's."""
+        return self.transform_into(X, lambda n, width: np.empty((n, width), np.float32), layout=layout)
+
+    def transform_into(self, X: Any, make: Callable[[int, int], T], *, layout: str | None = None) -> T:
+        """Write embeddings, some rows at a time, into what `make(N, F)` returns, as `TimeSeriesEmbedder` does."""
+        return self._through(X, VECTORS, self.n_features, make, layout)
+
+    def predict_proba(self, X: Any, *, layout: str | None = None) -> Array:
+        """Return (N, K) probabilities in the order of `classes`."""
+        if not self.classes:
+            raise InputError(f"{self.path} has no classifier. Export it with one: dicot export ... --classifier FILE.")
+        width = len(self.classes)
+        return self._through(X, PROBABILITIES, width, lambda n, k: np.empty((n, k), np.float32), layout)
+
+    def _through(self, X: Any, output: str, width: int, make: Callable[[int, int], T], layout: str | None) -> T:
+        preparation = replace(self._preparation, layout=layout or self.about["layout"])
+        groups = list(preparation.apply(X))
+        target = make(sum(len(cases) for _, cases in groups), width)
+        for index, cases in groups:
+            self._refuse_rounding(cases)
+            at_once = max(1, AT_ONCE // (cases.shape[1] * cases.shape[2]))
+            for start in range(0, len(cases), at_once):
+                rows = slice(start, start + at_once)
+                values = self.session.run([output], {INPUT: cases[rows]})[0]
+                bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+                if len(bad):
+                    raise InputError(f"The values of {name_cases(index[rows][bad])} are too large for this model.")
+                write_rows(target, index[rows], values)
+        return target
+
+    def _refuse_rounding(self, cases: Conversion) -> None:
+        """The model scales in float64; its file is given float32, which must tell the values apart."""
+        if self.about["scale"] is not None and swallows(cases):
+            raise InputError(
+                f"The values of a channel differ by less than float32 can tell apart at their size, and {self.path} "
+                "takes float32. Subtract what they have in common before you fit and export a model."
+            )
+
+
+def _session(path: Path, threads: int | None, data: bytes | None) -> Any:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise need_extra("onnxruntime", "onnx", "An ONNX file") from error
+    if data is None and not path.is_file():
+        raise ModelFileError(f"There is no file {path}. `dicot export MODEL --onnx {path}` writes one.")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads or 0
+    try:
+        return onnxruntime.InferenceSession(data or str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime has a class of its own for each of many reasons
+        raise ModelFileError(
+            f"{path} cannot be loaded by onnxruntime ({brief(error)}). Export the model again."
+        ) from error
+
+
+def _about(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
+    try:
+        config = json.loads(metadata.get(ABOUT, "null"))
+    except ValueError as error:
+        raise ModelFileError(f"{path} is damaged ({brief(error)}). Export the model again.") from error
+    return check_format(path, config, FORMAT, FORMAT_VERSION)

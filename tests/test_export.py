@@ -1,0 +1,362 @@
+"""A model in an ONNX file gives the vectors that it gives in torch, and refuses what it refuses there."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+
+import torch  # noqa: E402
+
+from dicot import FewLabelClassifier, OnnxEmbedder, TimeSeriesClassifier, TimeSeriesEmbedder, Windows  # noqa: E402
+from dicot.embedding import POOLINGS, Pooling  # noqa: E402
+from dicot.encoders import ENCODERS  # noqa: E402
+from dicot.errors import ExportError, InputError, MissingExtraError, ModelFileError  # noqa: E402
+from dicot.export import export_onnx  # noqa: E402
+from dicot.export import file as export_file  # noqa: E402
+from dicot.export.networks import ENCODER_GRAPHS, POOLING_GRAPHS  # noqa: E402
+from dicot.heads import Head  # noqa: E402
+from tests.commands import dicot  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent
+RELATIVE = 1e-4
+
+
+def cases(n: int, n_channels: int, n_times: int, seed: int = 0) -> np.ndarray:
+    walk = np.random.default_rng(seed).normal(size=(n, n_channels, n_times)).cumsum(axis=2)
+    return walk.astype(np.float32)
+
+
+def fitted(n_channels: int, n_times: int, X: Any = None, **settings: Any) -> TimeSeriesEmbedder:
+    settings = {"steps": 1, "dim": 16, "scale": "dataset", "random_state": 0, "device": "cpu", **settings}
+    model = TimeSeriesEmbedder(**settings, verbose=False)
+    return model.fit(cases(20, n_channels, n_times) if X is None else X)
+
+
+def exported(model: Any, folder: Path, **settings: Any) -> OnnxEmbedder:
+    return OnnxEmbedder(export_onnx(model, folder / "model.onnx", **settings).path, threads=1)
+
+
+def assert_same(got: np.ndarray, wanted: np.ndarray) -> None:
+    assert got.shape == wanted.shape
+    apart = np.linalg.norm(got - wanted, axis=1) / np.linalg.norm(wanted, axis=1)
+    assert apart.max() <= RELATIVE, apart
+
+
+@pytest.fixture(scope="module")
+def best(tmp_path_factory: pytest.TempPathFactory) -> tuple[TimeSeriesEmbedder, OnnxEmbedder]:
+    model = fitted(2, 40, preset="best")
+    return model, exported(model, tmp_path_factory.mktemp("best"))
+
+
+@pytest.mark.parametrize("shape", [(1, 24), (3, 100), (11, 30)], ids=str)
+@pytest.mark.parametrize("preset", ["best", "paper"])
+def test_presets_agree_with_torch_for_any_batch_and_length(preset: str, shape: tuple[int, int], tmp_path: Path):
+    model = fitted(*shape, preset=preset)
+    deployed = exported(model, tmp_path)
+    for n, length in ((1, shape[1]), (7, shape[1]), (3, 5), (2, 3 * shape[1] + 1)):
+        x = cases(n, shape[0], length, seed=n)
+        assert_same(deployed.transform(x), model.transform(x))
+
+
+@pytest.mark.parametrize("pooling", list(POOLINGS))
+@pytest.mark.parametrize("encoder", list(ENCODERS))
+def test_every_encoder_and_pooling_agrees(encoder: str, pooling: str, tmp_path: Path):
+    model = fitted(2, 30, method="calibrated", encoder=encoder, pooling=pooling)
+    deployed = exported(model, tmp_path)
+    for length in (1, 2, 4, 30):
+        x = cases(3, 2, length)
+        assert_same(deployed.transform(x), model.transform(x))
+
+
+def test_the_original_residual_network_agrees_too(tmp_path: Path):
+    model = fitted(64, 70, method="calibrated", encoder="resnet", encoder_params={"original": True})  # no shortcut conv
+    assert_same(exported(model, tmp_path).transform(cases(2, 64, 70)), model.transform(cases(2, 64, 70)))
+
+
+def test_constant_stretches_are_not_decided_by_rounding(best: tuple[TimeSeriesEmbedder, OnnxEmbedder]):
+    model, deployed = best
+    x = np.round(cases(30, 2, 40), 1)
+    x[:, :, 13:35] = x[:, :, 13:14]
+    x[7] = 0.1
+    assert_same(deployed.transform(x), model.transform(x))
+
+
+@pytest.mark.parametrize("n_times", [1, 40])
+def test_parts_that_no_preset_has(n_times: int, tmp_path: Path):
+    model = fitted(2, 40, method="calibrated", difference=True, bank=168, pooling="max")
+    x = cases(3, 2, n_times)
+    assert_same(exported(model, tmp_path).transform(x), model.transform(x))
+
+
+@pytest.mark.parametrize("scale", [None, "dataset", "case"])
+@pytest.mark.parametrize("missing", ["interpolate", "zero"])
+def test_missing_values_are_filled_inside_the_file(missing: str, scale: str | None, tmp_path: Path):
+    model = fitted(3, 30, preset="paper", missing=missing, scale=scale)
+    deployed = exported(model, tmp_path)
+    x = cases(6, 3, 30)
+    x[0, 0, :4], x[1, 1, 20:], x[2, :, 11], x[3, 2], x[4, 0, [3, 4, 5, 9]] = (np.nan,) * 5
+    wanted = model.transform(x)
+    assert_same(deployed.session.run(["embedding"], {"window": x})[0], wanted)
+    assert_same(deployed.transform(x), wanted)
+
+
+@pytest.mark.parametrize("unequal", ["pad", "crop", "resample"])
+def test_other_lengths_are_treated_inside_the_file(unequal: str, tmp_path: Path):
+    model = fitted(2, 30, preset="paper", unequal=unequal)
+    deployed = exported(model, tmp_path)
+    several = [cases(1, 2, length)[0] for length in (7, 30, 51, 7)]
+    wanted = model.transform(several)
+    for row, case in enumerate(several):
+        assert_same(deployed.session.run(["embedding"], {"window": case[None]})[0], wanted[row : row + 1])
+    assert_same(deployed.transform(several), wanted)
+
+
+def test_what_the_model_refuses_is_nan_in_the_file_and_an_error_here(best: tuple[TimeSeriesEmbedder, OnnxEmbedder]):
+    model, deployed = best
+    for value in (np.nan, np.inf, 1e30):
+        x = cases(3, 2, 40)
+        x[1, 0, 5] = value
+        raw = deployed.session.run(["embedding"], {"window": x})[0]
+        assert np.isnan(raw[1]).all() and np.isfinite(raw[[0, 2]]).all()
+        for transform in (model.transform, deployed.transform):
+            with pytest.raises(InputError, match="case 1"):
+                transform(x)
+
+
+def test_nothing_but_nan_is_refused_where_nan_is_filled(tmp_path: Path):
+    deployed = exported(fitted(1, 20, preset="paper", missing="zero"), tmp_path)
+    x = cases(2, 1, 20)
+    x[0] = np.nan
+    assert np.isnan(deployed.session.run(["embedding"], {"window": x})[0]).all(axis=1).tolist() == [True, False]
+
+
+def test_wrong_shapes_are_refused(best: tuple[TimeSeriesEmbedder, OnnxEmbedder]):
+    _, deployed = best
+    with pytest.raises(InputError, match="3 channel"):
+        deployed.transform(cases(2, 3, 40))
+    with pytest.raises(Exception, match="Got: 3 Expected: 2"):
+        deployed.session.run(["embedding"], {"window": cases(2, 3, 40)})
+
+
+def test_windows_are_checked_as_the_model_checks_them(tmp_path: Path):
+    train = Windows(cases(20, 2, 30), channels=("east", "north"), rate=50.0)
+    model = fitted(2, 30, train, preset="paper")
+    deployed = exported(model, tmp_path)
+    assert (deployed.about["channels"], deployed.about["rate"]) == (["east", "north"], 50.0)
+    swapped = Windows(train.x[:, ::-1].copy(), channels=("north", "east"), rate=50.0)
+    np.testing.assert_array_equal(deployed.transform(swapped), deployed.transform(train))
+    for other, word in (
+        (replace(train, rate=20.0), "20 time steps"),
+        (replace(train, channels=("a", "b")), "channels"),
+    ):
+        with pytest.raises(InputError, match=word):
+            deployed.transform(other)
+
+
+def test_values_that_float32_cannot_tell_apart_are_refused(tmp_path: Path):
+    x = 1e9 + cases(20, 1, 20).astype(np.float64)
+    model = fitted(1, 20, x, preset="paper")
+    with pytest.raises(InputError, match="float32"):
+        exported(model, tmp_path).transform(x)
+
+
+def test_the_file_says_what_it_is(best: tuple[TimeSeriesEmbedder, OnnxEmbedder], tmp_path: Path):
+    model, deployed = best
+    file = onnx.load(deployed.path)
+    about = json.loads({entry.key: entry.value for entry in file.metadata_props}["dicot"])
+    config = json.loads((model.save_pretrained(tmp_path / "saved") / "config.json").read_text())
+    assert about["sha256"] == config["weights"]["sha256"]
+    assert (about["n_channels"], about["n_times"], about["n_features"]) == (
+        2,
+        40,
+        model.transform(cases(1, 2, 40)).size,
+    )
+    assert (about["scale"], about["missing"], about["unequal"]) == ("dataset", "error", "error")
+    assert "kernels" in about["vector"] and about["library_version"] == config["library_version"]
+    (window,) = file.graph.input
+    assert [dim.dim_param or dim.dim_value for dim in window.type.tensor_type.shape.dim] == ["batch", 2, "time"]
+
+
+@pytest.mark.parametrize("n_labels", [2, 30], ids=["spread", "regression"])
+def test_a_classifier_of_the_embeddings_is_a_second_output(n_labels: int, tmp_path: Path):
+    x = cases(60, 1, 30)
+    y = np.where(x[:, 0].std(axis=1) > np.median(x[:, 0].std(axis=1)), "wide", "narrow")
+    model = fitted(1, 30, x, preset="paper")
+    z = model.transform(x)
+    few = np.where(np.arange(60) < n_labels, y, "")
+    few[:2] = "wide", "narrow"
+    classifier = FewLabelClassifier(spreading="labels" if n_labels == 2 else "none").fit(z, few)
+    head = Head.load(Head.of(classifier).save(tmp_path / "head.safetensors"))
+    np.testing.assert_allclose(head.predict_proba(z), classifier.predict_proba(z), rtol=1e-9, atol=1e-12)
+    deployed = exported(model, tmp_path, classifier=head)
+    assert deployed.classes == ("narrow", "wide")
+    assert_same(deployed.predict_proba(x), classifier.predict_proba(z))
+    assert_same(deployed.transform(x), z)
+
+
+def test_a_trained_network_with_its_linear_layer(tmp_path: Path):
+    x = cases(20, 2, 30)
+    model = TimeSeriesClassifier(steps=1, dim=16, scale="case", random_state=0, device="cpu", verbose=False)
+    model.fit(x, np.arange(20) % 3)
+    deployed = exported(model, tmp_path)
+    assert deployed.classes == (0, 1, 2)
+    assert_same(deployed.predict_proba(x), model.predict_proba(x))
+
+
+def test_a_classifier_of_other_vectors_is_refused(best: tuple[TimeSeriesEmbedder, OnnxEmbedder], tmp_path: Path):
+    classifier = FewLabelClassifier().fit(np.random.default_rng(0).normal(size=(20, 5)), np.arange(20) % 2)
+    with pytest.raises(InputError, match="vectors of 5 numbers; this model makes 19"):
+        export_onnx(best[0], tmp_path / "model.onnx", classifier=classifier)
+    with pytest.raises(InputError, match="no classifier"):
+        best[1].predict_proba(cases(1, 2, 40))
+
+
+def test_networks_and_poolings_of_ones_own_are_refused_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    own = fitted(2, 30, method="calibrated", encoder=torch.nn.Conv1d(2, 4, 3, padding=1), pooling="mean")
+    with pytest.raises(InputError, match="Conv1d cannot be exported.*InceptionTime"):
+        export_onnx(own, tmp_path / "model.onnx")
+    monkeypatch.setitem(POOLINGS, "least", Pooling(None, lambda h: h.amin(dim=-1)))
+    with pytest.raises(InputError, match="'least' cannot be exported"):
+        export_onnx(fitted(2, 30, method="calibrated", pooling="least"), tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_registered_encoder_and_pooling_can_be_exported():
+    assert set(ENCODER_GRAPHS) == set(ENCODERS.values()) and set(POOLING_GRAPHS) == set(POOLINGS)
+
+
+def test_a_file_that_computes_something_else_is_not_written(
+    best: tuple[TimeSeriesEmbedder, OnnxEmbedder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    old = tmp_path / "model.onnx"
+    old.write_bytes(b"what was there")
+    right: Callable[..., str] = export_file.composed
+
+    def wrong(graph: Any, *rest: Any) -> str:
+        return str(graph.add("Mul", right(graph, *rest), np.float32(1.001)))
+
+    monkeypatch.setattr(export_file, "composed", wrong)
+    with pytest.raises(ExportError, match=r"differ by 1\.0e-03"):
+        export_onnx(best[0], old)
+    assert old.read_bytes() == b"what was there" and list(tmp_path.iterdir()) == [old]
+
+
+def test_names_that_cannot_be_written_are_refused_first(best: tuple[TimeSeriesEmbedder, OnnxEmbedder], tmp_path: Path):
+    with pytest.raises(InputError, match=r"'\.pt'"):
+        export_onnx(best[0], tmp_path / "model.pt")
+    with pytest.raises(InputError, match="must be a TimeSeriesEmbedder"):
+        export_onnx("model", tmp_path / "model.onnx")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("damage", ["cut", "foreign", "absent"])
+def test_damaged_files_are_named(damage: str, best: tuple[TimeSeriesEmbedder, OnnxEmbedder], tmp_path: Path):
+    path = tmp_path / "model.onnx"
+    if damage == "cut":
+        path.write_bytes(best[1].path.read_bytes()[:-1000])
+    elif damage == "foreign":
+        file = onnx.load(best[1].path)
+        del file.metadata_props[:]
+        onnx.save(file, path)
+    with pytest.raises(ModelFileError, match=r"model\.onnx"):
+        OnnxEmbedder(path)
+
+
+def test_a_damaged_head_is_named(tmp_path: Path):
+    classifier = FewLabelClassifier().fit(np.random.default_rng(0).normal(size=(20, 5)), np.arange(20) % 2)
+    path = Head.of(classifier).save(tmp_path / "head.safetensors")
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(ModelFileError, match=r"head\.safetensors"):
+        Head.load(path)
+    with pytest.raises(InputError, match=r"'\.pkl'"):
+        Head.of(classifier).save(tmp_path / "head.pkl")
+
+
+def test_the_extra_is_named_where_it_is_missing(
+    best: tuple[TimeSeriesEmbedder, OnnxEmbedder], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    for package in ("onnx", "onnxruntime"):
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=r"dicot\[onnx\]"):
+        export_onnx(best[0], tmp_path / "model.onnx")
+    with pytest.raises(MissingExtraError, match=r"dicot\[onnx\]"):
+        OnnxEmbedder(best[1].path)
+
+
+def without_torch(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in a process that finds no torch: a finder in front of all others refuses it."""
+    (folder / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class NoTorch:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] in ('torch', 'functorch', 'torchgen'):\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, NoTorch())\n"
+    )
+    paths = os.pathsep.join([str(folder), str(ROOT / "src")])
+    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_example_and_the_command_run_without_torch(best: tuple[TimeSeriesEmbedder, OnnxEmbedder], tmp_path: Path):
+    model, deployed = best
+    x = cases(5, 2, 40)
+    np.save(tmp_path / "windows.npy", x)
+    assert without_torch(tmp_path, "-c", "import torch").returncode == 1
+    example = without_torch(tmp_path, str(ROOT / "docs" / "deploy.py"), str(deployed.path), "windows.npy")
+    assert example.returncode == 0, example.stderr
+    assert_same(np.load(tmp_path / "embedding.npy"), model.transform(x))
+    command = ("-m", "dicot", "embed", str(deployed.path), "windows.npy", "--backend", "onnx", "--out", "vectors.npy")
+    result = without_torch(tmp_path, *command)
+    assert result.returncode == 0, result.stderr
+    assert_same(np.load(tmp_path / "vectors.npy"), model.transform(x))
+
+
+def test_the_example_is_short_and_needs_no_dicot():
+    text = (ROOT / "docs" / "deploy.py").read_text(encoding="utf-8")
+    assert len([line for line in text.splitlines() if line.strip()]) <= 25 and "dicot import" not in text
+    assert importlib.util.find_spec("onnxruntime") is not None
+
+
+def test_export_and_embed_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    x = cases(20, 1, 20)
+    model = fitted(1, 20, x, preset="paper")
+    model.save_pretrained(tmp_path / "saved")
+    np.savez(tmp_path / "data.npz", X=x, y=np.arange(20) % 2)
+    for words in (
+        ("embed", "saved", "data.npz", "--out", "torch.npz"),
+        ("classify", "torch.npz", "--save", "head.safetensors"),
+        ("export", "saved", "--onnx", "model.onnx", "--classifier", "head.safetensors"),
+        ("embed", "model.onnx", "data.npz", "--out", "onnx.npz"),
+    ):
+        assert "Wrote" in dicot(*words)
+    assert_same(np.load(tmp_path / "onnx.npz")["X"], np.load(tmp_path / "torch.npz")["X"])
+    assert OnnxEmbedder(tmp_path / "model.onnx").classes == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("saved", "--backend", "onnx"), "dicot export saved"),
+        (("model.onnx", "--backend", "torch"), "Leave --backend torch out"),
+        (("model.onnx", "--device", "cuda"), "--device"),
+        (("model.onnx", "--backend", "onyx"), "Did you mean 'onnx'"),
+    ],
+    ids=str,
+)
+def test_wrong_calls_are_answered(words: tuple[str, ...], said: str, tmp_path: Path):
+    with pytest.raises(InputError, match=said):
+        dicot("embed", words[0], "data.npz", "--out", tmp_path / "out.npz", *words[1:])
