@@ -8,8 +8,8 @@ export interface Inline {
   about: About;
   points: string;
   columns: Record<string, string>;
-  /** 255 levels between the scale's ends, for each channel; window by window, channel by channel. */
-  series: { points: number; scale: [number, number][]; data: string } | null;
+  /** Levels from 0 at the low end of a channel's scale, window by window, channel by channel. */
+  series: { points: number; scale: [number, number][]; data: string; missing?: number } | null;
   rows: Window[];
   neighbours: string;
 }
@@ -34,7 +34,12 @@ export class InlineSource implements Source {
   private readonly given = new Map<number, string>();
   private readonly history: [number, string | undefined][][] = [];
 
+  /** Every name that was seen; its place is its colour, as in the other columns. */
+  private readonly names: string[];
+
   constructor(private readonly page: Inline) {
+    const known = page.about.columns.find((column) => column.name === "label")?.categories ?? [];
+    this.names = [...new Set([...known, ...page.about.labels])];
     this.values = page.series === null ? new Uint8Array() : new Uint8Array(bytes(page.series.data));
     this.near = new Int32Array(bytes(page.neighbours));
     page.rows.forEach((window, row) => {
@@ -50,12 +55,12 @@ export class InlineSource implements Source {
   async about(): Promise<About> {
     const { about } = this.page;
     const others = about.columns.filter((column) => column.name !== "label");
-    const label: Column = { name: "label", title: "Label", kind: "category", categories: this.names() };
+    const label: Column = { name: "label", title: "Label", kind: "category", categories: this.names };
     return {
       ...about,
       series: this.page.series !== null,
-      labels: this.names(),
-      columns: this.given.size > 0 ? [label, ...others] : others,
+      labels: this.used(),
+      columns: [label, ...others],
     };
   }
 
@@ -65,7 +70,7 @@ export class InlineSource implements Source {
 
   async column(column: Column): Promise<Codes> {
     if (column.name === "label") {
-      const codes = new Map(this.names().map((name, code) => [name, code]));
+      const codes = new Map(this.names.map((name, code) => [name, code]));
       return Int32Array.from(this.page.rows, (_, row) => codes.get(this.given.get(row) ?? "") ?? -1);
     }
     const data = bytes(this.page.columns[column.name] ?? "");
@@ -97,12 +102,13 @@ export class InlineSource implements Source {
 
   async labels(): Promise<Labels> {
     const labels = Object.fromEntries([...this.given].map(([row, name]) => [String(row), name]));
-    return { labels, names: this.names(), can_undo: this.unsaved };
+    return { labels, names: this.used(), can_undo: this.unsaved };
   }
 
   async label(rows: number[], name: string | null): Promise<Labels> {
     this.history.push(rows.map((row) => [row, this.given.get(row)]));
     for (const row of rows) this.set(row, name ?? undefined);
+    if (name !== null && !this.names.includes(name)) this.names.push(name);
     return this.labels();
   }
 
@@ -121,8 +127,10 @@ export class InlineSource implements Source {
     return new Blob([["row,recording,start,end,group,label", ...lines].join("\r\n"), "\r\n"], { type: "text/csv" });
   }
 
-  private names(): string[] {
-    return [...new Set([...this.page.about.labels, ...this.given.values()])].sort();
+  /** The names that some window has. */
+  private used(): string[] {
+    const now = new Set(this.given.values());
+    return this.names.filter((name) => now.has(name));
   }
 
   private set(row: number, name: string | undefined): void {
@@ -134,12 +142,14 @@ export class InlineSource implements Source {
     return { ...this.page.rows[row], label: this.given.get(row) ?? null };
   }
 
-  private channels(row: number): number[][] {
+  private channels(row: number): (number | null)[][] {
     if (this.page.series === null) return [];
-    const { points, scale } = this.page.series;
+    const { points, scale, missing } = this.page.series;
+    const top = missing === undefined ? 255 : missing - 1;
     return scale.map(([low, high], channel) => {
       const first = (row * scale.length + channel) * points;
-      return Array.from(this.values.subarray(first, first + points), (level) => low + ((high - low) * level) / 255);
+      const value = (level: number): number | null => (level === missing ? null : low + ((high - low) * level) / top);
+      return Array.from(this.values.subarray(first, first + points), value);
     });
   }
 }
@@ -150,8 +160,8 @@ function instant(time: number | string): number {
   return Number.isNaN(seconds) ? Date.parse(String(time)) : seconds;
 }
 
-/** A value as csv has it. */
+/** A value as csv has it; an apostrophe stands before text that a spreadsheet would take for a formula and run. */
 function cell(value: string | number | null): string {
-  const text = String(value ?? "");
+  const text = typeof value === "string" && /^[=+\-@\t\r\n]/.test(value) && !/^[+-]?\d+(\.\d+)?$/.test(value) ? `'${value}` : String(value ?? "");
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -73,8 +73,7 @@ async function start(status: Status, dark: Signal<boolean>): Promise<Session> {
   new Legend(session, dark);
   startSearch(session);
   startTools(session, bar, queue);
-  startKeys(keyTable({ session, map, queue, bar, drawer, labelPinned }));
-  void panel;
+  startKeys(keyTable({ session, map, panel, queue, bar, drawer, labelPinned }));
   await Promise.all([session.loadLabels(), firstColours(session)]);
   window.dicot.screen = (row) => map.screen(row);
   window.dicot.select = (rows) => (session.selection.value = rows);
@@ -122,7 +121,8 @@ function startMap(session: Session, points: Float32Array, dark: Signal<boolean>)
 /** Labels first where there are any, since they are what the user works on. */
 async function firstColours(session: Session): Promise<void> {
   const { columns } = session.about.value;
-  const first = ["label", "prediction", "cluster"].find((name) => session.column(name) !== undefined) ?? columns[0]?.name;
+  const some = (name: string): boolean => (session.column(name)?.categories?.length ?? 0) > 0;
+  const first = ["label", "prediction", "cluster"].find(some) ?? columns[0]?.name;
   if (first !== undefined) await session.colourBy(first);
 }
 
@@ -161,13 +161,14 @@ async function undoLast(session: Session, queue: Queue): Promise<void> {
 interface Parts {
   session: Session;
   map: PointMap;
+  panel: Panel;
   queue: Queue;
   bar: SelectionBar;
   drawer: ContextDrawer;
   labelPinned(name: string | null): void;
 }
 
-function keyTable({ session, map, queue, bar, drawer, labelPinned }: Parts): Key[] {
+function keyTable({ session, map, panel, queue, bar, drawer, labelPinned }: Parts): Key[] {
   const labelBy = (event: KeyboardEvent): void => {
     const name = session.names.value[Number(event.key) - 1];
     const rows = session.selection.value;
@@ -183,7 +184,7 @@ function keyTable({ session, map, queue, bar, drawer, labelPinned }: Parts): Key
       return;
     }
     const at = session.stepped.value === null ? (by > 0 ? -1 : 0) : rows.indexOf(session.stepped.value);
-    session.stepped.value = rows[(at + by + rows.length) % rows.length];
+    panel.focus(rows[(at + by + rows.length) % rows.length]);
   };
   const away = (): void => {
     if (document.activeElement instanceof HTMLInputElement) document.activeElement.blur();

@@ -47,6 +47,11 @@ export class Panel {
     dark.listen(() => this.again());
   }
 
+  /** Goes to the card of a neighbour; it is a button, so that Enter pins it. */
+  focus(row: number): void {
+    this.cards.get(row)?.focus();
+  }
+
   private hover(row: number | null): void {
     clearTimeout(this.timer);
     if (row === null) return; // the last one stays: an empty card would flicker
