@@ -109,12 +109,18 @@ def visit(browser: Any) -> Iterator[Visit]:
     """Open an address and wait for the map; at the end, no error was logged and nobody else was asked."""
     contexts, wrong = [], []
 
-    def open_page(url: str, **options: Any) -> Any:
+    def open_page(url: str, *, refused: bool = False, **options: Any) -> Any:
         context = browser.new_context(viewport={"width": 1280, "height": 720}, **options)
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(15_000)
-        page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
+
+        def heard(message: Any) -> None:
+            expected = refused and message.text.startswith("Failed to load resource")  # a browser logs every refusal
+            if message.type in ("error", "warning") and not expected:
+                wrong.append(message.text)
+
+        page.on("console", heard)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         own = url.partition("?")[0]
         page.on("request", lambda r: None if r.url.startswith((own, "blob:", "data:")) else wrong.append(r.url))
@@ -168,9 +174,10 @@ def lasso(page: Any, workspace: ExplorerWorkspace, cluster: int) -> set[int]:
     for x, y in corners[1:]:
         page.mouse.move(at["x"] + x, at["y"] + y, steps=4)
     page.mouse.up()
-    places = page.evaluate(f"Array.from({{length: {len(workspace)}}}, (_, row) => dicot.screen(row))")
-    near = [i for i, to in enumerate(places) if max(abs(to["x"] - at["x"]), abs(to["y"] - at["y"])) < 40]
-    return set(near)
+    points = workspace.overview.points.astype(np.float64)
+    other = row_on_map(workspace, (cluster + 1) % 5)
+    scale = (page.evaluate(f"dicot.screen({other})")["x"] - at["x"]) / (points[other, 0] - points[row, 0])
+    return set(np.flatnonzero(np.abs(points - points[row]).max(axis=1) * scale < 40).tolist())
 
 
 def status(page: Any, pattern: str) -> None:
@@ -274,7 +281,10 @@ def test_a_category_that_is_switched_off_is_neither_drawn_nor_met(page: Any, lar
     assert page.is_hidden("#pinned-section")
 
 
-def test_search_pins_the_window_and_says_where_there_is_none(page: Any, large: ExplorerWorkspace) -> None:
+def test_search_pins_the_window_and_says_where_there_is_none(
+    visit: Visit, address: str, large: ExplorerWorkspace
+) -> None:
+    page = visit(f"{address}?token={TOKEN}", refused=True)
     page.keyboard.press("/")
     page.keyboard.type("walk_07@21.5")
     page.keyboard.press("Enter")
@@ -324,16 +334,12 @@ def test_a_classifier_says_what_it_is_worth_and_colours_the_map(visit: Visit, tm
         assert "Prediction" in page.inner_text("#pinned")
 
 
-def test_too_few_labels_are_refused_in_a_sentence(browser: Any, address: str, large: ExplorerWorkspace) -> None:
+def test_too_few_labels_are_refused_in_a_sentence(visit: Visit, address: str, large: ExplorerWorkspace) -> None:
     large.labels.store.unlink(missing_ok=True)
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto(f"{address}?token={TOKEN}")
-    page.evaluate("dicot.ready")
+    page = visit(f"{address}?token={TOKEN}", refused=True)
     page.click("#train")
     status(page, "Two labels are needed")
     assert page.is_hidden("#verdict") and page.is_enabled("#train")
-    context.close()
 
 
 def test_light_dark_and_help(visit: Visit, address: str) -> None:
@@ -357,21 +363,21 @@ def test_a_phone_shows_everything_below_each_other(visit: Visit, address: str) -
     assert page.locator("#map").bounding_box()["width"] == 390
 
 
-def test_the_exported_page_needs_no_server(visit: Visit, large: ExplorerWorkspace, tmp_path: Path) -> None:
-    large.labels.store.unlink(missing_ok=True)
+def test_the_exported_page_needs_no_server(visit: Visit, tmp_path: Path) -> None:
+    small = make_workspace(tmp_path, 2000)
     file = tmp_path / "page.html"
-    write_page(file, large, rows_of_page(len(large), None), load_assets())
+    write_page(file, small, rows_of_page(len(small), None), load_assets())
     page = visit(file.as_uri())
-    assert page.inner_text("#size") == "20,000 windows"
+    assert page.inner_text("#size") == "2,000 windows"
     assert page.is_hidden("#train") and page.is_hidden("#start-queue")
-    row = row_on_map(large, 1)
+    row = row_on_map(small, 1)
     hover(page, row)
     page.wait_for_selector(f'#pointer[data-row="{row}"] path.trace')
     click(page, row)
     cards = pinned(page, row)
-    assert [int(card.get_attribute("data-row")) for card in cards.all()] == large.neighbours(row, 8)[0]
+    assert [int(card.get_attribute("data-row")) for card in cards.all()] == small.neighbours(row, 8)[0]
     assert page.is_hidden("#show-context")
-    inside = lasso(page, large, 3)
+    inside = lasso(page, small, 3)
     page.fill("#selection .new-name", "=spin")
     page.keyboard.press("Enter")
     status(page, "Labelled")
@@ -384,4 +390,4 @@ def test_the_exported_page_needs_no_server(visit: Visit, large: ExplorerWorkspac
     page.keyboard.press("Escape")
     page.fill("#search", "walk_03@10")
     page.press("#search", "Enter")
-    pinned(page, large.find("walk_03", 10))
+    pinned(page, small.find("walk_03", 10))

@@ -1,6 +1,6 @@
 /** A page that holds its data as a source: what `dicot explore --export` writes. */
 
-import type { About, Codes, Column, Labels, Neighbours, Series, Source, Window } from "./source";
+import type { About, Codes, Column, Labels, Neighbours, Series, Source, Time, Window } from "./source";
 
 const NEIGHBOURS = 8;
 
@@ -92,12 +92,16 @@ export class InlineSource implements Source {
     if (asked.length === 0) throw new Error(`No window comes from a recording “${recording}”.`);
     const wanted = instant(time);
     if (Number.isNaN(wanted)) throw new Error(`“${time}” is no time: write seconds or a date as the recording has it.`);
-    const row = asked.find((row) => {
-      const { start, end } = windows[row];
-      return start !== null && end !== null && instant(start) <= wanted && wanted <= instant(end);
-    });
-    if (row === undefined) throw new Error(`No window of “${recording}” holds the time ${time}.`);
-    return row;
+    // As the server has it: of several windows that hold the time, the one whose middle is nearest.
+    let best: number | undefined;
+    let least = Infinity;
+    for (const row of asked) {
+      const [start, end] = [instant(windows[row].start), instant(windows[row].end)];
+      const off = Math.abs((start + end) / 2 - wanted);
+      if (start <= wanted && wanted < end && off < least) [best, least] = [row, off];
+    }
+    if (best === undefined) throw new Error(`No window of “${recording}” lies at ${time}.`);
+    return best;
   }
 
   async labels(): Promise<Labels> {
@@ -154,9 +158,9 @@ export class InlineSource implements Source {
   }
 }
 
-/** A time as a number that can be compared: seconds, or a date. */
-function instant(time: number | string): number {
-  const seconds = Number(time);
+/** A time as a number that can be compared: seconds, or a date; NaN where there is none. */
+function instant(time: Time | null): number {
+  const seconds = Number(time ?? Number.NaN);
   return Number.isNaN(seconds) ? Date.parse(String(time)) : seconds;
 }
 
