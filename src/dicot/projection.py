@@ -105,7 +105,7 @@ def overview(x: Any, *, seed: int = 0, landmarks: int = LANDMARKS, on_step: Prog
     z = principal_components(x, seed=seed, fitted=landmarks)
     rows = drawn_rows(len(z), landmarks, seed)
     shown = f"{len(rows)} cases" if len(rows) == len(z) else f"{len(rows)} of {len(z)} cases"
-    placed, title = _flattened(z[rows], shown, seed, on_step)
+    placed, title = _flattened(z[rows].astype(np.float64), shown, seed, on_step)
     points = np.empty((len(z), 2))
     points[rows] = placed
     others = np.setdiff1d(np.arange(len(z)), rows)
