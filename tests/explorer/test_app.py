@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.explorer.conftest import PORT, TOKEN, client_of
 
 from dicot.explorer.guard import LARGEST_BODY
 from dicot.explorer.workspace import ExplorerWorkspace, open_workspace
+from tests.explorer.conftest import PORT, TOKEN, client_of
 
 
 def numbers(answer: Any, kind: str) -> np.ndarray:

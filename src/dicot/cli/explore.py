@@ -62,7 +62,7 @@ def explore(
             write_page(export, workspace, rows_of_page(len(workspace), sample), assets)
             typer.echo(f"Wrote {export}")
             return
-        serve(workspace, listener, on_ready=_ready, open_browser=browser)
+        serve(workspace, listener, assets, on_ready=_ready, open_browser=browser)
     finally:
         if export is None:
             listener.close()

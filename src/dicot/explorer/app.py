@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from dicot import __version__
 from dicot.errors import DicotError, InputError, need_extra
-from dicot.explorer.assets import INDEX, Assets, load_assets
+from dicot.explorer.assets import INDEX, Assets
 from dicot.explorer.guard import Guard
 from dicot.explorer.workspace import LABEL_ROWS, SERIES_ROWS, ExplorerWorkspace
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MOST = 1000  # neighbours or suggestions of one request
 
 
-def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Assets | None = None) -> "FastAPI":
+def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Assets) -> "FastAPI":
     """Return the application that serves a workspace on 127.0.0.1, to whoever knows the token."""
     try:
         from fastapi import FastAPI, HTTPException, Query, Request
@@ -25,7 +25,6 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
     except ImportError as error:
         raise need_extra("fastapi", "explore", "The explorer") from error
 
-    files = load_assets() if assets is None else assets
     app = FastAPI(title="dicot explorer", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(Guard, token=token, port=port)
 
@@ -61,7 +60,7 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
 
     @app.get("/")
     def page() -> Response:
-        return Response(files[INDEX].content, media_type=files[INDEX].kind)
+        return Response(assets[INDEX].content, media_type=assets[INDEX].kind)
 
     @app.get("/favicon.ico")
     def icon() -> Response:
@@ -69,9 +68,9 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
 
     @app.get("/assets/{name:path}")
     def asset(name: str) -> Response:
-        if name not in files:
+        if name not in assets:
             raise HTTPException(404, "There is no such file.")
-        return Response(files[name].content, media_type=files[name].kind)
+        return Response(assets[name].content, media_type=assets[name].kind)
 
     @app.get("/api/about")
     def about() -> dict[str, Any]:

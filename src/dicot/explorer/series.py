@@ -117,7 +117,7 @@ class RecordedSeries(Series):
         values = self.window(first)
         if values is None or not values.shape[1]:
             raise InputError(
-                f"Recording {self._recording[first]!r} has no values from {self._start[first]:g} to "
+                f"Recording {str(self._recording[first])!r} has no values from {self._start[first]:g} to "
                 f"{self._end[first]:g} s, where the vectors have a window. Name the recordings that were embedded, and "
                 "their rate= (--rate) where they have no time stamps."
             )

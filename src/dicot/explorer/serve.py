@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from dicot.errors import InputError, need_extra
 from dicot.explorer.app import create_app
-from dicot.explorer.assets import load_assets
+from dicot.explorer.assets import Assets
 from dicot.explorer.workspace import ExplorerWorkspace
 
 ADDRESS = "127.0.0.1"
@@ -43,6 +43,7 @@ def listen(port: int) -> socket.socket:
 def serve(
     workspace: ExplorerWorkspace,
     listener: socket.socket,
+    assets: Assets,
     *,
     on_ready: Callable[[str], None],
     open_browser: bool = True,
@@ -52,7 +53,7 @@ def serve(
 
     port = listener.getsockname()[1]
     token = secrets.token_urlsafe(32)
-    app = create_app(workspace, token, port, load_assets())
+    app = create_app(workspace, token, port, assets)
     address = f"http://{ADDRESS}:{port}/?token={token}"
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=PATIENCE
