@@ -2,42 +2,22 @@
 
 import csv
 import re
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dicot.vectors import Vectors
-
 pytest.importorskip("fastapi", reason="the explorer needs fastapi")
-uvicorn = pytest.importorskip("uvicorn", reason="the explorer needs uvicorn")
+pytest.importorskip("uvicorn", reason="the explorer needs uvicorn")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
 
-from dicot.explorer.app import create_app  # noqa: E402
-from dicot.explorer.assets import load_assets  # noqa: E402
-from dicot.explorer.kept import Overview  # noqa: E402
-from dicot.explorer.labelling import HandLabels  # noqa: E402
-from dicot.explorer.page import rows_of_page, write_page  # noqa: E402
-from dicot.explorer.series import CaseSeries  # noqa: E402
-from dicot.explorer.serve import listen  # noqa: E402
-from dicot.explorer.workspace import ExplorerWorkspace  # noqa: E402
+from benchmarks.explorer import CHROMIUM, TOKEN, chromium, make_workspace, served  # noqa: E402
 
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-]
-TOKEN = "secret-token"
+from dicot.explorer.assets import load_assets  # noqa: E402
+from dicot.explorer.page import rows_of_page, write_page  # noqa: E402
+from dicot.explorer.workspace import ExplorerWorkspace  # noqa: E402
 
 pytestmark = [
     pytest.mark.slow,
@@ -45,49 +25,11 @@ pytestmark = [
 ]
 
 
-def make_workspace(folder: Path, n: int) -> ExplorerWorkspace:
-    """Windows of five kinds in 20 recordings: each kind is one cloud on the map, and one frequency."""
-    rng = np.random.default_rng(0)
-    kind = rng.integers(0, 5, n)
-    angle = 2 * np.pi * kind / 5
-    points = 0.6 * np.stack([np.cos(angle), np.sin(angle)], axis=1) + rng.normal(scale=0.07, size=(n, 2))
-    place = np.arange(n) % (n // 20)
-    known = Vectors(
-        x=np.concatenate([np.eye(5)[kind], 0.2 * rng.normal(size=(n, 3))], axis=1).astype(np.float32),
-        recording=np.array([f"walk_{number:02d}" for number in np.arange(n) // (n // 20)]),
-        start=place * 2.0,
-        end=place * 2.0 + 2.0,
-        group=np.array([f"user {number}" for number in np.arange(n) // (n // 4)]),
-    )
-    phase = rng.uniform(0, 6, size=(n, 2, 1))
-    cases = np.sin((2 + 3 * kind[:, None, None]) * np.linspace(0, 3, 64) + phase).astype(np.float32)
-    outlier = np.abs(points).sum(axis=1).astype(np.float32)
-    overview = Overview(np.clip(points, -1, 1).astype(np.float32), "drawn", kind.astype(np.int32), 5, outlier)
-    return ExplorerWorkspace("walks", known, overview, HandLabels(folder / "walks.labels.sqlite", known), CaseSeries(list(cases)))
-
-
-@contextmanager
-def served(workspace: ExplorerWorkspace) -> Iterator[str]:
-    listener = listen(0)
-    port = listener.getsockname()[1]
-    app = create_app(workspace, TOKEN, port, load_assets())
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{port}/"
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        opened = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+    playwright.expect.set_options(timeout=60_000)  # a machine may be busy
+    with chromium() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +55,7 @@ def visit(browser: Any) -> Iterator[Visit]:
         context = browser.new_context(viewport={"width": 1280, "height": 720}, **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(60_000)
 
         def heard(message: Any) -> None:
             expected = refused and message.text.startswith("Failed to load resource")  # a browser logs every refusal

@@ -153,14 +153,14 @@ export class Panel {
     const add = (title: string, value: string | number | null): void => {
       if (value !== null && value !== "") list.append(h("div", {}, h("dt", {}, title), h("dd", {}, String(value))));
     };
-    add("Group", series.group);
-    add("Label", await session.value("label", series.row));
-    const confidence = await session.value("confidence", series.row);
+    const [label, prediction, confidence, cluster, outlier] = await Promise.all(
+      ["label", "prediction", "confidence", "cluster", "outlier"].map((name) => session.value(name, series.row)),
+    );
     const sure = typeof confidence === "number" ? ` (${Math.round(100 * confidence)} %)` : "";
-    const prediction = await session.value("prediction", series.row);
+    add("Group", series.group);
+    add("Label", label);
     add("Prediction", prediction === null ? null : `${prediction}${sure}`);
-    add("Cluster", await session.value("cluster", series.row));
-    const outlier = await session.value("outlier", series.row);
+    add("Cluster", cluster);
     add("Outlier", typeof outlier === "number" ? number(outlier) : outlier);
     return h(
       "div",

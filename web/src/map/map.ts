@@ -25,6 +25,8 @@ export interface Marks {
 const REACH = 12; // pixels from the pointer to a point that it still means
 const LEGEND = 212; // pixels on the left of a wide map that the legend covers
 const STILL = 4; // pixels that a click may move
+const SETTLED = 150; // milliseconds after which a movement is over
+const FLUID = 40; // milliseconds that a frame may take
 
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -45,6 +47,10 @@ export class PointMap {
   private line: [number, number][] = [];
   private readonly held = new Map<number, [number, number]>();
   private scheduled = false;
+  private stale = false; // whether the points must be drawn anew
+  private rest = 0; // the timer that ends a movement; 0 while nothing moves
+  private share = 1; // of the points that are drawn while the map moves
+  private drawnAt = 0;
   private flight = 0;
 
   constructor(
@@ -74,7 +80,7 @@ export class PointMap {
     if (!on) this.line = [];
     this.place.classList.toggle("lasso", on);
     this.events.mode(on);
-    this.redraw();
+    this.redraw(false);
   }
 
   setPoints(points: Float32Array): void {
@@ -110,7 +116,7 @@ export class PointMap {
 
   setMarks(marks: Partial<Marks>): void {
     this.marks = { ...this.marks, ...marks };
-    this.redraw();
+    this.redraw(false);
   }
 
   /** Where a point is on the page, in pixels of the window. */
@@ -136,7 +142,7 @@ export class PointMap {
       const eased = 1 - (1 - part) ** 3;
       camera.x = from[0] + (x - from[0]) * eased;
       camera.y = from[1] + (y - from[1]) * eased;
-      this.redraw();
+      this.move();
       if (part < 1) requestAnimationFrame(step);
     };
     step(began);
@@ -145,12 +151,12 @@ export class PointMap {
   /** Zooms around the middle. */
   zoom(factor: number): void {
     this.camera.zoomAt(...this.camera.toScreen(this.camera.x, this.camera.y), factor);
-    this.redraw();
+    this.move();
   }
 
   pan(dx: number, dy: number): void {
     this.camera.pan(dx, dy);
-    this.redraw();
+    this.move();
   }
 
   reset(): void {
@@ -164,13 +170,31 @@ export class PointMap {
     return this.grid.nearest(this.camera.x, this.camera.y, 4, this.hidden);
   }
 
-  redraw(): void {
+  /** Draws at the next frame: points and marks, or the marks alone. */
+  private redraw(points = true): void {
+    this.stale ||= points;
     if (this.scheduled) return;
     this.scheduled = true;
-    requestAnimationFrame(() => {
+    requestAnimationFrame((now) => {
       this.scheduled = false;
-      this.draw();
+      if (this.stale) this.drawPoints(now);
+      this.drawMarks();
     });
+  }
+
+  /** Redraws while the map moves: where frames are slow, with fewer points until it rests. */
+  private move(): void {
+    clearTimeout(this.rest);
+    this.rest = window.setTimeout(() => {
+      this.rest = 0;
+      this.redraw();
+    }, SETTLED);
+    this.redraw();
+  }
+
+  private adapt(took: number): void {
+    if (took > SETTLED * 4) return; // the pointer rested
+    this.share = Math.min(1, Math.max(0.08, this.share * (took > FLUID ? 0.6 : 1.15)));
   }
 
   private upload(): void {
@@ -190,7 +214,8 @@ export class PointMap {
       canvas.width = Math.max(1, Math.round(width * devicePixelRatio));
       canvas.height = Math.max(1, Math.round(height * devicePixelRatio));
     }
-    this.draw();
+    this.drawPoints(performance.now()); // at once: a canvas of another size is empty
+    this.drawMarks();
   }
 
   /** The diameter of a disc: smaller the more there are, larger the closer one looks. */
@@ -199,9 +224,11 @@ export class PointMap {
     return Math.min(13, Math.max(2.2, Math.min(7, 0.55 * room)) * this.camera.zoom ** 0.33);
   }
 
-  private draw(): void {
-    this.renderer.draw(this.camera, devicePixelRatio, this.size(), this.someSelected);
-    this.drawMarks();
+  private drawPoints(now: number): void {
+    if (this.rest !== 0) this.adapt(now - this.drawnAt);
+    this.drawnAt = now;
+    this.stale = false;
+    this.renderer.draw(this.camera, devicePixelRatio, this.size(), this.someSelected, this.rest === 0 ? 1 : this.share);
   }
 
   private drawMarks(): void {
@@ -284,17 +311,21 @@ export class PointMap {
       const [dx, dy] = [now[0] - before[0], now[1] - before[1]];
       moved += Math.hypot(dx, dy);
       this.held.set(event.pointerId, now);
-      if (this.line.length > 0) this.line.push(this.camera.toPlane(...now));
-      else if (this.held.size === 1 && moved > STILL) this.camera.pan(dx, dy);
-      else if (this.held.size === 2) this.pinch(event.pointerId, before, now);
-      this.redraw();
+      if (this.line.length > 0) {
+        this.line.push(this.camera.toPlane(...now));
+        this.redraw(false);
+      } else if (this.held.size === 2) {
+        this.pinch(event.pointerId, before, now);
+      } else if (moved > STILL) {
+        this.pan(dx, dy);
+      }
     });
     const release = (event: PointerEvent): void => {
       if (!this.held.delete(event.pointerId)) return;
       const line = this.line;
       this.line = [];
       if (event.type === "pointercancel") {
-        this.redraw();
+        this.redraw(false);
       } else if (line.length > 0) {
         this.lasso = false;
         if (line.length > 2) this.events.lasso(inside(this.points, line, this.hidden));
@@ -307,7 +338,7 @@ export class PointMap {
     canvas.addEventListener("pointerleave", () => this.events.hover(null));
     canvas.addEventListener("dblclick", (event) => {
       this.camera.zoomAt(...place(event), 2);
-      this.redraw();
+      this.move();
     });
     canvas.addEventListener(
       "wheel",
@@ -315,7 +346,7 @@ export class PointMap {
         event.preventDefault();
         const lines = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 18 : 1;
         this.camera.zoomAt(...place(event), Math.exp(-event.deltaY * lines * 0.0016));
-        this.redraw();
+        this.move();
       },
       { passive: false },
     );
@@ -327,5 +358,6 @@ export class PointMap {
       const apart = (point: [number, number]): number => Math.hypot(point[0] - other[0], point[1] - other[1]);
       this.camera.zoomAt((now[0] + other[0]) / 2, (now[1] + other[1]) / 2, apart(now) / Math.max(1, apart(before)));
     }
+    this.move();
   }
 }
