@@ -81,7 +81,7 @@ def test_it_serves_until_it_is_interrupted(vectors: Path) -> None:
             urllib.request.urlopen(f"{base}api/about")
         refused.value.close()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=120)
     finally:
         process.kill()
         process.communicate()

@@ -1,5 +1,6 @@
 """Labels of the explorer are those of `dicot label`, and outlive it."""
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,7 @@ def test_labels_on_no_window_are_told(folder: Path) -> None:
         kept.set([("zoe", 0.0, 2.0)], "walk")
     said: list[str] = []
     workspace = open_workspace(folder / "vectors.npz", say=said.append)
-    assert any("'zoe'" in sentence for sentence in said) and workspace.labels.by_hand() == {}
+    assert any("'zoe'" in sentence for sentence in said) and workspace.labels.given().hand == {}
     assert workspace.labels.undo() == []  # it is taken back, and no row has changed
     with LabelStore(folder / "vectors.labels.sqlite") as kept:
         assert kept.current() == {}
@@ -53,14 +54,14 @@ def test_labels_on_no_window_are_told(folder: Path) -> None:
 
 def test_labels_by_hand_win_over_those_of_the_file(tmp_path: Path) -> None:
     labels = HandLabels(tmp_path / "l.sqlite", placed(label=np.array([1.0, 2.0, np.nan, 10.0, 2.0, np.nan])))
-    assert labels.all().tolist() == ["1", "2", "", "10", "2", ""]
+    assert labels.given().all.tolist() == ["1", "2", "", "10", "2", ""]
     assert labels.names() == ["1", "2", "10"]  # numbers by size
     labels.set([0, 2], "2")
     labels.set([5], "odd")
-    assert labels.all().tolist() == ["2", "2", "2", "10", "2", "odd"]
-    assert labels.to_learn_from().tolist() == labels.all().tolist()
-    assert labels.codes(labels.all()).tolist() == [1, 1, 1, 2, 1, 3]
-    assert labels.used(labels.by_hand()) == ["2", "10", "odd"]  # no window is 1 any more
+    assert labels.given().all.tolist() == ["2", "2", "2", "10", "2", "odd"]
+    assert labels.to_learn_from().tolist() == labels.given().all.tolist()
+    assert labels.codes(labels.given().all).tolist() == [1, 1, 1, 2, 1, 3]
+    assert labels.used() == ["2", "10", "odd"]  # no window is 1 any more
 
 
 def test_where_the_file_knows_all_only_hands_teach(tmp_path: Path) -> None:
@@ -87,11 +88,11 @@ def test_a_time_that_was_written_as_text_is_the_same_window(tmp_path: Path) -> N
     with LabelStore(tmp_path / "l.sqlite") as kept:
         kept.set([("a", 1.2800001, 3.84)], "walk")
     labels = HandLabels(tmp_path / "l.sqlite", placed())
-    assert labels.by_hand() == {1: "walk"}
+    assert labels.given().hand == {1: "walk"}
     labels.set([1], "run")  # under the key that is there
-    assert labels.by_hand() == {1: "run"}
+    assert labels.given().hand == {1: "run"}
     labels.set([1], None)
-    assert labels.by_hand() == {} and labels.can_undo()
+    assert labels.given().hand == {} and labels.can_undo()
 
 
 def test_cases_without_a_place_are_labelled_by_number(tmp_path: Path) -> None:
@@ -102,7 +103,7 @@ def test_cases_without_a_place_are_labelled_by_number(tmp_path: Path) -> None:
         assert set(kept.current()) == {"train 1", "test 1"}
     bare = HandLabels(tmp_path / "m.sqlite", Vectors(np.ones((6, 2), np.float32)))
     bare.set([5], "run")
-    assert bare.by_hand() == {5: "run"} and labels.by_hand() == {1: "walk", 5: "walk"}
+    assert bare.given().hand == {5: "run"} and labels.given().hand == {1: "walk", 5: "walk"}
 
 
 def test_a_file_that_is_no_store_is_refused(folder: Path) -> None:
@@ -117,3 +118,15 @@ def test_everything_labelled_leaves_nothing_to_predict(workspace: ExplorerWorksp
     workspace.labels.set(range(n // 2, n), "run")
     with pytest.raises(InputError, match="nothing left"):
         workspace.classify()
+
+
+def test_what_another_process_writes_is_seen_at_once(tmp_path: Path) -> None:
+    labels = HandLabels(tmp_path / "l.sqlite", placed())
+    for round_ in range(30):
+        with LabelStore(tmp_path / "l.sqlite") as kept:
+            kept.set([("a", 0.0, 2.56)], f"label {round_}")
+            assert labels.given().hand == {0: f"label {round_}"}
+        assert labels.given().hand == {0: f"label {round_}"}
+        if round_ % 10 == 0:
+            time.sleep(0.1)  # long enough for what was read to be kept
+            assert labels.given() is labels.given()

@@ -28,10 +28,14 @@ def explore(
         Path | None, typer.Option(help="Write a self-contained page, such as page.html, and serve nothing.")
     ] = None,
     sample: Annotated[int | None, typer.Option(help="With --export: so many windows, drawn.")] = None,
+    layout: opt.Layout = "nct",
+    case: opt.Case = None,
     time: opt.Time = None,
     channels: opt.Channels = None,
     label: opt.Label = None,
     group: opt.Group = None,
+    ignore: opt.Ignore = None,
+    header: opt.Header = None,
     rate: Annotated[
         float | None, typer.Option(help="Time steps per second of recordings that do not say it themselves.")
     ] = None,
@@ -56,7 +60,8 @@ def explore(
     else:
         check_writable(export)
     try:
-        options = opt.columns(None, time, channels, label, group, None, None)
+        options = opt.columns(case, time, channels, label, group, ignore, header)
+        options |= {} if layout == "nct" else {"layout": layout}
         workspace = open_workspace(vectors, data=data, options=options, rate=rate, labels=labels, say=_say)
         if export is not None:
             write_page(export, workspace, rows_of_page(len(workspace), sample), assets)

@@ -1,10 +1,12 @@
 """Labels by row: those given by hand, in a label store as `dicot label` writes it, over those of the file."""
 
 import math
+import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ from dicot.labels.store import Key, Label, LabelStore
 from dicot.labels.windows import WindowKeys
 from dicot.vectors import Vectors
 
+TICK = 50_000_000  # nanoseconds; clocks of files are coarser than those of machines
 LONGEST = 200  # characters of a label
 BY = "explorer"  # who gave a label, in the history
 
@@ -37,9 +40,17 @@ def window_keys(known: Vectors) -> WindowKeys:
     return WindowKeys([f"{part} {row - first[part]}" for row, part in enumerate(known.part.tolist())])
 
 
+class Given(NamedTuple):
+    """What a label store said when it was read."""
+
+    hand: dict[int, str]  # labels given by hand, by row
+    lost: list[Key]  # keys that are on no window
+    all: NDArray[np.str_]  # (N,) the label of every window, given by hand or else the file's; "" where there is none
+
+
 @final
 class HandLabels:
-    """The labels of all windows; the store is read anew every time, for other processes may write to it.
+    """The labels of all windows; the store is read anew when it has changed, for other processes may write to it.
 
     Names of labels get their numbers in the order in which they are first seen, and keep them.
     """
@@ -47,37 +58,31 @@ class HandLabels:
     def __init__(self, store: Path, known: Vectors) -> None:
         self.store = store
         self._keys = window_keys(known)
-        own = np.full(len(known), "", object) if known.label is None else _texts(known.label)
-        self._file = own.astype(str)  # (N,) "" where the file says nothing
+        self._file = np.full(len(known), "") if known.label is None else _texts(known.label)  # (N,) "": nothing
         self._names: list[str] = _in_order(set(self._file.tolist()) - {""})
         self._lock = Lock()
+        self._read: tuple[Any, Given] | None = None  # with what the file looked like before
 
-    def by_hand(self) -> dict[int, str]:
-        """Return the labels that were given by hand, by row."""
-        return {row: as_text(label) for row, label in self._keys.rows_of(self._current())[0].items()}
-
-    def lost(self) -> list[Key]:
-        """Return the keys of the store that are on no window."""
-        return self._keys.rows_of(self._current())[1]
-
-    def all(self) -> NDArray[np.str_]:
-        """Return the label of every window (N,): the one given by hand, or else the file's; "" where there is none."""
-        hand = self.by_hand()
-        out = self._file.astype(object)
-        out[list(hand)] = list(hand.values())
-        return out.astype(str)
+    def given(self) -> Given:
+        """Return all labels as they are now."""
+        looks, now = self._looks(), time.time_ns()
+        if self._read is not None and self._read[0] == looks:
+            return self._read[1]
+        rows, lost = self._keys.rows_of(self._current())
+        hand = {row: as_text(label) for row, label in rows.items()}
+        given = Given(hand, lost, _over(self._file, hand))
+        # A file may change twice within one tick of its clock: what changed just now is read again the next time.
+        if all(now - changed > TICK for changed, *_ in looks):
+            self._read = looks, given
+        return given
 
     def to_learn_from(self) -> NDArray[np.str_]:
         """Return the labels (N,) that a classifier may use.
 
         Where the file knows the label of every window, those given by hand alone: all else is there to compare with.
         """
-        if not (self._file != "").all():
-            return self.all()
-        out = np.full(len(self._file), "", object)
-        hand = self.by_hand()
-        out[list(hand)] = list(hand.values())
-        return out.astype(str)
+        given = self.given()
+        return _over(np.full(len(self._file), ""), given.hand) if (self._file != "").all() else given.all
 
     def codes(self, labels: Iterable[str]) -> NDArray[np.int32]:
         """Return the numbers of names of labels, -1 for none."""
@@ -89,16 +94,13 @@ class HandLabels:
 
     def names(self) -> list[str]:
         """Return every name that was seen, by its number."""
-        self.codes(self.by_hand().values())
+        self.codes(self.given().hand.values())
         return list(self._names)
 
-    def used(self, hand: dict[int, str]) -> list[str]:
+    def used(self) -> list[str]:
         """Return the names that some window has."""
-        self.codes(hand.values())
-        own = self._file.astype(object)
-        own[list(hand)] = ""
-        now = set(own.tolist()) | set(hand.values())
-        return [name for name in self._names if name in now]
+        now = set(self.given().all.tolist())
+        return [name for name in self.names() if name in now]
 
     def can_undo(self) -> bool:
         """Tell whether there is a label to take back."""
@@ -139,6 +141,15 @@ class HandLabels:
             changed = kept.undo(1, BY)
         return sorted(self._keys.rows_of(dict.fromkeys(changed, ""))[0])
 
+    def _looks(self) -> tuple[tuple[int, ...], ...]:
+        """Return what changes with the store: it writes to a log beside it first."""
+        looks = []
+        for file in (self.store, self.store.with_name(f"{self.store.name}-wal")):
+            with suppress(FileNotFoundError):  # the log goes when nobody writes
+                one = file.stat()
+                looks.append((one.st_mtime_ns, one.st_size, one.st_ino))
+        return tuple(looks)
+
     def _current(self) -> dict[Key, Label]:
         if not self.store.exists():
             return {}
@@ -146,9 +157,16 @@ class HandLabels:
             return kept.current()
 
 
-def _texts(values: Array) -> Array:
+def _texts(values: Array) -> NDArray[np.str_]:
     known = labelled(values)
-    return np.array([as_text(value) if there else "" for value, there in zip(values, known, strict=True)], object)
+    return np.array([as_text(value) if there else "" for value, there in zip(values, known, strict=True)], str)
+
+
+def _over(labels: NDArray[np.str_], hand: dict[int, str]) -> NDArray[np.str_]:
+    """Return labels with those given by hand in place of their own."""
+    out = labels.astype(object)
+    out[list(hand)] = list(hand.values())
+    return out.astype(str)
 
 
 def _in_order(names: set[str]) -> list[str]:

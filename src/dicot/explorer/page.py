@@ -52,7 +52,7 @@ def write_page(path: Path, workspace: ExplorerWorkspace, rows: Rows, assets: Ass
 def content(workspace: ExplorerWorkspace, rows: Rows) -> dict[str, Any]:
     """Return what the page holds of some windows, which are numbered anew, from 0."""
     columns = {name: workspace.column(name) for name in workspace.column_names()}
-    labels = workspace.labels.all()
+    labels = workspace.labels.given().all
     return {
         "about": {**workspace.about(), "n": len(rows)},
         "points": _packed(workspace.overview.points[rows], "<f4"),

@@ -218,14 +218,16 @@ def series_of(known: Vectors, data: str | None, options: Mapping[str, Any], rate
     known : the vectors
     data : recordings where the vectors know theirs (a folder, a pattern or a file), otherwise a data set or a file of
         cases; None: what the vectors name, if they do
-    options : time, channels, label and group, where the user said any
+    options : how the files of `data` are read, where the user said anything: time, channels, label, group and so on
     rate : of recordings without time stamps
     """
     source = _recorded(getattr(known, "source", None))
-    choice = Choice(**{**source.options, **options})
     placed = known.recording is not None and known.start is not None and known.end is not None
     if data is not None and not placed:
         return CaseSeries(_cases(known, data, options))
+    if refused := sorted(options.keys() - set(Choice._fields)):
+        raise InputError(f"--{refused[0]} is for tables of cases, and these are windows of recordings. Leave it out.")
+    choice = Choice(**{**source.options, **options})
     if data is not None:
         found = find_recordings(data)
         files = dict(zip(recording_names(found), found, strict=True))

@@ -80,7 +80,7 @@ class ExplorerWorkspace:
             "rate": self.series.rate if self.series else None,
             "series": self.series is not None,
             "columns": [self._described(name) for name in self.column_names()],
-            "labels": self.labels.used(self.labels.by_hand()),
+            "labels": self.labels.used(),
             "limits": {"series_rows": SERIES_ROWS, "label_rows": LABEL_ROWS},
             "version": __version__,
         }
@@ -101,7 +101,7 @@ class ExplorerWorkspace:
         """Return a column by its name; an unknown one is a KeyError."""
         prediction = self._prediction
         if name == "label":
-            codes = self.labels.codes(self.labels.all())
+            codes = self.labels.codes(self.labels.given().all)
             return Colouring("Label", codes, self.labels.names())
         if name == "prediction" and prediction is not None:  # numbered as the labels are, so that colours agree
             codes = self.labels.codes(prediction.label)
@@ -137,7 +137,7 @@ class ExplorerWorkspace:
 
     def windows(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         """Return the series of some windows, with what is known of them."""
-        labels = self.labels.all()
+        labels = self.labels.given().all
         out = []
         for row in rows:
             values = None if self.series is None else self.series.window(row)
@@ -180,10 +180,10 @@ class ExplorerWorkspace:
 
     def labelled(self) -> dict[str, Any]:
         """Return the labels that were given by hand, and the names that some window has."""
-        hand = self.labels.by_hand()
+        hand = self.labels.given().hand
         return {
             "labels": {str(row): hand[row] for row in sorted(hand)},
-            "names": self.labels.used(hand),
+            "names": self.labels.used(),
             "can_undo": self.labels.can_undo(),
         }
 
@@ -224,7 +224,7 @@ class ExplorerWorkspace:
 
     def table(self, rows: Sequence[int]) -> str:
         """Return some windows as a .csv, with their labels and, where they are known, predictions."""
-        labels, prediction = self.labels.all(), self._prediction
+        labels, prediction = self.labels.given().all, self._prediction
         text = io.StringIO(newline="")
         writer = csv.writer(text, lineterminator="\n")
         about = ("recording", "start", "end", "group", "label")
@@ -295,13 +295,13 @@ def open_workspace(
     store = path.with_name(f"{path.stem}.labels.sqlite") if labels is None else labels
     with naming(store):
         given = HandLabels(store, known)
-        lost = given.lost()
+        lost = given.given().lost
     if lost:
         say(f"Warning: {len(lost)} label(s) of {store} are on no window of {path}; the first is on {lost[0]!r}.")
     with naming(path):
         series = series_of(known, data, options or {}, rate)
         _say_series(series, say)
-        classes = np.unique(given.all())
+        classes = np.unique(given.given().all)
         overview = read_or_make(path, known, int(np.count_nonzero(classes != "")), say)
         workspace = ExplorerWorkspace(path.name, known, overview, given, series)
     say(f"Labels: {store}{'' if store.exists() else ', made at the first label'}")

@@ -22,7 +22,8 @@ class Classification:
             return ""
         how = f"whole {self.together}s together" if self.together and told.n_groups else "one by one"
         parts = min(FOLDS, told.n_groups or FOLDS)
-        return f"Measured by hiding the labels of one of {parts} parts at a time, {how}, {told.repeats} times over."
+        often = "once" if told.repeats == 1 else f"{told.repeats} times over"
+        return f"Measured by hiding the labels of one of {parts} parts at a time, {how}, {often}."
 
 
 def classify_cases(
