@@ -89,6 +89,11 @@ def row_on_map(workspace: ExplorerWorkspace, cluster: int) -> int:
     return int(own[np.argmin(np.linalg.norm(points[own] - points[own].mean(axis=0), axis=1))])
 
 
+def given(workspace: ExplorerWorkspace) -> dict[int, str]:
+    """Return the labels that are in the store."""
+    return {int(row): name for row, name in workspace.labelled()["labels"].items()}
+
+
 def hover(page: Any, row: int) -> None:
     at = page.evaluate(f"dicot.screen({row})")
     page.mouse.move(at["x"], at["y"])
@@ -182,7 +187,7 @@ def test_lasso_label_undo_export_and_reload(page: Any, large: ExplorerWorkspace)
     page.fill("#selection .new-name", "spin")
     page.keyboard.press("Enter")
     status(page, "Labelled .* “spin”")
-    assert set(large.labels.by_hand()) == inside
+    assert set(given(large)) == inside
     with page.expect_download() as download:
         page.click("#export-selection")
     table = list(csv.DictReader(Path(download.value.path()).read_text().splitlines()))
@@ -195,7 +200,7 @@ def test_lasso_label_undo_export_and_reload(page: Any, large: ExplorerWorkspace)
 
     page.keyboard.press("Control+z")
     status(page, "^Undone")
-    assert large.labels.by_hand() == {}
+    assert given(large) == {}
 
 
 def test_the_colours_of_every_column_are_explained(page: Any, large: ExplorerWorkspace) -> None:
@@ -238,6 +243,8 @@ def test_search_pins_the_window_and_says_where_there_is_none(
 
 
 def test_the_queue_is_worked_by_keys(page: Any, large: ExplorerWorkspace) -> None:
+    page.select_option("#colour", "label")
+    page.locator("#colour").blur()
     page.keyboard.press("q")
     page.wait_for_selector("#queue")
     first = int(page.wait_for_selector("#pinned[data-row]").get_attribute("data-row"))
@@ -245,17 +252,18 @@ def test_the_queue_is_worked_by_keys(page: Any, large: ExplorerWorkspace) -> Non
     page.keyboard.type("walk")
     page.keyboard.press("Enter")
     playwright.expect(page.locator("#queue-place")).to_have_text("Suggestion 2 of 20")
-    assert large.labels.by_hand() == {first: "walk"}
+    status(page, "^Labelled 1 window")
+    assert given(large) == {first: "walk"}
     page.wait_for_selector(f'#pinned:not([data-row="{first}"])')
     second = int(page.get_attribute("#pinned", "data-row"))
     page.keyboard.press("1")
-    playwright.expect(page.locator("#queue-place")).to_have_text("Suggestion 3 of 20")
-    assert large.labels.by_hand() == {first: "walk", second: "walk"}
     page.keyboard.press("s")
     playwright.expect(page.locator("#queue-place")).to_have_text("Suggestion 4 of 20")
+    playwright.expect(page.locator("#legend .entry .count").first).to_have_text("2")
+    assert given(large) == {first: "walk", second: "walk"}
     page.keyboard.press("u")
     playwright.expect(page.locator("#queue-place")).to_have_text("Suggestion 2 of 20")
-    assert large.labels.by_hand() == {first: "walk"}
+    assert given(large) == {first: "walk"}
 
 
 def test_a_classifier_says_what_it_is_worth_and_colours_the_map(visit: Visit, tmp_path: Path) -> None:

@@ -117,8 +117,7 @@ export class InlineSource implements Source {
   }
 
   async undo(): Promise<Labels & { undone: number[] }> {
-    const last = this.history.pop();
-    if (last === undefined) throw new Error("There is nothing to undo.");
+    const last = this.history.pop() ?? [];
     for (const [row, name] of last) this.set(row, name);
     return { ...(await this.labels()), undone: last.map(([row]) => row) };
   }

@@ -15,7 +15,11 @@ export class Legend {
     private readonly session: Session,
     private readonly dark: Signal<boolean>,
   ) {
+    let pointed = false;
+    this.select.addEventListener("pointerdown", () => (pointed = true));
+    this.select.addEventListener("keydown", () => (pointed = false));
     this.select.addEventListener("change", () => {
+      if (pointed) this.select.blur(); // the page's keys work again; who uses the keyboard stays in the list
       void session.status.attempt(() => session.colourBy(this.select.value));
     });
     session.about.follow(() => this.choices());

@@ -62,10 +62,9 @@ async function start(status: Status, dark: Signal<boolean>): Promise<Session> {
   const labelPinned = (name: string | null): void => {
     const row = session.pinned.value;
     if (row === null) return;
-    void status.attempt(async () => {
-      await session.label([row], name);
-      if (queue.active && name !== null) queue.next();
-    });
+    const labelling = session.label([row], name);
+    if (queue.active && name !== null) queue.next(); // without waiting for the answer
+    void status.attempt(() => labelling).then(() => labelling.catch(() => queue.back(row)));
   };
   const panel = new Panel(session, cache, dark, labelPinned);
   const bar = new SelectionBar(session);
@@ -150,10 +149,6 @@ function startTools(session: Session, bar: SelectionBar, queue: Queue): void {
 }
 
 async function undoLast(session: Session, queue: Queue): Promise<void> {
-  if (!session.canUndo.value) {
-    session.status.say("There is nothing to undo.");
-    return;
-  }
   const undone = await session.status.attempt(() => session.undo());
   if (undone?.length === 1) queue.back(undone[0]);
 }

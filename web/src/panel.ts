@@ -88,10 +88,11 @@ export class Panel {
       this.near.replaceChildren();
       return;
     }
-    const found = await this.session.source.neighbours(row, NEAREST);
+    const { status, source } = this.session;
+    const found = await status.attempt(() => source.neighbours(row, NEAREST));
     if (turn !== this.turn) return;
-    this.found = found;
-    this.session.neighbours.value = found.rows;
+    this.found = found ?? { rows: [], distances: null }; // the window itself can be shown all the same
+    this.session.neighbours.value = this.found.rows;
     await this.drawPinned(row, turn);
   }
 
@@ -104,14 +105,14 @@ export class Panel {
   private async drawPinned(row: number, turn: number): Promise<void> {
     const { channels } = this.session.about.value;
     const all = await this.cache.get([row, ...this.found.rows]);
-    const scale = all[0].channels.length > 0 ? ranges(all) : [];
+    const scale = ranges(all);
     const facts = await this.facts(all[0]);
     const cards = await Promise.all(all.slice(1).map((series, i) => this.card(series, scale, i)));
     if (turn !== this.turn) return;
     this.scale = scale.length > 0 ? scale : null;
     this.pin.dataset.row = String(row);
     this.pin.replaceChildren(facts);
-    if (scale.length > 0) this.pin.append(strips(all[0], scale, tallness(channels.length, 40, 132, 9), channels));
+    if (all[0].channels.length > 0) this.pin.append(strips(all[0], scale, tallness(channels.length, 40, 132, 9), channels));
     this.cards.clear();
     all.slice(1).forEach((series, i) => this.cards.set(series.row, cards[i]));
     this.near.replaceChildren(...cards);
@@ -141,7 +142,7 @@ export class Panel {
         h("span", { class: "count" }, distance === undefined ? "" : number(distance)),
       ),
     );
-    if (scale.length > 0) card.append(drawing(series, scale, tallness(channels.length, 26, 64, 5), channels));
+    if (series.channels.length > 0) card.append(drawing(series, scale, tallness(channels.length, 26, 64, 5), channels));
     card.append(h("span", { class: "card-foot" }, [words.length > 1 ? words[1] : null, span(series)].filter(Boolean).join(" · ")));
     return card;
   }

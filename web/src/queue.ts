@@ -30,10 +30,10 @@ export class Queue {
 
   /** Asks for suggestions and shows the first. */
   async start(): Promise<void> {
-    const { status, source, selection } = this.session;
+    const { status, selection } = this.session;
     await status.attempt(async () => {
       status.busy("Looking for what to label next …");
-      const answer = await source.suggest?.(AT_ONCE + this.skipped.size);
+      const answer = await this.session.suggest(AT_ONCE + this.skipped.size);
       this.rows = (answer?.rows ?? []).filter((row) => !this.skipped.has(row)).slice(0, AT_ONCE);
       if (answer === undefined || this.rows.length === 0) {
         this.stop();
@@ -61,14 +61,14 @@ export class Queue {
     this.next();
   }
 
-  /** Goes on after the shown window was labelled. */
+  /** Goes on to the next window. */
   next(): void {
     this.at += 1;
     if (this.at < this.rows.length) this.show();
     else void this.start();
   }
 
-  /** Goes back to a window whose label was undone. */
+  /** Goes back to a window that has lost its label again. */
   back(row: number): void {
     const place = this.rows.indexOf(row);
     if (!this.active || place < 0) return;

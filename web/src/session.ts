@@ -2,7 +2,7 @@
 
 import { type Colouring, colouring } from "./colour";
 import { Signal } from "./signal";
-import type { About, Codes, Column, Labels, Source, Verdict } from "./source";
+import type { About, Codes, Column, Labels, Source, Suggestions, Verdict } from "./source";
 import { type Status, windows } from "./status";
 
 export class Session {
@@ -20,6 +20,8 @@ export class Session {
   readonly labelled = new Signal<number[]>([]);
   readonly canUndo = new Signal(false);
   private readonly columns = new Map<string, Promise<Codes>>();
+  private wanted = "";
+  private last: Promise<unknown> = Promise.resolve();
 
   constructor(
     readonly source: Source,
@@ -57,7 +59,9 @@ export class Session {
   async colourBy(name: string): Promise<void> {
     const column = this.column(name);
     if (column === undefined) throw new Error(`There is no column “${name}” to colour by.`);
+    this.wanted = name;
     const codes = await this.codes(column);
+    if (this.wanted !== name) return; // another choice was made in the meantime
     if (this.colouring.value?.column.name !== name) this.hidden.value = new Uint8Array(this.about.value.n);
     this.colouring.value = colouring(column, codes);
   }
@@ -67,7 +71,11 @@ export class Session {
   }
 
   /** Gives windows a label, or takes it away with null. */
-  async label(rows: number[], name: string | null): Promise<void> {
+  label(rows: number[], name: string | null): Promise<void> {
+    return this.inOrder(() => this.labelNow(rows, name));
+  }
+
+  private async labelNow(rows: number[], name: string | null): Promise<void> {
     const most = this.about.value.limits.label_rows;
     if (rows.length > most) {
       throw new Error(`These are ${windows(rows.length)}; at most ${most.toLocaleString("en")} can be labelled at once. Select fewer.`);
@@ -77,20 +85,35 @@ export class Session {
     this.status.say(name === null ? `Removed the label of ${windows(rows.length)}.` : `Labelled ${windows(rows.length)} “${name}”.`);
   }
 
-  async undo(): Promise<number[]> {
-    const answer = await this.source.undo();
-    this.take(answer);
-    await this.refresh(["label"]);
-    this.status.say(`Undone: the label of ${windows(answer.undone.length)} is as before.`);
-    return answer.undone;
+  undo(): Promise<number[]> {
+    return this.inOrder(async () => {
+      const answer = await this.source.undo();
+      this.take(answer);
+      await this.refresh(["label"]);
+      const count = answer.undone.length;
+      this.status.say(count === 0 ? "There is nothing to undo." : `Undone: the label of ${windows(count)} is as before.`);
+      return answer.undone;
+    });
   }
 
-  async classify(): Promise<Verdict> {
-    if (this.source.classify === undefined) throw new Error("Training needs the server of `dicot explore`.");
-    const verdict = await this.source.classify();
-    await this.refresh(["prediction", "confidence"]);
-    await this.colourBy("prediction");
-    return verdict;
+  suggest(k: number): Promise<Suggestions | undefined> {
+    return this.inOrder(async () => this.source.suggest?.(k));
+  }
+
+  classify(): Promise<Verdict | undefined> {
+    return this.inOrder(async () => {
+      const verdict = await this.source.classify?.();
+      await this.refresh(["prediction", "confidence"]);
+      await this.colourBy("prediction");
+      return verdict;
+    });
+  }
+
+  /** What depends on the labels waits for what changes them: keys are quicker than answers. */
+  private inOrder<T>(action: () => Promise<T>): Promise<T> {
+    const turn = this.last.then(action, action);
+    this.last = turn;
+    return turn;
   }
 
   private take({ labels, names, can_undo }: Labels): void {

@@ -9,11 +9,12 @@ export interface Range {
   high: number;
 }
 
-/** The least and greatest value of every channel over some series: a scale they all share. */
+/** The least and greatest value of every channel: a scale that all series share; some may have lost their recording. */
 export function ranges(series: Pick<Series, "channels">[]): Range[] {
-  return series[0].channels.map((_, channel) => {
+  const there = series.filter(({ channels }) => channels.length > 0);
+  return (there[0]?.channels ?? []).map((_, channel) => {
     let [low, high] = [Infinity, -Infinity];
-    for (const { channels } of series) {
+    for (const { channels } of there) {
       const values = channels[channel];
       for (let i = 0; i < values.length; i++) {
         const value = values[i];
