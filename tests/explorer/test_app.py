@@ -393,3 +393,11 @@ def test_without_recordings_all_else_works(folder: Path) -> None:
     assert "--data" in client.get("/api/context?row=4").json()["detail"]
     assert len(client.get("/api/neighbours?row=4").json()["rows"]) == 10
     assert client.post("/api/labels", json={"rows": [4], "label": "walk"}).status_code == 200
+
+
+def test_the_interface_has_a_schema_though_no_page_shows_it(client: Any) -> None:
+    schema = client.app.openapi()
+    assert set(schema["paths"]["/api/labels"]) == {"get", "post"}
+    assert "application/octet-stream" in schema["paths"]["/api/points"]["get"]["responses"]["200"]["content"]
+    refusal = schema["paths"]["/api/series"]["get"]["responses"]["422"]["content"]["application/json"]["schema"]
+    assert refusal == {"$ref": "#/components/schemas/Refusal"}

@@ -45,10 +45,13 @@ def test_the_page_holds_what_the_server_would_say(workspace: ExplorerWorkspace, 
         values = workspace.series.window(row)  # type: ignore[union-attr]
         assert values is not None
         for channel, (low, high) in enumerate(series["scale"]):
-            drawn = low + (high - low) * levels[row, channel] / 255
-            step = (high - low) / 255
+            there = levels[row, channel][levels[row, channel] != series["missing"]]
+            assert len(there) == series["points"] or np.isnan(values[channel]).any()
+            drawn, step = low + (high - low) * there / 254, (high - low) / 254
             assert abs(drawn.max() - np.nanmax(values[channel])) <= step
-            assert abs(drawn.min() - np.nanmin(values[channel])) <= step or np.isnan(values[channel]).any()
+            assert abs(drawn.min() - np.nanmin(values[channel])) <= step
+    first = workspace.find("bob", 0.1)  # the window with a missing value
+    assert (levels[first] == 255).any() and not (levels[first] == 255).all()
 
 
 def test_nothing_is_fetched_and_nothing_in_the_data_runs(workspace: ExplorerWorkspace, tmp_path: Path) -> None:

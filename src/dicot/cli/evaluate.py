@@ -50,9 +50,7 @@ def evaluate(
             "best,paper, or paper with --method."
         ),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for report.html, scores.csv, model and vectors.npz.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for report.html, scores.csv, model and vectors.npz.")] = None,
     features: Annotated[
         Path | None, typer.Option(help="A .npz for everybody's test embeddings; `dicot report --features` maps them.")
     ] = None,

@@ -25,8 +25,22 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
     except ImportError as error:
         raise need_extra("fastapi", "explore", "The explorer") from error
 
-    app = FastAPI(title="dicot explorer", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
+    class Refusal(BaseModel):
+        detail: str
+
+    said: dict[int | str, dict[str, Any]] = {status: {"model": Refusal} for status in (400, 403, 404, 413, 422, 500)}
+    app = FastAPI(
+        title="dicot explorer",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        responses=said,
+    )
     app.add_middleware(Guard, token=token, port=port)
+
+    def gives(kind: str) -> dict[str, Any]:
+        return {"response_class": Response, "responses": {200: {"content": {kind: {}}}}}
 
     class Labelled(BaseModel):
         model_config = ConfigDict(extra="forbid")
@@ -58,15 +72,15 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
     def binary(values: Any, kind: str) -> Response:
         return Response(values.astype(kind).tobytes(), media_type="application/octet-stream")
 
-    @app.get("/")
+    @app.get("/", **gives("text/html"))
     def page() -> Response:
         return Response(assets[INDEX].content, media_type=assets[INDEX].kind)
 
-    @app.get("/favicon.ico")
+    @app.get("/favicon.ico", status_code=204, response_class=Response)
     def icon() -> Response:
         return Response(status_code=204)
 
-    @app.get("/assets/{name:path}")
+    @app.get("/assets/{name:path}", **gives("*/*"))
     def asset(name: str) -> Response:
         if name not in assets:
             raise HTTPException(404, "There is no such file.")
@@ -76,11 +90,11 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
     def about() -> dict[str, Any]:
         return workspace.about()
 
-    @app.get("/api/points")
+    @app.get("/api/points", **gives("application/octet-stream"))
     def points() -> Response:
         return binary(workspace.overview.points, "<f4")
 
-    @app.get("/api/columns/{name}")
+    @app.get("/api/columns/{name}", **gives("application/octet-stream"))
     def column(name: str) -> Response:
         try:
             found = workspace.column(name)
@@ -140,7 +154,7 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
         found = workspace.classify()
         return {"sentence": found.sentence, "warnings": list(found.warnings)}
 
-    @app.post("/api/export")
+    @app.post("/api/export", **gives("text/csv"))
     def export(chosen: Chosen) -> Response:
         return PlainTextResponse(
             workspace.table(checked(chosen.rows)),

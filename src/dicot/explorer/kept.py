@@ -61,6 +61,7 @@ def read_or_make(path: Path, known: Vectors, n_classes: int, say: Say) -> Overvi
         say(f"Map: {kept.title}; from {place}")
         return kept
     if kept is None:
+        say(f"Making the map of {len(known):,} windows, once; of 10,000 and more it takes some minutes.")
         points, title = _map(known.x)
         say(f"Map: {title}")
         outlier = outlier_scores(known)

@@ -23,7 +23,7 @@ NEIGHBOURS = 8
 MOST_POINTS = 128  # of a window's channel
 SERIES_BYTES = 24_000_000  # of all series together: a page that a mail may carry
 TAILS = 0.001  # share of the values on each side that the scale need not hold whole
-LEVELS = 255
+LEVELS, MISSING = 254, 255  # of a byte: levels from 0 on, and what says that there is no value
 # The page reaches nobody: everything is in it.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 
@@ -85,9 +85,10 @@ def _series(series: Series, rows: Rows) -> dict[str, Any]:
     scale = [_scale(values[:, channel]) for channel in range(n_channels)]
     levels = np.empty(values.shape, np.uint8)
     for channel, (low, high) in enumerate(scale):
-        share = (np.nan_to_num(values[:, channel], nan=low) - low) / ((high - low) or 1.0)
-        levels[:, channel] = np.round(np.clip(share, 0, 1) * LEVELS)
-    return {"points": n_points, "scale": scale, "data": _packed(levels, "u1")}
+        there = np.isfinite(values[:, channel])
+        share = (np.where(there, values[:, channel], low) - low) / ((high - low) or 1.0)
+        levels[:, channel] = np.where(there, np.round(np.clip(share, 0, 1) * LEVELS), MISSING)
+    return {"points": n_points, "scale": scale, "missing": MISSING, "data": _packed(levels, "u1")}
 
 
 def _scale(values: NDArray[np.float32]) -> tuple[float, float]:

@@ -56,7 +56,7 @@ def serve(
     app = create_app(workspace, token, port, assets)
     address = f"http://{ADDRESS}:{port}/?token={token}"
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=PATIENCE
+        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=PATIENCE, ws="none"
     )  # an access log would hold the token
     on_ready(address)
     if open_browser:

@@ -63,7 +63,7 @@ class ExplorerWorkspace:
         self, title: str, known: Vectors, overview: Overview, labels: HandLabels, series: Series | None = None
     ) -> None:
         self.title, self.known, self.overview, self.labels, self.series = title, known, overview, labels, series
-        self.index = EmbeddingIndex(known.x, method="auto", **known.columns())
+        self.index = EmbeddingIndex(known.x, **known.columns())  # exact: a graph would be built for minutes
         self._fixed = self._fixed_columns()
         self._prediction: Prediction | None = None
         self._classifying = Lock()
