@@ -165,6 +165,7 @@ function instant(time: Time | null): number {
 
 /** A value as csv has it; an apostrophe stands before text that a spreadsheet would take for a formula and run. */
 function cell(value: string | number | null): string {
-  const text = typeof value === "string" && /^[=+\-@\t\r\n]/.test(value) && !/^[+-]?\d+(\.\d+)?$/.test(value) ? `'${value}` : String(value ?? "");
+  const risky = typeof value === "string" && /^[=+\-@\t\r\n]/.test(value) && !/^[+-]?\d+(\.\d+)?$/.test(value);
+  const text = `${risky ? "'" : ""}${value ?? ""}`;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -21,7 +21,9 @@ export function startKeys(table: Key[]): void {
   document.addEventListener("keydown", (event) => {
     const typing = event.target instanceof HTMLElement && event.target.matches("input, select, textarea");
     if (help.open || event.altKey || (typing && event.key !== "Escape")) return;
-    const name = (event.ctrlKey || event.metaKey ? "Ctrl+" : "") + (event.shiftKey && event.key.startsWith("Arrow") ? "Shift+" : "") + event.key;
+    const control = event.ctrlKey || event.metaKey ? "Ctrl+" : "";
+    const shift = event.shiftKey && event.key.startsWith("Arrow") ? "Shift+" : ""; // of other keys it makes another key
+    const name = control + shift + event.key;
     const found = all.find(({ keys }) => keys.includes(name));
     if (found === undefined) return;
     if (event.key === "Enter" && event.target instanceof HTMLButtonElement) return; // the button's own key

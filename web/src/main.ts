@@ -194,12 +194,14 @@ function keyTable({ session, map, panel, queue, bar, drawer, labelPinned }: Part
     place.querySelector<HTMLInputElement>(".new-name")?.focus();
   };
   const pan: Record<string, [number, number]> = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
+  const digits = Array.from({ length: KEYS }, (_, i) => String(i + 1));
+  const { suggest, context } = session.source;
   const table: (Key | false)[] = [
     { keys: ["l"], shown: "l", does: "lasso: draw around windows (or hold Shift)", run: () => (map.lasso = !map.lasso) },
-    { keys: Array.from({ length: KEYS }, (_, i) => String(i + 1)), shown: "1 … 9", does: "label the selection, or the pinned window", run: labelBy },
+    { keys: digits, shown: "1 … 9", does: "label the selection, or the pinned window", run: labelBy },
     { keys: ["n"], shown: "n", does: "name a new label", run: name },
-    session.source.suggest !== undefined && { keys: ["q"], shown: "q", does: "suggest what to label next", run: () => void queue.start() },
-    session.source.suggest !== undefined && { keys: ["s"], shown: "s", does: "skip the suggestion", run: () => queue.skip() },
+    suggest !== undefined && { keys: ["q"], shown: "q", does: "suggest what to label next", run: () => void queue.start() },
+    suggest !== undefined && { keys: ["s"], shown: "s", does: "skip the suggestion", run: () => queue.skip() },
     { keys: ["u", "Ctrl+z"], shown: "u Ctrl+z", does: "undo the last labels", run: () => void undoLast(session, queue) },
     { keys: ["e"], shown: "e", does: "export the selection, or all labelled windows", run: () => void bar.save() },
     { keys: ["ArrowRight", "ArrowDown"], shown: "→ ↓", does: "next neighbour", run: () => step(1) },
@@ -210,7 +212,7 @@ function keyTable({ session, map, panel, queue, bar, drawer, labelPinned }: Part
       does: "pin that neighbour, or the window in the middle",
       run: () => (session.pinned.value = session.stepped.value ?? session.pinned.value ?? map.middle()),
     },
-    session.source.context !== undefined && { keys: ["r"], shown: "r", does: "show the pinned window in its recording", run: () => void drawer.toggle() },
+    context !== undefined && { keys: ["r"], shown: "r", does: "show the pinned window in its recording", run: () => void drawer.toggle() },
     { keys: ["/"], shown: "/", does: "search", run: () => need("search").focus() },
     { keys: ["+", "="], shown: "+", does: "closer", run: () => map.zoom(1.5) },
     { keys: ["-"], shown: "-", does: "farther", run: () => map.zoom(1 / 1.5) },

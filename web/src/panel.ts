@@ -24,7 +24,8 @@ export class Panel {
   private timer = 0;
   private turn = 0;
   private scale: Range[] | null = null;
-  private found: Neighbours = { rows: [], distances: null };
+  /** The neighbours of the pinned window, and null while they are asked for. */
+  private found: Neighbours | null = null;
 
   constructor(
     private readonly session: Session,
@@ -77,10 +78,10 @@ export class Panel {
   }
 
   private async pinTo(row: number | null): Promise<void> {
-    const turn = ++this.turn;
+    this.turn++;
     this.session.stepped.value = null;
     this.session.neighbours.value = [];
-    this.scale = null;
+    this.found = this.scale = null;
     need("pinned-section").hidden = row === null;
     need("pinned-hint").hidden = row !== null;
     if (row === null) {
@@ -90,38 +91,40 @@ export class Panel {
     }
     const { status, source } = this.session;
     const found = await status.attempt(() => source.neighbours(row, NEAREST));
-    if (turn !== this.turn) return;
+    if (this.session.pinned.value !== row) return;
     this.found = found ?? { rows: [], distances: null }; // the window itself can be shown all the same
     this.session.neighbours.value = this.found.rows;
-    await this.drawPinned(row, turn);
+    await this.drawPinned(row, this.found);
   }
 
+  /** Draws the same windows after labels or colours have changed. */
   private again(): void {
-    const row = this.session.pinned.value;
-    const turn = ++this.turn;
-    if (row !== null) void this.session.status.attempt(() => this.drawPinned(row, turn));
+    const [row, found] = [this.session.pinned.value, this.found];
+    if (row !== null && found !== null) void this.session.status.attempt(() => this.drawPinned(row, found));
   }
 
-  private async drawPinned(row: number, turn: number): Promise<void> {
+  private async drawPinned(row: number, { rows, distances }: Neighbours): Promise<void> {
+    const turn = ++this.turn;
     const { channels } = this.session.about.value;
-    const all = await this.cache.get([row, ...this.found.rows]);
+    const all = await this.cache.get([row, ...rows]);
     const scale = ranges(all);
     const facts = await this.facts(all[0]);
-    const cards = await Promise.all(all.slice(1).map((series, i) => this.card(series, scale, i)));
+    const cards = await Promise.all(all.slice(1).map((series, i) => this.card(series, scale, i, distances?.[i])));
     if (turn !== this.turn) return;
     this.scale = scale.length > 0 ? scale : null;
     this.pin.dataset.row = String(row);
     this.pin.replaceChildren(facts);
     if (all[0].channels.length > 0) this.pin.append(strips(all[0], scale, tallness(channels.length, 40, 132, 9), channels));
+    const held = [...this.cards].find(([, card]) => card === document.activeElement)?.[0];
     this.cards.clear();
     all.slice(1).forEach((series, i) => this.cards.set(series.row, cards[i]));
     this.near.replaceChildren(...cards);
     this.step(this.session.stepped.value, null);
+    if (held !== undefined) this.focus(held);
   }
 
-  private async card(series: Series, scale: Range[], place: number): Promise<HTMLElement> {
+  private async card(series: Series, scale: Range[], place: number, distance?: number): Promise<HTMLElement> {
     const { channels } = this.session.about.value;
-    const distance = this.found.distances?.[place];
     const words = [await this.session.value("label", series.row), series.recording].filter((word) => word !== null);
     const card = h(
       "button",
@@ -192,9 +195,7 @@ export class Panel {
 
   private step(row: number | null, before: number | null): void {
     if (before !== null) this.cards.get(before)?.classList.remove("stepped");
-    if (row === null) return;
-    this.cards.get(row)?.classList.add("stepped");
-    this.cards.get(row)?.scrollIntoView({ block: "nearest" });
+    if (row !== null) this.cards.get(row)?.classList.add("stepped");
   }
 }
 
