@@ -195,7 +195,7 @@ def test_lasso_label_undo_export_and_reload(page: Any, large: ExplorerWorkspace)
 
     page.reload()
     page.evaluate("dicot.ready")
-    status(page, f"{len(inside):,} labelled")
+    status(page, f"{len(inside):,} labelled by hand")
     assert page.locator("#legend .entry", has_text="spin").locator(".count").inner_text() == f"{len(inside):,}"
 
     page.keyboard.press("Control+z")

@@ -12,7 +12,11 @@ export class ContextDrawer {
   private readonly drawer = need("context");
   private readonly body = need("context-body");
 
-  constructor(private readonly session: Session) {
+  /** `covers` is told how many pixels of the map the drawer covers. */
+  constructor(
+    private readonly session: Session,
+    private readonly covers: (height: number) => void,
+  ) {
     const button = need<HTMLButtonElement>("show-context");
     session.about.follow((about) => (button.hidden = session.source.context === undefined || !about.series));
     button.addEventListener("click", () => void this.toggle());
@@ -29,6 +33,7 @@ export class ContextDrawer {
 
   close(): void {
     this.drawer.hidden = true;
+    this.covers(0);
   }
 
   async toggle(): Promise<void> {
@@ -44,6 +49,7 @@ export class ContextDrawer {
       need("context-title").textContent = context.recording ?? `Around window ${row}`;
       this.body.replaceChildren(...this.draw(context));
       this.drawer.hidden = false;
+      this.covers(this.drawer.offsetHeight);
     });
   }
 

@@ -18,6 +18,12 @@ export function moment(value: Time): string {
   return typeof value === "number" ? `${seconds(value)} s` : value.replace("T", " ");
 }
 
+/** "walk_01@12.5", as the search box takes it; empty where the file has no times. */
+export function address({ recording, start }: Pick<Window, "recording" | "start">): string {
+  if (recording === null || start === null) return "";
+  return `${recording}@${typeof start === "number" ? seconds(start) : start}`;
+}
+
 /** "12.5–15.06 s" or "2024-03-01 12:00:05–12:00:08"; empty where the file has no times. */
 export function span({ start, end }: Pick<Window, "start" | "end">): string {
   if (start === null) return "";

@@ -68,7 +68,10 @@ async function start(status: Status, dark: Signal<boolean>): Promise<Session> {
   };
   const panel = new Panel(session, cache, dark, labelPinned);
   const bar = new SelectionBar(session);
-  const drawer = new ContextDrawer(session);
+  const drawer = new ContextDrawer(session, (height) => {
+    map.covered = height;
+    if (height > 0 && session.pinned.value !== null) map.show(session.pinned.value);
+  });
   new Legend(session, dark);
   startSearch(session);
   startTools(session, bar, queue);
@@ -232,7 +235,7 @@ const status = new Status();
 const ready = start(status, startTheme()).then((session) => {
   need("loading").hidden = true;
   const { labelled, about } = session;
-  status.say(`${windows(about.value.n)}, ${labelled.value.length.toLocaleString("en")} labelled. Hover to look, click to pin, ? for keys.`);
+  status.say(`${windows(about.value.n)}, ${labelled.value.length.toLocaleString("en")} labelled by hand. Hover to look, click to pin, ? for keys.`);
 });
 ready.catch((error: unknown) => {
   status.fail(error);

@@ -3,7 +3,7 @@
 import type { SeriesCache } from "./cache";
 import { css, hue, ramp } from "./colour";
 import { h, need } from "./dom";
-import { number, span } from "./format";
+import { address, number, span } from "./format";
 import { labeller } from "./labeller";
 import { NONE } from "./map/renderer";
 import type { Session } from "./session";
@@ -146,7 +146,7 @@ export class Panel {
       ),
     );
     if (series.channels.length > 0) card.append(drawing(series, scale, tallness(channels.length, 26, 64, 5), channels));
-    card.append(h("span", { class: "card-foot" }, [words.length > 1 ? words[1] : null, span(series)].filter(Boolean).join(" · ")));
+    card.append(h("span", { class: "card-foot" }, address(series)));
     return card;
   }
 

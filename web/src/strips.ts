@@ -105,15 +105,17 @@ export function strips(series: Series, scale: Range[], height: number, names: st
     column.style.height = `${height}px`;
     return column;
   };
-  const tall = height / series.channels.length >= 20;
+  const ends = scale.map(({ low, high }) => [number(high), number(low)]);
+  const room = height / series.channels.length >= 27; // for two numbers
   return h(
     "div",
-    { class: "strips" },
-    side("strip-names", (channel) => [h("span", { title: names[channel] }, names[channel])]),
+    { class: room ? "strips" : "strips low" },
+    side("strip-names", (channel) => {
+      const [high, low] = ends[channel];
+      return [h("span", { title: `${names[channel]}, drawn from ${low} to ${high}` }, names[channel])];
+    }),
     drawing(series, scale, height, names),
-    side("strip-ranges", (channel) =>
-      tall ? [h("span", {}, number(scale[channel].high)), h("span", {}, number(scale[channel].low))] : [],
-    ),
+    room && side("strip-ranges", (channel) => ends[channel].map((end) => h("span", {}, end))),
   );
 }
 

@@ -33,6 +33,8 @@ const calm = matchMedia("(prefers-reduced-motion: reduce)");
 export class PointMap {
   private readonly discs: HTMLCanvasElement;
   private readonly overlay: HTMLCanvasElement;
+  /** Pixels at the bottom that something else covers. */
+  covered = 0;
   private readonly camera = new Camera();
   private renderer: Renderer;
   private points: Float32Array = new Float32Array();
@@ -131,8 +133,10 @@ export class PointMap {
     const { camera } = this;
     const [x, y] = [this.points[2 * row], this.points[2 * row + 1]];
     const [px, py] = camera.toScreen(x, y);
-    const margin = Math.min(camera.width, camera.height) * 0.08;
-    if (px > margin + camera.lead && px < camera.width - margin && py > margin && py < camera.height - margin) return;
+    const margin = Math.min(camera.width, camera.height) * 0.06;
+    const bottom = camera.height - this.covered - margin;
+    if (px > margin + camera.lead && px < camera.width - margin && py > margin && py < bottom) return;
+    const goal = y - this.covered / 2 / camera.scale; // in the middle of what is left
     const from = [camera.x, camera.y];
     const began = performance.now();
     const flight = ++this.flight;
@@ -141,7 +145,7 @@ export class PointMap {
       const part = calm.matches ? 1 : Math.min(1, (now - began) / 240);
       const eased = 1 - (1 - part) ** 3;
       camera.x = from[0] + (x - from[0]) * eased;
-      camera.y = from[1] + (y - from[1]) * eased;
+      camera.y = from[1] + (goal - from[1]) * eased;
       this.move();
       if (part < 1) requestAnimationFrame(step);
     };
@@ -221,7 +225,7 @@ export class PointMap {
   /** The diameter of a disc: smaller the more there are, larger the closer one looks. */
   private size(): number {
     const room = Math.sqrt((this.camera.width * this.camera.height) / Math.max(1, this.points.length / 2));
-    return Math.min(13, Math.max(2.2, Math.min(7, 0.55 * room)) * this.camera.zoom ** 0.33);
+    return Math.min(13, Math.max(2.2, Math.min(5.5, 0.45 * room)) * this.camera.zoom ** 0.33);
   }
 
   private drawPoints(now: number): void {
