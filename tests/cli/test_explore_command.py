@@ -55,6 +55,9 @@ def test_what_is_wrong_is_told_before_the_map_is_made(vectors: Path, tmp_path: P
         dicot("explore", tmp_path / "none.npz", "--export", tmp_path / "page.html")
     with pytest.raises(InputError, match="There is no file or folder"):
         dicot("explore", vectors, "--data", tmp_path / "nowhere", "--export", tmp_path / "page.html")
+    np.savez(tmp_path / "many.npz", X=np.zeros((20_001, 2), np.float32))
+    with pytest.raises(InputError, match="--sample 20000"):
+        dicot("explore", tmp_path / "many.npz", "--export", tmp_path / "page.html")
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="cannot be written"):
         dicot("explore", vectors, "--export", tmp_path / "file" / "page.html")

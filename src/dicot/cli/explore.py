@@ -49,6 +49,7 @@ def explore(
     from dicot.explorer.serve import check_installed, listen, serve
     from dicot.explorer.workspace import open_workspace
     from dicot.storage import check_writable
+    from dicot.vectors import read_vectors
 
     # What can be refused is refused before the map is made, which takes minutes.
     assets = load_assets()
@@ -59,12 +60,13 @@ def explore(
         listener = listen(port)
     else:
         check_writable(export)
+        rows = rows_of_page(len(read_vectors(vectors)), sample)
     try:
         options = opt.columns(case, time, channels, label, group, ignore, header)
         options |= {} if layout == "nct" else {"layout": layout}
         workspace = open_workspace(vectors, data=data, options=options, rate=rate, labels=labels, say=_say)
         if export is not None:
-            write_page(export, workspace, rows_of_page(len(workspace), sample), assets)
+            write_page(export, workspace, rows, assets)
             typer.echo(f"Wrote {export}")
             return
         serve(workspace, listener, assets, on_ready=_ready, open_browser=browser)

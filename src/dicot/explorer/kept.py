@@ -61,7 +61,7 @@ def read_or_make(path: Path, known: Vectors, n_classes: int, say: Say) -> Overvi
         say(f"Map: {kept.title}; from {place}")
         return kept
     if kept is None:
-        say(f"Making the map of {len(known):,} windows, once; of 10,000 and more it takes some minutes.")
+        say(f"Making the map of {len(known):,} windows, once; of 5,000 and more it takes some minutes.")
         points, title = _map(known.x)
         say(f"Map: {title}")
         outlier = outlier_scores(known)
@@ -83,9 +83,9 @@ def n_clusters(n_windows: int, n_classes: int) -> int:
 
 
 def _map(x: Array) -> tuple[NDArray[np.float32], str]:
-    from dicot.projection import STEPS, overview
+    from dicot.projection import overview, overview_steps
 
-    with Bar("Map", STEPS) as bar:
+    with Bar("Map", overview_steps(len(x))) as bar:
         found = overview(x, seed=SEED, on_step=bar.update)
     low, high = found.points.min(axis=0), found.points.max(axis=0)
     points = (found.points - (low + high) / 2) / max(float((high - low).max()) / 2, 1e-12)

@@ -171,7 +171,7 @@ class RecordedSeries(Series):
         return there[recording]
 
     def _of_file(self, file: Path) -> dict[str, _Clocked]:
-        (name,) = {name for name, path in self._files.items() if path == file}
+        name = next(name for name, path in self._files.items() if path == file)
         read = read_file(file, self._choice)
         return {name + one.name.removeprefix(file.stem): self._clocked(one) for one in read}
 
