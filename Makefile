@@ -10,7 +10,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
-.PHONY: setup demo test test-fast bench-smoke site check format clean
+.PHONY: setup demo test test-fast bench-smoke site web check format clean
 
 setup: $(STAMP)
 
@@ -39,6 +39,9 @@ check: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+web:  ## the explorer's page, from its sources in web/ into the package; needs node 20, and npm's registry
+	cd web && npm ci && npm run build
 
 clean:
 	rm -rf .venv out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -81,6 +81,8 @@ _KEPT = (
 LAYERS["evaluation"] = above(but=(*_KEPT, "projection", "database"))
 LAYERS["bench"] = above(but=_KEPT)
 LAYERS["report"] = {"classical", "datasets", "protocols", "projection", "progress", "storage", "data", "errors"}
+LAYERS["explorer"] = {"vectors", "search", "labels", "outliers", "projection", "datasets"}
+LAYERS["explorer"] |= {"progress", "storage", "data", "errors"}
 LAYERS["cli"] = above() | {"__init__"}
 LAYERS["__init__"] = above()
 LAYERS["__main__"] = {"cli"}
@@ -104,6 +106,7 @@ HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "aeon", "safetensors.torch"
 # The parts that may import an optional package; every package of an extra in pyproject.toml is listed.
 EXTRAS: dict[str, set[str]] = {
     "aeon": {"classical", "data", "datasets"},
+    "fastapi": {"explorer"},
     "jinja2": {"report"},
     "matplotlib": {"report"},
     "onnx": {"export"},
@@ -113,6 +116,7 @@ EXTRAS: dict[str, set[str]] = {
     "pyedflib": {"data"},
     "statsmodels": {"methods"},
     "usearch": {"search"},
+    "uvicorn": {"explorer"},
     "wfdb": {"data"},
 }
 

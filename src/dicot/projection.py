@@ -1,7 +1,9 @@
 """Embeddings in two dimensions, for looking at, not for measuring, and the file that such maps are kept in."""
 
 import io
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,10 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.manifold import TSNE
+from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dicot.data.npyfile import load_npz
+from dicot.data.pieces import pieces
 from dicot.errors import InputError
 from dicot.protocols.base import Features, Floats, Labels
 from dicot.protocols.subsets import stratified_cap
@@ -23,6 +27,13 @@ TAKEN = ("file", "allow_pickle")  # np.savez's own words
 MAX_POINTS = 2000
 MIN_CASES = 5
 MAX_PERPLEXITY = 30.0
+STEPS = 1000  # of t-SNE's descent
+LANDMARKS = 20_000  # cases of `overview` that t-SNE places: its time grows with them
+MANY, FEWER_STEPS = 10_000, 500  # with more cases, `overview` takes fewer steps: nearly as good, in half the time
+COMPONENTS = 50  # principal components that `overview` takes distances in
+NEAREST = 3  # landmarks that place any other case
+
+Progress = Callable[[int], None]  # is told how many steps are done
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,16 +62,95 @@ def tsne(x: ArrayLike, labels: ArrayLike, *, seed: int, limit: int | None = MAX_
     rows = np.arange(len(data.y)) if limit is None else stratified_cap(data.y, limit, seed)
     shown = f"{len(rows)} cases" if len(rows) == len(data.y) else f"{len(rows)} of {len(data.y)} cases"
     z: Floats = StandardScaler().fit_transform(data.x[rows])
-    if len(rows) < MIN_CASES:
-        return Projection(_principal(z), rows, f"Principal components of {shown} (too few for t-SNE)")
+    points, title = _flattened(z, shown, seed)
+    return Projection(points, rows, title)
+
+
+def _flattened(
+    z: Floats, shown: str, seed: int, steps: int = STEPS, on_step: Progress | None = None
+) -> tuple[Floats, str]:
+    """Return points (N, 2) of scaled cases, and how they came about."""
+    if len(z) < MIN_CASES:
+        return _principal(z), f"Principal components of {shown} (too few for t-SNE)"
     if z.shape[1] < 2:
-        return Projection(_principal(z), rows, f"The single feature of {shown} (too few features for t-SNE)")
+        return _principal(z), f"The single feature of {shown} (too few features for t-SNE)"
     if not z.any():
-        return Projection(_principal(z), rows, f"{shown}, all embeddings identical (t-SNE not defined)")
-    perplexity = min(MAX_PERPLEXITY, (len(rows) - 1) / 3)
+        return _principal(z), f"{shown}, all embeddings identical (t-SNE not defined)"
+    perplexity = min(MAX_PERPLEXITY, (len(z) - 1) / 3)
+    model = TSNE(init="pca", perplexity=perplexity, max_iter=steps, random_state=seed)
     with threadpool_limits(1):  # sums over threads in arbitrary order would make the map differ between runs
-        points = TSNE(init="pca", perplexity=perplexity, random_state=seed).fit_transform(z)
-    return Projection(points.astype(np.float64), rows, f"t-SNE of {shown}, perplexity {perplexity:.3g}")
+        if on_step is None:
+            points = model.fit_transform(z)
+        else:  # it tells how far it is by printing, and in no other way
+            with redirect_stdout(_Heard(on_step)):
+                points = model.set_params(verbose=2).fit_transform(z)
+    return points.astype(np.float64), f"t-SNE of {shown}, perplexity {perplexity:.3g}"
+
+
+class _Heard(io.TextIOBase):
+    """Takes what scikit-learn prints, and hears how many steps are done."""
+
+    def __init__(self, on_step: Progress) -> None:
+        self.on_step = on_step
+
+    def write(self, text: str) -> int:
+        if done := re.search(r"Iteration (\d+)", text):
+            self.on_step(int(done[1]))
+        return len(text)
+
+
+def overview(x: Any, *, seed: int = 0, landmarks: int = LANDMARKS, on_step: Progress | None = None) -> Projection:
+    """Place every case of embeddings (N, F), however many, in two dimensions; memory beside x is bounded.
+
+    Cases are standardised and reduced to at most 50 principal components. t-SNE places up to `landmarks` cases, drawn
+    where there are more, and each other case is put between the three of these that are nearest to it.
+    """
+    z = principal_components(x, seed=seed, fitted=landmarks)
+    rows = drawn_rows(len(z), landmarks, seed)
+    shown = f"{len(rows)} cases" if len(rows) == len(z) else f"{len(rows)} of {len(z)} cases"
+    placed, title = _flattened(z[rows].astype(np.float64), shown, seed, overview_steps(len(rows)), on_step)
+    points = np.empty((len(z), 2))
+    points[rows] = placed
+    others = np.setdiff1d(np.arange(len(z)), rows)
+    if len(others):
+        search = NearestNeighbors(n_neighbors=NEAREST, algorithm="brute").fit(z[rows])
+        with threadpool_limits(1):
+            for part in pieces((len(others), 1, z.shape[1])):
+                distances, near = search.kneighbors(z[others[part]])
+                weights = 1 / np.maximum(np.square(distances), 1e-12)
+                weights /= weights.sum(axis=1, keepdims=True)
+                points[others[part]] = np.einsum("nk,nkd->nd", weights, placed[near])
+        title += f"; the others lie between their {NEAREST} nearest of these"
+    return Projection(points, np.arange(len(z)), title)
+
+
+def overview_steps(n: int) -> int:
+    """Return how many steps `overview` takes for n cases."""
+    return STEPS if n <= MANY else FEWER_STEPS
+
+
+def drawn_rows(n: int, limit: int, seed: int) -> NDArray[np.intp]:
+    """Return all n rows, or `limit` of them drawn, in order."""
+    if n <= limit:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(seed).permutation(n)[:limit])
+
+
+def principal_components(x: Any, *, seed: int = 0, fitted: int = LANDMARKS) -> NDArray[np.float32]:
+    """Return at most 50 principal components of standardised embeddings (N, F), by at most `fitted` cases, drawn."""
+    some = np.asarray(x[drawn_rows(len(x), fitted, seed)], np.float64)
+    scaler = StandardScaler().fit(some)
+    z = scaler.transform(some)
+    count = min(COMPONENTS, *z.shape)
+    out = np.empty((len(x), count), np.float32)
+    with threadpool_limits(1):
+        if len(z) < z.shape[1]:
+            directions = np.linalg.svd(z, full_matrices=False)[2][:count].T
+        else:
+            directions = np.linalg.eigh(z.T @ z)[1][:, ::-1][:, :count]
+        for rows in pieces((len(x), 1, x.shape[1])):
+            out[rows] = scaler.transform(np.asarray(x[rows], np.float64)) @ directions
+    return out
 
 
 @dataclass(frozen=True, eq=False)

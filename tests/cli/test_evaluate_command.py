@@ -9,12 +9,14 @@ import sys
 import numpy as np
 import pytest
 from tests.commands import dicot
+from tests.explorer.conftest import page_files
 
 from dicot.bench.ledger import Ledger
 from dicot.data.splits import check_split
 from dicot.datasets import DATASETS, Card, DataSet
 from dicot.errors import DicotError, InputError, MissingExtraError
 from dicot.estimator import TimeSeriesEmbedder
+from dicot.vectors import read_vectors
 
 QUICK = ["--dim", 8, "--steps", 1, "--device", "cpu", "--preset", "paper"]
 
@@ -291,3 +293,19 @@ def test_a_named_data_set_shows_the_names_of_its_classes(tmp_path, monkeypatch, 
     page = (tmp_path / "out" / "report.html").read_text()
     assert all(f">{name} <span>" in page for name in ("rest", "walk", "run"))
     assert re.search(r"test case \d+, class (rest|walk|run)<", page)
+@pytest.mark.parametrize("parts", [{"_train": slice(0, 40), "_test": slice(40, 60)}, {"": slice(None)}])
+def test_the_vectors_are_written_and_the_command_that_is_named_shows_them(tmp_path, monkeypatch, cases, parts):
+    arrays = {"X": cases["X"][:, :, None], "kind": cases["y"], "user": cases["group"]}  # time before channels
+    named = {f"{key}{part}": values[rows] for key, values in arrays.items() for part, rows in parts.items()}
+    np.savez(tmp_path / "my cases.npz", **named)
+    words = ["--layout", "ntc", "--label", "kind", "--group", "user", "--protocols", "knn_all"]
+    said = dicot("evaluate", tmp_path / "my cases.npz", *words, *QUICK, "--out", tmp_path / "out")
+    (command,) = re.findall(r"on a map: dicot (.*)", said)
+    monkeypatch.setattr("dicot.explorer.assets.load_assets", page_files)
+    dicot(*shlex.split(command), "--export", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert '"n":60' in page and '"channels":["channel 0"]' in page and '"series":true' in page
+    vectors = read_vectors(tmp_path / "out" / "vectors.npz")
+    assert vectors.label.tolist() == cases["y"].tolist() and vectors.group.tolist() == cases["group"].tolist()
+    model = TimeSeriesEmbedder.from_pretrained(tmp_path / "out" / "model")
+    np.testing.assert_allclose(vectors.x, model.transform(cases["X"][:, None]), rtol=1e-4, atol=1e-5)

@@ -14,6 +14,7 @@ from dicot.cli.data import data
 from dicot.cli.embed import embed
 from dicot.cli.evaluate import evaluate
 from dicot.cli.export import export
+from dicot.cli.explore import explore
 from dicot.cli.inspect import inspect
 from dicot.cli.label import label
 from dicot.cli.listing import list_names
@@ -54,6 +55,7 @@ app.command()(outliers)
 app.add_typer(label, name="label")
 app.command()(classify)
 app.command()(export)
+app.command()(explore)
 app.command()(report)
 app.command()(paper)
 app.command("list")(list_names)

@@ -43,9 +43,8 @@ def classify(
     from rich.table import Table
 
     from dicot.data.naming import naming
-    from dicot.fewlabels import FewLabelClassifier
     from dicot.heads import Head, check_head_file
-    from dicot.labels.accuracy import FOLDS, honest_accuracy
+    from dicot.labels.classification import classify_cases
     from dicot.tables import check_table_file, write_columns
     from dicot.vectors import read_vectors
 
@@ -58,8 +57,8 @@ def classify(
     numbers = _class_numbers(labels or vectors, given)
     with naming(vectors):
         together = known.held_together(2) or known.held_together(1)
-    model = FewLabelClassifier().fit(known.x, given)
-    told = honest_accuracy(known.x, given, None if together is None else together[1], suggested=not drawn)
+    found = classify_cases(known.x, given, together, suggested=not drawn)
+    model, told = found.model, found.accuracy
 
     table = Table("class", "given", "predicted")
     for number, name in enumerate(model.classes_):
@@ -67,12 +66,8 @@ def classify(
         table.add_row(cell(name), *map(str, counts))
     show(table)
     typer.echo(str(told))
-    if told.n_scored:
-        how = f"whole {together[0]}s together" if together and told.n_groups else "one by one"
-        parts = min(FOLDS, told.n_groups or FOLDS)
-        typer.echo(
-            f"Measured by hiding the labels of one of {parts} parts at a time, {how}, {told.repeats} times over."
-        )
+    if measured := found.measured():
+        typer.echo(measured)
     for warning in told.warnings:
         typer.secho(f"Warning: {warning}", fg="yellow", err=True)
     if out is not None:

@@ -53,7 +53,7 @@ def evaluate(
             "best,paper, or paper with --method."
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for report.html, scores.csv and the model.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for report.html, scores.csv, model and vectors.npz.")] = None,
     features: Annotated[
         Path | None, typer.Option(help="A .npz for everybody's test embeddings; `dicot report --features` maps them.")
     ] = None,
@@ -124,7 +124,7 @@ def evaluate(
         policies = {**_policies(fitted), **policies}
         subjects = [saved(_free_name(model.resolve().name), fitted)]
     split = opt.load_data(data, layout, policies, opt.columns(case, time, channels, label, group, ignore, header))
-    warning = ""
+    warning, whole = "", split
     if split.test is None:
         split = replace(hold_out(split.train, holdout, split_seed), family=split.family)
         warning = NO_GROUPS if split.train.group is None else ""
@@ -146,6 +146,8 @@ def evaluate(
     if out is not None:
         page = Page(advice, {one.name: one.about for one in everyone}, _class_names(data, split), warning)
         _write(out, split, hero, result, trial, found, page)
+        if hero in result.models:
+            _write_vectors(ctx, out / "vectors.npz", whole, result.models[hero])
     _show_steps(advice)
 
 
@@ -412,6 +414,29 @@ def _write(
     )
     write_atomic(out / "report.html", text.encode())
     typer.echo(f"Wrote {out / 'report.html'}")
+
+
+def _write_vectors(ctx: typer.Context, path: Path, split: "Split", model: Any) -> None:
+    """Write the vectors of all cases, in the order of DATA, and name the command that shows them."""
+    from dicot.evaluation.run import cases_for
+    from dicot.vectors import write_vectors
+
+    parts = {"": split.train} if split.test is None else {"train": split.train, "test": split.test}
+    known = {
+        name: {
+            "X": model.transform(cases_for(model, part)).astype("float32"),
+            **opt.given(y=part.y, group=part.group, recording=part.recording, start=part.start, end=part.end),
+        }
+        for name, part in parts.items()
+    }
+    write_vectors(path, known)
+    typer.echo(f"Wrote {path}")
+    words = ["dicot", "explore", str(path), "--data", str(ctx.params["data"])]
+    for name in ("layout", "case", "time", "channels", "label", "group", "ignore", "header"):
+        source, value = ctx.get_parameter_source(name), ctx.params[name]
+        if source is not None and source.name == "COMMANDLINE":
+            words += [f"--{'' if value else 'no-'}{name}"] if isinstance(value, bool) else [f"--{name}", str(value)]
+    typer.echo(f"To see, search and label them on a map: {shlex.join(words)}")
 
 
 def _facts(split: "Split", result: "Evaluation") -> dict[str, object]:

@@ -138,17 +138,17 @@ class LabelStore:
             raise InputError(f"n must be a whole number of calls, 1 or more; got {n!r}.")
         changed: dict[Key, Label | None] = {}
         with self._transaction():
-            last = self._db.execute(
-                "SELECT DISTINCT action FROM changes WHERE undoes IS NULL AND action NOT IN "
-                "(SELECT undoes FROM changes WHERE undoes IS NOT NULL) ORDER BY action DESC LIMIT ?",
-                (int(n),),
-            ).fetchall()
-            for (action,) in last:
+            for action in self._last_actions(int(n)):
                 # Everything later has been taken back already, so what these keys had before is what they get.
                 before = {key: row["old"] for key, row in self._rows("SELECT * FROM changes WHERE action = ?", action)}
                 self._append(before.items(), _name(by), undoes=action)
                 changed |= before
         return changed
+
+    def can_undo(self) -> bool:
+        """Tell whether there is anything to take back."""
+        with self._transaction("DEFERRED"):
+            return bool(self._last_actions(1))
 
     def current(self) -> dict[Key, Label]:
         """Return the label of every key that has one, in the order of the keys."""
@@ -182,6 +182,15 @@ class LabelStore:
 
     def _transaction(self, kind: str = "IMMEDIATE") -> AbstractContextManager[None]:
         return transaction(self._db, self.path, WHAT, kind)
+
+    def _last_actions(self, n: int) -> list[int]:
+        """Return the last n calls that were not taken back, the last one first."""
+        rows = self._db.execute(
+            "SELECT DISTINCT action FROM changes WHERE undoes IS NULL AND action NOT IN "
+            "(SELECT undoes FROM changes WHERE undoes IS NOT NULL) ORDER BY action DESC LIMIT ?",
+            (n,),
+        )
+        return [action for (action,) in rows.fetchall()]
 
     def _append(self, labels: Iterable[tuple[Key, Label | None]], by: str, undoes: int | None = None) -> None:
         at = datetime.now(UTC).isoformat()

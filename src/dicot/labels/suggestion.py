@@ -63,12 +63,17 @@ def suggest(x: Any, y: Any = None, k: int = 10, *, random_state: int = 0) -> Row
     z: Floats = StandardScale(cases)(cases)
     seen = np.unique(numbers[numbers >= 0])
     with threadpool_limits(1):  # sums over threads in arbitrary order would make the rows differ between runs
-        if len(seen) < 2 or len(known) < COVERED * len(seen):
+        if reason(len(known), len(seen)) == "coverage":
             chosen = typical(z, np.flatnonzero(numbers >= 0), k, rng)
         else:
             chosen = uncertain(cases, z, numbers, k, rng)
     suggested: Rows = rows[chosen]
     return suggested
+
+
+def reason(n_labels: int, n_classes: int) -> str:
+    """Say by what `suggest` chooses with so many labels of so many classes: "coverage" or "uncertainty"."""
+    return "coverage" if n_classes < 2 or n_labels < COVERED * n_classes else "uncertainty"
 
 
 def typical(z: Floats, known: Rows, k: int, rng: np.random.RandomState) -> Rows:

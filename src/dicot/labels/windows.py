@@ -1,9 +1,9 @@
 """Labels of a store or a table, put on the windows that they were given for."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 from dicot.data.collection import check_labels
 from dicot.data.naming import naming
@@ -32,18 +32,47 @@ def read_labels(path: str | Path) -> dict[Key, Label]:
 
 def put_on_windows(labels: Mapping[Key, Label], recording: Any, start: Any, end: Any) -> tuple[Array, list[Key]]:
     """Return the label of each window (N,), unknown for most as in Windows, and the keys that belong to none."""
-    wanted: dict[Key, tuple[Key, Label]] = {}
-    for key, label in labels.items():
-        before, other = wanted.setdefault(_rounded(key), (key, label))
-        if other != label:
-            raise InputError(
-                f"One window has two labels: {other!r} for {before!r} and {label!r} for {key!r}. Take one of them away."
-            )
-    windows = [_rounded((str(r), float(s), float(e))) for r, s, e in zip(recording, start, end, strict=True)]
-    given = [wanted[window][1] if window in wanted else None for window in windows]
-    here = set(windows)
-    lost = [key for rounded, (key, _) in wanted.items() if rounded not in here]
-    return check_labels(given, len(windows), "label", "windows"), lost
+    windows = WindowKeys.of_places(recording, start, end)
+    by_row, lost = windows.rows_of(labels)
+    return check_labels([by_row.get(row) for row in range(len(windows))], len(windows), "label", "windows"), lost
+
+
+@final
+class WindowKeys:
+    """The key of each window in a label store, and the windows of a key; times are equal up to a microsecond."""
+
+    def __init__(self, keys: Sequence[Key]) -> None:
+        self._keys = keys
+        self._rows: dict[Key, list[int]] = {}
+        for row, key in enumerate(keys):
+            self._rows.setdefault(_rounded(key), []).append(row)
+
+    @classmethod
+    def of_places(cls, recording: Any, start: Any, end: Any) -> "WindowKeys":
+        """Name windows by their places."""
+        return cls([(str(r), float(s), float(e)) for r, s, e in zip(recording, start, end, strict=True)])
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def rows_of(self, labels: Mapping[Key, Label]) -> tuple[dict[int, Label], list[Key]]:
+        """Return the labels by row, and the keys that belong to no window."""
+        wanted: dict[Key, tuple[Key, Label]] = {}
+        for key, label in labels.items():
+            before, other = wanted.setdefault(_rounded(key), (key, label))
+            if other != label:
+                raise InputError(
+                    f"One window has two labels: {other!r} for {before!r} and {label!r} for {key!r}. Take one of them "
+                    "away."
+                )
+        by_row = {row: label for rounded, (_, label) in wanted.items() for row in self._rows.get(rounded, ())}
+        return by_row, [key for rounded, (key, _) in wanted.items() if rounded not in self._rows]
+
+    def keys_of(self, rows: Iterable[int], labels: Mapping[Key, Label]) -> list[Key]:
+        """Return the keys of these rows, each once, as they are written where a label has one already."""
+        written = {_rounded(key): key for key in labels}
+        wanted = dict.fromkeys(self._keys[row] for row in rows)
+        return list(dict.fromkeys(written.get(_rounded(key), key) for key in wanted))
 
 
 def _rounded(key: Key) -> Key:

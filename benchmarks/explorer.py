@@ -1,0 +1,159 @@
+"""python -m benchmarks.explorer [--windows 20000,100000]: how long the explorer's page takes in headless Chromium.
+
+Size of the built files; then, for each number of windows, milliseconds until the map is drawn, after a page was opened
+before (the browser's own start is not counted), of one frame while the map is moved, until the series under the pointer
+is drawn, and until a click has drawn its neighbours. Chromium draws in software here: a GPU is faster. The windows are
+made up, and so is their map. Needs playwright and /usr/bin/chromium.
+"""
+
+import argparse
+import gzip
+import statistics
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dicot.explorer.app import create_app
+from dicot.explorer.assets import load_assets
+from dicot.explorer.kept import Overview
+from dicot.explorer.labelling import HandLabels
+from dicot.explorer.series import CaseSeries
+from dicot.explorer.serve import listen
+from dicot.explorer.workspace import ExplorerWorkspace
+from dicot.vectors import Vectors
+
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--use-angle=swiftshader",  # draws without a GPU
+    "--enable-unsafe-swiftshader",
+]
+TOKEN = "secret-token"
+KINDS = 5
+
+
+def make_workspace(folder: Path, n: int) -> ExplorerWorkspace:
+    """Windows of five kinds in 20 recordings: each kind is one cloud on the map, and one frequency."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, KINDS, n)
+    angle = 2 * np.pi * kind / KINDS
+    points = 0.6 * np.stack([np.cos(angle), np.sin(angle)], axis=1) + rng.normal(scale=0.07, size=(n, 2))
+    place = np.arange(n) % (n // 20)
+    known = Vectors(
+        x=np.concatenate([np.eye(KINDS)[kind], 0.2 * rng.normal(size=(n, 3))], axis=1).astype(np.float32),
+        recording=np.array([f"walk_{number:02d}" for number in np.arange(n) // (n // 20)]),
+        start=place * 2.0,
+        end=place * 2.0 + 2.0,
+        group=np.array([f"user {number}" for number in np.arange(n) // (n // 4)]),
+    )
+    phase = rng.uniform(0, 6, size=(n, 2, 1))
+    cases = np.sin((2 + 3 * kind[:, None, None]) * np.linspace(0, 3, 64) + phase).astype(np.float32)
+    outlier = np.abs(points).sum(axis=1).astype(np.float32)
+    overview = Overview(np.clip(points, -1, 1).astype(np.float32), "drawn", kind.astype(np.int32), KINDS, outlier)
+    labels = HandLabels(folder / "walks.labels.sqlite", known)
+    return ExplorerWorkspace("walks", known, overview, labels, CaseSeries(list(cases)))
+
+
+@contextmanager
+def served(workspace: ExplorerWorkspace) -> Iterator[str]:
+    """Serve a workspace from another thread; gives the address without the token."""
+    import uvicorn
+
+    listener = listen(0)
+    port = listener.getsockname()[1]
+    app = create_app(workspace, TOKEN, port, load_assets())
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """Start the browser without a window."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+FRAME = """async () => {
+    const map = document.getElementById('map');
+    const key = (key) => map.dispatchEvent(new KeyboardEvent('keydown', {key, shiftKey: true, bubbles: true}));
+    const gl = document.querySelector('.map-points').getContext('webgl2');
+    const pixel = new Uint8Array(4);
+    const began = performance.now();
+    for (let i = 0; i < 40; i++) {
+        key(i % 2 ? 'ArrowLeft' : 'ArrowRight');
+        await new Promise(requestAnimationFrame);
+        gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, pixel);  // waits until all is drawn
+    }
+    return (performance.now() - began) / 40;
+}"""
+
+SHOWN = """([place, row]) => new Promise((found) => {
+    const began = performance.now();
+    const look = () => document.querySelector(`#${place}[data-row="${row}"] path.trace`)
+        ? found(performance.now() - began) : requestAnimationFrame(look);
+    look();
+})"""
+
+
+def measure(browser: Any, address: str, rows: list[int]) -> dict[str, float]:
+    """Return milliseconds by what took them."""
+    context = browser.new_context(viewport={"width": 1280, "height": 720})
+    page = context.new_page()
+    page.goto(f"{address}?token={TOKEN}")
+    page.evaluate("dicot.ready")
+    page.goto(f"{address}?token={TOKEN}")
+    first = page.evaluate("dicot.ready.then(() => new Promise(requestAnimationFrame)).then(() => performance.now())")
+    frame = page.evaluate(FRAME)
+    hover, pin = [], []
+    for row in rows:
+        at = page.evaluate(f"dicot.screen({row})")
+        page.mouse.move(at["x"], at["y"])
+        hover.append(page.evaluate(SHOWN, ["pointer", row]))
+        page.mouse.click(at["x"], at["y"])
+        pin.append(page.evaluate(SHOWN, ["pinned", row]))
+    context.close()
+    return {"first map": first, "frame": frame, "hover": statistics.median(hover), "click": statistics.median(pin)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--windows", default="20000,100000", help="numbers of windows, separated by commas")
+    options = parser.parse_args()
+    for name, asset in load_assets().items():
+        print(f"{name:12}{len(asset.content):8} bytes{len(gzip.compress(asset.content)):8} as gzip")
+    with chromium() as browser, tempfile.TemporaryDirectory() as folder:
+        for text in options.windows.split(","):
+            workspace = make_workspace(Path(folder), int(text))
+            rows = np.random.default_rng(1).choice(len(workspace), 9, replace=False).tolist()
+            with served(workspace) as address:
+                found = measure(browser, address, rows)
+            print(
+                f"{text:>8} windows" + "".join(f"   {name} {value:.0f} ms" for name, value in found.items()), flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()

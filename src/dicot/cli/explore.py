@@ -1,0 +1,85 @@
+"""dicot explore: a map of all windows in a browser, to look at, search and label."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dicot.cli import options as opt
+from dicot.errors import InputError
+
+
+def explore(
+    vectors: Annotated[Path, typer.Argument(help="A .parquet or .npz that `dicot embed` wrote.")],
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="What was embedded, to see the series: a folder, a pattern or a file of recordings, or else a data "
+            "set. Default: what VECTORS name."
+        ),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="The file of labels, as `dicot label` has it; default: one beside VECTORS."),
+    ] = None,
+    port: Annotated[int, typer.Option(help="Where to serve on this machine; 0: a free one.")] = 0,
+    browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
+    export: Annotated[
+        Path | None, typer.Option(help="Write a self-contained page, such as page.html, and serve nothing.")
+    ] = None,
+    sample: Annotated[int | None, typer.Option(help="With --export: so many windows, drawn.")] = None,
+    layout: opt.Layout = "nct",
+    case: opt.Case = None,
+    time: opt.Time = None,
+    channels: opt.Channels = None,
+    label: opt.Label = None,
+    group: opt.Group = None,
+    ignore: opt.Ignore = None,
+    header: opt.Header = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Time steps per second of recordings that do not say it themselves.")
+    ] = None,
+) -> None:
+    """Show VECTORS as a map in the browser, on this machine alone; labels go to a file that `dicot label` reads.
+
+    Map, clusters and outlier scores are made once and kept beside VECTORS.
+    """
+    from dicot.explorer.assets import load_assets
+    from dicot.explorer.page import rows_of_page, write_page
+    from dicot.explorer.serve import check_installed, listen, serve
+    from dicot.explorer.workspace import open_workspace
+    from dicot.storage import check_writable
+    from dicot.vectors import read_vectors
+
+    # What can be refused is refused before the map is made, which takes minutes.
+    assets = load_assets()
+    if export is None:
+        if sample is not None:
+            raise InputError("--sample is for --export; the page that is served shows all windows. Leave it out.")
+        check_installed()
+        listener = listen(port)
+    else:
+        check_writable(export)
+        rows = rows_of_page(len(read_vectors(vectors)), sample)
+    try:
+        options = opt.columns(case, time, channels, label, group, ignore, header)
+        options |= {} if layout == "nct" else {"layout": layout}
+        workspace = open_workspace(vectors, data=data, options=options, rate=rate, labels=labels, say=_say)
+        if export is not None:
+            write_page(export, workspace, rows, assets)
+            typer.echo(f"Wrote {export}")
+            return
+        serve(workspace, listener, assets, on_ready=_ready, open_browser=browser)
+    finally:
+        if export is None:
+            listener.close()
+    typer.echo("Stopped.")
+
+
+def _say(sentence: str) -> None:
+    warning = sentence.startswith("Warning: ")
+    typer.secho(sentence, fg="yellow" if warning else None, err=warning)
+
+
+def _ready(address: str) -> None:
+    typer.echo(f"Explorer: {address}\nThe address is for you alone. Press Ctrl-C to stop.")

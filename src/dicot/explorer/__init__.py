@@ -1,0 +1,1 @@
+"""The explorer: a map of all windows in a browser, with their series, labels and neighbours."""

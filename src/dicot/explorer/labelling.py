@@ -1,0 +1,196 @@
+"""Labels by row: those given by hand, in a label store as `dicot label` writes it, over those of the file."""
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicot.data.collection import labelled
+from dicot.data.policies import Array
+from dicot.errors import InputError
+from dicot.labels.store import Key, Label, LabelStore
+from dicot.labels.windows import WindowKeys
+from dicot.vectors import Vectors
+
+TICK = 50_000_000  # nanoseconds; clocks of files are coarser than those of machines
+LONGEST = 200  # characters of a label
+BY = "explorer"  # who gave a label, in the history
+
+
+def as_text(value: Any) -> str:
+    """Write a label or a group; whole numbers without a point, and one that is not known as nothing."""
+    if isinstance(value, float | np.floating):
+        return "" if math.isnan(value) else f"{value:.10g}"
+    return str(value)
+
+
+def window_keys(known: Vectors) -> WindowKeys:
+    """Name the windows in a label store: by their places, or where they have none by their number, such as "test 7"."""
+    if known.recording is not None and known.start is not None and known.end is not None:
+        return WindowKeys.of_places(*known.places())
+    if known.part is None:
+        return WindowKeys([f"case {row}" for row in range(len(known))])
+    first = {part: int(np.argmax(known.part == part)) for part in np.unique(known.part).tolist()}
+    return WindowKeys([f"{part} {row - first[part]}" for row, part in enumerate(known.part.tolist())])
+
+
+class Given(NamedTuple):
+    """What a label store said when it was read."""
+
+    hand: dict[int, str]  # labels given by hand, by row
+    lost: list[Key]  # keys that are on no window
+    all: NDArray[np.str_]  # (N,) the label of every window, given by hand or else the file's; "" where there is none
+
+
+@final
+class HandLabels:
+    """The labels of all windows; the store is read anew when it has changed, for other processes may write to it.
+
+    Names of labels get their numbers in the order in which they are first seen, and keep them.
+    """
+
+    def __init__(self, store: Path, known: Vectors) -> None:
+        self.store = store
+        self._keys = window_keys(known)
+        self._file = np.full(len(known), "") if known.label is None else _texts(known.label)  # (N,) "": nothing
+        self._names: list[str] = _in_order(set(self._file.tolist()) - {""})
+        self._lock = Lock()
+        self._read: tuple[Any, Given] | None = None  # with what the file looked like before
+
+    def given(self) -> Given:
+        """Return all labels as they are now."""
+        looks, now = self._looks(), time.time_ns()
+        if self._read is not None and self._read[0] == looks:
+            return self._read[1]
+        rows, lost = self._keys.rows_of(self._current())
+        hand = {row: as_text(label) for row, label in rows.items()}
+        given = Given(hand, lost, _over(self._file, hand))
+        # A file may change twice within one tick of its clock: what changed just now is read again the next time.
+        if all(now - changed > TICK for changed, *_ in looks):
+            self._read = looks, given
+        return given
+
+    def to_learn_from(self) -> NDArray[np.str_]:
+        """Return the labels (N,) that a classifier may use.
+
+        Where the file knows the label of every window, those given by hand alone: all else is there to compare with.
+        """
+        given = self.given()
+        return _over(np.full(len(self._file), ""), given.hand) if (self._file != "").all() else given.all
+
+    def codes(self, labels: Iterable[str]) -> NDArray[np.int32]:
+        """Return the numbers of names of labels, -1 for none."""
+        with self._lock:
+            values, inverse = np.unique(np.array(list(labels), dtype=str), return_inverse=True)
+            self._names += _in_order(set(values.tolist()) - {"", *self._names})
+            numbers = {"": -1} | {name: number for number, name in enumerate(self._names)}
+            return np.array([numbers[name] for name in values.tolist()], np.int32)[inverse]
+
+    def names(self) -> list[str]:
+        """Return every name that was seen, by its number."""
+        self.codes(self.given().hand.values())
+        return list(self._names)
+
+    def used(self) -> list[str]:
+        """Return the names that some window has."""
+        now = set(self.given().all.tolist())
+        return [name for name in self.names() if name in now]
+
+    def can_undo(self) -> bool:
+        """Tell whether there is a label to take back."""
+        if not self.store.exists():
+            return False
+        with LabelStore(self.store) as kept:
+            return kept.can_undo()
+
+    def set(self, rows: Sequence[int], label: str | None) -> None:
+        """Give windows a label, or take the labels that were given by hand away."""
+        if label is None:
+            self._remove(rows)
+            return
+        name = label.strip()
+        if not name or len(name) > LONGEST or not name.isprintable() or name == "-1":
+            raise InputError(
+                f"A label is 1 to {LONGEST} characters of text, and not -1, which stands for an unknown one; got "
+                f"{name[:40]!r}{'...' if len(name) > 40 else ''}."
+            )
+        with LabelStore(self.store) as kept:
+            now = kept.current()
+            kept.set(self._keys.keys_of(rows, now), _as_stored(name, now.values()), BY)
+
+    def _remove(self, rows: Sequence[int]) -> None:
+        if not self.store.exists():
+            return
+        with LabelStore(self.store) as kept:
+            now = kept.current()
+            keys = [key for key in self._keys.keys_of(rows, now) if key in now]
+            if keys:
+                kept.remove(keys, BY)
+
+    def undo(self) -> list[int]:
+        """Take back what was labelled last, whoever did it, and return the rows that changed."""
+        if not self.store.exists():
+            return []
+        with LabelStore(self.store) as kept:
+            changed = kept.undo(1, BY)
+        return sorted(self._keys.rows_of(dict.fromkeys(changed, ""))[0])
+
+    def _looks(self) -> tuple[tuple[int, ...], ...]:
+        """Return what changes with the store: it writes to a log beside it first."""
+        looks = []
+        for file in (self.store, self.store.with_name(f"{self.store.name}-wal")):
+            with suppress(FileNotFoundError):  # the log goes when nobody writes
+                one = file.stat()
+                looks.append((one.st_mtime_ns, one.st_size, one.st_ino))
+        return tuple(looks)
+
+    def _current(self) -> dict[Key, Label]:
+        if not self.store.exists():
+            return {}
+        with LabelStore(self.store) as kept:
+            return kept.current()
+
+
+def _texts(values: Array) -> NDArray[np.str_]:
+    known = labelled(values)
+    return np.array([as_text(value) if there else "" for value, there in zip(values, known, strict=True)], str)
+
+
+def _over(labels: NDArray[np.str_], hand: dict[int, str]) -> NDArray[np.str_]:
+    """Return labels with those given by hand in place of their own."""
+    out = labels.astype(object)
+    out[list(hand)] = list(hand.values())
+    return out.astype(str)
+
+
+def _in_order(names: set[str]) -> list[str]:
+    """Sort names, numbers among them by size."""
+
+    def place(name: str) -> tuple[bool, float, str]:
+        try:
+            number = float(name)
+        except ValueError:
+            number = math.nan
+        return not math.isfinite(number), number if math.isfinite(number) else 0.0, name
+
+    return sorted(names, key=place)
+
+
+def _as_stored(name: str, labels: Iterable[Label]) -> Label:
+    """Return a label as the store has it: one whose labels are numbers must not get text beside them."""
+    same = {as_text(label): label for label in labels}
+    if name in same:
+        return same[name]
+    if same and all(not isinstance(label, str) for label in same.values()):
+        try:
+            number = float(name)
+        except ValueError as error:
+            raise InputError(f"The labels of this store are numbers; got {name!r}. Give a number.") from error
+        return int(number) if number.is_integer() else number
+    return name

@@ -1,0 +1,150 @@
+"""A self-contained page to send to a colleague: the built front end with the data of up to 20,000 windows in it."""
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicot.errors import InputError, is_whole
+from dicot.explorer.assets import INDEX, Assets
+from dicot.explorer.series import Series, stretched
+from dicot.explorer.workspace import ExplorerWorkspace
+from dicot.progress import Bar
+from dicot.projection import drawn_rows
+from dicot.search import EmbeddingIndex
+from dicot.storage import check_writable, write_atomic
+
+MOST_WINDOWS = 20_000
+NEIGHBOURS = 8
+MOST_POINTS = 128  # of a window's channel
+SERIES_BYTES = 24_000_000  # of all series together: a page that a mail may carry
+TAILS = 0.001  # share of the values on each side that the scale need not hold whole
+LEVELS, MISSING = 254, 255  # of a byte: levels from 0 on, and what says that there is no value
+# The page reaches nobody: everything is in it.
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+
+Rows = NDArray[np.intp]
+
+
+def rows_of_page(n: int, sample: int | None) -> Rows:
+    """Return the rows that a page shows: all, or so many that are drawn."""
+    if sample is not None and not is_whole(sample, 1):
+        raise InputError(f"--sample must be a whole number of windows, 1 or more; got {sample!r}.")
+    if min(n, sample or n) > MOST_WINDOWS:
+        raise InputError(
+            f"A page holds up to {MOST_WINDOWS:,} windows, and there are {min(n, sample or n):,}. Draw some: "
+            f"--sample {MOST_WINDOWS}."
+        )
+    return drawn_rows(n, sample or n, 0)
+
+
+def write_page(path: Path, workspace: ExplorerWorkspace, rows: Rows, assets: Assets) -> None:
+    """Write the page, whole or not at all."""
+    check_writable(path)
+    data = json.dumps(content(workspace, rows), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    write_atomic(path, joined(assets, data).encode())
+
+
+def content(workspace: ExplorerWorkspace, rows: Rows) -> dict[str, Any]:
+    """Return what the page holds of some windows, which are numbered anew, from 0."""
+    columns = {name: workspace.column(name) for name in workspace.column_names()}
+    labels = workspace.labels.given().all
+    return {
+        "about": {**workspace.about(), "n": len(rows)},
+        "points": _packed(workspace.overview.points[rows], "<f4"),
+        "columns": {
+            name: _packed(column.values[rows], "<f4" if column.categories is None else "<i4")
+            for name, column in columns.items()
+        },
+        "series": None if workspace.series is None else _series(workspace.series, rows),
+        "rows": [workspace.describe(row, str(labels[row])) for row in rows.tolist()],
+        "neighbours": _packed(_neighbours(workspace, rows), "<i4"),
+    }
+
+
+def _packed(values: Any, kind: str) -> str:
+    return base64.b64encode(np.ascontiguousarray(values, kind).tobytes()).decode()
+
+
+def _series(series: Series, rows: Rows) -> dict[str, Any]:
+    """Return the values of the windows as levels between the ends of each channel's scale."""
+    n_channels = len(series.channels)
+    room = SERIES_BYTES // max(1, len(rows) * n_channels)
+    n_points = max(2, min(MOST_POINTS, room) // 2 * 2)
+    values = np.full((len(rows), n_channels, n_points), np.nan, np.float32)
+    with Bar("Series", len(rows)) as bar:
+        for place, row in enumerate(rows.tolist()):
+            window = series.window(row)
+            if window is not None and window.shape[1]:
+                values[place] = stretched(window, n_points)
+            bar.update(place)
+    scale = [_scale(values[:, channel]) for channel in range(n_channels)]
+    levels = np.empty(values.shape, np.uint8)
+    for channel, (low, high) in enumerate(scale):
+        there = np.isfinite(values[:, channel])
+        share = (np.where(there, values[:, channel], low) - low) / ((high - low) or 1.0)
+        levels[:, channel] = np.where(there, np.round(np.clip(share, 0, 1) * LEVELS), MISSING)
+    return {"points": n_points, "scale": scale, "missing": MISSING, "data": _packed(levels, "u1")}
+
+
+def _scale(values: NDArray[np.float32]) -> tuple[float, float]:
+    """Return the ends of a channel's scale: the extremes, unless a few of them lie so far out that nothing is left."""
+    known = values[np.isfinite(values)].astype(np.float64)
+    if not len(known):
+        return 0.0, 0.0
+    low, high = np.quantile(known, [TAILS, 1 - TAILS]).tolist()
+    return max(float(known.min()), low - (high - low)), min(float(known.max()), high + (high - low))
+
+
+def _neighbours(workspace: ExplorerWorkspace, rows: Rows) -> NDArray[np.int32]:
+    """Return the nearest among the windows of the page (n, 8), -1 where there are fewer."""
+    known = workspace.known
+    x = known.x[rows]
+    index = EmbeddingIndex(x, **{name: values[rows] for name, values in known.columns().items()})
+    place = np.full(len(known), -1)
+    place[rows] = np.arange(len(rows))
+    left_out = [here[here >= 0] for row in rows.tolist() for here in [place[workspace.overlapping(row)]]]
+    near = np.full((len(rows), NEIGHBOURS), -1, np.int32)
+    pointed = np.flatnonzero(x.any(axis=1))  # a vector of zeros has no direction
+    with Bar("Neighbours", len(pointed)) as bar:
+        for start in range(0, len(pointed), 1000):
+            part = pointed[start : start + 1000]
+            near[part] = index.query(x[part], NEIGHBOURS, leave_out=[left_out[one] for one in part])[1]
+            bar.update(start)
+    return near
+
+
+def joined(assets: Assets, data: str) -> str:
+    """Put styles, script and data into the page; each file that it names is one of the built ones."""
+    page = assets[INDEX].content.decode()
+    scripts: list[str] = []
+
+    def style(match: re.Match[str]) -> str:
+        return f"<style>{_text(assets, match[1])}</style>" if 'rel="stylesheet"' in match[0] else ""
+
+    def script(match: re.Match[str]) -> str:
+        kind = ' type="module"' if 'type="module"' in match[0] else ""
+        text = re.sub(r"</(?=script)", r"<\\/", _text(assets, match[1]), flags=re.IGNORECASE)  # the same in strings
+        scripts.append(f"<script{kind}>{text}</script>")
+        return ""
+
+    page = re.sub(r'<link\b[^>]*\bhref="/assets/([^"]+)"[^>]*>', style, page)
+    page = re.sub(r'<script\b[^>]*\bsrc="/assets/([^"]+)"[^>]*>\s*</script>', script, page)
+    if not scripts or "</body>" not in page or "</head>" not in page:
+        raise InputError("The built page names no script of /assets/, or has no head and body. Build it again in web/.")
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    safe = data.replace("<", "\\u003c")  # no text of the data can end the element
+    held = f'<script type="application/json" id="dicot-inline">{safe}</script>'
+    head, _, rest = page.partition("<head>")
+    before, _, after = rest.rpartition("</body>")
+    return f"{head}<head>{policy}{before}{held}{''.join(scripts)}</body>{after}"
+
+
+def _text(assets: Assets, name: str) -> str:
+    if name not in assets:
+        raise InputError(f"The built page names /assets/{name}, which is not there. Build it again in web/.")
+    return assets[name].content.decode()

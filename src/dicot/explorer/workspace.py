@@ -1,0 +1,317 @@
+"""Everything that is known about the windows: vectors, map, columns, neighbours, labels and series."""
+
+import csv
+import io
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicot import __version__
+from dicot.data.naming import listed, naming
+from dicot.data.policies import Array
+from dicot.errors import InputError
+from dicot.explorer.kept import Overview, Say, read_or_make
+from dicot.explorer.labelling import HandLabels, as_text
+from dicot.explorer.series import Series, decimate, series_of
+from dicot.search import EmbeddingIndex
+from dicot.vectors import Vectors, read_vectors
+
+SERIES_ROWS, LABEL_ROWS = 64, 20_000  # of one request
+WINDOW_POINTS, CONTEXT_POINTS = 1000, 2000  # per channel
+MANY = 2000  # windows from which an accuracy is measured once, not five times over: it takes 20 s for 20,000
+DIGITS = 6  # of a value that is drawn
+
+Codes = NDArray[np.int32] | NDArray[np.float32]
+
+
+class Colouring(NamedTuple):
+    """What points may be coloured by: categories with a number for each window, or numbers."""
+
+    title: str
+    values: Codes  # (N,) int32, -1 for none; or float32, NaN where it is not known
+    categories: list[str] | None = None
+
+
+class Prediction(NamedTuple):
+    """What a classifier said when it was last asked."""
+
+    label: NDArray[np.str_]  # (N,)
+    confidence: NDArray[np.float32]  # (N,)
+    sentence: str
+    warnings: tuple[str, ...]
+
+
+@final
+class ExplorerWorkspace:
+    """All windows of a file of vectors, as the explorer shows them; several threads may ask at once.
+
+    Parameters
+    ----------
+    title : of the page
+    known : the vectors, and what their file says about them
+    overview : the map, clusters and outlier scores
+    labels : given by hand, over those of the file
+    series : where values come from; None: they are not at hand
+    """
+
+    def __init__(
+        self, title: str, known: Vectors, overview: Overview, labels: HandLabels, series: Series | None = None
+    ) -> None:
+        self.title, self.known, self.overview, self.labels, self.series = title, known, overview, labels, series
+        self.index = EmbeddingIndex(known.x, **known.columns())  # exact: a graph would be built for minutes
+        self._fixed = self._fixed_columns()
+        self._prediction: Prediction | None = None
+        self._classifying = Lock()
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+    def about(self) -> dict[str, Any]:
+        """Return what a page must know before anything else."""
+        return {
+            "title": self.title,
+            "n": len(self),
+            "channels": list(self.series.channels) if self.series else [],
+            "rate": self.series.rate if self.series else None,
+            "series": self.series is not None,
+            "columns": [self._described(name) for name in self.column_names()],
+            "labels": self.labels.used(),
+            "limits": {"series_rows": SERIES_ROWS, "label_rows": LABEL_ROWS},
+            "version": __version__,
+        }
+
+    def _described(self, name: str) -> dict[str, Any]:
+        column = self.column(name)
+        if column.categories is None:
+            return {"name": name, "title": column.title, "kind": "number"}
+        return {"name": name, "title": column.title, "kind": "category", "categories": column.categories}
+
+    def column_names(self) -> list[str]:
+        """Name the columns that there are, in the order of a menu."""
+        predicted = [] if self._prediction is None else ["prediction", "confidence"]
+        given = ["label"] if self.labels.names() else []
+        return [*given, *predicted, *self._fixed]
+
+    def column(self, name: str) -> Colouring:
+        """Return a column by its name; an unknown one is a KeyError."""
+        prediction = self._prediction
+        if name == "label":
+            codes = self.labels.codes(self.labels.given().all)
+            return Colouring("Label", codes, self.labels.names())
+        if name == "prediction" and prediction is not None:  # numbered as the labels are, so that colours agree
+            codes = self.labels.codes(prediction.label)
+            return Colouring("Prediction", codes, self.labels.names())
+        if name == "confidence" and prediction is not None:
+            return Colouring("Confidence", prediction.confidence)
+        return self._fixed[name]
+
+    def _fixed_columns(self) -> dict[str, Colouring]:
+        """Return the columns that never change."""
+        known, seen = self.known, self.overview
+        numbers = [str(number + 1) for number in range(seen.n_clusters)]
+        columns = {"cluster": Colouring("Cluster", seen.cluster, numbers)}
+        if seen.outlier is not None:
+            columns["outlier"] = Colouring("Outlier score", seen.outlier)
+        for name, values in (("group", known.group), ("recording", known.recording)):
+            if values is not None:
+                columns[name] = Colouring(name.capitalize(), *_coded(values))
+        if known.start is not None:
+            columns["start"] = Colouring("Start", known.start.astype(np.float32))
+        return columns
+
+    def describe(self, row: int, label: str) -> dict[str, Any]:
+        """Return what is known of a window in words and numbers."""
+        known = self.known
+        return {
+            "recording": None if known.recording is None else as_text(known.recording[row]) or None,
+            "group": None if known.group is None else as_text(known.group[row]) or None,
+            "start": None if known.start is None else _number(known.start[row]),
+            "end": None if known.end is None else _number(known.end[row]),
+            "label": label or None,
+        }
+
+    def windows(self, rows: Sequence[int]) -> list[dict[str, Any]]:
+        """Return the series of some windows, with what is known of them."""
+        labels = self.labels.given().all
+        out = []
+        for row in rows:
+            values = None if self.series is None else self.series.window(row)
+            drawn = [] if values is None else plain(decimate(values, WINDOW_POINTS))
+            out.append({"row": row, **self.describe(row, str(labels[row])), "channels": drawn})
+        return out
+
+    def context(self, row: int) -> dict[str, Any]:
+        """Return the recording around a window."""
+        around = None if self.series is None else self.series.surroundings(row)
+        if around is None:
+            raise InputError(f"The recording of row {row} is not at hand. Name what was embedded: --data.")
+        time, (first, last) = around.time.astype(np.float64), (around.first, around.last)
+        if len(time) > CONTEXT_POINTS:
+            edges = time[[first, last]]
+            time = time[np.arange(CONTEXT_POINTS) * len(time) // CONTEXT_POINTS]
+            first, last = (max(0, int(np.searchsorted(time, edge, side="right")) - 1) for edge in edges)
+        return {
+            "row": row,
+            "recording": self.describe(row, "")["recording"],
+            "time": time.tolist(),
+            "window": [first, last],
+            "channels": plain(decimate(around.values, CONTEXT_POINTS)),
+        }
+
+    def neighbours(self, row: int, k: int) -> tuple[list[int], list[float]]:
+        """Return the k windows most like one, and their cosine distances; what overlaps it is left out."""
+        distances, rows = self.index.query(self.index.vectors([row])[0], k, leave_out=self.overlapping(row))
+        return rows.tolist(), distances.tolist()
+
+    def overlapping(self, row: int) -> Any:
+        """Return the rows that share some time with a window, itself among them."""
+        return self.index.overlapping(row) if {"recording", "start"} <= self.known.columns().keys() else [row]
+
+    def find(self, recording: str, time: float) -> int:
+        """Return the row of the window at this time of a recording."""
+        if not {"recording", "start"} <= self.known.columns().keys():
+            raise InputError("These vectors do not say where in which recording they lie.")
+        return self.index.row_at(recording, time)
+
+    def labelled(self) -> dict[str, Any]:
+        """Return the labels that were given by hand, and the names that some window has."""
+        hand = self.labels.given().hand
+        return {
+            "labels": {str(row): hand[row] for row in sorted(hand)},
+            "names": self.labels.used(),
+            "can_undo": self.labels.can_undo(),
+        }
+
+    def suggest(self, k: int) -> tuple[list[int], str]:
+        """Return rows to label next, and by what they were chosen."""
+        from dicot.labels.suggestion import reason, suggest
+
+        given = self.labels.to_learn_from()
+        named = given[given != ""]
+        rows = suggest(self.known.x, given if len(named) else None, k)
+        return rows.tolist(), reason(len(named), len(np.unique(named)))
+
+    def classify(self) -> Prediction:
+        """Predict a label for every window from those that have one; it is shown from now on."""
+        from dicot.labels.classification import classify_cases
+
+        with self._classifying:
+            given = self.labels.to_learn_from()
+            classes = np.unique(given[given != ""])
+            if len(classes) < 2:
+                raise InputError(
+                    f"Two labels are needed to tell windows apart, and there {_are(classes)}. Label some windows of at "
+                    "least two kinds, then classify again."
+                )
+            if (given != "").all():
+                raise InputError("Every window has a label: there is nothing left to predict.")
+            known = self.known
+            together = known.held_together(2) or known.held_together(1)
+            repeats = 5 if len(self) <= MANY else 1
+            found = classify_cases(known.x, given, together, suggested=True, repeats=repeats)
+            self._prediction = Prediction(
+                found.model.transduction_.astype(str),
+                found.model.label_distributions_.max(axis=1).astype(np.float32),
+                f"{found.accuracy} {found.measured()}".strip(),
+                found.accuracy.warnings,
+            )
+            return self._prediction
+
+    def table(self, rows: Sequence[int]) -> str:
+        """Return some windows as a .csv, with their labels and, where they are known, predictions."""
+        labels, prediction = self.labels.given().all, self._prediction
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        about = ("recording", "start", "end", "group", "label")
+        writer.writerow(["row", *about, *([] if prediction is None else ["prediction"])])
+        for row in rows:
+            facts = self.describe(row, str(labels[row]))
+            said = [] if prediction is None else [harmless(str(prediction.label[row]))]
+            cells = [harmless(cell) if isinstance(cell := facts[name], str) else cell for name in about]
+            writer.writerow([row, *cells, *said])
+        return text.getvalue()
+
+
+def harmless(text: str) -> str:
+    """Put an apostrophe before text that a spreadsheet would take for a formula and run; numbers stay as they are."""
+    risky = text[:1] in ("=", "+", "-", "@", "\t", "\r", "\n")
+    return f"'{text}" if risky and not re.fullmatch(r"[+-]?\d+(\.\d+)?", text) else text
+
+
+def plain(values: Array) -> list[list[float | None]]:
+    """Return values (C, T) as JSON has them: six digits of each channel's range, and null where one is missing."""
+    out = []
+    for channel in values.astype(np.float64):
+        known = channel[np.isfinite(channel)]
+        size = float(np.ptp(known)) if len(known) else 0.0
+        digits = DIGITS - int(np.floor(np.log10(size))) if size > 0 else 2 * DIGITS
+        numbers = np.round(channel, min(max(digits, 0), 15)).tolist()
+        out.append(numbers if len(known) == len(channel) else [n if np.isfinite(n) else None for n in numbers])
+    return out
+
+
+def _coded(values: Array) -> tuple[NDArray[np.int32], list[str]]:
+    """Return the number of each value's name, -1 for none, and the names in the order of the values."""
+    names, inverse = np.unique(values, return_inverse=True)
+    texts = [as_text(name) for name in names.tolist()]
+    places = {text: number for number, text in enumerate(text for text in texts if text)}
+    return np.array([places.get(text, -1) for text in texts], np.int32)[inverse], list(places)
+
+
+def _number(value: Any) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _are(classes: Array) -> str:
+    return "is none" if not len(classes) else f"is only {str(classes[0])!r}"
+
+
+def open_workspace(
+    path: Path,
+    *,
+    data: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    rate: float | None = None,
+    labels: Path | None = None,
+    say: Say = lambda sentence: None,
+) -> ExplorerWorkspace:
+    """Read vectors with what is kept beside them, the labels given by hand, and where their series are.
+
+    Parameters
+    ----------
+    path : a .parquet or .npz that `dicot embed` wrote
+    data, options, rate : where the series are, as `series_of` takes it
+    labels : a label store; by default one beside the vectors, named after them. It is made at the first label
+    say : is told in sentences what is done
+    """
+    known = read_vectors(path, finite=True)
+    if not len(known):
+        raise InputError(f"{path} holds no vector. Embed something first.")
+    store = path.with_name(f"{path.stem}.labels.sqlite") if labels is None else labels
+    with naming(store):
+        given = HandLabels(store, known)
+        lost = given.given().lost
+    if lost:
+        say(f"Warning: {len(lost)} label(s) of {store} are on no window of {path}; the first is on {lost[0]!r}.")
+    with naming(path):
+        series = series_of(known, data, options or {}, rate)
+        _say_series(series, say)
+        classes = np.unique(given.given().all)
+        overview = read_or_make(path, known, int(np.count_nonzero(classes != "")), say)
+        workspace = ExplorerWorkspace(path.name, known, overview, given, series)
+    say(f"Labels: {store}{'' if store.exists() else ', made at the first label'}")
+    return workspace
+
+
+def _say_series(series: Series | None, say: Say) -> None:
+    if series is None:
+        say("Series: not at hand. Name what was embedded by --data to see them.")
+        return
+    say(f"Series: {', '.join(series.channels[:12])}{' ...' if len(series.channels) > 12 else ''}")
+    if lost := getattr(series, "lost", []):
+        say(f"Warning: {len(lost)} recording(s) are not among the data: {listed(lost)}.")

@@ -1,0 +1,403 @@
+"""The explorer's HTTP interface: every question that the page asks, and what is refused."""
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dicot.explorer.guard import LARGEST_BODY
+from dicot.explorer.workspace import ExplorerWorkspace, open_workspace
+from tests.explorer.conftest import PORT, TOKEN, client_of
+
+
+def numbers(answer: Any, kind: str) -> np.ndarray:
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/octet-stream"
+    return np.frombuffer(answer.content, kind)
+
+
+def test_about_names_what_there_is(client: Any, workspace: ExplorerWorkspace) -> None:
+    about = client.get("/api/about").json()
+    assert about["n"] == len(workspace) and about["title"] == "vectors.npz"
+    assert about["channels"] == ["x", "y"] and about["rate"] == 50 and about["series"] is True
+    assert about["limits"] == {"series_rows": 64, "label_rows": 20_000}
+    columns = {one["name"]: one for one in about["columns"]}
+    assert list(columns) == ["cluster", "outlier", "group", "recording", "start"]  # no label was given yet
+    assert columns["recording"]["categories"] == ["ann", "bob", "eve"]
+    assert columns["start"]["kind"] == "number" and "categories" not in columns["start"]
+
+
+def test_points_and_columns_are_one_value_per_window(client: Any, workspace: ExplorerWorkspace) -> None:
+    n = len(workspace)
+    points = numbers(client.get("/api/points"), "<f4").reshape(n, 2)
+    assert np.abs(points).max() == pytest.approx(1)
+    recording = numbers(client.get("/api/columns/recording"), "<i4")
+    assert [["ann", "bob", "eve"][code] for code in recording] == workspace.known.recording.tolist()
+    start = numbers(client.get("/api/columns/start"), "<f4")
+    np.testing.assert_allclose(start, workspace.known.start)
+    outlier = numbers(client.get("/api/columns/outlier"), "<f4")
+    assert outlier.shape == (n,) and (outlier > 0).all()
+    cluster = numbers(client.get("/api/columns/cluster"), "<i4")
+    counts = np.bincount(cluster)
+    assert (np.diff(counts) <= 0).all() and counts.sum() == n  # the largest cluster is the first
+
+
+def test_series_are_those_of_the_recording(client: Any, workspace: ExplorerWorkspace, folder: Path) -> None:
+    rows = csv.DictReader((folder / "recordings" / "bob.csv").read_text().splitlines())
+    written = [(float(row["time"]), float(row["x"]), float(row["y"] or "nan")) for row in rows]
+    known = workspace.known
+    chosen = np.flatnonzero(known.recording == "bob")[[0, 3, -1]].tolist()
+    answer = client.get("/api/series", params={"rows": ",".join(map(str, chosen))}).json()["series"]
+    assert [one["row"] for one in answer] == chosen
+    for one in answer:
+        start, end = known.start[one["row"]], known.end[one["row"]]
+        assert (one["recording"], one["group"], one["start"], one["end"]) == ("bob", "bob", start, end)
+        wanted = [value for value in written if start <= value[0] < end - 1e-6]
+        assert len(wanted) == 100  # 2 s at 50 Hz
+        for channel, got in enumerate(one["channels"], start=1):
+            held = [None if np.isnan(value[channel]) else value[channel] for value in wanted]
+            assert [value is None for value in got] == [value is None for value in held]
+            there = [pair for pair in zip(got, held, strict=True) if pair[1] is not None]
+            np.testing.assert_allclose(*zip(*there, strict=True), atol=1e-5)
+    assert any(value is None for value in answer[0]["channels"][1])  # the missing value is in the first window
+
+
+def test_the_context_shows_the_window_in_its_recording(client: Any, workspace: ExplorerWorkspace) -> None:
+    row = int(np.flatnonzero(workspace.known.recording == "ann")[12])
+    context = client.get("/api/context", params={"row": row}).json()
+    first, last = context["window"]
+    assert context["recording"] == "ann" and len(context["time"]) == len(context["channels"][0]) <= 2000
+    assert context["time"][first] == pytest.approx(workspace.known.start[row])
+    assert context["time"][last] == pytest.approx(workspace.known.end[row] - 0.02)
+    assert context["time"][0] == pytest.approx(workspace.known.start[row] - 9, abs=0.03)  # ten windows wide
+    series = client.get("/api/series", params={"rows": row}).json()["series"][0]["channels"]
+    assert series[0] == pytest.approx(context["channels"][0][first : last + 1], abs=1e-4)
+
+
+def test_neighbours_do_not_overlap_the_window(client: Any, workspace: ExplorerWorkspace) -> None:
+    answer = client.get("/api/neighbours", params={"row": 5, "k": 7}).json()
+    assert len(answer["rows"]) == len(answer["distances"]) == 7
+    assert answer["distances"] == sorted(answer["distances"])
+    assert not {4, 5, 6} & set(answer["rows"])
+    x = workspace.known.x.astype(np.float64)
+    cosine = 1 - x[answer["rows"][0]] @ x[5] / np.linalg.norm(x[answer["rows"][0]]) / np.linalg.norm(x[5])
+    assert answer["distances"][0] == pytest.approx(cosine, abs=1e-6)
+
+
+def test_a_window_is_found_by_recording_and_time(client: Any, workspace: ExplorerWorkspace) -> None:
+    row = client.get("/api/find", params={"recording": "eve", "time": 3.4}).json()["row"]
+    assert workspace.known.recording[row] == "eve" and workspace.known.start[row] <= 3.4 < workspace.known.end[row]
+    for query, word in (
+        ({"recording": "eva", "time": 3}, "eve"),
+        ({"recording": "eve", "time": 900}, "900"),
+        ({"recording": "eve", "time": "nan"}, "nan"),
+    ):
+        answer = client.get("/api/find", params=query)
+        assert answer.status_code == 404 and word in answer.json()["detail"]
+
+
+def test_labels_are_set_removed_and_taken_back(client: Any) -> None:
+    assert client.get("/api/labels").json() == {"labels": {}, "names": [], "can_undo": False}
+    answer = client.post("/api/labels", json={"rows": [3, 4, 3], "label": " walk "}).json()
+    assert answer == {"labels": {"3": "walk", "4": "walk"}, "names": ["walk"], "can_undo": True}
+    client.post("/api/labels", json={"rows": [4, 9], "label": "run"})
+    answer = client.post("/api/labels", json={"rows": [3, 30], "label": None}).json()
+    assert answer["labels"] == {"4": "run", "9": "run"} and answer["names"] == ["run"]
+    undone = client.post("/api/undo").json()
+    assert undone["labels"] == {"3": "walk", "4": "run", "9": "run"} and undone["undone"] == [3]
+    undone = client.post("/api/undo").json()
+    assert undone["labels"] == {"3": "walk", "4": "walk"} and undone["undone"] == [4, 9]
+    undone = client.post("/api/undo").json()
+    assert undone["labels"] == {} and undone["undone"] == [3, 4] and not undone["can_undo"]
+    assert client.post("/api/undo").json()["undone"] == []
+
+
+def test_a_label_keeps_its_number_while_others_come(client: Any) -> None:
+    client.post("/api/labels", json={"rows": [0], "label": "walk"})
+    client.post("/api/labels", json={"rows": [1], "label": "run"})
+    first = numbers(client.get("/api/columns/label"), "<i4")
+    assert (first[:2] == [0, 1]).all() and (first[2:] == -1).all()
+    client.post("/api/undo")
+    assert numbers(client.get("/api/columns/label"), "<i4")[0] == 0
+    client.post("/api/labels", json={"rows": [2], "label": "a first one"})
+    (column,) = [one for one in client.get("/api/about").json()["columns"] if one["name"] == "label"]
+    assert column["categories"] == ["walk", "run", "a first one"]
+    assert client.get("/api/labels").json()["names"] == ["walk", "a first one"]
+
+
+def test_suggestions_are_those_of_the_library(client: Any, workspace: ExplorerWorkspace) -> None:
+    from dicot import suggest
+
+    answer = client.get("/api/suggest", params={"k": 4}).json()
+    assert answer == {"rows": suggest(workspace.known.x, None, 4).tolist(), "reason": "coverage"}
+    walks = (workspace.known.start < 11).tolist()
+    for label, wanted in (("walk", True), ("run", False)):
+        rows = [row for row, walk in enumerate(walks) if walk is wanted][:6]
+        client.post("/api/labels", json={"rows": rows, "label": label})
+    answer = client.get("/api/suggest", params={"k": 4}).json()
+    assert answer["reason"] == "uncertainty"
+    assert not {str(row) for row in answer["rows"]} & set(client.get("/api/labels").json()["labels"])
+
+
+def test_classify_predicts_and_is_honest(client: Any, workspace: ExplorerWorkspace) -> None:
+    answer = client.post("/api/classify")
+    assert answer.status_code == 422 and "Label some windows" in answer.json()["detail"]
+    walks = workspace.known.start < 10.5
+    client.post("/api/labels", json={"rows": np.flatnonzero(walks)[::9].tolist(), "label": "walk"})
+    answer = client.post("/api/classify")
+    assert answer.status_code == 422 and "'walk'" in answer.json()["detail"]
+    client.post("/api/labels", json={"rows": np.flatnonzero(~walks)[::9].tolist(), "label": "run"})
+    answer = client.post("/api/classify").json()
+    assert "Accuracy" in answer["sentence"] and "held out by group" in answer["sentence"]
+    assert any("chosen" in warning for warning in answer["warnings"])
+    columns = {one["name"]: one for one in client.get("/api/about").json()["columns"]}
+    predicted = numbers(client.get("/api/columns/prediction"), "<i4")
+    names = np.array(columns["prediction"]["categories"])[predicted]
+    clear = (workspace.known.end < 12) | (workspace.known.start > 12)
+    assert (names[clear] == np.where(walks, "walk", "run")[clear]).mean() > 0.95
+    confidence = numbers(client.get("/api/columns/confidence"), "<f4")
+    assert ((confidence >= 0.5) & (confidence <= 1)).all()
+    assert "prediction" in client.post("/api/export", json={"rows": [0]}).text.splitlines()[0]
+
+
+def test_an_export_is_a_table_that_no_spreadsheet_runs(client: Any, workspace: ExplorerWorkspace) -> None:
+    formula, comma = '=HYPERLINK("http://a.b","x")', 'a "b", c'
+    client.post("/api/labels", json={"rows": [0], "label": formula})
+    client.post("/api/labels", json={"rows": [1], "label": comma})
+    client.post("/api/labels", json={"rows": [2], "label": "-5.5"})
+    answer = client.post("/api/export", json={"rows": [2, 0, 1, 5]})
+    assert answer.headers["content-type"].startswith("text/csv")
+    assert "attachment" in answer.headers["content-disposition"]
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert [row["row"] for row in rows] == ["2", "0", "1", "5"]
+    assert [row["label"] for row in rows] == ["-5.5", f"'{formula}", comma, ""]
+    assert rows[1]["recording"] == "ann" and float(rows[1]["end"]) == workspace.known.end[0]
+
+
+def test_the_page_and_its_files_need_no_token_and_hold_no_data(workspace: ExplorerWorkspace) -> None:
+    bare = client_of(workspace)
+    del bare.headers["X-Dicot-Token"]
+    assert "map" in bare.get("/").text and TOKEN not in bare.get("/").text
+    assert bare.get("/assets/app.js").headers["content-type"].startswith("text/javascript")
+    answer = bare.get("/")
+    assert answer.headers["content-security-policy"].startswith("default-src 'self'")
+    assert answer.headers["x-content-type-options"] == "nosniff" and answer.headers["referrer-policy"] == "no-referrer"
+    assert bare.get("/favicon.ico").status_code == 204
+
+
+EVERY_CALL = [
+    ("GET", "/api/about"),
+    ("GET", "/api/points"),
+    ("GET", "/api/columns/label"),
+    ("GET", "/api/series?rows=1"),
+    ("GET", "/api/context?row=1"),
+    ("GET", "/api/neighbours?row=1"),
+    ("GET", "/api/find?recording=ann&time=1"),
+    ("GET", "/api/labels"),
+    ("POST", "/api/labels"),
+    ("POST", "/api/undo"),
+    ("GET", "/api/suggest"),
+    ("POST", "/api/classify"),
+    ("POST", "/api/export"),
+    ("GET", "/api/no-such-thing"),
+    ("GET", "/api"),
+]
+
+
+def test_every_call_of_the_interface_is_tried_below(client: Any) -> None:
+    paths = {path.partition("?")[0].replace("columns/label", "columns/{name}") for _, path in EVERY_CALL}
+    assert {route.path for route in client.app.routes if route.path.startswith("/api")} <= paths
+
+
+@pytest.mark.parametrize(("verb", "path"), EVERY_CALL)
+def test_without_the_token_nothing_is_answered(workspace: ExplorerWorkspace, verb: str, path: str) -> None:
+    for token in ("", "wrong", TOKEN[:-1], f"{TOKEN}x", "ü"):
+        answer = client_of(workspace).request(verb, path, headers={"X-Dicot-Token": token.encode()})
+        assert answer.status_code == 403 and "token" in answer.json()["detail"]
+        assert answer.headers["cache-control"] == "no-store"
+    client = client_of(workspace)
+    del client.headers["X-Dicot-Token"]
+    assert client.request(verb, path).status_code == 403
+    assert client.request(verb, path, params={"token": TOKEN}).status_code == 403  # in the address it does not count
+
+
+def test_two_tokens_are_none(workspace: ExplorerWorkspace) -> None:
+    client = client_of(workspace)
+    headers = [("X-Dicot-Token", TOKEN), ("X-Dicot-Token", "other")]
+    del client.headers["X-Dicot-Token"]
+    assert client.get("/api/about", headers=headers).status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/", "/assets/app.js", "/api/about", "/nothing"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", f"evil.example:{PORT}", "127.0.0.1", f"127.0.0.1:{PORT + 1}", f"127.0.0.1:{PORT}.a.b", ""]
+)
+def test_another_host_is_refused_everywhere(client: Any, path: str, host: str) -> None:
+    answer = client.get(path, headers={"Host": host})
+    assert answer.status_code == 400 and "Host" in answer.json()["detail"]
+
+
+def test_the_machine_may_be_called_localhost(client: Any) -> None:
+    assert client.get("/api/about", headers={"Host": f"localhost:{PORT}"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/assets/../workspace.py",
+        "/assets/%2e%2e/workspace.py",
+        "/assets/..%2fworkspace.py",
+        "/assets/%2e%2e%2f%2e%2e%2fpyproject.toml",
+        "/assets//etc/passwd",
+        "/assets/%2fetc%2fpasswd",
+        "/assets/..\\workspace.py",
+        "/assets/app.js%00.css",
+        "/assets/",
+        "/assets",
+        "/../../etc/passwd",
+    ],
+)
+def test_no_path_reaches_the_file_system(client: Any, path: str) -> None:
+    import httpx
+
+    request = client.build_request("GET", "/")
+    request.url = httpx.URL(f"http://127.0.0.1:{PORT}").copy_with(raw_path=path.encode())
+    assert client.send(request).status_code == 404
+
+
+def test_a_large_body_is_refused_while_it_is_read(client: Any) -> None:
+    body = b"[" + b"1," * LARGEST_BODY + b"1]"
+    answer = client.post("/api/labels", content=body)
+    assert answer.status_code == 413 and str(LARGEST_BODY) in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_no_more_of_a_large_body_is_read_than_is_allowed(workspace: ExplorerWorkspace, announced: bool) -> None:
+    """As a server hands it on, chunk by chunk, with or without a length that it announces."""
+    import asyncio
+
+    from dicot.explorer.app import create_app
+
+    app = create_app(workspace, TOKEN, PORT, {})
+    length = [(b"content-length", b"10")] if announced else [(b"transfer-encoding", b"chunked")]
+    headers = [(b"host", f"127.0.0.1:{PORT}".encode()), (b"x-dicot-token", TOKEN.encode()), *length]
+    scope = {"type": "http", "method": "POST", "path": "/api/labels", "query_string": b"", "headers": headers}
+    read, sent = [], []
+
+    async def receive() -> dict[str, Any]:
+        read.append(2**16)
+        return {"type": "http.request", "body": b"x" * 2**16, "more_body": True}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    asyncio.run(app({**scope, "http_version": "1.1", "scheme": "http", "root_path": ""}, receive, send))
+    assert sent[0]["status"] == 413 and sum(read) <= LARGEST_BODY + 2**16
+
+
+@pytest.mark.parametrize(
+    ("path", "word"),
+    [
+        ("/api/series?rows=" + ",".join(map(str, range(65))), "64"),
+        ("/api/series?rows=-1", "-1"),
+        ("/api/series?rows=1,100000", "100000"),
+        ("/api/series?rows=1.5", "1.5"),
+        ("/api/series?rows=", "rows"),
+        ("/api/series?rows=1,,2", "rows"),
+        ("/api/series?rows=%D9%A1", "rows"),  # a digit of another script
+        ("/api/series", "rows"),
+        ("/api/series?rows=" + "1" * 5000, "rows"),
+        ("/api/context?row=-1", "-1"),
+        ("/api/context?row=99999", "99999"),
+        ("/api/context?row=x", "row"),
+        ("/api/neighbours?row=-1", "-1"),
+        ("/api/neighbours?row=1&k=NaN", "k"),
+        ("/api/neighbours?row=1&k=0", "k"),
+        ("/api/neighbours?row=1&k=1e9", "k"),
+        ("/api/neighbours?row=1&k=100000", "k"),
+        ("/api/suggest?k=0", "k"),
+        ("/api/suggest?k=-3", "k"),
+        ("/api/find?recording=ann&time=soon", "time"),
+    ],
+)
+def test_questions_that_make_no_sense_are_refused_in_words(client: Any, path: str, word: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 422 and word in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("name", ["velocity", "prediction", "confidence", "..%2f", "__class__"])
+def test_an_unknown_column_is_not_found(client: Any, name: str) -> None:
+    assert client.get(f"/api/columns/{name}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"rows": [1], "label": ""},
+        {"rows": [1], "label": "  "},
+        {"rows": [1], "label": "x" * 201},
+        {"rows": [1], "label": "-1"},
+        {"rows": [1], "label": "a\nb"},
+        {"rows": [1], "label": "a\u0000"},
+        {"rows": [1], "label": 5},
+        {"rows": [1]},
+        {"rows": [], "label": "walk"},
+        {"rows": [-1], "label": "walk"},
+        {"rows": [10**6], "label": "walk"},
+        {"rows": [10**30], "label": "walk"},
+        {"rows": [1.5], "label": "walk"},
+        {"rows": ["1"], "label": "walk"},
+        {"rows": [True], "label": "walk"},
+        {"rows": list(range(10)) * 2001, "label": "walk"},
+        {"rows": {"1": 1}, "label": "walk"},
+        {"rows": [1], "label": "walk", "by": "me"},
+        [1, 2],
+    ],
+)
+def test_labels_that_make_no_sense_change_nothing(client: Any, folder: Path, body: Any) -> None:
+    answer = client.post("/api/labels", json=body)
+    assert answer.status_code == 422 and isinstance(answer.json()["detail"], str)
+    assert not (folder / "vectors.labels.sqlite").exists()
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b'{"rows": [NaN], "label": "x"}', b'"\\ud800"', b"[" * 100_000, b"\xff"])
+def test_what_is_no_json_is_refused(client: Any, body: bytes) -> None:
+    answer = client.post("/api/labels", content=body)
+    assert answer.status_code in (400, 422) and isinstance(answer.json()["detail"], str)
+
+
+def test_half_a_character_is_no_label(client: Any) -> None:
+    answer = client.post("/api/labels", content=b'{"rows": [1], "label": "a\\ud800"}')
+    assert answer.status_code == 422
+
+
+@pytest.mark.parametrize("rows", [[], [-1], [0, 10**6], ["0"], None])
+def test_an_export_of_rows_that_are_not_there_is_refused(client: Any, rows: Any) -> None:
+    assert client.post("/api/export", json={"rows": rows}).status_code == 422
+
+
+@pytest.mark.parametrize("path", ["/docs", "/redoc", "/openapi.json", "/api/rows?from=1&to=2"])
+def test_there_is_nothing_else(client: Any, path: str) -> None:
+    assert client.get(path).status_code == 404
+
+
+def test_without_recordings_all_else_works(folder: Path) -> None:
+    client = client_of(open_workspace(folder / "vectors.npz"))
+    about = client.get("/api/about").json()
+    assert about["series"] is False and about["channels"] == [] and about["rate"] is None
+    (one,) = client.get("/api/series?rows=4").json()["series"]
+    assert one["channels"] == [] and one["recording"] == "ann"
+    assert "--data" in client.get("/api/context?row=4").json()["detail"]
+    assert len(client.get("/api/neighbours?row=4").json()["rows"]) == 10
+    assert client.post("/api/labels", json={"rows": [4], "label": "walk"}).status_code == 200
+
+
+def test_the_interface_has_a_schema_though_no_page_shows_it(client: Any) -> None:
+    schema = client.app.openapi()
+    assert set(schema["paths"]["/api/labels"]) == {"get", "post"}
+    assert "application/octet-stream" in schema["paths"]["/api/points"]["get"]["responses"]["200"]["content"]
+    refusal = schema["paths"]["/api/series"]["get"]["responses"]["422"]["content"]["application/json"]["schema"]
+    assert refusal == {"$ref": "#/components/schemas/Refusal"}

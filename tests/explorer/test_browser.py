@@ -1,0 +1,343 @@
+"""The explorer as somebody uses it: a real browser with mouse and keys, the real server, 20,000 windows."""
+
+import csv
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi", reason="the explorer needs fastapi")
+pytest.importorskip("uvicorn", reason="the explorer needs uvicorn")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
+
+from benchmarks.explorer import CHROMIUM, TOKEN, chromium, make_workspace, served  # noqa: E402
+
+from dicot.explorer.assets import load_assets  # noqa: E402
+from dicot.explorer.page import rows_of_page, write_page  # noqa: E402
+from dicot.explorer.workspace import ExplorerWorkspace  # noqa: E402
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not CHROMIUM.exists(), reason=f"there is no {CHROMIUM}"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright.expect.set_options(timeout=60_000)  # a machine may be busy
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> ExplorerWorkspace:
+    return make_workspace(tmp_path_factory.mktemp("large"), 20_000)
+
+
+@pytest.fixture(scope="module")
+def address(large: ExplorerWorkspace) -> Iterator[str]:
+    with served(large) as address:
+        yield address
+
+
+Visit = Callable[..., Any]
+
+
+@pytest.fixture
+def visit(browser: Any) -> Iterator[Visit]:
+    """Open an address and wait for the map; at the end, no error was logged and nobody else was asked."""
+    contexts, wrong = [], []
+
+    def open_page(url: str, *, refused: bool = False, **options: Any) -> Any:
+        context = browser.new_context(viewport={"width": 1280, "height": 720}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(60_000)
+
+        def heard(message: Any) -> None:
+            expected = refused and message.text.startswith("Failed to load resource")  # a browser logs every refusal
+            if message.type in ("error", "warning") and not expected:
+                wrong.append(message.text)
+
+        page.on("console", heard)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        own = url.partition("?")[0]
+        page.on("request", lambda r: None if r.url.startswith((own, "blob:", "data:")) else wrong.append(r.url))
+        page.goto(url)
+        page.evaluate("dicot.ready")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+@pytest.fixture
+def page(visit: Visit, address: str, large: ExplorerWorkspace) -> Any:
+    large.labels.store.unlink(missing_ok=True)
+    return visit(f"{address}?token={TOKEN}")
+
+
+def row_on_map(workspace: ExplorerWorkspace, cluster: int) -> int:
+    """Return the window nearest to the middle of its cloud: nothing lies over it."""
+    points = workspace.overview.points
+    own = np.flatnonzero(workspace.overview.cluster == cluster)
+    return int(own[np.argmin(np.linalg.norm(points[own] - points[own].mean(axis=0), axis=1))])
+
+
+def given(workspace: ExplorerWorkspace) -> dict[int, str]:
+    """Return the labels that are in the store."""
+    return {int(row): name for row, name in workspace.labelled()["labels"].items()}
+
+
+def hover(page: Any, row: int) -> None:
+    at = page.evaluate(f"dicot.screen({row})")
+    page.mouse.move(at["x"], at["y"])
+
+
+def click(page: Any, row: int) -> None:
+    at = page.evaluate(f"dicot.screen({row})")
+    page.mouse.click(at["x"], at["y"])
+
+
+def pinned(page: Any, row: int) -> Any:
+    """Wait until a window is pinned, with all its neighbours drawn."""
+    page.wait_for_selector(f'#pinned[data-row="{row}"] path.trace')
+    return page.locator("#neighbours .card")
+
+
+def lasso(page: Any, workspace: ExplorerWorkspace, cluster: int) -> set[int]:
+    """Draw a square around the middle of a cloud with the mouse; return the rows inside it."""
+    row = row_on_map(workspace, cluster)
+    at = page.evaluate(f"dicot.screen({row})")
+    page.click("#lasso")
+    corners = [(-40, -40), (40, -40), (40, 40), (-40, 40)]
+    page.mouse.move(at["x"] - 40, at["y"] - 40)
+    page.mouse.down()
+    for x, y in corners[1:]:
+        page.mouse.move(at["x"] + x, at["y"] + y, steps=4)
+    page.mouse.up()
+    points = workspace.overview.points.astype(np.float64)
+    other = row_on_map(workspace, (cluster + 1) % 5)
+    scale = (page.evaluate(f"dicot.screen({other})")["x"] - at["x"]) / (points[other, 0] - points[row, 0])
+    return set(np.flatnonzero(np.abs(points - points[row]).max(axis=1) * scale < 40).tolist())
+
+
+def status(page: Any, pattern: str) -> None:
+    playwright.expect(page.locator("#status-text")).to_have_text(re.compile(pattern))
+
+
+def test_the_address_bar_loses_the_token_and_a_reload_still_works(page: Any, address: str) -> None:
+    assert page.url == address
+    assert page.inner_text("#size") == "20,000 windows"
+    page.reload()
+    page.evaluate("dicot.ready")
+    status(page, "20,000 windows")
+
+
+def test_without_the_token_a_sentence_says_what_to_do(browser: Any, address: str) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(address)
+    page.wait_for_selector("#loading.failed")
+    assert "dicot explore" in page.inner_text("#loading-text")
+    assert page.inner_text("#status-text") == page.inner_text("#loading-text")
+    context.close()
+
+
+def test_the_series_under_the_pointer_is_drawn(page: Any, large: ExplorerWorkspace) -> None:
+    row = row_on_map(large, 0)
+    hover(page, row)
+    page.wait_for_selector(f'#pointer[data-row="{row}"]')
+    assert page.locator("#pointer path.trace").count() == 2
+    assert str(large.known.recording[row]) in page.inner_text("#pointer")
+    other = row_on_map(large, 2)
+    before = page.locator("#pointer path.trace").first.get_attribute("d")
+    hover(page, other)
+    page.wait_for_selector(f'#pointer[data-row="{other}"]')
+    assert page.locator("#pointer path.trace").first.get_attribute("d") != before
+
+
+def test_a_click_pins_beside_neighbours_that_keys_reach(page: Any, large: ExplorerWorkspace) -> None:
+    row = row_on_map(large, 1)
+    click(page, row)
+    cards = pinned(page, row)
+    near = large.neighbours(row, 8)[0]
+    assert [int(card.get_attribute("data-row")) for card in cards.all()] == near
+    page.click("#show-context")
+    page.wait_for_selector("#context rect.mark")
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#context")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    pinned(page, near[1])
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#pinned-section")
+
+
+def test_lasso_label_undo_export_and_reload(page: Any, large: ExplorerWorkspace) -> None:
+    inside = lasso(page, large, 3)
+    assert len(inside) > 100
+    status(page, f"^Selected {len(inside):,} windows")
+    page.fill("#selection .new-name", "spin")
+    page.keyboard.press("Enter")
+    status(page, "Labelled .* “spin”")
+    assert set(given(large)) == inside
+    with page.expect_download() as download:
+        page.click("#export-selection")
+    table = list(csv.DictReader(Path(download.value.path()).read_text().splitlines()))
+    assert {int(line["row"]) for line in table} == inside and {line["label"] for line in table} == {"spin"}
+
+    page.reload()
+    page.evaluate("dicot.ready")
+    status(page, f"{len(inside):,} labelled by hand")
+    assert page.locator("#legend .entry", has_text="spin").locator(".count").inner_text() == f"{len(inside):,}"
+
+    page.keyboard.press("Control+z")
+    status(page, "^Undone")
+    assert given(large) == {}
+
+
+def test_the_colours_of_every_column_are_explained(page: Any, large: ExplorerWorkspace) -> None:
+    for column in large.about()["columns"]:
+        page.select_option("#colour", column["name"])
+        if column["kind"] == "number":
+            page.wait_for_selector("#legend .ramp")
+        else:
+            _, counts = np.unique(large.column(column["name"]).values, return_counts=True)
+            playwright.expect(page.locator("#legend .entry")).to_have_count(len(counts))
+
+
+def test_a_category_that_is_switched_off_is_neither_drawn_nor_met(page: Any, large: ExplorerWorkspace) -> None:
+    page.select_option("#colour", "cluster")
+    row = row_on_map(large, 4)
+    at = page.evaluate(f"dicot.screen({row})")
+    clip = {"x": at["x"] - 8, "y": at["y"] - 8, "width": 16, "height": 16}
+    page.wait_for_selector("#legend .entry >> nth=4")
+    drawn = page.screenshot(clip=clip)
+    page.locator("#legend .entry").nth(4).click()
+    page.wait_for_timeout(100)
+    assert page.screenshot(clip=clip) != drawn
+    click(page, row)
+    page.wait_for_timeout(200)
+    assert page.is_hidden("#pinned-section")
+
+
+def test_search_pins_the_window_and_says_where_there_is_none(
+    visit: Visit, address: str, large: ExplorerWorkspace
+) -> None:
+    page = visit(f"{address}?token={TOKEN}", refused=True)
+    page.keyboard.press("/")
+    page.keyboard.type("walk_07@21.5")
+    page.keyboard.press("Enter")
+    pinned(page, large.find("walk_07", 21.5))
+    page.fill("#search", "walk_77@1")
+    page.press("#search", "Enter")
+    status(page, "walk_77")
+    assert "failed" in page.get_attribute("#status", "class")
+
+
+def test_the_queue_is_worked_by_keys(page: Any, large: ExplorerWorkspace) -> None:
+    page.select_option("#colour", "label")
+    page.locator("#colour").blur()
+    page.keyboard.press("q")
+    page.wait_for_selector("#queue")
+    first = int(page.wait_for_selector("#pinned[data-row]").get_attribute("data-row"))
+    page.keyboard.press("n")
+    page.keyboard.type("walk")
+    page.keyboard.press("Enter")
+    playwright.expect(page.locator("#queue-place")).to_have_text("Suggestion 2 of 20")
+    status(page, "^Labelled 1 window")
+    assert given(large) == {first: "walk"}
+    page.wait_for_selector(f'#pinned:not([data-row="{first}"])')
+    second = int(page.get_attribute("#pinned", "data-row"))
+    page.keyboard.press("1")
+    page.keyboard.press("s")
+    playwright.expect(page.locator("#queue-place")).to_have_text("Suggestion 4 of 20")
+    playwright.expect(page.locator("#legend .entry .count").first).to_have_text("2")
+    assert given(large) == {first: "walk", second: "walk"}
+    page.keyboard.press("u")
+    playwright.expect(page.locator("#queue-place")).to_have_text("Suggestion 2 of 20")
+    assert given(large) == {first: "walk"}
+
+
+def test_a_classifier_says_what_it_is_worth_and_colours_the_map(visit: Visit, tmp_path: Path) -> None:
+    small = make_workspace(tmp_path, 400)
+    with served(small) as address:
+        page = visit(f"{address}?token={TOKEN}")
+        for kind in range(2):
+            page.evaluate(f"dicot.select({np.flatnonzero(small.overview.cluster == kind)[:8].tolist()})")
+            page.fill("#selection .new-name", f"kind {kind}")
+            page.press("#selection .new-name", "Enter")
+            status(page, f"kind {kind}")
+        page.click("#train")
+        page.wait_for_selector("#verdict")
+        assert page.inner_text("#verdict-sentence") == small.classify().sentence
+        assert page.input_value("#colour") == "prediction"
+        page.evaluate("dicot.pin(0)")
+        pinned(page, 0)
+        assert "Prediction" in page.inner_text("#pinned")
+
+
+def test_too_few_labels_are_refused_in_a_sentence(visit: Visit, address: str, large: ExplorerWorkspace) -> None:
+    large.labels.store.unlink(missing_ok=True)
+    page = visit(f"{address}?token={TOKEN}", refused=True)
+    page.click("#train")
+    status(page, "Two labels are needed")
+    assert page.is_hidden("#verdict") and page.is_enabled("#train")
+
+
+def test_light_dark_and_help(visit: Visit, address: str) -> None:
+    page = visit(f"{address}?token={TOKEN}", color_scheme="dark")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(ground)
+    page.click("#theme")
+    assert page.evaluate(ground) != dark
+    page.keyboard.press("?")
+    assert page.is_visible("#help") and "lasso" in page.inner_text("#help")
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#help")
+
+
+def test_a_phone_shows_everything_below_each_other(visit: Visit, address: str) -> None:
+    page = visit(f"{address}?token={TOKEN}")
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.evaluate("dicot.pin(3)")
+    pinned(page, 3)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert page.locator("#map").bounding_box()["width"] == 390
+
+
+def test_the_exported_page_needs_no_server(visit: Visit, tmp_path: Path) -> None:
+    small = make_workspace(tmp_path, 2000)
+    file = tmp_path / "page.html"
+    write_page(file, small, rows_of_page(len(small), None), load_assets())
+    page = visit(file.as_uri())
+    assert page.inner_text("#size") == "2,000 windows"
+    assert page.is_hidden("#train") and page.is_hidden("#start-queue")
+    row = row_on_map(small, 1)
+    hover(page, row)
+    page.wait_for_selector(f'#pointer[data-row="{row}"] path.trace')
+    click(page, row)
+    cards = pinned(page, row)
+    assert [int(card.get_attribute("data-row")) for card in cards.all()] == small.neighbours(row, 8)[0]
+    assert page.is_hidden("#show-context")
+    inside = lasso(page, small, 3)
+    page.fill("#selection .new-name", "=spin")
+    page.keyboard.press("Enter")
+    status(page, "Labelled")
+    with page.expect_download() as download:
+        page.click("#export")
+    table = list(csv.DictReader(Path(download.value.path()).read_text().splitlines()))
+    assert {int(line["row"]) for line in table} == inside and {line["label"] for line in table} == {"'=spin"}
+    page.click("#undo")
+    status(page, "^Undone")
+    page.keyboard.press("Escape")
+    page.fill("#search", "walk_03@10")
+    page.press("#search", "Enter")
+    pinned(page, small.find("walk_03", 10))

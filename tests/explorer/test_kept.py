@@ -1,0 +1,152 @@
+"""The map, clusters and outlier scores: made once, kept beside the vectors, refused where they are another's."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dicot import projection
+from dicot.errors import InputError
+from dicot.explorer import kept
+from dicot.explorer.kept import clusters, n_clusters, outlier_scores, overview_file, read_or_make
+from dicot.explorer.workspace import open_workspace
+from dicot.outliers import EmbeddingOutlierDetector, compare_with_rest
+from dicot.vectors import Vectors, read_vectors
+
+
+def blobs(n: int = 90) -> np.ndarray:
+    """Three groups of cases, far from each other."""
+    x = np.random.default_rng(0).normal(size=(n, 6)).astype(np.float32)
+    x += 12 * np.eye(3, 6, dtype=np.float32)[np.arange(n) % 3]
+    return x
+
+
+def kept_in(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.explorer-*.npz"))
+
+
+def test_a_second_start_reads_the_map(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = open_workspace(folder / "vectors.npz").overview
+    (place,) = kept_in(folder)
+    before = place.read_bytes()
+    monkeypatch.setattr(projection, "overview", lambda *args, **more: pytest.fail("the map is made again"))
+    said: list[str] = []
+    second = open_workspace(folder / "vectors.npz", say=said.append).overview
+    assert (first.points == second.points).all() and place.read_bytes() == before
+    assert any(str(place) in sentence for sentence in said)
+
+
+def test_the_same_vectors_give_the_same_bytes(tmp_path: Path) -> None:
+    files = []
+    for name in ("one", "two"):
+        read_or_make(tmp_path / name / "v.npz", Vectors(blobs()), 0, print)
+        files += kept_in(tmp_path / name)
+    assert files[0].read_bytes() == files[1].read_bytes() and files[0].name == files[1].name
+
+
+def test_other_vectors_have_another_map(tmp_path: Path) -> None:
+    x = blobs()
+    changed = x.copy()
+    changed[7, 3] += 1e-3
+    grouped = Vectors(x, group=np.arange(90) % 5)
+    names = {overview_file(tmp_path / "v.npz", one).name for one in (Vectors(x), Vectors(changed), grouped)}
+    assert len(names) == 3
+
+
+def test_a_map_that_is_not_of_these_vectors_is_refused(folder: Path) -> None:
+    (place,) = kept_in(folder)
+    arrays = dict(np.load(place))
+    n = len(arrays["points"])
+    for change in (
+        {"format": np.array("something else")},
+        {"points": arrays["points"][:-1]},
+        {"points": arrays["points"] * 50},
+        {"points": np.full((n, 2), np.nan, np.float32)},
+        {"cluster": np.full(n, 99, np.int32)},
+        {"cluster": arrays["cluster"].astype(float)},
+        {"n_clusters": np.array([2, 3])},
+    ):
+        np.savez(place, **{**arrays, **change})
+        with pytest.raises(InputError, match=rf"{place.name}.*Remove"):
+            open_workspace(folder / "vectors.npz")
+    for content in (b"", b"no archive", place.read_bytes()[:200]):
+        place.write_bytes(content)
+        with pytest.raises(InputError, match=rf"{place.name}.*Remove"):
+            open_workspace(folder / "vectors.npz")
+    place.unlink()
+    assert len(open_workspace(folder / "vectors.npz")) == n
+
+
+def test_where_nothing_can_be_written_the_map_is_there_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "v").write_text("a file where a folder should be")
+    said: list[str] = []
+    seen = read_or_make(tmp_path / "v" / "vectors.npz", Vectors(blobs(12)), 0, said.append)
+    assert len(seen.points) == 12 and any("not kept" in sentence for sentence in said)
+
+
+def test_only_clusters_are_made_anew_when_the_number_of_classes_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = blobs()
+    first = read_or_make(tmp_path / "v.npz", Vectors(x), 0, print)
+    monkeypatch.setattr(projection, "overview", lambda *args, **more: pytest.fail("the map is made again"))
+    second = read_or_make(tmp_path / "v.npz", Vectors(x), 3, print)
+    assert first.n_clusters == 7 and second.n_clusters == 3 and len(kept_in(tmp_path)) == 1
+    assert (first.points == second.points).all()
+    assert all(len(set(second.cluster[start::3])) == 1 for start in range(3))  # each group is a cluster
+    assert read_or_make(tmp_path / "v.npz", Vectors(x), 3, print).n_clusters == 3
+
+
+def test_how_many_clusters_there_are() -> None:
+    assert [n_clusters(*pair) for pair in ((1, 0), (2, 0), (50, 0), (10**6, 0), (50, 4), (3, 9), (50, 1))] == [
+        1,
+        2,
+        5,
+        10,
+        4,
+        3,
+        5,
+    ]
+    assert clusters(np.ones((9, 4), np.float32), 3).tolist() == [0] * 9  # no two differ
+
+
+def test_outlier_scores_are_those_of_the_command_and_find_what_is_odd() -> None:
+    x = blobs()
+    x[40] += 60
+    scores = outlier_scores(Vectors(x))
+    wanted = compare_with_rest(EmbeddingOutlierDetector(), x)[0]
+    assert scores is not None and scores.argmax() == 40
+    np.testing.assert_allclose(scores, wanted, rtol=1e-6)
+    assert outlier_scores(Vectors(blobs(3))) is None  # too few to compare
+
+
+def test_many_windows_are_compared_with_those_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = blobs(400)
+    x[40] += 60
+    x[43] -= 60
+    monkeypatch.setattr(kept, "REFERENCE", 200)
+    scores = outlier_scores(Vectors(x))
+    assert scores is not None and set(np.argsort(scores)[-2:]) == {40, 43}
+
+
+def test_landmarks_place_the_others_beside_their_like() -> None:
+    x = blobs(600)
+    steps: list[int] = []
+    placed = projection.overview(x, landmarks=150, on_step=steps.append)
+    assert steps[-1] == projection.STEPS and "150 of 600" in placed.title
+    assert (placed.points == projection.overview(x, landmarks=150).points).all()
+    middles = np.stack([placed.points[start::3].mean(axis=0) for start in range(3)])
+    nearest = np.square(placed.points[:, None] - middles).sum(axis=2).argmin(axis=1)
+    assert (nearest == np.arange(600) % 3).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 4, 6])
+@pytest.mark.parametrize("features", [1, 3, 40])
+def test_a_few_windows_have_a_map_too(tmp_path: Path, n: int, features: int) -> None:
+    x = np.random.default_rng(1).normal(size=(n, features)).astype(np.float32)
+    np.savez(tmp_path / "v.npz", X=x)
+    seen = open_workspace(tmp_path / "v.npz").overview
+    assert seen.points.shape == (n, 2) and np.isfinite(seen.points).all() and np.abs(seen.points).max() <= 1
+    assert len(read_vectors(tmp_path / "v.npz")) == n

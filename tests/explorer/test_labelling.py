@@ -1,0 +1,132 @@
+"""Labels of the explorer are those of `dicot label`, and outlive it."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dicot import LabelStore
+from dicot.errors import InputError
+from dicot.explorer.labelling import HandLabels
+from dicot.explorer.workspace import ExplorerWorkspace, open_workspace
+from dicot.vectors import Vectors
+from tests.commands import dicot
+from tests.explorer.conftest import client_of
+
+
+def placed(n: int = 6, **more: object) -> Vectors:
+    start = np.arange(n) * 1.28
+    return Vectors(np.eye(n, 4, dtype=np.float32) + 1, np.repeat("a", n), start, start + 2.56, **more)
+
+
+def test_labels_survive_a_restart(folder: Path) -> None:
+    client_of(open_workspace(folder / "vectors.npz")).post("/api/labels", json={"rows": [2], "label": "walk"})
+    again = client_of(open_workspace(folder / "vectors.npz")).get("/api/labels").json()
+    assert again == {"labels": {"2": "walk"}, "names": ["walk"], "can_undo": True}
+
+
+def test_the_store_is_the_one_of_the_command(folder: Path) -> None:
+    vectors, store = folder / "vectors.npz", folder / "labels.sqlite"
+    dicot("label", "add", store, "ann@3.5", "walk", "--vectors", vectors)
+    client = client_of(open_workspace(vectors, labels=store))
+    (row,) = client.get("/api/labels").json()["labels"]
+    assert client.get("/api/find?recording=ann&time=3.5").json()["row"] == int(row)
+    client.post("/api/labels", json={"rows": [int(row) + 4], "label": "run"})
+    assert "1 run" in dicot("label", "show", store) and "1 walk" in dicot("label", "show", store)
+    with LabelStore(store) as kept:
+        assert [change.by for change in kept.history()] == ["", "explorer"]
+    dicot("label", "add", store, "eve@3.5", "sit", "--vectors", vectors)  # while the explorer is open
+    assert client.get("/api/labels").json()["names"] == ["walk", "run", "sit"]
+    assert client.post("/api/undo").json()["names"] == ["walk", "run"]  # what was labelled last, whoever did it
+
+
+def test_labels_on_no_window_are_told(folder: Path) -> None:
+    with LabelStore(folder / "vectors.labels.sqlite") as kept:
+        kept.set([("zoe", 0.0, 2.0)], "walk")
+    said: list[str] = []
+    workspace = open_workspace(folder / "vectors.npz", say=said.append)
+    assert any("'zoe'" in sentence for sentence in said) and workspace.labels.given().hand == {}
+    assert workspace.labels.undo() == []  # it is taken back, and no row has changed
+    with LabelStore(folder / "vectors.labels.sqlite") as kept:
+        assert kept.current() == {}
+
+
+def test_labels_by_hand_win_over_those_of_the_file(tmp_path: Path) -> None:
+    labels = HandLabels(tmp_path / "l.sqlite", placed(label=np.array([1.0, 2.0, np.nan, 10.0, 2.0, np.nan])))
+    assert labels.given().all.tolist() == ["1", "2", "", "10", "2", ""]
+    assert labels.names() == ["1", "2", "10"]  # numbers by size
+    labels.set([0, 2], "2")
+    labels.set([5], "odd")
+    assert labels.given().all.tolist() == ["2", "2", "2", "10", "2", "odd"]
+    assert labels.to_learn_from().tolist() == labels.given().all.tolist()
+    assert labels.codes(labels.given().all).tolist() == [1, 1, 1, 2, 1, 3]
+    assert labels.used() == ["2", "10", "odd"]  # no window is 1 any more
+
+
+def test_where_the_file_knows_all_only_hands_teach(tmp_path: Path) -> None:
+    labels = HandLabels(tmp_path / "l.sqlite", placed(label=np.array(list("aabbab"))))
+    assert labels.to_learn_from().tolist() == [""] * 6
+    labels.set([1], "b")
+    assert labels.to_learn_from().tolist() == ["", "b", "", "", "", ""]
+
+
+def test_a_store_of_numbers_keeps_numbers(tmp_path: Path) -> None:
+    known = placed()
+    with LabelStore(tmp_path / "l.sqlite") as kept:
+        kept.set([("a", 0.0, 2.56)], 3)
+    labels = HandLabels(tmp_path / "l.sqlite", known)
+    labels.set([1], "3")
+    labels.set([2], "4.5")
+    with pytest.raises(InputError, match="are numbers; got 'walk'"):
+        labels.set([3], "walk")
+    with LabelStore(tmp_path / "l.sqlite") as kept:
+        assert list(kept.current().values()) == [3, 3, 4.5]
+
+
+def test_a_time_that_was_written_as_text_is_the_same_window(tmp_path: Path) -> None:
+    with LabelStore(tmp_path / "l.sqlite") as kept:
+        kept.set([("a", 1.2800001, 3.84)], "walk")
+    labels = HandLabels(tmp_path / "l.sqlite", placed())
+    assert labels.given().hand == {1: "walk"}
+    labels.set([1], "run")  # under the key that is there
+    assert labels.given().hand == {1: "run"}
+    labels.set([1], None)
+    assert labels.given().hand == {} and labels.can_undo()
+
+
+def test_cases_without_a_place_are_labelled_by_number(tmp_path: Path) -> None:
+    part = np.repeat(["train", "test"], [4, 2])
+    labels = HandLabels(tmp_path / "l.sqlite", Vectors(np.ones((6, 2), np.float32), part=part))
+    labels.set([1, 5], "walk")
+    with LabelStore(tmp_path / "l.sqlite") as kept:
+        assert set(kept.current()) == {"train 1", "test 1"}
+    bare = HandLabels(tmp_path / "m.sqlite", Vectors(np.ones((6, 2), np.float32)))
+    bare.set([5], "run")
+    assert bare.given().hand == {5: "run"} and labels.given().hand == {1: "walk", 5: "walk"}
+
+
+def test_a_file_that_is_no_store_is_refused(folder: Path) -> None:
+    (folder / "vectors.labels.sqlite").write_bytes(b"not a database, but long enough to be looked at" * 20)
+    with pytest.raises(InputError, match=r"vectors\.labels\.sqlite"):
+        open_workspace(folder / "vectors.npz")
+
+
+def test_everything_labelled_leaves_nothing_to_predict(workspace: ExplorerWorkspace) -> None:
+    n = len(workspace)
+    workspace.labels.set(range(n // 2), "walk")
+    workspace.labels.set(range(n // 2, n), "run")
+    with pytest.raises(InputError, match="nothing left"):
+        workspace.classify()
+
+
+def test_what_another_process_writes_is_seen_at_once(tmp_path: Path) -> None:
+    labels = HandLabels(tmp_path / "l.sqlite", placed())
+    for round_ in range(30):
+        with LabelStore(tmp_path / "l.sqlite") as kept:
+            kept.set([("a", 0.0, 2.56)], f"label {round_}")
+            assert labels.given().hand == {0: f"label {round_}"}
+        assert labels.given().hand == {0: f"label {round_}"}
+        if round_ % 10 == 0:
+            time.sleep(0.1)  # long enough for what was read to be kept
+            assert labels.given() is labels.given()

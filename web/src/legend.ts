@@ -1,0 +1,116 @@
+/** What the colours mean, which column they show, and which categories are drawn. */
+
+import { type Colouring, HUES, css, hue, ramp } from "./colour";
+import { h, need } from "./dom";
+import { number } from "./format";
+import type { Session } from "./session";
+import type { Signal } from "./signal";
+
+export class Legend {
+  private readonly select = need<HTMLSelectElement>("colour");
+  private readonly body = need("legend");
+  private off = new Set<number>();
+
+  constructor(
+    private readonly session: Session,
+    private readonly dark: Signal<boolean>,
+  ) {
+    let pointed = false;
+    this.select.addEventListener("pointerdown", () => (pointed = true));
+    this.select.addEventListener("keydown", () => (pointed = false));
+    this.select.addEventListener("change", () => {
+      if (pointed) this.select.blur(); // the page's keys work again; who uses the keyboard stays in the list
+      void session.status.attempt(() => session.colourBy(this.select.value));
+    });
+    session.about.follow(() => this.choices());
+    session.colouring.listen((now, before) => {
+      if (now?.column.name !== before?.column.name) this.off = new Set();
+      this.choices();
+      this.draw();
+    });
+    dark.listen(() => this.draw());
+  }
+
+  private choices(): void {
+    const { columns } = this.session.about.value;
+    this.select.replaceChildren(...columns.map(({ name, title }) => h("option", { value: name }, title)));
+    this.select.value = this.session.colouring.value?.column.name ?? "";
+    this.select.disabled = columns.length === 0;
+  }
+
+  private draw(): void {
+    const colouring = this.session.colouring.value;
+    if (colouring === null) this.body.replaceChildren();
+    else if (colouring.column.kind === "number") this.body.replaceChildren(...this.scale(colouring));
+    else this.body.replaceChildren(...this.entries(colouring));
+  }
+
+  private scale({ codes, range }: Colouring): HTMLElement[] {
+    if (range === null) return [];
+    const stops = Array.from({ length: 17 }, (_, i) => css(ramp(i / 16, this.dark.value)));
+    const bar = h("div", { class: "ramp", role: "img", "aria-label": `From ${number(range.low)} to ${number(range.high)}` });
+    bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
+    const [least, most] = range.cut ? ["≤ ", "≥ "] : ["", ""];
+    const ends = h(
+      "div",
+      { class: "ramp-ends" },
+      h("span", {}, least + number(range.low)),
+      h("span", {}, most + number(range.high)),
+    );
+    const unknown = codes.filter((value) => Number.isNaN(value)).length;
+    return unknown === 0 ? [bar, ends] : [bar, ends, h("p", { class: "hint" }, `${unknown.toLocaleString("en")} unknown, grey`)];
+  }
+
+  private entries({ column, codes }: Colouring): HTMLElement[] {
+    const categories = column.categories ?? [];
+    const counts = new Map<number, number>();
+    for (const code of codes) counts.set(code, (counts.get(code) ?? 0) + 1);
+    const shown = [...categories.keys(), -1].filter((code) => counts.has(code));
+    const list = h("ul", { class: "entries", "aria-label": `Categories of ${column.title}` });
+    for (const code of shown) {
+      const name = code < 0 ? "none" : categories[code];
+      const swatch = h("span", { class: "swatch" });
+      swatch.style.background = css(hue(code, this.dark.value));
+      const toggle = h(
+        "button",
+        {
+          class: "entry",
+          type: "button",
+          "aria-pressed": String(!this.off.has(code)),
+          title: `Show or hide “${name}”`,
+          click: () => this.hide(this.off.has(code) ? [...this.off].filter((other) => other !== code) : [...this.off, code]),
+        },
+        swatch,
+        h("span", { class: "entry-name" }, name),
+        h("span", { class: "count" }, (counts.get(code) ?? 0).toLocaleString("en")),
+      );
+      const others = shown.filter((other) => other !== code);
+      const alone = others.length > 0 && others.every((other) => this.off.has(other)) && !this.off.has(code);
+      const only = h(
+        "button",
+        {
+          class: "only",
+          type: "button",
+          "aria-label": alone ? "Show all categories" : `Show only “${name}”`,
+          click: () => this.hide(alone ? [] : others),
+        },
+        alone ? "all" : "only",
+      );
+      list.append(h("li", {}, toggle, only));
+    }
+    const many = categories.length > HUES;
+    return many ? [list, h("p", { class: "hint" }, `Colours repeat after ${HUES} categories.`)] : [list];
+  }
+
+  private hide(codes: number[]): void {
+    this.off = new Set(codes);
+    const held = document.activeElement;
+    const place = [...this.body.querySelectorAll("button")].indexOf(held as HTMLButtonElement);
+    const colouring = this.session.colouring.value;
+    if (colouring !== null) {
+      this.session.hidden.value = Uint8Array.from(colouring.codes, (code) => Number(this.off.has(code)));
+    }
+    this.draw();
+    if (place >= 0) this.body.querySelectorAll("button")[place]?.focus();
+  }
+}

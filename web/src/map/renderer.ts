@@ -1,0 +1,144 @@
+/** Points as discs, drawn by WebGL 2 from one buffer, in a shuffled order: any first part of them looks like the whole. */
+
+import type { Camera } from "./camera";
+
+/** The colour index of a point without a value; such points are drawn smaller and below the others. */
+export const NONE = 255;
+
+export const HIDDEN = 1;
+export const SELECTED = 2;
+
+const VERTEX = `#version 300 es
+layout(location = 0) in vec2 place;
+layout(location = 1) in float colour;
+layout(location = 2) in float state;
+uniform vec4 view;      // scale and offset of both axes
+uniform float size;
+uniform float layer;    // 0 without a value, 1 with one, 2 selected
+uniform float chosen;   // 1 where something is selected, and the rest steps back
+uniform sampler2D palette;
+out vec4 fill;
+out float radius;
+void main() {
+  bool hidden = mod(state, 2.0) > 0.5;
+  bool selected = state > 1.5;
+  float mine = selected ? 2.0 : colour > 254.5 ? 0.0 : 1.0;
+  if (hidden || mine != layer) {
+    gl_Position = vec4(2.0, 2.0, 2.0, 1.0);
+    gl_PointSize = 1.0;
+    return;
+  }
+  gl_Position = vec4(place * view.xy + view.zw, 0.0, 1.0);
+  float diameter = size * (selected ? 1.35 : mine < 0.5 ? 0.8 : 1.0);
+  gl_PointSize = diameter + 1.0;
+  radius = 0.5 * diameter;
+  fill = texelFetch(palette, ivec2(int(colour + 0.5), 0), 0);
+  if (chosen > 0.5) fill.a *= selected ? 1.2 : 0.28;
+}`;
+
+const FRAGMENT = `#version 300 es
+precision mediump float;
+in vec4 fill;
+in float radius;
+out vec4 result;
+void main() {
+  float distance = length(gl_PointCoord - 0.5) * (2.0 * radius + 1.0);
+  float alpha = min(1.0, fill.a) * clamp(radius + 0.5 - distance, 0.0, 1.0);
+  result = vec4(fill.rgb * alpha, alpha);
+}`;
+
+export class Renderer {
+  private readonly gl: WebGL2RenderingContext;
+  private readonly uniforms = new Map<string, WebGLUniformLocation | null>();
+  private readonly buffers: WebGLBuffer[] = [];
+  private order = new Uint32Array();
+
+  constructor(private readonly canvas: HTMLCanvasElement) {
+    const gl = canvas.getContext("webgl2", { antialias: false, premultipliedAlpha: true });
+    if (gl === null) throw new Error("This browser cannot draw with WebGL 2, which the map needs. Try another browser.");
+    this.gl = gl;
+    const program = gl.createProgram();
+    for (const [kind, text] of [[gl.VERTEX_SHADER, VERTEX], [gl.FRAGMENT_SHADER, FRAGMENT]] as const) {
+      const shader = gl.createShader(kind);
+      if (shader === null) throw new Error("The browser took back its drawing context. Reload the page.");
+      gl.shaderSource(shader, text);
+      gl.compileShader(shader);
+      gl.attachShader(program, shader);
+    }
+    gl.linkProgram(program);
+    if (!gl.getProgramParameter(program, gl.LINK_STATUS)) {
+      throw new Error(`The map's shaders do not compile here: ${gl.getProgramInfoLog(program)}`);
+    }
+    gl.useProgram(program);
+    for (const name of ["view", "size", "layer", "chosen"]) this.uniforms.set(name, gl.getUniformLocation(program, name));
+    gl.bindTexture(gl.TEXTURE_2D, gl.createTexture());
+    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.NEAREST);
+    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, gl.NEAREST);
+    gl.enable(gl.BLEND);
+    gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
+    gl.clearColor(0, 0, 0, 0);
+    const kinds = [gl.FLOAT, gl.UNSIGNED_BYTE, gl.UNSIGNED_BYTE];
+    kinds.forEach((kind, place) => {
+      this.buffers.push(gl.createBuffer());
+      gl.bindBuffer(gl.ARRAY_BUFFER, this.buffers[place]);
+      gl.enableVertexAttribArray(place);
+      gl.vertexAttribPointer(place, place === 0 ? 2 : 1, kind, false, 0, 0);
+    });
+  }
+
+  setPoints(points: Float32Array): void {
+    this.order = shuffled(points.length / 2);
+    this.fill(0, Float32Array.from(points, (_, i) => points[2 * this.order[i >> 1] + (i & 1)]));
+  }
+
+  setColours(indices: Uint8Array): void {
+    this.fill(1, this.sorted(indices));
+  }
+
+  setStates(states: Uint8Array): void {
+    this.fill(2, this.sorted(states));
+  }
+
+  /** 256 colours of four bytes. */
+  setPalette(palette: Uint8Array): void {
+    const { gl } = this;
+    gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA8, 256, 1, 0, gl.RGBA, gl.UNSIGNED_BYTE, palette);
+  }
+
+  /** Draws the points, or a share of them. */
+  draw(camera: Camera, ratio: number, size: number, someSelected: boolean, share: number): void {
+    const { gl, canvas } = this;
+    gl.viewport(0, 0, canvas.width, canvas.height);
+    gl.clear(gl.COLOR_BUFFER_BIT);
+    const across = (2 * camera.scale) / camera.width;
+    const along = (2 * camera.scale) / camera.height;
+    gl.uniform4f(this.uniforms.get("view") ?? null, across, along, camera.lead / camera.width - camera.x * across, -camera.y * along);
+    gl.uniform1f(this.uniforms.get("size") ?? null, size * ratio);
+    gl.uniform1f(this.uniforms.get("chosen") ?? null, someSelected ? 1 : 0);
+    for (const layer of someSelected ? [0, 1, 2] : [0, 1]) {
+      gl.uniform1f(this.uniforms.get("layer") ?? null, layer);
+      gl.drawArrays(gl.POINTS, 0, Math.ceil(share * this.order.length));
+    }
+  }
+
+  private sorted(bytes: Uint8Array): Uint8Array {
+    return Uint8Array.from(this.order, (row) => bytes[row]);
+  }
+
+  private fill(place: number, data: Float32Array | Uint8Array): void {
+    this.gl.bindBuffer(this.gl.ARRAY_BUFFER, this.buffers[place]);
+    this.gl.bufferData(this.gl.ARRAY_BUFFER, data, this.gl.DYNAMIC_DRAW);
+  }
+}
+
+/** The numbers below n in an order that is the same every time. */
+function shuffled(n: number): Uint32Array<ArrayBuffer> {
+  const order = Uint32Array.from({ length: n }, (_, i) => i);
+  let state = 1;
+  for (let i = n - 1; i > 0; i--) {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    const other = Math.floor((state / 2 ** 32) * (i + 1));
+    [order[i], order[other]] = [order[other], order[i]];
+  }
+  return order;
+}

@@ -1,0 +1,135 @@
+/** What the page knows and what its parts tell each other: pinned, selected, coloured, labelled. */
+
+import { type Colouring, colouring } from "./colour";
+import { Signal } from "./signal";
+import type { About, Codes, Column, Labels, Source, Suggestions, Verdict } from "./source";
+import { type Status, windows } from "./status";
+
+export class Session {
+  readonly about: Signal<About>;
+  readonly hovered = new Signal<number | null>(null);
+  readonly pinned = new Signal<number | null>(null);
+  readonly neighbours = new Signal<number[]>([]);
+  /** The neighbour that the arrow keys are at. */
+  readonly stepped = new Signal<number | null>(null);
+  readonly selection = new Signal<number[]>([]);
+  readonly colouring = new Signal<Colouring | null>(null);
+  /** 1 for every window that the legend has switched off. */
+  readonly hidden: Signal<Uint8Array>;
+  readonly names = new Signal<string[]>([]);
+  readonly labelled = new Signal<number[]>([]);
+  readonly canUndo = new Signal(false);
+  private readonly columns = new Map<string, Promise<Codes>>();
+  private wanted = "";
+  private last: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    readonly source: Source,
+    readonly status: Status,
+    about: About,
+  ) {
+    this.about = new Signal(about);
+    this.hidden = new Signal<Uint8Array>(new Uint8Array(about.n));
+  }
+
+  column(name: string): Column | undefined {
+    return this.about.value.columns.find((column) => column.name === name);
+  }
+
+  /** A column's codes or numbers, asked for once. */
+  codes(column: Column): Promise<Codes> {
+    let codes = this.columns.get(column.name);
+    if (codes === undefined) {
+      codes = this.source.column(column);
+      codes.catch(() => this.columns.delete(column.name)); // another try may succeed
+      this.columns.set(column.name, codes);
+    }
+    return codes;
+  }
+
+  /** What a column says of a window, or null where it says nothing. */
+  async value(name: string, row: number): Promise<string | number | null> {
+    const column = this.column(name);
+    if (column === undefined) return null;
+    const code = (await this.codes(column))[row];
+    if (column.kind === "number") return Number.isNaN(code) ? null : code;
+    return column.categories?.[code] ?? null;
+  }
+
+  async colourBy(name: string): Promise<void> {
+    const column = this.column(name);
+    if (column === undefined) throw new Error(`There is no column “${name}” to colour by.`);
+    this.wanted = name;
+    const codes = await this.codes(column);
+    if (this.wanted !== name) return; // another choice was made in the meantime
+    if (this.colouring.value?.column.name !== name) this.hidden.value = new Uint8Array(this.about.value.n);
+    this.colouring.value = colouring(column, codes);
+  }
+
+  async loadLabels(): Promise<void> {
+    this.take(await this.source.labels());
+  }
+
+  /** Gives windows a label, or takes it away with null. */
+  label(rows: number[], name: string | null): Promise<void> {
+    return this.inOrder(() => this.labelNow(rows, name));
+  }
+
+  private async labelNow(rows: number[], name: string | null): Promise<void> {
+    const most = this.about.value.limits.label_rows;
+    if (rows.length > most) {
+      throw new Error(`These are ${windows(rows.length)}; at most ${most.toLocaleString("en")} can be labelled at once. Select fewer.`);
+    }
+    this.take(await this.source.label(rows, name));
+    await this.refresh(["label"]);
+    this.status.say(name === null ? `Removed the label of ${windows(rows.length)}.` : `Labelled ${windows(rows.length)} “${name}”.`);
+  }
+
+  undo(): Promise<number[]> {
+    return this.inOrder(async () => {
+      const answer = await this.source.undo();
+      this.take(answer);
+      await this.refresh(["label"]);
+      const count = answer.undone.length;
+      this.status.say(count === 0 ? "There is nothing to undo." : `Undone: the label of ${windows(count)} is as before.`);
+      return answer.undone;
+    });
+  }
+
+  suggest(k: number): Promise<Suggestions | undefined> {
+    return this.inOrder(async () => this.source.suggest?.(k));
+  }
+
+  classify(): Promise<Verdict | undefined> {
+    return this.inOrder(async () => {
+      const verdict = await this.source.classify?.();
+      await this.refresh(["prediction", "confidence"]);
+      await this.colourBy("prediction");
+      return verdict;
+    });
+  }
+
+  /** What depends on the labels waits for what changes them: keys are quicker than answers. */
+  private inOrder<T>(action: () => Promise<T>): Promise<T> {
+    const turn = this.last.then(action, action);
+    this.last = turn;
+    return turn;
+  }
+
+  private take({ labels, names, can_undo }: Labels): void {
+    this.labelled.value = Object.keys(labels).map(Number);
+    this.names.value = names;
+    this.canUndo.value = can_undo;
+  }
+
+  /** Asks again for columns that have changed. */
+  private async refresh(names: string[]): Promise<void> {
+    for (const name of names) this.columns.delete(name);
+    const about = await this.source.about();
+    const shown = this.colouring.value?.column.name;
+    this.about.value = about;
+    if (shown === undefined) return;
+    if (this.column(shown) === undefined) await this.colourBy(about.columns[0].name);
+    else if (names.includes(shown)) await this.colourBy(shown);
+  }
+}
