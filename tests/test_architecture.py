@@ -45,6 +45,7 @@ LAYERS: dict[str, set[str]] = {
     "projection": {"protocols", "data", "storage", "errors"},
     "tables": {"data", "storage", "errors"},
     "vectors": {"data", "storage", "errors"},
+    "embedded": {"vectors", "progress", "data", "storage", "errors"},
     "search": {"vectors", "gpu", "data", "storage", "errors"},
 }
 
@@ -56,7 +57,7 @@ def above(*, but: tuple[str, ...] = ()) -> set[str]:
 
 
 # An estimator embeds; others score, keep and search.
-_KEEPING = ("vectors", "tables", "search", "outliers", "database", "labels")
+_KEEPING = ("vectors", "embedded", "tables", "search", "outliers", "database", "labels")
 _SCORING = ("protocols", "classical", "datasets", "projection", *_KEEPING)
 LAYERS["tuning"] = above(but=(*_SCORING, "controls", "pretrained"))
 LAYERS["estimator"] = above(but=(*_SCORING, "tuning"))
@@ -64,6 +65,7 @@ LAYERS["classifier"] = above(but=_SCORING)
 LAYERS["runs"] = above(but=(*_SCORING, "classifier", "tuning"))
 _KEPT = (
     "vectors",
+    "embedded",
     "tables",
     "search",
     "outliers",

@@ -185,6 +185,15 @@ def check_types(directory: str | Path, what: str, values: Any, hints: Mapping[st
         raise ModelFileError(f"{where} is damaged: {'; '.join(wrong[:3])}. Save the model again.")
 
 
+def model_hash(directory: str | Path) -> str:
+    """Return 64 hex digits that change with whatever a vector of a saved model depends on.
+
+    Where it was saved, how long it trained and which version wrote it do not count.
+    """
+    config = read_config(directory)
+    return _hash({name: config.get(name) for name in ("encoder", "weights", "chosen", "preparation")})
+
+
 def arguments_of(kind: type) -> dict[str, Any]:
     """Return the arguments that a class is made with, and their types."""
     return {name: hint for name, hint in get_type_hints(kind.__init__).items() if name != "return"}  # type: ignore[misc]

@@ -57,6 +57,10 @@ class Suggestion:
     stride_reason: str
     scale: str | None
     scale_reason: str
+    rate: float | None = None  # to resample to, where the recordings have several
+    rate_reason: str = ""
+    missing: str | None = None  # what to do with missing values, where there are any
+    missing_reason: str = ""
 
 
 def inspect_recordings(
@@ -215,8 +219,25 @@ def suggest_windows(rows: Sequence[Inspected]) -> Suggestion:
         raise InputError(f"None of the {len(rows)} recording(s) could be read, so nothing can be suggested.")
     window, steps, reason = _window(sound)
     stride, stride_reason = _stride(sound, steps)
-    scale, scale_reason = _scale(sound)
-    return Suggestion(window, reason, stride, stride_reason, scale, scale_reason)
+    return Suggestion(window, reason, stride, stride_reason, *_scale(sound), *_rate(sound), *_missing(sound))
+
+
+def _rate(rows: Sequence[Inspected]) -> tuple[float | None, str]:
+    """Return the rate to resample to, where rates differ, and why."""
+    rates = [row.rate for row in rows if row.rate is not None]
+    usual = float(np.median(rates)) if len(rates) == len(rows) else None
+    if usual is None or all(abs(rate - usual) <= SAME_RATE * usual for rate in rates):
+        return None, ""
+    return usual, f"the rates differ, {min(rates):g} to {max(rates):g} per second; this is the median."
+
+
+def _missing(rows: Sequence[Inspected]) -> tuple[str | None, str]:
+    """Return what to do with missing values, where there are any, and why."""
+    lacking = [row for row in rows if row.missing]
+    if not lacking:
+        return None, ""
+    worst = max(row.missing for row in lacking)
+    return "interpolate", f"{len(lacking)} of {len(rows)} recordings miss values, up to {worst:.1%} of one."
 
 
 def _window(rows: Sequence[Inspected]) -> tuple[str | int, int, str]:
