@@ -45,6 +45,7 @@ LAYERS: dict[str, set[str]] = {
     "projection": {"protocols", "data", "storage", "errors"},
     "tables": {"data", "storage", "errors"},
     "vectors": {"data", "storage", "errors"},
+    "series": {"vectors", "datasets", "data", "errors"},
     "embedded": {"vectors", "progress", "data", "storage", "errors"},
     "search": {"vectors", "gpu", "data", "storage", "errors"},
 }
@@ -57,7 +58,7 @@ def above(*, but: tuple[str, ...] = ()) -> set[str]:
 
 
 # An estimator embeds; others score, keep and search.
-_KEEPING = ("vectors", "embedded", "tables", "search", "outliers", "database", "labels")
+_KEEPING = ("vectors", "embedded", "series", "tables", "search", "outliers", "database", "labels")
 _SCORING = ("protocols", "classical", "datasets", "projection", *_KEEPING)
 LAYERS["tuning"] = above(but=(*_SCORING, "controls", "pretrained"))
 LAYERS["estimator"] = above(but=(*_SCORING, "tuning"))
@@ -66,6 +67,7 @@ LAYERS["runs"] = above(but=(*_SCORING, "classifier", "tuning"))
 _KEPT = (
     "vectors",
     "embedded",
+    "series",
     "tables",
     "search",
     "outliers",
@@ -83,7 +85,18 @@ LAYERS["__main__"] = {"cli"}
 
 # Parts that work on arrays: none of them imports torch, and none loads a part that does on import.
 TORCH_FREE = {"errors", "storage", "database", "progress", "data", "datasets", "vectors", "tables", "classical"}
-TORCH_FREE |= {"protocols", "projection", "fewlabels", "outliers", "labels", "evaluation", "bench", "report"}
+TORCH_FREE |= {
+    "embedded",
+    "series",
+    "protocols",
+    "projection",
+    "fewlabels",
+    "outliers",
+    "labels",
+    "evaluation",
+    "bench",
+    "report",
+}
 HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "aeon", "safetensors.torch"}  # seconds each to import
 
 # The parts that may import an optional package; every package of an extra in pyproject.toml is listed.

@@ -188,3 +188,32 @@ def test_search_finds_the_nearest_windows_that_do_not_overlap(tmp_path: Path) ->
             dicot("search", tmp_path / "v.npz", "--like", like)
     with pytest.raises(InputError, match="groups of this file are numbers"):
         dicot("search", tmp_path / "v.npz", "--like", "0", "--groups", "x")
+
+
+def test_what_was_found_is_drawn(tmp_path: Path) -> None:
+    folder, model, out = tmp_path / "recordings", tmp_path / "model", tmp_path / "v.parquet"
+    folder.mkdir()
+    for name in ("monday", "tuesday", "wednesday"):
+        write(folder / f"{name}.csv")
+    dicot("pretrain", folder, "--window", "2s", "--out", model, *SMALL)
+    dicot("embed", model, folder, "--window", "2s", "--out", out, "--device", "cpu")
+    page = tmp_path / "page.html"
+    said = dicot("search", out, "--like", "monday@5", "-k", "3", "--plot", page)
+    text = page.read_text()
+    assert f"Wrote {page}" in said and text.count("<svg") == 4 and text.count("<path") == 8
+    assert text.count('class="marked"') == 1 and "monday @ 4" in text
+    said = dicot("outliers", out, "-k", "2", "--top", "5", "--plot", page)
+    text = page.read_text()
+    assert text.count("<svg") == 5 and text.count("p <b>0.") + text.count("p <b>1.") == 5
+    folder.rename(tmp_path / "moved")
+    before = page.read_bytes()
+    with pytest.raises(InputError, match=r"are gone.*--data"):
+        dicot("search", out, "--like", "0", "--plot", page)
+    assert page.read_bytes() == before
+    dicot("search", out, "--like", "0", "--plot", page, "--data", tmp_path / "moved")
+    for words, message in (
+        (["--data", "x"], "--data is for --plot"),
+        (["--plot", "page.png"], r"'\.png'; a page is an \.html"),
+    ):
+        with pytest.raises(InputError, match=message):
+            dicot("search", out, "--like", "0", *words)

@@ -117,6 +117,17 @@ def _read(file: Path, name: str, choice: Choice, channels: tuple[str, ...] | Non
     return recordings
 
 
+def read_tracks(
+    file: Path, name: str, choice: Choice, channels: tuple[str, ...] | None, rate: float | None, gap: float
+) -> list[Recording]:
+    """Read a file as it is cut into windows: with this name, these channels, and on an even grid where a rate is given.
+
+    One that is resampled comes in pieces of the same name, the stretches between its gaps.
+    """
+    recordings = _read(file, name, choice, channels, "What was cut before")
+    return recordings if rate is None else _resampled(recordings, rate, gap)
+
+
 def _in_order(recording: Recording, channels: tuple[str, ...], file: Path, first: str) -> Recording:
     """Return a recording with its channels in the order of the first one's."""
     if recording.channels == channels:
