@@ -8,6 +8,7 @@ import typer
 from dicot.cli import options as opt
 from dicot.cli.tables import cell, show
 from dicot.errors import InputError
+from dicot.progress import Bar
 
 if TYPE_CHECKING:
     from dicot.data.policies import Array
@@ -53,7 +54,11 @@ def classify(
     with naming(vectors):
         together = known.held_together(2) or known.held_together(1)
     model = FewLabelClassifier().fit(known.x, given)
-    told = honest_accuracy(known.x, given, None if together is None else together[1], suggested=not drawn)
+    groups = None if together is None else together[1]
+    with Bar("accuracy", 100) as bar:
+        told = honest_accuracy(
+            known.x, given, groups, suggested=not drawn, on_fit=lambda done, total: bar.update(100 * done // total)
+        )
 
     table = Table("class", "given", "predicted")
     for number, name in enumerate(model.classes_):

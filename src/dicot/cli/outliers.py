@@ -22,6 +22,9 @@ def outliers(
     alpha: Annotated[
         float, typer.Option("--alarm", help="The share of normal windows that may be flagged by mistake.")
     ] = 0.05,
+    calibration: Annotated[
+        float, typer.Option(help="The share of normal windows, or of their groups, that is held out for p-values.")
+    ] = 0.3,
     top: Annotated[int, typer.Option(help="How many to list.")] = 20,
     out: Annotated[
         Path | None, typer.Option(help="A .csv or .parquet for all windows, in the order of VECTORS.")
@@ -48,7 +51,7 @@ def outliers(
     if top < 1:
         raise InputError(f"--top must be a whole number, 1 or more; got {top}.")
     known = read_vectors(vectors, finite=True)
-    detector = EmbeddingOutlierDetector(n_neighbors=n_neighbors, alpha=alpha)
+    detector = EmbeddingOutlierDetector(n_neighbors=n_neighbors, alpha=alpha, calibration=calibration)
     if reference is None:
         with naming(vectors):
             together = known.held_together(3)
