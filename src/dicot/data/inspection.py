@@ -228,7 +228,8 @@ def _rate(rows: Sequence[Inspected]) -> tuple[float | None, str]:
     usual = float(np.median(rates)) if len(rates) == len(rows) else None
     if usual is None or all(abs(rate - usual) <= SAME_RATE * usual for rate in rates):
         return None, ""
-    return usual, f"the rates differ, {min(rates):g} to {max(rates):g} per second; this is the median."
+    said = f"the rates differ, {min(rates):g} to {max(rates):g} per second; this is the median."
+    return float(f"{usual:.4g}"), said
 
 
 def _missing(rows: Sequence[Inspected]) -> tuple[str | None, str]:
@@ -270,7 +271,7 @@ def _window(rows: Sequence[Inspected]) -> tuple[str | int, int, str]:
         return steps, steps, f"{reason}. The rate is not known, so it is counted in time steps."
     text = seconds_text(steps / rate)
     if not one_rate:
-        reason += f". The rates differ ({min(rates):g} to {max(rates):g} per second): resample them, rate={rate:g}"
+        reason += f". The rates differ ({min(rates):g} to {max(rates):g} per second): resample them, rate={rate:.4g}"
     return text, window_length(text, rate), f"{reason}."
 
 
