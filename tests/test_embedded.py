@@ -11,6 +11,7 @@ import pytest
 
 from dicot import windows_from
 from dicot.data import Windows
+from dicot.data.collection import labelled
 from dicot.data.policies import Array
 from dicot.embedded import embed_recordings
 from dicot.errors import InputError, NoWindowError, ShortRecordingWarning
@@ -104,6 +105,21 @@ def test_a_recording_that_has_grown_gets_its_new_windows(folder: Path, tmp_path:
     assert held.recording is not None and held.start is not None
     assert held.start[held.recording == "mon"].tolist() == [i / 2 for i in range(14)]
     assert embed_recordings(moments, "abc", out, folder, CUT, append=True).added == 0
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "npz"])
+@pytest.mark.parametrize(("activity", "label"), [("run", "run"), ("7", 7.0)])
+def test_labels_may_come_later(tmp_path: Path, suffix: str, activity: str, label: object) -> None:
+    folder, out = tmp_path / "recordings", tmp_path / f"v.{suffix}"
+    folder.mkdir()
+    write(folder / "a.csv", 40, "")
+    embed_recordings(moments, "abc", out, folder, CUT)
+    write(folder / "b.csv", 40, activity)
+    embed_recordings(moments, "abc", out, folder, CUT, append=True)
+    held = read_vectors(out)
+    assert held.label is not None
+    np.testing.assert_array_equal(labelled(held.label), [False] * 3 + [True] * 3)
+    assert held.label[3:].tolist() == [label] * 3
 
 
 def test_other_windows_or_models_are_not_mixed(folder: Path, tmp_path: Path) -> None:

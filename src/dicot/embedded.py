@@ -9,7 +9,7 @@ the output has the bytes of a run that was left alone.
 import json
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -27,7 +27,17 @@ from dicot.data.policies import Array
 from dicot.errors import DicotWarning, InputError, NoWindowError
 from dicot.progress import Bar
 from dicot.storage import atomic_file, remove_leftovers, write_atomic, writing
-from dicot.vectors import ABOUT, COLUMNS, KEEP_SOURCE, check_vector_file, read_vectors, row_files, write_vectors
+from dicot.vectors import (
+    ABOUT,
+    COLUMNS,
+    KEEP_SOURCE,
+    RowFile,
+    Vectors,
+    check_vector_file,
+    read_vectors,
+    row_files,
+    write_vectors,
+)
 
 PLAN = "plan.json"
 USUAL = {"stride": "50%"}  # of options that are not given
@@ -67,31 +77,47 @@ def embed_recordings(
     append : keep the vectors that the file has and embed only windows that are not among them
     """
     check_vector_file(out)
-    options = {**USUAL, **options}
+    if append and out.suffix not in KEEP_SOURCE:
+        raise InputError(f"{out} cannot be appended to: only {' and '.join(KEEP_SOURCE)} say what they were made of.")
     remove_leftovers(out)
-    held = _held(out, options, model) if append else None
-    before = {} if held is None else _recordings_of(out, held)
+    with row_files(out) as make:
+        old = read_vectors(out, make=make) if append and out.exists() else None
+        return _run(embed, model, out, data, {**USUAL, **options}, old, make)
+
+
+def _run(
+    embed: Callable[[Windows], Array],
+    model: str,
+    out: Path,
+    data: Source,
+    options: Mapping[str, Any],
+    old: Vectors | None,
+    make: Callable[[int, int], RowFile],
+) -> EmbeddingRun:
+    """Embed what is not among the `old` vectors, and write all of them."""
+    held = None if old is None else _held(out, old.source, options, model)
+    before = {} if held is None else held["recordings"]
     paths = {entry["file"]: entry["bytes"] for entry in before.values()}
-    with Bar("read", 1) as bar:
+    with Bar("read", 100) as bar:
         stream = RecordingStream(
             data,
             **options,
             only=lambda file: paths.get(str(file.resolve())) != file.stat().st_size,
             known=None if held is None else (tuple(held["channels"]), held["rate"]),
-            on_file=lambda done, total: bar.update(done, f"of {total} files"),
+            on_file=lambda done, total: bar.update(100 * done // total, f"% of {total} files"),
         )
     source = _source(stream, data, options, model, held)
     if held is not None:
         _refuse_other_windows(out, held, source)
         _refuse_same_names(out, before, source["recordings"])
-    parts = _Parts(out, append, source, list(stream.files))
-    known = _places(out, stream, before) if held is not None else set()
+    parts = _Parts(out, old is not None, source, list(stream.files))
+    known = set() if old is None else _places(old, stream.files.keys() & before.keys())
     with Bar("embed", len(stream.files)) as bar, _each_warning_once():
         for done, name in enumerate(stream.files):
             bar.update(done, name)
             if not parts.has(name):
                 parts.write(name, _embedded(embed, _new(stream.windows(name), known)))
-    result = _write(out, parts, held is not None, source, stream)
+    result = _write(out, parts, old, make, source, stream)
     parts.remove()
     return result
 
@@ -106,19 +132,16 @@ def _each_warning_once() -> Iterator[None]:
         warnings.warn(message, stacklevel=2)
 
 
-def _held(out: Path, options: Mapping[str, Any], model: str) -> dict[str, Any] | None:
-    """Return the source of the file that is appended to, or None where there is none yet; refuse another kind."""
-    if out.suffix not in KEEP_SOURCE:
-        raise InputError(f"{out} cannot be appended to: only {' and '.join(KEEP_SOURCE)} say what they were made of.")
-    if not out.exists():
-        return None
-    source = read_vectors(out).source
+def _held(out: Path, source: dict[str, Any] | None, options: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """Return the source of the file that is appended to; refuse one of another model or of other windows."""
     again = "Write another file, or leave out --append to write this one anew."
     if source is None or source.get("kind") != "recordings":
         raise InputError(f"{out} does not say which recordings it was made of. {again}")
     wrong = [key for key in ("options", "recordings") if not isinstance(source.get(key), dict)]
     wrong += [key for key in ("channels", "data") if not isinstance(source.get(key), list)]
     wrong += [key for key in ("n_times", "stride") if not isinstance(source.get(key), int)]
+    if not wrong:
+        wrong = [name for name, entry in source["recordings"].items() if not _is_entry(entry)]
     if wrong or not isinstance(source.get("rate"), float | int | None) or not isinstance(source.get("model"), str):
         raise InputError(f"{out} is damaged: what it says about its recordings cannot be used. {again}")
     if source["model"] != model:
@@ -137,12 +160,8 @@ def _said(key: str, value: Any) -> str:
     return f"no --{key}" if value in (None, False) else f"--{key} {shown}"
 
 
-def _recordings_of(out: Path, held: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    entries: dict[str, dict[str, Any]] = held["recordings"]
-    for name, entry in entries.items():
-        if not isinstance(entry, dict) or not isinstance(entry.get("file"), str):
-            raise InputError(f"{out} is damaged: it does not say which file {name!r} is. Write it anew.")
-    return entries
+def _is_entry(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("file"), str) and isinstance(entry.get("bytes"), int)
 
 
 def _source(
@@ -186,12 +205,11 @@ def _refuse_same_names(out: Path, before: Mapping[str, Any], now: Mapping[str, A
             )
 
 
-def _places(out: Path, stream: RecordingStream, before: Mapping[str, Any]) -> set[tuple[str, float, float]]:
-    """Return the windows that the file has of recordings that have grown since."""
-    grown = tuple(name for name in stream.files if name in before)
+def _places(old: Vectors, grown: Set[str]) -> set[tuple[str, float, float]]:
+    """Return the windows that a file has of recordings that have grown since."""
     if not grown:
         return set()
-    recording, start, end = read_vectors(out).places()
+    recording, start, end = old.places()
     own = [name in grown or name.rpartition(":")[0] in grown for name in recording.tolist()]
     return set(zip(recording[own].tolist(), start[own].tolist(), end[own].tolist(), strict=True))
 
@@ -256,46 +274,51 @@ class _Parts:
                 shutil.rmtree(self.folder)
 
 
-def _write(out: Path, parts: _Parts, append: bool, source: Mapping[str, Any], stream: RecordingStream) -> EmbeddingRun:
+def _write(
+    out: Path,
+    parts: _Parts,
+    old: Vectors | None,
+    make: Callable[[int, int], RowFile],
+    source: Mapping[str, Any],
+    stream: RecordingStream,
+) -> EmbeddingRun:
     """Join what the file has and all parts into the output; without anything new it stays as it is."""
-    with row_files(out) as make:
-        old = read_vectors(out, make=make) if append else None
-        there = 0 if old is None else len(old)
-        about = list(parts.read(ABOUT))
-        added = sum(len(part["start"]) for part in about)
-        if not there and not added:
-            parts.remove()
-            raise NoWindowError(
-                f"No recording is as long as a window of {stream.cutting.length} time steps; the longest stretch "
-                f"without a gap has {max(stream.lengths.values())}. Use a smaller window= (--window)."
-            )
-        held = {} if old is None else {COLUMNS[name]: values for name, values in old.columns().items()}
-        columns = {key: _joined([part.get(key) for part in ([held] if there else []) + about]) for key in ABOUT}
-        width = old.x.shape[1] if old is not None else next(parts.read(["X"]))["X"].shape[1]
-        channels, rate = tuple(source["channels"]), source["rate"]
-        recordings = len(np.unique(columns["recording"]))  # type: ignore[arg-type]
-        result = EmbeddingRun(added, there, width, recordings, len(parts.paths), parts.found, channels, rate)
-        if added:
-            rows, at = make(there + added, width), 0
-            for block in chain([] if old is None else [old.x], (part["X"] for part in parts.read(["X"]))):
-                for piece in pieces((len(block), 1, width)):
-                    rows[slice(at + piece.start, at + piece.stop)] = block[piece]
-                    release(block[piece])
-                at += len(block)
-            known = {key: values for key, values in columns.items() if values is not None}
-            stream.warn(known["recording"], known["start"], known["end"])
-            write_vectors(out, {"": {"X": rows.read(), **known}}, source)
+    there = 0 if old is None else len(old)
+    about = list(parts.read(ABOUT))
+    added = sum(len(part["start"]) for part in about)
+    if not there and not added:
+        parts.remove()
+        raise NoWindowError(
+            f"No recording is as long as a window of {stream.cutting.length} time steps; the longest stretch "
+            f"without a gap has {max(stream.lengths.values())}. Use a smaller window= (--window)."
+        )
+    held = [] if old is None else [{COLUMNS[name]: values for name, values in old.columns().items()}]
+    columns = {key: _joined([*held, *about], key) for key in ABOUT}
+    width = old.x.shape[1] if old is not None else next(parts.read(["X"]))["X"].shape[1]
+    channels, rate = tuple(source["channels"]), source["rate"]
+    recordings = len(np.unique(columns["recording"]))  # type: ignore[arg-type]
+    result = EmbeddingRun(added, there, width, recordings, len(parts.paths), parts.found, channels, rate)
+    if added:
+        rows, at = make(there + added, width), 0
+        for block in chain([] if old is None else [old.x], (part["X"] for part in parts.read(["X"]))):
+            for piece in pieces((len(block), 1, width)):
+                rows[slice(at + piece.start, at + piece.stop)] = block[piece]
+                release(block[piece])
+            at += len(block)
+        known = {key: values for key, values in columns.items() if values is not None}
+        stream.warn(known["recording"], known["start"], known["end"])
+        write_vectors(out, {"": {"X": rows.read(), **known}}, source)
     return result
 
 
-def _joined(arrays: Sequence[Array | None]) -> Array | None:
-    """Join a column: as text where some part has text, and unknown where a part knows none."""
-    there = [array for array in arrays if array is not None]
-    if len(there) < len(arrays) or not there:
+def _joined(parts: Sequence[Mapping[str, Array]], key: str) -> Array | None:
+    """Join a column: as text where some part has text, and unknown where a part knows none; None where all do."""
+    if not any(key in part for part in parts):
         return None
-    if any(array.dtype.kind == "U" and labelled(array).any() for array in there):
-        there = [as_text(array) for array in there]
+    arrays = [part[key] if key in part else np.full(len(part["start"]), np.nan) for part in parts]
+    if any(array.dtype.kind == "U" and labelled(array).any() for array in arrays):
+        arrays = [as_text(array) for array in arrays]
     else:
-        there = [np.full(len(array), np.nan) if array.dtype.kind == "U" else array for array in there]
-    joined: Array = np.concatenate(there)
+        arrays = [np.full(len(array), np.nan) if array.dtype.kind == "U" else array for array in arrays]
+    joined: Array = np.concatenate(arrays)
     return joined

@@ -83,8 +83,8 @@ def _no_date(number: Any, unit: str, remedy: str) -> InputError:
     """Return the error for a number that is too large for seconds and counts to no date either."""
     year = 1970 + int(number / UNITS[unit] / 31_556_952)
     return InputError(
-        f"The time stamp {number} would, in {unit} since 1970, lie in the year {year}. {remedy} unit='ms', 'us' or 'ns' "
-        "(--unit)."
+        f"The time stamp {number} would, in {unit} since 1970, lie in the year {year}. {remedy} unit='ms', 'us' or "
+        "'ns' (--unit)."
     )
 
 
