@@ -47,6 +47,8 @@ LAYERS: dict[str, set[str]] = {
     "projection": {"protocols", "data", "storage", "errors"},
     "tables": {"data", "storage", "errors"},
     "vectors": {"data", "storage", "errors"},
+    "series": {"vectors", "datasets", "data", "errors"},
+    "embedded": {"vectors", "progress", "data", "storage", "errors"},
     "search": {"vectors", "gpu", "data", "storage", "errors"},
 }
 
@@ -58,7 +60,7 @@ def above(*, but: tuple[str, ...] = ()) -> set[str]:
 
 
 # An estimator embeds; others score, keep and search.
-_KEEPING = ("vectors", "tables", "search", "outliers", "database", "labels", "heads", "deployed")
+_KEEPING = ("vectors", "embedded", "series", "tables", "search", "outliers", "database", "labels", "heads", "deployed")
 _SCORING = ("protocols", "classical", "datasets", "projection", *_KEEPING)
 LAYERS["tuning"] = above(but=(*_SCORING, "controls", "pretrained"))
 LAYERS["estimator"] = above(but=(*_SCORING, "tuning"))
@@ -67,6 +69,8 @@ LAYERS["export"] = above(but=tuple(part for part in _SCORING if part not in ("he
 LAYERS["runs"] = above(but=(*_SCORING, "classifier", "tuning", "export"))
 _KEPT = (
     "vectors",
+    "embedded",
+    "series",
     "tables",
     "search",
     "outliers",
@@ -81,7 +85,7 @@ _KEPT = (
 LAYERS["evaluation"] = above(but=(*_KEPT, "projection", "database"))
 LAYERS["bench"] = above(but=_KEPT)
 LAYERS["report"] = {"classical", "datasets", "protocols", "projection", "progress", "storage", "data", "errors"}
-LAYERS["explorer"] = {"vectors", "search", "labels", "outliers", "projection", "datasets"}
+LAYERS["explorer"] = {"series", "vectors", "search", "labels", "outliers", "projection", "datasets"}
 LAYERS["explorer"] |= {"progress", "storage", "data", "errors"}
 LAYERS["cli"] = above() | {"__init__"}
 LAYERS["__init__"] = above()
@@ -92,6 +96,8 @@ TORCH_FREE = {"errors", "storage", "database", "progress", "data", "datasets", "
 TORCH_FREE |= {
     "heads",
     "deployed",
+    "embedded",
+    "series",
     "protocols",
     "projection",
     "fewlabels",

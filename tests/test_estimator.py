@@ -19,7 +19,7 @@ from dicot.controls import calibrated_control
 from dicot.data import Windows, check_collection
 from dicot.encoders import FCN
 from dicot.encoders.inception.inference import FrozenInception
-from dicot.errors import InputError, ModelFileError, NonFiniteLossError
+from dicot.errors import InputError, ModelFileError, NonFiniteLossError, WindowLengthWarning
 from dicot.methods.dicot import DiCOT
 from dicot.train import Recipe
 from tests.own import Halves, Net, OwnEncoder, Summary, slow_start
@@ -534,8 +534,10 @@ def test_windows_that_know_their_channels_are_put_in_order_and_another_rate_is_r
         np.testing.assert_array_equal(fitted.transform(windows), expected)
         np.testing.assert_array_equal(fitted.transform(Windows(x[:, ::-1], channels=("b", "a"))), expected)
         np.testing.assert_array_equal(fitted.transform(Windows(x, rate=50.5)), expected)
-        with pytest.raises(InputError, match=r"X has the channels a, c; this model was fitted on a, b\. Choose"):
+        with pytest.raises(InputError, match=r"X has the channels a, c; this model was fitted on a, b\. It lacks b\."):
             fitted.transform(Windows(x, channels=("a", "c")))
+        with pytest.warns(WindowLengthWarning, match=r"have 20 time steps; this model was fitted on 40.*0\.8 s"):
+            fitted.transform(Windows(x[:, :, :20], channels=("a", "b"), rate=50.0))
         with pytest.raises(InputError, match=r"X has 100 time steps per second; this model was fitted on 50\."):
             fitted.transform(Windows(x, rate=100.0))
     config = json.loads((tmp_path / "config.json").read_text())

@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import check_classifiers_classes, parametriz
 
 from dicot import FewLabelClassifier
 from dicot.errors import InputError
+from dicot.fewlabels import Relabelled
 
 # scikit-learn exempts its own semi-supervised estimators from this check by their names.
 UNKNOWN = {"check_classifiers_classes": "asks for a class called -1, which stands for an unknown label"}
@@ -238,3 +239,17 @@ def test_without_unlabelled_cases_nothing_is_spread_over_other_classes():
     model = FewLabelClassifier().fit(x, np.arange(18))
     assert model.spreading_ == "none"
     assert (model.predict(new) == np.arange(18)).mean() > 0.9
+
+
+@pytest.mark.parametrize("shape", [(200, 140), (60, 5)])  # with principal components, and without
+def test_labelling_the_same_cases_again_is_a_fit_of_its_own(shape):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=shape[0])
+    x = (rng.normal(size=shape) + truth[:, None]).astype(np.float32)
+    again = Relabelled(x)
+    for first in (0, 7, 15):
+        y = np.where((np.arange(len(x)) >= first) & (np.arange(len(x)) < first + 24), truth, -1)
+        mine, own = again.fit(y), FewLabelClassifier().fit(x, y)
+        np.testing.assert_array_equal(mine.label_distributions_, own.label_distributions_)
+        np.testing.assert_array_equal(mine.predict_proba(x + 0.1), own.predict_proba(x + 0.1))
+        assert (mine.spreading_, mine.temperature_) == (own.spreading_, own.temperature_)

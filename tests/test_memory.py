@@ -75,3 +75,18 @@ x = np.load(sys.argv[1] + "/x.npy", mmap_mode="r")
 TimeSeriesEmbedder("dicot", dim=16, steps=1, batch_size=2, scale={scale!r}, random_state=0, device="cpu").fit(x)
 """
     assert measured(code, recording) < 600 + MEGABYTES
+
+
+@pytest.mark.slow
+def test_embedding_recordings_holds_one_at_a_time(recording):
+    folder = recording / "recordings"
+    folder.mkdir()
+    x = np.random.default_rng(0).normal(5, 2, size=(SHAPE[1], 30 * SHAPE[2])).astype(np.float32)
+    for number in range(10):  # of 29 MB
+        np.savez(folder / f"{number}.npz", X=x)
+    code = """
+from dicot.cli import app
+app(["embed", sys.argv[1] + "/model", sys.argv[1] + "/recordings", "--window", "256", "--stride", "100%",
+     "--out", sys.argv[1] + "/v.parquet", "--device", "cpu"], standalone_mode=False)
+"""
+    assert measured(code, recording) < 700  # all of them, and their windows, would be 600 more

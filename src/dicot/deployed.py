@@ -49,7 +49,7 @@ class OnnxEmbedder:
             # Scaling is in the file; all else is decided case by case, and the file does nothing to such cases.
             known = {name: self.about[name] for name in ("unequal", "missing", "n_channels", "n_times", "rate")}
             names = self.about["channels"]
-            self._preparation = Preparation(**known, channels=names and tuple(names))
+            self.preparation_ = Preparation(**known, channels=names and tuple(names))
             self.classes = tuple(self.about["classes"])
             self.n_features = int(self.about["n_features"])
         except (LookupError, TypeError, ValueError) as error:
@@ -71,7 +71,7 @@ class OnnxEmbedder:
         return self._through(X, PROBABILITIES, width, lambda n, k: np.empty((n, k), np.float32), layout)
 
     def _through(self, X: Any, output: str, width: int, make: Callable[[int, int], T], layout: str | None) -> T:
-        preparation = replace(self._preparation, layout=layout or self.about["layout"])
+        preparation = replace(self.preparation_, layout=layout or self.about["layout"])
         groups = list(preparation.apply(X))
         target = make(sum(len(cases) for _, cases in groups), width)
         for index, cases in groups:

@@ -17,6 +17,10 @@ class InputError(DicotError, ValueError):
     """Data or parameters that cannot be used as they are."""
 
 
+class NoWindowError(InputError):
+    """Recordings that are all shorter than a window."""
+
+
 class UnlabelledDataError(InputError):
     """A data set without class labels, which cannot be used by name."""
 
@@ -75,6 +79,10 @@ class ShortRecordingWarning(DicotWarning):
 
 class UnevenSamplingWarning(DicotWarning):
     """Windows of one length in time steps that last unequally long, because their time stamps are uneven."""
+
+
+class WindowLengthWarning(DicotWarning):
+    """Windows of another length than those that a model was fitted on."""
 
 
 class CalibrationWarning(DicotWarning):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from copy import copy
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,6 +100,10 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> FewLabelClassifier:
         """Learn from all cases X (N, F) and the labels y (N,) of some of them."""
+        return self._fit(X, y, None)
+
+    def _fit(self, X: Any, y: Any, graphs: list[_Graph] | None) -> FewLabelClassifier:
+        """Fit; a graph of all cases is taken from the list, or put there for the next fit."""
         self._check_settings()
         X = validate_data(self, X, dtype=(np.float32, np.float64))
         self.classes_, numbers = class_numbers(y, len(X))
@@ -109,7 +114,12 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
         self._graph = None
         if self.spreading != "none" and len(X) > 2:
             rows = _graph_rows(known, len(X), self.graph_cases, rng)
-            self._graph = _Graph(self._scale(X[rows]), rows, numbers[rows], self.n_neighbors, rng)
+            if graphs:
+                self._graph = graphs[0].relabelled(numbers, rng)
+            else:
+                self._graph = _Graph(self._scale(X[rows]), rows, numbers[rows], self.n_neighbors, rng)
+                if graphs is not None and len(rows) == len(X):  # it does not depend on which cases have a label
+                    graphs.append(self._graph)
         self._choose(X, regression, known, rng)
         if self.spreading_ == "none":
             self._graph = None
@@ -207,6 +217,22 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
                 raise InputError(f"{name} must be a whole number, {least} or more; got {getattr(self, name)!r}.")
 
 
+@final
+class Relabelled:
+    """Fits a FewLabelClassifier to one labelling of the same cases X (N, F) after the other.
+
+    Each is what a fit of its own gives, but the graph of the cases is made once, which takes most of the time.
+    """
+
+    def __init__(self, X: Floats) -> None:
+        self._X = X
+        self._graphs: list[_Graph] = []
+
+    def fit(self, y: Any) -> FewLabelClassifier:
+        """Return a new classifier of these labels (N,)."""
+        return FewLabelClassifier()._fit(self._X, y, self._graphs)
+
+
 class StandardScale:
     """Standardise by the statistics of all cases, to vectors whose squared length is 1 on average over these."""
 
@@ -265,6 +291,14 @@ class _Graph:
         edges = self.search.kneighbors_graph()
         edges = edges.maximum(edges.T)
         self.steps = sparse.diags(1 / edges.sum(axis=1).A1) @ edges  # each row is a mean over neighbours
+
+    def relabelled(self, numbers: Rows, rng: np.random.RandomState) -> _Graph:
+        """Return the graph of the same cases with other labels, and draw as making it anew would."""
+        if self.directions is not None:
+            rng.randint(2**31 - 1)
+        graph = copy(self)
+        graph.numbers = numbers[self.rows]
+        return graph
 
     def _coordinates(self, z: Floats) -> Floats:
         return z if self.directions is None else z @ self.directions

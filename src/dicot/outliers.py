@@ -121,8 +121,7 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
         if len(self.reference_) < least:
             raise InputError(
                 f"The reference part has {len(self.reference_)} of the n_samples={len(X)} cases, and "
-                f"n_neighbors={self.n_neighbors} with distance={self.distance!r} needs {least}. "
-                "Pass more cases, or lower n_neighbors or calibration."
+                f"n_neighbors={self.n_neighbors} needs {least}. Pass more cases, or lower n_neighbors= or calibration=."
             )
         reference = X[self.reference_]
         self._scaler = _scaler_of(reference) if self.standardise else None
@@ -138,7 +137,7 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
         if not allowed:
             warnings.warn(
                 f"{len(self.calibration_)} calibration case(s) cannot tell a share of alpha={self.alpha}: nothing will "
-                f"be flagged. {_needed(self.alpha)} are needed: pass more cases, or raise calibration or alpha.",
+                f"be flagged. {_needed(self.alpha)} are needed: pass more cases, or raise calibration= or alpha=.",
                 CalibrationWarning,
                 stacklevel=2,
             )
@@ -215,7 +214,7 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
         if held >= n_units:
             raise InputError(
                 f"calibration={self.calibration} holds out {held} of {n_units} {noun}, and none is left for the "
-                f"reference part. Pass more {noun} or lower calibration."
+                f"reference part. Pass more {noun} or lower calibration=."
             )
         reference, calibration = next(split.split(np.zeros((n_cases, 1)), groups=groups))
         return np.sort(reference), np.sort(calibration)

@@ -87,7 +87,7 @@ def save_pretrained(
     return folder
 
 
-def model_hash(encoder: Encoder, beside: Mapping[str, Tensor]) -> str:
+def weights_hash(encoder: Encoder, beside: Mapping[str, Tensor]) -> str:
     """Return the hash of the weights that `save_pretrained` writes into the config."""
     return hashlib.sha256(_serialised(encoder, beside)).hexdigest()
 
@@ -186,6 +186,15 @@ def check_types(directory: str | Path, what: str, values: Any, hints: Mapping[st
     ]
     if wrong:
         raise ModelFileError(f"{where} is damaged: {'; '.join(wrong[:3])}. Save the model again.")
+
+
+def model_hash(directory: str | Path) -> str:
+    """Return 64 hex digits that change with whatever a vector of a saved model depends on.
+
+    Where it was saved, how long it trained and which version wrote it do not count.
+    """
+    config = read_config(directory)
+    return _hash({name: config.get(name) for name in ("encoder", "weights", "chosen", "preparation")})
 
 
 def arguments_of(kind: type) -> dict[str, Any]:

@@ -1,18 +1,20 @@
 """Embeddings in a file, .npz, .npy, .csv or .parquet, written row by row: they need not fit into memory.
 
 What a .parquet or .npz holds is read again by `read_vectors`. A .parquet is a plain table, one row per case, that any
-other program reads: pandas.read_parquet shows it.
+other program reads: pandas.read_parquet shows it. Both keep what their vectors were made of, as JSON under SOURCE.
 """
 
 import csv
 import io
+import json
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, final
+from typing import Any, BinaryIO, cast, final
 
 import numpy as np
 
@@ -30,6 +32,10 @@ ABOUT = ("recording", "start", "end", "y", "group")  # what may be known of a ca
 # Column of a .parquet, in this order -> its array in a part. The vector comes last, "part" first where there are two.
 COLUMNS = {"recording": "recording", "start": "start", "end": "end", "group": "group", "label": "y"}
 SECONDS = ("start", "end")
+# Entry of an .npz, or key of a .parquet's metadata: where the cases came from and how they were embedded.
+SOURCE = "dicot.source"
+KEEP_SOURCE = (".parquet", ".npz")
+Made = Mapping[str, Any]  # a source as it is before it becomes JSON
 # What a small file may unpack to, as for .npz: repeated values shrink to nearly nothing, so size alone proves little.
 SMALL, MOST_TIMES = 2**28, 100
 
@@ -75,8 +81,8 @@ def row_files(path: Path) -> Iterator[Callable[[int, int], RowFile]]:
         yield make
 
 
-def write_vectors(path: Path, parts: Parts) -> None:
-    """Write all parts into one file."""
+def write_vectors(path: Path, parts: Parts, source: Made | None = None) -> None:
+    """Write all parts into one file; .parquet and .npz also keep `source`, what the vectors were made of."""
     check_vector_file(path, len(parts))
     objects = sorted({key for arrays in parts.values() for key, array in arrays.items() if array.dtype.hasobject})
     if objects:
@@ -85,19 +91,26 @@ def write_vectors(path: Path, parts: Parts) -> None:
             "Convert them first."
         )
     with atomic_file(path) as file:
-        WRITERS[path.suffix](file, parts)
+        WRITERS[path.suffix](file, parts, source)
 
 
-def _npz(file: BinaryIO, parts: Parts) -> None:
+def _npz(file: BinaryIO, parts: Parts, source: Made | None) -> None:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for part, arrays in parts.items():
             for key, array in arrays.items():
                 name = f"{key}_{part}.npy" if part else f"{key}.npy"
                 with archive.open(name, "w", force_zip64=True) as member:
                     _array(member, array)
+        if source is not None:
+            with archive.open(f"{SOURCE}.npy", "w") as member:
+                np.lib.format.write_array(member, np.array(_json(source)), allow_pickle=False)  # type: ignore[no-untyped-call]
 
 
-def _npy(file: BinaryIO, parts: Parts) -> None:
+def _json(source: Made) -> str:
+    return json.dumps(source, sort_keys=True, allow_nan=False)
+
+
+def _npy(file: BinaryIO, parts: Parts, source: Made | None) -> None:
     _array(file, next(iter(parts.values()))["X"])
 
 
@@ -116,7 +129,7 @@ def _blocks(array: Array) -> Iterator[Array]:
         release(array[rows])
 
 
-def _csv(file: BinaryIO, parts: Parts) -> None:
+def _csv(file: BinaryIO, parts: Parts, source: Made | None) -> None:
     """Write one row per case: its part and what is known of it, then the features."""
     extra = [key for key in ABOUT if any(key in arrays for arrays in parts.values())]
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
@@ -130,7 +143,7 @@ def _csv(file: BinaryIO, parts: Parts) -> None:
     text.detach()  # the file stays open
 
 
-def _parquet(file: BinaryIO, parts: Parts) -> None:
+def _parquet(file: BinaryIO, parts: Parts, source: Made | None) -> None:
     """Write one row per case: what is known of it, and its vector as a list of fixed length."""
     pa, pq = arrow()
     widths = {arrays["X"].shape[1] for arrays in parts.values()}
@@ -140,6 +153,8 @@ def _parquet(file: BinaryIO, parts: Parts) -> None:
     kinds = {column: kind for column, key in COLUMNS.items() if (kind := _kind(pa, parts, column, key)) is not None}
     named = {"part": pa.string()} if len(parts) > 1 else {}
     schema = pa.schema({**named, **kinds, "vector": pa.list_(pa.float32(), n_features)})
+    if source is not None:
+        schema = schema.with_metadata({SOURCE: _json(source)})
     names = [name for name, kind in {**named, **kinds}.items() if kind == pa.string()]
     # Numbers of vectors do not shrink. Checksums tell a damaged page from a sound one.
     compression = {**dict.fromkeys({**named, **kinds}, "zstd"), "vector.list.element": "none"}
@@ -188,7 +203,7 @@ def _cells(pa: Any, array: Array | None, rows: slice, kind: Any) -> Any:
     return pa.array(texts, mask=unknown).cast(kind)
 
 
-WRITERS: dict[str, Callable[[BinaryIO, Parts], None]] = {
+WRITERS: dict[str, Callable[[BinaryIO, Parts, Made | None], None]] = {
     ".npz": _npz,
     ".npy": _npy,
     ".csv": _csv,
@@ -210,6 +225,7 @@ class Vectors:
     group: Array | None = None  # (N,) numbers or text
     label: Array | None = None  # (N,) numbers or text
     part: Array | None = None  # (N,) "train" or "test", where the file holds both
+    source: dict[str, Any] | None = None  # what `dicot embed` made them of; files of older versions do not say
 
     def __len__(self) -> int:
         return len(self.x)
@@ -240,14 +256,15 @@ class Vectors:
         return None
 
 
-def read_vectors(path: str | Path, *, finite: bool = False) -> Vectors:
+def read_vectors(path: str | Path, *, finite: bool = False, make: Callable[[int, int], Any] | None = None) -> Vectors:
     """Read a .parquet or .npz as `dicot embed` writes it; of a training and a test part, one after the other.
 
     A .parquet is read one row group after the other. Its column "vector" may also hold lists of equal length, as pandas
     writes them; columns of other names are left alone. With `finite`, a vector that holds NaN or inf is an error.
+    With `make`, as `row_files` gives it, the vectors of a .parquet go to a file and need not fit into memory.
     """
     path = Path(path)
-    readers = {".parquet": _read_parquet, ".npz": _read_npz}
+    readers: dict[str, Callable[[Path], Vectors]] = {".parquet": partial(_read_parquet, make=make), ".npz": _read_npz}
     if path.suffix not in readers:
         raise InputError(f"{path} has the suffix {path.suffix!r}; vectors are read from {' and '.join(readers)}.")
     if not path.is_file():
@@ -282,7 +299,20 @@ def _read_npz(path: Path) -> Vectors:
             for column, key in COLUMNS.items()
         }
         part = np.repeat(np.array(there), lengths) if len(ends) > 1 else None
-        return Vectors(xs[0] if len(xs) == 1 else np.concatenate(xs), **about, part=part)
+        said = arrays.get(SOURCE)
+        source = None if said is None else _source(path, str(said))
+        return Vectors(xs[0] if len(xs) == 1 else np.concatenate(xs), **about, part=part, source=source)
+
+
+def _source(path: Path, text: str) -> dict[str, Any]:
+    """Return what a file says its vectors were made of."""
+    try:
+        source = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: its entry {SOURCE!r} cannot be read ({brief(error)}). {_AGAIN}") from error
+    if not isinstance(source, dict):
+        raise InputError(f"{path}: its entry {SOURCE!r} must be a table; got {brief(ValueError(text))}. {_AGAIN}")
+    return source
 
 
 _AGAIN = "Write the file again by `dicot embed`."
@@ -319,12 +349,12 @@ def _joined(arrays: list[Array | None], lengths: list[int], column: str) -> Arra
     return joined.astype(np.float64) if column in SECONDS else joined
 
 
-def _read_parquet(path: Path) -> Vectors:
+def _read_parquet(path: Path, make: Callable[[int, int], Any] | None) -> Vectors:
     _, pq = arrow()
     try:
         # Not by memory map, which a truncated file would turn into a crash of the process.
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            return _from_parquet(path, file)
+            return _from_parquet(path, file, make)
     except (InputError, MemoryError):
         raise
     except Exception as error:  # pyarrow has many for what a damaged file may hold
@@ -333,7 +363,7 @@ def _read_parquet(path: Path) -> Vectors:
         ) from error
 
 
-def _from_parquet(path: Path, file: Any) -> Vectors:
+def _from_parquet(path: Path, file: Any, make: Callable[[int, int], Any] | None) -> Vectors:
     pa, _ = arrow()
     schema, n_rows = file.schema_arrow, file.metadata.num_rows
     if "vector" not in schema.names:
@@ -346,7 +376,7 @@ def _from_parquet(path: Path, file: Any) -> Vectors:
     if not is_list or not pa.types.is_floating(kind.value_type):
         raise InputError(f"{path}: column 'vector' must hold lists of numbers, float32; got {kind}. {_AGAIN}")
     columns = [name for name in ("part", *COLUMNS) if name in schema.names]
-    x, at = np.empty((0, 0), np.float32), 0
+    x, at = cast(Any, np.empty((0, 0), np.float32)), 0
     about: dict[str, list[Any]] = {name: [] for name in columns}
     for number in range(file.num_row_groups):
         table = file.read_row_group(number, columns=[*columns, "vector"], use_threads=False)
@@ -358,7 +388,8 @@ def _from_parquet(path: Path, file: Any) -> Vectors:
                         f"{path} says to hold {n_rows} vectors of {block.shape[1]} features, more than {MOST_TIMES} "
                         f"times its size, which is refused because such a file may be made to fill the memory. {_AGAIN}"
                     )
-                x = np.empty((n_rows, block.shape[1]), np.float32)
+                shape = n_rows, block.shape[1]
+                x = np.empty(shape, np.float32) if make is None else make(*shape)
             if block.shape[1] != x.shape[1]:
                 raise InputError(
                     f"{path}: row {at} of column 'vector' has {block.shape[1]} features, the first has {x.shape[1]}. "
@@ -371,7 +402,9 @@ def _from_parquet(path: Path, file: Any) -> Vectors:
     if not at or at != n_rows:
         raise InputError(f"{path} holds {at} vectors of {n_rows} that it announces. {_AGAIN}")
     read = {name: _values(path, name, pa.chunked_array(chunks)) for name, chunks in about.items()}
-    return Vectors(x, **read)
+    said = (schema.metadata or {}).get(SOURCE.encode())
+    source = None if said is None else _source(path, said.decode("utf-8", "replace"))
+    return Vectors(x.read() if isinstance(x, RowFile) else x, **read, source=source)
 
 
 def _lists(path: Path, cells: Any, at: int) -> Array:

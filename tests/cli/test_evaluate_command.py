@@ -309,3 +309,27 @@ def test_the_vectors_are_written_and_the_command_that_is_named_shows_them(tmp_pa
     assert vectors.label.tolist() == cases["y"].tolist() and vectors.group.tolist() == cases["group"].tolist()
     model = TimeSeriesEmbedder.from_pretrained(tmp_path / "out" / "model")
     np.testing.assert_allclose(vectors.x, model.transform(cases["X"][:, None]), rtol=1e-4, atol=1e-5)
+def test_a_folder_of_recordings_is_split_by_its_groups(tmp_path):
+    folder = tmp_path / "walks"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for user in range(4):
+        lines = [
+            f"{i / 20},{np.sin(i * (1 + i // 120)):.3f},{rng.normal():.3f},{'ab'[i // 120]},{user}" for i in range(240)
+        ]
+        (folder / f"user {user}.csv").write_text("time,x,y,activity,user\n" + "\n".join(lines))
+    cut = ["--window", "1s", "--label", "activity", "--group", "user", "--protocols", "knn_all"]
+    said = dicot("evaluate", folder, *QUICK, *cut, "--out", tmp_path / "out")
+    assert "walks: 69 training and 23 test cases, 2 channel(s), 20 time steps" in said
+    assert "1 of 4 groups held out" in said and "Read " in said
+    assert len(numbers(said, "knn_all accuracy")) == 5
+    by_recording = [word for word in cut if word not in ("--group", "user")]
+    said = dicot(
+        "evaluate", folder, "--model", tmp_path / "out" / "model", "--device", "cpu", *by_recording, "--channels", "x,y"
+    )
+    assert "1 of 4 groups held out, drawn once with seed 0: user " in said, "without groups recordings are held out"
+    (folder / "dicot.toml").write_text('window = "1s"\ngroup = "user"\nscale = "case"\n')
+    with pytest.raises(InputError, match="scored by labels.*--label"):
+        dicot("evaluate", folder, *QUICK)
+    dicot("evaluate", folder, *QUICK, "--label", "activity", "--protocols", "knn_all", "--out", tmp_path / "scaled")
+    assert TimeSeriesEmbedder.from_pretrained(tmp_path / "scaled" / "model").scale == "case"

@@ -8,6 +8,8 @@ import pytest
 from tests.commands import dicot
 
 from dicot import EmbeddingOutlierDetector
+from dicot.cli import app
+from dicot.cli.wording import flags, in_shell
 from dicot.errors import CalibrationWarning, InputError
 from dicot.outliers import compare_with_rest
 
@@ -122,3 +124,21 @@ def test_errors_name_the_file_and_nothing_is_written(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"'\.txt'; a table goes to \.csv or \.parquet"):
         dicot("outliers", tmp_path / "v.npz", "--out", tmp_path / "out.txt")
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".npz"] * 4
+
+
+def test_messages_of_the_detector_name_the_options_of_the_command(tmp_path: Path) -> None:
+    write(tmp_path / "v.npz", 40)
+    np.savez(tmp_path / "few.npz", X=write(tmp_path / "x.npz", 6))
+    options = flags(app, ["outliers"])
+    with pytest.raises(InputError) as error:
+        dicot("outliers", tmp_path / "v.npz", "--reference", tmp_path / "few.npz")
+    said = in_shell(str(error.value), options)
+    assert "--neighbours 5 needs 6" in said and "lower --neighbours or --calibration." in said
+    with pytest.warns(CalibrationWarning) as warned:
+        EmbeddingOutlierDetector(alpha=0.001).fit(np.random.default_rng(0).normal(size=(40, 3)))
+    said = in_shell(str(warned[0].message), options)
+    assert "--alarm 0.001" in said and "raise --calibration or --alarm." in said
+    write(tmp_path / "normal.npz", 80)
+    for share, recordings in ((0.25, 3), (0.75, 1)):  # of four that are the reference
+        words = ["--reference", tmp_path / "normal.npz", "--calibration", share]
+        assert f"Reference: {20 * recordings} windows" in dicot("outliers", tmp_path / "v.npz", *words)

@@ -1,5 +1,6 @@
 """From a folder of recordings to a table, to what is suggested, to a model and to vectors."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,10 @@ import pytest
 from tests.commands import dicot
 
 from dicot.errors import InputError
+from dicot.pretrained import model_hash
 from dicot.vectors import read_vectors
+
+SMALL = ["--method", "dicot", "--dim", 8, "--steps", 1, "--device", "cpu"]
 
 
 def write(path: Path, n_times: int = 1000) -> None:
@@ -40,8 +44,7 @@ def test_a_folder_becomes_a_model_and_a_table_of_vectors(tmp_path: Path) -> None
     for name in ("monday", "tuesday"):
         write(folder / f"{name}.csv")
     cut = ["--window", "2s", "--channels", "y"]
-    small = ["--method", "dicot", "--dim", 8, "--steps", 1, "--device", "cpu"]
-    said = dicot("pretrain", folder, *cut, "--stride", "25%", "--out", model, *small)
+    said = dicot("pretrain", folder, *cut, "--stride", "25%", "--out", model, *SMALL)
     assert "2 recording(s) of y at 50 per second" in said and "74 cases, 1 channel(s), 100 time steps" in said
     dicot("embed", model, folder, *cut, "--out", out, "--device", "cpu")
     vectors = read_vectors(out)
@@ -64,6 +67,111 @@ def test_a_folder_becomes_a_model_and_a_table_of_vectors(tmp_path: Path) -> None
             dicot("pretrain", folder, "--out", tmp_path / "other", *words)
 
 
+def test_a_toml_beside_the_recordings_keeps_commands_short(tmp_path: Path) -> None:
+    folder, model, out = tmp_path / "recordings", tmp_path / "model", tmp_path / "vectors.parquet"
+    folder.mkdir()
+    for name in ("monday", "tuesday"):
+        write(folder / f"{name}.csv")
+    said = dicot("inspect", folder, "--channels", "y", "--write")
+    assert f"Wrote {folder / 'dicot.toml'}" in said and f"Next: dicot pretrain {folder} --out model" in said
+    with pytest.raises(InputError, match=r"dicot\.toml is there already. Say --force"):
+        dicot("inspect", folder, "--write")
+    assert "of y at 50 per second" in dicot("pretrain", folder, "--out", model, *SMALL)
+    settings = json.loads((model / "config.json").read_text())
+    assert settings["preparation"]["channels"] == ["y"] and settings["estimator"]["scale"] == "dataset"
+    assert "1 channel(s): y" in dicot("inspect", folder), "inspect goes by it too"
+    dicot("embed", model, folder, "--out", out, "--stride", "100%", "--device", "cpu")  # an option wins
+    source = read_vectors(out).source
+    assert source is not None and source["stride"] == source["n_times"] == settings["preparation"]["n_times"]
+    write(folder / "wednesday.csv")
+    said = dicot("embed", model, folder, "--out", out, "--append", "--stride", "100%", "--device", "cpu")
+    assert "new ones" in said and len(set(read_vectors(out).recording)) == 3
+    with pytest.raises(InputError, match="--stride 100%.*now --stride"):
+        dicot("embed", model, folder, "--out", out, "--append", "--device", "cpu")
+    (folder / "dicot.toml").write_text('chanels = ["y"]')
+    with pytest.raises(InputError, match="'chanels'. Did you mean 'channels'"):
+        dicot("pretrain", folder, "--out", tmp_path / "other", *SMALL)
+    (folder / "dicot.toml").write_text('channels = ["y"]')
+    with pytest.raises(InputError, match=r"dicot\.toml has no window"):
+        dicot("pretrain", folder, "--out", tmp_path / "other", *SMALL)
+    dicot("inspect", folder, "--channels", "x", "--write", "--force")
+    assert 'channels = ["x"]' in (folder / "dicot.toml").read_text()
+
+
+def test_a_folder_with_a_toml_counts_also_where_a_data_set_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "synthetic").mkdir()
+    write(tmp_path / "synthetic" / "a.csv")
+    (tmp_path / "synthetic" / "dicot.toml").write_text('window = "2s"')
+    said = dicot(
+        "pretrain", "synthetic", "--out", "m", "--method", "dicot", "--dim", 8, "--steps", 1, "--device", "cpu"
+    )
+    assert "1 recording(s) of x, y" in said
+
+
+def test_vectors_of_cases_say_their_source_too(tmp_path: Path) -> None:
+    model, out = tmp_path / "model", tmp_path / "v.npz"
+    dicot("pretrain", "synthetic", "--out", model, *SMALL)
+    dicot("embed", model, "synthetic", "--out", out, "--device", "cpu")
+    source = read_vectors(out).source
+    assert source is not None and (source["kind"], source["data"]) == ("name", ["synthetic"])
+    assert source["model"] == model_hash(model)
+    with pytest.raises(InputError, match="--append is for recordings"):
+        dicot("embed", model, "synthetic", "--out", out, "--append", "--device", "cpu")
+
+
+def test_a_model_takes_the_channels_and_the_window_that_it_was_fitted_on(tmp_path: Path) -> None:
+    folder, model = tmp_path / "recordings", tmp_path / "model"
+    folder.mkdir()
+    write(folder / "a.csv")
+    dicot("pretrain", folder, "--window", "2s", "--out", model, *SMALL)
+    dicot("embed", model, folder, "--window", "2s", "--out", tmp_path / "v.npz", "--device", "cpu")
+    expected = read_vectors(tmp_path / "v.npz")
+    lines = [line.split(",") for line in (folder / "a.csv").read_text().splitlines()]
+    (folder / "a.csv").write_text("\n".join(f"{t},{y},{x},{'z' if i == 0 else 7}" for i, (t, x, y) in enumerate(lines)))
+    said = dicot("embed", model, folder, "--out", tmp_path / "w.npz", "--device", "cpu")
+    assert "Windows of 100 time steps, as the model was fitted on" in said
+    got = read_vectors(tmp_path / "w.npz")
+    np.testing.assert_array_equal(got.x, expected.x)  # columns are swapped, and one more is left alone
+    said = dicot("embed", model, folder, "--window", "1s", "--out", tmp_path / "u.npz", "--device", "cpu")
+    assert said.count("have 50 time steps; this model was fitted on 100") == 1
+    (folder / "a.csv").write_text("\n".join(f"{t},{x}" for t, x, _ in lines))
+    with pytest.raises(InputError, match=r"a\.csv: .*'y'"):
+        dicot("embed", model, folder, "--out", tmp_path / "t.npz", "--device", "cpu")
+    assert sorted(path.name for path in tmp_path.glob("*.npz")) == ["u.npz", "v.npz", "w.npz"]
+
+
+def test_columns_of_a_long_table_are_put_in_order(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(6, 30, 2))
+    for name, order in (("a", (0, 1)), ("b", (1, 0))):
+        rows = [
+            f"{i},{t},{values[i, t, order[0]]:.4f},{values[i, t, order[1]]:.4f}" for i in range(6) for t in range(30)
+        ]
+        (tmp_path / f"{name}.csv").write_text(f"id,t,{'xy'[order[0]]},{'xy'[order[1]]}\n" + "\n".join(rows))
+    table = ["--case", "id", "--time", "t"]
+    dicot("pretrain", tmp_path / "a.csv", *table, "--out", tmp_path / "model", *SMALL)
+    made = []
+    for name in ("a", "b"):
+        dicot(
+            "embed",
+            tmp_path / "model",
+            tmp_path / f"{name}.csv",
+            *table,
+            "--out",
+            tmp_path / "v.npz",
+            "--device",
+            "cpu",
+        )
+        made.append(read_vectors(tmp_path / "v.npz").x)
+    np.testing.assert_array_equal(*made)
+    (tmp_path / "b.csv").write_text((tmp_path / "b.csv").read_text().replace("id,t,y", "id,t,z"))
+    with pytest.raises(InputError, match=r"'y'"):
+        dicot("embed", tmp_path / "model", tmp_path / "b.csv", *table, "--out", tmp_path / "v.npz", "--device", "cpu")
+
+
 def test_search_finds_the_nearest_windows_that_do_not_overlap(tmp_path: Path) -> None:
     starts = np.arange(6.0)
     x = np.array([[1, 0], [1, 0.1], [1, 0.2], [0, 1], [1, 0.3], [-1, 0]], np.float32)
@@ -80,3 +188,32 @@ def test_search_finds_the_nearest_windows_that_do_not_overlap(tmp_path: Path) ->
             dicot("search", tmp_path / "v.npz", "--like", like)
     with pytest.raises(InputError, match="groups of this file are numbers"):
         dicot("search", tmp_path / "v.npz", "--like", "0", "--groups", "x")
+
+
+def test_what_was_found_is_drawn(tmp_path: Path) -> None:
+    folder, model, out = tmp_path / "recordings", tmp_path / "model", tmp_path / "v.parquet"
+    folder.mkdir()
+    for name in ("monday", "tuesday", "wednesday"):
+        write(folder / f"{name}.csv")
+    dicot("pretrain", folder, "--window", "2s", "--out", model, *SMALL)
+    dicot("embed", model, folder, "--window", "2s", "--out", out, "--device", "cpu")
+    page = tmp_path / "page.html"
+    said = dicot("search", out, "--like", "monday@5", "-k", "3", "--plot", page)
+    text = page.read_text()
+    assert f"Wrote {page}" in said and text.count("<svg") == 4 and text.count("<path") == 8
+    assert text.count('class="marked"') == 1 and "monday @ 4" in text
+    said = dicot("outliers", out, "-k", "2", "--top", "5", "--plot", page)
+    text = page.read_text()
+    assert text.count("<svg") == 5 and text.count("p <b>0.") + text.count("p <b>1.") == 5
+    folder.rename(tmp_path / "moved")
+    before = page.read_bytes()
+    with pytest.raises(InputError, match=r"are gone.*--data"):
+        dicot("search", out, "--like", "0", "--plot", page)
+    assert page.read_bytes() == before
+    dicot("search", out, "--like", "0", "--plot", page, "--data", tmp_path / "moved")
+    for words, message in (
+        (["--data", "x"], "--data is for --plot"),
+        (["--plot", "page.png"], r"'\.png'; a page is an \.html"),
+    ):
+        with pytest.raises(InputError, match=message):
+            dicot("search", out, "--like", "0", *words)

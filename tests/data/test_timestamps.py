@@ -101,3 +101,16 @@ def test_missing_values_stay_missing_and_labels_come_from_the_nearest_time() -> 
     out = interpolate_at(grid, times, np.array([[0.0, 1.0, np.nan, 3.0]]))
     np.testing.assert_allclose(out, [[0, 0.4, 0.6, 1, np.nan, np.nan]])
     assert nearest(grid, times).tolist() == [0, 0, 1, 1, 1, 3]
+
+
+@pytest.mark.parametrize(("first", "year"), [(252_207_666_810_782, 1977), (18_347_181_709_209, 2551), (3e20, 11476)])
+def test_counters_that_are_no_dates_are_not_guessed(first, year):
+    stamps = np.array([first, first + 50_354_004])
+    with pytest.raises(InputError, match=f"year {year}.*--unit"):
+        to_seconds(stamps, np.zeros(2, bool))
+    if year > 9999:  # no date in any unit
+        with pytest.raises(InputError, match=f"year {year}"):
+            to_seconds(stamps, np.zeros(2, bool), unit="ns")
+    else:
+        counted, _ = to_seconds(stamps, np.zeros(2, bool), unit="ns")
+        assert np.diff(counted)[0] == pytest.approx(0.050354004)

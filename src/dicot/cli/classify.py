@@ -8,6 +8,7 @@ import typer
 from dicot.cli import options as opt
 from dicot.cli.tables import cell, show
 from dicot.errors import InputError
+from dicot.progress import Bar
 
 if TYPE_CHECKING:
     from dicot.data.policies import Array
@@ -57,7 +58,10 @@ def classify(
     numbers = _class_numbers(labels or vectors, given)
     with naming(vectors):
         together = known.held_together(2) or known.held_together(1)
-    found = classify_cases(known.x, given, together, suggested=not drawn)
+    with Bar("accuracy", 100) as bar:
+        found = classify_cases(
+            known.x, given, together, suggested=not drawn, on_fit=lambda done, total: bar.update(100 * done // total)
+        )
     model, told = found.model, found.accuracy
 
     table = Table("class", "given", "predicted")

@@ -1,5 +1,6 @@
 """dicot embed: turn cases into vectors with a saved model."""
 
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,9 @@ def embed(
     backend: Annotated[
         str | None, typer.Option(help="torch or onnx, which needs no torch; default: onnx for an .onnx file.")
     ] = None,
+    append: Annotated[
+        bool, typer.Option("--append", help="Recordings: keep what the file has, and embed only what is new.")
+    ] = False,
     device: opt.Device = "auto",
     precision: Annotated[
         str | None, typer.Option(help="On a GPU: float32, tf32 (faster, three digits) or bf16 (faster still, two).")
@@ -39,36 +43,86 @@ def embed(
     window: opt.Window = None,
     stride: opt.Stride = None,
     rate: opt.SamplingRate = None,
-    resample: opt.Resample = False,
+    resample: opt.Resample = None,
+    unit: opt.Unit = None,
+    gap: opt.Gap = None,
     missing: opt.Missing = None,
 ) -> None:
-    """Embed all cases of DATA (training and test part, where it has both) with MODEL's own policies."""
-    from dicot.data.files import Content
-    from dicot.datasets import load_parts
-    from dicot.vectors import check_vector_file, row_files, write_vectors
+    """Embed all cases of DATA (training and test part, where it has both) with MODEL's own policies.
+
+    Recordings are embedded one file after the other. A run that was killed is continued by the same command.
+    """
+    from dicot.vectors import check_vector_file
 
     check_vector_file(out)
     embedder = _embedder(model, backend, device, precision)
     table = opt.columns(case, time, channels, label, group, ignore, header)
-    opt.check_recording_options(window, stride, rate, resample)
-    windows, places = None, dict[str, Any]()  # of recordings, and where they lie
-    if window is not None:
-        windows = opt.load_recordings(data, window, stride, rate, resample, missing, table)
-        contents = {"": Content(windows.x, windows.y, windows.group)}
-        places = opt.given(recording=windows.recording, start=windows.start, end=windows.end)
+    cut: dict[str, Any] = {
+        "window": window,
+        "stride": stride,
+        "rate": rate,
+        "resample": resample,
+        "unit": unit,
+        "gap": gap,
+    }
+    recordings = opt.recorded(data, table, missing=missing, usual=embedder.preparation_.n_times, **cut)
+    if recordings is not None:
+        _embed_recordings(embedder, model, data, out, recordings.options, append)
+    elif append:
+        raise InputError(f"--append is for recordings; {data} is read as cases. Give --window, or leave it out.")
     else:
-        contents = load_parts(data, **table, **({"layout": layout} if layout != "nct" else {}))
+        _embed_cases(embedder, model, data, out, {**table, **({"layout": layout} if layout != "nct" else {})})
+
+
+def _embed_recordings(
+    embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, data: str, out: Path, options: dict[str, Any], append: bool
+) -> None:
+    from dicot.deployed import OnnxEmbedder
+    from dicot.embedded import embed_recordings
+
+    options = opt.as_fitted(options, embedder)
+    if not isinstance(embedder, OnnxEmbedder):
+        embedder.set_params(verbose=False)  # one bar for all recordings
+    done = embed_recordings(embedder.transform, _hash(model), out, data, options, append=append)
+    opt.show_recordings(data, done.recordings, done.channels, done.rate)
+    if done.continued:
+        typer.echo(f"Continued: {done.continued} of {done.files} files were finished before.")
+    if append and not done.added:
+        typer.echo(f"Nothing is new: {out} has all {done.there} windows of {data}")
+        return
+    typer.echo(f"{data}: {done.added} cases -> {done.n_features} features")
+    typer.echo(f"Wrote {out}" + (f", {done.there} windows before and {done.added} new ones" if done.there else ""))
+
+
+def _embed_cases(
+    embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, data: str, out: Path, columns: dict[str, Any]
+) -> None:
+    from dicot.datasets import is_path, load_parts
+    from dicot.vectors import check_vector_file, row_files, write_vectors
+
+    columns = opt.as_fitted(columns, embedder) if "case" in columns else columns  # of a long table
+    contents = load_parts(data, **columns)
     check_vector_file(out, len(contents))
     with row_files(out) as make:
         parts = {}
         for part, cases in contents.items():
             opt.show_read(data, cases.about)
+            order = None if cases.channels is None else embedder.preparation_.channel_order(cases.channels)
+            X = cases.X if order is None else [case[order] for case in cases.X]
             # Files are read into (channels, time), whatever layout the model was fitted with.
-            known = cases.X if windows is None else windows  # which know their channels and rate
-            vectors = embedder.transform_into(known, make, layout="nct").read()
+            vectors = embedder.transform_into(X, make, layout="nct").read()
             typer.echo(f"{data}{part and ' '}{part}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
-            parts[part] = {"X": vectors, **opt.given(y=cases.y, group=cases.group), **places}
-        write_vectors(out, parts)
+            parts[part] = {"X": vectors, **opt.given(y=cases.y, group=cases.group)}
+        by_path = is_path(data)
+        source = {
+            "kind": "file" if by_path else "name",
+            "data": [str(Path(data).expanduser().absolute())] if by_path else [data],
+            "options": columns,
+            "channels": next(iter(contents.values())).channels,
+            "rate": None,
+            "model": _hash(model),
+        }
+        write_vectors(out, parts, source)
     typer.echo(f"Wrote {out}")
 
 
@@ -92,3 +146,12 @@ def _embedder(
     from dicot.deployed import OnnxEmbedder
 
     return OnnxEmbedder(model)
+
+
+def _hash(model: Path) -> str:
+    """Tell models apart: an .onnx file is not the model that it was made of, because their vectors differ in rounding."""
+    if model.suffix == ".onnx":
+        return hashlib.sha256(model.read_bytes()).hexdigest()
+    from dicot.pretrained import model_hash
+
+    return model_hash(model)

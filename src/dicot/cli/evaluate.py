@@ -34,7 +34,7 @@ NO_GROUPS = (
 
 def evaluate(
     ctx: typer.Context,
-    data: opt.DataArgument,
+    data: opt.RecordedArgument,
     model: Annotated[
         Path | None,
         typer.Option(help="Score this saved model instead of training one; the controls take its settings."),
@@ -97,6 +97,12 @@ def evaluate(
     group: opt.Group = None,
     ignore: opt.Ignore = None,
     header: opt.Header = None,
+    window: opt.Window = None,
+    stride: opt.Stride = None,
+    rate: opt.SamplingRate = None,
+    resample: opt.Resample = None,
+    unit: opt.Unit = None,
+    gap: opt.Gap = None,
 ) -> None:
     """Train each PRESET or METHOD (or take MODEL), embed, and score it beside both controls and both raw features."""
     from dicot.data import hold_out
@@ -107,6 +113,11 @@ def evaluate(
     numbers = opt.whole_numbers(seeds, "--seeds")
     _check_outputs(out, features)
     policies = opt.given(unequal=unequal, missing=missing)
+    table = opt.columns(case, time, channels, label, group, ignore, header)
+    cut: dict[str, Any] = {"window": window, "stride": stride, "rate": rate, "resample": resample}
+    recordings = opt.recorded(data, table, scale=scale, missing=missing, unit=unit, gap=gap, **cut)
+    if recordings is not None and model is None:
+        scale = recordings.scale
     settings = {"encoder": encoder, "dim": dim, "pooling": pooling, "scale": scale}
     settings |= {"calibrate": calibrate, "difference": difference, "bank": opt.bank(bank), "n_components": n_components}
     settings |= opt.given(
@@ -123,10 +134,14 @@ def evaluate(
         _refuse_contradictions(ctx, fitted, flags)
         policies = {**_policies(fitted), **policies}
         subjects = [saved(_free_name(model.resolve().name), fitted)]
-    split = opt.load_data(data, layout, policies, opt.columns(case, time, channels, label, group, ignore, header))
+    if recordings is None:
+        split = opt.load_data(data, layout, policies, table)
+    else:
+        options = recordings.options if model is None else opt.as_fitted(recordings.options, fitted)
+        split = _labelled_recordings(data, options)
     warning, whole = "", split
     if split.test is None:
-        split = replace(hold_out(split.train, holdout, split_seed), family=split.family)
+        split = replace(hold_out(split.train, holdout, split_seed), family=split.family, name=split.name)
         warning = NO_GROUPS if split.train.group is None else ""
     everyone = with_controls(subjects)
     if features is not None:
@@ -149,6 +164,15 @@ def evaluate(
         if hero in result.models:
             _write_vectors(ctx, out / "vectors.npz", whole, result.models[hero])
     _show_steps(advice)
+
+
+def _labelled_recordings(data: str, options: dict[str, Any]) -> "Split":
+    """Cut recordings, which must have labels to be scored by, into one part; groups are held out of it."""
+    from dicot.data import Split
+
+    if "label" not in options:
+        raise InputError(f"Recordings of {data} are scored by labels. Name their column with --label.")
+    return Split(opt.load_recordings(data, options), name=Path(data).expanduser().resolve().name)
 
 
 def _protocols(text: str) -> "list[AnyProtocol]":

@@ -2,11 +2,13 @@
 
 import shlex
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dicot.cli import options as opt
 from dicot.cli.tables import show
+from dicot.errors import InputError
 
 if TYPE_CHECKING:
     from dicot.data.inspection import Inspected
@@ -25,20 +27,36 @@ def inspect(
     label: Column = None,
     group: Column = None,
     gap: Annotated[
-        float, typer.Option(help="Steps between time stamps so many times as long as usual are gaps.")
-    ] = 1.5,
+        float | None,
+        typer.Option(help="Steps between time stamps so many times as long as usual are gaps; default: 1.5."),
+    ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the suggestions as dicot.toml beside the recordings.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="With --write: replace the dicot.toml that is there.")] = False,
 ) -> None:
     """Show rows, rate, gaps, missing values and channels of recordings, and suggest window, stride and scale.
 
-    Exit code 1 where a file could not be read.
+    Columns are those that a dicot.toml beside the recordings names, where no option does; --write makes one, and other
+    commands go by it. Exit code 1 where a file could not be read.
     """
     from rich.table import Table
 
     from dicot.data import inspect_recordings, suggest_windows
+    from dicot.data.choices import choices_file, choices_text
     from dicot.data.naming import listed
+    from dicot.storage import write_atomic
 
+    if force and not write:
+        raise InputError("--force is for --write. Give both, or leave it out.")
+    path = choices_file(recordings) if write else None
+    if path is not None and path.exists() and not force:
+        raise InputError(f"{path} is there already. Say --force to replace it, or edit it.")
     chosen = None if channels is None else [name.strip() for name in channels.split(",")]
-    rows = inspect_recordings(recordings, time=time, unit=unit, channels=chosen, label=label, group=group, gap=gap)
+    said = opt.given(time=time, unit=unit, channels=chosen, label=label, group=group, gap=gap)
+    if path is None:
+        said = {**_kept(recordings), **said}
+    rows = inspect_recordings(recordings, **said)
     readable = [row for row in rows if not row.problem]
     table = Table()
     table.add_column("recording")
@@ -51,18 +69,35 @@ def inspect(
         show(table)
         for names in dict.fromkeys(row.channels for row in readable):
             typer.echo(f"{len(names)} channel(s): {listed(names)}")
-        said = suggest_windows(readable)
-        typer.echo(f"window {said.window}: {said.window_reason}")
-        typer.echo(f"stride {said.stride}: {said.stride_reason}")
-        typer.echo(f"scale {said.scale or 'none'}: {said.scale_reason}")
-        words = ["dicot", "pretrain", recordings[0], "--window", str(said.window), "--stride", said.stride]
-        words += ["--scale", said.scale] if said.scale else []
+        advice = suggest_windows(readable)
+        for name in ("window", "stride", "scale", "rate", "missing"):
+            if reason := getattr(advice, f"{name}_reason"):
+                typer.echo(f"{name} {getattr(advice, name) or 'none'}: {reason}")
+        words = ["dicot", "pretrain", recordings[0]]
+        if path is not None:
+            write_atomic(path, choices_text(readable, advice, said).encode())
+            typer.echo(f"Wrote {path}")
+        else:
+            asked = {"time": time, "unit": unit, "channels": channels, "label": label, "group": group, "gap": gap}
+            advised = {name: getattr(advice, name) for name in ("window", "stride", "rate", "missing", "scale")}
+            words += [
+                str(word) for name, value in opt.given(**asked, **advised).items() for word in (f"--{name}", value)
+            ]
         typer.echo(f"Next: {shlex.join(words)} --out model")
     for row in rows:
         if row.problem:
             typer.secho(row.problem, fg="red", err=True)  # which names the file
     if len(readable) < len(rows):
         raise typer.Exit(1)
+
+
+def _kept(recordings: list[str]) -> dict[str, Any]:
+    """Return what the dicot.toml beside recordings says about their columns; nothing where there is none."""
+    from dicot.data.choices import choices_file, read_choices
+
+    folders = {choices_file(one) for one in recordings}
+    kept = read_choices(folders.pop()) if len(folders) == 1 else {}
+    return {key: kept[key] for key in ("time", "unit", "channels", "label", "group", "gap") if key in kept}
 
 
 def _cells(row: "Inspected") -> list[str]:

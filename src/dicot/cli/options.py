@@ -1,17 +1,22 @@
 """Options that several commands share, and how they become arguments of the library."""
 
+import glob
 import json
 import reprlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from dicot.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dicot.data import Windows
     from dicot.datasets import Split
+    from dicot.deployed import OnnxEmbedder
+    from dicot.estimator import TimeSeriesEmbedder
     from dicot.labels.store import Key
     from dicot.search import EmbeddingIndex
 
@@ -73,7 +78,7 @@ RecordedArgument = Annotated[
     str,
     typer.Argument(
         help="A data set by name (see `dicot list datasets`) or a .npz, .npy, .csv, .parquet, .ts, .tsv or .arff file; "
-        "with --window a folder, a pattern or a file of recordings."
+        "with --window, or a dicot.toml beside them, a folder, a pattern or a file of recordings."
     ),
 ]
 Window = Annotated[
@@ -83,10 +88,24 @@ Stride = Annotated[str | None, typer.Option(help="With --window: time steps, a t
 SamplingRate = Annotated[
     float | None, typer.Option("--rate", help="With --window: time steps per second; others are resampled to it.")
 ]
-Resample = Annotated[bool, typer.Option("--resample", help="With --window: put uneven time steps on an even grid.")]
+Resample = Annotated[
+    bool | None,
+    typer.Option("--resample/--no-resample", help="With --window: put uneven time steps on an even grid."),
+]
+Unit = Annotated[str | None, typer.Option(help="With --window: of time stamps that are numbers, s, ms, us or ns.")]
+Gap = Annotated[
+    float | None,
+    typer.Option(
+        help="With --window: steps between time stamps so many times as long as usual are gaps; default: 1.5."
+    ),
+]
 Case = Annotated[str | None, typer.Option(help="Long tables: the column that names the case.")]
-Time = Annotated[str | None, typer.Option(help="Long tables: the column that orders a case.")]
-Channels = Annotated[str | None, typer.Option(help="Long tables: columns of values, separated by commas.")]
+Time = Annotated[
+    str | None, typer.Option(help="Long tables: the column that orders a case. Recordings: that of time stamps.")
+]
+Channels = Annotated[
+    str | None, typer.Option(help="Long tables and recordings: columns of values, separated by commas.")
+]
 Label = Annotated[
     str | None, typer.Option(help="The column of labels in a table (also first or last), or their array in an .npz.")
 ]
@@ -185,31 +204,72 @@ def load_data(data: str, layout: str, policies: dict[str, Any], table: dict[str,
     return split
 
 
-def load_recordings(
+class Recorded(NamedTuple):
+    """DATA that are recordings: how they are cut, and how windows are scaled for a fit."""
+
+    options: dict[str, Any]  # of windows_from
+    scale: str | None
+
+
+def recorded(
     data: str,
-    window: str,
-    stride: str | None,
-    rate: float | None,
-    resample: bool,
-    missing: str | None,
     table: dict[str, Any],
-) -> "Windows":
+    *,
+    scale: str | None = None,
+    window: str | int | None = None,
+    usual: int | None = None,
+    **options: Any,
+) -> Recorded | None:
+    """Return how DATA are cut by options and the dicot.toml beside them; None where they are no recordings.
+
+    `usual` are the time steps of a window of a folder or pattern for which neither says any.
+    """
+    from dicot.data.choices import choices_file, read_choices
+    from dicot.datasets import is_path
+
+    # A folder is one also where a data set has its name: nothing else has a dicot.toml inside.
+    path = choices_file(data) if is_path(data) or Path(data).is_dir() else None
+    kept = {} if path is None else read_choices(path)
+    asked = given(**options)
+    several = path is not None and (Path(data).is_dir() or glob.has_magic(data))
+    if window is None and "window" not in kept and several and usual is not None:
+        typer.echo(f"Windows of {usual} time steps, as the model was fitted on")
+        window = usual
+    if window is None and "window" not in kept:
+        if kept:
+            raise InputError(f"{path} has no window, so {data} cannot be cut. Add one there, or give --window.")
+        if asked.keys() - {"missing"}:
+            names = ", ".join(f"--{name}" for name in options if name != "missing")
+            raise InputError(f"{names} are for recordings. Give --window too, or leave out --{min(asked)}.")
+        return None
+    if refused := sorted({"case", "ignore", "header"} & table.keys()):
+        raise InputError(f"--{refused[0]} is for tables of cases; with --window DATA are recordings. Leave it out.")
+    if kept:
+        typer.echo(f"Options of {path}: {', '.join(kept)}")
+    kept_scale = kept.pop("scale", None)
+    return Recorded({**kept, **given(window=window), **asked, **table}, kept_scale if scale is None else scale)
+
+
+def as_fitted(options: dict[str, Any], model: "TimeSeriesEmbedder | OnnxEmbedder") -> dict[str, Any]:
+    """Read the channels that a model was fitted on, where no others are asked for: further columns are left alone."""
+    channels = model.preparation_.channels
+    return options if channels is None else {"channels": list(channels), **options}
+
+
+def load_recordings(data: str, options: dict[str, Any]) -> "Windows":
     """Cut a folder, a pattern or a file of recordings into windows, and say what they are."""
     from dicot.data import windows_from
 
-    if refused := sorted({"case", "ignore", "header"} & table.keys()):
-        raise InputError(f"--{refused[0]} is for tables of cases; with --window DATA are recordings. Leave it out.")
-    windows = windows_from(data, window, resample=resample, **given(stride=stride, rate=rate, missing=missing), **table)
+    windows = windows_from(data, **options)
     recordings = len(set(windows.recording)) if windows.recording is not None else 0
-    rate_text = "" if windows.rate is None else f" at {windows.rate:g} per second"
-    typer.echo(f"Read {data}: {recordings} recording(s) of {', '.join(windows.channels or ())}{rate_text}")
+    show_recordings(data, recordings, windows.channels or (), windows.rate)
     return windows
 
 
-def check_recording_options(window: str | None, stride: str | None, rate: float | None, resample: bool) -> None:
-    """Refuse options of recordings where none are read."""
-    if window is None and (stride is not None or rate is not None or resample):
-        raise InputError("--stride, --rate and --resample are for recordings. Give --window too, or leave them out.")
+def show_recordings(data: str, count: int, channels: "Sequence[str]", rate: float | None) -> None:
+    """Say what recordings were read."""
+    rate_text = "" if rate is None else f" at {rate:g} per second"
+    typer.echo(f"Read {data}: {count} recording(s) of {', '.join(channels)}{rate_text}")
 
 
 def show_read(data: str, about: str) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dicot.cli import pictures
 from dicot.cli.tables import cell, show
 from dicot.errors import InputError
 
@@ -21,10 +22,15 @@ def outliers(
     alpha: Annotated[
         float, typer.Option("--alarm", help="The share of normal windows that may be flagged by mistake.")
     ] = 0.05,
+    calibration: Annotated[
+        float, typer.Option(help="The share of normal windows, or of their groups, that is held out for p-values.")
+    ] = 0.3,
     top: Annotated[int, typer.Option(help="How many to list.")] = 20,
     out: Annotated[
         Path | None, typer.Option(help="A .csv or .parquet for all windows, in the order of VECTORS.")
     ] = None,
+    plot: pictures.Plot = None,
+    data: pictures.Data = None,
 ) -> None:
     """List the windows of VECTORS that lie farthest from normal ones: distance and conformal p-value.
 
@@ -41,10 +47,11 @@ def outliers(
 
     if out is not None:
         check_table_file(out)
+    pictures.check_plot(plot, data)
     if top < 1:
         raise InputError(f"--top must be a whole number, 1 or more; got {top}.")
     known = read_vectors(vectors, finite=True)
-    detector = EmbeddingOutlierDetector(n_neighbors=n_neighbors, alpha=alpha)
+    detector = EmbeddingOutlierDetector(n_neighbors=n_neighbors, alpha=alpha, calibration=calibration)
     if reference is None:
         with naming(vectors):
             together = known.held_together(3)
@@ -80,7 +87,8 @@ def outliers(
     table = Table()
     for title in ("row", *columns):
         table.add_column(title, justify="left" if title in ("recording", "group", "label") else "right")
-    for row in np.lexsort((-distance, p))[:top].tolist():
+    listed = np.lexsort((-distance, p))[:top].tolist()
+    for row in listed:
         shown = [cell(values[row]) for name, values in columns.items() if name not in ("distance", "p")]
         table.add_row(str(row), *shown, f"{distance[row]:.4f}", f"{p[row]:.4f}")
     show(table)
@@ -93,6 +101,13 @@ def outliers(
         part = {} if known.part is None else {"part": known.part}
         write_columns(out, {**part, **columns, "alarm": flagged})
         typer.echo(f"Wrote {out}")
+    if plot is not None:
+        lead = [
+            f"The {len(listed)} windows of {len(known)} that lie farthest from normal ones, farthest first. p is the "
+            "share of held-out normal windows that lie at least as far out."
+        ]
+        drawn = {row: {"p": f"{p[row]:.4f}", "distance": f"{distance[row]:.4f}"} for row in listed}
+        pictures.draw(plot, f"Outliers of {vectors.name}", lead, vectors, known, drawn, data)
 
 
 def _warn(sentence: str) -> None:

@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -45,7 +45,9 @@ def pretrain(
     window: opt.Window = None,
     stride: opt.Stride = None,
     rate: opt.SamplingRate = None,
-    resample: opt.Resample = False,
+    resample: opt.Resample = None,
+    unit: opt.Unit = None,
+    gap: opt.Gap = None,
     checkpoint_seconds: Annotated[float, typer.Option(help="Seconds between checkpoints; 0: after every step.")] = 10.0,
     overwrite: Annotated[
         bool, typer.Option(help="Replace another model that is in the folder, or its checkpoint.")
@@ -58,9 +60,18 @@ def pretrain(
 
     policies = opt.given(unequal=unequal, missing=missing)
     table = opt.columns(case, time, channels, label, group, ignore, header)
-    opt.check_recording_options(window, stride, rate, resample)
-    if window is not None:
-        split = Split(opt.load_recordings(data, window, stride, rate, resample, missing, table), name=data)
+    cut: dict[str, Any] = {
+        "window": window,
+        "stride": stride,
+        "rate": rate,
+        "resample": resample,
+        "unit": unit,
+        "gap": gap,
+    }
+    recordings = opt.recorded(data, table, scale=scale, missing=missing, **cut)
+    if recordings is not None:
+        scale = recordings.scale
+        split = Split(opt.load_recordings(data, recordings.options), name=data)
     else:
         split = opt.load_data(data, layout, policies, table)
     train = split.train

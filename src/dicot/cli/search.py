@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli import pictures
 from dicot.cli.tables import cell, show
 from dicot.errors import InputError
 
@@ -18,14 +19,20 @@ def search(
     groups: Annotated[str | None, typer.Option(help="Only windows of these groups, separated by commas.")] = None,
     after: Annotated[float | None, typer.Option(help="Only windows that start at this second or later.")] = None,
     before: Annotated[float | None, typer.Option(help="Only windows that end at this second or earlier.")] = None,
+    plot: pictures.Plot = None,
+    data: pictures.Data = None,
     device: opt.Device = "cpu",
 ) -> None:
-    """List the windows nearest to one of VECTORS; itself and what overlaps it in its recording are left out."""
+    """List the windows nearest to one of VECTORS; itself and what overlaps it in its recording are left out.
+
+    --plot draws them beside it: all channels, each on one scale.
+    """
     from rich.table import Table
 
     from dicot.search import EmbeddingIndex
     from dicot.vectors import read_vectors
 
+    pictures.check_plot(plot, data)
     known = read_vectors(vectors)
     columns = known.columns()
     index = EmbeddingIndex(known.x, metric=metric, device=device, **columns)
@@ -45,6 +52,11 @@ def search(
     for number, distance in zip(rows.tolist(), distances, strict=True):
         table.add_row(str(number), f"{distance:.4f}", *(cell(column[number]) for column in columns.values()))
     show(table)
+    if plot is not None:
+        found = {number: {"distance": f"{d:.4f}"} for number, d in zip(rows.tolist(), distances, strict=True)}
+        lead = [f"The window that was asked for, and the {len(found)} nearest by {metric} distance, nearest first."]
+        drawn = {row: {"distance": "0, asked for"}, **found}
+        pictures.draw(plot, f"Windows like {like}", lead, vectors, known, drawn, data, marked=row)
 
 
 def _like_stored(names: list[str], stored: Any) -> Any:

@@ -33,7 +33,9 @@ def in_shell(message: str, flags: Mapping[str, str]) -> str:
     values = rf"=(?P<values>{_VALUE}(?:(?:, | or ){_VALUE})*)"
     message = re.sub(name + values, lambda m: f"{flags[m['name']]} {m['values'].replace(chr(34), '')}", message)
     message = re.sub(rf"{name}=(?P<value>\d[\w.]*)", lambda m: f"{flags[m['name']]} {m['value']}", message)
-    return re.sub(rf"{name}(?:=(?!\w)|(?= must be ))", lambda m: flags[m["name"]], message)
+    message = re.sub(rf"{name}(?:=(?!\w)|(?= must be ))", lambda m: flags[m["name"]], message)
+    # Sentences for both readers name the option after the parameter, in parentheses: once is enough here.
+    return re.sub(r"(--[a-z-]+)((?: [\w.]+)?) \(\1(?:\2)?\)", r"\1\2", message)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, Unpack
 
@@ -41,6 +42,7 @@ class Content(NamedTuple):
     y: Array | None = None
     group: Array | None = None
     about: str = ""  # a table: its columns, what they were taken for and the first case, in words
+    channels: tuple[str, ...] | None = None  # a long table: their names
 
 
 def read_parts(path: str | Path, **columns: Unpack[Columns]) -> dict[str, Content]:
@@ -77,7 +79,8 @@ def read_split(path: str | Path, **options: Unpack[ReadOptions]) -> Split:
 
 def _checked(path: Path, content: Content, policies: dict[str, Any]) -> Windows:
     with naming(path):
-        return check_collection(content.X, content.y, group=content.group, name=path.stem, **policies)
+        windows = check_collection(content.X, content.y, group=content.group, name=path.stem, **policies)
+    return windows if content.channels is None else replace(windows, channels=content.channels)
 
 
 def _divide(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -94,7 +97,8 @@ def _existing(path: str | Path) -> Path:
     if path.is_dir():
         raise InputError(
             f"{path} is a folder; data is one file ({known}) or a data set by name. Name the file; a folder of "
-            "recordings becomes windows by dicot.windows_from, in `dicot pretrain` and `dicot embed` by --window."
+            "recordings becomes windows by dicot.windows_from, and on the command line by --window or a dicot.toml "
+            "(`dicot inspect FOLDER --write`)."
         )
     if path.suffix.lower() not in _READERS:
         raise InputError(

@@ -3,19 +3,19 @@
 import glob
 import os
 import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
 from dicot.data.collection import Windows, check_rate
 from dicot.data.durations import window_length, window_stride
-from dicot.data.naming import listed
+from dicot.data.naming import listed, naming
 from dicot.data.policies import MISSING, Array
 from dicot.data.recordingfile import READERS, Choice, Recording, read_file
-from dicot.data.recordings import slide
+from dicot.data.recordings import slide, warn_of_short
 from dicot.data.timestamps import (
     GAP,
     SAME_RATE,
@@ -25,7 +25,7 @@ from dicot.data.timestamps import (
     nearest,
     runs_between_gaps,
 )
-from dicot.errors import InputError, UnevenSamplingWarning, lookup
+from dicot.errors import InputError, NoWindowError, ShortRecordingWarning, UnevenSamplingWarning, lookup
 
 Source = str | Path | Sequence[str | Path]
 _UNEVEN = 0.1  # share by which windows of one length may differ in time before it is worth a warning
@@ -99,17 +99,36 @@ def read_recordings(
     files = find_recordings(source)
     choice = Choice(time, unit, channels, label, group)
     recordings: list[Recording] = []
-    origins: list[Path] = []
     for file, name in zip(files, recording_names(files), strict=True):
-        for one in read_file(file, choice):
-            # A group that follows the file's own name after a colon stays.
-            recordings.append(replace(one, name=name + one.name.removeprefix(file.stem)))
-            origins.append(file)
-            recordings[-1] = _in_order(recordings[-1], recordings[0].channels, file, origins[0])
-    return _of_one_kind(recordings)
+        known = recordings[0].channels if recordings else None
+        recordings += _read(file, name, choice, known, str(files[0]))
+    texts = _mixed_kinds(recordings)
+    return [_with_texts(one, texts) for one in recordings]
 
 
-def _in_order(recording: Recording, channels: tuple[str, ...], file: Path, first: Path) -> Recording:
+def _read(file: Path, name: str, choice: Choice, channels: tuple[str, ...] | None, first: str) -> list[Recording]:
+    """Read the recordings of a file, named after `name`, with these channels in this order: those of `first`."""
+    recordings = []
+    for one in read_file(file, choice):
+        # A group that follows the file's own name after a colon stays.
+        one = replace(one, name=name + one.name.removeprefix(file.stem))
+        channels = one.channels if channels is None else channels
+        recordings.append(_in_order(one, channels, file, first))
+    return recordings
+
+
+def read_tracks(
+    file: Path, name: str, choice: Choice, channels: tuple[str, ...] | None, rate: float | None, gap: float
+) -> list[Recording]:
+    """Read a file as it is cut into windows: with this name, these channels, and on an even grid where a rate is given.
+
+    One that is resampled comes in pieces of the same name, the stretches between its gaps.
+    """
+    recordings = _read(file, name, choice, channels, "What was cut before")
+    return recordings if rate is None else _resampled(recordings, rate, gap)
+
+
+def _in_order(recording: Recording, channels: tuple[str, ...], file: Path, first: str) -> Recording:
     """Return a recording with its channels in the order of the first one's."""
     if recording.channels == channels:
         return recording
@@ -123,19 +142,23 @@ def _in_order(recording: Recording, channels: tuple[str, ...], file: Path, first
     return replace(recording, values=np.ascontiguousarray(recording.values[rows]), channels=channels)
 
 
-def _of_one_kind(recordings: list[Recording]) -> list[Recording]:
-    """Write labels and groups as text everywhere if some file has text: one may hold 1 and 2, another 1 and "none"."""
+def _mixed_kinds(recordings: Sequence[Recording]) -> list[str]:
+    """Name what some files have as text and others not: one may hold the labels 1 and 2, another 1 and "none"."""
+    mixed = []
     for what in ("label", "group"):
         values = [getattr(one, what) for one in recordings]
-        kinds = {np.asarray(value).dtype.kind == "U" for value in values if value is not None}
-        if len(kinds) > 1:
-            recordings = [
-                replace(one, **{what: _as_text(value)}) for one, value in zip(recordings, values, strict=True)
-            ]
-    return recordings
+        if len({np.asarray(value).dtype.kind == "U" for value in values if value is not None}) > 1:
+            mixed.append(what)
+    return mixed
 
 
-def _as_text(value: Any) -> Any:
+def _with_texts(recording: Recording, texts: Sequence[str]) -> Recording:
+    """Return a recording with these of its label and group written as text."""
+    return replace(recording, **{what: as_text(getattr(recording, what)) for what in texts}) if texts else recording
+
+
+def as_text(value: Any) -> Any:
+    """Write labels or groups as text, "" where one is not known."""
     if value is None:
         return None
     array = np.asarray(value)
@@ -189,25 +212,160 @@ def windows_from(
         _refuse_missing(recordings)
     known = _common_rate(recordings, None if rate is None else check_rate(rate), resample)
     length = window_length(window, known)
-    # Resampled ones come in pieces: a gap may be shorter than a step of the new rate, and is one all the same.
-    tracks = recordings if rate is None and not resample else _resampled(recordings, known, gap)
-    windows = slide(
-        [one.values for one in tracks],
-        length,
-        window_stride(stride, length, known),
-        labels=None if label is None else [one.label for one in tracks],
-        groups=[one.name if one.group is None else one.group for one in tracks],
-        missing=missing,
-        keep_tail=keep_tail,
-        name=name,
-        rate=known,
-        channels=tracks[0].channels,
-        names=[one.name for one in tracks],
-        times=_times(tracks, known),
-        gap=gap,
-    )
-    _warn_of_uneven(windows)
+    even = rate is not None or resample
+    step = window_stride(stride, length, known)
+    cutting = Cutting(length, step, known, even, label is not None, missing, gap, keep_tail)
+    windows = replace(cutting.windows(recordings), name=name)
+    if windows.recording is not None and windows.start is not None and windows.end is not None:
+        _warn_of_uneven(windows.recording, windows.end - windows.start, length, known)
     return windows
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """How recordings become windows: what a user said, settled for all of them."""
+
+    length: int  # time steps
+    stride: int
+    rate: float | None
+    even: bool  # put on an even grid of this rate
+    labelled: bool
+    missing: str
+    gap: float
+    keep_tail: bool = False
+
+    def windows(self, recordings: Sequence[Recording]) -> Windows:
+        """Cut some of the recordings; those of one do not depend on the others."""
+        # Resampled ones come in pieces: a gap may be shorter than a step of the new rate, and is one all the same.
+        tracks = _resampled(recordings, self.rate, self.gap) if self.even else recordings
+        return slide(
+            [one.values for one in tracks],
+            self.length,
+            self.stride,
+            labels=[one.label for one in tracks] if self.labelled else None,
+            groups=[one.name if one.group is None else one.group for one in tracks],
+            missing=self.missing,
+            keep_tail=self.keep_tail,
+            rate=self.rate,
+            channels=tracks[0].channels,
+            names=[one.name for one in tracks],
+            times=_times(tracks, self.rate),
+            gap=self.gap,
+        )
+
+
+@final
+class RecordingStream:
+    """Recordings cut file by file: together the windows are those of `windows_from`, and one file is in memory.
+
+    Every file is read twice: at first for what all recordings must have in common, so that an error of the last file
+    is told before any work is done. The parameters are those of `windows_from`.
+
+    Parameters
+    ----------
+    only : says which files to take, None for all; their names are those that they have among all
+    known : channels and rate of windows that were cut before, which these recordings must have too
+    on_file : is told how many files were read for the first time, and how many there are
+
+    Attributes
+    ----------
+    files : name of the recording -> its file; where a file has several groups, ":" and the group follow the name
+    cutting : what was settled for all
+    channels : the names of the channels
+    lengths : name of each recording -> time steps of its longest stretch without a gap
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        window: str | int,
+        stride: str | int = "50%",
+        *,
+        time: str | None = None,
+        unit: str | None = None,
+        channels: Sequence[str] | None = None,
+        rate: float | None = None,
+        label: str | None = None,
+        group: str | None = None,
+        resample: bool = False,
+        missing: str = "error",
+        gap: float = GAP,
+        only: Callable[[Path], bool] | None = None,
+        known: tuple[tuple[str, ...], float | None] | None = None,
+        on_file: Callable[[int, int], None] = lambda done, total: None,
+    ) -> None:
+        lookup(MISSING, missing, "policy for missing values")
+        gap = check_gap(gap)
+        found = find_recordings(source)
+        named = dict(zip(recording_names(found), found, strict=True))
+        self.files = {name: file for name, file in named.items() if only is None or only(file)}
+        self.lengths: dict[str, int] = {}
+        self._choice = Choice(time, unit, channels, label, group)
+        self._first = "What was cut before" if known else str(next(iter(self.files.values()), ""))
+        self.channels = known[0] if known else None
+        outlines: list[Recording] = []
+        for done, (name, file) in enumerate(self.files.items()):
+            on_file(done, len(self.files))
+            for one in self._read(name, file):
+                if missing == "error":
+                    with naming(file):
+                        _refuse_missing([one])
+                self.channels = one.channels
+                self.lengths[one.name] = _longest(one, gap)
+                outlines.append(_outline(one))
+        self._texts = _mixed_kinds(outlines)
+        settled = None if rate is None else check_rate(rate)
+        if settled is None and known is not None and known[1] is not None:
+            settled = _rate_as_before(outlines, known[1], resample)
+        elif outlines:
+            settled = _common_rate(outlines, settled, resample)
+        length = window_length(window, settled)
+        even = rate is not None or resample
+        step = window_stride(stride, length, settled)
+        self.cutting = Cutting(length, step, settled, even, label is not None, missing, gap)
+
+    def windows(self, name: str) -> Windows | None:
+        """Cut the recordings of the file of this name; None where all are shorter than a window."""
+        recordings = [_with_texts(one, self._texts) for one in self._read(name, self.files[name])]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ShortRecordingWarning)  # `warn` names them all
+            try:
+                return self.cutting.windows(recordings)
+            except NoWindowError:
+                return None
+
+    def warn(self, recording: Array, start: Array, end: Array) -> None:
+        """Say which recordings gave none of these windows, and where time stamps are uneven."""
+        there = set(recording.tolist())
+        warn_of_short({name: n for name, n in self.lengths.items() if name not in there}, self.cutting.length)
+        _warn_of_uneven(recording, end - start, self.cutting.length, self.cutting.rate)
+
+    def _read(self, name: str, file: Path) -> list[Recording]:
+        return _read(file, name, self._choice, self.channels, self._first)
+
+
+def _longest(recording: Recording, gap: float) -> int:
+    if recording.times is None:
+        return recording.n_times
+    return max(int(run.stop - run.start) for run in runs_between_gaps(recording.times, gap))
+
+
+def _outline(recording: Recording) -> Recording:
+    """Return a recording without its values: its rate and what kind its labels and groups are."""
+    label = recording.label[:0] if isinstance(recording.label, np.ndarray) else recording.label
+    times = None if recording.times is None else recording.times[:0]
+    return replace(recording, values=np.empty((len(recording.channels), 0), np.float32), times=times, label=label)
+
+
+def _rate_as_before(recordings: Sequence[Recording], rate: float, resample: bool) -> float:
+    """Return the rate that earlier windows had, which those of these recordings must have too."""
+    for one in recordings:
+        if one.rate is not None and not resample and abs(one.rate - rate) > SAME_RATE * rate:
+            raise InputError(
+                f"Recording {one.name!r} has {one.rate:g} time steps per second; what was cut before has {rate:g}. "
+                f"Resample all of them with rate={rate:g} (--rate), into a new file, or leave this one out."
+            )
+    return rate
 
 
 def _refuse_missing(recordings: Sequence[Recording]) -> None:
@@ -277,16 +435,14 @@ def _times(recordings: Sequence[Recording], rate: float | None) -> list[Array] |
     return [np.arange(one.n_times) / (rate or 1.0) if one.times is None else one.times for one in recordings]
 
 
-def _warn_of_uneven(windows: Windows) -> None:
-    if windows.rate is None or windows.start is None or windows.end is None or windows.recording is None:
+def _warn_of_uneven(recording: Array, lasting: Array, length: int, rate: float | None) -> None:
+    if rate is None:
         return
-    wanted = windows.n_times / windows.rate
-    lasting = windows.end - windows.start
-    uneven = np.abs(lasting - wanted) > _UNEVEN * wanted
+    uneven = np.abs(lasting - length / rate) > _UNEVEN * length / rate
     if uneven.any():
-        which = list(dict.fromkeys(windows.recording[uneven].tolist()))
+        which = list(dict.fromkeys(recording[uneven].tolist()))
         warnings.warn(
-            f"Uneven time stamps: windows of {windows.n_times} time steps last {lasting.min():.3g} to "
+            f"Uneven time stamps: windows of {length} time steps last {lasting.min():.3g} to "
             f"{lasting.max():.3g} s, in {listed(which)}. Set resample=True (--resample) for an even grid.",
             UnevenSamplingWarning,
             stacklevel=3,

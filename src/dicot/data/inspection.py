@@ -57,6 +57,10 @@ class Suggestion:
     stride_reason: str
     scale: str | None
     scale_reason: str
+    rate: float | None = None  # to resample to, where the recordings have several
+    rate_reason: str = ""
+    missing: str | None = None  # what to do with missing values, where there are any
+    missing_reason: str = ""
 
 
 def inspect_recordings(
@@ -215,8 +219,26 @@ def suggest_windows(rows: Sequence[Inspected]) -> Suggestion:
         raise InputError(f"None of the {len(rows)} recording(s) could be read, so nothing can be suggested.")
     window, steps, reason = _window(sound)
     stride, stride_reason = _stride(sound, steps)
-    scale, scale_reason = _scale(sound)
-    return Suggestion(window, reason, stride, stride_reason, scale, scale_reason)
+    return Suggestion(window, reason, stride, stride_reason, *_scale(sound), *_rate(sound), *_missing(sound))
+
+
+def _rate(rows: Sequence[Inspected]) -> tuple[float | None, str]:
+    """Return the rate to resample to, where rates differ, and why."""
+    rates = [row.rate for row in rows if row.rate is not None]
+    usual = float(np.median(rates)) if len(rates) == len(rows) else None
+    if usual is None or all(abs(rate - usual) <= SAME_RATE * usual for rate in rates):
+        return None, ""
+    said = f"the rates differ, {min(rates):g} to {max(rates):g} per second; this is the median."
+    return float(f"{usual:.4g}"), said
+
+
+def _missing(rows: Sequence[Inspected]) -> tuple[str | None, str]:
+    """Return what to do with missing values, where there are any, and why."""
+    lacking = [row for row in rows if row.missing]
+    if not lacking:
+        return None, ""
+    worst = max(row.missing for row in lacking)
+    return "interpolate", f"{len(lacking)} of {len(rows)} recordings miss values, up to {worst:.1%} of one."
 
 
 def _window(rows: Sequence[Inspected]) -> tuple[str | int, int, str]:
@@ -249,7 +271,7 @@ def _window(rows: Sequence[Inspected]) -> tuple[str | int, int, str]:
         return steps, steps, f"{reason}. The rate is not known, so it is counted in time steps."
     text = seconds_text(steps / rate)
     if not one_rate:
-        reason += f". The rates differ ({min(rates):g} to {max(rates):g} per second): resample them, rate={rate:g}"
+        reason += f". The rates differ ({min(rates):g} to {max(rates):g} per second): resample them, rate={rate:.4g}"
     return text, window_length(text, rate), f"{reason}."
 
 

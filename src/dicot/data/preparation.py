@@ -1,7 +1,7 @@
 """How raw input becomes cases, decided at fit and repeated at transform."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,9 +10,10 @@ import numpy as np
 from dicot.data.cases import to_cases
 from dicot.data.collection import Windows, check_labels, segments_under, warn_of_layout
 from dicot.data.conversion import Conversion, check_policies, convert, settle, survey
+from dicot.data.naming import listed
 from dicot.data.policies import Array, Scale
 from dicot.data.timestamps import SAME_RATE
-from dicot.errors import InputError, PrecisionWarning
+from dicot.errors import InputError, PrecisionWarning, WindowLengthWarning
 
 # The length a case of length `own` gets after a fit on length `fitted`: it depends on that case alone.
 LENGTHS: dict[str, Callable[[int, int], int]] = {"pad": max, "crop": min, "resample": lambda own, fitted: fitted}
@@ -104,23 +105,39 @@ class Preparation:
         return Conversion(X.x, lengths, gaps, np.arange(n), X.n_times, missing=self.missing, scale=scale)
 
     def _as_fitted(self, X: Any) -> Any:
-        """Return X, Windows with their channels in the order of the fit; refuse other channels and another rate."""
+        """Return X, Windows with their channels in the order of the fit; refuse other channels and another rate.
+
+        Another length than that of the fit is possible and seldom meant where both know how many time steps a second
+        has, so it is warned of.
+        """
         if not isinstance(X, Windows):
             return X
         if self.rate is not None and X.rate is not None and abs(X.rate / self.rate - 1) > SAME_RATE:
             raise InputError(
                 f"X has {X.rate:g} time steps per second; this model was fitted on {self.rate:g}. Resample the "
-                f"recordings: windows_from(..., rate={self.rate:g}) (--rate {self.rate:g})."
+                f"recordings with rate={self.rate:g} (--rate {self.rate:g}), as windows_from does."
             )
-        if self.channels is None or X.channels is None or X.channels == self.channels:
-            return X
-        if sorted(X.channels) != sorted(self.channels):
+        if self.unequal == "error" and self.rate and X.rate and X.n_times != self.n_times:
+            warnings.warn(
+                f"Windows have {X.n_times} time steps; this model was fitted on {self.n_times}, and vectors of two "
+                f"lengths are hard to compare. Cut windows of {self.n_times / self.rate:g} s.",
+                WindowLengthWarning,
+                stacklevel=4,
+            )
+        order = None if X.channels is None else self.channel_order(X.channels)
+        return X if order is None else replace(X, x=X.x[:, order], channels=self.channels)
+
+    def channel_order(self, names: Sequence[str]) -> list[int] | None:
+        """Return the places of the fit's channels among these names, None where they are the same; refuse others."""
+        if self.channels is None or tuple(names) == self.channels:
+            return None
+        if sorted(names) != sorted(self.channels):
+            lost = [name for name in self.channels if name not in names]
             raise InputError(
-                f"X has the channels {', '.join(X.channels)}; this model was fitted on {', '.join(self.channels)}. "
-                f"Choose them with channels= (--channels {','.join(self.channels)})."
+                f"X has the channels {', '.join(names)}; this model was fitted on {', '.join(self.channels)}. "
+                f"{f'It lacks {listed(lost)}. ' if lost else ''}Choose those of the model with channels= (--channels)."
             )
-        order = [X.channels.index(name) for name in self.channels]
-        return replace(X, x=X.x[:, order], channels=self.channels)
+        return [list(names).index(name) for name in self.channels]
 
     def _check_channels(self, cases: Conversion) -> None:
         if cases.shape[1] != self.n_channels:

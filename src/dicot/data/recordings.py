@@ -1,7 +1,7 @@
 """Long recordings cut into windows."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from dicot.data.conversion import convert
 from dicot.data.naming import listed
 from dicot.data.policies import Array, Cases, cases_where, check_missing, fill_missing, name_cases
 from dicot.data.timestamps import GAP, SAME_RATE, Seconds, check_gap, rate_of, runs_between_gaps
-from dicot.errors import InputError, ShortRecordingWarning, is_whole
+from dicot.errors import InputError, NoWindowError, ShortRecordingWarning, is_whole
 
 
 def slide(
@@ -243,19 +243,23 @@ def _warn_of_short(runs: Cases, names: Sequence[str], length: int, layout: str, 
         )
         cut = f", cut at {len(runs) - n_recordings} gap(s)" if len(runs) > n_recordings else ""
         wider = ", or a larger gap= if the time stamps are only uneven" if cut else ""
-        raise InputError(
+        raise NoWindowError(
             f"No recording is as long as a window of length={length}: {n_recordings} recording(s) of {n_channels} "
             f"channel(s) came{cut}, the longest with {longest} time steps. {turned} a smaller length{wider}."
         )
     warn_of_layout(n_channels, longest, layout)
-    short = [name for name, n in n_times.items() if n < length]
+    short = {name: n for name, n in n_times.items() if n < length}
+    warn_of_short(short, length, " without a gap" if len(runs) > n_recordings else "")
+
+
+def warn_of_short(short: Mapping[str, int], length: int, cut: str = "") -> None:
+    """Name recordings that give no window, if there are any, with their time steps."""
     if short:
-        lengths = listed([str(n_times[name]) for name in short])
         warnings.warn(
-            f"Left out recording{'s' if len(short) > 1 else ''} {listed(short)} ({lengths} time steps"
-            f"{' without a gap' if len(runs) > n_recordings else ''}): shorter than a window of length={length}.",
+            f"Left out recording{'s' if len(short) > 1 else ''} {listed(list(short))} "
+            f"({listed(list(map(str, short.values())))} time steps{cut}): shorter than a window of length={length}.",
             ShortRecordingWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -1,6 +1,7 @@
 """Long tables: one row per case and time step, one column per channel."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Number
 from typing import Any, Unpack
 
@@ -42,8 +43,8 @@ def from_table(
     policies : unequal, missing, scale and length, as for `check_collection`
     """
     roles = {"case": case, "time": time, "label": label, "group": group}
-    cases, y, groups, _ = table_cases(table, **roles, channels=channels, ignore=ignore)
-    return check_collection(cases, y, group=groups, name=name, **policies)
+    cases, y, groups, _, names = table_cases(table, **roles, channels=channels, ignore=ignore)
+    return replace(check_collection(cases, y, group=groups, name=name, **policies), channels=names)
 
 
 def table_cases(
@@ -55,8 +56,8 @@ def table_cases(
     label: str | None = None,
     group: str | None = None,
     ignore: Sequence[str] = (),
-) -> tuple[list[Array], Array | None, Array | None, str]:
-    """Return the cases (C, T_i), labels and groups of a long table before any policy, and what was read in words."""
+) -> tuple[list[Array], Array | None, Array | None, str, tuple[str, ...]]:
+    """Return the cases (C, T_i) of a long table before any policy, labels, groups, what was read in words, channels."""
     columns = table_columns(table)
     if case is None or time is None:
         raise InputError(
@@ -101,7 +102,7 @@ def table_cases(
         *(f"{c} = {_brief(v)}" for c, v in zip(channels[:3], cases[0], strict=False)),
         *(f"{role} {values[0]}" for role, values in (("label", y), ("group", groups)) if values is not None),
     ]
-    return cases, y, groups, "; ".join(said)
+    return cases, y, groups, "; ".join(said), tuple(channels)
 
 
 def _brief(values: Array) -> str:

@@ -19,6 +19,7 @@ UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # in one second
 # Seconds since 1970 reach 1e11 in the year 5138: larger numbers count smaller units, each a thousand times as many.
 _UNIX = ((1e17, "ns"), (1e14, "us"), (1e11, "ms"))
 _SINCE_1970 = 1e9  # seconds, reached in 2001; no recording has lasted that long, so such numbers are dates
+_PLAUSIBLE = 631_152_000, 4_102_444_800  # seconds: a guess that leads out of the years 1990 to 2099 is none
 _ON_GRID = 1e-3  # of a step: time stamps that are this close to even ones are left alone
 Seconds = NDArray[np.float64]
 Where = Callable[[int], str]  # a row by number -> "line 7", for errors
@@ -34,7 +35,8 @@ def to_seconds(
 ) -> tuple[Seconds, str | None]:
     """Return time stamps (T,) in seconds, and for dates the first of them as ISO text, from which the seconds count.
 
-    Numbers are in `unit`; without it in seconds, or in milli-, micro- or nanoseconds since 1970 if they are that large.
+    Numbers are in `unit`; without it in seconds, or in milli-, micro- or nanoseconds since 1970 if they are that large
+    and lie in the years 1990 to 2099 then; other large ones are refused.
     From 1e9 seconds on they count since 1970, and are dates as well.
     Text must be ISO 8601, all with a zone or all without. `lost` tells which are missing; those are refused.
     """
@@ -64,12 +66,26 @@ def _from_numbers(column: Array, unit: str | None) -> tuple[Seconds, str | None]
     if unit is None:
         largest = np.abs(column).max(initial=0)
         unit = next((small for least, small in _UNIX if largest >= least), "s")
+        if unit != "s" and not _PLAUSIBLE[0] <= largest / UNITS[unit] < _PLAUSIBLE[1]:
+            raise _no_date(largest, unit, "Many devices count since they were switched on: say")
     first = column.min() if len(column) else 0
     if first / UNITS[unit] < _SINCE_1970:
         return column.astype(np.float64) / UNITS[unit], None
     # Subtracted before they are divided: whole nanoseconds since 1970 have more digits than float64.
-    origin = datetime.fromtimestamp(float(first / UNITS[unit]), UTC).isoformat()
+    try:
+        origin = datetime.fromtimestamp(float(first / UNITS[unit]), UTC).isoformat()
+    except (ValueError, OverflowError, OSError) as error:  # beyond the year 9999
+        raise _no_date(first, unit, "Check the column, or say another unit:") from error
     return (column - first).astype(np.float64) / UNITS[unit], origin
+
+
+def _no_date(number: Any, unit: str, remedy: str) -> InputError:
+    """Return the error for a number that is too large for seconds and counts to no date either."""
+    year = 1970 + int(number / UNITS[unit] / 31_556_952)
+    return InputError(
+        f"The time stamp {number} would, in {unit} since 1970, lie in the year {year}. {remedy} unit='ms', 'us' or "
+        "'ns' (--unit)."
+    )
 
 
 def _from_text(column: Array, where: Where) -> tuple[Seconds, str]:

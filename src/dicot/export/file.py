@@ -25,7 +25,7 @@ from dicot.export.preparation import prepare
 from dicot.export.probabilities import probabilities
 from dicot.fewlabels import FewLabelClassifier
 from dicot.heads import Head
-from dicot.pretrained import model_hash
+from dicot.pretrained import weights_hash
 from dicot.storage import check_writable, write_atomic
 
 TOLERANCE = 1e-4  # difference of two vectors, relative to the length of torch's
@@ -159,7 +159,7 @@ def _about(parts: _Parts) -> dict[str, Any]:
         "unequal": preparation.unequal,
         "missing": preparation.missing,
         "scale": preparation.scale,
-        "sha256": model_hash(parts.encoder, composition.tensors()),
+        "sha256": weights_hash(parts.encoder, composition.tensors()),
     }
 
 

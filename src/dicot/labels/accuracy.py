@@ -1,7 +1,7 @@
 """What a classifier of a few labels is worth, by the labelled cases themselves, and where they cannot tell."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 
 from dicot.data.collection import check_groups
 from dicot.errors import InputError, is_whole
-from dicot.fewlabels import FewLabelClassifier, class_numbers
+from dicot.fewlabels import Relabelled, class_numbers
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -52,7 +52,14 @@ class HonestAccuracy:
 
 
 def honest_accuracy(
-    x: Any, y: Any, groups: Any = None, *, repeats: int = 5, suggested: bool = False, random_state: int = 0
+    x: Any,
+    y: Any,
+    groups: Any = None,
+    *,
+    repeats: int = 5,
+    suggested: bool = False,
+    random_state: int = 0,
+    on_fit: Callable[[int, int], None] = lambda done, total: None,
 ) -> HonestAccuracy:
     """Estimate how often a FewLabelClassifier of these labels is right, by cross-validation over the labelled cases.
 
@@ -77,6 +84,7 @@ def honest_accuracy(
     repeats : how often the labelled cases are dealt out anew
     suggested : the labelled cases were chosen, by `suggest` or by hand, and not drawn at random
     random_state : draws the folds
+    on_fit : is told how many classifiers are fitted, and of how many
     """
     if not is_whole(repeats, 1):
         raise InputError(f"repeats must be a whole number, 1 or more; got {repeats!r}.")
@@ -92,11 +100,13 @@ def honest_accuracy(
     if members is not None and members.max() == 0:
         members = None
     right, held, scores = np.zeros(len(known)), np.zeros(len(known)), []
-    rng = np.random.default_rng(random_state)
-    for _ in range(repeats):
+    rng, classifiers = np.random.default_rng(random_state), Relabelled(x)
+    for repeat in range(repeats):
         guesses = np.full(len(known), -1)
-        for fold in _folds(truth, members, rng):
-            guesses[fold] = _guesses(x, numbers, known, fold)
+        folds = list(_folds(truth, members, rng))
+        for done, fold in enumerate(folds):
+            on_fit(repeat * len(folds) + done, repeats * len(folds))
+            guesses[fold] = _guesses(classifiers, numbers, known, fold)
         scored = guesses >= 0
         right += guesses == truth
         held += scored
@@ -124,7 +134,7 @@ def honest_accuracy(
     )
 
 
-def _guesses(x: Any, numbers: Rows, known: Rows, fold: Rows) -> Rows:
+def _guesses(classifiers: Relabelled, numbers: Rows, known: Rows, fold: Rows) -> Rows:
     """Return a class number for each case of the fold, fitted without their labels; -1 where no fit could be right."""
     left = np.setdiff1d(np.arange(len(known)), fold)
     remaining = np.unique(numbers[known[left]])
@@ -133,7 +143,7 @@ def _guesses(x: Any, numbers: Rows, known: Rows, fold: Rows) -> Rows:
         return out
     seen = np.full(len(numbers), -1)
     seen[known[left]] = numbers[known[left]]
-    model = FewLabelClassifier().fit(x, seen)
+    model = classifiers.fit(seen)
     possible = np.isin(numbers[known[fold]], remaining)
     out[possible] = model.transduction_[known[fold[possible]]]
     return out

@@ -1,5 +1,6 @@
 """A label for every case, learnt from those that have one, with what it is worth."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,15 +28,22 @@ class Classification:
 
 
 def classify_cases(
-    x: Any, y: Any, together: tuple[str, Any] | None, *, suggested: bool, repeats: int = 5
+    x: Any,
+    y: Any,
+    together: tuple[str, Any] | None,
+    *,
+    suggested: bool,
+    repeats: int = 5,
+    on_fit: Callable[[int, int], None] = lambda done, total: None,
 ) -> Classification:
     """Fit a FewLabelClassifier to all cases x (N, F) and the labels y (N,) of some, and measure it.
 
     Parameters
     ----------
-    x, y, repeats, suggested : as for `honest_accuracy`
+    x, y, repeats, suggested, on_fit : as for `honest_accuracy`
     together : a name, and for each case (N,) the group of this name that it is held out with; None: one by one
     """
     model = FewLabelClassifier().fit(x, y)
     name, groups = together or (None, None)
-    return Classification(model, honest_accuracy(x, y, groups, repeats=repeats, suggested=suggested), name)
+    told = honest_accuracy(x, y, groups, repeats=repeats, suggested=suggested, on_fit=on_fit)
+    return Classification(model, told, name)

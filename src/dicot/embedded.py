@@ -1,0 +1,324 @@
+"""Recordings embedded into a file of vectors: file by file, killed it goes on, and later only what is new.
+
+What is finished lies beside the output in a hidden folder: plan.json says what it belongs to, and every file of
+recordings has an .npz there, written whole or not at all. The folder is removed when the output is in place. An
+interrupted run that is started again with the same recordings, options and model takes up what it finds there, and
+the output has the bytes of a run that was left alone.
+"""
+
+import json
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from dicot.data import Windows
+from dicot.data.collection import labelled
+from dicot.data.folders import RecordingStream, Source, as_text
+from dicot.data.naming import naming
+from dicot.data.npyfile import load_npz
+from dicot.data.pieces import pieces, release
+from dicot.data.policies import Array
+from dicot.errors import DicotWarning, InputError, NoWindowError
+from dicot.progress import Bar
+from dicot.storage import atomic_file, remove_leftovers, write_atomic, writing
+from dicot.vectors import (
+    ABOUT,
+    COLUMNS,
+    KEEP_SOURCE,
+    RowFile,
+    Vectors,
+    check_vector_file,
+    read_vectors,
+    row_files,
+    write_vectors,
+)
+
+PLAN = "plan.json"
+USUAL = {"stride": "50%"}  # of options that are not given
+
+
+class EmbeddingRun(NamedTuple):
+    """What a run did."""
+
+    added: int  # vectors
+    there: int  # vectors that the file had before
+    n_features: int
+    recordings: int  # that have a window in the file
+    files: int  # that were new
+    continued: int  # files that an interrupted run had finished
+    channels: tuple[str, ...]
+    rate: float | None
+
+
+def embed_recordings(
+    embed: Callable[[Windows], Array],
+    model: str,
+    out: Path,
+    data: Source,
+    options: Mapping[str, Any],
+    *,
+    append: bool = False,
+) -> EmbeddingRun:
+    """Cut recordings into windows, embed them and write vectors that know their place.
+
+    Parameters
+    ----------
+    embed : windows -> vectors (N, F)
+    model : the hash of the model that `embed` is of
+    out : the file to write, of a kind that `write_vectors` knows
+    data : a folder, a pattern, a file or a list of these
+    options : of `windows_from`: window, stride, channels and so on
+    append : keep the vectors that the file has and embed only windows that are not among them
+    """
+    check_vector_file(out)
+    if append and out.suffix not in KEEP_SOURCE:
+        raise InputError(f"{out} cannot be appended to: only {' and '.join(KEEP_SOURCE)} say what they were made of.")
+    remove_leftovers(out)
+    with row_files(out) as make:
+        old = read_vectors(out, make=make) if append and out.exists() else None
+        return _run(embed, model, out, data, {**USUAL, **options}, old, make)
+
+
+def _run(
+    embed: Callable[[Windows], Array],
+    model: str,
+    out: Path,
+    data: Source,
+    options: Mapping[str, Any],
+    old: Vectors | None,
+    make: Callable[[int, int], RowFile],
+) -> EmbeddingRun:
+    """Embed what is not among the `old` vectors, and write all of them."""
+    held = None if old is None else _held(out, old.source, options, model)
+    before = {} if held is None else held["recordings"]
+    paths = {entry["file"]: entry["bytes"] for entry in before.values()}
+    with Bar("read", 100) as bar:
+        stream = RecordingStream(
+            data,
+            **options,
+            only=lambda file: paths.get(str(file.resolve())) != file.stat().st_size,
+            known=None if held is None else (tuple(held["channels"]), held["rate"]),
+            on_file=lambda done, total: bar.update(100 * done // total, f"% of {total} files"),
+        )
+    source = _source(stream, data, options, model, held)
+    if held is not None:
+        _refuse_other_windows(out, held, source)
+        _refuse_same_names(out, before, source["recordings"])
+    parts = _Parts(out, old is not None, source, list(stream.files))
+    known = set() if old is None else _places(old, stream.files.keys() & before.keys())
+    with Bar("embed", len(stream.files)) as bar, _each_warning_once():
+        for done, name in enumerate(stream.files):
+            bar.update(done, name)
+            if not parts.has(name):
+                parts.write(name, _embedded(embed, _new(stream.windows(name), known)))
+    result = _write(out, parts, old, make, source, stream)
+    parts.remove()
+    return result
+
+
+@contextmanager
+def _each_warning_once() -> Iterator[None]:
+    """Show what every recording is warned of once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DicotWarning)
+        yield
+    for message in {str(one.message): one.message for one in caught}.values():
+        warnings.warn(message, stacklevel=2)
+
+
+def _held(out: Path, source: dict[str, Any] | None, options: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """Return the source of the file that is appended to; refuse one of another model or of other windows."""
+    again = "Write another file, or leave out --append to write this one anew."
+    if source is None or source.get("kind") != "recordings":
+        raise InputError(f"{out} does not say which recordings it was made of. {again}")
+    wrong = [key for key in ("options", "recordings") if not isinstance(source.get(key), dict)]
+    wrong += [key for key in ("channels", "data") if not isinstance(source.get(key), list)]
+    wrong += [key for key in ("n_times", "stride") if not isinstance(source.get(key), int)]
+    if not wrong:
+        wrong = [name for name, entry in source["recordings"].items() if not _is_entry(entry)]
+    if wrong or not isinstance(source.get("rate"), float | int | None) or not isinstance(source.get("model"), str):
+        raise InputError(f"{out} is damaged: what it says about its recordings cannot be used. {again}")
+    if source["model"] != model:
+        raise InputError(f"{out} was made by the model {source['model'][:12]}, and this one is {model[:12]}. {again}")
+    was = source["options"]
+    for key in sorted((was.keys() | options.keys()) - {"window", "stride"}):  # these two are compared in time steps
+        if was.get(key) != options.get(key):
+            raise InputError(
+                f"{out} was made with {_said(key, was.get(key))}; now {_said(key, options.get(key))}. {again}"
+            )
+    return source
+
+
+def _said(key: str, value: Any) -> str:
+    shown = ",".join(value) if isinstance(value, list) else value
+    return f"no --{key}" if value in (None, False) else f"--{key} {shown}"
+
+
+def _is_entry(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("file"), str) and isinstance(entry.get("bytes"), int)
+
+
+def _source(
+    stream: RecordingStream, data: Source, options: Mapping[str, Any], model: str, held: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Say what the file will hold, in plain values."""
+    given = [data] if isinstance(data, str | Path) else list(data)
+    places = [str(Path(one).expanduser().absolute()) for one in given]
+    files = {name: {"file": str(file.resolve()), "bytes": file.stat().st_size} for name, file in stream.files.items()}
+    if held is not None:
+        places, files = list(dict.fromkeys([*held["data"], *places])), held["recordings"] | files
+    return {
+        "kind": "recordings",
+        "data": places,
+        "options": {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()},
+        "n_times": stream.cutting.length,
+        "stride": stream.cutting.stride,
+        "channels": list(stream.channels or ()),
+        "rate": stream.cutting.rate,
+        "model": model,
+        "recordings": files,
+    }
+
+
+def _refuse_other_windows(out: Path, held: Mapping[str, Any], source: Mapping[str, Any]) -> None:
+    for key, option in (("n_times", "window"), ("stride", "stride")):
+        if held[key] != source[key]:
+            raise InputError(
+                f"{out} was made with --{option} {held['options'].get(option)}, {held[key]} time steps; now "
+                f"--{option} {source['options'][option]} are {source[key]}. Write another file, or leave out --append "
+                "to write this one anew."
+            )
+
+
+def _refuse_same_names(out: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    for name in before.keys() & now.keys():
+        if before[name]["file"] != now[name]["file"]:
+            raise InputError(
+                f"{out} has a recording {name!r} of the file {before[name]['file']}; {now[name]['file']} has the same "
+                "name. Rename the new one, or write another file."
+            )
+
+
+def _places(old: Vectors, grown: Set[str]) -> set[tuple[str, float, float]]:
+    """Return the windows that a file has of recordings that have grown since."""
+    if not grown:
+        return set()
+    recording, start, end = old.places()
+    own = [name in grown or name.rpartition(":")[0] in grown for name in recording.tolist()]
+    return set(zip(recording[own].tolist(), start[own].tolist(), end[own].tolist(), strict=True))
+
+
+def _new(windows: Windows | None, known: set[tuple[str, float, float]]) -> Windows | None:
+    """Return the windows that are not known yet; None where there is none."""
+    if windows is None or not known:
+        return windows
+    assert windows.recording is not None and windows.start is not None and windows.end is not None
+    places = zip(windows.recording.tolist(), windows.start.tolist(), windows.end.tolist(), strict=True)
+    fresh = np.array([place not in known for place in places])
+    return windows.subset(fresh) if fresh.any() else None
+
+
+def _embedded(embed: Callable[[Windows], Array], windows: Windows | None) -> dict[str, Array]:
+    """Return the vectors of windows and what is known of them; nothing where there are none."""
+    if windows is None:
+        return {}
+    about = {key: getattr(windows, key) for key in ABOUT}
+    return {"X": embed(windows), **{key: values for key, values in about.items() if values is not None}}
+
+
+@final
+class _Parts:
+    """The finished parts of a run, one for each file of recordings."""
+
+    def __init__(self, out: Path, append: bool, source: Mapping[str, Any], names: Sequence[str]) -> None:
+        self.folder = out.parent / f".{out.name}.parts"
+        self.paths = {name: self.folder / f"{number:06d}.npz" for number, name in enumerate(names)}
+        changed = {name: Path(source["recordings"][name]["file"]).stat().st_mtime_ns for name in names}
+        base = out.stat().st_mtime_ns if append and out.exists() else None
+        self._plan = json.dumps({"source": source, "changed": changed, "base": base}, sort_keys=True).encode()
+        plan = self.folder / PLAN
+        if self.folder.exists() and not (plan.is_file() and plan.read_bytes() == self._plan):
+            self.remove()  # of another run, or cut off before its plan
+        self.found = sum(map(self.has, names))
+
+    def has(self, name: str) -> bool:
+        """Tell whether the part of this file is finished."""
+        return self.paths[name].is_file()
+
+    def write(self, name: str, arrays: Mapping[str, Array]) -> None:
+        """Keep the part of a file."""
+        if not (self.folder / PLAN).exists():
+            write_atomic(self.folder / PLAN, self._plan)
+        content: dict[str, Any] = dict(arrays)
+        with atomic_file(self.paths[name]) as file:
+            np.savez(file, **content)
+
+    def read(self, keys: Sequence[str]) -> Iterator[dict[str, Array]]:
+        """Yield these arrays of every part that has any, one part after the other."""
+        for path in self.paths.values():
+            with naming(path):
+                arrays = load_npz(path, keys)
+            if arrays:
+                yield arrays
+
+    def remove(self) -> None:
+        """Remove all parts."""
+        with writing(self.folder):
+            if self.folder.exists():
+                shutil.rmtree(self.folder)
+
+
+def _write(
+    out: Path,
+    parts: _Parts,
+    old: Vectors | None,
+    make: Callable[[int, int], RowFile],
+    source: Mapping[str, Any],
+    stream: RecordingStream,
+) -> EmbeddingRun:
+    """Join what the file has and all parts into the output; without anything new it stays as it is."""
+    there = 0 if old is None else len(old)
+    about = list(parts.read(ABOUT))
+    added = sum(len(part["start"]) for part in about)
+    if not there and not added:
+        parts.remove()
+        raise NoWindowError(
+            f"No recording is as long as a window of {stream.cutting.length} time steps; the longest stretch "
+            f"without a gap has {max(stream.lengths.values())}. Use a smaller window= (--window)."
+        )
+    held = [] if old is None else [{COLUMNS[name]: values for name, values in old.columns().items()}]
+    columns = {key: _joined([*held, *about], key) for key in ABOUT}
+    width = old.x.shape[1] if old is not None else next(parts.read(["X"]))["X"].shape[1]
+    channels, rate = tuple(source["channels"]), source["rate"]
+    recordings = len(np.unique(columns["recording"]))  # type: ignore[arg-type]
+    result = EmbeddingRun(added, there, width, recordings, len(parts.paths), parts.found, channels, rate)
+    if added:
+        rows, at = make(there + added, width), 0
+        for block in chain([] if old is None else [old.x], (part["X"] for part in parts.read(["X"]))):
+            for piece in pieces((len(block), 1, width)):
+                rows[slice(at + piece.start, at + piece.stop)] = block[piece]
+                release(block[piece])
+            at += len(block)
+        known = {key: values for key, values in columns.items() if values is not None}
+        stream.warn(known["recording"], known["start"], known["end"])
+        write_vectors(out, {"": {"X": rows.read(), **known}}, source)
+    return result
+
+
+def _joined(parts: Sequence[Mapping[str, Array]], key: str) -> Array | None:
+    """Join a column: as text where some part has text, and unknown where a part knows none; None where all do."""
+    if not any(key in part for part in parts):
+        return None
+    arrays = [part[key] if key in part else np.full(len(part["start"]), np.nan) for part in parts]
+    if any(array.dtype.kind == "U" and labelled(array).any() for array in arrays):
+        arrays = [as_text(array) for array in arrays]
+    else:
+        arrays = [np.full(len(array), np.nan) if array.dtype.kind == "U" else array for array in arrays]
+    joined: Array = np.concatenate(arrays)
+    return joined

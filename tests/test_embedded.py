@@ -1,0 +1,254 @@
+"""Recordings become vectors file by file: the rows of windows_from, only what is new, the same bytes after a kill."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dicot import windows_from
+from dicot.data import Windows
+from dicot.data.collection import labelled
+from dicot.data.policies import Array
+from dicot.embedded import embed_recordings
+from dicot.errors import InputError, NoWindowError, ShortRecordingWarning
+from dicot.vectors import read_vectors, write_vectors
+
+CUT = {"window": "1s", "stride": "50%", "label": "activity", "group": "who"}
+
+
+def write(path: Path, n_times: int = 100, activity: str = "walk", who: str = "ann", seed: int = 0) -> None:
+    values = np.random.default_rng(seed).normal(size=(n_times, 2))
+    rows = [f"{i / 20:.2f},{x:.4f},{y:.4f},{activity},{who}" for i, (x, y) in enumerate(values)]
+    path.write_text("time,x,y,activity,who\n" + "\n".join(rows) + "\n")
+
+
+def moments(windows: Windows) -> Array:
+    """A model that needs no training."""
+    return np.concatenate([windows.x.mean(axis=2), windows.x.std(axis=2)], axis=1)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "recordings"
+    made.mkdir()
+    for number, name in enumerate(("mon", "tue", "wed")):
+        write(made / f"{name}.csv", 100 + 10 * number, "walk" if number else "", f"person {number}", number)
+    return made
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "npz"])
+def test_rows_are_those_of_all_windows_at_once(folder: Path, tmp_path: Path, suffix: str) -> None:
+    out = tmp_path / f"v.{suffix}"
+    done = embed_recordings(moments, "abc", out, folder, CUT)
+    whole, held = windows_from(folder, **CUT), read_vectors(out)
+    assert (done.added, done.files, done.recordings, done.n_features) == (len(whole), 3, 3, 4)
+    np.testing.assert_array_equal(held.x, moments(whole))
+    for name, wanted in (("recording", whole.recording), ("start", whole.start), ("end", whole.end)):
+        np.testing.assert_array_equal(getattr(held, name), wanted)
+    np.testing.assert_array_equal(held.group, whole.group)
+    np.testing.assert_array_equal(held.label, whole.y)  # no label in the first file
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["recordings", out.name], "a part was left"
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "npz"])
+def test_the_file_says_what_it_was_made_of(folder: Path, tmp_path: Path, suffix: str) -> None:
+    out = tmp_path / f"v.{suffix}"
+    embed_recordings(moments, "abc", out, folder, CUT)
+    source = read_vectors(out).source
+    assert source is not None
+    assert (source["kind"], source["data"], source["model"]) == ("recordings", [str(folder)], "abc")
+    assert (source["channels"], source["rate"], source["n_times"], source["stride"]) == (["x", "y"], 20.0, 20, 10)
+    assert source["options"] == CUT
+    assert source["recordings"]["tue"]["file"] == str(folder / "tue.csv")
+    write_vectors(out, {"": {"X": np.zeros((2, 3), np.float32)}})
+    assert read_vectors(out).source is None, "files of older versions do not say it"
+
+
+def test_only_what_is_new_is_embedded(folder: Path, tmp_path: Path) -> None:
+    whole, grown, seen = tmp_path / "whole.parquet", tmp_path / "grown.parquet", []
+
+    def counted(windows: Windows) -> Array:
+        seen.append(len(windows))
+        return moments(windows)
+
+    write(folder / "thu.csv", 120, "7", "person 3", 3)
+    embed_recordings(moments, "abc", whole, folder, CUT)
+    (folder / "thu.csv").rename(tmp_path / "thu.csv")
+    embed_recordings(counted, "abc", grown, folder, CUT, append=True)  # there is no file yet
+    (tmp_path / "thu.csv").rename(folder / "thu.csv")
+    before, seen[:] = grown.read_bytes(), []
+    done = embed_recordings(counted, "abc", grown, folder, CUT, append=True)
+    assert (done.there, done.added, seen) == (30, 11, [11])
+    one, other = read_vectors(whole), read_vectors(grown)
+    order = np.lexsort((other.start, other.recording))
+    assert one.recording is not None and one.start is not None
+    sorted_rows = np.lexsort((one.start, one.recording))
+    for name in ("x", "recording", "start", "end", "group", "label"):
+        np.testing.assert_array_equal(getattr(other, name)[order], getattr(one, name)[sorted_rows])
+    assert grown.read_bytes() != before
+    after = grown.read_bytes()
+    done = embed_recordings(counted, "abc", grown, folder, CUT, append=True)
+    assert done.added == 0 and seen == [11] and grown.read_bytes() == after
+
+
+def test_a_recording_that_has_grown_gets_its_new_windows(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "v.parquet"
+    embed_recordings(moments, "abc", out, folder, CUT)
+    write(folder / "mon.csv", 150, "", "person 0", 0)  # the same values, and more
+    done = embed_recordings(moments, "abc", out, folder, CUT, append=True)
+    assert (done.there, done.added) == (30, 5)
+    held = read_vectors(out)
+    assert held.recording is not None and held.start is not None
+    assert held.start[held.recording == "mon"].tolist() == [i / 2 for i in range(14)]
+    assert embed_recordings(moments, "abc", out, folder, CUT, append=True).added == 0
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "npz"])
+@pytest.mark.parametrize(("activity", "label"), [("run", "run"), ("7", 7.0)])
+def test_labels_may_come_later(tmp_path: Path, suffix: str, activity: str, label: object) -> None:
+    folder, out = tmp_path / "recordings", tmp_path / f"v.{suffix}"
+    folder.mkdir()
+    write(folder / "a.csv", 40, "")
+    embed_recordings(moments, "abc", out, folder, CUT)
+    write(folder / "b.csv", 40, activity)
+    embed_recordings(moments, "abc", out, folder, CUT, append=True)
+    held = read_vectors(out)
+    assert held.label is not None
+    np.testing.assert_array_equal(labelled(held.label), [False] * 3 + [True] * 3)
+    assert held.label[3:].tolist() == [label] * 3
+
+
+def test_other_windows_or_models_are_not_mixed(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "v.parquet"
+    embed_recordings(moments, "a" * 64, out, folder, CUT)
+    before = out.read_bytes()
+    other = tmp_path / "other"
+    other.mkdir()
+    write(other / "mon.csv", 100)
+    slow = tmp_path / "slow"
+    slow.mkdir()
+    (slow / "fri.csv").write_text("time,x,y,activity,who\n" + "\n".join(f"{i},1,2,walk,ann" for i in range(50)))
+    for model, data, options, message in (
+        ("b" * 64, folder, CUT, "made by the model aaaaaaaaaaaa, and this one is bbbbbbbbbbbb"),
+        ("a" * 64, folder, {**CUT, "window": "2s"}, "--window 1s, 20 time steps; now --window 2s are 40"),
+        ("a" * 64, folder, {**CUT, "stride": "10%"}, "--stride 50%, 10 time steps; now --stride 10% are 2"),
+        ("a" * 64, folder, {**CUT, "channels": ["x"]}, "no --channels; now --channels x"),
+        ("a" * 64, folder, {**CUT, "rate": 10.0}, "no --rate; now --rate 10"),
+        ("a" * 64, other, CUT, "has a recording 'mon' of the file .*recordings/mon.csv; .*other/mon.csv"),
+        ("a" * 64, slow, CUT, "'fri' has 1 time steps per second; what was cut before has 20"),
+    ):
+        with pytest.raises(InputError, match=message):
+            embed_recordings(moments, model, out, data, options, append=True)
+    write_vectors(tmp_path / "plain.parquet", {"": {"X": np.zeros((2, 3), np.float32)}})
+    with pytest.raises(InputError, match="does not say which recordings"):
+        embed_recordings(moments, "abc", tmp_path / "plain.parquet", folder, CUT, append=True)
+    with pytest.raises(InputError, match=r"v\.csv cannot be appended to"):
+        embed_recordings(moments, "abc", tmp_path / "v.csv", folder, CUT, append=True)
+    assert out.read_bytes() == before
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_short_recordings_are_named_and_none_at_all_is_an_error(folder: Path, tmp_path: Path) -> None:
+    write(folder / "short.csv", 7)
+    with pytest.warns(ShortRecordingWarning, match=r"short \(7 time steps\)"):
+        done = embed_recordings(moments, "abc", tmp_path / "v.npz", folder, CUT)
+    assert done.recordings == 3 and done.files == 4
+    with pytest.raises(NoWindowError, match="window of 200 time steps; the longest stretch without a gap has 120"):
+        embed_recordings(moments, "abc", tmp_path / "w.npz", folder, {**CUT, "window": "10s"})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["recordings", "v.npz"]
+
+
+def test_a_bad_file_is_told_before_any_is_embedded(folder: Path, tmp_path: Path) -> None:
+    (folder / "zzz.csv").write_text("time,x,y,activity,who\n0,1,2,walk,ann\n0.05,1,,walk,ann\n")
+
+    def never(windows: Windows) -> Array:
+        raise AssertionError
+
+    with pytest.raises(InputError, match=r"zzz.*channel 'y'"):
+        embed_recordings(never, "abc", tmp_path / "v.parquet", folder, CUT)
+    (folder / "zzz.csv").write_text("time,x,z,activity,who\n0,1,2,walk,ann\n0.05,1,2,walk,ann\n")
+    with pytest.raises(InputError, match=r"mon\.csv has x, y; .*zzz\.csv has x, z"):
+        embed_recordings(never, "abc", tmp_path / "v.parquet", folder, CUT)
+    assert [path.name for path in tmp_path.iterdir()] == ["recordings"]
+
+
+def test_what_was_finished_before_an_error_is_not_done_again(folder: Path, tmp_path: Path) -> None:
+    out, whole, seen = tmp_path / "v.parquet", tmp_path / "whole.parquet", []
+    embed_recordings(moments, "abc", whole, folder, CUT)
+
+    def breaks(windows: Windows) -> Array:
+        if seen:
+            raise KeyboardInterrupt
+        seen.append(str(windows.recording[0]))  # type: ignore[index]
+        return moments(windows)
+
+    with pytest.raises(KeyboardInterrupt):
+        embed_recordings(breaks, "abc", out, folder, CUT)
+    assert not out.exists()
+
+    def goes_on(windows: Windows) -> Array:
+        seen.append(str(windows.recording[0]))  # type: ignore[index]
+        return moments(windows)
+
+    assert embed_recordings(goes_on, "abc", out, folder, CUT).continued == 1
+    assert seen == ["mon", "tue", "wed"]
+    assert out.read_bytes() == whole.read_bytes()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_parts_of_another_run_are_not_taken(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "v.parquet"
+
+    def breaks(windows: Windows) -> Array:
+        if str(windows.recording[0]) == "tue":  # type: ignore[index]
+            raise KeyboardInterrupt
+        return moments(windows)
+
+    with pytest.raises(KeyboardInterrupt):
+        embed_recordings(breaks, "abc", out, folder, CUT)
+    assert embed_recordings(lambda windows: 2 * moments(windows), "xyz", out, folder, CUT).continued == 0
+    np.testing.assert_array_equal(read_vectors(out).x, 2 * moments(windows_from(folder, **CUT)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("append", [False, True])
+def test_killed_again_and_again_it_ends_with_the_same_bytes(folder: Path, tmp_path: Path, append: bool) -> None:
+    """SIGKILL after each finished file, at any moment of the next one or of the writing at the end."""
+    code = """
+import sys, time
+from pathlib import Path
+import numpy as np
+from dicot.embedded import embed_recordings
+def slow(windows):
+    time.sleep(0.05)
+    return np.concatenate([windows.x.mean(axis=2), windows.x.std(axis=2)], axis=1)
+cut = {"window": "1s", "stride": "50%", "label": "activity", "group": "who"}
+embed_recordings(slow, "abc", Path(sys.argv[1]), sys.argv[2], cut, append=sys.argv[3] == "True")
+"""
+    one, other = tmp_path / "a" / "v.parquet", tmp_path / "b" / "v.parquet"
+    for out in (one, other) if append else ():
+        embed_recordings(moments, "abc", out, folder, CUT)
+    for number in range(12):
+        write(folder / f"{number:02d}.csv", 100, "run", "bob", number + 10)
+
+    def run(out: Path) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-c", code, str(out), str(folder), str(append)])
+
+    assert run(one).wait() == 0
+    parts = other.parent / ".v.parquet.parts"
+    kills = 0
+    for wait in (0.0, 0.02, 0.11, 0.3):
+        before, process = len(list(parts.glob("0*.npz"))), run(other)
+        while process.poll() is None and len(list(parts.glob("0*.npz"))) <= before:
+            time.sleep(0.005)
+        time.sleep(wait)
+        process.send_signal(signal.SIGKILL)
+        kills += process.wait() == -signal.SIGKILL
+    assert kills, "no run was killed before it was done"
+    assert run(other).wait() == 0
+    assert other.read_bytes() == one.read_bytes()
+    assert [path.name for path in other.parent.iterdir()] == ["v.parquet"], "something was left behind"
