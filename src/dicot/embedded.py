@@ -110,7 +110,7 @@ def _run(
     if held is not None:
         _refuse_other_windows(out, held, source)
         _refuse_same_names(out, before, source["recordings"])
-    parts = _Parts(out, old is not None, source, list(stream.files))
+    parts = _FinishedParts(out, old is not None, source, list(stream.files))
     known = set() if old is None else _places(old, stream.files.keys() & before.keys())
     with Bar("embed", len(stream.files)) as bar, _each_warning_once():
         for done, name in enumerate(stream.files):
@@ -233,7 +233,7 @@ def _embedded(embed: Callable[[Windows], Array], windows: Windows | None) -> dic
 
 
 @final
-class _Parts:
+class _FinishedParts:
     """The finished parts of a run, one for each file of recordings."""
 
     def __init__(self, out: Path, append: bool, source: Mapping[str, Any], names: Sequence[str]) -> None:
@@ -276,7 +276,7 @@ class _Parts:
 
 def _write(
     out: Path,
-    parts: _Parts,
+    parts: _FinishedParts,
     old: Vectors | None,
     make: Callable[[int, int], RowFile],
     source: Mapping[str, Any],

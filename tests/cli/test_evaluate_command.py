@@ -293,6 +293,8 @@ def test_a_named_data_set_shows_the_names_of_its_classes(tmp_path, monkeypatch, 
     page = (tmp_path / "out" / "report.html").read_text()
     assert all(f">{name} <span>" in page for name in ("rest", "walk", "run"))
     assert re.search(r"test case \d+, class (rest|walk|run)<", page)
+
+
 @pytest.mark.parametrize("parts", [{"_train": slice(0, 40), "_test": slice(40, 60)}, {"": slice(None)}])
 def test_the_vectors_are_written_and_the_command_that_is_named_shows_them(tmp_path, monkeypatch, cases, parts):
     arrays = {"X": cases["X"][:, :, None], "kind": cases["y"], "user": cases["group"]}  # time before channels
@@ -309,6 +311,8 @@ def test_the_vectors_are_written_and_the_command_that_is_named_shows_them(tmp_pa
     assert vectors.label.tolist() == cases["y"].tolist() and vectors.group.tolist() == cases["group"].tolist()
     model = TimeSeriesEmbedder.from_pretrained(tmp_path / "out" / "model")
     np.testing.assert_allclose(vectors.x, model.transform(cases["X"][:, None]), rtol=1e-4, atol=1e-5)
+
+
 def test_a_folder_of_recordings_is_split_by_its_groups(tmp_path):
     folder = tmp_path / "walks"
     folder.mkdir()

@@ -5,7 +5,7 @@ import re
 import numpy as np
 from tests.report.test_benchmark_report import Page
 
-from dicot.report.windows import MOST_POINTS, STRIP, WIDTH, Shown, line_path, windows_page
+from dicot.report.windows import MOST_POINTS, STRIP, WIDTH, DrawnWindow, line_path, windows_page
 
 EVIL = '"><script>alert(1)</script>'
 
@@ -20,14 +20,14 @@ def paths(page: str) -> list[str]:
 
 def test_a_channel_has_one_scale_on_the_whole_page() -> None:
     small, large = np.array([[0.0, 1.0], [5, 5]]), np.array([[0.0, 10.0], [5, 5]])
-    page = windows_page("t", [], [Shown("a", small, {}), Shown("b", large, {})], ["x", "flat"], {})
+    page = windows_page("t", [], [DrawnWindow("a", small, {}), DrawnWindow("b", large, {})], ["x", "flat"], {})
     heights = [max(y for _, y in points(path)) - min(y for _, y in points(path)) for path in paths(page)]
     np.testing.assert_allclose(heights, [STRIP / 10, 0, STRIP, 0], atol=0.11)
     assert '<span class="range">0 to 10</span>' in page
 
 
 def test_every_text_is_escaped_and_nothing_comes_from_elsewhere() -> None:
-    shown = Shown(EVIL, np.zeros((1, 3)), {EVIL: EVIL}, (EVIL, EVIL), marked=True)
+    shown = DrawnWindow(EVIL, np.zeros((1, 3)), {EVIL: EVIL}, (EVIL, EVIL), marked=True)
     text = windows_page(EVIL, [EVIL], [shown], [EVIL], {EVIL: EVIL})
     page = Page(text)
     assert page.open == [] and "script" not in page.seen and text.count("<script") == 0

@@ -13,8 +13,8 @@ from dicot.cli.classify import classify
 from dicot.cli.data import data
 from dicot.cli.embed import embed
 from dicot.cli.evaluate import evaluate
-from dicot.cli.export import export
 from dicot.cli.explore import explore
+from dicot.cli.export import export
 from dicot.cli.inspect import inspect
 from dicot.cli.label import label
 from dicot.cli.listing import list_names

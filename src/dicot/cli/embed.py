@@ -75,7 +75,12 @@ def embed(
 
 
 def _embed_recordings(
-    embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, data: str, out: Path, options: dict[str, Any], append: bool
+    embedder: "TimeSeriesEmbedder | OnnxEmbedder",
+    model: Path,
+    data: str,
+    out: Path,
+    options: dict[str, Any],
+    append: bool,
 ) -> None:
     from dicot.deployed import OnnxEmbedder
     from dicot.embedded import embed_recordings
@@ -149,7 +154,7 @@ def _embedder(
 
 
 def _hash(model: Path) -> str:
-    """Tell models apart: an .onnx file is not the model that it was made of, because their vectors differ in rounding."""
+    """Tell models apart. An .onnx file is not the model that it was made of: their vectors differ in rounding."""
     if model.suffix == ".onnx":
         return hashlib.sha256(model.read_bytes()).hexdigest()
     from dicot.pretrained import model_hash

@@ -407,7 +407,7 @@ def _write(
     from dicot.bench.exchange import write_table
     from dicot.data.collection import labelled_cases
     from dicot.evaluation.run import embed_labelled
-    from dicot.report.evaluation import Hero, Shown, evaluation_page
+    from dicot.report.evaluation import Hero, ShownCases, evaluation_page
     from dicot.storage import write_atomic
 
     write_table(out / "scores.csv", result.results)
@@ -428,7 +428,7 @@ def _write(
         trial,
         found,
         Hero(hero, *(result.embeddings.get(hero) or embed_labelled(model, split)), *history),
-        Shown(train.x, test.x, train.channels, page.classes),
+        ShownCases(train.x, test.x, train.channels, page.classes),
         steps=page.steps,
         facts=facts,
         fixed=result.fixed,

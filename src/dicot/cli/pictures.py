@@ -47,7 +47,7 @@ def draw(
     marked: int | None = None,
 ) -> None:
     """Write the page: the windows of these rows with what is said of each, in this order."""
-    from dicot.report.windows import Shown, windows_page
+    from dicot.report.windows import DrawnWindow, windows_page
     from dicot.series import SeriesReader
     from dicot.storage import write_atomic
 
@@ -61,7 +61,7 @@ def draw(
             unit = " s" if (known.source or {}).get("rate") else ""
             span = f"{known.start[row]:.10g}{unit}", f"{known.end[row]:.10g}{unit}"
             title_of = f"{known.recording[row]} @ {known.start[row]:.10g}"
-        shown.append(Shown(title_of, reader.values(row), {**facts, **said}, span, marked=row == marked))
+        shown.append(DrawnWindow(title_of, reader.values(row), {**facts, **said}, span, marked=row == marked))
     facts_of_page = {
         "vectors": vectors,
         "version": f"dicot {__version__}",

@@ -42,7 +42,7 @@ class Exported(NamedTuple):
     lengths: tuple[int, ...]  # time steps of the windows that were compared
 
 
-class _Parts(NamedTuple):
+class _ModelParts(NamedTuple):
     """What a file consists of."""
 
     preparation: Preparation
@@ -86,7 +86,7 @@ def export_onnx(
     return Exported(path, len(data), difference, lengths)
 
 
-def _parts_of(model: Any, classifier: FewLabelClassifier | Head | None) -> _Parts:
+def _parts_of(model: Any, classifier: FewLabelClassifier | Head | None) -> _ModelParts:
     if not isinstance(model, TimeSeriesEmbedder | TimeSeriesClassifier):
         raise InputError(f"model must be a TimeSeriesEmbedder or TimeSeriesClassifier; got {type(model).__name__}.")
     check_is_fitted(model)
@@ -96,7 +96,7 @@ def _parts_of(model: Any, classifier: FewLabelClassifier | Head | None) -> _Part
         weight, bias = (values.detach().double().numpy() for values in (model.head_.weight, model.head_.bias))
         zeros = np.zeros(weight.shape[1])
         head = Head(tuple(model.classes_.tolist()), zeros, zeros + 1, weight, bias)
-        return _Parts(model.preparation_, model.encoder_, model.pooling_, Composition(), head, "classifier")
+        return _ModelParts(model.preparation_, model.encoder_, model.pooling_, Composition(), head, "classifier")
     if isinstance(classifier, FewLabelClassifier):
         check_is_fitted(classifier)
         classifier = Head.of(classifier)
@@ -106,10 +106,10 @@ def _parts_of(model: Any, classifier: FewLabelClassifier | Head | None) -> _Part
             f"{model._n_features_out}. Train it on vectors of this very model: dicot embed, then dicot classify --save."
         )
     composition, pooling = model.composition_, model.features_["pooling"]
-    return _Parts(model.preparation_, model.encoder_, pooling, composition, classifier, method_name(model.method_))
+    return _ModelParts(model.preparation_, model.encoder_, pooling, composition, classifier, method_name(model.method_))
 
 
-def _model(parts: _Parts) -> Any:
+def _model(parts: _ModelParts) -> Any:
     """Return the whole graph."""
     graph = Graph()
     x, usable = prepare(graph, INPUT, parts.preparation)
@@ -133,7 +133,7 @@ def _model(parts: _Parts) -> Any:
     return model
 
 
-def _about(parts: _Parts) -> dict[str, Any]:
+def _about(parts: _ModelParts) -> dict[str, Any]:
     """Return what the file says of itself."""
     preparation, composition = parts.preparation, parts.composition
     beside = {
@@ -163,7 +163,7 @@ def _about(parts: _Parts) -> dict[str, Any]:
     }
 
 
-def _compare(made: OnnxEmbedder, parts: _Parts, seed: int) -> tuple[float, tuple[int, ...]]:
+def _compare(made: OnnxEmbedder, parts: _ModelParts, seed: int) -> tuple[float, tuple[int, ...]]:
     """Return the largest relative difference from torch over random windows, and their lengths."""
     preparation = replace(parts.preparation, layout="nct")
     composer = parts.composition if parts.composition.tensors() else None

@@ -34,7 +34,7 @@ class Hero:
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class ShownCases:
     """The labelled cases themselves, in the order of the embeddings, and what channels and classes are called."""
 
     train: Cases
@@ -52,7 +52,7 @@ def evaluation_page(
     trial: Trial,
     found: Verdict,
     hero: Hero,
-    shown: Shown,
+    shown: ShownCases,
     *,
     steps: Sequence[tuple[str, str]] = (),
     facts: Mapping[str, object] | None = None,
@@ -106,7 +106,7 @@ def _who(contenders: Mapping[str, str]) -> list[Part]:
     return [Part("Who is who", table)]
 
 
-def _pictures(hero: Hero, shown: Shown) -> list[Part]:
+def _pictures(hero: Hero, shown: ShownCases) -> list[Part]:
     train, test = shown.named(hero.train.y), shown.named(hero.test.y)
     classes = np.union1d(train, test)
     look, channels = shades(classes), channel_names(shown.train.shape[1], shown.channels)

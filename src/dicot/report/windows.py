@@ -13,7 +13,7 @@ MOST_POINTS = 640  # of a line; longer ones are drawn by the least and the great
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class DrawnWindow:
     """A window on a page: its series, and what is said of it."""
 
     title: str
@@ -32,7 +32,11 @@ class _Line:
 
 
 def windows_page(
-    title: str, lead: Sequence[str], windows: Sequence[Shown], channels: Sequence[str], facts: Mapping[str, object]
+    title: str,
+    lead: Sequence[str],
+    windows: Sequence[DrawnWindow],
+    channels: Sequence[str],
+    facts: Mapping[str, object],
 ) -> str:
     """Draw windows (C, T) of the same channels; each channel has one scale on the whole page.
 
