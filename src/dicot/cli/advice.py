@@ -18,6 +18,7 @@ HARDER = "few_1,few_5"  # protocols for data on which all labels leave nothing t
 STRONGEST = "minirocket"  # of the baselines
 # Options that say how DATA are read, the same for `dicot pretrain` and, but for one, `dicot embed`.
 READING = ("layout", "unequal", "missing", "case", "time", "channels", "label", "group", "ignore", "header")
+READING += ("window", "stride", "rate", "resample", "unit", "gap")  # of recordings
 ALONE = dict.fromkeys(("model", "preset", "set_", "out", "features"))  # what a baseline has no use for
 # Settings of a contender that `dicot pretrain` has an option for.
 TYPED = {"preset", "encoder", "dim", "steps", "batch_size", "lr", "schedule", "precision", "family", "scale", "pooling"}
