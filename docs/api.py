@@ -21,6 +21,8 @@ ORDER = (  # as a reader meets them: everyday use first, then what a researcher 
     "honest_accuracy",
     "LabelStore",
     "EmbeddingOutlierDetector",
+    "export_onnx",
+    "OnnxEmbedder",
     "evaluate",
     "load",
     "windows_from",
