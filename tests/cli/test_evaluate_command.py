@@ -12,10 +12,12 @@ from tests.commands import dicot
 from tests.explorer.conftest import page_files
 
 from dicot.bench.ledger import Ledger
+from dicot.data import windows_from
 from dicot.data.splits import check_split
 from dicot.datasets import DATASETS, Card, DataSet
 from dicot.errors import DicotError, InputError, MissingExtraError
 from dicot.estimator import TimeSeriesEmbedder
+from dicot.series import series_of
 from dicot.vectors import read_vectors
 
 QUICK = ["--dim", 8, "--steps", 1, "--device", "cpu", "--preset", "paper"]
@@ -303,6 +305,7 @@ def test_the_vectors_are_written_and_the_command_that_is_named_shows_them(tmp_pa
     words = ["--layout", "ntc", "--label", "kind", "--group", "user", "--protocols", "knn_all"]
     said = dicot("evaluate", tmp_path / "my cases.npz", *words, *QUICK, "--out", tmp_path / "out")
     (command,) = re.findall(r"on a map: dicot (.*)", said)
+    assert "--data" not in command, "the vectors say what they were made of"
     monkeypatch.setattr("dicot.explorer.assets.load_assets", page_files)
     dicot(*shlex.split(command), "--export", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
@@ -313,7 +316,17 @@ def test_the_vectors_are_written_and_the_command_that_is_named_shows_them(tmp_pa
     np.testing.assert_allclose(vectors.x, model.transform(cases["X"][:, None]), rtol=1e-4, atol=1e-5)
 
 
-def test_a_folder_of_recordings_is_split_by_its_groups(tmp_path):
+def test_vectors_of_a_data_set_by_name_find_its_cases(tmp_path, monkeypatch):
+    words = ["--missing", "zero", "--protocols", "knn_all", "--out", tmp_path / "out"]
+    dicot("evaluate", "ItalyPowerDemand", *words, *QUICK, "--method", "raw-mean")
+    source = read_vectors(tmp_path / "out" / "vectors.npz").source
+    assert (source["kind"], source["options"], source["model"]) == ("name", {"missing": "zero"}, "raw-mean")
+    monkeypatch.setattr("dicot.explorer.assets.load_assets", page_files)
+    dicot("explore", tmp_path / "out" / "vectors.npz", "--export", tmp_path / "page.html")
+    assert '"channels":["channel 0"]' in (tmp_path / "page.html").read_text()
+
+
+def test_a_folder_of_recordings_is_split_by_its_groups(tmp_path, monkeypatch):
     folder = tmp_path / "walks"
     folder.mkdir()
     rng = np.random.default_rng(0)
@@ -327,6 +340,19 @@ def test_a_folder_of_recordings_is_split_by_its_groups(tmp_path):
     assert "walks: 69 training and 23 test cases, 2 channel(s), 20 time steps" in said
     assert "1 of 4 groups held out" in said and "Read " in said
     assert len(numbers(said, "knn_all accuracy")) == 5
+    (command,) = re.findall(r"on a map: dicot (.*)", said)
+    assert "--data" not in command, "the vectors say what they were made of"
+    monkeypatch.setattr("dicot.explorer.assets.load_assets", page_files)
+    dicot(*shlex.split(command), "--export", tmp_path / "page.html")
+    assert '"channels":["x","y"]' in (tmp_path / "page.html").read_text()
+    known, windows = (
+        read_vectors(tmp_path / "out" / "vectors.npz"),
+        windows_from(folder, "1s", label="activity", group="user"),
+    )
+    np.testing.assert_array_equal([series_of(known, None, {}).window(row) for row in (0, 91)], windows.x[[0, 91]])
+    more = ["--window", "1s", "--label", "activity", "--group", "user", "--append", "--device", "cpu"]
+    said = dicot("embed", tmp_path / "out" / "model", folder, *more, "--out", tmp_path / "out" / "vectors.npz")
+    assert "Nothing is new" in said
     by_recording = [word for word in cut if word not in ("--group", "user")]
     said = dicot(
         "evaluate", folder, "--model", tmp_path / "out" / "model", "--device", "cpu", *by_recording, "--channels", "x,y"
