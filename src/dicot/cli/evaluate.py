@@ -470,12 +470,12 @@ def _source_of_recordings(data: str, options: dict[str, Any], split: "Split", mo
     from dicot.data.folders import find_recordings, recording_names
     from dicot.embedded import USUAL, source_of_recordings
 
-    windows, options, found = split.train, {**USUAL, **options}, find_recordings(data)
+    windows, found = split.train, find_recordings(data)
     files = dict(zip(recording_names(found), found, strict=True))
+    channels = list(windows.channels or ())
+    options = {**USUAL, "channels": channels, **options}
     stride = window_stride(options["stride"], windows.n_times, windows.rate)
-    return source_of_recordings(
-        data, options, files, windows.channels or (), windows.rate, windows.n_times, stride, model
-    )
+    return source_of_recordings(data, options, files, channels, windows.rate, windows.n_times, stride, model)
 
 
 def _write_vectors(path: Path, split: "Split", model: Any, source: dict[str, Any]) -> None:
