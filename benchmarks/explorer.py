@@ -22,9 +22,9 @@ from dicot.explorer.app import create_app
 from dicot.explorer.assets import load_assets
 from dicot.explorer.kept import Overview
 from dicot.explorer.labelling import HandLabels
-from dicot.explorer.series import CaseSeries
 from dicot.explorer.serve import listen
 from dicot.explorer.workspace import ExplorerWorkspace
+from dicot.series import CaseSeries
 from dicot.vectors import Vectors
 
 CHROMIUM = Path("/usr/bin/chromium")

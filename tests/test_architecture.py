@@ -85,7 +85,7 @@ _KEPT = (
 LAYERS["evaluation"] = above(but=(*_KEPT, "projection", "database"))
 LAYERS["bench"] = above(but=_KEPT)
 LAYERS["report"] = {"classical", "datasets", "protocols", "projection", "progress", "storage", "data", "errors"}
-LAYERS["explorer"] = {"series", "vectors", "search", "labels", "outliers", "projection", "datasets"}
+LAYERS["explorer"] = {"series", "vectors", "search", "labels", "outliers", "projection"}
 LAYERS["explorer"] |= {"progress", "storage", "data", "errors"}
 LAYERS["cli"] = above() | {"__init__"}
 LAYERS["__init__"] = above()

@@ -1,28 +1,49 @@
-"""The series behind vectors: the very values that were embedded, found again by the file's own word."""
+"""The series behind vectors: the very values that were embedded, found again by the file's own word or the user's."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dicot import series as module
 from dicot import windows_from
 from dicot.data import Windows
 from dicot.data.policies import Array
 from dicot.embedded import embed_recordings
 from dicot.errors import InputError
-from dicot.series import SeriesReader
-from dicot.vectors import read_vectors, write_vectors
+from dicot.series import Series, series_of, source_of_cases, why_absent
+from dicot.vectors import Vectors, read_vectors, write_vectors
 
 
 def mean(windows: Windows) -> Array:
     return windows.x.mean(axis=2)
 
 
-def write(path: Path, times: np.ndarray, groups: int = 1, seed: int = 0) -> None:
-    values = np.random.default_rng(seed).normal(size=(len(times), 2))
-    lines = [f"{t:.4f},{x:.4f},{y:.4f},{i % groups}" for i, (t, (x, y)) in enumerate(zip(times, values, strict=True))]
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("t,x,y,who\n" + "\n".join(lines))
+def write(path: Path, columns: dict[str, np.ndarray]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def write_walk(path: Path, times: np.ndarray, groups: int = 1, seed: int = 0, missing: slice = slice(0)) -> None:
+    values = np.random.default_rng(seed).normal(size=(2, len(times))).round(4)
+    x = values[0].astype(object)
+    x[missing] = ""
+    write(path, {"t": times.round(4), "x": x, "y": values[1], "who": np.arange(len(times)) % groups})
+
+
+def vectors_of(folder: Path, window: str | int, **options: object) -> tuple[Vectors, np.ndarray]:
+    """Vectors that do not say what they were made of, and the windows."""
+    windows = windows_from(folder, window, "50%", **options)
+    known = Vectors(np.zeros((len(windows), 3), np.float32), windows.recording, windows.start, windows.end)
+    return known, windows.x
+
+
+def found(known: Vectors, data: str | Path | None = None, *words: object, **more: object) -> Series:
+    """The series of vectors, which must be at hand."""
+    series = series_of(known, data, *(words or ({},)), **more)
+    assert series is not None
+    return series
 
 
 @pytest.fixture
@@ -30,8 +51,8 @@ def folder(tmp_path: Path) -> Path:
     made = tmp_path / "recordings"
     gap = np.arange(200) / 20
     gap[90:] += 3
-    write(made / "a.csv", gap)
-    write(made / "b.csv", np.cumsum(np.random.default_rng(1).uniform(0.04, 0.06, 200)), seed=1)
+    write_walk(made / "a.csv", gap)
+    write_walk(made / "b.csv", np.cumsum(np.random.default_rng(1).uniform(0.04, 0.06, 200)), seed=1)
     return made
 
 
@@ -42,6 +63,7 @@ def folder(tmp_path: Path) -> Path:
         {"window": 15, "stride": 4, "time": "t", "group": "who", "channels": ["y", "x"], "missing": "interpolate"},
         {"window": "1s", "time": "t", "group": "who", "resample": True},
         {"window": "1s", "time": "t", "channels": ["x"], "rate": 10.0},
+        {"window": "1s", "time": "t", "channels": ["x"], "rate": 30.0, "gap": 100.0},
         {"window": 16, "time": "", "channels": ["x", "y"]},
     ],
 )
@@ -49,63 +71,229 @@ def test_values_are_those_that_were_embedded(folder: Path, tmp_path: Path, optio
     out = tmp_path / "v.parquet"
     embed_recordings(mean, "abc", out, folder, options)
     windows, vectors = windows_from(folder, **options), read_vectors(out)
-    reader = SeriesReader(vectors, out)
-    assert reader.channels == windows.channels
+    series = found(vectors)
+    assert series.channels == windows.channels and series.rate == windows.rate
     for row in range(len(vectors)):
-        np.testing.assert_array_equal(reader.values(row), windows.x[row])
+        np.testing.assert_array_equal(series.window(row), windows.x[row])
+        around = series.surroundings(row)
+        assert around is not None and around.time[around.first] == vectors.start[row]
+        np.testing.assert_array_equal(around.values[:, around.first : around.last + 1], windows.x[row])
+
+
+@pytest.mark.parametrize("more", [{}, {"rate": 10.0}])
+@pytest.mark.parametrize("missing", ["interpolate", "zero"])
+def test_missing_values_are_filled_in_as_they_were_and_not_across_a_gap(
+    tmp_path: Path, missing: str, more: dict
+) -> None:
+    times = np.arange(200) / 20
+    times[90:] += 3
+    write_walk(tmp_path / "r" / "a.csv", times, missing=slice(84, 95))
+    options = {"window": "1s", "time": "t", "channels": ["x", "y"], "missing": missing, **more}
+    embed_recordings(mean, "abc", tmp_path / "v.npz", tmp_path / "r", options)
+    windows, vectors = windows_from(tmp_path / "r", **options), read_vectors(tmp_path / "v.npz")
+    series = found(vectors)
+    np.testing.assert_array_equal([series.window(row) for row in range(len(vectors))], windows.x)
 
 
 def test_a_file_of_several_groups_and_recordings_that_were_moved(tmp_path: Path) -> None:
     folder, out = tmp_path / "recordings", tmp_path / "v.npz"
-    write(folder / "both.csv", np.arange(400) / 20, groups=2)
+    write_walk(folder / "both.csv", np.arange(400) / 20, groups=2)
     options = {"window": "1s", "time": "t", "group": "who"}
     embed_recordings(mean, "abc", out, folder, options)
     windows, vectors = windows_from(folder, **options), read_vectors(out)
     assert windows.recording is not None and set(windows.recording) == {"both:0", "both:1"}
-    np.testing.assert_array_equal(SeriesReader(vectors, out).values(len(vectors) - 1), windows.x[-1])
+    np.testing.assert_array_equal(found(vectors).window(len(vectors) - 1), windows.x[-1])
     moved = folder.rename(tmp_path / "elsewhere")
-    with pytest.raises(InputError, match=r"recordings of .*v\.npz are gone: .*both\.csv.*--data"):
-        SeriesReader(vectors, out)
-    np.testing.assert_array_equal(SeriesReader(vectors, out, moved).values(0), windows.x[0])
+    assert series_of(vectors, None, {}) is None
+    said = why_absent(vectors, out)
+    assert said.startswith(f"The recordings of {out} are gone: there is no {folder / 'both.csv'}.") and "--data" in said
+    np.testing.assert_array_equal(found(vectors, moved).window(0), windows.x[0])
     (moved / "both.csv").rename(moved / "other.csv")
-    with pytest.raises(InputError, match=r"'both:0' of .*v\.npz is in none of the 1 files"):
-        SeriesReader(vectors, out, moved).values(0)
+    with pytest.raises(InputError, match=r"None of .*v\.npz .*: they are both:0, both:1, the data have other.*--data"):
+        series_of(vectors, moved, {}, path=out)
 
 
 def test_a_file_that_was_changed_is_named(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "v.npz"
     embed_recordings(mean, "abc", out, folder, {"window": "1s", "time": "t", "group": "who"})
     vectors = read_vectors(out)
-    write(folder / "b.csv", np.arange(30) / 20)
-    reader = SeriesReader(vectors, out)
-    with pytest.raises(InputError, match=r"b\.csv has no time steps of 'b' from .* row 30 of .*v\.npz"):
-        reader.values(30)
+    write_walk(folder / "b.csv", np.arange(30) / 20)
+    series = found(vectors, path=out)
+    for look in (series.window, series.surroundings):
+        with pytest.raises(InputError, match=r"b\.csv has no time steps of 'b' from .* row 30 of .*v\.npz.*--data"):
+            look(30)
 
 
-def test_cases_of_a_file_come_in_its_order(tmp_path: Path) -> None:
+def test_windows_are_those_that_were_cut(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    time = np.round(np.arange(300) / 30, 6)
+    time[150:] += 5  # a gap
+    write(tmp_path / "r" / "a" / "one.csv", {"time": time, "p": rng.normal(size=300), "q": rng.normal(size=300)})
+    write(tmp_path / "r" / "b" / "one.csv", {"q": rng.normal(size=300), "time": time, "p": rng.normal(size=300)})
+    known, x = vectors_of(tmp_path / "r", "1s")
+    series = found(known, str(tmp_path / "r"))
+    assert series.channels == ("p", "q")
+    assert set(known.recording.tolist()) == {"a/one", "b/one"}
+    for row, wanted in enumerate(x):
+        np.testing.assert_array_equal(series.window(row), wanted)
+
+
+def test_uneven_time_steps_are_told_apart_without_a_source(folder: Path) -> None:
+    known, x = vectors_of(folder, "1s", time="t", group="who")
+    series = found(known, folder, {"time": "t", "group": "who"})
+    np.testing.assert_array_equal([series.window(row) for row in range(len(known))], x)
+
+
+def test_recordings_of_one_file_are_told_apart_by_group(tmp_path: Path) -> None:
+    user = np.repeat(["u:1", "u2"], 100)
+    write(tmp_path / "all.csv", {"user": user, "v": np.arange(200.0)})
+    known, x = vectors_of(tmp_path / "all.csv", 20, group="user")
+    series = found(known, str(tmp_path / "all.csv"), {"group": "user"})
+    for row, wanted in enumerate(x):
+        np.testing.assert_array_equal(series.window(row), wanted)
+    with pytest.raises(InputError, match=r"all\.csv has no recording 'all:u:1', where row 0 of.*--group"):
+        series_of(known, str(tmp_path / "all.csv"), {"channels": ["v"]})
+    with pytest.raises(InputError, match="--case is for tables of cases"):
+        series_of(known, str(tmp_path / "all.csv"), {"case": "user"})
+
+
+def test_a_rate_is_needed_where_no_time_is_known(tmp_path: Path) -> None:
+    write(tmp_path / "one.csv", {"v": np.arange(200.0)})
+    known, x = vectors_of(tmp_path / "one.csv", "0.5s", rate=50.0)
+    series = found(known, str(tmp_path / "one.csv"), {}, 50.0)
+    assert series.rate == 50
+    np.testing.assert_array_equal(series.window(3), x[3])
+    with pytest.raises(InputError, match=r"no time stamps.*--rate"):
+        series_of(known, str(tmp_path / "one.csv"), {})
+    steps, x = vectors_of(tmp_path / "one.csv", 25)
+    series = found(steps, str(tmp_path / "one.csv"))  # places in time steps need none
+    np.testing.assert_array_equal(series.window(3), x[3])
+
+
+def test_other_recordings_than_those_embedded_are_refused(tmp_path: Path) -> None:
+    write(tmp_path / "one.csv", {"v": np.arange(200.0)})
+    write(tmp_path / "other" / "two.csv", {"v": np.arange(200.0)})
+    write(tmp_path / "short" / "one.csv", {"v": np.arange(3.0)})
+    known = Vectors(np.zeros((1, 2), np.float32), np.array(["one"]), np.array([100.0]), np.array([150.0]))
+    with pytest.raises(InputError, match="they are one, the data have two"):
+        series_of(known, str(tmp_path / "other"), {})
+    with pytest.raises(InputError, match=r"no time steps of 'one' from 100 to 150, where row 0 of the file of vectors"):
+        series_of(known, str(tmp_path / "short"), {})
+    with pytest.raises(InputError, match="There is no file or folder"):
+        series_of(known, str(tmp_path / "nowhere"), {})
+
+
+def test_a_recording_that_is_not_there_is_named_and_its_windows_have_no_series(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / "r" / f"{name}.csv", {"v": np.arange(50.0)})
+    known, _ = vectors_of(tmp_path / "r", 10)
+    (tmp_path / "r" / "a.csv").unlink()
+    series = found(known, str(tmp_path / "r"))
+    assert series.lost == ["a"]
+    assert series.window(0) is None and series.surroundings(0) is None
+    assert series.window(len(known) - 1) is not None
+
+
+def test_files_are_read_when_they_are_needed_and_forgotten_when_memory_is_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        write(tmp_path / "r" / f"{name}.csv", {"v": np.arange(50.0)})
+    known, _ = vectors_of(tmp_path / "r", 10)
+    read: list[str] = []
+    usual = module.read_tracks
+    monkeypatch.setattr(module, "read_tracks", lambda path, *words: read.append(path.stem) or usual(path, *words))
+    series = found(known, str(tmp_path / "r"))
+    assert read == ["a"]
+    per_file = len(known) // 3
+    for row in (1, per_file, 2, per_file + 1):
+        series.window(row)
+    assert read == ["a", "b"]
+    monkeypatch.setattr(module, "MEMORY", 1300)  # a recording takes 600
+    series.window(2 * per_file)  # "a" was looked at before "b"
+    series.window(per_file)
+    series.window(0)
+    assert read == ["a", "b", "c", "a"]
+    monkeypatch.setattr(module, "MEMORY", 1000)
+    for row in (2 * per_file, per_file, 0):
+        series.window(row)
+    assert read == ["a", "b", "c", "a", "c", "b", "a"]
+
+
+def test_vectors_that_do_not_say_their_source_go_by_the_choices_beside_the_data(folder: Path, tmp_path: Path) -> None:
+    known, x = vectors_of(folder, "1s", time="t", channels=["x"], rate=10.0)
+    assert series_of(known, None, {}) is None
+    assert "v.npz does not say what it was made of" in why_absent(known, tmp_path / "v.npz")
+    (folder / "dicot.toml").write_text('time = "t"\nchannels = ["x"]\nrate = 10\n')
+    np.testing.assert_array_equal(found(known, folder).window(7), x[7])
+    (folder / "dicot.toml").write_text('time = "t"\nchannels = ["y"]\nrate = 5\n')
+    series = found(known, folder, {"channels": ["x"]}, 10.0)  # what the user says wins
+    assert series.channels == ("x",)
+    np.testing.assert_array_equal(series.window(7), x[7])
+    (folder / "dicot.toml").write_text('time = "t"\nchannels = ["x"]\nresample = true\n')
+    with pytest.raises(InputError, match="to which rate.*--rate"):
+        series_of(known, folder, {})
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"kind": "recordings", "options": 3},
+        {"kind": "recordings", "options": {}, "recordings": {"a": "somewhere"}},
+        {"kind": "file", "options": {}, "data": []},
+        {"kind": "dream", "options": {}},
+    ],
+)
+def test_a_damaged_source_is_refused(source: dict, tmp_path: Path) -> None:
+    write_vectors(tmp_path / "w.npz", {"": {"X": np.zeros((1, 2), np.float32)}}, source)
+    with pytest.raises(InputError, match=r"w\.npz is damaged: .* cannot be used .*Embed it again"):
+        series_of(read_vectors(tmp_path / "w.npz"), None, {}, path=tmp_path / "w.npz")
+
+
+def test_cases_are_rows_of_the_data(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(9, 2, 30)).astype(np.float32)
+    np.savez(tmp_path / "cases.npz", X_train=x[:5], X_test=x[5:])
+    data = str(tmp_path / "cases.npz")
+    part = np.repeat(["train", "test"], [5, 4])
+    both = found(Vectors(np.zeros((9, 3), np.float32), part=part), data)
+    test = found(Vectors(np.zeros((4, 3), np.float32)), data)
+    assert both.channels == ("channel 0", "channel 1")
+    np.testing.assert_array_equal(both.window(6), x[6])
+    np.testing.assert_array_equal(test.window(1), x[6])
+    around = test.surroundings(1)
+    assert around is not None and (around.first, around.last) == (0, 29)
+    with pytest.raises(InputError, match=r"5 train cases and 4 test cases, and the file of vectors has 7 vectors"):
+        series_of(Vectors(np.zeros((7, 3), np.float32)), data, {})
+
+
+def test_cases_that_the_vectors_name_need_no_data(tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(size=(5, 2, 8)).astype(np.float32)
-    np.savez(tmp_path / "cases.npz", X_train=x[:3], X_test=x[3:])
-    source = {"kind": "file", "data": [str(tmp_path / "cases.npz")], "options": {}, "channels": None, "rate": None}
+    file, out = tmp_path / "cases.npz", tmp_path / "v.npz"
+    turned = x.transpose(0, 2, 1)
+    np.savez(file, X_train=turned[:3], X_test=turned[3:])
+    source = source_of_cases(str(file), {"layout": "ntc"}, None, "abc")
     part = {"X": np.zeros((3, 2), np.float32)}
-    write_vectors(tmp_path / "v.npz", {"train": part, "test": {"X": np.zeros((2, 2), np.float32)}}, source)
-    reader = SeriesReader(read_vectors(tmp_path / "v.npz"), tmp_path / "v.npz")
-    assert reader.channels == ("channel 0", "channel 1")
-    np.testing.assert_array_equal([reader.values(row) for row in range(5)], x)
+    write_vectors(out, {"train": part, "test": {"X": np.zeros((2, 2), np.float32)}}, source)
+    vectors = read_vectors(out)
+    series = found(vectors)
+    assert series.channels == ("channel 0", "channel 1")
+    np.testing.assert_array_equal([series.window(row) for row in range(5)], x)
     write_vectors(tmp_path / "w.npz", {"": part}, source)
-    with pytest.raises(InputError, match=r"cases\.npz has 5 cases, and .*w\.npz has vectors of 3"):
-        SeriesReader(read_vectors(tmp_path / "w.npz"), tmp_path / "w.npz")
+    with pytest.raises(InputError, match=r"cases\.npz holds 3 train cases and 2 test cases, and .*w\.npz has 3 vec"):
+        series_of(read_vectors(tmp_path / "w.npz"), None, {}, path=tmp_path / "w.npz")
+    file.rename(tmp_path / "moved.npz")
+    assert series_of(vectors, None, {}) is None
+    assert f"The cases of {out} are gone: there is no {file}. Say where they are (--data)" in why_absent(vectors, out)
+    np.testing.assert_array_equal(found(vectors, tmp_path / "moved.npz").window(4), x[4])
 
 
-def test_files_that_do_not_say_their_source(folder: Path, tmp_path: Path) -> None:
-    options = {"window": "1s", "time": "t", "group": "who"}
-    windows = windows_from(folder, **options)
-    known = {"X": mean(windows), "recording": windows.recording, "start": windows.start, "end": windows.end}
-    write_vectors(tmp_path / "v.npz", {"": known})
-    vectors = read_vectors(tmp_path / "v.npz")
-    with pytest.raises(InputError, match=r"v\.npz does not say what it was made of.*--data"):
-        SeriesReader(vectors, tmp_path / "v.npz")
-    (folder / "dicot.toml").write_text('time = "t"\ngroup = "who"\n')
-    np.testing.assert_array_equal(SeriesReader(vectors, tmp_path / "v.npz", folder).values(7), windows.x[7])
-    write_vectors(tmp_path / "w.npz", {"": known}, {"kind": "recordings", "options": 3})
-    with pytest.raises(InputError, match=r"w\.npz is damaged"):
-        SeriesReader(read_vectors(tmp_path / "w.npz"), tmp_path / "w.npz")
+def test_a_data_set_by_name_is_read_with_its_policies() -> None:
+    source = source_of_cases("ItalyPowerDemand", {"missing": "zero"}, None, "abc")
+    assert source["kind"] == "name" and source["data"] == ["ItalyPowerDemand"]
+    known = Vectors(np.zeros((1096, 2), np.float32), source=source)
+    window = found(known).window(1095)
+    assert window is not None and window.shape == (1, 24)
+    gone = Vectors(np.zeros((4, 2), np.float32), source={**source, "data": ["no-such-set"]})
+    assert series_of(gone, None, {}) is None
+    assert "'no-such-set' of v.npz is not on this machine" in why_absent(gone, Path("v.npz"))

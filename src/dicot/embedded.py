@@ -167,22 +167,41 @@ def _is_entry(entry: Any) -> bool:
 def _source(
     stream: RecordingStream, data: Source, options: Mapping[str, Any], model: str, held: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Say what the file will hold, in plain values."""
-    given = [data] if isinstance(data, str | Path) else list(data)
-    places = [str(Path(one).expanduser().absolute()) for one in given]
-    files = {name: {"file": str(file.resolve()), "bytes": file.stat().st_size} for name, file in stream.files.items()}
+    """Say what the file will hold, what it has already before what is new."""
+    cutting = stream.cutting
+    source = source_of_recordings(
+        data, options, stream.files, stream.channels or (), cutting.rate, cutting.length, cutting.stride, model
+    )
     if held is not None:
-        places, files = list(dict.fromkeys([*held["data"], *places])), held["recordings"] | files
+        source["data"] = list(dict.fromkeys([*held["data"], *source["data"]]))
+        source["recordings"] = held["recordings"] | source["recordings"]
+    return source
+
+
+def source_of_recordings(
+    data: Source,
+    options: Mapping[str, Any],
+    files: Mapping[str, Path],
+    channels: Sequence[str],
+    rate: float | None,
+    n_times: int,
+    stride: int,
+    model: str,
+) -> dict[str, Any]:
+    """Say of vectors which recordings they were made of and how, in plain values, for `write_vectors`."""
+    given = [data] if isinstance(data, str | Path) else list(data)
     return {
         "kind": "recordings",
-        "data": places,
+        "data": [str(Path(one).expanduser().absolute()) for one in given],
         "options": {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()},
-        "n_times": stream.cutting.length,
-        "stride": stream.cutting.stride,
-        "channels": list(stream.channels or ()),
-        "rate": stream.cutting.rate,
+        "n_times": n_times,
+        "stride": stride,
+        "channels": list(channels),
+        "rate": rate,
         "model": model,
-        "recordings": files,
+        "recordings": {
+            name: {"file": str(file.resolve()), "bytes": file.stat().st_size} for name, file in files.items()
+        },
     }
 
 

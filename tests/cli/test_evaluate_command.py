@@ -12,10 +12,12 @@ from tests.commands import dicot
 from tests.explorer.conftest import page_files
 
 from dicot.bench.ledger import Ledger
+from dicot.data import windows_from
 from dicot.data.splits import check_split
 from dicot.datasets import DATASETS, Card, DataSet
 from dicot.errors import DicotError, InputError, MissingExtraError
 from dicot.estimator import TimeSeriesEmbedder
+from dicot.series import series_of
 from dicot.vectors import read_vectors
 
 QUICK = ["--dim", 8, "--steps", 1, "--device", "cpu", "--preset", "paper"]
@@ -303,6 +305,7 @@ def test_the_vectors_are_written_and_the_command_that_is_named_shows_them(tmp_pa
     words = ["--layout", "ntc", "--label", "kind", "--group", "user", "--protocols", "knn_all"]
     said = dicot("evaluate", tmp_path / "my cases.npz", *words, *QUICK, "--out", tmp_path / "out")
     (command,) = re.findall(r"on a map: dicot (.*)", said)
+    assert "--data" not in command, "the vectors say what they were made of"
     monkeypatch.setattr("dicot.explorer.assets.load_assets", page_files)
     dicot(*shlex.split(command), "--export", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
@@ -313,7 +316,18 @@ def test_the_vectors_are_written_and_the_command_that_is_named_shows_them(tmp_pa
     np.testing.assert_allclose(vectors.x, model.transform(cases["X"][:, None]), rtol=1e-4, atol=1e-5)
 
 
-def test_a_folder_of_recordings_is_split_by_its_groups(tmp_path):
+def test_vectors_of_a_data_set_by_name_find_its_cases(tmp_path, monkeypatch):
+    words = ["--missing", "zero", "--protocols", "knn_all", "--out", tmp_path / "out"]
+    dicot("evaluate", "ItalyPowerDemand", *words, *QUICK, "--method", "raw-mean")
+    source = read_vectors(tmp_path / "out" / "vectors.npz").source
+    assert (source["kind"], source["options"], source["model"]) == ("name", {"missing": "zero"}, "raw-mean")
+    monkeypatch.setattr("dicot.explorer.assets.load_assets", page_files)
+    dicot("explore", tmp_path / "out" / "vectors.npz", "--export", tmp_path / "page.html")
+    assert '"channels":["channel 0"]' in (tmp_path / "page.html").read_text()
+
+
+@pytest.fixture
+def walks(tmp_path):
     folder = tmp_path / "walks"
     folder.mkdir()
     rng = np.random.default_rng(0)
@@ -322,18 +336,37 @@ def test_a_folder_of_recordings_is_split_by_its_groups(tmp_path):
             f"{i / 20},{np.sin(i * (1 + i // 120)):.3f},{rng.normal():.3f},{'ab'[i // 120]},{user}" for i in range(240)
         ]
         (folder / f"user {user}.csv").write_text("time,x,y,activity,user\n" + "\n".join(lines))
+    return folder
+
+
+def test_vectors_of_recordings_find_their_windows_and_can_be_appended_to(tmp_path, monkeypatch, walks):
+    cut = ["--window", "1s", "--label", "activity", "--group", "user"]
+    said = dicot("evaluate", walks, *QUICK, *cut, "--protocols", "knn_all", "--out", tmp_path / "out")
+    (command,) = re.findall(r"on a map: dicot (.*)", said)
+    assert "--data" not in command, "the vectors say what they were made of"
+    monkeypatch.setattr("dicot.explorer.assets.load_assets", page_files)
+    dicot(*shlex.split(command), "--export", tmp_path / "page.html")
+    assert '"channels":["x","y"]' in (tmp_path / "page.html").read_text()
+    out = tmp_path / "out" / "vectors.npz"
+    windows, series = windows_from(walks, "1s", label="activity", group="user"), series_of(read_vectors(out), None, {})
+    np.testing.assert_array_equal([series.window(row) for row in range(len(windows))], windows.x)
+    said = dicot("embed", tmp_path / "out" / "model", walks, *cut, "--append", "--device", "cpu", "--out", out)
+    assert "Nothing is new" in said
+
+
+def test_a_folder_of_recordings_is_split_by_its_groups(tmp_path, walks):
     cut = ["--window", "1s", "--label", "activity", "--group", "user", "--protocols", "knn_all"]
-    said = dicot("evaluate", folder, *QUICK, *cut, "--out", tmp_path / "out")
+    said = dicot("evaluate", walks, *QUICK, *cut, "--out", tmp_path / "out")
     assert "walks: 69 training and 23 test cases, 2 channel(s), 20 time steps" in said
     assert "1 of 4 groups held out" in said and "Read " in said
     assert len(numbers(said, "knn_all accuracy")) == 5
     by_recording = [word for word in cut if word not in ("--group", "user")]
     said = dicot(
-        "evaluate", folder, "--model", tmp_path / "out" / "model", "--device", "cpu", *by_recording, "--channels", "x,y"
+        "evaluate", walks, "--model", tmp_path / "out" / "model", "--device", "cpu", *by_recording, "--channels", "x,y"
     )
     assert "1 of 4 groups held out, drawn once with seed 0: user " in said, "without groups recordings are held out"
-    (folder / "dicot.toml").write_text('window = "1s"\ngroup = "user"\nscale = "case"\n')
+    (walks / "dicot.toml").write_text('window = "1s"\ngroup = "user"\nscale = "case"\n')
     with pytest.raises(InputError, match="scored by labels.*--label"):
-        dicot("evaluate", folder, *QUICK)
-    dicot("evaluate", folder, *QUICK, "--label", "activity", "--protocols", "knn_all", "--out", tmp_path / "scaled")
+        dicot("evaluate", walks, *QUICK)
+    dicot("evaluate", walks, *QUICK, "--label", "activity", "--protocols", "knn_all", "--out", tmp_path / "scaled")
     assert TimeSeriesEmbedder.from_pretrained(tmp_path / "scaled" / "model").scale == "case"

@@ -102,7 +102,8 @@ def _embed_recordings(
 def _embed_cases(
     embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, data: str, out: Path, columns: dict[str, Any]
 ) -> None:
-    from dicot.datasets import is_path, load_parts
+    from dicot.datasets import load_parts
+    from dicot.series import source_of_cases
     from dicot.vectors import check_vector_file, row_files, write_vectors
 
     columns = opt.as_fitted(columns, embedder) if "case" in columns else columns  # of a long table
@@ -118,16 +119,8 @@ def _embed_cases(
             vectors = embedder.transform_into(X, make, layout="nct").read()
             typer.echo(f"{data}{part and ' '}{part}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
             parts[part] = {"X": vectors, **opt.given(y=cases.y, group=cases.group)}
-        by_path = is_path(data)
-        source = {
-            "kind": "file" if by_path else "name",
-            "data": [str(Path(data).expanduser().absolute())] if by_path else [data],
-            "options": columns,
-            "channels": next(iter(contents.values())).channels,
-            "rate": None,
-            "model": _hash(model),
-        }
-        write_vectors(out, parts, source)
+        channels = next(iter(contents.values())).channels
+        write_vectors(out, parts, source_of_cases(data, columns, channels, _hash(model)))
     typer.echo(f"Wrote {out}")
 
 

@@ -134,11 +134,12 @@ def evaluate(
         _refuse_contradictions(ctx, fitted, flags)
         policies = {**_policies(fitted), **policies}
         subjects = [saved(_free_name(model.resolve().name), fitted)]
+    cutting: dict[str, Any] | None = None
     if recordings is None:
         split = opt.load_data(data, layout, policies, table)
     else:
-        options = recordings.options if model is None else opt.as_fitted(recordings.options, fitted)
-        split = _labelled_recordings(data, options)
+        cutting = recordings.options if model is None else opt.as_fitted(recordings.options, fitted)
+        split = _labelled_recordings(data, cutting)
     warning, whole = "", split
     if split.test is None:
         split = replace(hold_out(split.train, holdout, split_seed), family=split.family, name=split.name)
@@ -162,7 +163,12 @@ def evaluate(
         page = Page(advice, {one.name: one.about for one in everyone}, _class_names(data, split), warning)
         _write(out, split, hero, result, trial, found, page)
         if hero in result.models:
-            _write_vectors(ctx, out / "vectors.npz", whole, result.models[hero])
+            identity = _identity(hero, result.models[hero], out / "model")
+            if cutting is None:
+                source = _source_of_cases(data, layout, policies, table, whole, identity)
+            else:
+                source = _source_of_recordings(data, cutting, whole, identity)
+            _write_vectors(out / "vectors.npz", whole, result.models[hero], source)
     _show_steps(advice)
 
 
@@ -440,7 +446,39 @@ def _write(
     typer.echo(f"Wrote {out / 'report.html'}")
 
 
-def _write_vectors(ctx: typer.Context, path: Path, split: "Split", model: Any) -> None:
+def _identity(hero: str, model: object, folder: Path) -> str:
+    """What made the vectors: the hash of the model that was saved, or the name of what has none."""
+    from dicot.pretrained import model_hash
+
+    return model_hash(folder) if _is_embedder(model) else hero
+
+
+def _source_of_cases(
+    data: str, layout: str, policies: dict[str, Any], table: dict[str, Any], split: "Split", model: str
+) -> dict[str, Any]:
+    """How the cases of the vectors are found again: those of a file as it holds them, others by the same policies."""
+    from dicot.datasets import is_path
+    from dicot.series import source_of_cases
+
+    columns = {**table, **({"layout": layout} if layout != "nct" else {})}
+    return source_of_cases(data, columns if is_path(data) else policies, split.train.channels, model)
+
+
+def _source_of_recordings(data: str, options: dict[str, Any], split: "Split", model: str) -> dict[str, Any]:
+    """How the recordings of the vectors are found again, as `dicot embed` says it."""
+    from dicot.data.durations import window_stride
+    from dicot.data.folders import find_recordings, recording_names
+    from dicot.embedded import USUAL, source_of_recordings
+
+    windows, found = split.train, find_recordings(data)
+    files = dict(zip(recording_names(found), found, strict=True))
+    channels = list(windows.channels or ())
+    options = {**USUAL, "channels": channels, **options}
+    stride = window_stride(options["stride"], windows.n_times, windows.rate)
+    return source_of_recordings(data, options, files, channels, windows.rate, windows.n_times, stride, model)
+
+
+def _write_vectors(path: Path, split: "Split", model: Any, source: dict[str, Any]) -> None:
     """Write the vectors of all cases, in the order of DATA, and name the command that shows them."""
     from dicot.evaluation.run import cases_for
     from dicot.vectors import write_vectors
@@ -453,14 +491,9 @@ def _write_vectors(ctx: typer.Context, path: Path, split: "Split", model: Any) -
         }
         for name, part in parts.items()
     }
-    write_vectors(path, known)
+    write_vectors(path, known, source)
     typer.echo(f"Wrote {path}")
-    words = ["dicot", "explore", str(path), "--data", str(ctx.params["data"])]
-    for name in ("layout", "case", "time", "channels", "label", "group", "ignore", "header"):
-        source, value = ctx.get_parameter_source(name), ctx.params[name]
-        if source is not None and source.name == "COMMANDLINE":
-            words += [f"--{'' if value else 'no-'}{name}"] if isinstance(value, bool) else [f"--{name}", str(value)]
-    typer.echo(f"To see, search and label them on a map: {shlex.join(words)}")
+    typer.echo(f"To see, search and label them on a map: {shlex.join(['dicot', 'explore', str(path)])}")
 
 
 def _facts(split: "Split", result: "Evaluation") -> dict[str, object]:

@@ -37,7 +37,7 @@ def explore(
     ignore: opt.Ignore = None,
     header: opt.Header = None,
     rate: Annotated[
-        float | None, typer.Option(help="Time steps per second of recordings that do not say it themselves.")
+        float | None, typer.Option(help="Time steps per second; recordings with time stamps are resampled to it.")
     ] = None,
 ) -> None:
     """Show VECTORS as a map in the browser, on this machine alone; labels go to a file that `dicot label` reads.

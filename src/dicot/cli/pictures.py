@@ -48,10 +48,12 @@ def draw(
 ) -> None:
     """Write the page: the windows of these rows with what is said of each, in this order."""
     from dicot.report.windows import DrawnWindow, windows_page
-    from dicot.series import SeriesReader
+    from dicot.series import series_of, why_absent
     from dicot.storage import write_atomic
 
-    reader = SeriesReader(known, vectors, data)
+    series = series_of(known, data, {}, path=vectors)
+    if series is None:
+        raise InputError(why_absent(known, vectors))
     about = {name: values for name, values in known.columns().items() if name in ("group", "label")}
     shown = []
     for row, facts in rows.items():
@@ -61,11 +63,17 @@ def draw(
             unit = " s" if (known.source or {}).get("rate") else ""
             span = f"{known.start[row]:.10g}{unit}", f"{known.end[row]:.10g}{unit}"
             title_of = f"{known.recording[row]} @ {known.start[row]:.10g}"
-        shown.append(DrawnWindow(title_of, reader.values(row), {**facts, **said}, span, marked=row == marked))
+        values = series.window(row)
+        if values is None:
+            raise InputError(
+                f"The recording of row {row} of {vectors}, {title_of}, is in none of the files of recordings. Name the "
+                "folder that it was embedded from (--data)."
+            )
+        shown.append(DrawnWindow(title_of, values, {**facts, **said}, span, marked=row == marked))
     facts_of_page = {
         "vectors": vectors,
         "version": f"dicot {__version__}",
         "command": shlex.join(["dicot", *sys.argv[1:]]),
     }
-    write_atomic(plot, windows_page(title, lead, shown, reader.channels, facts_of_page).encode())
+    write_atomic(plot, windows_page(title, lead, shown, series.channels, facts_of_page).encode())
     typer.echo(f"Wrote {plot}")

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dicot.data.thinning import stretched
 from dicot.errors import InputError, is_whole
 from dicot.explorer.assets import INDEX, Assets
-from dicot.explorer.series import Series, stretched
 from dicot.explorer.workspace import ExplorerWorkspace
 from dicot.progress import Bar
 from dicot.projection import drawn_rows
 from dicot.search import EmbeddingIndex
+from dicot.series import Series
 from dicot.storage import check_writable, write_atomic
 
 MOST_WINDOWS = 20_000

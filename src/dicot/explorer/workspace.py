@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from dicot import __version__
 from dicot.data.naming import listed, naming
 from dicot.data.policies import Array
+from dicot.data.thinning import decimate
 from dicot.errors import InputError
 from dicot.explorer.kept import Overview, Say, read_or_make
 from dicot.explorer.labelling import HandLabels, as_text
-from dicot.explorer.series import Series, decimate, series_of
 from dicot.search import EmbeddingIndex
+from dicot.series import Series, series_of, why_absent
 from dicot.vectors import Vectors, read_vectors
 
 SERIES_ROWS, LABEL_ROWS = 64, 20_000  # of one request
@@ -299,8 +300,11 @@ def open_workspace(
     if lost:
         say(f"Warning: {len(lost)} label(s) of {store} are on no window of {path}; the first is on {lost[0]!r}.")
     with naming(path):
-        series = series_of(known, data, options or {}, rate)
-        _say_series(series, say)
+        series = series_of(known, data, options or {}, rate, path)
+        if series is None:
+            say(f"Series: not at hand. {why_absent(known, path)}")
+        else:
+            _say_series(series, say)
         classes = np.unique(given.given().all)
         overview = read_or_make(path, known, int(np.count_nonzero(classes != "")), say)
         workspace = ExplorerWorkspace(path.name, known, overview, given, series)
@@ -308,10 +312,7 @@ def open_workspace(
     return workspace
 
 
-def _say_series(series: Series | None, say: Say) -> None:
-    if series is None:
-        say("Series: not at hand. Name what was embedded by --data to see them.")
-        return
+def _say_series(series: Series, say: Say) -> None:
     say(f"Series: {', '.join(series.channels[:12])}{' ...' if len(series.channels) > 12 else ''}")
-    if lost := getattr(series, "lost", []):
-        say(f"Warning: {len(lost)} recording(s) are not among the data: {listed(lost)}.")
+    if series.lost:
+        say(f"Warning: {len(series.lost)} recording(s) are not among the data: {listed(series.lost)}.")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dicot.data.policies import Array
+from dicot.data.thinning import extreme_places
 from dicot.report.page import need_jinja2
 
 WIDTH, STRIP, SPACE = 320, 54, 6  # of a picture, of a channel in it and between two, in units of the drawing
@@ -81,7 +82,7 @@ def line_path(heights: Array) -> str:
     n_times = len(heights)
     at = np.arange(n_times) * (WIDTH / max(1, n_times - 1))
     if n_times > MOST_POINTS:
-        rows = _extremes(heights, MOST_POINTS // 2)
+        rows = np.unique(extreme_places(heights[None], MOST_POINTS))
         at, heights = at[rows], heights[rows]
     words, pen_down = [], False
     for x, y in zip(at.tolist(), heights.tolist(), strict=True):
@@ -90,15 +91,3 @@ def line_path(heights: Array) -> str:
             words.append(f"{'L' if pen_down else 'M'}{x:.1f} {y:.1f}")
         pen_down = known
     return "".join(words)
-
-
-def _extremes(values: Array, n_parts: int) -> Array:
-    """Return the places of the least and the greatest value of each part, in order; a part without values gives one."""
-    rows: list[int] = []
-    for part in np.array_split(np.arange(len(values)), n_parts):
-        known = part[np.isfinite(values[part])]
-        if len(known):
-            rows += sorted({int(known[values[known].argmin()]), int(known[values[known].argmax()])})
-        else:
-            rows.append(int(part[0]))
-    return np.array(rows)
