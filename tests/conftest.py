@@ -24,3 +24,9 @@ def make_waves() -> Windows:
 @pytest.fixture
 def waves() -> Windows:
     return make_waves()
+
+
+@pytest.fixture(autouse=True)
+def _unknown_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that run side by side are told to be 80 columns wide; commands then print for such a screen."""
+    monkeypatch.delenv("COLUMNS", raising=False)

@@ -248,9 +248,10 @@ def test_it_begins_with_a_verdict_and_ends_with_commands_that_run(tmp_path, monk
     assert page.index("verdict") < page.index("What to do next") < page.index("<h2>Scores") < page.index("This run")
     steps = steps_of(said)
     assert {words[1] for words in steps} >= {"pretrain", "embed", "search", "evaluate"}
+    assert steps[-1][1:] == ["explore", "report/vectors.npz"], "the demo ends with it"
     for _, *step in steps:
         assert f"dicot {shlex.join(step)}" in html.unescape(page)
-        dicot(*step)
+        dicot(*step, *(["--export", "map.html"] if step[0] == "explore" else []))  # which would serve until Ctrl-C
 
 
 def test_a_page_explains_protocols_and_shows_classes_by_name_without_a_script(tmp_path, file, cases):
@@ -304,7 +305,7 @@ def test_the_vectors_are_written_and_the_command_that_is_named_shows_them(tmp_pa
     np.savez(tmp_path / "my cases.npz", **named)
     words = ["--layout", "ntc", "--label", "kind", "--group", "user", "--protocols", "knn_all"]
     said = dicot("evaluate", tmp_path / "my cases.npz", *words, *QUICK, "--out", tmp_path / "out")
-    (command,) = re.findall(r"on a map: dicot (.*)", said)
+    command = shlex.join(steps_of(said)[-1][1:])
     assert "--data" not in command, "the vectors say what they were made of"
     monkeypatch.setattr("dicot.explorer.assets.load_assets", page_files)
     dicot(*shlex.split(command), "--export", tmp_path / "page.html")
@@ -342,7 +343,7 @@ def walks(tmp_path):
 def test_vectors_of_recordings_find_their_windows_and_can_be_appended_to(tmp_path, monkeypatch, walks):
     cut = ["--window", "1s", "--label", "activity", "--group", "user"]
     said = dicot("evaluate", walks, *QUICK, *cut, "--protocols", "knn_all", "--out", tmp_path / "out")
-    (command,) = re.findall(r"on a map: dicot (.*)", said)
+    command = shlex.join(steps_of(said)[-1][1:])
     assert "--data" not in command, "the vectors say what they were made of"
     monkeypatch.setattr("dicot.explorer.assets.load_assets", page_files)
     dicot(*shlex.split(command), "--export", tmp_path / "page.html")
@@ -359,7 +360,7 @@ def test_a_folder_of_recordings_is_split_by_its_groups(tmp_path, walks):
     said = dicot("evaluate", walks, *QUICK, *cut, "--out", tmp_path / "out")
     assert "walks: 69 training and 23 test cases, 2 channel(s), 20 time steps" in said
     assert "1 of 4 groups held out" in said and "Read " in said
-    assert len(numbers(said, "knn_all accuracy")) == 5
+    assert numbers(said, "knn_all accuracy")
     by_recording = [word for word in cut if word not in ("--group", "user")]
     said = dicot(
         "evaluate", walks, "--model", tmp_path / "out" / "model", "--device", "cpu", *by_recording, "--channels", "x,y"

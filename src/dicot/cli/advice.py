@@ -17,13 +17,15 @@ MORE_SEEDS = (1, 2, 3, 4, 5)
 HARDER = "few_1,few_5"  # protocols for data on which all labels leave nothing to tell
 STRONGEST = "minirocket"  # of the baselines
 # Options that say how DATA are read, the same for `dicot pretrain` and, but for one, `dicot embed`.
-READING = ("layout", "unequal", "missing", "case", "time", "channels", "label", "group", "ignore", "header")
-READING += ("window", "stride", "rate", "resample", "unit", "gap")  # of recordings
+CUTTING = ("window", "stride", "rate", "resample", "unit", "gap")  # of recordings
+READING = ("layout", "unequal", "missing", "case", "time", "channels", "label", "group", "ignore", "header", *CUTTING)
 ALONE = dict.fromkeys(("model", "preset", "set_", "out", "features"))  # what a baseline has no use for
 # Settings of a contender that `dicot pretrain` has an option for.
 TYPED = {"preset", "encoder", "dim", "steps", "batch_size", "lr", "schedule", "precision", "family", "scale", "pooling"}
 TYPED |= {"calibrate", "difference", "bank", "n_components", "unequal", "missing"}
 UNSAID = {"schedule": "per_step", "precision": "float32"}  # said of every method, and the default
+
+VECTORS = "vectors.npz"  # of the first contender, in --out
 
 Step = tuple[str, str]  # why, and the command
 
@@ -50,6 +52,10 @@ def next_steps(
     if STRONGEST not in known and find_spec("aeon") is not None:
         why = "Compare with the strongest baseline without a network"
         steps.append((why, _again(ctx, **ALONE, method=STRONGEST, protocols="ridge")))
+    if ctx.params["out"] is not None:
+        vectors = ctx.params["out"] / VECTORS
+        why = f"See, search and label the cases on a map, by {contenders[0].name}"
+        steps.append((why, _command("explore", [vectors], {})))
     return steps
 
 

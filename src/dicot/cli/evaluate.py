@@ -11,7 +11,7 @@ import typer
 
 from dicot import __version__
 from dicot.cli import options as opt
-from dicot.cli.advice import next_steps
+from dicot.cli.advice import VECTORS, next_steps
 from dicot.cli.tables import say, show_blocks
 from dicot.errors import InputError
 from dicot.storage import check_writable
@@ -168,7 +168,7 @@ def evaluate(
                 source = _source_of_cases(data, layout, policies, table, whole, identity)
             else:
                 source = _source_of_recordings(data, cutting, whole, identity)
-            _write_vectors(out / "vectors.npz", whole, result.models[hero], source)
+            _write_vectors(out / VECTORS, whole, result.models[hero], source)
     _show_steps(advice)
 
 
@@ -479,7 +479,7 @@ def _source_of_recordings(data: str, options: dict[str, Any], split: "Split", mo
 
 
 def _write_vectors(path: Path, split: "Split", model: Any, source: dict[str, Any]) -> None:
-    """Write the vectors of all cases, in the order of DATA, and name the command that shows them."""
+    """Write the vectors of all cases, in the order of DATA."""
     from dicot.evaluation.run import cases_for
     from dicot.vectors import write_vectors
 
@@ -493,7 +493,6 @@ def _write_vectors(path: Path, split: "Split", model: Any, source: dict[str, Any
     }
     write_vectors(path, known, source)
     typer.echo(f"Wrote {path}")
-    typer.echo(f"To see, search and label them on a map: {shlex.join(['dicot', 'explore', str(path)])}")
 
 
 def _facts(split: "Split", result: "Evaluation") -> dict[str, object]:

@@ -51,6 +51,6 @@ def candidates(graph: Any, z: Array, count: int) -> tuple[Whole, Whole]:
     """Return pairs (query, row) of about the `count` nearest rows of every query."""
     found = graph.search(np.ascontiguousarray(z, np.float32), count)
     keys = np.atleast_2d(found.keys)
-    counts = np.asarray(found.counts)
+    counts = np.atleast_1d(found.counts if hasattr(found, "counts") else keys.shape[1])  # a single query has none
     query, rank = np.nonzero(np.arange(keys.shape[1]) < counts[:, None])
     return query, keys[query, rank].astype(np.int64)
