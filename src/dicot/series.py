@@ -374,7 +374,8 @@ def _case_series(
                 "were embedded (--data), or embed them again."
             )
         parts = {fitting[0]: parts[fitting[0]]}
-    return CaseSeries([np.asarray(case) for cases in parts.values() for case in cases], channels)
+    # A case of one channel may come as (T,).
+    return CaseSeries([np.atleast_2d(np.asarray(case)) for cases in parts.values() for case in cases], channels)
 
 
 def _cases_of(
