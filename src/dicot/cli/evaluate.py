@@ -1,17 +1,26 @@
 """dicot evaluate: score a method or a saved model beside the controls."""
 
-import shlex
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dicot import __version__
 from dicot.cli import options as opt
 from dicot.cli.advice import VECTORS, next_steps
+from dicot.cli.evaluated import (
+    PageTexts,
+    cases_source,
+    descriptions,
+    identity,
+    is_embedder,
+    recordings_source,
+    sizes,
+    write_features_file,
+    write_report,
+    write_vectors_file,
+)
 from dicot.cli.tables import say, show_blocks
 from dicot.errors import InputError
 from dicot.storage import check_writable
@@ -154,21 +163,21 @@ def evaluate(
     trial = _trial(split, everyone, result)
     found = verdict(trial)
     hero = subjects[0].name
-    kept = out / "model" if out is not None and _is_embedder(result.models.get(hero)) else model
+    kept = out / "model" if out is not None and is_embedder(result.models.get(hero)) else model
     advice = next_steps(ctx, found, everyone, numbers, kept)
     _show(found, trial, result.fixed)
     if features is not None:
-        _write_features(features, split, result)
+        write_features_file(features, split, result)
     if out is not None:
-        page = Page(advice, {one.name: one.about for one in everyone}, _class_names(data, split), warning)
-        _write(out, split, hero, result, trial, found, page)
+        page = PageTexts(advice, {one.name: one.about for one in everyone}, _class_names(data, split), warning)
+        write_report(out, split, hero, result, trial, found, page)
         if hero in result.models:
-            identity = _identity(hero, result.models[hero], out / "model")
+            maker = identity(hero, result.models[hero], out / "model")
             if cutting is None:
-                source = _source_of_cases(data, layout, policies, table, whole, identity)
+                source = cases_source(data, layout, policies, table, whole, maker)
             else:
-                source = _source_of_recordings(data, cutting, whole, identity)
-            _write_vectors(out / VECTORS, whole, result.models[hero], source)
+                source = recordings_source(data, cutting, whole, maker)
+            write_vectors_file(out / VECTORS, whole, result.models[hero], source)
     _show_steps(advice)
 
 
@@ -265,27 +274,13 @@ def _announce(split: "Split", warning: str) -> str:
     """Say what is scored and how it was split; the warnings come back for the report."""
     from dicot.data.splits import shared_groups, short_list
 
-    typer.echo(f"{split.name}: {_sizes(split)}")
+    typer.echo(f"{split.name}: {sizes(split)}")
     typer.echo(f"  training and test part: {split.how}")
     if both := shared_groups(split):
         warning = f"{len(both)} group(s) have cases in both parts, so scores may be too high: {short_list(both)}."
     if warning:
         typer.secho(f"Warning: {warning}", fg="yellow", err=True)
     return warning
-
-
-def _sizes(split: "Split") -> str:
-    from dicot.data.collection import labelled
-
-    assert split.test is not None
-    train, test = split.train, split.test
-    text = (
-        f"{len(train)} training and {len(test)} test cases, {train.n_channels} channel(s), {train.n_times} time steps"
-    )
-    counts = [len(part) - int(labelled(part.y).sum()) for part in (train, test) if part.y is not None]
-    if any(counts):
-        text += f"; {counts[0]} training and {counts[-1]} test cases have no label and are not scored"
-    return text
 
 
 def _score(
@@ -330,16 +325,8 @@ def _show(found: "Verdict", trial: "Trial", fixed: Sequence[str]) -> None:
     show_blocks(evaluation_table(data[data.metric.isin(names)], fixed))
     if others := [name for name in data.metric.unique() if name not in names]:
         say(f"In scores.csv of --out: {', '.join(others)}.")
-    for name, text in _descriptions(data).items():
+    for name, text in descriptions(data).items():
         say(f"{name}: {text}", indent="  ")
-
-
-def _descriptions(data: "pd.DataFrame") -> dict[str, str]:
-    """What each protocol of the scores is, as it says itself."""
-    from dicot.evaluation import every_protocol
-
-    known = every_protocol()
-    return {name: known[name]().description for name in data.protocol.unique() if name in known}
 
 
 def _show_steps(steps: "Sequence[Step]") -> None:
@@ -359,12 +346,6 @@ def _class_names(data: str, split: "Split") -> dict[object, str]:
     return dict(enumerate(card(data).labels))
 
 
-def _is_embedder(model: object) -> bool:
-    from dicot.estimator import TimeSeriesEmbedder
-
-    return isinstance(model, TimeSeriesEmbedder)
-
-
 def _frame(result: "Evaluation") -> "pd.DataFrame":
     from dicot.report.frame import frame
 
@@ -379,128 +360,3 @@ def _say(unit: "Unit", fitted: "Fitted | Exception") -> None:
         what = f"{f'{steps} steps, ' if steps else ''}{fitted.seconds:.1f} s to fit"
     for seed in unit.seeds:
         typer.echo(f"  {unit.first.contender.name}, seed {seed}: {what}")
-
-
-def _write_features(path: Path, split: "Split", result: "Evaluation") -> None:
-    """Write the embeddings of the labelled test cases, of each contender's first fit that did not fail."""
-    from dicot.data.collection import labelled_cases
-    from dicot.report.maps import write_features
-
-    if not result.embeddings:
-        raise InputError(f"Every contender failed, so there are no embeddings for {path}.")
-    assert split.test is not None
-    labels = labelled_cases(split.test).y
-    assert labels is not None
-    embeddings = {name: test.x.astype("float32") for name, (_, test) in result.embeddings.items()}
-    write_features(path, split.name, labels, embeddings)
-    typer.echo(f"Wrote the test embeddings of {', '.join(embeddings)} to {path}")
-
-
-@dataclass(frozen=True)
-class Page:
-    """What a page says beside the scores."""
-
-    steps: "Sequence[Step]"
-    contenders: Mapping[str, str]  # what each is
-    classes: Mapping[object, str]  # names by label
-    warning: str
-
-
-def _write(
-    out: Path, split: "Split", hero: str, result: "Evaluation", trial: "Trial", found: "Verdict", page: Page
-) -> None:
-    """Write report.html, scores.csv and the model into the folder."""
-    from dicot.bench.exchange import write_table
-    from dicot.data.collection import labelled_cases
-    from dicot.evaluation.run import embed_labelled
-    from dicot.report.evaluation import Hero, ShownCases, evaluation_page
-    from dicot.storage import write_atomic
-
-    write_table(out / "scores.csv", result.results)
-    typer.echo(f"Wrote {out / 'scores.csv'}")
-    if (error := result.error(hero)) is not None:
-        raise InputError(f"{hero} failed, so there is no report: {error}")
-    model = result.models[hero]
-    facts = _facts(split, result)
-    history: tuple[list[float], list[float]] = ([], [])
-    if _is_embedder(model):
-        history = (model.history_.loss, model.history_.lr)
-        facts |= {"recipe": model.recipe_, "settings": model.method_params_ or "none"}
-        typer.echo(f"Wrote {model.save_pretrained(out / 'model')}")
-    assert split.test is not None
-    train, test = labelled_cases(split.train), labelled_cases(split.test)
-    text = evaluation_page(
-        f"{hero} on {split.name}",
-        trial,
-        found,
-        Hero(hero, *(result.embeddings.get(hero) or embed_labelled(model, split)), *history),
-        ShownCases(train.x, test.x, train.channels, page.classes),
-        steps=page.steps,
-        facts=facts,
-        fixed=result.fixed,
-        protocols=_descriptions(trial.data),
-        contenders=page.contenders,
-        warning=page.warning,
-    )
-    write_atomic(out / "report.html", text.encode())
-    typer.echo(f"Wrote {out / 'report.html'}")
-
-
-def _identity(hero: str, model: object, folder: Path) -> str:
-    """What made the vectors: the hash of the model that was saved, or the name of what has none."""
-    from dicot.pretrained import model_hash
-
-    return model_hash(folder) if _is_embedder(model) else hero
-
-
-def _source_of_cases(
-    data: str, layout: str, policies: dict[str, Any], table: dict[str, Any], split: "Split", model: str
-) -> dict[str, Any]:
-    """How the cases of the vectors are found again: those of a file as it holds them, others by the same policies."""
-    from dicot.datasets import is_path
-    from dicot.series import source_of_cases
-
-    columns = {**table, **({"layout": layout} if layout != "nct" else {})}
-    return source_of_cases(data, columns if is_path(data) else policies, split.train.channels, model)
-
-
-def _source_of_recordings(data: str, options: dict[str, Any], split: "Split", model: str) -> dict[str, Any]:
-    """How the recordings of the vectors are found again, as `dicot embed` says it."""
-    from dicot.data.durations import window_stride
-    from dicot.data.folders import find_recordings, recording_names
-    from dicot.embedded import USUAL, source_of_recordings
-
-    windows, found = split.train, find_recordings(data)
-    files = dict(zip(recording_names(found), found, strict=True))
-    channels = list(windows.channels or ())
-    options = {**USUAL, "channels": channels, **options}
-    stride = window_stride(options["stride"], windows.n_times, windows.rate)
-    return source_of_recordings(data, options, files, channels, windows.rate, windows.n_times, stride, model)
-
-
-def _write_vectors(path: Path, split: "Split", model: Any, source: dict[str, Any]) -> None:
-    """Write the vectors of all cases, in the order of DATA."""
-    from dicot.evaluation.run import cases_for
-    from dicot.vectors import write_vectors
-
-    parts = {"": split.train} if split.test is None else {"train": split.train, "test": split.test}
-    known = {
-        name: {
-            "X": model.transform(cases_for(model, part)).astype("float32"),
-            **opt.given(y=part.y, group=part.group, recording=part.recording, start=part.start, end=part.end),
-        }
-        for name, part in parts.items()
-    }
-    write_vectors(path, known, source)
-    typer.echo(f"Wrote {path}")
-
-
-def _facts(split: "Split", result: "Evaluation") -> dict[str, object]:
-    times = {(one.contender, one.seed): one.fit_seconds for one in result.results if one.error is None}
-    return {
-        "data set": f"{split.name}, {_sizes(split)} (fingerprint {split.train.fingerprint()})",
-        "training and test part": split.how,
-        "seconds to fit": ", ".join(f"{name} {seconds:.1f}" for (name, _), seconds in times.items()),
-        "version": f"dicot {__version__}",
-        "command": shlex.join(["dicot", *sys.argv[1:]]),
-    }
