@@ -244,6 +244,17 @@ def test_other_protocols_are_summed_up():
     assert "shown once: linear and few_5." in table.note
 
 
+def test_where_one_protocol_leaves_it_open_the_others_decide():
+    level = {"ours": [90, 90], "calibrated": [90.5, 90]}
+    won, lost = {"ours": [92, 92], "calibrated": [70, 70]}, {"ours": [70, 70], "calibrated": [92, 92]}
+    known = {**right(level), **right(won, "few_5"), **right(lost, "ridge")}
+    found = verdict(Trial(frame([*rows(level), *rows(won, "few_5")]), ROLE, known, n_test=N))
+    assert "no gain by this protocol, but does by 1 (few_5) of 2 and a loss by none: use ours." in found.sentence
+    assert found.use == ("ours",)
+    mixed = verdict(Trial(frame([*rows(level), *rows(won, "few_5"), *rows(lost, "ridge")]), ROLE, known, n_test=N))
+    assert mixed.use == ("calibrated",)
+
+
 # The statistics
 
 

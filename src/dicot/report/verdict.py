@@ -172,7 +172,7 @@ class Verdict:
 
 
 def verdict(trial: Trial) -> Verdict:
-    """Decide by the first protocol that measures quality."""
+    """Decide by the first protocol that measures quality, and by the others where that one leaves it open."""
     measures = trial.measures()
     if not measures:
         return Verdict("Only costs were measured, so nobody is better: score something with --protocols linear.")
@@ -183,7 +183,7 @@ def verdict(trial: Trial) -> Verdict:
     more = tuple(filter(None, (elsewhere.text(), failures(trial.data) if lost else "")))
     if not ranking.names:
         return Verdict("No contender has all its scores, so there is nothing to decide.", more)
-    found = _decision(ranking, "by this protocol" if elsewhere.disagree else "here")
+    found = _decision(ranking, elsewhere)
     return replace(found, more=(*found.more, *more), ranked=tuple(ranking.names))
 
 
@@ -191,7 +191,7 @@ def _failed(trial: Trial, name: str) -> bool:
     return bool(trial.data[trial.data.contender == name].error.notna().any())
 
 
-def _decision(ranking: Ranking, where: str) -> Verdict:
+def _decision(ranking: Ranking, elsewhere: "Elsewhere") -> Verdict:
     names, measure = ranking.names, f"{ranking.protocol} {ranking.metric}"
     first = names[0]
     if len(names) == 1:
@@ -209,15 +209,16 @@ def _decision(ranking: Ranking, where: str) -> Verdict:
     else:
         less = "" if find_metric(ranking.metric).higher_is_better else " (less is better)"
         told = f"{first} is ahead of {rival} by {_size(ranking.metric, gap.value)} of {measure}{less}"
-    advice, use = _advice(ranking, gap, learned, plain, where)
+    advice, use = _advice(ranking, gap, learned, plain, elsewhere)
     more = (_note(ranking, gap),) if gap.known else ()
     return Verdict(f"{told}, {_noise(ranking, gap)}; {advice}", more, use, settled=gap.settled)
 
 
 def _advice(
-    ranking: Ranking, gap: Gap, learned: Sequence[str], plain: Sequence[str], where: str
+    ranking: Ranking, gap: Gap, learned: Sequence[str], plain: Sequence[str], elsewhere: "Elsewhere"
 ) -> tuple[str, tuple[str, ...]]:
     """Say what the gap means for training, and whom to take: the untrained wherever training shows no gain."""
+    where = "by this protocol" if elsewhere.disagree else "here"
     first, role = gap.ahead, ranking.trial.roles[gap.ahead]
     if not learned:
         use = _alike(ranking, first, plain)
@@ -231,6 +232,9 @@ def _advice(
         return f"{training} pays {where}: use {first}.", (first,)
     if not gap.known:
         return f"{training} shows no certain gain: try more seeds, and until then use {plain[0]}.", (plain[0],)
+    if not gap.settled and elsewhere.ahead and not elsewhere.behind:
+        others = f"{_listed(elsewhere.ahead)} of {elsewhere.total}"
+        return f"{training} shows no gain {where}, but does by {others} and a loss by none: use {best}.", (best,)
     use = _alike(ranking, plain[0], plain)
     if not gap.settled:
         return f"{training} shows no gain {where}: use {_either(use)}, which need{'s' * (len(use) == 1)} none.", use
