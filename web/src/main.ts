@@ -234,8 +234,9 @@ function keyTable({ session, map, panel, queue, bar, drawer, labelPinned }: Part
 const status = new Status();
 const ready = start(status, startTheme()).then((session) => {
   need("loading").hidden = true;
-  const { labelled, about } = session;
-  status.say(`${windows(about.value.n)}, ${labelled.value.length.toLocaleString("en")} labelled by hand. Hover to look, click to pin, ? for keys.`);
+  const { labelled, about, source } = session;
+  const how = source.classify ? "labelled by hand" : "labelled"; // an exported page does not know by whom
+  status.say(`${windows(about.value.n)}, ${labelled.value.length.toLocaleString("en")} ${how}. Hover to look, click to pin, ? for keys.`);
 });
 ready.catch((error: unknown) => {
   status.fail(error);
