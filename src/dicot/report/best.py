@@ -239,6 +239,10 @@ def second_table(data: pd.DataFrame, lines: Sequence[Line]) -> Table:
             "share a GPU, the seconds of each are its own share.",
             f"Measured on {' and '.join(devices)}." if devices else "",
             "Times on different devices do not compare." if len(devices) > 1 else "",
+            "On a shared device seconds grow with the number of fits at a time, which may differ between contenders: "
+            "the ratio is a hint there and proves nothing."
+            if any("(shared)" in device for device in devices)
+            else "",
         ),
     )
 
