@@ -22,6 +22,7 @@ from dicot.embedding import Composer, Target, embed_into
 from dicot.encoders import Encoder, as_encoder, build_encoder
 from dicot.errors import InputError, NonFiniteLossError, did_you_mean, is_whole
 from dicot.gpu.device import PROCESS_WIDE
+from dicot.gpu.transfer import ThreadedArray
 from dicot.pretrained import check_weights, module_of, read_weights
 from dicot.progress import Bar
 from dicot.train import History, Recipe, Step, TrainingRun, carry_out
@@ -176,10 +177,11 @@ def embed_cases(
 ) -> None:
     """Write the embedding of each case of a preparation's groups to its row of `out`."""
     settings: dict[str, Any] = {"composer": composer, "device": device, "precision": precision}
+    target = ThreadedArray(out) if isinstance(out, np.ndarray) else out
     with Bar("embed", sum(len(cases) for _, cases in groups), verbose) as bar:
         done = 0
         for index, cases in groups:
-            rows = _Rows(out, index, cases)
+            rows = _Rows(target, index, cases)
             embed_into(rows, encoder, cases, pooling=pooling, on_batch=partial(_tell, bar, done), **settings)
             done += len(cases)
 
@@ -204,6 +206,8 @@ class _Rows:
 
 def refuse_non_finite(values: Array, index: Array, cases: Conversion, start: int = 0) -> None:
     """Raise an error that names the cases, at `index`, whose embeddings hold NaN or inf; they begin at row `start`."""
+    if np.isfinite(np.vdot(values, values)):  # in one pass; it may also be too large for a number
+        return
     bad = np.flatnonzero(~np.isfinite(values.reshape(len(values), -1)).all(axis=1))
     if len(bad):
         x = np.abs(cases[slice(start + bad[0], start + bad[0] + 1)][0])  # (C, T)

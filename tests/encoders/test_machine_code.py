@@ -73,7 +73,7 @@ def test_code_that_others_may_have_planted_is_not_run(cache, tmp_path, exposed):
 @pytest.fixture
 def use(tmp_path, monkeypatch):
     """What is loaded and how often it was made, with a cache of its own."""
-    from dicot.encoders.inception.machine_code import use_code
+    from dicot.gpu.machine_code import use_code
 
     monkeypatch.setenv("DICOT_CACHE", str(tmp_path / "cache"))
     made = []

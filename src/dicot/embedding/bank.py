@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from dicot.data.pieces import Collection
-from dicot.embedding.convolution import N_TAPS, REACH, convolve, depthwise, long_enough
+from dicot.embedding import counting
+from dicot.embedding.convolution import N_TAPS, REACH, convolve, each_by_its_own, long_enough
 from dicot.errors import InputError, is_whole
 
 N_KERNELS = 84  # ways to choose three taps of nine
@@ -40,6 +41,7 @@ class Bank:
     channels: (D, 84, C), 1 for the channels that a kernel adds up at a dilation, else 0
     biases: (84, sum of counts)
     taps: the kernels, on the device and in the type of the others
+    chosen: the channels once more, and (D, 3) the dilations, as a GPU's own kernels take them
     """
 
     dilations: tuple[int, ...]
@@ -47,6 +49,7 @@ class Bank:
     channels: Tensor
     biases: Tensor
     taps: Tensor
+    chosen: tuple[counting.ChannelLists, Tensor] | None = None
 
     @classmethod
     def fit(cls, x: Collection, n_features: int = 24 * N_KERNELS, *, seed: int = 0) -> "Bank":
@@ -67,9 +70,9 @@ class Bank:
             chosen = _channels(n_channels, rng)
             drawn = rng.integers(n_cases, size=N_KERNELS).tolist()  # a case for each kernel
             mixed = torch.stack([row @ _case(x, i) for row, i in zip(chosen, drawn, strict=True)])  # (84, T)
-            y = depthwise(long_enough(mixed.unsqueeze(0)), taps, dilation)[0]
+            y = each_by_its_own(long_enough(mixed), taps, dilation)
             levels = quantiles[first : first + count * N_KERNELS].view(N_KERNELS, count)
-            biases.append(torch.stack([y[k].quantile(levels[k]) for k in range(N_KERNELS)]))
+            biases.append(_quantiles(y, levels))
             channels.append(chosen)
             first += count * N_KERNELS
         return cls(dilations, counts, torch.stack(channels).float(), torch.cat(biases, dim=1).float(), taps.float())
@@ -89,7 +92,16 @@ class Bank:
 
     def to(self, like: Tensor) -> "Bank":
         """Return the bank for cases on the device and of the type of `like`."""
-        return replace(self, channels=self.channels.to(like), biases=self.biases.to(like), taps=self.taps.to(like))
+        lists = counting.chosen(self.channels, like)
+        first = np.cumsum([0, *self.counts[:-1]]).tolist()
+        layout = torch.tensor(list(zip(self.dilations, self.counts, first, strict=True)), dtype=torch.int32)
+        return replace(
+            self,
+            channels=self.channels.to(like),
+            biases=self.biases.to(like),
+            taps=self.taps.to(like),
+            chosen=None if lists is None else (lists, layout.to(like.device)),
+        )
 
     def transform(self, x: Tensor) -> Tensor:
         """Compute (B, C, T) -> (B, n_features) where the bank is (see `to`); a case does not depend on the others.
@@ -99,6 +111,9 @@ class Bank:
         if x.dim() != 3 or x.shape[1] != self.n_channels:
             raise InputError(f"This bank takes (batch, {self.n_channels} channels, time); got {tuple(x.shape)}.")
         x = long_enough(x)
+        if self.chosen is not None:
+            lists, layout = self.chosen
+            return counting.shares(x, layout, lists, self.taps, self.biases)
         features, first = [], 0
         for number, (dilation, count) in enumerate(zip(self.dilations, self.counts, strict=True)):
             biases = self.biases[:, first : first + count].T.unsqueeze(2)
@@ -162,6 +177,15 @@ def _channels(n_channels: int, rng: np.random.Generator) -> Tensor:
     sizes = (2 ** rng.uniform(0, largest, N_KERNELS)).astype(int)
     places = rng.random((N_KERNELS, n_channels)).argsort(axis=1).argsort(axis=1)
     return torch.from_numpy((places < sizes[:, None]).astype(np.float64))
+
+
+def _quantiles(y: Tensor, levels: Tensor) -> Tensor:
+    """Return quantiles of each row, (K, T) and (K, n) -> (K, n)."""
+    ordered = torch.from_numpy(np.sort(y.numpy(), axis=1))  # much faster than torch's sort
+    places = levels * (y.shape[1] - 1)
+    below = places.floor()
+    low, high = ordered.gather(1, below.long()), ordered.gather(1, places.ceil().long())
+    return low.lerp(high, places - below)
 
 
 def _shares(y: Tensor, biases: Tensor, dilation: int, number: int) -> Tensor:

@@ -154,12 +154,6 @@ def fit_composition(
     if not n_components:
         return composition
     z = embed(encoder, x, pooling=pooling, composer=composition, device=device, precision=precision, on_batch=on_batch)
-    bad = np.flatnonzero(~np.isfinite(z).all(axis=1))
-    if len(bad):
-        raise InputError(
-            f"The embeddings of {len(bad)} training case(s) are not finite, so that nothing can be fitted on them. "
-            'Clip the values, or fit with scale="dataset".'
-        )
     parts = composition.parts(pooled_dim(encoder, pooling))
     return replace(composition, compression=Compression.fit(z, n_components, resolve_device(device), parts=parts))
 

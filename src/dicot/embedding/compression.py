@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.linalg.blas import drot
 from torch import Tensor
 
 from dicot.data.policies import Array
@@ -43,8 +44,13 @@ class Compression:
                 f"n_components={n_components} needs two training cases or more; got n_samples={len(z)}. "
                 "Pass more, or n_components=0."
             )
-        x = torch.as_tensor(z, dtype=torch.float64).to(device)
+        x = torch.as_tensor(z).to(device).double()
         mean, deviation = x.mean(dim=0), x.std(dim=0, correction=0)
+        if not mean.isfinite().all():
+            raise InputError(
+                f"The embeddings of {int((~x.isfinite().all(dim=1)).sum())} training case(s) are not finite, so that "
+                'nothing can be fitted on them. Clip the values, or fit with scale="dataset".'
+            )
         spread = deviation > NO_SPREAD * mean.abs()
         if not spread.any():
             raise InputError(
@@ -56,9 +62,9 @@ class Compression:
             counts = [own.sum().clamp_min(1) for own in torch.split_with_sizes(spread, list(parts))]
             scale = scale / torch.stack(counts).sqrt().repeat_interleave(torch.tensor(parts, device=x.device))
         components, variances = _principal((x - mean) * scale, n_components)
-        rows = equalised(components.cpu().numpy(), variances.cpu().numpy()) / np.sqrt(variances.mean().item())
-        weight = torch.from_numpy(rows).T * scale.cpu().unsqueeze(1)
-        return cls(mean.cpu().float(), weight.float().contiguous())
+        rows = torch.from_numpy(equalised(components.cpu().numpy(), variances.cpu().numpy())).to(x.device)
+        weight = (rows / variances.mean().sqrt()).T * scale.unsqueeze(1)
+        return cls(mean.float().cpu(), weight.float().contiguous().cpu())
 
     @property
     def n_components(self) -> int:
@@ -113,7 +119,8 @@ def equalised(components: Array, variances: Array) -> Array:
     Each rotation turns a pair, one above the mean and one below, by the angle that brings one of them there; the others
     stay uncorrelated with what is left of the pair, so that n - 1 rotations do.
     """
-    rows, rest, target = components.copy(), variances.astype(np.float64), float(variances.mean())
+    rows, rest = np.array(components, np.float64, order="C"), variances.astype(np.float64)
+    target = float(variances.mean())
     high, low = 0, len(rows) - 1
     while high < low:
         # Whichever of the two is nearer to the mean gets there, the other takes up the difference. The last two are
@@ -123,9 +130,7 @@ def equalised(components: Array, variances: Array) -> Array:
             break
         done, other = (low, high) if target - rest[low] <= (1 + NO_VARIANCE) * (rest[high] - target) else (high, low)
         share = min(1.0, max(0.0, (target - rest[done]) / (rest[other] - rest[done])))
-        sine, cosine = np.sqrt(share), np.sqrt(1 - share)
-        first, second = rows[done].copy(), rows[other].copy()
-        rows[done], rows[other] = cosine * first + sine * second, cosine * second - sine * first
+        drot(rows[done], rows[other], np.sqrt(1 - share), np.sqrt(share), overwrite_x=True, overwrite_y=True)
         rest[other] += rest[done] - target
         rest[done] = target
         if done == low:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dicot.embedding import counting
 from dicot.embedding.convolution import N_TAPS, convolve, long_enough
 from dicot.errors import InputError
 
@@ -29,10 +30,12 @@ class Contests:
 
     taps: (D, 2, G, 8, 9), for cases and for their first difference; those of a kernel have mean 0 and absolute sum 1
     channels: (D, 2, G, C), how often a group adds up a channel
+    chosen: the same as a GPU's own kernels take it
     """
 
     taps: Tensor
     channels: Tensor
+    chosen: counting.ChannelLists | None = None
 
     @classmethod
     def draw(cls, n_channels: int, n_times: int, *, seed: int = 0, n_groups: int = N_GROUPS) -> "Contests":
@@ -69,7 +72,7 @@ class Contests:
 
     def to(self, like: Tensor) -> "Contests":
         """Return the contests for cases on the device and of the type of `like`."""
-        return Contests(self.taps.to(like), self.channels.to(like))
+        return Contests(self.taps.to(like), self.channels.to(like), counting.chosen(self.channels, like))
 
     def transform(self, x: Tensor) -> Tensor:
         """Compute (B, C, T) -> (B, n_features) where the kernels are (see `to`); a case does not depend on the others.
@@ -80,7 +83,10 @@ class Contests:
             raise InputError(f"These contests take (batch, {self.n_channels} channels, time); got {tuple(x.shape)}.")
         x = long_enough(x)
         both = (x, x.diff(dim=2))
-        rounding = [NOTHING * values.abs().amax(dim=2).sum(dim=1)[:, None, None] for values in both]  # (B, 1, 1)
+        nothing = NOTHING * torch.stack([values.abs().amax(dim=2).sum(dim=1) for values in both])  # (2, B)
+        if self.chosen is not None:
+            return counting.contests(*both, self.chosen, self.taps, nothing)
+        rounding = nothing[:, :, None, None]
         features: list[Tensor] = []
         for taps, channels, dilation in zip(self.taps, self.channels, self.dilations, strict=True):
             for series, values in enumerate(both):

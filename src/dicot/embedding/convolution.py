@@ -29,5 +29,12 @@ def depthwise(mixed: Tensor, taps: Tensor, dilation: int) -> Tensor:
 
 
 def long_enough(x: Tensor) -> Tensor:
-    """Continue cases of fewer than 9 time steps with zeros to 9."""
-    return F.pad(x, (0, max(0, N_TAPS - x.shape[2])))
+    """Continue cases (..., T) of fewer than 9 time steps with zeros to 9."""
+    return F.pad(x, (0, max(0, N_TAPS - x.shape[-1])))
+
+
+def each_by_its_own(mixed: Tensor, taps: Tensor, dilation: int) -> Tensor:
+    """Convolve each row (K, T) with a kernel of its own, `taps` (K, 9), by products, which a CPU is fast at."""
+    margin, n_times = REACH * dilation, mixed.shape[1]
+    windows = F.pad(mixed, (margin, margin)).unfold(1, n_times, dilation)  # (K, 9, T)
+    return (taps.unsqueeze(1) @ windows).squeeze(1)

@@ -16,7 +16,7 @@ from dicot.encoders.prepared import forget_prepared, prepared
 from dicot.encoders.probe import home_of
 from dicot.errors import InputError, lookup
 from dicot.gpu.device import float32_arithmetic, resolve_device
-from dicot.gpu.transfer import through
+from dicot.gpu.transfer import ThreadedArray, through
 
 EMBED_PRECISIONS = ("float32", "tf32", "bf16")  # "bf16": activations too have 16 bits
 
@@ -82,7 +82,7 @@ def embed(
     dtype = torch.empty(0, dtype=home_of(encoder)[1]).numpy().dtype
     y = np.empty((len(x), *_shape(encoder, x.shape[2], pooling, composer)), dtype)
     embed_into(
-        y,
+        ThreadedArray(y),
         encoder,
         x,
         pooling=pooling,

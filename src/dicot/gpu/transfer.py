@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dicot.data.pieces import Collection
@@ -13,6 +14,16 @@ from dicot.gpu.graphs import capture, clear_scratch
 
 log = logging.getLogger(__name__)
 FEWEST_BATCHES = 6  # for which capturing a graph pays
+
+
+class ThreadedArray:
+    """An array whose rows are written by several threads: memory that is touched for the first time is slow."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+
+    def __setitem__(self, rows: slice, values: NDArray[Any]) -> None:
+        torch.from_numpy(self.array[rows]).copy_(torch.from_numpy(values))
 
 
 class Lane:

@@ -1,29 +1,17 @@
 """The four functions of `rows` in CUDA (kernels.cu): half the memory traffic, nothing saved for the pooling.
 
-The kernels are compiled by NVRTC at first use, in a fraction of a second, and stored in the user's cache folder. Where
-that is not possible `rows` does the work and the log says why.
+Where they cannot be compiled `rows` does the work.
 """
 
-import ctypes
-import hashlib
-import logging
-import struct
 from collections.abc import Sequence
-from functools import lru_cache
-from importlib.resources import files
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from dicot.encoders.inception.machine_code import use_code
 from dicot.encoders.inception.rows import Normed, next_momentum
+from dicot.gpu.kernels import Compiled, KernelFile, Size
 
-log = logging.getLogger(__name__)
-Size = tuple[int, int, int]  # of a grid or block
-
-# The arguments of each kernel as a C struct: P an address, i an int, d a double.
 ARGUMENTS = {
     "norm_sums": "PPiiiiP",
     "norm_statistics": "PPiPiiiPPPPPPddP",
@@ -42,58 +30,16 @@ OF_TYPE = {torch.float32: "", torch.bfloat16: "_bf16"}  # what the names of thei
 BLOCK = (64, 4, 1)  # four columns each x rows
 SHARED = 2 * 64 * 4 * 16  # bytes: two sums of four columns per thread
 MOST_BLOCKS = 528  # four per multiprocessor of a large GPU
-BUFFER, BUFFER_SIZE, END = 1, 2, 0  # of cuLaunchKernel's `extra`
+FILE = KernelFile("dicot.encoders.inception", "kernels.cu", ARGUMENTS)
 
 
-class Compiled(NamedTuple):
-    driver: Any  # the CUDA driver's library
-    functions: dict[str, Any]
-    module: Any  # owns the functions
-
-
-@lru_cache(maxsize=16)
 def compiled(device: torch.device) -> Compiled | None:
     """Load the kernels, or return None where they cannot be compiled."""
-    try:
-        from torch.cuda._utils import _check_cuda, _get_gpu_runtime_library
-
-        driver: Any = _get_gpu_runtime_library()
-        module, functions = ctypes.c_void_p(), {name: ctypes.c_void_p() for name in ARGUMENTS}
-        with torch.cuda.device(device):
-            torch.empty(0, device=device)  # a context for the driver
-            _check_cuda(driver.cuModuleLoadData(ctypes.byref(module), _code(device)))
-            for name, function in functions.items():
-                _check_cuda(driver.cuModuleGetFunction(ctypes.byref(function), module, name.encode()))
-        return Compiled(driver, functions, module)
-    except (ImportError, AttributeError, TypeError, RuntimeError, OSError) as error:
-        log.warning("the CUDA kernels could not be compiled, PyTorch's operators are used instead: %s", error)
-        return None
-
-
-def _code(device: torch.device) -> bytes:
-    """Return machine code for the device, from the cache folder where it was compiled before."""
-    from torch.cuda._utils import _nvrtc_compile
-
-    source = files("dicot.encoders.inception").joinpath("kernels.cu").read_text(encoding="utf-8")
-    key = f"{source}\n{torch.cuda.get_device_capability(device)} {torch.__version__} {torch.version.cuda}"
-    stem = f"kernels-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
-    code: bytes = use_code(stem, ".ptx", lambda: _nvrtc_compile(source, next(iter(ARGUMENTS)))[0], Path.read_bytes)
-    return code
+    return FILE.on(device)
 
 
 def _launch(name: str, device: torch.device, grid: Size, block: Size, *args: Any) -> None:
-    loaded = compiled(device)
-    assert loaded is not None
-    assert all(arg.is_contiguous() for arg in args if isinstance(arg, Tensor)), "kernels go through memory"
-    values = (arg.data_ptr() if isinstance(arg, Tensor) else arg for arg in args)
-    packed = ctypes.create_string_buffer(struct.pack(ARGUMENTS[name], *values))
-    size = ctypes.c_size_t(struct.calcsize(ARGUMENTS[name]))
-    extra = (ctypes.c_void_p * 5)(BUFFER, ctypes.addressof(packed), BUFFER_SIZE, ctypes.addressof(size), END)
-    shared = SHARED if name.endswith("sums") else 0
-    stream = ctypes.c_void_p(torch._C._cuda_getCurrentRawStream(device.index))
-    status = loaded.driver.cuLaunchKernel(loaded.functions[name], *grid, *block, shared, stream, None, extra)
-    if status:
-        raise RuntimeError(f"The CUDA kernel {name} could not be launched: the driver says {status}.")
+    FILE.launch(name, device, grid, block, *args, shared=SHARED if name.endswith("sums") else 0)
 
 
 def _two(parts: Sequence[Tensor]) -> list[Any]:

@@ -22,8 +22,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dicot.encoders.inception.machine_code import use_code
 from dicot.encoders.inception.rows import Normed, next_momentum
+from dicot.gpu.machine_code import use_code
 
 log = logging.getLogger(__name__)
 
