@@ -198,6 +198,16 @@ def test_fine_tuning_starts_from_the_encoder_and_cost_is_recorded(tmp_path, job)
     assert 1 <= found["dicot", "cost", "encoded", 1].value <= 2
     assert ("random", "cost", "step_ms", 1) not in found and ("random", "cost", "encoded", 1) not in found
     assert found["random", "cost", "fit_seconds", 1].value > 0
+    assert found["dicot", "cost", "embed_seconds", 1].value > 0
+
+
+def test_what_measures_a_fit_has_one_of_its_own(tmp_path, job):
+    path = tmp_path / "bench.sqlite"
+    plan = finish([job(), job(protocol="ridge"), job(protocol="cost")], path)
+    assert sorted(tuple(one.protocol for one in unit.jobs) for unit in plan.units) == [("cost",), ("linear", "ridge")]
+    assert len({unit.key for unit in plan.units}) == 2
+    found = records(path)
+    assert found["dicot", "ridge", "accuracy", 1].fit_seconds != found["dicot", "cost", "fit_seconds", 1].value
 
 
 def test_a_file_is_trained_by_the_recipe_of_the_family_it_is_given(data):

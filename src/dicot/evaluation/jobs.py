@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from dicot.evaluation.contenders import Contender, described, given
+from dicot.evaluation.model_protocols import runs_alone
 from dicot.evaluation.result import Result
 from dicot.protocols.base import AUTHORS
 
@@ -61,6 +62,11 @@ class Job:
         """The same for jobs that can share a fit."""
         shared = {"seed": None} if self.contender.fixed else {}
         return key_of({**self.fit_config, **shared})
+
+    @property
+    def unit_key(self) -> str:
+        """The same for jobs that do share one."""
+        return f"{self.fit_key}-alone" if runs_alone(self.protocol) else self.fit_key
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -116,7 +122,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Unit:
-    """Jobs that share a fit."""
+    """Jobs that share a fit; what measures a fit has one of its own, so that it need not wait beside the others."""
 
     jobs: tuple[Job, ...]
 
@@ -126,7 +132,7 @@ class Unit:
 
     @property
     def key(self) -> str:
-        return self.first.fit_key
+        return self.first.unit_key
 
     @property
     def seeds(self) -> list[int]:
@@ -174,5 +180,5 @@ def units_of(jobs: Iterable[Job]) -> list[Unit]:
     """Group jobs by what is fitted, those of one source next to each other, so that its data are loaded once."""
     groups: dict[str, list[Job]] = {}
     for job in unique_jobs(jobs):
-        groups.setdefault(job.fit_key, []).append(job)
+        groups.setdefault(job.unit_key, []).append(job)
     return sorted((Unit(tuple(group)) for group in groups.values()), key=lambda unit: unit.first.source.name)

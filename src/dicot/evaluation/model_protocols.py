@@ -129,6 +129,8 @@ class FineTuning(ModelProtocol):
 class TrainingTime(ModelProtocol):
     """Report milliseconds per step over the whole training, whatever was built on the way included, and memory.
 
+    To embed counts the shortest of three passes over the labelled cases of both parts.
+
     Memory is what the tensors on a GPU took at most, on a CPU by how much the process grew; it is left out where
     neither can be told. What is encoded is counted on the encoder's inputs: methods that share an encoder do not give
     it the same work (D-54). A control takes no steps and has no time per step.
@@ -137,13 +139,13 @@ class TrainingTime(ModelProtocol):
     metrics = COST_METRICS
     alone = True
     name = "cost"  # in the keys of every ledger
-    description = "time per step, peak memory of the fit and how much of each case it encodes"
+    description = "time per step, to fit and to embed, peak memory of the fit and how much of each case it encodes"
 
     def score(self, fitted: Fitted, data: Split, *, seed: int) -> dict[str, float]:
         from dicot.train.encoded import encoded_per_time_step
 
         model, history = fitted.model, fitted.model.history_
-        values = {"fit_seconds": fitted.seconds}
+        values = {"fit_seconds": fitted.seconds, "embed_seconds": min(_seconds_to_embed(model, data) for _ in range(3))}
         if len(history):
             values["step_ms"] = 1e3 * history.seconds / len(history)
             values["encoded"] = encoded_per_time_step(
@@ -152,6 +154,15 @@ class TrainingTime(ModelProtocol):
         if fitted.peak_memory:
             values["peak_mib"] = fitted.peak_memory / 2**20
         return values
+
+
+def _seconds_to_embed(model: Any, data: Split) -> float:
+    assert data.test is not None
+    parts = [labelled_cases(part) for part in (data.train, data.test)]
+    started = time.perf_counter()
+    for part in parts:
+        model.transform(part)
+    return time.perf_counter() - started
 
 
 MODEL_PROTOCOLS: dict[str, Callable[[], ModelProtocol]] = {

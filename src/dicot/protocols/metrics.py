@@ -32,6 +32,7 @@ COST_METRICS = (
     Metric("step_ms", higher_is_better=False),
     Metric("peak_mib", higher_is_better=False, decimals=0),
     Metric("fit_seconds", higher_is_better=False),
+    Metric("embed_seconds", higher_is_better=False, decimals=3),  # all labelled cases of both parts
     Metric("encoded", higher_is_better=False),  # time steps in a training step for each time step of a case
 )
 

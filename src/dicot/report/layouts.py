@@ -253,8 +253,9 @@ def best_ablation(request: Request) -> Parts:
 
 
 def _by_protocol(request: Request, brief: bool = False) -> Parts:
-    for protocol in sorted(request.data.protocol.unique(), key=natural):
-        own = request.data[request.data.protocol == protocol]
+    scored = request.data[~request.data.metric.isin(TIMINGS)]
+    for protocol in sorted(scored.protocol.unique(), key=natural):
+        own = scored[scored.protocol == protocol]
         for metric in shown_metrics(own):
             name = protocol if metric == "accuracy" else f"{protocol}, {metric}"
             yield from every_part(by_data_set(own, [metric]), request, name, brief=brief)

@@ -16,6 +16,7 @@ TITLES = {  # of the metrics that measure a run, whatever the protocol is called
     "step_ms": ("Time per step", "milliseconds per step"),
     "peak_mib": ("Memory", "peak memory in MiB"),
     "fit_seconds": ("Time to fit", "seconds to fit"),
+    "embed_seconds": ("Time to embed", "seconds to embed"),
     "encoded": ("Time steps encoded", "time steps encoded for each time step of a case"),
 }
 
