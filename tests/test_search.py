@@ -519,7 +519,7 @@ def test_candidates_of_a_graph_are_put_in_order_by_exact_distances(monkeypatch):
             return np.repeat(np.arange(3), 59), rows.ravel()
 
     monkeypatch.setattr(approximate, "check_installed", lambda: None)
-    monkeypatch.setattr(approximate, "Graph", Graph)
+    monkeypatch.setattr(approximate, "NeighbourGraph", Graph)
     index = EmbeddingIndex(x, method="usearch", group=np.arange(60) % 2)
     same(index.query(z, 5), (best[0][:, 1:], best[1][:, 1:]))
     out = [best[1][q, 1:3] for q in range(3)]

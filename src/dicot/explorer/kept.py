@@ -48,7 +48,7 @@ class Map(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class KeptOverviews:
     """What a file holds: maps by their kind, and what does not depend on a map."""
 
     maps: Mapping[str, Map]
@@ -91,7 +91,7 @@ def read_or_make(path: Path, known: Vectors, n_classes: int, say: Say, kind: str
         say(f"Map: {maps[kind].title}")
     outlier = outlier_scores(known) if kept is None else kept.outlier
     cluster = kept.cluster if kept is not None and kept.n_clusters == count else clusters(known.x, count)
-    made = Kept(maps, cluster, count, outlier)
+    made = KeptOverviews(maps, cluster, count, outlier)
     try:
         _write(place, made)
         say(f"Wrote {place}: the next start reads it.")
@@ -164,7 +164,7 @@ def outlier_scores(known: Vectors) -> NDArray[np.float32] | None:
     return out
 
 
-def _write(place: Path, made: Kept) -> None:
+def _write(place: Path, made: KeptOverviews) -> None:
     facts: dict[str, Any] = {
         "format": np.array(FORMAT),
         "cluster": made.cluster,
@@ -180,7 +180,7 @@ def _write(place: Path, made: Kept) -> None:
     write_atomic(place, buffer.getvalue())
 
 
-def _read(place: Path, n: int) -> Kept:
+def _read(place: Path, n: int) -> KeptOverviews:
     """Read what `_write` wrote, checked: the file lies where others may write."""
     again = f"Remove {place}: it is made again at the next start."
     try:
@@ -205,7 +205,7 @@ def _read(place: Path, n: int) -> Kept:
     if not 0 <= arrays["cluster"].min(initial=0) <= arrays["cluster"].max(initial=0) < count:
         raise InputError(f"{place} names clusters that it does not have. {again}")
     maps = {kind: Map(arrays[points], str(arrays[title])) for kind, (points, title) in held.items()}
-    return Kept(maps, arrays["cluster"], count, arrays.get("outlier"))
+    return KeptOverviews(maps, arrays["cluster"], count, arrays.get("outlier"))
 
 
 def _within(points: Array) -> bool:

@@ -33,7 +33,7 @@ def check_installed() -> None:
 
 
 @final
-class Graph:
+class NeighbourGraph:
     """usearch's graph of all rows under their numbers, with a copy of them in whole numbers of eight bits.
 
     These take a quarter of the memory and half the time to build. Their rounding disturbs the order of near rows, so

@@ -74,7 +74,7 @@ class EmbeddingIndex:
         self._columns = _checked_columns(
             len(array), {"recording": recording, "start": start, "end": end, "group": group, "label": label}
         )
-        self._graph: approximate.Graph | None = None
+        self._graph: approximate.NeighbourGraph | None = None
         self._set(Rows([array], norms_of(array, "x")))
 
     def _set(self, rows: Rows) -> None:
@@ -331,7 +331,7 @@ class EmbeddingIndex:
 
     def _approximately(self, queries: Floats, k: int, keep: Filter, n_dropped: int) -> tuple[Floats, Whole]:
         """Take some more candidates than needed from usearch's graph, and put them in order by exact distances."""
-        self._graph = self._graph or approximate.Graph(self._rows, self.metric)
+        self._graph = self._graph or approximate.NeighbourGraph(self._rows, self.metric)
         self._graph.extend(self._rows)
         count = min(len(self), CANDIDATES * k + 32 + n_dropped)
         query, row = self._graph.candidates(queries.astype(np.float32), count)
