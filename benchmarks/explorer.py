@@ -1,9 +1,10 @@
 """python -m benchmarks.explorer [--windows 20000,100000]: how long the explorer's page takes in headless Chromium.
 
 Size of the built files; then, for each number of windows, milliseconds until the map is drawn, after a page was opened
-before (the browser's own start is not counted), of one frame while the map is moved, until the series under the pointer
-is drawn, and until a click has drawn its neighbours. Chromium draws in software here: a GPU is faster. The windows are
-made up, and so is their map. Needs playwright and /usr/bin/chromium.
+before (the browser's own start is not counted); of one frame while the map is panned, zoomed and hovered over, on the
+clock, and CPU time of the page's own thread and of its scripts alone; until the series under the pointer is drawn, and
+until a click has drawn its neighbours. Chromium draws in software here: a GPU is faster. The windows are made up, and
+so is their map. Needs playwright and /usr/bin/chromium.
 """
 
 import argparse
@@ -96,18 +97,34 @@ def chromium() -> Iterator[Any]:
             browser.close()
 
 
-FRAME = """async () => {
+FRAMES = 40  # that a movement is measured over
+# One event before each frame; reading a pixel waits until all is drawn.
+MOVEMENTS = """async ([movement, frames]) => {
     const map = document.getElementById('map');
-    const key = (key) => map.dispatchEvent(new KeyboardEvent('keydown', {key, shiftKey: true, bubbles: true}));
+    const canvas = document.querySelector('.map-marks');
+    const box = canvas.getBoundingClientRect();
     const gl = document.querySelector('.map-points').getContext('webgl2');
     const pixel = new Uint8Array(4);
+    const at = (i) => ({clientX: box.x + box.width * (0.2 + 0.6 * i / frames), clientY: box.y + box.height / 3});
+    const move = {
+        pan: (i) => map.dispatchEvent(new KeyboardEvent('keydown',
+            {key: i % 2 ? 'ArrowLeft' : 'ArrowRight', shiftKey: true, bubbles: true})),
+        zoom: (i) => canvas.dispatchEvent(new WheelEvent('wheel',
+            {...at(frames / 2), deltaY: i < frames / 2 ? -60 : 60, bubbles: true, cancelable: true})),
+        hover: (i) => canvas.dispatchEvent(new PointerEvent('pointermove', {...at(i), bubbles: true})),
+    }[movement];
     const began = performance.now();
-    for (let i = 0; i < 40; i++) {
-        key(i % 2 ? 'ArrowLeft' : 'ArrowRight');
+    for (let i = 0; i < frames; i++) {
+        move(i);
         await new Promise(requestAnimationFrame);
-        gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, pixel);  // waits until all is drawn
+        gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, pixel);
     }
-    return (performance.now() - began) / 40;
+    return (performance.now() - began) / frames;
+}"""
+RENDERER = """() => {
+    const gl = document.querySelector('.map-points').getContext('webgl2');
+    const told = gl.getExtension('WEBGL_debug_renderer_info');
+    return gl.getParameter(told ? told.UNMASKED_RENDERER_WEBGL : gl.RENDERER);
 }"""
 
 SHOWN = """([place, row]) => new Promise((found) => {
@@ -118,7 +135,25 @@ SHOWN = """([place, row]) => new Promise((found) => {
 })"""
 
 
-def measure(browser: Any, address: str, rows: list[int]) -> dict[str, float]:
+def movements(page: Any) -> dict[str, float]:
+    """Return, by movement, milliseconds of a frame: of the clock, and CPU of the page's thread and of its scripts."""
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Performance.enable", {"timeDomain": "threadTicks"})  # CPU time, which others do not change
+
+    def spent() -> dict[str, float]:
+        return {one["name"]: one["value"] for one in devtools.send("Performance.getMetrics")["metrics"]}
+
+    found = {}
+    for movement in ("pan", "zoom", "hover"):
+        before = spent()
+        found[movement] = page.evaluate(MOVEMENTS, [movement, FRAMES])
+        after = spent()
+        for what, name in (("CPU", "TaskDuration"), ("script", "ScriptDuration")):
+            found[f"{movement} {what}"] = 1000 * (after[name] - before[name]) / FRAMES
+    return found
+
+
+def measure(browser: Any, address: str, rows: list[int], screenshot: Path | None) -> dict[str, float]:
     """Return milliseconds by what took them."""
     context = browser.new_context(viewport={"width": 1280, "height": 720})
     page = context.new_page()
@@ -126,7 +161,8 @@ def measure(browser: Any, address: str, rows: list[int]) -> dict[str, float]:
     page.evaluate("dicot.ready")
     page.goto(f"{address}?token={TOKEN}")
     first = page.evaluate("dicot.ready.then(() => new Promise(requestAnimationFrame)).then(() => performance.now())")
-    frame = page.evaluate(FRAME)
+    print(f"drawn by {page.evaluate(RENDERER)}")
+    moved = movements(page)
     hover, pin = [], []
     for row in rows:
         at = page.evaluate(f"dicot.screen({row})")
@@ -134,13 +170,16 @@ def measure(browser: Any, address: str, rows: list[int]) -> dict[str, float]:
         hover.append(page.evaluate(SHOWN, ["pointer", row]))
         page.mouse.click(at["x"], at["y"])
         pin.append(page.evaluate(SHOWN, ["pinned", row]))
+    if screenshot is not None:
+        page.screenshot(path=screenshot)
     context.close()
-    return {"first map": first, "frame": frame, "hover": statistics.median(hover), "click": statistics.median(pin)}
+    return {"first map": first, **moved, "series": statistics.median(hover), "click": statistics.median(pin)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--windows", default="20000,100000", help="numbers of windows, separated by commas")
+    parser.add_argument("--screenshot", type=Path, help="a .png of the page with the most windows")
     options = parser.parse_args()
     for name, asset in load_assets().items():
         print(f"{name:12}{len(asset.content):8} bytes{len(gzip.compress(asset.content)):8} as gzip")
@@ -149,9 +188,9 @@ def main() -> None:
             workspace = make_workspace(Path(folder), int(text))
             rows = np.random.default_rng(1).choice(len(workspace), 9, replace=False).tolist()
             with served(workspace) as address:
-                found = measure(browser, address, rows)
+                found = measure(browser, address, rows, options.screenshot)
             print(
-                f"{text:>8} windows" + "".join(f"   {name} {value:.0f} ms" for name, value in found.items()), flush=True
+                f"{text:>8} windows" + "".join(f"   {name} {value:.1f} ms" for name, value in found.items()), flush=True
             )
 
 

@@ -121,6 +121,7 @@ EXTRAS: dict[str, set[str]] = {
     "pyarrow": {"data", "storage"},
     "pyedflib": {"data"},
     "statsmodels": {"methods"},
+    "umap": {"projection"},
     "usearch": {"search"},
     "uvicorn": {"explorer"},
     "wfdb": {"data"},
@@ -384,6 +385,7 @@ def test_starting_is_light():
 def test_optional_packages_are_imported_where_they_are_declared():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     declared = {re.split(r"[<>=~!\[ ]", text)[0] for name in extras if name != "dev" for text in extras[name]}
+    declared = {package.removesuffix("-learn") for package in declared}  # umap-learn is imported as umap
     assert declared - {"dicot"} == set(EXTRAS), "EXTRAS and the extras of pyproject.toml name other packages"
     wrong = []
     for path in SOURCES:

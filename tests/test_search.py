@@ -505,17 +505,21 @@ def test_candidates_of_a_graph_are_put_in_order_by_exact_distances(monkeypatch):
     x, z = drawn(60, 4), drawn(3, 4, 1)
     best = EmbeddingIndex(x).query(z, 6)
 
-    class Found:
-        keys = np.array([[row for row in range(59, -1, -1) if row != best[1][q, 0]] + [2**64 - 1] for q in range(3)])
-        counts = np.full(3, 59)
+    rows = np.array([[row for row in range(59, -1, -1) if row != best[1][q, 0]] for q in range(3)])
 
     class Graph:
-        def search(self, vectors, count):
+        def __init__(self, rows, metric):
+            pass
+
+        def extend(self, rows):
+            assert len(rows) == 60
+
+        def candidates(self, vectors, count):
             assert vectors.dtype == np.float32 and vectors.shape == (3, 4)
-            return Found
+            return np.repeat(np.arange(3), 59), rows.ravel()
 
     monkeypatch.setattr(approximate, "check_installed", lambda: None)
-    monkeypatch.setattr(approximate, "build_graph", lambda rows, metric: Graph())
+    monkeypatch.setattr(approximate, "NeighbourGraph", Graph)
     index = EmbeddingIndex(x, method="usearch", group=np.arange(60) % 2)
     same(index.query(z, 5), (best[0][:, 1:], best[1][:, 1:]))
     out = [best[1][q, 1:3] for q in range(3)]
@@ -534,3 +538,26 @@ def test_usearch_finds_nearly_all(metric):
     assert (np.diff(distances, axis=1) >= 0).all()
     first = index.query(z[:1])
     assert np.array_equal(first[1][0], rows[0])
+
+
+@pytest.mark.skipif(not approximate.is_installed(), reason="usearch is not installed")
+@pytest.mark.parametrize("metric", METRICS)
+def test_usearch_is_given_whole_numbers_that_fit_vectors_of_any_scale(metric):
+    """Vectors far from the origin, in other units, with a row of zeros and one a thousand times as long."""
+    x = 1e6 * (drawn(3000, 64) + 20 * drawn(1, 64, 2))
+    x[7], x[9] = 0, 1000 * x[9]
+    z = x[100:160] + 1e5 * drawn(60, 64, 3)
+    truth = EmbeddingIndex(x, metric=metric).query(z)[1]
+    rows = EmbeddingIndex(x, metric=metric, method="usearch").query(z)[1]
+    assert np.mean([len(set(one) & set(other)) / 10 for one, other in zip(rows, truth, strict=True)]) >= 0.99
+
+
+@pytest.mark.skipif(not approximate.is_installed(), reason="usearch is not installed")
+def test_usearch_finds_what_was_appended_without_building_its_graph_again():
+    x, more = drawn(2000, 16), drawn(50, 16, 5)
+    index = EmbeddingIndex(x, method="usearch")
+    index.query(x[:1])
+    graph = index._graph
+    index.append(more)
+    assert np.array_equal(index.query(more, 1)[1][:, 0], 2000 + np.arange(50))
+    assert index._graph is graph and graph.size == 2050

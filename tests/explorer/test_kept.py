@@ -1,12 +1,15 @@
 """The map, clusters and outlier scores: made once, kept beside the vectors, refused where they are another's."""
 
+import sys
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dicot import projection
-from dicot.errors import InputError
+from dicot.errors import InputError, MissingExtraError
 from dicot.explorer import kept
 from dicot.explorer.kept import clusters, n_clusters, outlier_scores, overview_file, read_or_make
 from dicot.explorer.workspace import open_workspace
@@ -97,6 +100,60 @@ def test_only_clusters_are_made_anew_when_the_number_of_classes_changes(
     assert (first.points == second.points).all()
     assert all(len(set(second.cluster[start::3])) == 1 for start in range(3))  # each group is a cluster
     assert read_or_make(tmp_path / "v.npz", Vectors(x), 3, print).n_clusters == 3
+
+
+class StandIn:
+    """In place of UMAP: the first two columns, and epochs told as tqdm would tell them."""
+
+    def __init__(self, n_neighbors: int, n_epochs: int, tqdm_kwds: dict[str, Any], **more: Any) -> None:
+        self.epochs, self.told = n_epochs, tqdm_kwds
+
+    def fit_transform(self, z: np.ndarray) -> np.ndarray:
+        self.told["file"].write("\r" + self.told["bar_format"].format(n_fmt=self.epochs))
+        return z[:, :2]
+
+
+def test_both_kinds_of_map_are_kept_in_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(projection, "load_umap", lambda: StandIn)
+    x = blobs()
+    first = read_or_make(tmp_path / "v.npz", Vectors(x), 0, print)
+    second = read_or_make(tmp_path / "v.npz", Vectors(x), 0, print, "umap")
+    assert "t-SNE" in first.title and second.title == "UMAP of 90 cases, 15 neighbours"
+    assert (first.points != second.points).any() and len(kept_in(tmp_path)) == 1
+    monkeypatch.setattr(projection, "overview", lambda *args, **more: pytest.fail("a map is made again"))
+    for kind, made in (("tsne", first), ("umap", second)):
+        again = read_or_make(tmp_path / "v.npz", Vectors(x), 0, print, kind)
+        assert (again.points == made.points).all() and again.title == made.title
+        assert (again.cluster == first.cluster).all() and (again.outlier == first.outlier).all()
+    arrays = dict(np.load(kept_in(tmp_path)[0]))
+    np.savez(kept_in(tmp_path)[0], **{**arrays, "umap_points": 9 * arrays["umap_points"]})
+    with pytest.raises(InputError, match="Remove"):
+        read_or_make(tmp_path / "v.npz", Vectors(x), 0, print)
+
+
+def test_umap_tells_how_far_it_is_and_places_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(projection, "load_umap", lambda: StandIn)
+    told: list[int] = []
+    found = projection.overview(blobs(), kind="umap", landmarks=60, on_step=told.append)
+    assert told == [projection.overview_steps(60, "umap")] and found.points.shape == (90, 2)
+    assert found.title == "UMAP of 60 of 90 cases, 15 neighbours; the others lie between their 3 nearest of these"
+
+
+def test_where_umap_is_not_installed_it_is_said_how(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "umap", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'dicot\[umap\]'"):
+        projection.overview(blobs(), kind="umap")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("umap") is None, reason="umap-learn is not installed")
+def test_umap_keeps_groups_together_and_gives_the_same_map_again() -> None:
+    told: list[int] = []
+    first, second = (projection.overview(blobs(), kind="umap", on_step=told.append).points for _ in range(2))
+    assert (first == second).all() and max(told) > 100
+    centres = np.stack([first[start::3].mean(axis=0) for start in range(3)])
+    nearest = np.linalg.norm(first[:, None] - centres, axis=2).argmin(axis=1)
+    assert (nearest == np.arange(90) % 3).all()
 
 
 def test_how_many_clusters_there_are() -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dicot.cli import options as opt
-from dicot.errors import InputError
+from dicot.errors import InputError, did_you_mean
 
 
 def explore(
@@ -22,6 +22,9 @@ def explore(
         Path | None,
         typer.Option(help="The file of labels, as `dicot label` has it; default: one beside VECTORS."),
     ] = None,
+    map_kind: Annotated[
+        str, typer.Option("--map", help="How the map is made: tsne, or umap, which needs the extra umap.")
+    ] = "tsne",
     port: Annotated[int, typer.Option(help="Where to serve on this machine; 0: a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
     export: Annotated[
@@ -45,6 +48,7 @@ def explore(
     Map, clusters and outlier scores are made once and kept beside VECTORS.
     """
     from dicot.explorer.assets import load_assets
+    from dicot.explorer.kept import KEYS
     from dicot.explorer.page import rows_of_page, write_page
     from dicot.explorer.serve import check_installed, listen, serve
     from dicot.explorer.workspace import open_workspace
@@ -52,6 +56,8 @@ def explore(
     from dicot.vectors import read_vectors
 
     # What can be refused is refused before the map is made, which takes minutes.
+    if map_kind not in KEYS:
+        raise InputError(f"Unknown --map {map_kind!r}. {did_you_mean(map_kind, KEYS)}")
     assets = load_assets()
     if export is None:
         if sample is not None:
@@ -64,7 +70,9 @@ def explore(
     try:
         options = opt.columns(case, time, channels, label, group, ignore, header)
         options |= {} if layout == "nct" else {"layout": layout}
-        workspace = open_workspace(vectors, data=data, options=options, rate=rate, labels=labels, say=_say)
+        workspace = open_workspace(
+            vectors, data=data, options=options, rate=rate, labels=labels, map_kind=map_kind, say=_say
+        )
         if export is not None:
             write_page(export, workspace, rows, assets)
             typer.echo(f"Wrote {export}")

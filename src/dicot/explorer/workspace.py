@@ -279,6 +279,7 @@ def open_workspace(
     options: Mapping[str, Any] | None = None,
     rate: float | None = None,
     labels: Path | None = None,
+    map_kind: str = "tsne",
     say: Say = lambda sentence: None,
 ) -> ExplorerWorkspace:
     """Read vectors with what is kept beside them, the labels given by hand, and where their series are.
@@ -288,6 +289,7 @@ def open_workspace(
     path : a .parquet or .npz that `dicot embed` wrote
     data, options, rate : where the series are, as `series_of` takes it
     labels : a label store; by default one beside the vectors, named after them. It is made at the first label
+    map_kind : "tsne", or "umap", which needs umap-learn
     say : is told in sentences what is done
     """
     known = read_vectors(path, finite=True)
@@ -306,7 +308,7 @@ def open_workspace(
         else:
             _say_series(series, say)
         classes = np.unique(given.given().all)
-        overview = read_or_make(path, known, int(np.count_nonzero(classes != "")), say)
+        overview = read_or_make(path, known, int(np.count_nonzero(classes != "")), say, map_kind)
         workspace = ExplorerWorkspace(path.name, known, overview, given, series)
     say(f"Labels: {store}{'' if store.exists() else ', made at the first label'}")
     return workspace

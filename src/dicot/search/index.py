@@ -18,6 +18,7 @@ METRICS = ("cosine", "euclidean")
 METHODS = ("exact", "auto", "usearch")
 COLUMNS = ("recording", "start", "end", "group", "label")
 LEAST_MEMORY = 2**16
+CANDIDATES = 4  # times as many as are wanted, and 32, that usearch is asked for
 MOST_DROPPED = 1000  # rows left out that usearch is asked for in addition; with more, the search is exact
 
 
@@ -41,8 +42,8 @@ class EmbeddingIndex:
         query on if half of its free memory suffices
     method : "exact"; "usearch" for its approximate graph, an extra, whose candidates are put in order by exact
         distances; "auto" for usearch from 200,000 vectors on where it is installed, and otherwise exact. The graph is
-        built at the first query, which takes minutes for a million vectors, and is not saved. A query with `groups`,
-        `after` or `before`, or that leaves out more than 1,000 rows, is exact in any case
+        built at the first query, which takes minutes for a million vectors, grows by what is appended, and is not
+        saved. A query with `groups`, `after` or `before`, or that leaves out more than 1,000 rows, is exact in any case
     memory : bytes that a search may take beside the vectors and its answer
     """
 
@@ -73,11 +74,11 @@ class EmbeddingIndex:
         self._columns = _checked_columns(
             len(array), {"recording": recording, "start": start, "end": end, "group": group, "label": label}
         )
+        self._graph: approximate.NeighbourGraph | None = None
         self._set(Rows([array], norms_of(array, "x")))
 
     def _set(self, rows: Rows) -> None:
         self._rows, self._space = rows, Space(rows, self.metric)
-        self._graph: Any = None
         self._by_recording: dict[str, Whole] | None = None
 
     def __len__(self) -> int:
@@ -330,9 +331,10 @@ class EmbeddingIndex:
 
     def _approximately(self, queries: Floats, k: int, keep: Filter, n_dropped: int) -> tuple[Floats, Whole]:
         """Take some more candidates than needed from usearch's graph, and put them in order by exact distances."""
-        self._graph = self._graph or approximate.build_graph(self._rows, self.metric)
-        count = min(len(self), 2 * k + 32 + n_dropped)
-        query, row = approximate.candidates(self._graph, queries.astype(np.float32), count)
+        self._graph = self._graph or approximate.NeighbourGraph(self._rows, self.metric)
+        self._graph.extend(self._rows)
+        count = min(len(self), CANDIDATES * k + 32 + n_dropped)
+        query, row = self._graph.candidates(queries.astype(np.float32), count)
         here = np.ones(len(row), bool) if keep.allowed is None else keep.allowed[row]
         here &= ~np.isin(query * len(self) + row, keep.left_out.query * len(self) + keep.left_out.row)
         query, row = query[here], row[here]

@@ -14,6 +14,7 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 # Sizes of vectors between which squares and products of float32 neither overflow nor vanish.
 SMALLEST, LARGEST = 1e-15, 1e15
+SCATTERED = 512  # rows that are read before a map is given back: with each of them the system maps 64 KB around it
 MOST_FEATURES = 2**16  # up to here a sum in float32 is known to three digits at worst, see exact.py
 
 
@@ -88,5 +89,8 @@ class Rows:
         part_of = np.searchsorted(self.starts, rows, side="right") - 1
         for number, part in enumerate(self.parts):
             here = np.flatnonzero(part_of == number)
-            taken[here] = part[rows[here] - self.starts[number]]
+            for at in range(0, len(here), SCATTERED):
+                some = here[at : at + SCATTERED]
+                taken[some] = part[rows[some] - self.starts[number]]
+                release(part)
         return taken
