@@ -7,6 +7,7 @@ the share of time steps at which a convolution exceeds a bias, a quantile of wha
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor
 
 from dicot.data.pieces import Collection
-from dicot.embedding import counting
+from dicot.embedding import counting, native
 from dicot.embedding.convolution import N_TAPS, REACH, convolve, each_by_its_own, long_enough
 from dicot.errors import InputError, is_whole
 
@@ -92,6 +93,8 @@ class Bank:
 
     def to(self, like: Tensor) -> "Bank":
         """Return the bank for cases on the device and of the type of `like`."""
+        if like.device.type == "cpu" and (self.biases.device, self.biases.dtype) == (like.device, like.dtype):
+            return self
         lists = counting.chosen(self.channels, like)
         first = np.cumsum([0, *self.counts[:-1]]).tolist()
         layout = torch.tensor(list(zip(self.dilations, self.counts, first, strict=True)), dtype=torch.int32)
@@ -114,12 +117,23 @@ class Bank:
         if self.chosen is not None:
             lists, layout = self.chosen
             return counting.shares(x, layout, lists, self.taps, self.biases)
+        if native.serves(x):
+            return native.shares(x, *self._lists, self.taps, self.biases)
         features, first = [], 0
         for number, (dilation, count) in enumerate(zip(self.dilations, self.counts, strict=True)):
             biases = self.biases[:, first : first + count].T.unsqueeze(2)
             features.append(_shares(self.convolve(x, number), biases, dilation, number).flatten(1))
             first += count
         return torch.cat(features, dim=1)
+
+    @cached_property
+    def _lists(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return dilations, counts, and which channels a kernel adds up: chosen[starts[i]] to the next one's start."""
+        sizes = self.channels.sum(dim=2).flatten()  # (84 D,), in the order of dilations
+        starts = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+        lists = torch.tensor(self.dilations), torch.tensor(self.counts), starts, self.channels.nonzero()[:, 2]
+        dilations, counts, starts, chosen = (part.to(torch.int32).contiguous() for part in lists)
+        return dilations, counts, starts, chosen
 
     def convolve(self, x: Tensor, number: int) -> Tensor:
         """Compute what the kernels give at one of the dilations, (B, C, T) -> (B, 84, T), with zeros around a case."""

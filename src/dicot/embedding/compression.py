@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.linalg.blas import drot
 from torch import Tensor
 
 from dicot.data.policies import Array
+from dicot.embedding import native
 from dicot.errors import InputError, is_whole
 
 MOST_COMPONENTS = 2_048
@@ -72,12 +74,27 @@ class Compression:
 
     def to(self, like: Tensor) -> "Compression":
         """Return the compression for vectors on the device and of the type of `like`."""
+        if (self.weight.device, self.weight.dtype) == (like.device, like.dtype):
+            return self
         return Compression(self.mean.to(like), self.weight.to(like))
 
     def transform(self, z: Tensor) -> Tensor:
-        """Compute (B, F) -> (B, n), a single row as one of two: alone it would be rounded in another way."""
-        rows = z.repeat(2, 1) if len(z) == 1 else z
-        return ((rows - self.mean) @ self.weight)[: len(z)]
+        """Compute (B, F) -> (B, n), a single row as one of two: alone it would be rounded in another way.
+
+        That takes several times as long as reading the weights, which is all that `native.one_row` does.
+        """
+        rows = z - self.mean
+        if len(z) > 1:
+            return rows @ self.weight
+        if self._split is not None:
+            return native.one_row(rows, self.weight, self._split)
+        return (rows.repeat(2, 1) @ self.weight)[:1]
+
+    @cached_property
+    def _split(self) -> tuple[int, int] | None:
+        """How a product with two rows or more splits its sums; None where one row cannot be computed alike."""
+        drawn = torch.randn(8, len(self.mean), generator=torch.Generator().manual_seed(0))
+        return native.find_split(drawn.to(self.mean), self.weight)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what a file keeps of the compression."""

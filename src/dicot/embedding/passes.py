@@ -142,7 +142,8 @@ def embed_into(
             module.training = True
 
 
-Notes = dict[Any, bool]  # whether a case that is computed alone gets the bits that it has among others
+Way = Callable[[Network, Network, Tensor], Tensor]  # from a network, a pooling and a case to the pooled features
+Notes = dict[Any, Any]  # of a pooling the way a single case goes, of a composer whether a case may go alone
 
 
 @contextmanager
@@ -165,10 +166,12 @@ def _computation(
             return
 
         def compute(batch: Tensor) -> Tensor:
-            if len(batch) == 1 and rule not in notes:
-                notes[rule] = _same_alone(frozen, rule.pool, batch)
-            run = _alone if len(batch) == 1 and notes[rule] else _in_company
-            return run(frozen, rule.pool, batch)
+            if len(batch) > 1:
+                return _in_company(frozen, rule.pool, batch)
+            if rule not in notes:
+                notes[rule] = _cheapest(frozen, rule.pool, batch)
+            way: Way = notes[rule]
+            return way(frozen, rule.pool, batch)
 
         yield compute, notes
 
@@ -216,7 +219,7 @@ def _in_company(network: Network, pool: Network, batch: Tensor) -> Tensor:
     return pooled[: len(batch)]
 
 
-def _alone(network: Network, pool: Network, case: Tensor) -> Tensor:
+def _pooled_in_company(network: Network, pool: Network, case: Tensor) -> Tensor:
     """Embed one case (1, C, T) that is doubled for the pooling only, which costs little."""
     h: Tensor = network(case)  # (1, F, T)
     time_first = h.permute(2, 0, 1)
@@ -228,10 +231,21 @@ def _alone(network: Network, pool: Network, case: Tensor) -> Tensor:
     return pooled[:1]
 
 
-def _same_alone(network: Network, pool: Network, like: Tensor) -> bool:
-    """Tell whether a case gets the same bits either way, which for a shape depends on the machine's kernels alone."""
+def _alone(network: Network, pool: Network, case: Tensor) -> Tensor:
+    """Embed one case (1, C, T) by itself."""
+    pooled: Tensor = pool(network(case))
+    return pooled
+
+
+def _cheapest(network: Network, pool: Network, like: Tensor) -> Way:
+    """Return the cheapest way that gives a case the bits it has among others.
+
+    For a shape that depends on the machine's kernels alone.
+    """
     probe = _probe(like)
-    return torch.equal(_alone(network, pool, probe), _in_company(network, pool, probe))
+    right = _in_company(network, pool, probe)
+    ways: tuple[Way, ...] = (_alone, _pooled_in_company)
+    return next((way for way in ways if torch.equal(way(network, pool, probe), right)), _in_company)
 
 
 def _probe(like: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import torch
@@ -62,8 +63,15 @@ def _share_positive(h: Tensor) -> Tensor:
     return _mean(torch.gt(h, 0, out=torch.empty_like(h)))  # as numbers at once: a CPU counts truth values slowly
 
 
+def _std(h: Tensor) -> Tensor:
+    if h.device.type != "cpu" or h.requires_grad:  # its gradient is that of a root, infinite at 0, made 0 there
+        return h.std(dim=-1, correction=0)
+    centred = h - _mean(h).to(h.dtype).unsqueeze(-1)  # several times as fast on a CPU
+    return centred.square_().mean(dim=-1).sqrt_()
+
+
 def _mean_max_std(h: Tensor) -> Tensor:
-    return torch.cat([_mean(h), _max(h), h.std(dim=-1, correction=0)], dim=1)
+    return torch.cat([_mean(h), _max(h), _std(h)], dim=1)
 
 
 def _mean_of_layers(layers: dict[str, Tensor]) -> Tensor:
@@ -108,5 +116,10 @@ def pooled_dim(encoder: Encoder, pooling: str) -> int:
     """Return the length of the vectors that `embed` makes with this pooling."""
     rule = pooling_named(pooling)
     dims = {} if rule.layers is None else encoder.layer_dims()
-    layers = {name: torch.zeros(1, lookup(dims, name, "layer"), 1) for name in rule.chosen(encoder)}
-    return int(rule.vectors(layers, torch.zeros(1, encoder.dim, 1)).shape[1])
+    return _length(rule, tuple((name, lookup(dims, name, "layer")) for name in rule.chosen(encoder)), encoder.dim)
+
+
+@lru_cache(maxsize=64)
+def _length(rule: Pooling, chosen: tuple[tuple[str, int], ...], last: int) -> int:
+    layers = {name: torch.zeros(1, dim, 1) for name, dim in chosen}
+    return int(rule.vectors(layers, torch.zeros(1, last, 1)).shape[1])

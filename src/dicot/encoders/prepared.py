@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from dicot.encoders.base import CACHE, Encoder
+from dicot.encoders.hooks import Modules
 
 _PREPARED = CACHE + "prepared"  # attribute of an encoder
 
@@ -25,7 +26,8 @@ def prepared(
 
     One caller at a time has it, because it works in memory of its own; a second one has another prepared.
     """
-    key = (n_times, dtype, layers, encoder.plain, encoder.inner_modules().have_hooks(), _versions(encoder))
+    modules = encoder.inner_modules()
+    key = (n_times, dtype, layers, encoder.plain, modules.have_hooks(), _versions(modules))
     old_key, network, notes = encoder.__dict__.pop(_PREPARED, (None, None, None))
     if old_key != key:
         prepare = encoder.frozen_layers if layers else encoder.frozen
@@ -44,8 +46,7 @@ def has_prepared(encoder: Encoder) -> bool:
     return _PREPARED in encoder.__dict__
 
 
-def _versions(encoder: Encoder) -> tuple[object, ...]:
+def _versions(modules: Modules) -> list[object]:
     """Return values that change with the weights, as autograd counts it: writing to `weight.data` goes unnoticed."""
-    modules = encoder.inner_modules().all
-    tensors = (t for m in modules for t in (*m._parameters.values(), *m._buffers.values()) if t is not None)
-    return tuple((t.device, t.dtype, t.data_ptr(), 0 if t.is_inference() else t._version) for t in tensors)
+    tensors = [t for m in modules.all for t in (*m._parameters.values(), *m._buffers.values()) if t is not None]
+    return [(t.device, t.dtype, t.data_ptr(), 0 if t.is_inference() else t._version) for t in tensors]

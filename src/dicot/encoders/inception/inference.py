@@ -10,6 +10,7 @@ from dicot.encoders.base import Readers
 from dicot.encoders.inception import kernels
 from dicot.encoders.inception.convolution import joined
 from dicot.encoders.inception.filter_bank import Scratch, filter_bank
+from dicot.encoders.inception.single import single_network
 from dicot.errors import InputError
 
 NOBODY: Readers = {}
@@ -154,6 +155,7 @@ class FrozenInception:
         self.joint = encoder.n_channels < len(entry.bias)
         self.block0 = FrozenBlock(encoder.block0, n_times, like, entry if self.joint else None)
         self.block1 = FrozenBlock(encoder.block1, n_times, like)
+        self.single = single_network(self)
 
     @torch.inference_mode()
     def __call__(self, x: Tensor, readers: Readers = NOBODY) -> Tensor:
@@ -163,6 +165,8 @@ class FrozenInception:
         if n_times != self.n_times:
             raise InputError(f"Frozen for cases of {self.n_times} time steps; got {n_times}.")
         scratch = self.scratch
+        if n_cases == 1 and self.single is not None and not readers:
+            return self.single(x, scratch)
         source = scratch.take("source", n_times, n_cases, n_channels).copy_(x.permute(2, 0, 1))
         u = scratch.take("entry", n_times, n_cases, len(self.entry.bias))
         torch.addmm(self.entry.bias, source.flatten(0, 1), self.entry.weight, out=u.flatten(0, 1))
