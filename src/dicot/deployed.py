@@ -18,7 +18,7 @@ from dicot.storage import check_format
 FORMAT, FORMAT_VERSION = "dicot-onnx", 1
 INPUT, VECTORS, PROBABILITIES = "window", "embedding", "probabilities"
 ABOUT = "dicot"  # the entry of the file's metadata that holds everything, as JSON
-AT_ONCE = 2**20  # values of windows that go through together: what is made of them is some hundred times as much
+AT_ONCE = 2**17  # values of windows that go through together: what is made of them is some thousand times as much
 T = TypeVar("T", bound=Any)
 
 

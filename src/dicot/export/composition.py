@@ -4,7 +4,7 @@ Convolutions are products of the same matrices as in `embedding.convolution`, in
 so they are rounded alike, and a comparison that is close is decided alike.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from torch import Tensor
@@ -41,89 +41,88 @@ def composed(graph: Graph, x: str, composition: Composition, pool: Callable[[str
 def _first_difference(graph: Graph, x: str) -> str:
     """Return what each time step adds to the one before it; the first is given the second's, a single one 0."""
     last = graph.add("Sub", graph.length(x), whole(1))
-    steps = graph.add("Range", np.array(0, np.int64), graph.number(graph.length(x)), np.array(1, np.int64))
-    later = graph.add("Min", graph.add("Max", steps, whole(1)), last)
+    later = graph.add("Min", graph.add("Max", _time(graph, x), whole(1)), last)
     earlier = graph.add("Max", graph.add("Sub", later, whole(1)), whole(0))
     return graph.add("Sub", *(graph.add("Gather", x, place, axis=2) for place in (later, earlier)))
 
 
 def _bank(graph: Graph, x: str, bank: Bank) -> str:
     """Return the shares of time steps at which convolutions exceed their biases, (B, n_features)."""
-    n_times = graph.length(x)
-    features, order, first = [], [], 0
-    for number, (dilation, count) in enumerate(zip(bank.dilations, bank.counts, strict=True)):
-        # Kernels that count only where they do not reach beyond the case, and the others: each kind side by side.
-        inner = np.arange((number + 1) % 2, N_KERNELS, 2)
-        kernels = np.concatenate([np.setdiff1d(np.arange(N_KERNELS), inner), inner])
-        taps, channels = _numbers(bank.taps)[kernels], _numbers(bank.channels[number])[kernels]
-        y = _convolved(graph, x, taps, channels, dilation)
-        halves = graph.split("Split", y, whole(N_KERNELS - len(inner), len(inner)), outputs=2, axis=1)
-        margin = whole(REACH * dilation)
-        shorter = graph.add("Sub", n_times, margin)
-        has_inside = graph.add("Greater", shorter, margin)
-        halves[1] = graph.cut(
-            halves[1],
-            graph.add("Where", has_inside, margin, whole(0)),
-            graph.add("Where", has_inside, shorter, n_times),
-        )
-        biases = _numbers(bank.biases)[kernels, first : first + count].T[:, :, None]  # (count, 84, 1)
-        for half, own in zip(halves, np.split(biases, [N_KERNELS - len(inner)], axis=1), strict=True):
-            above = graph.add("Greater", graph.add("Unsqueeze", half, whole(1)), own)  # (B, count, 42, T)
-            shares = graph.over("ReduceMean", graph.cast(above, "FLOAT"), 3)
-            features.append(graph.add("Flatten", shares))
-        places = (first * N_KERNELS + np.arange(count * N_KERNELS).reshape(count, N_KERNELS))[:, kernels]
-        order += [half.reshape(-1) for half in np.split(places, [N_KERNELS - len(inner)], axis=1)]
-        first += count
-    made = graph.add("Concat", *features, axis=1)
-    return graph.add("Gather", made, np.argsort(np.concatenate(order)), axis=1)
+    taps = np.broadcast_to(_numbers(bank.taps), (len(bank.dilations), N_KERNELS, N_TAPS))
+    y = _convolved(graph, x, taps, _numbers(bank.channels), bank.dilations)  # (B, D, 84, T)
+    # Every other kernel counts only where it does not reach beyond the case, unless it always does: see `bank._shares`.
+    n_times, reach = graph.length(x), REACH * np.array(bank.dilations, np.int64)[:, None, None]
+    numbers = np.arange(len(bank.dilations))[:, None] + np.arange(N_KERNELS)
+    margins = reach * (numbers % 2)[:, :, None]  # (D, 84, 1)
+    edges = graph.add("Where", graph.add("Greater", n_times, 2 * reach), margins, whole(0))
+    stops = graph.add("Sub", n_times, edges)
+    time = _time(graph, x)
+    inside = graph.add("And", graph.add("GreaterOrEqual", time, edges), graph.add("Less", time, stops))  # (D, 84, T)
+    y = graph.add("Where", inside, y, single(-np.inf))
+    # Each dilation as often as it has biases.
+    owners = np.repeat(np.arange(len(bank.dilations)), bank.counts)
+    above = graph.add("Greater", graph.add("Gather", y, owners, axis=1), _numbers(bank.biases).T[:, :, None])
+    counts = graph.over("ReduceSum", graph.cast(above, "FLOAT"), 3)  # (B, n, 84)
+    lengths = graph.cast(graph.add("Gather", graph.add("Sub", stops, edges), owners, axis=0), "FLOAT")  # (n, 84, 1)
+    return graph.add("Flatten", graph.add("Div", counts, graph.add("Squeeze", lengths, whole(2))))
 
 
 def _contests(graph: Graph, x: str, contests: Contests) -> str:
     """Return by how much kernels win, and how often they come last, (B, n_features)."""
     both = (x, graph.add("Sub", graph.cut(x, 1, 2**62), graph.cut(x, 0, -1)))
-    rounding = []
-    for values in both:
+    outcomes: list[str] = []
+    for series, values in enumerate(both):
         largest = graph.over("ReduceMax", graph.add("Abs", values), 2, keep=True)
-        rounding.append(graph.add("Mul", graph.over("ReduceSum", largest, 1, keep=True), single(NOTHING)))  # (B, 1, 1)
-    features: list[str] = []
-    for taps, channels, dilation in zip(contests.taps, contests.channels, contests.dilations, strict=True):
-        for series, values in enumerate(both):
-            mixed = np.repeat(_numbers(channels[series]), PER_GROUP, axis=0)  # (8 G, C)
-            y = _convolved(graph, values, _numbers(taps[series].flatten(0, 1)), mixed, dilation)
-            y = graph.add("Reshape", y, whole(0, taps.shape[1], PER_GROUP, -1))  # (B, G, 8, T)
-            features += _outcomes(graph, y, rounding[series])
-    return graph.add("Sqrt", graph.add("Max", graph.add("Concat", *features, axis=1), single(0)))
+        rounding = graph.add("Mul", graph.over("ReduceSum", largest, 1, keep=True), single(NOTHING))  # (B, 1, 1)
+        taps = _numbers(contests.taps[:, series].flatten(1, 2))  # (D, 8 G, 9)
+        mixed = np.repeat(_numbers(contests.channels[:, series]), PER_GROUP, axis=1)  # (D, 8 G, C)
+        y = _convolved(graph, values, taps, mixed, contests.dilations)
+        n_groups = taps.shape[0] * taps.shape[1] // PER_GROUP
+        y = graph.add("Reshape", y, whole(0, n_groups, PER_GROUP, -1))  # (B, D G, 8, T)
+        outcomes += [graph.add("Reshape", part, whole(0, *taps.shape[:2])) for part in _outcomes(graph, y, rounding)]
+    together = graph.add("Flatten", graph.add("Concat", *outcomes, axis=2))  # of (B, D, 4 x 8 G)
+    return graph.add("Sqrt", graph.add("Max", together, single(0)))
 
 
 def _outcomes(graph: Graph, y: str, rounding: str) -> tuple[str, str]:
-    """Return by how much each kernel of y (B, G, 8, T) wins, and how often it comes last, (B, 8 G) each."""
+    """Return by how much each kernel of y (B, G, 8, T) wins, and how often it comes last, (B, G, 8) each."""
     best, worst = (graph.over(op, y, 2) for op in ("ReduceMax", "ReduceMin"))  # (B, G, T)
     nobody = [graph.add("LessOrEqual", graph.add("Abs", end), rounding) for end in (best, worst)]
     best = graph.add("Unsqueeze", graph.add("Where", nobody[0], single(0), best), whole(2))
     worst = graph.add("Unsqueeze", graph.add("Where", nobody[1], single(np.nan), worst), whole(2))  # equal to nothing
     wins, losses = (graph.cast(graph.add("Equal", y, end), "FLOAT") for end in (best, worst))
-    won = graph.over("ReduceMean", graph.add("Mul", wins, best), 3)
-    return graph.add("Flatten", won), graph.add("Flatten", graph.over("ReduceMean", losses, 3))
+    return graph.over("ReduceMean", graph.add("Mul", wins, best), 3), graph.over("ReduceMean", losses, 3)
 
 
-def _convolved(graph: Graph, x: str, taps: Array, channels: Array, dilation: int) -> str:
-    """Convolve (B, C, T) -> (B, K, T) with kernels (K, 9) over channels (K, C), as `embedding.convolution` does."""
-    margin = REACH * dilation
-    if channels.shape[1] > WIDEST:
-        return graph.add(
-            "Conv",
-            graph.add("MatMul", channels, x),
-            taps[:, None],
-            kernel_shape=[N_TAPS],
-            dilations=[dilation],
-            pads=[margin, margin],
-            group=len(taps),
-        )
-    padded = graph.pad(x, margin, margin)
-    ends = [(tap * dilation, tap * dilation - 2 * margin or 2**62) for tap in range(N_TAPS)]
-    windows = graph.add("Concat", *(graph.cut(padded, *end) for end in ends), axis=1)
-    weight = (taps[:, :, None] * channels[:, None]).reshape(len(taps), -1)
-    return graph.add("MatMul", weight, windows)
+def _convolved(graph: Graph, x: str, taps: Array, channels: Array, dilations: Sequence[int]) -> str:
+    """Convolve (B, C, T) -> (B, D, K, T) with kernels (D, K, 9) over channels (D, K, C), as `convolution` does.
+
+    All dilations at once: one window is a small thing, and a graph of many nodes takes longer than their arithmetic.
+    """
+    n_channels = channels.shape[2]
+    if n_channels > WIDEST:
+        return graph.add("Concat", *_one_by_one(graph, x, taps, channels, dilations), axis=1)
+    furthest = REACH * max(dilations)
+    offsets = furthest + np.array(dilations, np.int64)[:, None] * (np.arange(N_TAPS) - REACH)  # (D, 9)
+    places = graph.add("Add", offsets[:, :, None], _time(graph, x))  # (D, 9, T)
+    windows = graph.add("Gather", graph.pad(x, furthest, furthest), places, axis=2)  # (B, C, D, 9, T)
+    if n_channels > 1:
+        windows = graph.add("Transpose", windows, perm=[0, 2, 3, 1, 4])
+    windows = graph.add("Reshape", windows, whole(0, len(dilations), N_TAPS * n_channels, -1))
+    return graph.add("MatMul", (taps[..., None] * channels[:, :, None]).reshape(*taps.shape[:2], -1), windows)
+
+
+def _one_by_one(graph: Graph, x: str, taps: Array, channels: Array, dilations: Sequence[int]) -> Iterator[str]:
+    for own, mixed, dilation in zip(taps, channels, dilations, strict=True):
+        margin = REACH * dilation
+        settings = {"kernel_shape": [N_TAPS], "dilations": [dilation], "pads": [margin, margin], "group": len(own)}
+        y = graph.add("Conv", graph.add("MatMul", mixed, x), own[:, None], **settings)
+        yield graph.add("Unsqueeze", y, whole(1))
+
+
+def _time(graph: Graph, x: str) -> str:
+    """Return 0, 1, 2 ... for the time steps of x."""
+    return graph.add("Range", np.array(0, np.int64), graph.number(graph.length(x)), np.array(1, np.int64))
 
 
 def _numbers(values: Tensor) -> Array:

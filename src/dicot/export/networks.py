@@ -9,7 +9,7 @@ from dicot.data.policies import Array
 from dicot.embedding import POOLINGS
 from dicot.encoders import FCN, Encoder, InceptionTime, ResNet
 from dicot.encoders.inception.definition import KERNELS, InceptionBlock, InceptionModule
-from dicot.encoders.inception.inference import scale_and_shift
+from dicot.encoders.inception.inference import Affine, affine, scale_and_shift
 from dicot.encoders.padding import same_margins
 from dicot.encoders.resnet import ResidualBlock
 from dicot.errors import InputError
@@ -41,24 +41,32 @@ def pooled(graph: Graph, x: str, encoder: Encoder, pooling: str) -> str:
 
 def _inception_time(graph: Graph, x: str, encoder: Encoder) -> Layers:
     assert isinstance(encoder, InceptionTime)
-    layers = {"input": _convolved(graph, x, encoder.input)}
-    for name, block in (("block0", encoder.block0), ("block1", encoder.block1)):
-        layers |= _inception_block(graph, next(reversed(layers.values())), block, name)
-    return layers
+    entry = affine(encoder.input)
+    layers = {"input": _mapped(graph, x, entry)}
+    # As in `FrozenInception`: the linear maps behind the input projection read the input itself where that is narrower.
+    joint = encoder.n_channels < len(entry.bias)
+    layers |= _inception_block(graph, layers["input"], encoder.block0, "block0", (x, entry) if joint else None)
+    return layers | _inception_block(graph, next(reversed(layers.values())), encoder.block1, "block1")
 
 
-def _inception_block(graph: Graph, x: str, block: InceptionBlock, name: str) -> Layers:
+def _inception_block(
+    graph: Graph, x: str, block: InceptionBlock, name: str, source: tuple[str, Affine] | None = None
+) -> Layers:
+    """`source` is a linear map in front of the block, with its input: x is what it gives."""
     layers, h = Layers(), x
     for number, module in enumerate((block.module0, block.module1, block.module2)):
-        h = layers[f"{name}.module{number}"] = _inception_module(graph, h, module)
+        before = source if number == 0 else None
+        h = layers[f"{name}.module{number}"] = _inception_module(graph, h, module, before)
     conv, norm = block.residual
-    layers[name] = graph.add("Relu", graph.add("Add", h, _convolved(graph, x, conv, norm)))
+    assert isinstance(conv, nn.Conv1d) and isinstance(norm, nn.BatchNorm1d)
+    residual = affine(conv).scaled(*scale_and_shift(norm))
+    layers[name] = graph.add("Relu", graph.add("Add", h, _behind(graph, x, residual, source)))
     return layers
 
 
-def _inception_module(graph: Graph, x: str, module: InceptionModule) -> str:
+def _inception_module(graph: Graph, x: str, module: InceptionModule, before: tuple[str, Affine] | None) -> str:
     left, right = same_margins(KERNELS[-1])
-    narrow = graph.pad(_convolved(graph, x, module.bottleneck), left, right, mode="edge")
+    narrow = graph.pad(_behind(graph, x, affine(module.bottleneck), before), left, right, mode="edge")
     pooled = graph.add("MaxPool", x, kernel_shape=[3], pads=[1, 1])
     scale, shift = scale_and_shift(module.bn)
     branches, first = [], 0
@@ -139,6 +147,17 @@ def _convolution(
     if scale is not None and shift is not None:
         weight, bias = weight * scale[:, None, None], bias * scale + shift
     return graph.add("Conv", x, _numbers(weight), _numbers(bias), kernel_shape=list(conv.kernel_size))
+
+
+def _behind(graph: Graph, x: str, linear: Affine, source: tuple[str, Affine] | None) -> str:
+    """Map x, or what x was made of by `source`, by both maps at once."""
+    return _mapped(graph, x, linear) if source is None else _mapped(graph, source[0], linear.after(source[1]))
+
+
+def _mapped(graph: Graph, x: str, linear: Affine) -> str:
+    """Map every time step of (B, C, T) alike."""
+    weight, bias = linear
+    return graph.add("Conv", x, _numbers(weight.T.unsqueeze(2)), _numbers(bias), kernel_shape=[1])
 
 
 def _numbers(values: Tensor) -> Array:
