@@ -1,10 +1,11 @@
 """python -m benchmarks.deploy [SET ...] [--threads 2] [--cases 200]: one window by torch and by onnxruntime, and int8.
 
 First the time of a single window, from raw values to its vector, for both presets and several shapes: milliseconds of
-the clock (the median, and the fastest) and of the CPU. The models are fitted on so many drawn cases; the vector of
-"best" has one number less, up to 2,048. Then, for data sets, size, time and the accuracy of a linear probe with the
-weights of the convolutions as they are and rounded to 8 bits: "dynamic", where the scale of activations is found window
-by window, and "static", where training windows have fixed it. A clock on a busy machine tells little: see the CPU's.
+the clock (the median, and the fastest) and of the CPU, all threads together. The models are fitted on so many drawn
+cases, of long windows on 20; the vector of "best" has one number less, up to 2,048. Then, for data sets, size, time and
+the accuracy of a linear probe with the weights of the convolutions as they are and rounded to 8 bits: "dynamic", where
+the scale of activations is found window by window, and "static", where training windows have fixed it. A clock on a
+busy machine tells little: see the CPU's, with one thread.
 """
 
 import argparse
@@ -28,10 +29,11 @@ from dicot.protocols.probe import fit_probe
 
 SHAPES = ((6, 128), (1, 150), (1, 3000))  # C, T; the first is that of HAPT
 SETS = ("ItalyPowerDemand", "TwoLeadECG", "Plane", "Coffee")
+LONG = 1000  # time steps from which on few cases are drawn: more would take minutes to fit
 CALIBRATION = 50  # training windows that the scale of activations is taken from
 
 
-def cost(run: Callable[[], object], least: int = 10, seconds: float = 2.0) -> tuple[float, float, float]:
+def cost(run: Callable[[], object], seconds: float = 2.0, least: int = 10) -> tuple[float, float, float]:
     """Return milliseconds of a call: median and least of the clock, median of the CPU; two calls go before."""
     run()
     run()
@@ -45,11 +47,13 @@ def cost(run: Callable[[], object], least: int = 10, seconds: float = 2.0) -> tu
     return float(np.median(clock)), min(clock), float(np.median(cpu))
 
 
-def single_windows(folder: Path, threads: int, n_cases: int, shapes: list[tuple[int, int]]) -> None:
-    print(f"one window, {threads} thread(s), models fitted on {n_cases} cases")
-    print(f"{'preset':8}{'channels, time':>16}{'by':>14}{'median ms':>12}{'least ms':>12}{'CPU ms':>10}{'MB':>8}")
+def single_windows(folder: Path, threads: int, cases: int, shapes: list[tuple[int, int]], seconds: float) -> None:
+    print(f"one window, {threads} thread(s)")
+    titles = f"{'median ms':>12}{'least ms':>12}{'CPU ms':>10}{'MB':>8}"
+    print(f"{'preset':8}{'channels, time':>16}{'vector':>8}{'by':>14}{titles}")
     for preset in ("best", "paper"):
         for shape in shapes:
+            n_cases = min(cases, 20) if shape[1] >= LONG else cases
             x = np.random.default_rng(0).normal(size=(n_cases, *shape)).cumsum(axis=2).astype(np.float32)
             model = TimeSeriesEmbedder(preset=preset, steps=1, scale="dataset", random_state=0, device="cpu").fit(x)
             made = export_onnx(model, folder / "model.onnx")
@@ -57,8 +61,9 @@ def single_windows(folder: Path, threads: int, n_cases: int, shapes: list[tuple[
             deployed = OnnxEmbedder(made.path, threads=threads)
             ways = {"torch": model.transform, "onnxruntime": deployed.transform}
             for name, transform in ways.items():
-                numbers = cost(partial(transform, x[:1]))
-                line = f"{preset:8}{shape!s:>16}{name:>14}{numbers[0]:12.1f}{numbers[1]:12.1f}{numbers[2]:10.1f}"
+                numbers = cost(partial(transform, x[:1]), seconds)
+                times = f"{numbers[0]:12.1f}{numbers[1]:12.1f}{numbers[2]:10.1f}"
+                line = f"{preset:8}{shape!s:>16}{deployed.n_features:8}{name:>14}{times}"
                 print(f"{line}{made.n_bytes / 1e6:8.1f}" if name == "onnxruntime" else line, flush=True)
 
 
@@ -127,6 +132,9 @@ def main() -> None:
     parser.add_argument("sets", nargs="*", default=[], help="data sets for int8; 'all' stands for the usual ones")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--cases", type=int, default=200, help="that the models of drawn cases are fitted on")
+    parser.add_argument(
+        "--seconds", type=float, default=2.0, help="that each way is called for; more on a busy machine"
+    )
     parser.add_argument("--shapes", type=shapes_of, default=list(SHAPES), help="CxT, separated by commas")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, help="training steps on the data sets; default: the preset's")
@@ -136,7 +144,7 @@ def main() -> None:
             sets = list(SETS) if options.sets == ["all"] else options.sets
             accuracies(Path(folder), sets, options.threads, options.seed, options.steps)
         else:
-            single_windows(Path(folder), options.threads, options.cases, options.shapes)
+            single_windows(Path(folder), options.threads, options.cases, options.shapes, options.seconds)
 
 
 if __name__ == "__main__":
