@@ -22,6 +22,7 @@ EVERYTHING = SOURCES + [path for folder in FOLDERS for path in sorted((ROOT / fo
 LAYERS: dict[str, set[str]] = {
     "errors": set(),
     "storage": {"errors"},
+    "locks": {"storage", "errors"},
     "database": {"storage", "errors"},
     "progress": set(),
     "data": {"errors"},
@@ -48,7 +49,7 @@ LAYERS: dict[str, set[str]] = {
     "tables": {"data", "storage", "errors"},
     "vectors": {"data", "storage", "errors"},
     "series": {"vectors", "datasets", "data", "errors"},
-    "embedded": {"vectors", "progress", "data", "storage", "errors"},
+    "embedded": {"vectors", "progress", "data", "locks", "storage", "errors"},
     "search": {"vectors", "gpu", "data", "storage", "errors"},
 }
 
@@ -60,7 +61,19 @@ def above(*, but: tuple[str, ...] = ()) -> set[str]:
 
 
 # An estimator embeds; others score, keep and search.
-_KEEPING = ("vectors", "embedded", "series", "tables", "search", "outliers", "database", "labels", "heads", "deployed")
+_KEEPING = (
+    "locks",
+    "vectors",
+    "embedded",
+    "series",
+    "tables",
+    "search",
+    "outliers",
+    "database",
+    "labels",
+    "heads",
+    "deployed",
+)
 _SCORING = ("protocols", "classical", "datasets", "projection", *_KEEPING)
 LAYERS["tuning"] = above(but=(*_SCORING, "controls", "pretrained"))
 LAYERS["estimator"] = above(but=(*_SCORING, "tuning"))
@@ -68,6 +81,7 @@ LAYERS["classifier"] = above(but=_SCORING)
 LAYERS["export"] = above(but=tuple(part for part in _SCORING if part not in ("heads", "deployed")))
 LAYERS["runs"] = above(but=(*_SCORING, "classifier", "tuning", "export"))
 _KEPT = (
+    "locks",
     "vectors",
     "embedded",
     "series",
@@ -92,8 +106,20 @@ LAYERS["__init__"] = above()
 LAYERS["__main__"] = {"cli"}
 
 # Parts that work on arrays: none of them imports torch, and none loads a part that does on import.
-TORCH_FREE = {"errors", "storage", "database", "progress", "data", "datasets", "vectors", "tables", "classical"}
+TORCH_FREE = {
+    "errors",
+    "storage",
+    "locks",
+    "database",
+    "progress",
+    "data",
+    "datasets",
+    "vectors",
+    "tables",
+    "classical",
+}
 TORCH_FREE |= {
+    "locks",
     "heads",
     "deployed",
     "embedded",

@@ -14,7 +14,7 @@ from dicot.data import Windows
 from dicot.data.collection import labelled
 from dicot.data.policies import Array
 from dicot.embedded import embed_recordings
-from dicot.errors import InputError, NoWindowError, ShortRecordingWarning
+from dicot.errors import InputError, NoWindowError, OutputError, ShortRecordingWarning
 from dicot.vectors import read_vectors, write_vectors
 
 CUT = {"window": "1s", "stride": "50%", "label": "activity", "group": "who"}
@@ -252,3 +252,38 @@ embed_recordings(slow, "abc", Path(sys.argv[1]), sys.argv[2], cut, append=sys.ar
     assert run(other).wait() == 0
     assert other.read_bytes() == one.read_bytes()
     assert [path.name for path in other.parent.iterdir()] == ["v.parquet"], "something was left behind"
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from dicot.locks import only_writer
+with only_writer(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("append", [False, True])
+def test_a_second_run_is_refused_until_the_first_has_ended(folder: Path, tmp_path: Path, append: bool) -> None:
+    out = tmp_path / "new" / "v.parquet"
+    if append:
+        embed_recordings(moments, "abc", out, folder, CUT)
+    before = out.read_bytes() if append else b""
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(out)], stdout=subprocess.PIPE) as first:
+        assert first.stdout is not None and first.stdout.readline() == b"held\n"
+        try:
+            with pytest.raises(OutputError, match=rf"v\.parquet is being written .* number {first.pid} on .* since 20"):
+                embed_recordings(moments, "abc", out, folder, CUT, append=append)
+            assert (out.read_bytes() if out.exists() else b"") == before
+        finally:
+            first.kill()  # it leaves its lock file, which locks nothing
+    assert (out.parent / ".v.parquet.lock").exists()
+    embed_recordings(moments, "abc", out, folder, CUT, append=append)
+    assert [path.name for path in out.parent.iterdir()] == ["v.parquet"]
+
+
+def test_a_run_that_is_refused_leaves_no_folder(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(NoWindowError):
+        embed_recordings(moments, "abc", tmp_path / "a" / "b" / "v.npz", folder, {**CUT, "window": "10s"})
+    assert [path.name for path in tmp_path.iterdir()] == ["recordings"]

@@ -3,7 +3,8 @@
 What is finished lies beside the output in a hidden folder: plan.json says what it belongs to, and every file of
 recordings has an .npz there, written whole or not at all. The folder is removed when the output is in place. An
 interrupted run that is started again with the same recordings, options and model takes up what it finds there, and
-the output has the bytes of a run that was left alone.
+the output has the bytes of a run that was left alone. Two runs at once would take each other's parts for their own, so
+the second is refused.
 """
 
 import json
@@ -25,6 +26,7 @@ from dicot.data.npyfile import load_npz
 from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
 from dicot.errors import DicotWarning, InputError, NoWindowError
+from dicot.locks import only_writer
 from dicot.progress import Bar
 from dicot.storage import atomic_file, remove_leftovers, write_atomic, writing
 from dicot.vectors import (
@@ -79,8 +81,8 @@ def embed_recordings(
     check_vector_file(out)
     if append and out.suffix not in KEEP_SOURCE:
         raise InputError(f"{out} cannot be appended to: only {' and '.join(KEEP_SOURCE)} say what they were made of.")
-    remove_leftovers(out)
-    with row_files(out) as make:
+    with only_writer(out), row_files(out) as make:
+        remove_leftovers(out)
         old = read_vectors(out, make=make) if append and out.exists() else None
         return _run(embed, model, out, data, {**USUAL, **options}, old, make)
 
