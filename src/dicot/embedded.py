@@ -157,11 +157,13 @@ def _held(out: Path, source: dict[str, Any] | None, options: Mapping[str, Any], 
     if source is None or source.get("kind") != "recordings":
         raise InputError(f"{out} does not say which recordings it was made of. {AGAIN}")
     wrong = [key for key in ("options", "recordings") if not isinstance(source.get(key), dict)]
-    wrong += [key for key in ("channels", "data") if not isinstance(source.get(key), list)]
+    for key in ("channels", "data"):
+        names = source.get(key)
+        wrong += [] if isinstance(names, list) and all(isinstance(name, str) for name in names) else [key]
     wrong += [key for key in ("n_times", "stride") if not isinstance(source.get(key), int)]
     if not wrong:
         wrong = [name for name, entry in source["recordings"].items() if not _is_entry(entry)]
-    if wrong or not isinstance(source.get("rate"), float | int | None) or not isinstance(source.get("model"), str):
+    if wrong or not isinstance(source.get("rate", ""), float | int | None) or not isinstance(source.get("model"), str):
         raise InputError(f"{out} is damaged: what it says about its recordings cannot be used. {AGAIN}")
     if source["model"] != model:
         raise InputError(f"{out} was made by the model {source['model'][:12]}, and this one is {model[:12]}. {AGAIN}")

@@ -10,18 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
 from scipy.special import softmax
 
 from dicot import __version__
 from dicot.data.policies import Array
 from dicot.errors import InputError, ModelFileError, brief
 from dicot.fewlabels import SMALLEST, SPREADINGS, FewLabelClassifier
+from dicot.seals import OPEN, check_seal, sealed
 from dicot.storage import check_format, check_writable, write_atomic
 
 FORMAT, FORMAT_VERSION = "dicot-head", 1
 SUFFIX = ".safetensors"
+# Of the hash, inside the only entry of the metadata: safetensors writes several in any order, another one each time.
+MARK = rb"\"sha256\": \""
 REGRESSION, NEIGHBOURS = ("mean", "factor", "coef", "intercept"), ("places", "settled", "directions")
 
 
@@ -89,8 +92,9 @@ class Head:
             arrays |= {name: getattr(self.neighbours, name) for name in NEIGHBOURS}
             about |= {"count": self.neighbours.count, "spreading": self.neighbours.spreading}
         config = {"format": FORMAT, "format_version": FORMAT_VERSION, "library_version": __version__, **about}
+        config["sha256"] = OPEN
         plain = {name: np.ascontiguousarray(array, np.float64) for name, array in arrays.items()}
-        write_atomic(path, save(plain, {"dicot": json.dumps(config)}))
+        write_atomic(path, sealed(save(plain, {"dicot": json.dumps(config)}), MARK))
         return path
 
     @classmethod
@@ -100,10 +104,12 @@ class Head:
         if not path.is_file():
             raise InputError(f"There is no file {path}. `dicot classify VECTORS --save {path}` writes one.")
         try:
-            with safe_open(path, "numpy") as file:
-                config = json.loads((file.metadata() or {}).get("dicot", "null"))
-                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            data = path.read_bytes()
+            header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+            config = json.loads(header.get("__metadata__", {}).get("dicot", "null"))
             check_format(path, config, FORMAT, FORMAT_VERSION)
+            check_seal(data, MARK)
+            arrays = load(data)
             neighbours = None
             if "places" in arrays:
                 own = {name: arrays[name] for name in NEIGHBOURS}
@@ -113,7 +119,16 @@ class Head:
             head._check(arrays)
         except ModelFileError:
             raise
-        except (OSError, LookupError, TypeError, ValueError, ArithmeticError, SafetensorError) as error:
+        except (
+            OSError,
+            LookupError,
+            AttributeError,
+            TypeError,
+            ValueError,
+            ArithmeticError,
+            RecursionError,
+            SafetensorError,
+        ) as error:
             raise ModelFileError(f"{path} cannot be read ({brief(error)}). Save the classifier again.") from error
         return head
 

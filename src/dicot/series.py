@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dicot.data.choices import choices_file, read_choices
+from dicot.data.choices import choices_file, problem_of, read_choices
 from dicot.data.collection import check_rate
 from dicot.data.folders import find_recordings, read_tracks, recording_names
 from dicot.data.naming import listed
@@ -140,6 +140,9 @@ def _source_of(known: Vectors, what: str) -> _Source | None:
         if kind not in ("recordings", "file", "name"):
             raise ValueError(f"its kind is {kind!r}")
         recorded = kind == "recordings"
+        given = {key: value for key, value in options.items() if value is not None}
+        if recorded and (problems := [found for key, value in given.items() if (found := problem_of(key, value))]):
+            raise ValueError(problems[0])
         return _Source(
             kind,
             options,
