@@ -21,6 +21,7 @@ FORMAT, FORMAT_VERSION = "dicot-onnx", 1
 INPUT, VECTORS, PROBABILITIES = "window", "embedding", "probabilities"
 ABOUT = "dicot"  # the entry of the file's metadata that holds everything, as JSON
 SEAL = "dicot.sha256"  # the entry with the hash of the file
+CHANGED = "changed"  # what stands there instead once another program has changed the file on purpose
 MARK = f"{SEAL}\x12@".encode()  # that entry in the file's bytes: its name, and then text of 64 characters
 AT_ONCE = 2**20  # values of windows that go through together: what is made of them is some hundred times as much
 T = TypeVar("T", bound=Any)
@@ -47,9 +48,15 @@ class OnnxEmbedder:
 
     def __init__(self, path: str | Path, *, threads: int | None = None, data: bytes | None = None) -> None:
         self.path = Path(path)
-        self.session = _session(self.path, threads, data)
-        self.about = _about(self.path, self.session.get_modelmeta().custom_metadata_map)
+        content = _content(self.path) if data is None else data
+        self.session = _session(self.path, threads, content)
         try:
+            metadata = self.session.get_modelmeta().custom_metadata_map
+        except UnicodeDecodeError as error:
+            raise ModelFileError(f"{self.path} is damaged ({brief(error)}). Export the model again.") from error
+        self.about = _about(self.path, metadata)
+        try:
+            _refuse_unsealed(content, metadata)
             _refuse_forged(self.about, self.session)
             # Scaling is in the file; all else is decided case by case, and the file does nothing to such cases.
             known = {name: self.about[name] for name in ("unequal", "missing", "n_channels", "n_times", "rate")}
@@ -100,14 +107,11 @@ class OnnxEmbedder:
             )
 
 
-def _session(path: Path, threads: int | None, data: bytes | None) -> Any:
+def _session(path: Path, threads: int | None, data: bytes) -> Any:
     try:
         import onnxruntime
     except ImportError as error:
         raise need_extra("onnxruntime", "onnx", "An ONNX file") from error
-    if data is None and not path.is_file():
-        raise ModelFileError(f"There is no file {path}. `dicot export MODEL --onnx {path}` writes one.")
-    data = _checked(path) if data is None else data
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or 0
     try:
@@ -118,8 +122,10 @@ def _session(path: Path, threads: int | None, data: bytes | None) -> Any:
         ) from error
 
 
-def _checked(path: Path) -> bytes:
-    """Return the content of a file; another program that changed it on purpose has left the hash out."""
+def _content(path: Path) -> bytes:
+    """Return the content of a file, whose hash must be right where it has one."""
+    if not path.is_file():
+        raise ModelFileError(f"There is no file {path}. `dicot export MODEL --onnx {path}` writes one.")
     try:
         data = path.read_bytes()
         if has_seal(data, MARK):
@@ -127,9 +133,14 @@ def _checked(path: Path) -> bytes:
     except (OSError, ValueError) as error:
         raise ModelFileError(
             f"{path} is damaged, or was changed by another program ({error}). Export the model again; where the change "
-            f"is intended, remove the entry {SEAL!r} of its metadata."
+            f"is intended, set the entry {SEAL!r} of its metadata to {CHANGED!r}."
         ) from error
     return data
+
+
+def _refuse_unsealed(data: bytes, metadata: Mapping[str, str]) -> None:
+    if not has_seal(data, MARK) and metadata.get(SEAL) != CHANGED:
+        raise ValueError(f"it has no hash, and its entry {SEAL!r} does not say {CHANGED!r}")
 
 
 def _about(path: Path, metadata: dict[str, str]) -> dict[str, Any]:

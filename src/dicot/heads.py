@@ -23,6 +23,7 @@ from dicot.storage import check_format, check_writable, write_atomic
 
 FORMAT, FORMAT_VERSION = "dicot-head", 1
 SUFFIX = ".safetensors"
+LARGEST = 1e100  # products of such numbers are numbers still
 # Of the hash, inside the only entry of the metadata: safetensors writes several in any order, another one each time.
 MARK = rb"\"sha256\": \""
 REGRESSION, NEIGHBOURS = ("mean", "factor", "coef", "intercept"), ("places", "settled", "directions")
@@ -50,6 +51,7 @@ class Head:
     intercept: Array  # (K,)
     temperature: float = 1.0
     neighbours: Neighbours | None = None
+    model: str | None = None  # the hash of the model whose embeddings it takes, where that is known
 
     @property
     def n_features(self) -> int:
@@ -87,7 +89,7 @@ class Head:
         path = Path(path)
         check_head_file(path)
         arrays = {name: getattr(self, name) for name in REGRESSION}
-        about: dict[str, Any] = {"classes": self.classes, "temperature": self.temperature}
+        about: dict[str, Any] = {"classes": self.classes, "temperature": self.temperature, "model": self.model}
         if self.neighbours is not None:
             arrays |= {name: getattr(self.neighbours, name) for name in NEIGHBOURS}
             about |= {"count": self.neighbours.count, "spreading": self.neighbours.spreading}
@@ -115,7 +117,9 @@ class Head:
                 own = {name: arrays[name] for name in NEIGHBOURS}
                 neighbours = Neighbours(**own, count=config["count"], spreading=config["spreading"])
             own, known = {name: arrays[name] for name in REGRESSION}, tuple(config["classes"])
-            head = cls(known, **own, temperature=float(config["temperature"]), neighbours=neighbours)
+            if not isinstance(model := config.get("model"), str | None):
+                raise ValueError(f"its model is {model!r}")
+            head = cls(known, **own, temperature=float(config["temperature"]), neighbours=neighbours, model=model)
             head._check(arrays)
         except ModelFileError:
             raise
@@ -143,8 +147,8 @@ class Head:
             if not 1 <= self.neighbours.count <= n or self.neighbours.spreading not in SPREADINGS:
                 raise ValueError(f"{self.neighbours.count} neighbours, {self.neighbours.spreading!r}")
         for name, array in arrays.items():
-            if array.dtype != np.float64 or array.shape != wanted.get(name) or not np.isfinite(array).all():
-                raise ValueError(f"{name} has the shape {array.shape} or holds what is no number")
+            if array.dtype != np.float64 or array.shape != wanted.get(name) or not (np.abs(array) < LARGEST).all():
+                raise ValueError(f"{name} has the shape {array.shape} or holds numbers that no fit leaves")
         if n_classes < 2 or not self.temperature > 0:
             raise ValueError(f"{n_classes} class(es), temperature {self.temperature}")
 

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from dicot import FewLabelClassifier, LabelStore, OnnxEmbedder, TimeSeriesEmbedder
 from dicot.data.choices import FILE, read_choices
 from dicot.data.folders import windows_from
+from dicot.deployed import CHANGED, SEAL
 from dicot.embedded import embed_recordings
 from dicot.explorer.kept import overview_file, read_or_make
 from dicot.export import export_onnx
@@ -175,7 +176,7 @@ def judge_source(folder: Path, result: Any, sound: Any) -> str:
     drawn, before, done, after = result
     if len(after) != before + done.added or not np.isfinite(after.x).all():
         return f"{before} and {done.added} vectors are {len(after)} now, or some are no numbers"
-    if drawn is not None and (drawn[0] is None or drawn[0].ndim != 2 or not np.isfinite(drawn[0]).all()):
+    if drawn is not None and drawn[0] is not None and (drawn[0].ndim != 2 or not np.isfinite(drawn[0]).all()):
         return "the series of a window is no array of numbers"
     return ""
 
@@ -300,7 +301,7 @@ def _read_onnx(folder: Path) -> np.ndarray:
 
 
 def _save_about(folder: Path) -> None:
-    """What an exported file says of itself, in a file of its own; the hash is left out, as its error says it may be."""
+    """What an exported file says of itself, in a file of its own; the hash is given up, as its error says how."""
     import onnx
 
     model = onnx.load_from_string(_exported())
@@ -314,7 +315,7 @@ def _read_about(folder: Path) -> np.ndarray:
 
     model = onnx.load(folder / "bare.onnx")
     text = (folder / "about.json").read_bytes().decode("utf-8", "replace").encode("utf-8", "replace").decode()
-    onnx.helper.set_model_props(model, {"dicot": text})
+    onnx.helper.set_model_props(model, {"dicot": text, SEAL: CHANGED})
     onnx.save(model, folder / "model.onnx")
     return _read_onnx(folder)
 
