@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from dicot.datasets import load
-from dicot.deployed import INPUT, OnnxEmbedder
+from dicot.deployed import CHANGED, INPUT, SEAL, OnnxEmbedder
 from dicot.estimator import TimeSeriesEmbedder
 from dicot.export import export_onnx
 from dicot.protocols.base import Features
@@ -93,6 +93,11 @@ def in_8_bits(source: Path, x: np.ndarray) -> dict[str, Path]:
     }
     q.quantize_dynamic(source, made["int8, dynamic"], **settings)
     q.quantize_static(source, made["int8, static"], Calibration(x), quant_format=q.QuantFormat.QDQ, **settings)
+    for path in made.values():  # changed on purpose
+        model = onnx.load(path)
+        kept = {entry.key: entry.value for entry in model.metadata_props}
+        onnx.helper.set_model_props(model, {**kept, SEAL: CHANGED})
+        onnx.save(model, path)
     return made
 
 

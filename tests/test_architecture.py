@@ -22,6 +22,8 @@ EVERYTHING = SOURCES + [path for folder in FOLDERS for path in sorted((ROOT / fo
 LAYERS: dict[str, set[str]] = {
     "errors": set(),
     "storage": {"errors"},
+    "locks": {"storage", "errors"},
+    "seals": set(),
     "database": {"storage", "errors"},
     "progress": set(),
     "data": {"errors"},
@@ -31,7 +33,7 @@ LAYERS: dict[str, set[str]] = {
     "losses": {"errors"},
     "encoders": {"gpu", "storage", "errors"},
     "methods": {"encoders", "views", "losses", "data", "errors"},
-    "train": {"methods", "encoders", "data", "gpu", "storage", "errors"},
+    "train": {"methods", "encoders", "data", "gpu", "seals", "storage", "errors"},
     "controls": {"encoders", "data", "gpu"},
     "embedding": {"encoders", "gpu", "data", "errors"},
     "presets": {"train", "errors"},
@@ -39,8 +41,8 @@ LAYERS: dict[str, set[str]] = {
     "fitting": {"gpu", "embedding", "encoders", "methods", "pretrained", "progress", "train", "data", "errors"},
     "classical": {"errors"},
     "fewlabels": {"data", "errors"},
-    "heads": {"fewlabels", "data", "storage", "errors"},
-    "deployed": {"data", "storage", "errors"},
+    "heads": {"fewlabels", "data", "seals", "storage", "errors"},
+    "deployed": {"data", "seals", "storage", "errors"},
     "labels": {"fewlabels", "database", "data", "storage", "errors"},
     "outliers": {"data", "errors"},
     "protocols": {"fewlabels", "data", "errors"},
@@ -48,7 +50,7 @@ LAYERS: dict[str, set[str]] = {
     "tables": {"data", "storage", "errors"},
     "vectors": {"data", "storage", "errors"},
     "series": {"vectors", "datasets", "data", "errors"},
-    "embedded": {"vectors", "progress", "data", "storage", "errors"},
+    "embedded": {"vectors", "progress", "data", "locks", "storage", "errors"},
     "search": {"vectors", "gpu", "data", "storage", "errors"},
 }
 
@@ -60,7 +62,19 @@ def above(*, but: tuple[str, ...] = ()) -> set[str]:
 
 
 # An estimator embeds; others score, keep and search.
-_KEEPING = ("vectors", "embedded", "series", "tables", "search", "outliers", "database", "labels", "heads", "deployed")
+_KEEPING = (
+    "locks",
+    "vectors",
+    "embedded",
+    "series",
+    "tables",
+    "search",
+    "outliers",
+    "database",
+    "labels",
+    "heads",
+    "deployed",
+)
 _SCORING = ("protocols", "classical", "datasets", "projection", *_KEEPING)
 LAYERS["tuning"] = above(but=(*_SCORING, "controls", "pretrained"))
 LAYERS["estimator"] = above(but=(*_SCORING, "tuning"))
@@ -68,6 +82,7 @@ LAYERS["classifier"] = above(but=_SCORING)
 LAYERS["export"] = above(but=tuple(part for part in _SCORING if part not in ("heads", "deployed")))
 LAYERS["runs"] = above(but=(*_SCORING, "classifier", "tuning", "export"))
 _KEPT = (
+    "locks",
     "vectors",
     "embedded",
     "series",
@@ -92,8 +107,21 @@ LAYERS["__init__"] = above()
 LAYERS["__main__"] = {"cli"}
 
 # Parts that work on arrays: none of them imports torch, and none loads a part that does on import.
-TORCH_FREE = {"errors", "storage", "database", "progress", "data", "datasets", "vectors", "tables", "classical"}
+TORCH_FREE = {
+    "errors",
+    "storage",
+    "locks",
+    "database",
+    "progress",
+    "data",
+    "datasets",
+    "vectors",
+    "tables",
+    "classical",
+}
 TORCH_FREE |= {
+    "seals",
+    "locks",
     "heads",
     "deployed",
     "embedded",

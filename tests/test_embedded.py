@@ -1,5 +1,6 @@
 """Recordings become vectors file by file: the rows of windows_from, only what is new, the same bytes after a kill."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from dicot.data import Windows
 from dicot.data.collection import labelled
 from dicot.data.policies import Array
 from dicot.embedded import embed_recordings
-from dicot.errors import InputError, NoWindowError, ShortRecordingWarning
+from dicot.errors import DicotWarning, InputError, NoWindowError, OutputError, ShortRecordingWarning
 from dicot.vectors import read_vectors, write_vectors
 
 CUT = {"window": "1s", "stride": "50%", "label": "activity", "group": "who"}
@@ -105,6 +106,74 @@ def test_a_recording_that_has_grown_gets_its_new_windows(folder: Path, tmp_path:
     assert held.recording is not None and held.start is not None
     assert held.start[held.recording == "mon"].tolist() == [i / 2 for i in range(14)]
     assert embed_recordings(moments, "abc", out, folder, CUT, append=True).added == 0
+
+
+def altered(path: Path) -> None:
+    """Other values in a file of the same size."""
+    lines = path.read_text().split("\n")
+    time, x, *others = lines[5].split(",")
+    lines[5] = ",".join([time, f"{x[:-1]}{(int(x[-1]) + 1) % 10}", *others])
+    path.write_text("\n".join(lines))
+
+
+@pytest.mark.parametrize("how", ["values", "values, time put back", "shorter", "label", "grown and values"])
+def test_a_recording_that_has_changed_is_refused(folder: Path, tmp_path: Path, how: str) -> None:
+    out, mon = tmp_path / "v.parquet", folder / "mon.csv"
+    embed_recordings(moments, "abc", out, folder, CUT)
+    before, facts = out.read_bytes(), mon.stat()
+    write(folder / "new.csv", 100)
+    if "shorter" in how:
+        write(mon, 90, "", "person 0", 0)
+    elif "label" in how:
+        write(mon, 100, "walk", "person 0", 0)
+    elif "grown" in how:
+        write(mon, 150, "", "person 0", 0)
+    if "values" in how:
+        altered(mon)
+    if "time" in how:
+        os.utime(mon, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+        assert (mon.stat().st_size, mon.stat().st_mtime_ns) == (facts.st_size, facts.st_mtime_ns)
+    with pytest.raises(
+        InputError, match=r"mon\.csv has changed since .*v\.parquet was made of it.* leave out --append"
+    ):
+        embed_recordings(moments, "abc", out, folder, CUT, append=True)
+    assert out.read_bytes() == before and not list(tmp_path.glob(".*"))
+
+
+def test_a_recording_that_was_only_copied_is_not_read_again(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "v.parquet"
+    embed_recordings(moments, "abc", out, folder, CUT)
+    for file in folder.iterdir():
+        os.utime(file, (1, 1))
+    assert embed_recordings(moments, "abc", out, folder, CUT, append=True).files == 0
+
+
+def test_a_signal_file_of_wfdb_is_looked_at_too(tmp_path: Path) -> None:
+    pytest.importorskip("wfdb")
+    folder, out = tmp_path / "recordings", tmp_path / "v.npz"
+    folder.mkdir()
+    (folder / "a.hea").write_text("a 1 20 60\na.dat 16 200 16 0 0 0 0 I\n")
+    np.arange(60, dtype="<i2").tofile(folder / "a.dat")
+    embed_recordings(moments, "abc", out, folder, {"window": "1s"})
+    np.arange(1, 61, dtype="<i2").tofile(folder / "a.dat")
+    with pytest.raises(InputError, match=r"a\.hea has changed"):
+        embed_recordings(moments, "abc", out, folder, {"window": "1s"}, append=True)
+
+
+def test_files_of_older_versions_go_by_the_size_and_say_so(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "v.parquet"
+    embed_recordings(moments, "abc", out, folder, CUT)
+    held = read_vectors(out)
+    assert held.source is not None and held.label is not None and held.group is not None
+    old = {name: {key: entry[key] for key in ("file", "bytes")} for name, entry in held.source["recordings"].items()}
+    recording, start, end = held.places()
+    columns = {"recording": recording, "start": start, "end": end, "y": held.label, "group": held.group}
+    write_vectors(out, {"": {"X": held.x, **columns}}, {**held.source, "recordings": old})
+    write(folder / "new.csv", 100)
+    with pytest.warns(DicotWarning, match="older version, .* whether mon, tue, wed have changed"):
+        assert embed_recordings(moments, "abc", out, folder, CUT, append=True).added == 9
+    entries = read_vectors(out).source["recordings"]  # type: ignore[index]
+    assert "sha256" in entries["new"] and "sha256" not in entries["mon"], "what nobody saw is not vouched for"
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "npz"])
@@ -252,3 +321,38 @@ embed_recordings(slow, "abc", Path(sys.argv[1]), sys.argv[2], cut, append=sys.ar
     assert run(other).wait() == 0
     assert other.read_bytes() == one.read_bytes()
     assert [path.name for path in other.parent.iterdir()] == ["v.parquet"], "something was left behind"
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from dicot.locks import only_writer
+with only_writer(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("append", [False, True])
+def test_a_second_run_is_refused_until_the_first_has_ended(folder: Path, tmp_path: Path, append: bool) -> None:
+    out = tmp_path / "new" / "v.parquet"
+    if append:
+        embed_recordings(moments, "abc", out, folder, CUT)
+    before = out.read_bytes() if append else b""
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(out)], stdout=subprocess.PIPE) as first:
+        assert first.stdout is not None and first.stdout.readline() == b"held\n"
+        try:
+            with pytest.raises(OutputError, match=rf"v\.parquet is being written .* number {first.pid} on .* since 20"):
+                embed_recordings(moments, "abc", out, folder, CUT, append=append)
+            assert (out.read_bytes() if out.exists() else b"") == before
+        finally:
+            first.kill()  # it leaves its lock file, which locks nothing
+    assert (out.parent / ".v.parquet.lock").exists()
+    embed_recordings(moments, "abc", out, folder, CUT, append=append)
+    assert [path.name for path in out.parent.iterdir()] == ["v.parquet"]
+
+
+def test_a_run_that_is_refused_leaves_no_folder(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(NoWindowError):
+        embed_recordings(moments, "abc", tmp_path / "a" / "b" / "v.npz", folder, {**CUT, "window": "10s"})
+    assert [path.name for path in tmp_path.iterdir()] == ["recordings"]

@@ -259,6 +259,21 @@ def test_names_that_cannot_be_written_are_refused_first(best: tuple[TimeSeriesEm
         export_onnx("model", tmp_path / "model.onnx")  # type: ignore[arg-type]
 
 
+def test_a_file_that_was_changed_must_say_so(best: tuple[TimeSeriesEmbedder, OnnxEmbedder], tmp_path: Path):
+    path = tmp_path / "model.onnx"
+    file = onnx.load(best[1].path)
+    file.doc_string = "quantised, say"
+    for seal, message in ((None, "damaged, or was changed by another program"), ("", "it has no hash")):
+        kept = {entry.key: entry.value for entry in file.metadata_props}
+        onnx.helper.set_model_props(file, kept if seal is None else {**kept, "dicot.sha256": seal})
+        onnx.save(file, path)
+        with pytest.raises(ModelFileError, match=message):
+            OnnxEmbedder(path)
+    onnx.helper.set_model_props(file, {**kept, "dicot.sha256": "changed"})
+    onnx.save(file, path)
+    assert OnnxEmbedder(path).n_features == best[1].n_features
+
+
 @pytest.mark.parametrize("damage", ["cut", "foreign", "absent"])
 def test_damaged_files_are_named(damage: str, best: tuple[TimeSeriesEmbedder, OnnxEmbedder], tmp_path: Path):
     path = tmp_path / "model.onnx"
@@ -345,6 +360,11 @@ def test_export_and_embed_on_the_command_line(tmp_path: Path, monkeypatch: pytes
         assert "Wrote" in dicot(*words)
     assert_same(np.load(tmp_path / "onnx.npz")["X"], np.load(tmp_path / "torch.npz")["X"])
     assert OnnxEmbedder(tmp_path / "model.onnx").classes == (0, 1)
+    fitted(1, 20, x, preset="paper", random_state=5).save_pretrained(tmp_path / "other")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    with pytest.raises(InputError, match=r"head\.safetensors is of vectors of the model .* and other is"):
+        dicot("export", "other", "--onnx", "again.onnx", "--classifier", "head.safetensors")
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
 @pytest.mark.parametrize(

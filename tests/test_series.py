@@ -1,6 +1,7 @@
 """The series behind vectors: the very values that were embedded, found again by the file's own word or the user's."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -297,3 +298,31 @@ def test_a_data_set_by_name_is_read_with_its_policies() -> None:
     gone = Vectors(np.zeros((4, 2), np.float32), source={**source, "data": ["no-such-set"]})
     assert series_of(gone, None, {}) is None
     assert "'no-such-set' of v.npz is not on this machine" in why_absent(gone, Path("v.npz"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"unit": "ms"}, {"missing": "interpolate"}, {"missing": "zero", "gap": 5.0}, {"resample": True, "rate": 10.0}],
+    ids=str,
+)
+def test_options_of_a_cut_find_its_values_again(tmp_path: Path, options: dict[str, Any]) -> None:
+    """Vectors that do not say how they were made: the options of `dicot embed` are given again."""
+    times = np.arange(200) / 20
+    times[90:] += 0.1
+    lost = slice(84, 95) if "missing" in options else slice(0, 0)
+    write_walk(tmp_path / "r" / "a.csv", times * 1000 if "unit" in options else times, missing=lost)
+    cut = {"time": "t", "channels": ["x", "y"], **options}
+    windows = windows_from(tmp_path / "r", "1s", **cut)
+    arrays = {"recording": windows.recording, "start": windows.start, "end": windows.end}
+    write_vectors(tmp_path / "v.npz", {"": {"X": mean(windows), **arrays}})
+    vectors, rate = read_vectors(tmp_path / "v.npz"), cut.pop("rate", None)
+    series = series_of(vectors, tmp_path / "r", cut, rate)
+    assert series is not None
+    np.testing.assert_array_equal([series.window(row) for row in range(len(vectors))], windows.x)
+
+
+def test_options_of_recordings_are_refused_for_cases(tmp_path: Path) -> None:
+    np.savez(tmp_path / "cases.npz", X=np.zeros((3, 1, 5), np.float32))
+    write_vectors(tmp_path / "v.npz", {"": {"X": np.zeros((3, 2), np.float32)}})
+    with pytest.raises(InputError, match="--gap is for recordings"):
+        series_of(read_vectors(tmp_path / "v.npz"), tmp_path / "cases.npz", {"gap": 2.0})

@@ -3,8 +3,10 @@ import os
 
 import pytest
 
-from dicot.errors import DicotError
-from dicot.storage import write_atomic
+from dicot.errors import DicotError, OutputError
+from dicot.labels.store import LabelStore
+from dicot.storage import check_writable, write_atomic
+from dicot.vectors import check_vector_file
 
 
 def test_replaces_as_a_whole_and_makes_folders(tmp_path):
@@ -42,3 +44,11 @@ def test_a_path_below_a_file_is_named(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(DicotError, match="is a file"):
         write_atomic(tmp_path / "file" / "b.bin", b"one")
+
+
+def test_a_folder_in_place_of_a_file_is_told_before_any_work_is_done(tmp_path):
+    (tmp_path / "v.parquet").mkdir()
+    for check in (check_writable, check_vector_file, lambda path: LabelStore(path)):
+        with pytest.raises(OutputError, match=r"v\.parquet cannot be written: .* That is a folder"):
+            check(tmp_path / "v.parquet")
+    check_writable(tmp_path / "v.parquet", folder=True)

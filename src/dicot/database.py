@@ -1,5 +1,6 @@
 """SQLite files that several processes write to: one way to open them, to change them, and to say what went wrong."""
 
+import errno
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -32,6 +33,8 @@ ERRORS = (sqlite3.Error, UnicodeDecodeError)
 def connect(path: Path, what: str, patience: float) -> sqlite3.Connection:
     """Open a file, or make an empty one, to read and write. `what` is what the file is to the user."""
     with writing(path):
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "Is a directory")
         path.parent.mkdir(parents=True, exist_ok=True)
     with translated(path, what):
         return sqlite3.connect(path, timeout=patience, isolation_level=None)

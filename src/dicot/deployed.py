@@ -1,23 +1,28 @@
 """OnnxEmbedder: embeddings from an exported file, with onnxruntime and without torch."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from dicot.data.collection import check_rate
 from dicot.data.conversion import Conversion, swallows
 from dicot.data.pieces import write_rows
-from dicot.data.policies import Array, name_cases
+from dicot.data.policies import MISSING, UNEQUAL, Array, name_cases
 from dicot.data.preparation import Preparation
-from dicot.errors import InputError, ModelFileError, brief, need_extra
+from dicot.errors import InputError, ModelFileError, brief, is_whole, need_extra
+from dicot.seals import check_seal, has_seal
 from dicot.storage import check_format
 
 FORMAT, FORMAT_VERSION = "dicot-onnx", 1
 INPUT, VECTORS, PROBABILITIES = "window", "embedding", "probabilities"
 ABOUT = "dicot"  # the entry of the file's metadata that holds everything, as JSON
+SEAL = "dicot.sha256"  # the entry with the hash of the file
+CHANGED = "changed"  # what stands there instead once another program has changed the file on purpose
+MARK = f"{SEAL}\x12@".encode()  # that entry in the file's bytes: its name, and then text of 64 characters
 AT_ONCE = 2**17  # values of windows that go through together: what is made of them is some thousand times as much
 T = TypeVar("T", bound=Any)
 
@@ -43,9 +48,16 @@ class OnnxEmbedder:
 
     def __init__(self, path: str | Path, *, threads: int | None = None, data: bytes | None = None) -> None:
         self.path = Path(path)
-        self.session = _session(self.path, threads, data)
-        self.about = _about(self.path, self.session.get_modelmeta().custom_metadata_map)
+        content = _content(self.path) if data is None else data
+        self.session = _session(self.path, threads, content)
         try:
+            metadata = self.session.get_modelmeta().custom_metadata_map
+        except UnicodeDecodeError as error:
+            raise ModelFileError(f"{self.path} is damaged ({brief(error)}). Export the model again.") from error
+        self.about = _about(self.path, metadata)
+        try:
+            _refuse_unsealed(content, metadata)
+            _refuse_forged(self.about, self.session)
             # Scaling is in the file; all else is decided case by case, and the file does nothing to such cases.
             known = {name: self.about[name] for name in ("unequal", "missing", "n_channels", "n_times", "rate")}
             names = self.about["channels"]
@@ -53,7 +65,7 @@ class OnnxEmbedder:
             self.classes = tuple(self.about["classes"])
             self.n_features = int(self.about["n_features"])
         except (LookupError, TypeError, ValueError) as error:
-            raise ModelFileError(f"{self.path} is damaged ({error!r}). Export the model again.") from error
+            raise ModelFileError(f"{self.path} is damaged ({brief(error)}). Export the model again.") from error
 
     def transform(self, X: Any, *, layout: str | None = None) -> Array:
         """Return (N, F) embeddings in float32; `layout` is "nct" or "ntc", by default the model's."""
@@ -95,26 +107,71 @@ class OnnxEmbedder:
             )
 
 
-def _session(path: Path, threads: int | None, data: bytes | None) -> Any:
+def _session(path: Path, threads: int | None, data: bytes) -> Any:
     try:
         import onnxruntime
     except ImportError as error:
         raise need_extra("onnxruntime", "onnx", "An ONNX file") from error
-    if data is None and not path.is_file():
-        raise ModelFileError(f"There is no file {path}. `dicot export MODEL --onnx {path}` writes one.")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or 0
     try:
-        return onnxruntime.InferenceSession(data or str(path), options, providers=["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime has a class of its own for each of many reasons
         raise ModelFileError(
             f"{path} cannot be loaded by onnxruntime ({brief(error)}). Export the model again."
         ) from error
 
 
+def _content(path: Path) -> bytes:
+    """Return the content of a file, whose hash must be right where it has one."""
+    if not path.is_file():
+        raise ModelFileError(f"There is no file {path}. `dicot export MODEL --onnx {path}` writes one.")
+    try:
+        data = path.read_bytes()
+        if has_seal(data, MARK):
+            check_seal(data, MARK)
+    except (OSError, ValueError) as error:
+        raise ModelFileError(
+            f"{path} is damaged, or was changed by another program ({error}). Export the model again; where the change "
+            f"is intended, set the entry {SEAL!r} of its metadata to {CHANGED!r}."
+        ) from error
+    return data
+
+
+def _refuse_unsealed(data: bytes, metadata: Mapping[str, str]) -> None:
+    if not has_seal(data, MARK) and metadata.get(SEAL) != CHANGED:
+        raise ValueError(f"it has no hash, and its entry {SEAL!r} does not say {CHANGED!r}")
+
+
 def _about(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
     try:
         config = json.loads(metadata.get(ABOUT, "null"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} is damaged ({brief(error)}). Export the model again.") from error
     return check_format(path, config, FORMAT, FORMAT_VERSION)
+
+
+def _refuse_forged(about: Mapping[str, Any], session: Any) -> None:
+    """Refuse what no export says, or what its own graph does not do."""
+    for name, known in {"layout": ("nct", "ntc"), "unequal": tuple(UNEQUAL), "missing": tuple(MISSING)}.items():
+        if about[name] not in known:
+            raise ValueError(f"{name!r} is {about[name]!r}")
+    if about["scale"] not in (None, "dataset", "case"):
+        raise ValueError(f"'scale' is {about['scale']!r}")
+    if about["rate"] is not None:
+        check_rate(about["rate"])
+    for name in ("n_features", "n_channels", "n_times"):
+        if not is_whole(about[name], 1):
+            raise ValueError(f"{name!r} is {about[name]!r}")
+    for name, kinds in {"channels": (str,), "classes": (str, int, float)}.items():
+        values = about[name]
+        if not (values is None and name == "channels") and not (
+            isinstance(values, list) and all(isinstance(value, kinds) for value in values)
+        ):
+            raise ValueError(f"{name!r} is {values!r}")
+    made = {one.name: one.shape[1] for one in (*session.get_inputs(), *session.get_outputs())}
+    said = {INPUT: about["n_channels"], VECTORS: about["n_features"], PROBABILITIES: len(about["classes"]) or None}
+    if any(made.get(name) != number for name, number in said.items()):
+        raise ValueError(f"it says {said} and does {made}")
+    if about["channels"] is not None and len(about["channels"]) != about["n_channels"]:
+        raise ValueError(f"it names {len(about['channels'])} of {about['n_channels']} channels")

@@ -3,7 +3,8 @@
 What is finished lies beside the output in a hidden folder: plan.json says what it belongs to, and every file of
 recordings has an .npz there, written whole or not at all. The folder is removed when the output is in place. An
 interrupted run that is started again with the same recordings, options and model takes up what it finds there, and
-the output has the bytes of a run that was left alone.
+the output has the bytes of a run that was left alone. Two runs at once would take each other's parts for their own, so
+the second is refused.
 """
 
 import json
@@ -19,12 +20,14 @@ import numpy as np
 
 from dicot.data import Windows
 from dicot.data.collection import labelled
+from dicot.data.contents import facts_of, is_as_before, windows_hash
 from dicot.data.folders import RecordingStream, Source, as_text
-from dicot.data.naming import naming
+from dicot.data.naming import listed, naming
 from dicot.data.npyfile import load_npz
 from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
 from dicot.errors import DicotWarning, InputError, NoWindowError
+from dicot.locks import only_writer
 from dicot.progress import Bar
 from dicot.storage import atomic_file, remove_leftovers, write_atomic, writing
 from dicot.vectors import (
@@ -40,7 +43,10 @@ from dicot.vectors import (
 )
 
 PLAN = "plan.json"
+HASH = "hash"  # of all windows of a file of recordings, beside those in its part that are new
 USUAL = {"stride": "50%"}  # of options that are not given
+AGAIN = "Write another file, or leave out --append to write this one anew."
+Places = set[tuple[str, float, float]]  # recording, start, end
 
 
 class EmbeddingRun(NamedTuple):
@@ -79,8 +85,8 @@ def embed_recordings(
     check_vector_file(out)
     if append and out.suffix not in KEEP_SOURCE:
         raise InputError(f"{out} cannot be appended to: only {' and '.join(KEEP_SOURCE)} say what they were made of.")
-    remove_leftovers(out)
-    with row_files(out) as make:
+    with only_writer(out), row_files(out) as make:
+        remove_leftovers(out)
         old = read_vectors(out, make=make) if append and out.exists() else None
         return _run(embed, model, out, data, {**USUAL, **options}, old, make)
 
@@ -97,26 +103,40 @@ def _run(
     """Embed what is not among the `old` vectors, and write all of them."""
     held = None if old is None else _held(out, old.source, options, model)
     before = {} if held is None else held["recordings"]
-    paths = {entry["file"]: entry["bytes"] for entry in before.values()}
+    known_files = {entry["file"]: entry for entry in before.values()}
+    facts: dict[Path, dict[str, Any]] = {}
+
+    def is_new(file: Path) -> bool:
+        entry = known_files.get(str(file.resolve()))
+        if entry is not None and is_as_before(file, entry):
+            return False
+        facts[file] = facts_of(file)
+        return True
+
     with Bar("read", 100) as bar:
         stream = RecordingStream(
             data,
             **options,
-            only=lambda file: paths.get(str(file.resolve())) != file.stat().st_size,
+            only=is_new,
             known=None if held is None else (tuple(held["channels"]), held["rate"]),
             on_file=lambda done, total: bar.update(100 * done // total, f"% of {total} files"),
         )
-    source = _source(stream, data, options, model, held)
-    if held is not None:
+    source = _source(stream, data, options, model, held, {name: facts[file] for name, file in stream.files.items()})
+    known: Places = set()
+    if old is not None and held is not None:
         _refuse_other_windows(out, held, source)
         _refuse_same_names(out, before, source["recordings"])
+        known = _places(old, stream.files.keys() & before.keys())
+        _refuse_changed(out, before, stream, known)
+        _warn_of_sizes(out, before)
     parts = _FinishedParts(out, old is not None, source, list(stream.files))
-    known = set() if old is None else _places(old, stream.files.keys() & before.keys())
     with Bar("embed", len(stream.files)) as bar, _each_warning_once():
         for done, name in enumerate(stream.files):
             bar.update(done, name)
             if not parts.has(name):
-                parts.write(name, _embedded(embed, _new(stream.windows(name), known)))
+                windows = stream.windows(name)
+                arrays = _embedded(embed, _known_or_not(windows, known, False))
+                parts.write(name, {**arrays, HASH: np.array(windows_hash(windows))})
     result = _write(out, parts, old, make, source, stream)
     parts.remove()
     return result
@@ -134,23 +154,24 @@ def _each_warning_once() -> Iterator[None]:
 
 def _held(out: Path, source: dict[str, Any] | None, options: Mapping[str, Any], model: str) -> dict[str, Any]:
     """Return the source of the file that is appended to; refuse one of another model or of other windows."""
-    again = "Write another file, or leave out --append to write this one anew."
     if source is None or source.get("kind") != "recordings":
-        raise InputError(f"{out} does not say which recordings it was made of. {again}")
+        raise InputError(f"{out} does not say which recordings it was made of. {AGAIN}")
     wrong = [key for key in ("options", "recordings") if not isinstance(source.get(key), dict)]
-    wrong += [key for key in ("channels", "data") if not isinstance(source.get(key), list)]
+    for key in ("channels", "data"):
+        names = source.get(key)
+        wrong += [] if isinstance(names, list) and all(isinstance(name, str) for name in names) else [key]
     wrong += [key for key in ("n_times", "stride") if not isinstance(source.get(key), int)]
     if not wrong:
         wrong = [name for name, entry in source["recordings"].items() if not _is_entry(entry)]
-    if wrong or not isinstance(source.get("rate"), float | int | None) or not isinstance(source.get("model"), str):
-        raise InputError(f"{out} is damaged: what it says about its recordings cannot be used. {again}")
+    if wrong or not isinstance(source.get("rate", ""), float | int | None) or not isinstance(source.get("model"), str):
+        raise InputError(f"{out} is damaged: what it says about its recordings cannot be used. {AGAIN}")
     if source["model"] != model:
-        raise InputError(f"{out} was made by the model {source['model'][:12]}, and this one is {model[:12]}. {again}")
+        raise InputError(f"{out} was made by the model {source['model'][:12]}, and this one is {model[:12]}. {AGAIN}")
     was = source["options"]
     for key in sorted((was.keys() | options.keys()) - {"window", "stride"}):  # these two are compared in time steps
         if was.get(key) != options.get(key):
             raise InputError(
-                f"{out} was made with {_said(key, was.get(key))}; now {_said(key, options.get(key))}. {again}"
+                f"{out} was made with {_said(key, was.get(key))}; now {_said(key, options.get(key))}. {AGAIN}"
             )
     return source
 
@@ -161,16 +182,25 @@ def _said(key: str, value: Any) -> str:
 
 
 def _is_entry(entry: Any) -> bool:
-    return isinstance(entry, dict) and isinstance(entry.get("file"), str) and isinstance(entry.get("bytes"), int)
+    """Tell whether an entry is whole; older ones have neither time nor hashes."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("file"), str):
+        return False
+    hashes = all(isinstance(entry.get(key), str | None) for key in ("sha256", "windows"))
+    return hashes and isinstance(entry.get("bytes"), int) and isinstance(entry.get("changed"), int | None)
 
 
 def _source(
-    stream: RecordingStream, data: Source, options: Mapping[str, Any], model: str, held: Mapping[str, Any] | None
+    stream: RecordingStream,
+    data: Source,
+    options: Mapping[str, Any],
+    model: str,
+    held: Mapping[str, Any] | None,
+    facts: Mapping[str, dict[str, Any]],
 ) -> dict[str, Any]:
     """Say what the file will hold, what it has already before what is new."""
     cutting = stream.cutting
     source = source_of_recordings(
-        data, options, stream.files, stream.channels or (), cutting.rate, cutting.length, cutting.stride, model
+        data, options, facts, stream.channels or (), cutting.rate, cutting.length, cutting.stride, model
     )
     if held is not None:
         source["data"] = list(dict.fromkeys([*held["data"], *source["data"]]))
@@ -181,14 +211,17 @@ def _source(
 def source_of_recordings(
     data: Source,
     options: Mapping[str, Any],
-    files: Mapping[str, Path],
+    facts: Mapping[str, dict[str, Any]],
     channels: Sequence[str],
     rate: float | None,
     n_times: int,
     stride: int,
     model: str,
 ) -> dict[str, Any]:
-    """Say of vectors which recordings they were made of and how, in plain values, for `write_vectors`."""
+    """Say of vectors which recordings they were made of and how, in plain values, for `write_vectors`.
+
+    `facts` are those of each recording's file, as `facts_of` gives them.
+    """
     given = [data] if isinstance(data, str | Path) else list(data)
     return {
         "kind": "recordings",
@@ -199,9 +232,7 @@ def source_of_recordings(
         "channels": list(channels),
         "rate": rate,
         "model": model,
-        "recordings": {
-            name: {"file": str(file.resolve()), "bytes": file.stat().st_size} for name, file in files.items()
-        },
+        "recordings": dict(facts),
     }
 
 
@@ -210,8 +241,7 @@ def _refuse_other_windows(out: Path, held: Mapping[str, Any], source: Mapping[st
         if held[key] != source[key]:
             raise InputError(
                 f"{out} was made with --{option} {held['options'].get(option)}, {held[key]} time steps; now "
-                f"--{option} {source['options'][option]} are {source[key]}. Write another file, or leave out --append "
-                "to write this one anew."
+                f"--{option} {source['options'][option]} are {source[key]}. {AGAIN}"
             )
 
 
@@ -224,7 +254,27 @@ def _refuse_same_names(out: Path, before: Mapping[str, Any], now: Mapping[str, A
             )
 
 
-def _places(old: Vectors, grown: Set[str]) -> set[tuple[str, float, float]]:
+def _refuse_changed(out: Path, before: Mapping[str, Any], stream: RecordingStream, known: Places) -> None:
+    """Refuse files that do not hold the windows any more that were embedded; those that have only grown do."""
+    for name in (name for name in stream.files if before.get(name, {}).get("sha256") is not None):
+        if windows_hash(_known_or_not(stream.windows(name), known, True)) != before[name].get("windows"):
+            raise InputError(
+                f"{stream.files[name]} has changed since {out} was made of it: windows that were embedded are gone, "
+                f"or have other values, labels or groups. Put the former file back. {AGAIN}"
+            )
+
+
+def _warn_of_sizes(out: Path, before: Mapping[str, Any]) -> None:
+    if unknown := [name for name, entry in before.items() if entry.get("sha256") is None]:
+        warnings.warn(
+            f"{out} was written by an older version, which kept of recordings only the size: whether {listed(unknown)} "
+            "have changed is told by that alone. Leave out --append once to have it told by their content.",
+            DicotWarning,
+            stacklevel=4,
+        )
+
+
+def _places(old: Vectors, grown: Set[str]) -> Places:
     """Return the windows that a file has of recordings that have grown since."""
     if not grown:
         return set()
@@ -233,14 +283,14 @@ def _places(old: Vectors, grown: Set[str]) -> set[tuple[str, float, float]]:
     return set(zip(recording[own].tolist(), start[own].tolist(), end[own].tolist(), strict=True))
 
 
-def _new(windows: Windows | None, known: set[tuple[str, float, float]]) -> Windows | None:
-    """Return the windows that are not known yet; None where there is none."""
-    if windows is None or not known:
+def _known_or_not(windows: Windows | None, known: Places, wanted: bool) -> Windows | None:
+    """Return the windows that are known, or those that are not; None where there is none."""
+    if windows is None or not (known or wanted):
         return windows
     assert windows.recording is not None and windows.start is not None and windows.end is not None
     places = zip(windows.recording.tolist(), windows.start.tolist(), windows.end.tolist(), strict=True)
-    fresh = np.array([place not in known for place in places])
-    return windows.subset(fresh) if fresh.any() else None
+    taken = np.array([(place in known) == wanted for place in places])
+    return windows.subset(taken) if taken.any() else None
 
 
 def _embedded(embed: Callable[[Windows], Array], windows: Windows | None) -> dict[str, Array]:
@@ -258,9 +308,8 @@ class _FinishedParts:
     def __init__(self, out: Path, append: bool, source: Mapping[str, Any], names: Sequence[str]) -> None:
         self.folder = out.parent / f".{out.name}.parts"
         self.paths = {name: self.folder / f"{number:06d}.npz" for number, name in enumerate(names)}
-        changed = {name: Path(source["recordings"][name]["file"]).stat().st_mtime_ns for name in names}
         base = out.stat().st_mtime_ns if append and out.exists() else None
-        self._plan = json.dumps({"source": source, "changed": changed, "base": base}, sort_keys=True).encode()
+        self._plan = json.dumps({"source": source, "base": base}, sort_keys=True).encode()
         plan = self.folder / PLAN
         if self.folder.exists() and not (plan.is_file() and plan.read_bytes() == self._plan):
             self.remove()  # of another run, or cut off before its plan
@@ -285,6 +334,17 @@ class _FinishedParts:
                 arrays = load_npz(path, keys)
             if arrays:
                 yield arrays
+
+    def hashes(self) -> dict[str, str]:
+        """Return the hash of all windows of every file."""
+        out = {}
+        for name, path in self.paths.items():
+            with naming(path):
+                held = load_npz(path, [HASH])
+                if HASH not in held:
+                    raise InputError(f"the part is damaged. Remove {self.folder}, and run the same command again.")
+                out[name] = str(held[HASH])
+        return out
 
     def remove(self) -> None:
         """Remove all parts."""
@@ -326,7 +386,12 @@ def _write(
             at += len(block)
         known = {key: values for key, values in columns.items() if values is not None}
         stream.warn(known["recording"], known["start"], known["end"])
-        write_vectors(out, {"": {"X": rows.read(), **known}}, source)
+        hashes = parts.hashes()
+        entries = {
+            name: {**entry, **({"windows": hashes[name]} if name in hashes else {})}
+            for name, entry in source["recordings"].items()
+        }
+        write_vectors(out, {"": {"X": rows.read(), **known}}, {**source, "recordings": entries})
     return result
 
 

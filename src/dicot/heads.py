@@ -10,18 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
 from scipy.special import softmax
 
 from dicot import __version__
 from dicot.data.policies import Array
 from dicot.errors import InputError, ModelFileError, brief
 from dicot.fewlabels import SMALLEST, SPREADINGS, FewLabelClassifier
+from dicot.seals import OPEN, check_seal, sealed
 from dicot.storage import check_format, check_writable, write_atomic
 
 FORMAT, FORMAT_VERSION = "dicot-head", 1
 SUFFIX = ".safetensors"
+LARGEST = 1e100  # products of such numbers are numbers still
+# Of the hash, inside the only entry of the metadata: safetensors writes several in any order, another one each time.
+MARK = rb"\"sha256\": \""
 REGRESSION, NEIGHBOURS = ("mean", "factor", "coef", "intercept"), ("places", "settled", "directions")
 
 
@@ -47,6 +51,7 @@ class Head:
     intercept: Array  # (K,)
     temperature: float = 1.0
     neighbours: Neighbours | None = None
+    model: str | None = None  # the hash of the model whose embeddings it takes, where that is known
 
     @property
     def n_features(self) -> int:
@@ -84,13 +89,14 @@ class Head:
         path = Path(path)
         check_head_file(path)
         arrays = {name: getattr(self, name) for name in REGRESSION}
-        about: dict[str, Any] = {"classes": self.classes, "temperature": self.temperature}
+        about: dict[str, Any] = {"classes": self.classes, "temperature": self.temperature, "model": self.model}
         if self.neighbours is not None:
             arrays |= {name: getattr(self.neighbours, name) for name in NEIGHBOURS}
             about |= {"count": self.neighbours.count, "spreading": self.neighbours.spreading}
         config = {"format": FORMAT, "format_version": FORMAT_VERSION, "library_version": __version__, **about}
+        config["sha256"] = OPEN
         plain = {name: np.ascontiguousarray(array, np.float64) for name, array in arrays.items()}
-        write_atomic(path, save(plain, {"dicot": json.dumps(config)}))
+        write_atomic(path, sealed(save(plain, {"dicot": json.dumps(config)}), MARK))
         return path
 
     @classmethod
@@ -100,20 +106,33 @@ class Head:
         if not path.is_file():
             raise InputError(f"There is no file {path}. `dicot classify VECTORS --save {path}` writes one.")
         try:
-            with safe_open(path, "numpy") as file:
-                config = json.loads((file.metadata() or {}).get("dicot", "null"))
-                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            data = path.read_bytes()
+            header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+            config = json.loads(header.get("__metadata__", {}).get("dicot", "null"))
             check_format(path, config, FORMAT, FORMAT_VERSION)
+            check_seal(data, MARK)
+            arrays = load(data)
             neighbours = None
             if "places" in arrays:
                 own = {name: arrays[name] for name in NEIGHBOURS}
                 neighbours = Neighbours(**own, count=config["count"], spreading=config["spreading"])
             own, known = {name: arrays[name] for name in REGRESSION}, tuple(config["classes"])
-            head = cls(known, **own, temperature=float(config["temperature"]), neighbours=neighbours)
+            if not isinstance(model := config.get("model"), str | None):
+                raise ValueError(f"its model is {model!r}")
+            head = cls(known, **own, temperature=float(config["temperature"]), neighbours=neighbours, model=model)
             head._check(arrays)
         except ModelFileError:
             raise
-        except (OSError, LookupError, TypeError, ValueError, ArithmeticError, SafetensorError) as error:
+        except (
+            OSError,
+            LookupError,
+            AttributeError,
+            TypeError,
+            ValueError,
+            ArithmeticError,
+            RecursionError,
+            SafetensorError,
+        ) as error:
             raise ModelFileError(f"{path} cannot be read ({brief(error)}). Save the classifier again.") from error
         return head
 
@@ -128,8 +147,8 @@ class Head:
             if not 1 <= self.neighbours.count <= n or self.neighbours.spreading not in SPREADINGS:
                 raise ValueError(f"{self.neighbours.count} neighbours, {self.neighbours.spreading!r}")
         for name, array in arrays.items():
-            if array.dtype != np.float64 or array.shape != wanted.get(name) or not np.isfinite(array).all():
-                raise ValueError(f"{name} has the shape {array.shape} or holds what is no number")
+            if array.dtype != np.float64 or array.shape != wanted.get(name) or not (np.abs(array) < LARGEST).all():
+                raise ValueError(f"{name} has the shape {array.shape} or holds numbers that no fit leaves")
         if n_classes < 2 or not self.temperature > 0:
             raise ValueError(f"{n_classes} class(es), temperature {self.temperature}")
 

@@ -33,7 +33,7 @@ def pretrain_into(
             raise InputError(f"{folder} holds another model. Choose another folder, or overwrite it (--overwrite).")
         _remove(checkpoint.path)
         return f"{folder} already holds this run; nothing to do."
-    check_writable(folder)
+    check_writable(folder, folder=True)
     model.fit(train, train.y, checkpoint=checkpoint)
     model.save_pretrained(folder)
     _remove(checkpoint.path)  # only now: until the model is saved the run can still be lost

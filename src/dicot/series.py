@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dicot.data.choices import choices_file, read_choices
+from dicot.data.choices import choices_file, problem_of, read_choices
 from dicot.data.collection import check_rate
 from dicot.data.folders import find_recordings, read_tracks, recording_names
 from dicot.data.naming import listed
@@ -24,6 +24,7 @@ from dicot.vectors import Vectors
 MEMORY = 2**28  # bytes of recordings that are kept for the next look
 WIDTHS = 10  # of a window, that its surroundings show
 WITHIN = 1e-3  # of a time step: times that differ by less are the same
+CUTTING = ("resample", "gap", "missing")  # options that say how recordings were cut, beside those of their columns
 NEAR = 0.5  # of a time step: the time steps of a window lie no farther from where its vector says
 
 
@@ -66,7 +67,8 @@ def series_of(
     known : the vectors
     data : what was embedded, where the vectors do not say it or it was moved: recordings (a folder, a pattern or a
         file), or a data set or a file of cases
-    options : how the files are read, where the user says anything: time, channels, label, group and so on. They win
+    options : how the files are read, where the user says anything: time, unit, channels, label, group, and of
+        recordings resample, gap and missing. They win
         over what the vectors say, or where these say nothing, over the dicot.toml beside `data`
     rate : time steps per second, as windows_from takes it; wins likewise
     path : of the vectors' file, for errors
@@ -75,8 +77,10 @@ def series_of(
     source = _source_of(known, what)
     placed = known.recording is not None and known.start is not None and known.end is not None
     if not placed if source is None else source.kind != "recordings":
+        if refused := sorted(options.keys() & {"unit", *CUTTING}):
+            raise InputError(f"--{refused[0]} is for recordings, and {what} was made of cases. Leave it out.")
         return _case_series(known, source, data, options, what)
-    if refused := sorted(options.keys() - set(Choice._fields)):
+    if refused := sorted(options.keys() - set(Choice._fields) - set(CUTTING)):
         raise InputError(f"--{refused[0]} is for tables of cases, and these are windows of recordings. Leave it out.")
     if data is not None:
         source = _source_beside(data) if source is None else source
@@ -140,6 +144,9 @@ def _source_of(known: Vectors, what: str) -> _Source | None:
         if kind not in ("recordings", "file", "name"):
             raise ValueError(f"its kind is {kind!r}")
         recorded = kind == "recordings"
+        given = {key: value for key, value in options.items() if value is not None}
+        if recorded and (problems := [found for key, value in given.items() if (found := problem_of(key, value))]):
+            raise ValueError(problems[0])
         return _Source(
             kind,
             options,

@@ -72,9 +72,11 @@ def writing(path: str | Path) -> Iterator[None]:
         raise cannot_write(path, error) from error
 
 
-def check_writable(path: Path) -> None:
-    """Refuse at once, before any work is done, a file or folder that could not be written later."""
+def check_writable(path: Path, *, folder: bool = False) -> None:
+    """Refuse at once, before any work is done, a file, or a `folder`, that could not be written later."""
     with writing(path):
+        if path.is_dir() and not folder:
+            raise IsADirectoryError(errno.EISDIR, "Is a directory")
         place = path.absolute()
         while not place.exists():
             place = place.parent

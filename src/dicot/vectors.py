@@ -245,6 +245,12 @@ class Vectors:
             )
         return self.recording, self.start, self.end
 
+    @property
+    def model(self) -> str | None:
+        """Return the hash of the model that made them, where the file says it."""
+        said = (self.source or {}).get("model")
+        return said if isinstance(said, str) else None
+
     def held_together(self, least: int) -> tuple[str, Array] | None:
         """Return what says which vectors belong together: "group" or else "recording", with its values (N,).
 

@@ -12,6 +12,7 @@ from dicot.cli import app
 from dicot.cli.wording import flags, in_shell
 from dicot.errors import CalibrationWarning, InputError
 from dicot.outliers import compare_with_rest
+from dicot.vectors import write_vectors
 
 
 def write(path: Path, n: int = 120, odd: tuple[int, ...] = (), recordings: int = 4, seed: int = 0) -> np.ndarray:
@@ -142,3 +143,20 @@ def test_messages_of_the_detector_name_the_options_of_the_command(tmp_path: Path
     for share, recordings in ((0.25, 3), (0.75, 1)):  # of four that are the reference
         words = ["--reference", tmp_path / "normal.npz", "--calibration", share]
         assert f"Reference: {20 * recordings} windows" in dicot("outliers", tmp_path / "v.npz", *words)
+
+
+def test_vectors_of_another_model_are_no_reference(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
+    for name in ("one", "other"):
+        source = {"kind": "name", "data": ["a"], "options": {}, "model": name * 8}
+        write_vectors(tmp_path / f"{name}.npz", {"": {"X": x}}, source)
+    with pytest.raises(
+        InputError, match=r"other\.npz was made by the model otherotherot and .*one\.npz by oneoneoneone"
+    ):
+        dicot("outliers", tmp_path / "one.npz", "--reference", tmp_path / "other.npz")
+
+
+def test_parameters_in_quotes_become_options() -> None:
+    options = flags(app, ["embed"])
+    said = in_shell("window='2s' needs a rate; say unit='ms', both case= and time= (--case, --time).", options)
+    assert said == "--window 2s needs a rate; say --unit ms, both --case and --time."

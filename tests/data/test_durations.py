@@ -47,3 +47,9 @@ def test_a_stride_moves_on() -> None:
 def test_times_as_text(seconds: float, text: str) -> None:
     assert seconds_text(seconds) == text
     assert window_length(text, 1e5) == pytest.approx(seconds * 1e5, rel=1e-2)
+
+
+@pytest.mark.parametrize("stride", ["100000000000000000000%", 10**30, f"{10**30}", "1e30s".replace("1e30", "9" * 30)])
+def test_more_time_steps_than_any_recording_has_are_refused(stride):
+    with pytest.raises(InputError, match="more than any recording has"):
+        window_stride(stride, 10, 20.0)

@@ -9,8 +9,19 @@ from tests.survival import (
     raw_kinds,
     signal_kinds,
     table_kinds,
+    workbench_kinds,
 )
 from tests.survival.kind import Kind
 
-MODULES = (array_kinds, table_kinds, archive_kinds, signal_kinds, raw_kinds, model_kinds, ledger_kinds, folder_kinds)
+MODULES = (
+    array_kinds,
+    table_kinds,
+    archive_kinds,
+    signal_kinds,
+    raw_kinds,
+    model_kinds,
+    ledger_kinds,
+    folder_kinds,
+    workbench_kinds,
+)
 KINDS: dict[str, Kind] = {kind.name: kind for module in MODULES for kind in module.KINDS}

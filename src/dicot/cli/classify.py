@@ -1,5 +1,6 @@
 """dicot classify: a label for every window, learnt from a few, and how far it can be trusted."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -86,7 +87,7 @@ def classify(
         write_columns(out, {**part, **about, **said, **chances})
         typer.echo(f"Wrote {out}")
     if save is not None:
-        typer.echo(f"Wrote {Head.of(model).save(save)}")
+        typer.echo(f"Wrote {replace(Head.of(model), model=known.model).save(save)}")
 
 
 def _given(vectors: Path, known: "Vectors", labels: Path | None) -> "Array":

@@ -103,13 +103,14 @@ def _embed_cases(
     embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, data: str, out: Path, columns: dict[str, Any]
 ) -> None:
     from dicot.datasets import load_parts
+    from dicot.locks import only_writer
     from dicot.series import source_of_cases
     from dicot.vectors import check_vector_file, row_files, write_vectors
 
     columns = opt.as_fitted(columns, embedder) if "case" in columns else columns  # of a long table
     contents = load_parts(data, **columns)
     check_vector_file(out, len(contents))
-    with row_files(out) as make:
+    with only_writer(out), row_files(out) as make:
         parts = {}
         for part, cases in contents.items():
             opt.show_read(data, cases.about)

@@ -217,7 +217,7 @@ def _check_outputs(out: Path | None, features: Path | None) -> None:
         need_jinja2()
     for path in (out, features):
         if path is not None:
-            check_writable(path)
+            check_writable(path, folder=path == out)
 
 
 def _policies(fitted: "TimeSeriesEmbedder") -> dict[str, Any]:

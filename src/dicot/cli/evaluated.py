@@ -92,16 +92,17 @@ def cases_source(
 
 def recordings_source(data: str, options: dict[str, Any], split: "Split", model: str) -> dict[str, Any]:
     """How the recordings of the vectors are found again, as `dicot embed` says it."""
+    from dicot.data.contents import facts_of
     from dicot.data.durations import window_stride
     from dicot.data.folders import find_recordings, recording_names
     from dicot.embedded import USUAL, source_of_recordings
 
     windows, found = split.train, find_recordings(data)
-    files = dict(zip(recording_names(found), found, strict=True))
+    facts = {name: facts_of(file) for name, file in zip(recording_names(found), found, strict=True)}
     channels = list(windows.channels or ())
     options = {**USUAL, "channels": channels, **options}
     stride = window_stride(options["stride"], windows.n_times, windows.rate)
-    return source_of_recordings(data, options, files, channels, windows.rate, windows.n_times, stride, model)
+    return source_of_recordings(data, options, facts, channels, windows.rate, windows.n_times, stride, model)
 
 
 def write_vectors_file(path: Path, split: "Split", model: Any, source: dict[str, Any]) -> None:

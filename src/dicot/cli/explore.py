@@ -39,9 +39,11 @@ def explore(
     group: opt.Group = None,
     ignore: opt.Ignore = None,
     header: opt.Header = None,
-    rate: Annotated[
-        float | None, typer.Option(help="Time steps per second; recordings with time stamps are resampled to it.")
-    ] = None,
+    rate: opt.SamplingRate = None,
+    resample: opt.Resample = None,
+    unit: opt.Unit = None,
+    gap: opt.Gap = None,
+    missing: opt.Missing = None,
 ) -> None:
     """Show VECTORS as a map in the browser, on this machine alone; labels go to a file that `dicot label` reads.
 
@@ -70,6 +72,7 @@ def explore(
     try:
         options = opt.columns(case, time, channels, label, group, ignore, header)
         options |= {} if layout == "nct" else {"layout": layout}
+        options |= opt.given(resample=resample, unit=unit, gap=gap, missing=missing)
         workspace = open_workspace(
             vectors, data=data, options=options, rate=rate, labels=labels, map_kind=map_kind, say=_say
         )

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dicot.cli import options as opt
+from dicot.errors import InputError
 
 
 def export(
@@ -24,8 +25,14 @@ def export(
     from dicot.estimator import TimeSeriesEmbedder
     from dicot.export import export_onnx
     from dicot.heads import Head
+    from dicot.pretrained import model_hash
 
     head = None if classifier is None else Head.load(classifier)
+    if head is not None and head.model is not None and head.model != (own := model_hash(model)):
+        raise InputError(
+            f"{classifier} is of vectors of the model {head.model[:12]}, and {model} is {own[:12]}. Train it on "
+            "vectors of this very model: dicot embed, then dicot classify --save."
+        )
     made = export_onnx(TimeSeriesEmbedder.from_pretrained(model, device="cpu"), onnx, classifier=head)
     lengths = ", ".join(map(str, made.lengths))
     typer.echo(f"onnxruntime and torch differ by {made.difference:.0e} at most, for {lengths} time steps")

@@ -86,18 +86,16 @@ Window = Annotated[
 ]
 Stride = Annotated[str | None, typer.Option(help="With --window: time steps, a time, or a share; default: 50%.")]
 SamplingRate = Annotated[
-    float | None, typer.Option("--rate", help="With --window: time steps per second; others are resampled to it.")
+    float | None, typer.Option("--rate", help="Recordings: time steps per second; others are resampled to it.")
 ]
 Resample = Annotated[
     bool | None,
-    typer.Option("--resample/--no-resample", help="With --window: put uneven time steps on an even grid."),
+    typer.Option("--resample/--no-resample", help="Recordings: put uneven time steps on an even grid."),
 ]
-Unit = Annotated[str | None, typer.Option(help="With --window: of time stamps that are numbers, s, ms, us or ns.")]
+Unit = Annotated[str | None, typer.Option(help="Recordings: of time stamps that are numbers, s, ms, us or ns.")]
 Gap = Annotated[
     float | None,
-    typer.Option(
-        help="With --window: steps between time stamps so many times as long as usual are gaps; default: 1.5."
-    ),
+    typer.Option(help="Recordings: steps between time stamps so many times as long as usual are gaps; default: 1.5."),
 ]
 Case = Annotated[str | None, typer.Option(help="Long tables: the column that names the case.")]
 Time = Annotated[

@@ -71,6 +71,11 @@ def outliers(
                 f"{reference} holds vectors of {normal.x.shape[1]} features and {vectors} of {known.x.shape[1]}. "
                 "Embed both by the same model."
             )
+        if normal.model is not None and known.model is not None and normal.model != known.model:
+            raise InputError(
+                f"{reference} was made by the model {normal.model[:12]} and {vectors} by {known.model[:12]}: distances "
+                "between them mean nothing. Embed both by the same model."
+            )
         if len(normal) < 2:
             raise InputError(f"{reference} holds {len(normal)} vector(s); a reference needs many. Embed more windows.")
         with naming(reference):

@@ -32,9 +32,11 @@ def in_shell(message: str, flags: Mapping[str, str]) -> str:
     name = rf"(?<![\w./-])(?P<name>{'|'.join(map(re.escape, flags))})"
     values = rf"=(?P<values>{_VALUE}(?:(?:, | or ){_VALUE})*)"
     message = re.sub(name + values, lambda m: f"{flags[m['name']]} {m['values'].replace(chr(34), '')}", message)
+    message = re.sub(rf"{name}='(?P<value>[^']*)'", lambda m: f"{flags[m['name']]} {m['value']}", message)
     message = re.sub(rf"{name}=(?P<value>\d[\w.]*)", lambda m: f"{flags[m['name']]} {m['value']}", message)
     message = re.sub(rf"{name}(?:=(?!\w)|(?= must be ))", lambda m: flags[m["name"]], message)
     # Sentences for both readers name the option after the parameter, in parentheses: once is enough here.
+    message = re.sub(r"(--[a-z-]+) and (--[a-z-]+) \(\1, \2\)", r"\1 and \2", message)
     return re.sub(r"(--[a-z-]+)((?: [\w.]+)?) \(\1(?:\2)?\)", r"\1\2", message)
 
 

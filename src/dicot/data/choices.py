@@ -63,13 +63,13 @@ def read_choices(path: Path) -> dict[str, Any]:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path} cannot be read as TOML: {error}. {again}") from error
-    problems = [problem for key, value in choices.items() if (problem := _problem(key, value))]
+    problems = [problem for key, value in choices.items() if (problem := problem_of(key, value))]
     if problems:
         raise InputError(f"{path}: {' '.join(problems)} {again}")
     return choices
 
 
-def _problem(key: str, value: Any) -> str:
+def problem_of(key: str, value: Any) -> str:
     """Say what is wrong with an entry; nothing where it is sound."""
     if key not in KEYS:
         return f"Unknown key {key!r}. {did_you_mean(key, KEYS)}"

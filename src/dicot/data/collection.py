@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -189,8 +190,8 @@ def check_channel_names(channels: Any, n_channels: int) -> tuple[str, ...]:
 def check_rate(rate: Any) -> float:
     """Return time steps per second as a float."""
     number = isinstance(rate, int | float | np.integer | np.floating) and not isinstance(rate, bool)
-    if not number or not (math.isfinite(rate) and rate > 0):
-        raise InputError(f"rate must be a positive number of time steps per second; got {rate!r}.")
+    if not number or not 0 < rate <= sys.float_info.max:  # a whole number may be larger than any float
+        raise InputError(f"rate must be a positive number of time steps per second; got {str(rate)[:40]}.")
     return float(rate)
 
 

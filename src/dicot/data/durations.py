@@ -8,6 +8,7 @@ import numpy as np
 from dicot.errors import InputError, is_whole
 
 _SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
+_MOST = 2**40  # time steps, more than any recording has
 _TEXT = re.compile(r"\s*(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>[a-z%]*)\s*")
 
 
@@ -22,7 +23,7 @@ def window_stride(stride: str | int, length: int, rate: float | None) -> int:
         number, _ = _parsed(stride, "stride")
         if not number > 0:
             raise InputError(f"stride must be more than 0% of a window; got {stride!r}. 50% makes neighbours overlap.")
-        return max(1, round(length * number / 100))
+        return _bounded(max(1.0, length * number / 100), stride, "stride")
     return _time_steps(stride, rate, "stride")
 
 
@@ -30,10 +31,10 @@ def _time_steps(value: str | int, rate: float | None, what: str) -> int:
     if not isinstance(value, str):
         if not is_whole(value, 1):
             raise InputError(f'{what} must be a whole number of time steps or a time such as "2.56s"; got {value!r}.')
-        return int(value)
+        return _bounded(int(value), value, what)
     number, unit = _parsed(value, what)
-    if unit == "" and number == int(number) >= 1:
-        return int(number)
+    if unit == "" and number >= 1 and (number == math.inf or number == int(number)):
+        return _bounded(number, value, what)
     if unit not in _SECONDS:
         raise InputError(
             f'{what} must be a whole number of time steps or a time in ms, s, min or h such as "2.56s"; got {value!r}.'
@@ -49,6 +50,12 @@ def _time_steps(value: str | int, rate: float | None, what: str) -> int:
             f"{what}={value!r} is {steps:g} time steps at {rate:g} per second, less than one. If the time stamps count "
             f"milliseconds, say unit='ms'; otherwise use a longer {what}."
         )
+    return _bounded(steps, value, what)
+
+
+def _bounded(steps: float, value: str | int, what: str) -> int:
+    if not steps <= _MOST:
+        raise InputError(f"{what}={str(value)[:40]} are {steps:.3g} time steps, more than any recording has.")
     return round(steps)
 
 

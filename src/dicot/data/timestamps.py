@@ -1,5 +1,6 @@
 """Time stamps: read as seconds, put in order, divided at gaps, and values interpolated between them."""
 
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -20,6 +21,7 @@ UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # in one second
 _UNIX = ((1e17, "ns"), (1e14, "us"), (1e11, "ms"))
 _SINCE_1970 = 1e9  # seconds, reached in 2001; no recording has lasted that long, so such numbers are dates
 _PLAUSIBLE = 631_152_000, 4_102_444_800  # seconds: a guess that leads out of the years 1990 to 2099 is none
+_MANY, _MOST_TIMES = 10**6, 1000  # time steps that resampling may make of any number, or of each
 _ON_GRID = 1e-3  # of a step: time stamps that are this close to even ones are left alone
 Seconds = NDArray[np.float64]
 Where = Callable[[int], str]  # a row by number -> "line 7", for errors
@@ -139,7 +141,7 @@ def check_gap(gap: Any) -> float:
     number = isinstance(gap, int | float | np.integer | np.floating) and not isinstance(gap, bool)
     if not number or not gap > 1:
         raise InputError(f"gap must be a number above 1, the least length of a gap in median steps; got {gap!r}.")
-    return float(gap)
+    return float(gap) if gap <= sys.float_info.max else np.inf
 
 
 def runs_between_gaps(times: Seconds, gap: float = GAP) -> list[slice]:
@@ -164,7 +166,13 @@ def rate_of(times: Seconds, runs: list[slice]) -> float | None:
 
 def even_grid(times: Seconds, rate: float) -> Seconds:
     """Return even time stamps from the first to at most the last; the same ones where they are even already."""
-    n_times = int(np.floor((times[-1] - times[0]) * rate + _ON_GRID)) + 1
+    wanted = (times[-1] - times[0]) * rate
+    if not wanted <= max(_MANY, _MOST_TIMES * len(times)):
+        raise InputError(
+            f"At a rate of {rate:g} per second, {len(times)} time steps from {times[0]:g} to {times[-1]:g} s would "
+            f"become {wanted:.3g}. Check rate= (--rate), and the unit= (--unit) of the time stamps."
+        )
+    n_times = int(np.floor(wanted + _ON_GRID)) + 1
     grid = times[0] + np.arange(n_times) / rate
     same = n_times == len(times) and bool(np.abs(grid - times).max() * rate <= _ON_GRID)
     return times if same else grid

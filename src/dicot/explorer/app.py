@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 MOST = 1000  # neighbours or suggestions of one request
+ROWS = "[0-9]{1,9}(,[0-9]{1,9})*"
 
 
 def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Assets) -> "FastAPI":
@@ -42,14 +43,20 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
     def gives(kind: str) -> dict[str, Any]:
         return {"response_class": Response, "responses": {200: {"content": {kind: {}}}}}
 
+    # In the description alone: `checked` refuses other rows in words of its own.
+    bounds: dict[str, Any] = {"minimum": 0, "maximum": len(workspace) - 1}
+    RowOfBody = Annotated[StrictInt, Field(json_schema_extra=bounds)]
+    RowOfQuery = Annotated[int, Query(json_schema_extra=bounds)]
+    RowsOfQuery = Annotated[str, Query(json_schema_extra={"pattern": f"^{ROWS}$"})]
+
     class Labelled(BaseModel):
         model_config = ConfigDict(extra="forbid")
-        rows: list[StrictInt] = Field(min_length=1, max_length=LABEL_ROWS)
+        rows: list[RowOfBody] = Field(min_length=1, max_length=LABEL_ROWS)
         label: str | None
 
     class Chosen(BaseModel):
         model_config = ConfigDict(extra="forbid")
-        rows: list[StrictInt] = Field(min_length=1, max_length=len(workspace))
+        rows: list[RowOfBody] = Field(min_length=1, max_length=len(workspace))
 
     How = Annotated[int, Query(ge=1, le=MOST)]
 
@@ -104,8 +111,8 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
         return binary(found.values, "<f4" if found.categories is None else "<i4")
 
     @app.get("/api/series")
-    def series(rows: str) -> dict[str, Any]:
-        if not re.fullmatch(r"[0-9]{1,9}(,[0-9]{1,9})*", rows):
+    def series(rows: RowsOfQuery) -> dict[str, Any]:
+        if not re.fullmatch(ROWS, rows):
             raise InputError(f"rows must be whole numbers separated by commas; got {rows[:100]!r}.")
         numbers = [int(row) for row in rows.split(",")]
         if len(numbers) > SERIES_ROWS:
@@ -113,12 +120,12 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
         return {"series": workspace.windows(checked(numbers))}
 
     @app.get("/api/context")
-    def context(row: int) -> dict[str, Any]:
+    def context(row: RowOfQuery) -> dict[str, Any]:
         (row,) = checked([row])
         return workspace.context(row)
 
     @app.get("/api/neighbours")
-    def neighbours(row: int, k: How = 10) -> dict[str, Any]:
+    def neighbours(row: RowOfQuery, k: How = 10) -> dict[str, Any]:
         (row,) = checked([row])
         rows, distances = workspace.neighbours(row, k)
         return {"rows": rows, "distances": distances}

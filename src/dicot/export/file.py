@@ -13,7 +13,7 @@ from dicot import __version__
 from dicot.classifier import TimeSeriesClassifier
 from dicot.data.policies import Array
 from dicot.data.preparation import Preparation
-from dicot.deployed import ABOUT, FORMAT, FORMAT_VERSION, INPUT, PROBABILITIES, VECTORS, OnnxEmbedder
+from dicot.deployed import ABOUT, FORMAT, FORMAT_VERSION, INPUT, MARK, PROBABILITIES, SEAL, VECTORS, OnnxEmbedder
 from dicot.embedding import Composition, embed, pooled_dim
 from dicot.encoders import Encoder
 from dicot.errors import ExportError, InputError
@@ -26,6 +26,7 @@ from dicot.export.probabilities import probabilities
 from dicot.fewlabels import FewLabelClassifier
 from dicot.heads import Head
 from dicot.pretrained import weights_hash
+from dicot.seals import OPEN, sealed
 from dicot.storage import check_writable, write_atomic
 
 TOLERANCE = 1e-4  # difference of two vectors, relative to the length of torch's
@@ -74,7 +75,7 @@ def export_onnx(
         raise InputError(f"{path} has the suffix {path.suffix!r}; give the name of an .onnx file.")
     check_writable(path)
     parts = _parts_of(model, classifier)
-    data = _model(parts).SerializeToString()
+    data = sealed(_model(parts).SerializeToString(), MARK)
     made = OnnxEmbedder(path, data=data)
     difference, lengths = _compare(made, parts, seed)
     if not difference <= TOLERANCE:
@@ -129,7 +130,7 @@ def _model(parts: _ModelParts) -> Any:
         producer_version=__version__,
         doc_string=f"{about['vector']} Input {INPUT!r}: raw windows (batch, {about['n_channels']} channels, time).",
     )
-    graph.onnx.helper.set_model_props(model, {ABOUT: json.dumps(about)})
+    graph.onnx.helper.set_model_props(model, {ABOUT: json.dumps(about), SEAL: OPEN})
     return model
 
 

@@ -1,10 +1,8 @@
 """A run on disk, so that it can be killed at any moment and ends as if it had not been."""
 
-import hashlib
 import json
 import logging
 import math
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,14 +15,12 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from dicot.errors import InputError, ModelFileError, brief
+from dicot.seals import OPEN, TENSORS, check_seal, sealed
 from dicot.storage import write_atomic
 from dicot.train.history import History
 
 log = logging.getLogger(__name__)
 
-# The header names the hash of the whole file, taken while zeros stand in its place.
-SEAL = re.compile(rb'"sha256":"([0-9a-f]{64})"')
-OPEN_SEAL = b'"sha256":"' + b"0" * 64 + b'"'
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # the state that AdamW has for a parameter
 REST = 10.0  # times as long as a write took, nothing in the process is written again: most of its time is for training
 
@@ -104,10 +100,9 @@ class Checkpoint:
         tensors["history.lr"] = torch.tensor(history.lr, dtype=torch.float64)
         # In one entry: safetensors writes several in any order, another one each time.
         run = {"identity": dict(identity), "seconds": history.seconds, "ended": ended, "numbers": numbers}
-        about = {"run": json.dumps(run, sort_keys=True), "sha256": "0" * 64}
+        about = {"run": json.dumps(run, sort_keys=True), "sha256": OPEN}
         data = save({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, about)
-        seal = b'"sha256":"' + hashlib.sha256(data).hexdigest().encode() + b'"'
-        write_atomic(self.path, data.replace(OPEN_SEAL, seal, 1))
+        write_atomic(self.path, sealed(data, TENSORS))
         self._written = time.monotonic()
         Checkpoint._rest_until = self._written + REST * (self._written - started)
         self._asked = False
@@ -149,12 +144,7 @@ class Checkpoint:
                 raise ValueError("it is not a plain file")
             data = self.path.read_bytes()
             header = data[8 : 8 + int.from_bytes(data[:8], "little")]
-            seal = SEAL.search(header)
-            if seal is None:
-                raise ValueError("it has no hash")
-            digest = hashlib.sha256(data.replace(seal.group(), OPEN_SEAL, 1)).hexdigest()
-            if digest.encode() != seal.group(1):
-                raise ValueError("its hash does not match its contents")
+            check_seal(data, TENSORS)
             tensors, run = load(data), json.loads(json.loads(header)["__metadata__"]["run"])
             if not isinstance(run["identity"], dict):
                 raise ValueError("its identity is not a table of names and values")
