@@ -8,11 +8,12 @@ import pandas as pd
 
 from dicot.errors import InputError, did_you_mean
 from dicot.report.against import audit_table
+from dicot.report.decision import decision_parts
 from dicot.report.frame import data_sets, latest, natural, seeds_of, trial_note
 from dicot.report.layouts import JOIN, Request, layout_of
 from dicot.report.lines import narrowed
 from dicot.report.maps import maps
-from dicot.report.page import render
+from dicot.report.page import Opening, render
 from dicot.report.parts import Part, drawn
 from dicot.report.scores import failure_table
 from dicot.report.tables import PACKAGES, escape_latex, markdown_text, to_latex, to_markdown
@@ -46,8 +47,9 @@ def write_report(
     title, banner = f"Benchmark: {suite.replace(JOIN, ' and ')}", trial_note(newest)
     facts = report_facts(newest, older, _named(lacking), command)
     parts = drawn(report_parts(request))
+    opening = [Opening(part.lead[0], part.lead[1:]) for part in parts[:1] if not part.title]
     texts = {
-        "report.html": render(title, parts, facts, banner),
+        "report.html": render(title, parts[len(opening) :], facts, banner, *opening),
         "report.md": to_document(title, facts, banner, parts),
         "report.tex": to_tex(title, facts, banner, parts),
     }
@@ -90,7 +92,8 @@ def _named(lacking: Sequence[tuple[str, str]]) -> str:
 
 
 def report_parts(request: Request) -> Iterator[Part]:
-    """Make everything the report shows, in order; maps, failures and the paper's arithmetic end every report."""
+    """Make everything the report shows, in order: what it comes to first; maps, failures and the paper's sums last."""
+    yield from decision_parts(request)
     yield from layout_of(request.suite)(request)
     if request.features is not None:
         yield maps(request.features)
@@ -129,8 +132,10 @@ def to_document(title: str, facts: Mapping[str, object], banner: str, parts: Seq
     """Write Markdown; figures are files beside it."""
     lines = [f"# {markdown_text(title)}", ""]
     lines += [f"> **{markdown_text(banner)}**", ""] if banner else []
+    opening = [part for part in parts[:1] if not part.title]  # what it all comes to stands before where it comes from
+    lines += [line for part in opening for text in part.lead for line in (markdown_text(text), "")]
     lines += [f"- {name}: {markdown_text(str(value))}" for name, value in facts.items()]
-    for part in parts:
+    for part in parts[len(opening) :]:
         lines += ["", f"{'#' * part.level} {markdown_text(part.title)}"] if part.title else []
         lines += ["", *(line for text in part.lead for line in (markdown_text(text), ""))] if part.lead else [""]
         lines += [to_markdown(part.table)] if part.table is not None else []

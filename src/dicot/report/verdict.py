@@ -20,6 +20,8 @@ ACCURACY = CLASSIFICATION_METRICS[0].name  # a share of the test cases, in perce
 PERCENT = tuple(metric.name for metric in CLASSIFICATION_METRICS)
 COSTS = tuple(metric.name for metric in COST_METRICS)
 LISTED = 4  # names in a sentence
+SEEDS, SETS = "seeds", "data sets"  # what a mean may be over
+ENOUGH_SETS = 5  # for an interval: differences on fewer say nothing of those on others
 # What a contender stands for; the words of dicot.evaluation, which knows who is what.
 PRETRAINED, SUPERVISED, CONTROL, BASELINE = "pretrained", "supervised", "control", "baseline"
 LEARNED = (PRETRAINED, SUPERVISED)
@@ -76,6 +78,7 @@ class Ranking:
     protocol: str
     metric: str
     scores: pd.DataFrame  # (seed, draw) x contender, best first
+    unit: str = SEEDS  # what the first level of the rows counts: seeds, or the data sets of a benchmark
 
     @classmethod
     def of(cls, trial: Trial, protocol: str, metric: str) -> "Ranking":
@@ -119,10 +122,10 @@ class Ranking:
             variance, freedom = shares_noise([self.mean(name) / 100 for name in (ahead, rival)], self.trial.n_test)
             noise.append((100**2 * variance, freedom))
             over.append(f"the binomial error of {self.trial.n_test:,} test cases")
-        if len(gaps) > 1:
+        if len(gaps) > 1 and (self.unit == SEEDS or len(by_seed) >= ENOUGH_SETS):
             noise.append(self._run_noise(gaps))
             draws = len(gaps) // len(by_seed)
-            many = f"{len(by_seed)} seeds" + (f" with {draws} draws of labels each" if draws > 1 else "")
+            many = f"{len(by_seed)} {self.unit}" + (f" with {draws} draws of labels each" if draws > 1 else "")
             over.append(many if len(by_seed) > 1 else f"{draws} draws of labels")
         low, high = gap_interval(value, noise, centre, max(1, len(self.names) - 1))
         return Gap(ahead, rival, value, low, high, " and ".join(over))
@@ -133,6 +136,8 @@ class Ranking:
         Two seeds may agree by luck. So not only the pair's own seeds are asked, but also its draws of labels, and how
         much all contenders change places between seeds: the residual of a table of contenders by seeds.
         """
+        if self.unit != SEEDS:  # many, and other contenders say nothing of how a pair differs from set to set
+            return mean_noise(gaps.groupby("seed").mean())
         told = []
         by_seed = gaps.groupby("seed")
         n_seeds, n_names = by_seed.ngroups, len(self.names)
@@ -183,7 +188,7 @@ def verdict(trial: Trial) -> Verdict:
     more = tuple(filter(None, (elsewhere.text(), failures(trial.data) if lost else "")))
     if not ranking.names:
         return Verdict("No contender has all its scores, so there is nothing to decide.", more)
-    found = _decision(ranking, elsewhere)
+    found = decide(ranking, elsewhere)
     return replace(found, more=(*found.more, *more), ranked=tuple(ranking.names))
 
 
@@ -191,7 +196,8 @@ def _failed(trial: Trial, name: str) -> bool:
     return bool(trial.data[trial.data.contender == name].error.notna().any())
 
 
-def _decision(ranking: Ranking, elsewhere: "Elsewhere") -> Verdict:
+def decide(ranking: Ranking, elsewhere: "Elsewhere") -> Verdict:
+    """Say who is ahead by this ranking, whether that is more than noise, and whom to use."""
     names, measure = ranking.names, f"{ranking.protocol} {ranking.metric}"
     first = names[0]
     if len(names) == 1:
@@ -231,7 +237,7 @@ def _advice(
     if role in LEARNED and gap.settled:
         return f"{training} pays {where}: use {first}.", (first,)
     if not gap.known:
-        return f"{training} shows no certain gain: try more seeds, and until then use {plain[0]}.", (plain[0],)
+        return f"{training} shows no certain gain: try more {ranking.unit}, and until then use {plain[0]}.", (plain[0],)
     if not gap.settled and elsewhere.ahead and not elsewhere.behind:
         others = f"{_listed(elsewhere.ahead)} of {elsewhere.total}"
         return f"{training} shows no gain {where}, but does by {others} and a loss by none: use {best}.", (best,)
@@ -262,9 +268,10 @@ def _place(name: str, learned: Sequence[str], plain: Sequence[str]) -> str:
 
 def _noise(ranking: Ranking, gap: Gap) -> str:
     if not gap.known:
-        return "and one seed does not tell whether that is noise"
+        one = ranking.unit == SEEDS
+        return f"and {'one seed does' if one else f'{len(ranking.scores)} data sets do'} not tell whether that is noise"
     words = "beyond noise" if gap.settled else "within noise"
-    words += " for one seed" if len(seeds_of(ranking.trial.data)) == 1 else ""
+    words += " for one seed" if len(seeds_of(ranking.trial.data)) == 1 and ranking.unit == SEEDS else ""
     return f"{words} (95 % interval {_interval(ranking.metric, gap)} over {gap.basis})"
 
 
@@ -275,7 +282,7 @@ def _note(ranking: Ranking, gap: Gap) -> str:
     if "binomial" in gap.basis:
         text += "; which test cases were right is not known here, so their noise is overstated rather than paired"
     text += f"; it allows for a choice among {pairs} rivals (Bonferroni)." if pairs > 1 else "."
-    if len(seeds_of(ranking.trial.data)) == 1:
+    if len(seeds_of(ranking.trial.data)) == 1 and ranking.unit == SEEDS:
         text += " With one seed the noise of training is not in it, nor that of labels drawn once."
     return text
 
@@ -309,10 +316,15 @@ def _first_gaps(trial: Trial, measures: Mapping[str, str]) -> dict[str, tuple[Ra
     out = {}
     for protocol, metric in measures.items():
         ranking = Ranking.of(trial, protocol, metric)
-        learned, plain = ranking.by_role(LEARNED), ranking.by_role((CONTROL, BASELINE))
-        if learned and plain:
-            out[protocol] = ranking, ranking.gap(learned[0], plain[0])
+        if (gap := first_gap(ranking)) is not None:
+            out[protocol] = ranking, gap
     return out
+
+
+def first_gap(ranking: Ranking) -> Gap | None:
+    """The best trained against the best without training; None where one side is missing."""
+    learned, plain = ranking.by_role(LEARNED), ranking.by_role((CONTROL, BASELINE))
+    return ranking.gap(learned[0], plain[0]) if learned and plain else None
 
 
 @dataclass(frozen=True)
@@ -326,7 +338,11 @@ class Elsewhere:
     @classmethod
     def of(cls, trial: Trial, measures: Mapping[str, str]) -> "Elsewhere":
         """Compare both by every protocol; what is within noise is neither."""
-        gaps = {protocol: gap for protocol, (_, gap) in _first_gaps(trial, measures).items()}
+        return cls.of_gaps({protocol: gap for protocol, (_, gap) in _first_gaps(trial, measures).items()})
+
+    @classmethod
+    def of_gaps(cls, gaps: Mapping[str, Gap]) -> "Elsewhere":
+        """Take the gaps of all protocols."""
         ahead = tuple(name for name, gap in gaps.items() if gap.low > 0)
         return cls(ahead, tuple(name for name, gap in gaps.items() if gap.high < 0), len(gaps))
 
@@ -354,15 +370,19 @@ def _listed(names: Sequence[str]) -> str:
     return f"{len(names)} ({shown}{', ...' if len(names) > LISTED else ''})"
 
 
+def gap_row(ranking: Ranking, gap: Gap) -> list[str]:
+    """Both with their numbers, the difference, its interval, and whether that is more than noise."""
+    who = [f"{name} {_number(ranking, name)}" for name in (gap.ahead, gap.rival)]
+    told = "yes" if gap.settled else "no" if gap.known else "not known"
+    interval = _interval(ranking.metric, gap) if gap.known else "one seed" if ranking.unit == SEEDS else "too few sets"
+    return [*who, signed(gap.value, _digits(ranking.metric)), interval, told]
+
+
 def verdict_table(trial: Trial) -> Table | None:
     """Show for every protocol the best trained beside the best untrained; None where one side is missing."""
     rows = []
     for protocol, (ranking, gap) in _first_gaps(trial, trial.measures()).items():
-        digits = _digits(ranking.metric)
-        who = [f"{name} {_number(ranking, name)}" for name in (gap.ahead, gap.rival)]
-        told = "yes" if gap.settled else "no" if gap.known else "not known"
-        interval = _interval(ranking.metric, gap) if gap.known else "one seed"
-        rows.append((f"{protocol} {ranking.metric}", [*who, signed(gap.value, digits), interval, told]))
+        rows.append((f"{protocol} {ranking.metric}", gap_row(ranking, gap)))
     if not rows:
         return None
     columns = ["best trained", "best without training", "difference", "95 % interval", "beyond noise"]

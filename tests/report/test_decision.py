@@ -1,0 +1,98 @@
+"""A benchmark's report says first who is ahead, by how much, whether that is noise, and what to do."""
+
+import numpy as np
+import pytest
+from tests.report.samples import record
+
+from dicot.datasets.development import DEVELOPMENT
+from dicot.report.benchmark import report_facts, report_parts, requested, to_document, write_report
+from dicot.report.decision import decision_parts
+from dicot.report.frame import frame
+
+SETS = ("Beef", "Car", "BME", "Fish", "Wine", "Yoga", "Ham", "Meat")
+LEVELS = {"dicot": 80.0, "calibrated": 70.0, "random": 60.0, "minirocket": 75.0}
+
+
+def rows(suite="ucr", levels=LEVELS, sets=SETS, spread=1.0, protocol="linear", seeds=(1,)):
+    """Every contender at its level on every set, give or take."""
+    rng = np.random.default_rng(0)
+    return [
+        record(suite, who, name, level + spread * rng.normal(), protocol, seed=seed)
+        for who, level in levels.items()
+        for name in sets
+        for seed in seeds
+    ]
+
+
+def opening(records, suite="ucr"):
+    parts = list(decision_parts(requested(suite, frame(records))[0]))
+    return parts[0].lead if parts else (), parts[1].table if len(parts) > 1 else None
+
+
+def test_a_clear_winner_is_named_with_the_interval_over_data_sets():
+    (said,), table = opening(rows())
+    assert said.startswith("dicot is ahead of minirocket (the best without training) by ")
+    assert "beyond noise (95 % interval " in said and "over 8 data sets); pretraining pays here: use dicot." in said
+    assert "one-vs-rest logistic regression" in table.note
+
+
+def test_what_varies_more_than_it_differs_is_noise():
+    (said,), _ = opening(rows(levels={**LEVELS, "dicot": 75.5}, spread=6.0))
+    assert "within noise (95 % interval" in said and "pretraining shows no gain here" in said
+
+
+def test_an_interval_is_that_of_the_paired_differences():
+    """By hand: Student's t over the eight differences, at the level for three rivals."""
+    from scipy import stats
+
+    records = rows()
+    data = frame(records).pivot(index="target", columns="contender", values="value")
+    gaps = data.dicot - data.minirocket
+    half = stats.t.ppf(1 - 0.025 / 3, 7) * gaps.std(ddof=1) / np.sqrt(8)
+    (said,), _ = opening(records)
+    assert f"95 % interval {gaps.mean() - half:.1f} to {gaps.mean() + half:.1f} over 8 data sets" in said
+
+
+def test_few_data_sets_do_not_tell():
+    (said,), _ = opening(rows(sets=SETS[:3]))
+    assert "and 3 data sets do not tell whether that is noise" in said and "try more data sets" in said
+
+
+def test_one_data_set_goes_by_its_seeds():
+    (said,), _ = opening(rows(sets=SETS[:1], seeds=(1, 2, 3)))
+    assert "over 3 seeds" in said
+
+
+def test_families_are_not_averaged_with_each_other():
+    large = {**LEVELS, "dicot": 50.0}
+    said, _ = opening([*rows(), *rows(levels=large, sets=("ecg", "harth", "hapt", "wisdm2", "pamap2"))])
+    assert [text.partition(":")[0] for text in said] == ["UCR", "Large sets"]
+    assert "use dicot" in said[0] and "use minirocket" in said[1]
+
+
+def test_protocols_with_the_same_numbers_count_once():
+    one = rows()
+    _, table = opening([*one, *({**row, "protocol": "ridge"} for row in one)])
+    assert "Equal in every number, so shown once: linear and ridge." in table.note
+
+
+def test_sets_that_the_preset_was_chosen_on_do_not_decide():
+    chosen = [name for name in DEVELOPMENT if name in ("Beef", "Car", "BME", "Fish", "Wine", "Yoga", "Ham", "Meat")]
+    levels = {"best": 80.0, **LEVELS}
+    (said,), table = opening(rows("best", levels), "best")
+    assert chosen and f"{8 - len(chosen)} data sets" in said and "was chosen on are left out" in table.note
+
+
+def test_without_controls_nothing_is_decided():
+    assert opening(rows(levels={"raw-mean": 50.0, "raw-flat": 60.0}, protocol="forest")) == ((), None)
+
+
+def test_it_is_the_first_sentence_of_every_form(tmp_path):
+    data = frame(rows())
+    request, older = requested("ucr", data)
+    text = to_document("Benchmark: ucr", report_facts(request.data, older, "", ""), "", list(report_parts(request)))
+    assert text.split("\n")[2].startswith("dicot is ahead of minirocket")
+    pytest.importorskip("matplotlib")
+    write_report(tmp_path, "ucr", data)
+    page = (tmp_path / "report.html").read_text()
+    assert '<p class="verdict">dicot is ahead of minirocket' in page
