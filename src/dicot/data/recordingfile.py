@@ -27,6 +27,7 @@ from dicot.errors import InputError, UnusedKeysWarning, did_you_mean, need_extra
 TIMES = ("time", "times", "timestamp", "timestamps", "datetime", "date_time", "date", "t")
 # Columns that must not be taken for channels unasked; "y" may, because it is as often an axis.
 _ROLES = {"label": {*ROLES["y"], "activity"} - {"y"}, "group": set(ROLES["group"])}
+_LARGEST = float(np.finfo(np.float32).max)
 _SWALLOWED = 1e-4  # share of a channel's range that rounding to float32 may take
 
 
@@ -172,9 +173,12 @@ def _numbers(column: Array, channel: str, where: Where) -> Array:
     if column.dtype.kind not in "biufOUS":
         raise InputError(f"Column {channel!r} must hold numbers; got dtype {column.dtype}. Leave it out of channels=.")
     numbers: Array = np.where(lost, np.nan, column).astype(np.float64)
-    if np.isinf(numbers).any():
-        first = int(np.argmax(np.isinf(numbers)))
-        raise InputError(f"{where(first)}, column {channel!r} holds inf. Remove or clip the value.")
+    with np.errstate(invalid="ignore"):
+        large = np.abs(numbers) > _LARGEST
+    if large.any():
+        first = int(np.argmax(large))
+        held = "inf" if np.isinf(numbers[first]) else f"{numbers[first]:g}, too large for float32"
+        raise InputError(f"{where(first)}, column {channel!r} holds {held}. Remove or clip the value.")
     return numbers
 
 
