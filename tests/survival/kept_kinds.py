@@ -303,6 +303,7 @@ KINDS = [
         {"model.onnx": (*BINARY, *(forge_onnx,) * 20)},
         lambda folder: OnnxEmbedder(folder / "model.onnx", threads=1).transform(CASES),
         sane,
+        heavy=True,
     ),
     Kind("maps", _maps, {"maps.npz": ZIP}, lambda folder: read_maps(folder / "maps.npz"), judge_maps),
     Kind(

@@ -314,6 +314,7 @@ KINDS = [
         _read_ledger,
         judge_ledger,
         only_reads=False,
+        heavy=True,
     ),
     Kind(
         "ledger-merge",
@@ -322,6 +323,7 @@ KINDS = [
         _merge("theirs.sqlite"),
         judge_merge,
         refused=unchanged,
+        heavy=True,
     ),
     *(
         Kind(
@@ -331,6 +333,7 @@ KINDS = [
             _merge(f"theirs{suffix}"),
             judge_export(suffix),
             refused=unchanged,
+            heavy=True,
         )
         for suffix, ways in EXPORTS.items()
     ),
@@ -340,5 +343,6 @@ KINDS = [
         {"features.npz": ZIP},
         lambda folder: maps(folder / "features.npz"),
         judge_features,
+        heavy=True,
     ),
 ]
