@@ -26,6 +26,9 @@ Names = tuple[str, ...]
 PARTS = ("train", "test")
 CASE_NAMES = ("x", "data", "values")
 LABEL_NAMES = ("y", "label", "labels", "target", "targets", "class")
+TRAIN_NAMES, TEST_NAMES = (
+    [tuple(f"{name}_{part}" for name in known) for known in (CASE_NAMES, LABEL_NAMES)] for part in PARTS
+)
 GROUP_NAMES = ("group", "groups", "user", "users", "subject", "subjects", "person", "patient", "participant", "record")
 
 
@@ -111,19 +114,21 @@ def judge_npy(folder: Path, windows: Windows, sound: Any) -> str:
 
 
 def judge_npz(folder: Path, windows: Windows, sound: Any) -> str:
-    return _any_of(windows, parse_npz(folder / "a.npz"), CASE_NAMES, LABEL_NAMES, GROUP_NAMES)
+    held = parse_npz(folder / "a.npz")
+    if any(name.lower() in TRAIN_NAMES[0] for name in held):  # a split without its test part
+        return _any_of(windows, held, *TRAIN_NAMES)
+    return _any_of(windows, held, CASE_NAMES, LABEL_NAMES, GROUP_NAMES)
 
 
 def judge_split(folder: Path, split: Split, sound: Any) -> str:
     held = parse_npz(folder / "a.npz")
     names = {name.lower() for name in held}
-    train, test = ([tuple(f"{name}_{part}" for name in known) for known in (CASE_NAMES, LABEL_NAMES)] for part in PARTS)
-    if not names & set(train[0]):
+    if not names & set(TRAIN_NAMES[0]):
         return judge_npz(folder, split.train, sound)
-    if split.test is None and names & set(test[0]):
+    if split.test is None and names & set(TEST_NAMES[0]):
         return "the test part is lost"
-    wrong = _any_of(split.test, held, *test) if split.test is not None else ""
-    return wrong or _any_of(split.train, held, *train)
+    wrong = _any_of(split.test, held, *TEST_NAMES) if split.test is not None else ""
+    return wrong or _any_of(split.train, held, *TRAIN_NAMES)
 
 
 def _save(folder: Path, compressed: bool, **arrays: np.ndarray) -> None:

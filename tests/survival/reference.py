@@ -137,8 +137,8 @@ def _channel(column: Sequence[Any]) -> list[float] | None:
 
 
 def _moment(value: Any) -> Any:
-    if isinstance(value, str):
-        return finite(value)
+    if isinstance(value, str | bytes):
+        return finite(value if isinstance(value, str) else value.decode("utf-8", "replace"))
     if isinstance(value, int | float) and math.isfinite(value):
         return float(value)
     if isinstance(value, datetime | date | timedelta):
@@ -187,9 +187,7 @@ def ts_cases(path: Path) -> tuple[Cases, list[str] | None]:
     for line in body:
         channels = line.split(":")
         if flags.get("classlabel"):
-            labels.append(channels.pop().strip())
-            if labels[-1] not in classes:
-                raise UnreadableError(f"the label {labels[-1][:20]!r} is none of {classes}")
+            labels.append(_class(channels.pop().strip(), classes))
         cases.append(_channels(channels))
     stated = {whole(" ".join(tags[tag])) for tag in ("dimension", "dimensions") if tag in tags}
     wanted = {1} if flags.get("univariate") else stated or {len(cases[0])}
@@ -198,6 +196,16 @@ def ts_cases(path: Path) -> tuple[Cases, list[str] | None]:
     if flags.get("equallength") and len({case.shape[1] for case in cases}) > 1:
         raise UnreadableError("@equalLength true, but the lengths differ")
     return cases, labels if flags.get("classlabel") else None
+
+
+def _class(label: str, classes: Sequence[str]) -> str:
+    """The label as the header spells it: 1.0, +1 and 1 are one class."""
+    if label in classes:
+        return label
+    same = [name for name in classes if is_number(name) and is_number(label) and float(name) == float(label)]
+    if len(same) != 1:
+        raise UnreadableError(f"the label {label[:20]!r} is none of {classes}")
+    return same[0]
 
 
 def _channels(texts: Sequence[str]) -> np.ndarray:
@@ -226,9 +234,7 @@ def arff_cases(path: Path) -> tuple[Cases, list[str]]:
         else:
             values, _, label = line.rpartition(",")
             channels = [values]
-        labels.append(label.strip().strip("'\""))
-        if labels[-1] not in classes:
-            raise UnreadableError(f"the label {labels[-1][:20]!r} is none of {classes}")
+        labels.append(_class(label.strip().strip("'\""), classes))
         cases.append(_channels(channels))
     return cases, labels
 

@@ -38,6 +38,11 @@ def read_sheet(path: Path) -> Sheet:
     """Read all rows that are not empty; spaces around cells are dropped."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         text = file.read()
+    if "\0" in text:  # numpy drops it at the end of a cell, so that two names become one
+        line = text[: text.index("\0")].count("\n") + 1
+        raise InputError(
+            f"Line {line} holds a NUL character. The file is damaged, or no text in UTF-8; write it again."
+        )
     separator = _separator(text)
     lines, rows = [], []
     for line, row in _parsed(text, separator):

@@ -108,7 +108,8 @@ def read_cases(
 def case_of(channels: Sequence[str]) -> Array:
     """Build (C, T) from one text of comma-separated values per channel, NaN for ?."""
     for channel in channels:
-        if "_" in channel or not channel.isascii():  # Python would read 1_000 and other alphabets' digits
+        # Python would read 1_000 and other alphabets' digits, and numpy drops NUL at the end.
+        if "_" in channel or "\0" in channel or not channel.isascii():
             raise ValueError(f"values must be plain numbers, got {channel[:40]!r}")
     rows = [np.array(channel.replace("?", "nan").split(","), dtype=np.float64) for channel in channels]
     if len({len(row) for row in rows}) > 1:
@@ -146,7 +147,7 @@ def _open_ts(path: Path) -> tuple[TextHeader, Iterator[tuple[int, str]]]:
     lines = numbered_lines(path, "#%")
     header = TextHeader()
     for number, line in lines:
-        tag, _, value = line.partition(" ")
+        tag, *rest = line.split(maxsplit=1)  # at blanks or tabs
         if tag.lower() == "@data":
             if header.timestamps:
                 raise InputError(f"{path}: @timestamps true is not supported. Write the file without time stamps.")
@@ -154,7 +155,7 @@ def _open_ts(path: Path) -> tuple[TextHeader, Iterator[tuple[int, str]]]:
         if not tag.startswith("@"):
             raise InputError(f"{path}, line {number}: expected a header line that starts with @, got {line[:40]!r}.")
         try:
-            _read_tag(header, tag[1:].lower(), value.strip())
+            _read_tag(header, tag[1:].lower(), "".join(rest))
         except (ValueError, KeyError, IndexError) as error:
             raise InputError(f"{path}, line {number}: cannot read {line[:60]!r} ({error}).") from error
     raise InputError(f"{path} has no @data line. It is not a .ts file or is truncated; fetch it again.")
@@ -215,7 +216,8 @@ def _open_arff(path: Path) -> tuple[TextHeader, Iterator[tuple[int, str]]]:
     lines = numbered_lines(path, "%")
     header = TextHeader(univariate=True)
     for number, line in lines:
-        tag, _, rest = line.partition(" ")
+        tag, *words = line.split(maxsplit=1)
+        rest = "".join(words)
         if tag.lower() == "@data":
             if not header.labelled:
                 raise InputError(f"{path}: the last @attribute must be the class, such as {{a,b}}, or a number.")
@@ -226,17 +228,17 @@ def _open_arff(path: Path) -> tuple[TextHeader, Iterator[tuple[int, str]]]:
             )
         if tag.lower() == "@attribute":
             try:
-                _read_attribute(header, rest.strip())
+                _read_attribute(header, rest)
             except ValueError as error:
                 raise InputError(f"{path}, line {number}: cannot read {line[:60]!r} ({error}).") from error
         elif tag.lower() == "@relation":
-            header.problem = rest.strip().strip(_QUOTES)
+            header.problem = rest.strip(_QUOTES)
     raise InputError(f"{path} has no @data line. It is not an .arff file or is truncated; fetch it again.")
 
 
 def _read_attribute(header: TextHeader, text: str) -> None:
     """Take from the last attribute what the label is: a class of {...}, or a number to predict."""
-    kind = text.rpartition(" ")[2].lower()
+    kind = text.split()[-1].lower() if text else ""
     if text.endswith("}"):
         names = text[text.index("{") + 1 : -1].split(",")
         header.classes, header.target = tuple(name.strip().strip(_QUOTES) for name in names), False
