@@ -39,15 +39,15 @@ def torment(task: Task, kills: int, dice: Random) -> Report:
     report = Report(task.name)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "work"
-        _begin(task, folder)
+        begin(task, folder)
         left_alone = Run(task.run, folder)
         ended = left_alone.end()
         assert ended.code == 0, ended.said
         usual = time.monotonic() - left_alone.started
-        calls = int(left_alone.counted.read_text())
+        calls = left_alone.calls()
         wanted, everything = ask(task.final, folder), ask(task.committed, folder)
         while report.kills < kills and not report.problems:
-            _begin(task, folder)
+            begin(task, folder)
             held: set[object] = set()
             workers: set[int] = set()
             for _ in range(dice.randint(1, IN_A_ROW)):
@@ -71,7 +71,8 @@ def torment(task: Task, kills: int, dice: Random) -> Report:
     return report
 
 
-def _begin(task: Task, folder: Path) -> None:
+def begin(task: Task, folder: Path) -> None:
+    """Make the folder anew, with what the task needs."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     task.make(folder)
@@ -120,11 +121,25 @@ def _finish(task: Task, folder: Path, wanted: object, report: Report) -> None:
         if ended.code != 0:
             report.problems.append(f"does not end well after kills ({ended.code}): {ended.said[-1500:]}")
         elif (found := ask(task.final, folder)) != wanted:
-            report.problems.append(f"ends otherwise after kills: {str(found)[:700]} instead of {str(wanted)[:700]}")
+            report.problems.append(f"ends otherwise after kills: {difference(found, wanted)}")
         else:
             report.runs += 1
     except (AssertionError, HangError) as error:
         report.problems.append(str(error))
+
+
+def difference(found: object, wanted: object) -> str:
+    """What two ends do not have in common, part by part."""
+    if type(found) is not type(wanted) or found == wanted:
+        return f"{str(found)[:300]} instead of {str(wanted)[:300]}"
+    if isinstance(found, tuple) and isinstance(wanted, tuple):
+        return "; ".join(difference(*pair) for pair in zip(found, wanted, strict=True) if pair[0] != pair[1])
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        found, wanted = list(found.items()), list(wanted.items())
+    if isinstance(found, list | set) and isinstance(wanted, list | set):
+        more, less = [one for one in found if one not in wanted], [one for one in wanted if one not in found]
+        return f"{str(more)[:300]} instead of {str(less)[:300]}"
+    return f"{str(found)[:300]} instead of {str(wanted)[:300]}"
 
 
 def _wait_for(workers: set[int], report: Report) -> None:

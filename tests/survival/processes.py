@@ -4,6 +4,7 @@ import ctypes
 import os
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -60,8 +61,9 @@ class Run:
     """`work` in a process; what it prints is kept. With `calls` it kills itself before that call to the file system."""
 
     def __init__(self, work: Work, folder: Path, calls: int = 0, before: Callable[[], Any] | None = None) -> None:
-        self.log = folder.with_name(folder.name + ".log")
-        self.counted = folder.with_name(folder.name + ".calls")
+        # Not beside the folder, whose disk may be full.
+        self._place = tempfile.TemporaryDirectory()
+        self._log, self._counted = Path(self._place.name) / "log", Path(self._place.name) / "calls"
         self.started = time.monotonic()
         self.pid = os.fork()
         if self.pid == 0:
@@ -72,7 +74,7 @@ class Run:
         try:
             os.setpgid(0, 0)
             ctypes.CDLL(None).prctl(DIES_WITH_PARENT, signal.SIGKILL)
-            screen = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            screen = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(screen, 1)
             os.dup2(screen, 2)
             signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -80,7 +82,7 @@ class Run:
             if before is not None:
                 before()
             work(folder)
-            self.counted.write_text(str(count[0]))
+            self._counted.write_text(str(count[0]))
             code = 0
         except DicotError as error:
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
@@ -88,7 +90,7 @@ class Run:
         except SystemExit as error:  # of a command, which has said why
             code = 0 if error.code in (0, None) else REFUSED if error.code == 1 else int(error.code)  # type: ignore[arg-type]
             if code == 0:
-                self.counted.write_text(str(count[0]))
+                self._counted.write_text(str(count[0]))
         except BaseException:
             traceback.print_exc()
         finally:
@@ -102,7 +104,7 @@ class Run:
         while True:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
-                return Ended(os.waitstatus_to_exitcode(status), self.log.read_text(errors="replace"))
+                return Ended(os.waitstatus_to_exitcode(status), self._log.read_text(errors="replace"))
             if time.monotonic() > until:
                 return None
             time.sleep(0.002)
@@ -112,14 +114,18 @@ class Run:
         ended = self.wait()
         if ended is None:
             self.kill()
-            raise HangError(f"no end after {PATIENCE:.0f} s: {self.log.read_text(errors='replace')[-1000:]}")
+            raise HangError(f"no end after {PATIENCE:.0f} s: {self._log.read_text(errors='replace')[-1000:]}")
         return ended
 
     def kill(self) -> Ended:
         """SIGKILL to this process alone, as by the system when memory is short."""
         os.kill(self.pid, signal.SIGKILL)
         _, status = os.waitpid(self.pid, 0)
-        return Ended(os.waitstatus_to_exitcode(status), self.log.read_text(errors="replace"))
+        return Ended(os.waitstatus_to_exitcode(status), self._log.read_text(errors="replace"))
+
+    def calls(self) -> int:
+        """How many calls to the file system a run made that was left alone."""
+        return int(self._counted.read_text())
 
     def workers(self) -> list[int]:
         """The processes that this one has started for work, of Python's own helpers none."""

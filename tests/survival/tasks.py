@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -210,9 +211,10 @@ CALLS = 60
 
 def _acknowledge(folder: Path, number: int) -> None:
     """Say that a call has returned, in a file that no kill of this process can take back."""
-    handle = os.open(folder / "in" / "acknowledged", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.write(handle, f"{number}\n".encode())
-    os.close(handle)
+    with suppress(OSError):  # where the disk is full, it is said of the other calls
+        handle = os.open(folder / "in" / "acknowledged", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.write(handle, f"{number}\n".encode())
+        os.close(handle)
 
 
 def _acknowledged(folder: Path) -> set[int]:
