@@ -220,9 +220,10 @@ def arff_cases(path: Path) -> tuple[Cases, list[str]]:
     head, body = _divided(lines_of(path, "%"))
     attributes = [line for line in head if line.split()[0].lower() == "@attribute"]
     found = re.search(r"\{(.*)\}$", attributes[-1]) if attributes else None
-    if found is None:
-        raise UnreadableError("the last attribute is no class")
-    classes = [name.strip().strip("'\"") for name in found[1].split(",")]
+    target = bool(attributes) and attributes[-1].split()[-1].lower() in ("numeric", "real", "integer")
+    if found is None and (not target or head[-1] != attributes[-1]):
+        raise UnreadableError("the last attribute is neither a class nor a number")
+    classes = [] if found is None else [name.strip().strip("'\"") for name in found[1].split(",")]
     cases, labels = [], []
     nested = any(line.split()[-1].lower() == "relational" for line in attributes)
     for line in body:
@@ -234,7 +235,10 @@ def arff_cases(path: Path) -> tuple[Cases, list[str]]:
         else:
             values, _, label = line.rpartition(",")
             channels = [values]
-        labels.append(_class(label.strip().strip("'\""), classes))
+        label = label.strip().strip("'\"")
+        labels.append(_class(label, classes) if classes else str(number(label)) and label)
+        if not nested and not classes and line.count(",") + 1 != len(attributes):
+            raise UnreadableError("a number to predict that no attribute announces")
         cases.append(_channels(channels))
     return cases, labels
 

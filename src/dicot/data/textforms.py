@@ -29,6 +29,7 @@ class TextHeader:
     timestamps: bool = False
     classes: tuple[str, ...] | None = None  # None without class labels
     target: bool = False  # a number to predict instead of a class
+    n_attributes: int = 0  # of an .arff, those inside a relational one left out
     other: dict[str, str] = field(default_factory=dict)  # tags that change nothing here
 
     @property
@@ -214,7 +215,7 @@ def outline_arff(path: str | Path) -> Outline:
 def _open_arff(path: Path) -> tuple[TextHeader, Iterator[tuple[int, str]]]:
     """Return the header and the numbered lines after @data."""
     lines = numbered_lines(path, "%")
-    header = TextHeader(univariate=True)
+    header, inside = TextHeader(univariate=True), ""
     for number, line in lines:
         tag, *words = line.split(maxsplit=1)
         rest = "".join(words)
@@ -226,18 +227,30 @@ def _open_arff(path: Path) -> tuple[TextHeader, Iterator[tuple[int, str]]]:
             raise InputError(
                 f"{path}, line {number}: expected @relation, @attribute, @end or @data, got {line[:40]!r}."
             )
-        if tag.lower() == "@attribute":
+        if tag.lower() == "@attribute" and not inside:
             try:
-                _read_attribute(header, rest)
+                inside = _read_attribute(header, rest)
             except ValueError as error:
                 raise InputError(f"{path}, line {number}: cannot read {line[:60]!r} ({error}).") from error
+        elif tag.lower() == "@end":
+            if not inside or rest.strip(_QUOTES) != inside:
+                raise InputError(
+                    f"{path}, line {number}: expected the end of {inside or 'nothing'}, got {line[:60]!r}."
+                )
+            inside = ""
         elif tag.lower() == "@relation":
             header.problem = rest.strip(_QUOTES)
     raise InputError(f"{path} has no @data line. It is not an .arff file or is truncated; fetch it again.")
 
 
-def _read_attribute(header: TextHeader, text: str) -> None:
-    """Take from the last attribute what the label is: a class of {...}, or a number to predict."""
+def _read_attribute(header: TextHeader, text: str) -> str:
+    """Take from the last attribute what the label is: a class of {...}, or a number to predict.
+
+    Return the name of a relational attribute, whose own attributes follow; otherwise nothing.
+    """
+    if header.classes is not None:
+        raise ValueError("only the last attribute may be a class")
+    header.n_attributes += 1
     kind = text.split()[-1].lower() if text else ""
     if text.endswith("}"):
         names = text[text.index("{") + 1 : -1].split(",")
@@ -245,13 +258,16 @@ def _read_attribute(header: TextHeader, text: str) -> None:
     else:
         header.classes, header.target = None, kind in ("numeric", "real", "integer")
         header.univariate = header.univariate and kind != "relational"
+    return text.rsplit(maxsplit=1)[0].strip(_QUOTES) if kind == "relational" else ""
 
 
 def _arff_case(line: str, header: TextHeader) -> tuple[Array, str]:
     """Parse one data line; a ValueError says what is wrong with it."""
     if header.univariate:
         values, _, label = line.rpartition(",")
-        channels = [values]
+        channels, n_cells = [values], line.count(",") + 1
+        if header.target and n_cells != header.n_attributes:
+            raise ValueError(f"expected {header.n_attributes} cells, one for each @attribute, got {n_cells}")
     else:
         if line[0] not in _QUOTES or line.find(line[0], 1) < 0:
             raise ValueError("expected all channels in one field between quotation marks")
@@ -268,7 +284,7 @@ def read_tsv(path: str | Path) -> tuple[Array, Array]:
     labels = _tsv_labels(Path(path))
     try:
         with np.errstate(over="ignore"):  # too large becomes inf, which is refused later with the case named
-            table = np.loadtxt(path, delimiter="\t", ndmin=2, converters={0: lambda _: 0.0})
+            table = np.loadtxt(path, delimiter="\t", ndmin=2, converters={0: lambda _: 0.0}, comments=None)
     except ValueError as error:
         raise InputError(f"{path}: {error}. Expected a label and numbers between tabs in every line.") from error
     if table.shape[1] < 2:
@@ -292,4 +308,6 @@ def _tsv_labels(path: Path) -> list[str]:
         raise InputError(f"{path} cannot be read ({error}). Check the path.") from error
     if not labels:
         raise InputError(f"{path} is empty. Fetch it again.")
+    if any("\0" in label for label in labels):  # numpy drops it at the end, so that two classes become one
+        raise InputError(f"{path} has a label that holds a NUL character. The file is damaged; fetch it again.")
     return labels
