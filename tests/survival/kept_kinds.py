@@ -1,166 +1,26 @@
-"""What work leaves behind beside models and ledgers: vectors, an index, labels, a classifier, an ONNX file, maps."""
+"""What else is kept: tables of labels, maps of a benchmark, and ONNX files that another program has changed."""
 
 import csv
 import io
-import json
 import math
-import sqlite3
-from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from dicot import FewLabelClassifier
-from dicot.deployed import ABOUT, OnnxEmbedder
-from dicot.explorer.kept import overview_file, read_or_make
+from dicot.deployed import ABOUT, SEAL, OnnxEmbedder
 from dicot.export import export_onnx
-from dicot.heads import Head
-from dicot.labels.store import LabelStore
 from dicot.labels.windows import read_labels
 from dicot.projection import Maps, read_maps, write_maps
-from dicot.search import EmbeddingIndex
-from dicot.vectors import Vectors, read_vectors, write_vectors
-from tests.survival.array_kinds import parse_npz
 from tests.survival.kind import Kind, UnreadableError
-from tests.survival.ledger_kinds import change_row
 from tests.survival.model_kinds import X as CASES
 from tests.survival.model_kinds import _model, sane
-from tests.survival.mutations import (
-    BINARY,
-    JSON,
-    TENSORS,
-    TEXT,
-    ZIP,
-    change_json,
-    deep_json,
-    huge_json_number,
-    repeat_json_key,
-)
-from tests.survival.table_kinds import change_column
+from tests.survival.mutations import TEXT, ZIP, change_json, deep_json, huge_json_number, repeat_json_key
 
 N = 12
 VECTORS = np.random.default_rng(11).normal(size=(N, 6)).astype(np.float32)
-PLACES = {
-    "recording": np.array(["mon", "tue"] * (N // 2)),
-    "start": np.arange(N) * 0.5,
-    "end": np.arange(N) * 0.5 + 1.0,
-    "group": np.arange(N) % 3,
-    "y": np.array(["", "walk", "run"] * (N // 3)),
-}
 KEYS = [("mon", float(i), i + 1.5) for i in range(4)]
-
-
-def _write(suffix: str) -> Any:
-    def make(folder: Path) -> None:
-        write_vectors(folder / f"v{suffix}", {"": {"X": VECTORS, **PLACES}}, {"kind": "recordings", "model": "abc"})
-
-    return make
-
-
-def _read(suffix: str) -> Any:
-    return lambda folder: read_vectors(folder / f"v{suffix}", finite=True)
-
-
-def _vectors_are(found: Vectors, wanted: Any) -> str:
-    with np.errstate(over="ignore"):
-        wanted = np.asarray(wanted, float).astype(np.float32)
-    if found.x.dtype != np.float32 or found.x.ndim != 2 or not np.isfinite(found.x).all():
-        return f"x is {found.x.dtype} {found.x.shape}, finite: {np.isfinite(found.x).all()}"
-    for name, values in found.columns().items():
-        if values.shape != (len(found),):
-            return f"{name} has shape {values.shape} beside {len(found)} vectors"
-    return "" if np.array_equal(found.x, wanted) else "the vectors are not those of the file"
-
-
-def judge_npz(folder: Path, found: Vectors, sound: Any) -> str:
-    """One of the arrays called X, or the parts one after the other, are what was read."""
-    held = parse_npz(folder / "v.npz")
-    parts = [held[name] for name in (("X",) if "X" in held else ("X_train", "X_test")) if name in held]
-    if not parts or any(None in map(type, part) or part[0] is None for part in parts):
-        raise UnreadableError("there are no vectors")
-    whole = [np.concatenate([part[0] for part in parts])] if len(parts) > 1 else parts[0]
-    complaints = [_vectors_are(found, one) for one in whole if one is not None]
-    return "" if "" in complaints else complaints[0]
-
-
-def judge_parquet(folder: Path, found: Vectors, sound: Any) -> str:
-    try:
-        table = pq.read_table(folder / "v.parquet", page_checksum_verification=True)
-        rows = table.column("vector").to_pylist()
-    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        raise UnreadableError(str(error)) from error
-    if any(row is None or None in row for row in rows) or len({len(row) for row in rows}) != 1:
-        raise UnreadableError("rows are missing or of several lengths")
-    return _vectors_are(found, rows)
-
-
-def _index(folder: Path) -> None:
-    about = {("label" if name == "y" else name): values for name, values in PLACES.items()}
-    EmbeddingIndex(VECTORS, **about).save(folder / "index")
-
-
-def _search(folder: Path) -> Any:
-    index = EmbeddingIndex.load(folder / "index")
-    return index.query(VECTORS[:3], 4), index.vectors(range(len(index)))
-
-
-def judge_index(folder: Path, found: Any, sound: Any) -> str:
-    (distances, rows), vectors = found
-    same = np.array_equal(distances, sound[0][0]) and np.array_equal(rows, sound[0][1])
-    return "" if same and np.array_equal(vectors, sound[1]) else "it is taken, and answers something else"
-
-
-def _index_files() -> Mapping[str, Any]:
-    """By names that depend on what is in them."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as place:
-        _index(Path(place))
-        names = sorted(path.name for path in (Path(place) / "index").iterdir())
-    ways = {".json": JSON, ".npy": BINARY, ".npz": ZIP}
-    return {f"index/{name}": ways[Path(name).suffix] for name in names}
-
-
-def _labels(folder: Path) -> None:
-    with LabelStore(folder / "labels.sqlite") as store:
-        for i, key in enumerate(KEYS):
-            store.set([key], ["walk", "run"][i % 2], by="ann")
-        store.set(["id 7"], 3)
-        store.remove([KEYS[0]])
-        store.undo()
-        store._db.execute("UPDATE changes SET at = '2026-01-02T03:04:05+00:00'")  # the same bytes every time
-
-
-def _read_labels(folder: Path) -> Any:
-    with LabelStore(folder / "labels.sqlite", read_only=True) as store:
-        return store.current(), store.history(), store.can_undo()
-
-
-def judge_labels(folder: Path, found: Any, sound: Any) -> str:
-    """The newest row of a key wins, by SQL alone."""
-    current, history, _ = found
-    db = sqlite3.connect(f"file:{folder / 'labels.sqlite'}?mode=ro", uri=True)
-    try:
-        rows = db.execute('SELECT recording, start, "end", new FROM changes ORDER BY number').fetchall()
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise UnreadableError(str(error)) from error
-    finally:
-        db.close()
-    wanted: dict[Any, Any] = {}
-    for recording, start, end, new in rows:
-        key = recording if start is None and end is None else (recording, start, end)
-        wanted[key] = new
-        if isinstance(new, float) and not math.isfinite(new):
-            raise UnreadableError("a label is infinite")
-    wanted = {key: label for key, label in wanted.items() if label is not None}
-    if len(history) != len(rows):
-        return f"{len(history)} changes where the file has {len(rows)}"
-    return "" if current == wanted else f"the labels are {current}, in the file {wanted}"
 
 
 def _label_table(folder: Path) -> None:
@@ -197,30 +57,6 @@ def judge_label_table(folder: Path, found: Any, sound: Any) -> str:
     return "" if found == wanted else f"the labels are {found}, in the file {wanted}"
 
 
-@cache
-def _head() -> Head:
-    y = np.array(["walk", "run", "sit"] * 8)
-    x = np.random.default_rng(12).normal(size=(24, 6)) + 3 * (np.arange(24) % 3)[:, None]
-    return Head.of(FewLabelClassifier(random_state=0).fit(x, y))
-
-
-def forge_head(data: bytes, dice: Random) -> bytes:
-    """Another value in what the file says of itself, with the length of the header put right."""
-    length = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8 : 8 + length])
-    how = dice.choice([change_json, change_json, change_json, deep_json, huge_json_number, repeat_json_key])
-    header["__metadata__"]["dicot"] = how(header["__metadata__"]["dicot"].encode(), dice).decode()
-    text = json.dumps(header).encode()
-    return len(text).to_bytes(8, "little") + text + data[8 + length :]
-
-
-def judge_head(folder: Path, found: np.ndarray, sound: np.ndarray) -> str:
-    """Other probabilities may come out of a forged file, but probabilities they must be."""
-    if found.ndim != 2 or len(found) != len(sound) or not np.isfinite(found).all():
-        return f"probabilities of shape {found.shape}, finite: {np.isfinite(found).all()}"
-    return "" if np.allclose(found.sum(axis=1), 1) and (found >= 0).all() else "they are no probabilities"
-
-
 def _onnx(folder: Path) -> None:
     import onnxruntime
 
@@ -233,6 +69,8 @@ def forge_onnx(data: bytes, dice: Random) -> bytes:
     import onnx
 
     model = onnx.load_model_from_string(data)
+    for entry in [one for one in model.metadata_props if one.key == SEAL]:
+        model.metadata_props.remove(entry)  # as whoever changes it on purpose has to
     if dice.random() < 0.6:
         (entry,) = (one for one in model.metadata_props if one.key == ABOUT)
         how = dice.choice([change_json, change_json, change_json, deep_json, huge_json_number, repeat_json_key])
@@ -264,25 +102,7 @@ def judge_maps(folder: Path, found: Maps, sound: Maps) -> str:
     return "" if good else "points are not finite or not as many as labels"
 
 
-def _explorer(folder: Path) -> None:
-    read_or_make(folder / "v.npz", Vectors(VECTORS), 3, lambda said: None)
-
-
-def judge_explorer(folder: Path, found: Any, sound: Any) -> str:
-    held = [found.points, found.outlier] if found.outlier is not None else [found.points]
-    if not all(np.isfinite(one).all() and len(one) == N for one in held) or found.cluster.shape != (N,):
-        return "points, clusters or scores are not finite or not as many as windows"
-    return "" if 0 <= found.cluster.min() <= found.cluster.max() < found.n_clusters else "clusters that are none"
-
-
-MAP = overview_file(Path("v.npz"), Vectors(VECTORS)).name
-TABLE = (*BINARY, *(change_column,) * 12)
-
 KINDS = [
-    Kind("vectors-npz", _write(".npz"), {"v.npz": ZIP}, _read(".npz"), judge_npz),
-    Kind("vectors-parquet", _write(".parquet"), {"v.parquet": TABLE}, _read(".parquet"), judge_parquet),
-    Kind("index", _index, _index_files(), _search, judge_index),
-    Kind("labels", _labels, {"labels.sqlite": (*BINARY, *(change_row,) * 16)}, _read_labels, judge_labels),
     Kind(
         "labels-csv",
         _label_table,
@@ -290,27 +110,13 @@ KINDS = [
         lambda folder: read_labels(folder / "labels.csv"),
         judge_label_table,
     ),
+    Kind("maps", _maps, {"maps.npz": ZIP}, lambda folder: read_maps(folder / "maps.npz"), judge_maps),
     Kind(
-        "head",
-        lambda folder: _head().save(folder / "head.safetensors") and None,
-        {"head.safetensors": (*TENSORS, *(forge_head,) * 10)},
-        lambda folder: Head.load(folder / "head.safetensors").predict_proba(VECTORS),
-        judge_head,
-    ),
-    Kind(
-        "onnx",
+        "onnx-forged",
         _onnx,
-        {"model.onnx": (*BINARY, *(forge_onnx,) * 20)},
+        {"model.onnx": (forge_onnx,)},
         lambda folder: OnnxEmbedder(folder / "model.onnx", threads=1).transform(CASES),
         sane,
         heavy=True,
-    ),
-    Kind("maps", _maps, {"maps.npz": ZIP}, lambda folder: read_maps(folder / "maps.npz"), judge_maps),
-    Kind(
-        "explorer-map",
-        _explorer,
-        {MAP: ZIP},
-        lambda folder: read_or_make(folder / "v.npz", Vectors(VECTORS), 3, lambda said: None),
-        judge_explorer,
     ),
 ]

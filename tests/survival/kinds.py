@@ -20,10 +20,12 @@ MODULES = (
     table_kinds,
     archive_kinds,
     signal_kinds,
+    recording_kinds,
     raw_kinds,
     model_kinds,
     ledger_kinds,
     folder_kinds,
     workbench_kinds,
+    kept_kinds,
 )
 KINDS: dict[str, Kind] = {kind.name: kind for module in MODULES for kind in module.KINDS}

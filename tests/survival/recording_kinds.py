@@ -1,9 +1,8 @@
-"""Long recordings as `read_recording` takes them, .csv, .parquet, .npz and .wav, and the dicot.toml beside them."""
+"""Long recordings as `read_recording` takes them: .csv, .parquet, .npz and .wav."""
 
 import math
 import struct
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,15 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dicot.data import Windows, windows_from
-from dicot.data.choices import KEYS, read_choices
 from dicot.data.recordingfile import Recording, read_recording
 from tests.survival.array_kinds import parse_npz
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.mutations import BINARY, TEXT, ZIP
 from tests.survival.reference import is_lost, long_csv, number
 from tests.survival.table_kinds import change_column
-from tests.survival.verdicts import unsound
 
 CHANNELS = ["x", "z"]
 NAMED = {"time": "t", "channels": CHANNELS, "label": "road"}
@@ -177,42 +173,6 @@ def judge_wav(folder: Path, found: Recording, sound: Any) -> str:
     return "" if np.allclose(found.values, wanted, atol=1e-6) else "the values are not those of the file"
 
 
-TOML = """# a comment
-window = "0.2s"
-stride = "50%"
-time = "t"
-channels = ["x", "z"]
-rate = 50
-resample = false
-label = "road"
-missing = "error"
-gap = 1.5
-scale = "dataset"
-"""
-
-
-def _toml(folder: Path) -> None:
-    _csv(folder)
-    (folder / "dicot.toml").write_text(TOML)
-
-
-def _read_toml(folder: Path) -> tuple[Mapping[str, Any], Windows]:
-    choices = read_choices(folder / "dicot.toml")
-    own = {key: value for key, value in choices.items() if key != "scale"}
-    return choices, windows_from(folder, **{"window": 10, **own})
-
-
-def judge_toml(folder: Path, result: Any, sound: Any) -> str:
-    choices, windows = result
-    try:
-        held = tomllib.loads((folder / "dicot.toml").read_text("utf-8"))  # with line ends of any kind
-    except ValueError as error:
-        raise UnreadableError(str(error)) from error
-    if held.keys() - KEYS.keys() or held != choices:
-        return f"it says {held}, and {choices} was read"
-    return unsound(windows)
-
-
 KINDS = [
     Kind("recording-csv", _csv, {"a.csv": TEXT}, lambda f: read_recording(f / "a.csv", **NAMED), judge_csv),
     Kind(
@@ -233,5 +193,4 @@ KINDS = [
         )
         for width in (1, 2, 3)
     ),
-    Kind("toml", _toml, {"dicot.toml": TEXT}, _read_toml, judge_toml),
 ]

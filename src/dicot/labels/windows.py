@@ -119,7 +119,7 @@ def _key(row: Mapping[str, str], line: int) -> Key:
         return row["recording"]
     times = []
     for name in ("start", "end"):
-        cell = row[name].strip()
+        cell = row[name].strip(" \t")
         if not is_number(cell) or not math.isfinite(float(cell)):
             raise InputError(f"line {line} has the {name} {row[name]!r}; it must be a number of seconds. Correct it.")
         times.append(float(cell))
