@@ -2,12 +2,14 @@
 
 import ctypes
 import os
+import shutil
 import signal
 import sys
 import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,8 +64,8 @@ class Run:
 
     def __init__(self, work: Work, folder: Path, calls: int = 0, before: Callable[[], Any] | None = None) -> None:
         # Not beside the folder, whose disk may be full.
-        self._place = tempfile.TemporaryDirectory()
-        self._log, self._counted = Path(self._place.name) / "log", Path(self._place.name) / "calls"
+        self._place = Path(tempfile.mkdtemp())
+        self._log, self._counted, self._calls = self._place / "log", self._place / "calls", 0
         self.started = time.monotonic()
         self.pid = os.fork()
         if self.pid == 0:
@@ -77,23 +79,24 @@ class Run:
             screen = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(screen, 1)
             os.dup2(screen, 2)
+            sys.stdout = sys.stderr = os.fdopen(screen, "w")  # whatever stood in their place
             signal.signal(signal.SIGINT, signal.default_int_handler)
             count = _count_calls(folder, calls)
             if before is not None:
                 before()
             work(folder)
-            self._counted.write_text(str(count[0]))
             code = 0
         except DicotError as error:
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
             code = REFUSED
         except SystemExit as error:  # of a command, which has said why
             code = 0 if error.code in (0, None) else REFUSED if error.code == 1 else int(error.code)  # type: ignore[arg-type]
-            if code == 0:
-                self._counted.write_text(str(count[0]))
         except BaseException:
             traceback.print_exc()
         finally:
+            if code == 0:
+                with suppress(OSError):  # where no file may be that large
+                    self._counted.write_text(str(count[0]))
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
@@ -104,7 +107,7 @@ class Run:
         while True:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
-                return Ended(os.waitstatus_to_exitcode(status), self._log.read_text(errors="replace"))
+                return self._ended(status)
             if time.monotonic() > until:
                 return None
             time.sleep(0.002)
@@ -113,19 +116,24 @@ class Run:
         """Wait for the end, which must come."""
         ended = self.wait()
         if ended is None:
-            self.kill()
-            raise HangError(f"no end after {PATIENCE:.0f} s: {self._log.read_text(errors='replace')[-1000:]}")
+            raise HangError(f"no end after {PATIENCE:.0f} s: {self.kill().said[-1000:]}")
         return ended
 
     def kill(self) -> Ended:
         """SIGKILL to this process alone, as by the system when memory is short."""
         os.kill(self.pid, signal.SIGKILL)
         _, status = os.waitpid(self.pid, 0)
-        return Ended(os.waitstatus_to_exitcode(status), self._log.read_text(errors="replace"))
+        return self._ended(status)
+
+    def _ended(self, status: int) -> Ended:
+        said = self._log.read_text(errors="replace") if self._log.exists() else ""
+        self._calls = int(self._counted.read_text() or 0) if self._counted.exists() else 0
+        shutil.rmtree(self._place)
+        return Ended(os.waitstatus_to_exitcode(status), said)
 
     def calls(self) -> int:
         """How many calls to the file system a run made that was left alone."""
-        return int(self._counted.read_text())
+        return self._calls
 
     def workers(self) -> list[int]:
         """The processes that this one has started for work, of Python's own helpers none."""

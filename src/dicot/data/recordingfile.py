@@ -16,12 +16,13 @@ from dicot.data.csvfile import columns_of, decimal_comma, is_number, read_sheet
 from dicot.data.edf import read_edf_header, read_edf_signal
 from dicot.data.naming import naming
 from dicot.data.npyfile import ROLES, load_npz
+from dicot.data.parquetfile import read_table
 from dicot.data.policies import Array, FloatArray
 from dicot.data.tables import lost_values, require_columns, table_columns
 from dicot.data.timestamps import Seconds, Where, rate_of, row_name, runs_between_gaps, time_order, to_seconds
 from dicot.data.wavfile import read_wav
 from dicot.data.wfdb import read_wfdb_header, read_wfdb_signals
-from dicot.errors import InputError, UnusedKeysWarning, did_you_mean, need_extra
+from dicot.errors import InputError, UnusedKeysWarning, did_you_mean
 
 # Columns that are taken for time stamps if none is named, in any capitalisation.
 TIMES = ("time", "times", "timestamp", "timestamps", "datetime", "date_time", "date", "t")
@@ -260,12 +261,7 @@ def _read_csv(path: Path, choice: Choice) -> FileParts:
 
 
 def _read_parquet(path: Path, choice: Choice) -> FileParts:
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise need_extra("pyarrow", "tables", "Reading .parquet files") from error
-    with parquet.ParquetFile(path) as file:
-        return _from_table(table_columns(file.read()), choice, row_name)
+    return _from_table(table_columns(read_table(path)), choice, row_name)
 
 
 def _read_npz(path: Path, choice: Choice) -> FileParts:
