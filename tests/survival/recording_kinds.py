@@ -96,6 +96,8 @@ def judge_parquet(folder: Path, found: Recording, sound: Any) -> str:
         columns = {name: table.column(i).to_pylist() for i, name in enumerate(table.column_names)}
     except (pa.ArrowException, OSError) as error:
         raise UnreadableError(str(error)) from error
+    except OverflowError:  # dates that Python has no words for
+        return _unsound(found)
     if len(columns) < table.num_columns or {"t", "x", "z", "road"} - columns.keys():
         raise UnreadableError(f"the columns are {table.column_names}")
     values = [[math.nan if is_lost(cell) else _float(cell) for cell in columns[name]] for name in CHANNELS]

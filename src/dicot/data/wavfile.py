@@ -15,10 +15,11 @@ _FORM = 16  # bytes of the chunk "fmt " that say how the sound is stored
 def read_wav(path: Path) -> tuple[FloatArray, float]:
     """Return the values (C, T) between -1 and 1, and the rate in Hz."""
     try:
+        announced, step = _announced(path)
         with wave.open(str(path), "rb") as file:
             n_channels, width, rate, n_times = file.getparams()[:4]
-            raw = file.readframes(n_times)
-        announced, step = _announced(path)
+            # Before it is read: wave takes memory for all that is announced.
+            raw = file.readframes(n_times) if announced <= path.stat().st_size else b""
     except (wave.Error, EOFError) as error:
         raise InputError(
             f"{path} cannot be read as .wav ({error or 'it ends too early'}). Only whole numbers (PCM) are read; "
