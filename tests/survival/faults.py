@@ -135,10 +135,11 @@ def clock_jumps() -> None:
 
 
 def clock(task: Task, folder: Path, dice: Random) -> Ended:
-    """The clock goes back again and again, and the files that are there are of tomorrow."""
+    """The clock goes back again and again, and what was written already is of tomorrow."""
     tomorrow = time.time() + 86400
     for path in folder.rglob("*"):
-        os.utime(path, (tomorrow, tomorrow))
+        if not path.is_relative_to(folder / "in"):
+            os.utime(path, (tomorrow, tomorrow))
     return Run(task.run, folder, before=clock_jumps).end()
 
 

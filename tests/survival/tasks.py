@@ -113,6 +113,7 @@ def _recording(path: Path, seed: int) -> None:
     values = np.random.default_rng(seed).normal(size=(100 + 10 * seed, 2))
     rows = [f"{i / 20:.2f},{x:.4f},{y:.4f},{'walk' if i % 60 < 30 else ''}" for i, (x, y) in enumerate(values)]
     path.write_text("time,x,y,activity\n" + "\n".join(rows) + "\n")
+    os.utime(path, (10**9, 10**9))  # what is made of it says when it was changed
 
 
 def _recordings(folder: Path) -> None:

@@ -83,9 +83,9 @@ def test_arrays_of_absurd_shape(tmp_path: Path, shape: tuple[int, ...]) -> None:
 
 
 def test_a_zip_bomb(tmp_path: Path) -> None:
-    n = 300_000_000
+    n, path = 300_000_000, tmp_path / "a.npz"
     with (
-        zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive,
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
         archive.open("X.npy", "w") as member,
     ):
         member.write(npy((n // 4,))[:-64])
@@ -243,17 +243,12 @@ def test_arbitrary_bytes(tmp_path: Path, content: bytes, suffix: str) -> None:
             read(path)
 
 
-@given(
-    pairs=st.dictionaries(st.text(max_size=6), st.one_of(st.integers(), st.floats(), st.text(max_size=9)), max_size=4)
-)
+@given(values=st.lists(st.one_of(st.integers(), st.floats(), st.text(max_size=9), st.booleans()), max_size=5))
 @SOME
-def test_arbitrary_choices(tmp_path: Path, pairs: dict[str, Any]) -> None:
+def test_arbitrary_choices(tmp_path: Path, values: list[Any]) -> None:
     path = tmp_path / "dicot.toml"
     names = ["window", "stride", "rate", "gap", "missing"]
     lines = [f"{name} = {json.dumps(value)}" for name, value in zip(names, values, strict=False)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
-    try:
-        choices = read_choices(path)
-    except InputError:
-        return
-    assert set(choices) <= set(names)
+    with suppress(InputError):
+        assert set(read_choices(path)) <= set(names)
