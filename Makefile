@@ -10,7 +10,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
-.PHONY: setup demo test test-fast bench-smoke site web check format clean
+.PHONY: setup demo test test-fast survival bench-smoke site web check format clean
 
 setup: $(STAMP)
 
@@ -22,6 +22,12 @@ test: $(STAMP)  ## two processes with one thread each: on tensors as small as th
 
 test-fast: $(STAMP)  ## what is quick and telling, in less than a minute: rules, registries, losses, views, golden values
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(FAST)
+
+survival: $(STAMP)  ## damaged files, kills and faults in their long form, an hour or more; see docs/reliability.md
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.survival --files 5000
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.survival.fuzz --cases 100000
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.survival.kills --kills 100
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.survival.faults --times 5
 
 bench-smoke: $(STAMP)  ## every contender and protocol with ten steps each; writes out/smoke/report.html, which is no result
 	$(BIN)/dicot bench smoke --ledger out/smoke.sqlite

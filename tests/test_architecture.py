@@ -51,7 +51,7 @@ LAYERS: dict[str, set[str]] = {
     "vectors": {"data", "storage", "errors"},
     "series": {"vectors", "datasets", "data", "errors"},
     "embedded": {"vectors", "progress", "data", "locks", "storage", "errors"},
-    "search": {"vectors", "gpu", "data", "storage", "errors"},
+    "search": {"vectors", "gpu", "data", "locks", "storage", "errors"},
 }
 
 

@@ -91,12 +91,21 @@ class OnnxEmbedder:
             at_once = max(1, AT_ONCE // (cases.shape[1] * cases.shape[2]))
             for start in range(0, len(cases), at_once):
                 rows = slice(start, start + at_once)
-                values = self.session.run([output], {INPUT: cases[rows]})[0]
+                values = self._run(output, cases[rows])
                 bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
                 if len(bad):
                     raise InputError(f"The values of {name_cases(index[rows][bad])} are too large for this model.")
                 write_rows(target, index[rows], values)
         return target
+
+    def _run(self, output: str, cases: Any) -> Array:
+        try:
+            values: Array = self.session.run([output], {INPUT: cases})[0]
+        except Exception as error:  # as in _session: a graph that another program changed may fail only now
+            raise ModelFileError(
+                f"{self.path} cannot be run by onnxruntime ({brief(error)}). Export the model again."
+            ) from error
+        return values
 
     def _refuse_rounding(self, cases: Conversion) -> None:
         """The model scales in float64; its file is given float32, which must tell the values apart."""

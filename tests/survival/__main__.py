@@ -4,6 +4,7 @@ import argparse
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -30,19 +31,19 @@ def main() -> int:
         wrong += [outcome for outcome in outcomes if outcome.verdict == "wrong"]
         facts = f"{len(outcomes):5} files, {count['ours']:5} ours, {count['right']:5} right, {count['wrong']:5} wrong"
         print(f"{name:18} {facts}  ({time.monotonic() - began:.1f} s)", flush=True)
-    _show(wrong)
+    show(wrong, lambda o: f"python -m tests.survival --kind {o.kind} --seed {o.seed} --files 1 --keep FOLDER")
     print(f"{sum(shares)} files, {len(wrong)} wrong")
     return 1 if wrong else 0
 
 
-def _show(wrong: list[Outcome]) -> None:
-    """One example for each cause, the most frequent first."""
+def show(wrong: list[Outcome], where: Callable[[Outcome], str]) -> None:
+    """One example for each cause, the most frequent first, and where to find it."""
     causes = Counter((outcome.kind, outcome.cause) for outcome in wrong)
     for (kind, cause), count in causes.most_common():
         first = next(o for o in wrong if (o.kind, o.cause) == (kind, cause))
         print(f"\n{kind}: {cause}: {count} of them, the first by {' '.join(first.detail.split())[:300]}")
         if first.seed != SOUND:
-            print(f"    python -m tests.survival --kind {kind} --seed {first.seed} --files 1 --keep FOLDER")
+            print(f"    {where(first)}")
 
 
 if __name__ == "__main__":

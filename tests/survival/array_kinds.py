@@ -22,6 +22,13 @@ X = RNG.normal(size=(12, 2, 16)).astype(np.float32)
 Y = np.array(["left", "right", "up"] * 4)
 GROUP = np.arange(12) // 3
 LARGEST_MEMBER = 10**7  # bytes of a member that no damage explains
+Names = tuple[str, ...]
+PARTS = ("train", "test")
+CASE_NAMES = ("x", "data", "values")
+LABEL_NAMES = ("y", "label", "labels", "target", "targets", "class")
+TRAIN_NAMES, TEST_NAMES = (
+    [tuple(f"{name}_{part}" for name in known) for known in (CASE_NAMES, LABEL_NAMES)] for part in PARTS
+)
 GROUP_NAMES = ("group", "groups", "user", "users", "subject", "subjects", "person", "patient", "participant", "record")
 
 
@@ -85,12 +92,16 @@ def _labels(array: Any) -> list[Any]:
     return list(array.tolist())
 
 
-def _any_of(windows: Windows, held: dict[str, list[np.ndarray]], x: str, y: str, group: tuple[str, ...] = ()) -> str:
-    """Right if one of the arrays of each name is what was read."""
-    if x not in held:
-        raise UnreadableError(f"there is no {x}")
-    groups = next((held[name] for name in group if name in held), [])
-    ways = [(a, b, c) for a in held[x] for b in held.get(y) or ["none"] for c in groups or ["none"]]
+def _any_of(
+    windows: Windows, held: dict[str, list[np.ndarray]], x: Names, y: Names = LABEL_NAMES, group: Names = ()
+) -> str:
+    """Right if one of the arrays of each name, in any case of letters, is what was read."""
+    xs, ys, groups = (
+        [array for name in held if name.lower() in names for array in held[name]] for names in (x, y, group)
+    )
+    if not xs:
+        raise UnreadableError(f"there is no {x[0]}")
+    ways = [(a, b, c) for a in xs for b in ys or ["none"] for c in groups or ["none"]]
     complaints = []
     for a, b, c in ways:
         cells = [None if isinstance(part, str) else _labels(part) for part in (b, c)]
@@ -104,17 +115,20 @@ def judge_npy(folder: Path, windows: Windows, sound: Any) -> str:
 
 def judge_npz(folder: Path, windows: Windows, sound: Any) -> str:
     held = parse_npz(folder / "a.npz")
-    return _any_of(windows, held, "X" if "X" in held else "x", "y", GROUP_NAMES)
+    if any(name.lower() in TRAIN_NAMES[0] for name in held):  # a split without its test part
+        return _any_of(windows, held, *TRAIN_NAMES)
+    return _any_of(windows, held, CASE_NAMES, LABEL_NAMES, GROUP_NAMES)
 
 
 def judge_split(folder: Path, split: Split, sound: Any) -> str:
     held = parse_npz(folder / "a.npz")
-    if "X_train" not in held:
+    names = {name.lower() for name in held}
+    if not names & set(TRAIN_NAMES[0]):
         return judge_npz(folder, split.train, sound)
-    test = _any_of(split.test, held, "X_test", "y_test") if split.test is not None else ""
-    if split.test is None and "X_test" in held:
+    if split.test is None and names & set(TEST_NAMES[0]):
         return "the test part is lost"
-    return test or _any_of(split.train, held, "X_train", "y_train")
+    wrong = _any_of(split.test, held, *TEST_NAMES) if split.test is not None else ""
+    return wrong or _any_of(split.train, held, *TRAIN_NAMES)
 
 
 def _save(folder: Path, compressed: bool, **arrays: np.ndarray) -> None:

@@ -137,6 +137,7 @@ KINDS = [
         {f"data/large/toy/{CARD}": JSON, **{f"data/large/toy/{name}": NPY for name in PARTS}},
         _read_prepared,
         judge_prepared,
+        heavy=True,
     ),
     Kind(
         "data-folder",
@@ -149,5 +150,6 @@ KINDS = [
         },
         _read_folder,
         judge_folder,
+        heavy=True,
     ),
 ]

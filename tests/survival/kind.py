@@ -29,3 +29,4 @@ class Kind:
     seal: Callable[[Path], None] | None = None  # after the damage: puts checksums right, as a forger would
     refused: Callable[[Path], str] = nothing  # after an error of the library: what is wrong all the same, or ""
     only_reads: bool = True  # the damaged file must be left as it was
+    heavy: bool = False  # takes so long to read that a run over all kinds gives it fewer files

@@ -115,8 +115,9 @@ def change_row(data: bytes, dice: Random) -> bytes:
     db = sqlite3.connect(":memory:", isolation_level=None)
     try:
         db.deserialize(data[:18] + b"\x01\x01" + data[20:])  # a write-ahead log cannot be had in memory
-        table = dice.choice(["jobs", "jobs", "jobs", "scores", "members", "wanted"])
-        columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+        table = dice.choice([*tables, *["jobs"] * 2 * ("jobs" in tables)])
+        columns = [f'"{row[1]}"' for row in db.execute(f"PRAGMA table_info({table})")]
         column, wild = (
             dice.choice(columns),
             ["text", "''", "NULL", "-1", "0", "1.5", "'x'", "x'ff00'", "9223372036854775807"],
@@ -134,7 +135,7 @@ def change_row(data: bytes, dice: Random) -> bytes:
                     f"ALTER TABLE {table} ADD COLUMN more TEXT",
                     f"PRAGMA user_version = {dice.choice([0, 1, 99])}",
                     f"CREATE TABLE new AS {rest}",
-                    f"CREATE TRIGGER t AFTER INSERT ON {table} BEGIN DELETE FROM jobs; END",
+                    f"CREATE TRIGGER t AFTER INSERT ON {table} BEGIN DELETE FROM {table}; END",
                 ]
             )
         )
@@ -313,6 +314,7 @@ KINDS = [
         _read_ledger,
         judge_ledger,
         only_reads=False,
+        heavy=True,
     ),
     Kind(
         "ledger-merge",
@@ -321,6 +323,7 @@ KINDS = [
         _merge("theirs.sqlite"),
         judge_merge,
         refused=unchanged,
+        heavy=True,
     ),
     *(
         Kind(
@@ -330,6 +333,7 @@ KINDS = [
             _merge(f"theirs{suffix}"),
             judge_export(suffix),
             refused=unchanged,
+            heavy=True,
         )
         for suffix, ways in EXPORTS.items()
     ),
@@ -339,5 +343,6 @@ KINDS = [
         {"features.npz": ZIP},
         lambda folder: maps(folder / "features.npz"),
         judge_features,
+        heavy=True,
     ),
 ]

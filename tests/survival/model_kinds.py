@@ -150,9 +150,11 @@ def _pretrain(folder: Path) -> np.ndarray:
 MODEL = {f"model/{CONFIG}": JSON, f"model/{WEIGHTS}": TENSORS}
 
 KINDS = [
-    Kind("model", _save_model, MODEL, _read_model, same_bits),
-    Kind("model-forged", _save_model, MODEL, _read_model, sane, seal=_seal_model),
-    Kind("checkpoint", _save_checkpoint, {"run.safetensors": TENSORS}, _resume, same_bits, only_reads=False),
+    Kind("model", _save_model, MODEL, _read_model, same_bits, heavy=True),
+    Kind("model-forged", _save_model, MODEL, _read_model, sane, seal=_seal_model, heavy=True),
+    Kind(
+        "checkpoint", _save_checkpoint, {"run.safetensors": TENSORS}, _resume, same_bits, only_reads=False, heavy=True
+    ),
     Kind(
         "checkpoint-forged",
         _save_checkpoint,
@@ -161,6 +163,7 @@ KINDS = [
         sane,
         seal=_seal_checkpoint,
         only_reads=False,
+        heavy=True,
     ),
-    Kind("settings", _save_settings, {"settings.txt": JSON}, _pretrain, sane),
+    Kind("settings", _save_settings, {"settings.txt": JSON}, _pretrain, sane, heavy=True),
 ]

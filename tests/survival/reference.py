@@ -137,8 +137,8 @@ def _channel(column: Sequence[Any]) -> list[float] | None:
 
 
 def _moment(value: Any) -> Any:
-    if isinstance(value, str):
-        return finite(value)
+    if isinstance(value, str | bytes):
+        return finite(value if isinstance(value, str) else value.decode("utf-8", "replace"))
     if isinstance(value, int | float) and math.isfinite(value):
         return float(value)
     if isinstance(value, datetime | date | timedelta):
@@ -187,9 +187,7 @@ def ts_cases(path: Path) -> tuple[Cases, list[str] | None]:
     for line in body:
         channels = line.split(":")
         if flags.get("classlabel"):
-            labels.append(channels.pop().strip())
-            if labels[-1] not in classes:
-                raise UnreadableError(f"the label {labels[-1][:20]!r} is none of {classes}")
+            labels.append(_class(channels.pop().strip(), classes))
         cases.append(_channels(channels))
     stated = {whole(" ".join(tags[tag])) for tag in ("dimension", "dimensions") if tag in tags}
     wanted = {1} if flags.get("univariate") else stated or {len(cases[0])}
@@ -198,6 +196,16 @@ def ts_cases(path: Path) -> tuple[Cases, list[str] | None]:
     if flags.get("equallength") and len({case.shape[1] for case in cases}) > 1:
         raise UnreadableError("@equalLength true, but the lengths differ")
     return cases, labels if flags.get("classlabel") else None
+
+
+def _class(label: str, classes: Sequence[str]) -> str:
+    """The label as the header spells it: 1.0, +1 and 1 are one class."""
+    if label in classes:
+        return label
+    same = [name for name in classes if is_number(name) and is_number(label) and float(name) == float(label)]
+    if len(same) != 1:
+        raise UnreadableError(f"the label {label[:20]!r} is none of {classes}")
+    return same[0]
 
 
 def _channels(texts: Sequence[str]) -> np.ndarray:
@@ -212,9 +220,10 @@ def arff_cases(path: Path) -> tuple[Cases, list[str]]:
     head, body = _divided(lines_of(path, "%"))
     attributes = [line for line in head if line.split()[0].lower() == "@attribute"]
     found = re.search(r"\{(.*)\}$", attributes[-1]) if attributes else None
-    if found is None:
-        raise UnreadableError("the last attribute is no class")
-    classes = [name.strip().strip("'\"") for name in found[1].split(",")]
+    target = bool(attributes) and attributes[-1].split()[-1].lower() in ("numeric", "real", "integer")
+    if found is None and (not target or head[-1] != attributes[-1]):
+        raise UnreadableError("the last attribute is neither a class nor a number")
+    classes = [] if found is None else [name.strip().strip("'\"") for name in found[1].split(",")]
     cases, labels = [], []
     nested = any(line.split()[-1].lower() == "relational" for line in attributes)
     for line in body:
@@ -226,9 +235,10 @@ def arff_cases(path: Path) -> tuple[Cases, list[str]]:
         else:
             values, _, label = line.rpartition(",")
             channels = [values]
-        labels.append(label.strip().strip("'\""))
-        if labels[-1] not in classes:
-            raise UnreadableError(f"the label {labels[-1][:20]!r} is none of {classes}")
+        label = label.strip().strip("'\"")
+        labels.append(_class(label, classes) if classes else str(number(label)) and label)
+        if not nested and not classes and line.count(",") + 1 != len(attributes):
+            raise UnreadableError("a number to predict that no attribute announces")
         cases.append(_channels(channels))
     return cases, labels
 

@@ -12,6 +12,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 from dicot.errors import DicotError
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.mutations import mutate
+from tests.survival.pool import Pool
 
 WORK = 10  # seconds of the processor for one file
 WAIT = 40  # seconds in all; on a busy machine the work may take a while
@@ -42,8 +44,12 @@ class TooSlowError(BaseException):
     """The alarm; nothing of the library may catch it."""
 
 
-def survive(kind: Kind, seeds: Sequence[int], keep: Path | None = None) -> Iterator[Outcome]:
-    """An outcome for each seed. A process that dies or hangs costs the file it was at, and the next goes on."""
+def survive(kind: Kind, seeds: Sequence[int], keep: Path | None = None, pool: Pool | None = None) -> Iterator[Outcome]:
+    """An outcome for each seed. A process that dies or hangs costs the file it was at, and the next goes on.
+
+    `keep` is a folder in which damaged files are left: all of them, or with a `pool` those that were read wrong.
+    With a pool, what is damaged depends on what earlier files led to.
+    """
     left = list(seeds)
     with tempfile.TemporaryDirectory() as place:
         files = _make(kind, Path(place) / "sound")
@@ -52,7 +58,7 @@ def survive(kind: Kind, seeds: Sequence[int], keep: Path | None = None) -> Itera
             child = os.fork()
             if child == 0:
                 os.close(reader)
-                _work(kind, left, files, Path(place), writer, keep)
+                _work(kind, left, files, Path(place), writer, keep, pool)
             os.close(writer)
             at = SOUND
             for answer in _answers(reader):
@@ -93,7 +99,13 @@ def _answers(reader: int) -> Iterator[Any]:
 
 
 def _work(
-    kind: Kind, seeds: Sequence[int], files: dict[str, bytes], place: Path, writer: int, keep: Path | None
+    kind: Kind,
+    seeds: Sequence[int],
+    files: dict[str, bytes],
+    place: Path,
+    writer: int,
+    keep: Path | None,
+    pool: Pool | None,
 ) -> None:
     """In the new process: everything, and then out without the clean-up that belongs to the old one."""
 
@@ -115,9 +127,11 @@ def _work(
             say(Outcome(kind.name, SOUND, "wrong", "the sound file is not read right", complaint))
         else:
             _limit_memory()
+            if pool is not None:
+                pool.load()
             say([])
             for seed in seeds:
-                say(_one(kind, seed, files, sound, place, keep))
+                say(_one(kind, seed, files, sound, place, keep, pool))
         status = 0
     except BaseException:
         traceback.print_exc()
@@ -149,8 +163,17 @@ def damage(kind: Kind, seed: int, files: dict[str, bytes]) -> tuple[str, bytes, 
     return name, data, f"{name}: {', '.join(ways)}"
 
 
-def _one(kind: Kind, seed: int, files: dict[str, bytes], sound: Any, place: Path, keep: Path | None) -> Outcome:
-    name, data, how = damage(kind, seed, files)
+def _one(
+    kind: Kind,
+    seed: int,
+    files: dict[str, bytes],
+    sound: Any,
+    place: Path,
+    keep: Path | None,
+    pool: Pool | None = None,
+) -> Outcome:
+    name, data, how = damage(kind, seed, files) if pool is None else pool.damage(kind, seed, files)
+    damaged = data
     folder = place / str(seed)
     for path, content in {**files, name: data}.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -158,12 +181,14 @@ def _one(kind: Kind, seed: int, files: dict[str, bytes], sound: Any, place: Path
     if kind.seal is not None:
         kind.seal(folder)
         data = (folder / name).read_bytes()
-    if keep is not None:
-        shutil.copytree(folder, keep / f"{kind.name}-{seed}", dirs_exist_ok=True)
+    kept = None if keep is None else keep / f"{kind.name}-{seed}"
+    if kept is not None:  # before it is read, which may be its end
+        shutil.copytree(folder, kept, dirs_exist_ok=True)
     signal.setitimer(signal.ITIMER_REAL, WAIT)
     signal.setitimer(signal.ITIMER_PROF, WORK)
     try:
-        verdict, cause = _verdict(kind, folder, sound)
+        with nullcontext() if pool is None else pool.watched():
+            verdict, cause = _verdict(kind, folder, sound)
     except TooSlowError as error:
         verdict, cause = "wrong", f"no answer within {WORK} s, {_place(error)}"
     finally:
@@ -172,6 +197,10 @@ def _one(kind: Kind, seed: int, files: dict[str, bytes], sound: Any, place: Path
     if verdict != "wrong" and kind.only_reads and (folder / name).read_bytes() != data:
         verdict, cause = "wrong", "reading has changed the file"
     shutil.rmtree(folder, ignore_errors=True)
+    if pool is not None:
+        pool.learn(name, damaged)
+        if kept is not None and verdict != "wrong":
+            shutil.rmtree(kept, ignore_errors=True)
     return Outcome(kind.name, seed, verdict, cause.partition("|")[0], f"{how} {cause.partition('|')[2]}".strip())
 
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from dicot.bench.ledger import Contents, Ledger
 from dicot.bench.rows import COLUMNS, Wanted, check_draws, checked_results, checked_wanted, known_metrics, row_of
-from dicot.errors import InputError
+from dicot.data.parquetfile import read_table
+from dicot.errors import DicotError, InputError
 from dicot.evaluation.result import Result
 from dicot.storage import arrow, write_atomic
 
@@ -172,13 +173,12 @@ def _parquet(rows: list[dict[str, Any]], columns: list[str]) -> bytes:
 
 
 def _read_parquet(path: Path) -> tuple[list[str], list[TableRow]]:
-    _, pq = arrow()
     try:
-        table = pq.read_table(path, page_checksum_verification=True)
+        table = read_table(path)
         names = list(table.schema.names)
         _check_columns(path, names)
         return names, [TableRow(number, cells) for number, cells in enumerate(table.to_pylist(), start=1)]
-    except InputError:
+    except DicotError:
         raise
     except Exception as error:  # pyarrow has many for what a damaged file may hold
         raise InputError(f"{path} cannot be read as Parquet ({error}). Write or fetch the file again.") from error

@@ -10,7 +10,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ from dicot.errors import DicotError, LostWorkerError
 from dicot.evaluation.jobs import Job, Unit
 from dicot.evaluation.loading import Shelf, family
 from dicot.evaluation.result import Result
-from dicot.evaluation.run import Embedded, Record, Score, Site, fail, is_alone, run_units, score_embedded
+from dicot.evaluation.run import KEY, Embedded, Record, Score, Site, fail, is_alone, run_units, score_embedded
 
 GROUP = 64  # units that are trained by one call on a GPU
 FILLS_A_GPU = ("large",)  # families whose runs gain nothing from others beside them
@@ -46,6 +46,20 @@ def site_for(ledger: Path, device: str) -> Site:
     from dicot.train.many import AT_ONCE
 
     return Site(device, ledger.with_suffix(".work"), AT_ONCE if device.startswith("cuda") else 1)
+
+
+def clear_finished(site: Site, fits: Set[str]) -> None:
+    """Remove the checkpoints of finished fits, which a run leaves that is killed between its last row and this."""
+    if site.work is not None and site.work.is_dir():
+        for path in site.work.iterdir():
+            if path.name.lstrip(".")[:KEY] in {fit[:KEY] for fit in fits}:
+                path.unlink(missing_ok=True)
+        _remove_empty(site.work)
+
+
+def _remove_empty(folder: Path) -> None:
+    with suppress(OSError):  # something is in it, or somebody else has removed it
+        folder.rmdir()
 
 
 def execute(
@@ -73,8 +87,8 @@ def execute(
     else:
         _run_here([(unit,) for unit in others], ledger, site, on_job)
     _run_here([(unit,) for unit in alone], ledger, site, on_job)
-    if site.work is not None and site.work.is_dir() and not any(site.work.iterdir()):
-        site.work.rmdir()
+    if site.work is not None:
+        _remove_empty(site.work)
 
 
 def _run_here(

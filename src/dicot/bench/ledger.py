@@ -100,9 +100,9 @@ class Ledger:
         self._db.executemany("INSERT OR IGNORE INTO wanted VALUES (?, ?, ?)", sorted(wanted))
 
     def record(self, results: Sequence[Result]) -> None:
-        """Write down the results of a job, in place of what was recorded before unless that is to be preferred."""
+        """Write down the results of a job that has just run, unless what was recorded before is to be preferred."""
         with self._transaction():
-            self._add(results)
+            self._add(results, just_made=True)
 
     def take(self, sources: Sequence[Contents]) -> list[tuple[int, int]]:
         """Take over what others recorded, all of it or nothing; of each how many results, and how many were taken."""
@@ -116,13 +116,13 @@ class Ledger:
                 counts.append((len(results), sum(len(group) for group in jobs.values() if self._add(group))))
         return counts
 
-    def _add(self, results: Sequence[Result]) -> bool:
+    def _add(self, results: Sequence[Result], *, just_made: bool = False) -> bool:
         """Write down the results of one job; False where what is recorded already is to be preferred."""
         key, row = results[0].key, row_of(results[0])
         places = dict.fromkeys((one.suite, one.contender, key) for one in results)
         self._db.executemany("INSERT OR IGNORE INTO members VALUES (?, ?, ?)", list(places))
         old = self._db.execute("SELECT * FROM jobs WHERE key = ?", (key,)).fetchone()
-        if old is not None and not preferred(row, dict(old)):
+        if old is not None and not preferred(row, dict(old), just_made=just_made):
             return False
         marks = ", ".join("?" * len(COLUMNS))
         self._db.execute(f"INSERT OR REPLACE INTO jobs VALUES ({marks})", list(row.values()))

@@ -33,6 +33,13 @@ class Plan:
     def units(self) -> list[Unit]:
         return units_of(job for job in self.jobs if self.states[job.key] == "to run")
 
+    @property
+    def finished(self) -> set[str]:
+        """The fits, by key, whose jobs are all recorded: nothing has to be kept to go on with them."""
+        return {job.fit_key for job in self.jobs} - {
+            job.fit_key for job in self.jobs if self.states[job.key] != "recorded"
+        }
+
     def counts(self) -> dict[str, Counter[str]]:
         """Count the jobs in each state, by contender."""
         table: dict[str, Counter[str]] = {}

@@ -62,9 +62,12 @@ def or_null(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def preferred(new: Row, old: Row) -> bool:
-    """Whether a row replaces another: the newer one does, but a failure replaces a result only where data changed."""
-    newer = bool(new["recorded"] >= old["recorded"])
+def preferred(new: Row, old: Row, *, just_made: bool = False) -> bool:
+    """Whether a row replaces another: the newer one does, but a failure replaces a result only where data changed.
+
+    What was `just_made` is the newer one, even where a clock has been put back since the other was recorded.
+    """
+    newer = just_made or bool(new["recorded"] >= old["recorded"])
     if (new["error"] is None) == (old["error"] is None):
         return newer
     changed = any(new[name] and new[name] != old[name] for name in ("source_data", "target_data"))

@@ -11,7 +11,7 @@ from dicot.cli import options as opt
 from dicot.cli.tables import show
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Sequence, Set
 
     from dicot.bench.executor import Finished
     from dicot.bench.plan import Plan
@@ -101,7 +101,7 @@ def run(
             show_plan(plan)
             return
         book.enrol([job for job in jobs if job.key in plan.states])
-    failed = run_units(plan.units, ledger, device, workers)
+    failed = run_units(plan.units, ledger, device, workers, plan.finished)
     if export is not None:
         export_ledger(export, ledger)
     if failed or plan.unusable:
@@ -174,9 +174,11 @@ def show_plan(plan: "Plan") -> None:
     show(table)
 
 
-def run_units(units: "Sequence[Unit]", ledger: Path, device: str, workers: int | None) -> int:
-    """Run these units, and say how many of their jobs failed."""
-    from dicot.bench.executor import Tally, default_workers, execute, site_for
+def run_units(
+    units: "Sequence[Unit]", ledger: Path, device: str, workers: int | None, finished_fits: "Set[str]"
+) -> int:
+    """Run these units, and say how many of their jobs failed; what an earlier run kept of finished fits is removed."""
+    from dicot.bench.executor import Tally, clear_finished, default_workers, execute, site_for
     from dicot.gpu.device import resolve_device
     from dicot.progress import Bar
 
@@ -189,6 +191,7 @@ def run_units(units: "Sequence[Unit]", ledger: Path, device: str, workers: int |
                 typer.echo(f"[{finished.number}/{len(units)}] {finished}")
 
         tally = Tally(units, tell)
+        clear_finished(site, finished_fits)
         execute(units, ledger, site, workers or default_workers(), tally)
     failed = f"; {tally.failed} of them failed: {tally.first_error}" if tally.failed else ""
     typer.echo(f"{tally.jobs} jobs recorded in {ledger}{failed}")

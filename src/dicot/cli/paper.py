@@ -135,7 +135,8 @@ def _run(
             else:
                 book.enrol([job for job in jobs if job.key in plan.states])
         if not dry_run:
-            failed = bool(run_units(cheapest_first(plan.units), ledger, device, workers) or plan.unusable)
+            todo = cheapest_first(plan.units)
+            failed = bool(run_units(todo, ledger, device, workers, plan.finished) or plan.unusable)
     if MAPS_KEY in keys:
         _run_maps(ledger.parent / MAPS, published, options, device, dry_run)
     return failed

@@ -15,6 +15,7 @@ from dicot.data.policies import Array
 from dicot.errors import InputError, did_you_mean
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
+_MOST_COLUMNS = 2**16  # of a long table: no recording has as many channels, and each takes its time
 _SAMPLE = 100  # rows that decide between two possible separators
 _LOST = {"", "?", "na", "nan", "null"}  # a value that is missing, in any case of letters
 # Only what pandas, numpy and R write for nothing: a class may well be called "null", "?" or "Na".
@@ -38,6 +39,11 @@ def read_sheet(path: Path) -> Sheet:
     """Read all rows that are not empty; spaces around cells are dropped."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         text = file.read()
+    if "\0" in text:  # numpy drops it at the end of a cell, so that two names become one
+        line = text[: text.index("\0")].count("\n") + 1
+        raise InputError(
+            f"Line {line} holds a NUL character. The file is damaged, or no text in UTF-8; write it again."
+        )
     separator = _separator(text)
     lines, rows = [], []
     for line, row in _parsed(text, separator):
@@ -69,6 +75,11 @@ def check_names(names: Cells) -> None:
 def columns_of(sheet: Sheet, named: Collection[str | None]) -> dict[str, Array]:
     """Return the columns of a long table by the names in its first row; those in `named` are ids or labels."""
     header, *rows = sheet.rows
+    if len(header) > _MOST_COLUMNS:
+        raise InputError(
+            f"The table has {len(header):,} columns; at most {_MOST_COLUMNS:,} are read. One row must be one time "
+            "step: write the table the other way round."
+        )
     check_names(header)
     cells = zip(*rows, strict=True) if rows else ((),) * len(header)
     return {

@@ -45,7 +45,7 @@ def _time_steps(value: str | int, rate: float | None, what: str) -> int:
             f"rate= (--rate), or give {what} in time steps."
         )
     steps = number * _SECONDS[unit] * rate
-    if round(steps) < 1:
+    if steps <= 0.5:  # which round to none; what is no number of time steps at all is refused below
         raise InputError(
             f"{what}={value!r} is {steps:g} time steps at {rate:g} per second, less than one. If the time stamps count "
             f"milliseconds, say unit='ms'; otherwise use a longer {what}."

@@ -11,11 +11,12 @@ from dicot.data.collection import Windows, check_collection
 from dicot.data.csvfile import SEPARATORS, columns_of, read_rows, read_sheet
 from dicot.data.naming import listed, naming
 from dicot.data.npyfile import Npz, assign_keys, looked_for, map_npy, open_npz
+from dicot.data.parquetfile import read_table
 from dicot.data.policies import Array, Cases, Policies
 from dicot.data.splits import Split, check_split
 from dicot.data.tables import table_cases
 from dicot.data.textforms import read_arff, read_ts, read_tsv
-from dicot.errors import InputError, UnusedKeysWarning, need_extra
+from dicot.errors import InputError, UnusedKeysWarning
 
 
 class Columns(TypedDict, total=False):
@@ -178,11 +179,7 @@ def _read_csv(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
 
 def _read_parquet(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
     _only(columns, path, "case", "time", "channels", "label", "group", "ignore")
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise need_extra("pyarrow", "tables", "Reading .parquet files") from error
-    return {"": _read_long(parquet.read_table(path), columns)}
+    return {"": _read_long(read_table(path), columns)}
 
 
 def _read_long(table: Any, columns: dict[str, Any]) -> Content:

@@ -50,7 +50,7 @@ def read_array_header(stream: IO[bytes], size: int, what: str = "the array") -> 
     magic = stream.read(8)
     if magic[:6] != _MAGIC or len(magic) < 8:
         raise ValueError(f"{what} does not begin as numpy's arrays do")
-    if magic[6] not in _LENGTH_BYTES:
+    if magic[6] not in _LENGTH_BYTES or magic[7]:
         raise ValueError(f"{what} has an unknown version, {magic[6]}.{magic[7]}")
     n_digits = _LENGTH_BYTES[magic[6]]
     length = int.from_bytes(stream.read(n_digits), "little")

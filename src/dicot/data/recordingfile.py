@@ -16,17 +16,19 @@ from dicot.data.csvfile import columns_of, decimal_comma, is_number, read_sheet
 from dicot.data.edf import read_edf_header, read_edf_signal
 from dicot.data.naming import naming
 from dicot.data.npyfile import ROLES, load_npz
+from dicot.data.parquetfile import read_table
 from dicot.data.policies import Array, FloatArray
 from dicot.data.tables import lost_values, require_columns, table_columns
 from dicot.data.timestamps import Seconds, Where, rate_of, row_name, runs_between_gaps, time_order, to_seconds
 from dicot.data.wavfile import read_wav
 from dicot.data.wfdb import read_wfdb_header, read_wfdb_signals
-from dicot.errors import InputError, UnusedKeysWarning, did_you_mean, need_extra
+from dicot.errors import InputError, UnusedKeysWarning, did_you_mean
 
 # Columns that are taken for time stamps if none is named, in any capitalisation.
 TIMES = ("time", "times", "timestamp", "timestamps", "datetime", "date_time", "date", "t")
 # Columns that must not be taken for channels unasked; "y" may, because it is as often an axis.
 _ROLES = {"label": {*ROLES["y"], "activity"} - {"y"}, "group": set(ROLES["group"])}
+_LARGEST = float(np.finfo(np.float32).max)
 _SWALLOWED = 1e-4  # share of a channel's range that rounding to float32 may take
 
 
@@ -172,9 +174,12 @@ def _numbers(column: Array, channel: str, where: Where) -> Array:
     if column.dtype.kind not in "biufOUS":
         raise InputError(f"Column {channel!r} must hold numbers; got dtype {column.dtype}. Leave it out of channels=.")
     numbers: Array = np.where(lost, np.nan, column).astype(np.float64)
-    if np.isinf(numbers).any():
-        first = int(np.argmax(np.isinf(numbers)))
-        raise InputError(f"{where(first)}, column {channel!r} holds inf. Remove or clip the value.")
+    with np.errstate(invalid="ignore"):
+        large = np.abs(numbers) > _LARGEST
+    if large.any():
+        first = int(np.argmax(large))
+        held = "inf" if np.isinf(numbers[first]) else f"{numbers[first]:g}, too large for float32"
+        raise InputError(f"{where(first)}, column {channel!r} holds {held}. Remove or clip the value.")
     return numbers
 
 
@@ -256,12 +261,7 @@ def _read_csv(path: Path, choice: Choice) -> FileParts:
 
 
 def _read_parquet(path: Path, choice: Choice) -> FileParts:
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise need_extra("pyarrow", "tables", "Reading .parquet files") from error
-    with parquet.ParquetFile(path) as file:
-        return _from_table(table_columns(file.read()), choice, row_name)
+    return _from_table(table_columns(read_table(path)), choice, row_name)
 
 
 def _read_npz(path: Path, choice: Choice) -> FileParts:

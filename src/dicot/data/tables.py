@@ -12,7 +12,7 @@ from dicot.data.cases import to_array
 from dicot.data.collection import Windows, check_collection, check_labels
 from dicot.data.csvfile import is_number
 from dicot.data.policies import Array, Policies, name_cases
-from dicot.errors import InputError, did_you_mean
+from dicot.errors import InputError, brief, did_you_mean
 
 
 def from_table(
@@ -154,7 +154,12 @@ def _from_arrow(column: Any) -> Array:
     # Whole numbers beside nulls would become floats, which cannot tell long ids apart.
     if column.null_count and str(column.type).startswith(("int", "uint")):
         return _objects(column.to_pylist())
-    return np.asarray(column.to_numpy())
+    try:
+        return np.asarray(column.to_numpy())
+    except Exception as error:  # of text that is not UTF-8 pyarrow raises its most general one
+        raise InputError(
+            f"A column of {column.type} cannot be read ({brief(error)}). Write the table again."
+        ) from error
 
 
 def _from_pandas(column: Any) -> Array:

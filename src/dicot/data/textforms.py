@@ -29,6 +29,7 @@ class TextHeader:
     timestamps: bool = False
     classes: tuple[str, ...] | None = None  # None without class labels
     target: bool = False  # a number to predict instead of a class
+    n_attributes: int = 0  # of an .arff, those inside a relational one left out
     other: dict[str, str] = field(default_factory=dict)  # tags that change nothing here
 
     @property
@@ -108,7 +109,8 @@ def read_cases(
 def case_of(channels: Sequence[str]) -> Array:
     """Build (C, T) from one text of comma-separated values per channel, NaN for ?."""
     for channel in channels:
-        if "_" in channel or not channel.isascii():  # Python would read 1_000 and other alphabets' digits
+        # Python would read 1_000 and other alphabets' digits, and numpy drops NUL at the end.
+        if "_" in channel or "\0" in channel or not channel.isascii():
             raise ValueError(f"values must be plain numbers, got {channel[:40]!r}")
     rows = [np.array(channel.replace("?", "nan").split(","), dtype=np.float64) for channel in channels]
     if len({len(row) for row in rows}) > 1:
@@ -146,7 +148,7 @@ def _open_ts(path: Path) -> tuple[TextHeader, Iterator[tuple[int, str]]]:
     lines = numbered_lines(path, "#%")
     header = TextHeader()
     for number, line in lines:
-        tag, _, value = line.partition(" ")
+        tag, *rest = line.split(maxsplit=1)  # at blanks or tabs
         if tag.lower() == "@data":
             if header.timestamps:
                 raise InputError(f"{path}: @timestamps true is not supported. Write the file without time stamps.")
@@ -154,7 +156,7 @@ def _open_ts(path: Path) -> tuple[TextHeader, Iterator[tuple[int, str]]]:
         if not tag.startswith("@"):
             raise InputError(f"{path}, line {number}: expected a header line that starts with @, got {line[:40]!r}.")
         try:
-            _read_tag(header, tag[1:].lower(), value.strip())
+            _read_tag(header, tag[1:].lower(), "".join(rest))
         except (ValueError, KeyError, IndexError) as error:
             raise InputError(f"{path}, line {number}: cannot read {line[:60]!r} ({error}).") from error
     raise InputError(f"{path} has no @data line. It is not a .ts file or is truncated; fetch it again.")
@@ -213,9 +215,10 @@ def outline_arff(path: str | Path) -> Outline:
 def _open_arff(path: Path) -> tuple[TextHeader, Iterator[tuple[int, str]]]:
     """Return the header and the numbered lines after @data."""
     lines = numbered_lines(path, "%")
-    header = TextHeader(univariate=True)
+    header, inside = TextHeader(univariate=True), ""
     for number, line in lines:
-        tag, _, rest = line.partition(" ")
+        tag, *words = line.split(maxsplit=1)
+        rest = "".join(words)
         if tag.lower() == "@data":
             if not header.labelled:
                 raise InputError(f"{path}: the last @attribute must be the class, such as {{a,b}}, or a number.")
@@ -224,32 +227,47 @@ def _open_arff(path: Path) -> tuple[TextHeader, Iterator[tuple[int, str]]]:
             raise InputError(
                 f"{path}, line {number}: expected @relation, @attribute, @end or @data, got {line[:40]!r}."
             )
-        if tag.lower() == "@attribute":
+        if tag.lower() == "@attribute" and not inside:
             try:
-                _read_attribute(header, rest.strip())
+                inside = _read_attribute(header, rest)
             except ValueError as error:
                 raise InputError(f"{path}, line {number}: cannot read {line[:60]!r} ({error}).") from error
+        elif tag.lower() == "@end":
+            if not inside or rest.strip(_QUOTES) != inside:
+                raise InputError(
+                    f"{path}, line {number}: expected the end of {inside or 'nothing'}, got {line[:60]!r}."
+                )
+            inside = ""
         elif tag.lower() == "@relation":
-            header.problem = rest.strip().strip(_QUOTES)
+            header.problem = rest.strip(_QUOTES)
     raise InputError(f"{path} has no @data line. It is not an .arff file or is truncated; fetch it again.")
 
 
-def _read_attribute(header: TextHeader, text: str) -> None:
-    """Take from the last attribute what the label is: a class of {...}, or a number to predict."""
-    kind = text.rpartition(" ")[2].lower()
+def _read_attribute(header: TextHeader, text: str) -> str:
+    """Take from the last attribute what the label is: a class of {...}, or a number to predict.
+
+    Return the name of a relational attribute, whose own attributes follow; otherwise nothing.
+    """
+    if header.classes is not None:
+        raise ValueError("only the last attribute may be a class")
+    header.n_attributes += 1
+    kind = text.split()[-1].lower() if text else ""
     if text.endswith("}"):
         names = text[text.index("{") + 1 : -1].split(",")
         header.classes, header.target = tuple(name.strip().strip(_QUOTES) for name in names), False
     else:
         header.classes, header.target = None, kind in ("numeric", "real", "integer")
         header.univariate = header.univariate and kind != "relational"
+    return text.rsplit(maxsplit=1)[0].strip(_QUOTES) if kind == "relational" else ""
 
 
 def _arff_case(line: str, header: TextHeader) -> tuple[Array, str]:
     """Parse one data line; a ValueError says what is wrong with it."""
     if header.univariate:
         values, _, label = line.rpartition(",")
-        channels = [values]
+        channels, n_cells = [values], line.count(",") + 1
+        if header.target and n_cells != header.n_attributes:
+            raise ValueError(f"expected {header.n_attributes} cells, one for each @attribute, got {n_cells}")
     else:
         if line[0] not in _QUOTES or line.find(line[0], 1) < 0:
             raise ValueError("expected all channels in one field between quotation marks")
@@ -266,7 +284,7 @@ def read_tsv(path: str | Path) -> tuple[Array, Array]:
     labels = _tsv_labels(Path(path))
     try:
         with np.errstate(over="ignore"):  # too large becomes inf, which is refused later with the case named
-            table = np.loadtxt(path, delimiter="\t", ndmin=2, converters={0: lambda _: 0.0})
+            table = np.loadtxt(path, delimiter="\t", ndmin=2, converters={0: lambda _: 0.0}, comments=None)
     except ValueError as error:
         raise InputError(f"{path}: {error}. Expected a label and numbers between tabs in every line.") from error
     if table.shape[1] < 2:
@@ -290,4 +308,6 @@ def _tsv_labels(path: Path) -> list[str]:
         raise InputError(f"{path} cannot be read ({error}). Check the path.") from error
     if not labels:
         raise InputError(f"{path} is empty. Fetch it again.")
+    if any("\0" in label for label in labels):  # numpy drops it at the end, so that two classes become one
+        raise InputError(f"{path} has a label that holds a NUL character. The file is damaged; fetch it again.")
     return labels

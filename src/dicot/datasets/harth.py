@@ -48,7 +48,7 @@ def read_subject(path: Path) -> dict[str, Array]:
             raise InputError(f"There is no column {', '.join(lost)}; the first line names {names}.")
         _check_widths(body, len(names))
         wanted = [names.index(name) for name in (*CHANNELS, "label")]
-        table = np.loadtxt(io.BytesIO(_name_gaps(body)), delimiter=",", usecols=wanted, ndmin=2)
+        table = np.loadtxt(io.BytesIO(_name_gaps(body)), delimiter=",", usecols=wanted, ndmin=2, comments=None)
         table = table[~np.isnan(table).any(axis=1)]
         codes = np.array(list(ACTIVITIES))
         unknown = np.setdiff1d(table[:, -1], codes)

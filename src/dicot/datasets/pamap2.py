@@ -44,7 +44,7 @@ OPTIONAL = {
 def read_recording(path: Path) -> dict[str, Array]:
     """Read one .dat file as x (52, T), NaN where a sensor gave nothing, and activity (T,); activity 0 is left out."""
     with naming(path):
-        table = np.loadtxt(path, ndmin=2)
+        table = np.loadtxt(path, ndmin=2, comments=None)
         if table.shape[1] != COLUMNS:
             raise InputError(f"Expected {COLUMNS} columns; got {table.shape[1]}.")
         activity = table[:, 1].astype(np.int64)

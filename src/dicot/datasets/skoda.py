@@ -54,7 +54,7 @@ def read_arm(path: Path) -> dict[str, Array]:
 
 def _table(path: Path) -> Array:
     if path.suffix != ".mat":
-        return np.loadtxt(path, ndmin=2)
+        return np.loadtxt(path, ndmin=2, comments=None)
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError, matfile_version
 

@@ -31,11 +31,13 @@ from dicot.evaluation.model_protocols import (
 from dicot.evaluation.result import Result
 from dicot.protocols import PER_SEED, Features, Protocol, SubsetSeed
 from dicot.protocols.subsets import PAPER_SUBSET_SEED
+from dicot.storage import remove_leftovers
 
 if TYPE_CHECKING:
     from dicot.train import Checkpoint
 
 CHECKPOINT_SECONDS = 30.0
+KEY = 32  # letters of a fit's key that its checkpoint is called by
 LONGEST_ERROR = 1000  # characters that are kept of a message
 
 Facts = Mapping[str, Any]  # what is known of a result before its values
@@ -61,7 +63,7 @@ class Site:
 
         if self.work is None or not unit.first.contender.trained or is_alone(unit):
             return None
-        path = self.work / f"{unit.key[:32]}-{source.fingerprint}.safetensors"
+        path = self.work / f"{unit.key[:KEY]}-{source.fingerprint}.safetensors"
         return Checkpoint(path, self.checkpoint_seconds, overwrite=True)  # one of another version is no failure
 
 
@@ -118,6 +120,7 @@ def run_units(
             load = partial(shelf.get, target) if target != unit.first.source else lambda: source
             _assess(fitted, jobs, load, {**facts[unit.key], **_fit_facts(fitted)}, record, score, protocols)
         if checkpoint := site.checkpoint(unit, source):
+            remove_leftovers(checkpoint.path)
             checkpoint.path.unlink(missing_ok=True)  # only now: until here it would have to be trained again
 
     _fit(ready, sources, site, assess)

@@ -199,6 +199,7 @@ def _read(place: Path, n: int) -> KeptOverviews:
     )
     sound = sound and arrays["n_clusters"].shape == () and arrays["n_clusters"].dtype.kind == "i"
     sound = sound and all(_within(arrays[points]) for points, _ in held.values())
+    sound = sound and ("outlier" not in arrays or bool(np.isfinite(arrays["outlier"]).all()))
     if not sound:
         raise InputError(f"{place} is no map that the explorer made of these vectors. {again}")
     count = int(arrays["n_clusters"])

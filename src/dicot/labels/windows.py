@@ -1,11 +1,13 @@
 """Labels of a store or a table, put on the windows that they were given for."""
 
 import csv
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
 from dicot.data.collection import check_labels
+from dicot.data.csvfile import is_number
 from dicot.data.naming import naming
 from dicot.data.policies import Array
 from dicot.errors import InputError, did_you_mean
@@ -95,7 +97,7 @@ def _read_table(path: Path) -> dict[Key, Label]:
             )
         for row in rows:
             line = rows.line_num
-            if None in row or any(row[name] is None for name in COLUMNS):
+            if None in row or None in row.values():
                 raise InputError(f"line {line} has more or fewer cells than the {len(names)} columns. Correct the row.")
             if row["label"] in ("", "-1"):
                 continue
@@ -117,8 +119,8 @@ def _key(row: Mapping[str, str], line: int) -> Key:
         return row["recording"]
     times = []
     for name in ("start", "end"):
-        try:
-            times.append(float(row[name]))
-        except ValueError as error:
-            raise InputError(f"line {line} has the {name} {row[name]!r}; it must be a number of seconds.") from error
+        cell = row[name].strip(" \t")
+        if not is_number(cell) or not math.isfinite(float(cell)):
+            raise InputError(f"line {line} has the {name} {row[name]!r}; it must be a number of seconds. Correct it.")
+        times.append(float(cell))
     return row["recording"], times[0], times[1]

@@ -31,6 +31,7 @@ LEFT = re.compile(
     rf"{NAMES['vectors']}|{NAMES['columns']}|\.columns\.npz|"
     rf"\.(index\.json|{NAMES['vectors']}|\.columns\.npz)\.[a-z0-9_]{{8}}"
 )
+State = tuple[int, int, bytes]
 AGAIN = "Copy the folder or save the index again."
 
 
@@ -74,6 +75,15 @@ def save_folder(folder: Path, metric: str, rows: Rows, columns: Mapping[str, Arr
                 path.unlink(missing_ok=True)
 
 
+def state_of(folder: Path) -> State | None:
+    """Return what tells one save of an index from any other; None where there is none."""
+    try:
+        facts = (folder / CONFIG).stat()
+        return facts.st_ino, facts.st_mtime_ns, (folder / CONFIG).read_bytes()
+    except OSError:
+        return None
+
+
 def load_folder(folder: Path) -> SavedIndex:
     """Read what `save_folder` wrote; every byte is checked once."""
     config = _config(folder)
@@ -99,8 +109,11 @@ def load_folder(folder: Path) -> SavedIndex:
             f"{folder / files['vectors']} holds {x.dtype} {x.shape}, {CONFIG} says float32 {shape}. {AGAIN}"
         )
     hashes = {"vectors": _hash_of_rows(Rows([x], np.empty(0)))}
-    if "columns" in files:
-        hashes["columns"] = _hash_of_file(folder / files["columns"])
+    try:
+        if "columns" in files:
+            hashes["columns"] = _hash_of_file(folder / files["columns"])
+    except OSError as error:  # removed just now
+        raise ModelFileError(f"{folder / files['columns']} cannot be read ({error}). {AGAIN}") from error
     for kind, digest in hashes.items():
         if digest[:16] not in files[kind]:
             raise ModelFileError(f"{folder / files[kind]} was changed or damaged after it was saved. {AGAIN}")

@@ -8,10 +8,11 @@ import numpy as np
 
 from dicot.data.collection import check_groups, check_labels
 from dicot.data.policies import Array
-from dicot.errors import InputError, ModelFileError, did_you_mean, is_whole
+from dicot.errors import InputError, ModelFileError, OutputError, did_you_mean, is_whole
+from dicot.locks import only_writer
 from dicot.search import approximate
 from dicot.search.exact import MEMORY, NO_PAIRS, Filter, Pairs, Space, first_of, nearest, sizes_within
-from dicot.search.folder import load_folder, save_folder
+from dicot.search.folder import SavedIndex, State, load_folder, save_folder, state_of
 from dicot.search.rows import Floats, Rows, Whole, check_vectors, norms_of
 
 METRICS = ("cosine", "euclidean")
@@ -69,6 +70,7 @@ class EmbeddingIndex:
         if method == "usearch":
             approximate.check_installed()
         self.metric, self.method, self.memory = metric, method, int(memory)
+        self._origin: tuple[Path, State | None] | None = None  # the folder it is from, and what was there then
         self._device = _gpu(device)
         array = check_vectors(x, "x")
         self._columns = _checked_columns(
@@ -230,9 +232,22 @@ class EmbeddingIndex:
         self._set(Rows([*self._rows.parts, array], norms))
 
     def save(self, folder: str | Path) -> Path:
-        """Write the index into a folder, whole or not at all, in place of one that is there."""
-        save_folder(Path(folder), self.metric, self._rows, self._columns)
-        return Path(folder)
+        """Write the index into a folder, whole or not at all, in place of one that is there.
+
+        Of several processes one writes at a time; the others are refused. An index that was loaded from the folder is
+        refused too where another process has saved one there since: its vectors would be lost.
+        """
+        folder = Path(folder)
+        with only_writer(folder):
+            origin, state = self._origin or (None, None)
+            if origin == folder.resolve() and state != state_of(folder):
+                raise OutputError(
+                    f"{folder} was changed by another process after this index was loaded from it, and saving would "
+                    "lose that. Load it again and append to what is there, or choose another folder."
+                )
+            save_folder(folder, self.metric, self._rows, self._columns)
+            self._origin = folder.resolve(), state_of(folder)
+        return folder
 
     @classmethod
     def load(
@@ -240,13 +255,17 @@ class EmbeddingIndex:
     ) -> "EmbeddingIndex":
         """Read an index that `save` wrote. Its vectors are checked once and stay on disk, mapped into memory."""
         cls(np.zeros((1, 1)), device=device, method=method, memory=memory)  # what is wrong below is the folder's
-        content = load_folder(Path(folder))
+        content, state = _read(Path(folder))
         if unknown := sorted(content.columns.keys() - set(COLUMNS)):
             raise ModelFileError(f"{folder} holds a column {unknown[0]!r} that no index has. Save the index again.")
         try:
-            return cls(content.x, metric=content.metric, device=device, method=method, memory=memory, **content.columns)
+            index = cls(
+                content.x, metric=content.metric, device=device, method=method, memory=memory, **content.columns
+            )
         except InputError as error:
             raise ModelFileError(f"{folder} cannot be loaded: {error} Save the index again.") from error
+        index._origin = Path(folder).resolve(), state
+        return index
 
     def _checked_queries(self, z: Array) -> Floats:
         check_vectors(z, "z", self.n_features)
@@ -340,6 +359,17 @@ class EmbeddingIndex:
         query, row = query[here], row[here]
         at_once = sizes_within(self.memory, self.n_features).pairs
         return first_of(query, row, self._space.distances(queries, query, row, at_once), k, len(queries))
+
+
+def _read(folder: Path) -> tuple[SavedIndex, State | None]:
+    """Read a folder, once more where another process saves there meanwhile, and its state before that."""
+    while True:
+        state = state_of(folder)
+        try:
+            return load_folder(folder), state
+        except ModelFileError:
+            if state == state_of(folder):
+                raise
 
 
 def _gpu(device: str) -> Any:

@@ -1,0 +1,180 @@
+"""python -m tests.survival.kills: SIGKILL at random moments; then the command is simply run again.
+
+Nothing that was finished may be lost, nothing may be there twice, and in the end everything is as after a run that was
+left alone, with no file left behind. Exit code 1 where it is not.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from tests.survival.processes import PATIENCE, REFUSED, HangError, Run, ask, is_alive
+from tests.survival.tasks import TASKS, Task
+
+IN_A_ROW = 6  # kills at most before the command is left alone
+ORPHANED = 30.0  # seconds until a worker has noticed that its driver is gone
+
+
+@dataclass
+class Report:
+    """What became of a task."""
+
+    task: str
+    kills: int = 0
+    of_workers: int = 0
+    half_way: int = 0  # kills that left some of the work done and some not
+    runs: int = 0  # that were finished at last and compared
+    problems: list[str] = field(default_factory=list)
+
+
+def torment(task: Task, kills: int, dice: Random) -> Report:
+    """Kill a task so often, finish it again and again, and compare each end with that of a run left alone."""
+    report = Report(task.name)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "work"
+        begin(task, folder)
+        left_alone = Run(task.run, folder)
+        ended = left_alone.end()
+        assert ended.code == 0, ended.said
+        usual = time.monotonic() - left_alone.started
+        calls = left_alone.calls()
+        wanted, everything = ask(task.final, folder), ask(task.committed, folder)
+        while report.kills < kills and not report.problems:
+            begin(task, folder)
+            held: set[object] = set()
+            workers: set[int] = set()
+            for _ in range(dice.randint(1, IN_A_ROW)):
+                if report.kills == kills:
+                    break
+                try:
+                    finished = _kill_once(task, folder, dice, usual, calls, report, workers)
+                    now = ask(task.committed, folder)
+                except (AssertionError, HangError) as error:
+                    report.problems.append(str(error))
+                    break
+                if lost := held - now:
+                    report.problems.append(f"lost by a kill: {str(sorted(map(str, lost)))[:300]}")
+                report.half_way += bool(now) and now != everything and not finished
+                held = now
+                if finished:
+                    break
+            if not report.problems:
+                _finish(task, folder, wanted, report)
+            _wait_for(workers, report)
+    return report
+
+
+def begin(task: Task, folder: Path) -> None:
+    """Make the folder anew, with what the task needs."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    task.make(folder)
+
+
+def _kill_once(
+    task: Task, folder: Path, dice: Random, usual: float, calls: int, report: Report, workers: set[int]
+) -> bool:
+    """Start the command and kill it, or one of its workers; whether it was done before."""
+    how = dice.choice(["moment", "call", *(["worker"] * 2 if task.has_workers else [])])
+    run = Run(task.run, folder, dice.randint(1, calls) if how == "call" and calls else 0)
+    if how == "worker":
+        ended = _kill_a_worker(run, dice, usual, report)
+    elif how == "call":
+        ended = run.end()
+    else:
+        ended = run.wait(dice.uniform(0, 1.1 * usual))
+        workers |= set(run.workers()) if ended is None else set()
+        ended = run.kill() if ended is None else ended
+    report.kills += ended.code == -signal.SIGKILL
+    if ended.code not in (0, REFUSED, -signal.SIGKILL):
+        raise AssertionError(f"ended with {ended.code}: {ended.said[-1500:]}")
+    if ended.code == REFUSED and how != "worker":
+        raise AssertionError(f"refused to go on: {ended.said[-1500:]}")
+    return ended.code == 0 and how != "worker"
+
+
+def _kill_a_worker(run: Run, dice: Random, usual: float, report: Report) -> object:
+    """Kill one of its processes; it must end by itself, with its own error at worst."""
+    ended = run.wait(dice.uniform(0.2, 0.9) * usual)
+    found = run.workers() if ended is None else []
+    if found:
+        try:
+            os.kill(dice.choice(found), signal.SIGKILL)
+            report.kills += 1
+            report.of_workers += 1
+        except ProcessLookupError:
+            pass
+    return run.end() if ended is None else ended
+
+
+def _finish(task: Task, folder: Path, wanted: object, report: Report) -> None:
+    """Leave it alone now: it must come to the same end."""
+    try:
+        ended = Run(task.run, folder).end()
+        if ended.code != 0:
+            report.problems.append(f"does not end well after kills ({ended.code}): {ended.said[-1500:]}")
+        elif (found := ask(task.final, folder)) != wanted:
+            report.problems.append(f"ends otherwise after kills: {difference(found, wanted)}")
+        else:
+            report.runs += 1
+    except (AssertionError, HangError) as error:
+        report.problems.append(str(error))
+
+
+def difference(found: object, wanted: object) -> str:
+    """What two ends do not have in common, part by part."""
+    if type(found) is not type(wanted) or found == wanted:
+        return f"{str(found)[:300]} instead of {str(wanted)[:300]}"
+    if isinstance(found, tuple) and isinstance(wanted, tuple):
+        return "; ".join(difference(*pair) for pair in zip(found, wanted, strict=True) if pair[0] != pair[1])
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        found, wanted = list(found.items()), list(wanted.items())
+    if isinstance(found, list | set) and isinstance(wanted, list | set):
+        more, less = [one for one in found if one not in wanted], [one for one in wanted if one not in found]
+        return f"{str(more)[:300]} instead of {str(less)[:300]}"
+    return f"{str(found)[:300]} instead of {str(wanted)[:300]}"
+
+
+def _wait_for(workers: set[int], report: Report) -> None:
+    """A worker ends when its driver is killed."""
+    until = time.monotonic() + min(ORPHANED, PATIENCE)
+    while any(map(is_alive, workers)) and time.monotonic() < until:
+        time.sleep(0.05)
+    if alive := [pid for pid in workers if is_alive(pid)]:
+        report.problems.append(f"{len(alive)} worker(s) live on {ORPHANED:.0f} s after their driver was killed")
+        for pid in alive:
+            os.kill(pid, signal.SIGKILL)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.survival.kills", description=__doc__)
+    parser.add_argument("--kills", type=int, default=100, help="how many, over all tasks")
+    parser.add_argument("--task", action="append", choices=sorted(TASKS), help="only this; repeat for more")
+    parser.add_argument("--seed", type=int, default=0, help="of the moments")
+    chosen = parser.parse_args()
+    tasks = [TASKS[name] for name in chosen.task or TASKS]
+    shares = [chosen.kills // len(tasks) + (i < chosen.kills % len(tasks)) for i in range(len(tasks))]
+    reports = []
+    for task, share in zip(tasks, shares, strict=True):
+        began = time.monotonic()
+        report = torment(task, share, Random(f"{task.name} {chosen.seed}"))
+        reports.append(report)
+        facts = f"{report.kills:4} kills ({report.of_workers} of workers, {report.half_way} half-way)"
+        same = f"{report.runs:3} times finished and the same"
+        print(f"{task.name:10} {facts}, {same}  ({time.monotonic() - began:.0f} s)", flush=True)
+        for problem in report.problems:
+            print(f"    {problem}", flush=True)
+    wrong = sum(len(report.problems) for report in reports)
+    print(f"{sum(report.kills for report in reports)} kills, {wrong} problems")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,254 @@
+"""Files made to do harm, and arbitrary content: an error of ours or the right result, in bounded time and memory."""
+
+import json
+import os
+import resource
+import signal
+import struct
+import sys
+import traceback
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from dicot.data.choices import read_choices
+from dicot.data.files import read_windows
+from dicot.data.recordingfile import read_recording
+from dicot.errors import DicotError, InputError
+from dicot.labels.windows import read_labels
+from dicot.pretrained import CONFIG, read_config
+from dicot.search import EmbeddingIndex
+from dicot.vectors import read_vectors
+from tests.signal_files import write_edf, write_wfdb
+from tests.survival.run import MEMORY, WORK, _for_memory
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="memory is limited and measured as Linux does it"),
+    pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
+]
+
+
+def fate(read: Callable[[], Any]) -> str:
+    """The sentence of our error, or "right"; anything else fails. In a process with the limits of a damaged file."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = Path("/proc/self/status").read_text()
+        held = next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmData"))
+        resource.setrlimit(resource.RLIMIT_DATA, (held + MEMORY, held + MEMORY))
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_PROF, WORK)
+        try:
+            read()
+            said = "right"
+        except DicotError as error:
+            said = f"out of memory: {error}" if _for_memory(error) else f"ours: {error}"
+        except BaseException:
+            said = traceback.format_exc()
+        os.write(writer, said.encode("utf-8", "replace")[-60_000:])
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        said = pipe.read().decode()
+    _, ended = os.waitpid(child, 0)
+    assert ended == 0, "it hangs or dies"
+    assert said == "right" or said.startswith("ours: "), said
+    return said
+
+
+def npy(shape: tuple[int, ...], dtype: str = "<f4") -> bytes:
+    head = repr({"descr": dtype, "fortran_order": False, "shape": shape}).encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + bytes(64)
+
+
+@pytest.mark.parametrize(
+    "shape", [(10**12,), (2**62, 2**62), (10**6, 10**6, 10**6), (2**63,), (-1, 4), (0, 10**18), (1,) * 5000]
+)
+def test_arrays_of_absurd_shape(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    (tmp_path / "a.npy").write_bytes(npy(shape))
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("X.npy", npy(shape))
+    for name in ("a.npy", "a.npz"):
+        assert str(tmp_path / name) in fate(lambda name=name: read_windows(tmp_path / name))
+
+
+def test_a_zip_bomb(tmp_path: Path) -> None:
+    n, path = 300_000_000, tmp_path / "a.npz"
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open("X.npy", "w") as member,
+    ):
+        member.write(npy((n // 4,))[:-64])
+        for _ in range(n // 10**6):
+            member.write(bytes(10**6))
+    assert "fill the memory" in fate(lambda: read_windows(path))
+
+
+def test_a_table_that_unpacks_to_more_than_memory(tmp_path: Path) -> None:
+    zeros = pa.table({name: np.zeros(2_000_000) for name in ("t", "x", "case")})
+    with pq.ParquetWriter(tmp_path / "a.parquet", zeros.schema, compression="zstd") as writer:
+        for _ in range(20):
+            writer.write_table(zeros)
+    path = tmp_path / "a.parquet"
+    assert "fill the memory" in fate(lambda: read_recording(path, time="t"))
+    assert "fill the memory" in fate(lambda: read_windows(path, case="case", time="t"))
+
+
+@pytest.mark.parametrize("field", [(236, b"99999999"), (236, b"-5"), (252, b"9999"), (252, b"-1"), (244, b"1e-300")])
+def test_edf_headers_with_huge_and_negative_fields(tmp_path: Path, field: tuple[int, bytes]) -> None:
+    eeg = (np.arange(60) % 50, 20, (-250.0, 250.0, -2048, 2047))
+    path = write_edf(tmp_path / "a.edf", {"EEG": eeg})
+    at, value = field
+    width = 4 if at == 252 else 8
+    data = path.read_bytes()
+    path.write_bytes(data[:at] + value.ljust(width) + data[at + width :])
+    said = fate(lambda: read_recording(path))
+    assert said.startswith("ours") or value == b"1e-300"
+
+
+@pytest.mark.parametrize("name", ["../../../../../../etc/passwd", "/etc/passwd", "../outside.dat", "~/x", "r.dat\x00"])
+def test_wfdb_headers_that_name_foreign_files(tmp_path: Path, name: str) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "outside.dat").write_bytes(bytes(600))
+    write_wfdb(tmp_path / "in" / "r", np.arange(120).reshape(60, 2))
+    head = tmp_path / "in" / "r.hea"
+    head.write_text(head.read_text().replace("r.dat", name))
+    assert fate(lambda: read_recording(head)).startswith("ours")
+
+
+@pytest.mark.parametrize("fields", [(2, 250, 10**12), (10**9, 250, 60), (2, 0, 60), (2, "1e400", 60), (-2, 250, 60)])
+def test_wfdb_headers_with_huge_and_negative_fields(tmp_path: Path, fields: tuple[Any, ...]) -> None:
+    write_wfdb(tmp_path / "r", np.arange(120).reshape(60, 2))
+    head = tmp_path / "r.hea"
+    head.write_text(head.read_text().replace("r 2 250 60", " ".join(["r", *map(str, fields)])))
+    assert fate(lambda: read_recording(head)).startswith("ours")
+
+
+def test_enormous_cells_and_very_many_columns(tmp_path: Path) -> None:
+    (tmp_path / "cell.csv").write_text("t,x\n0," + "9" * 20_000_000 + "\n1,2\n")
+    assert fate(lambda: read_recording(tmp_path / "cell.csv")).startswith("ours")
+    assert fate(lambda: read_labels(tmp_path / "cell.csv")).startswith("ours")
+    many = ",".join(map(str, range(1, 1_000_001)))
+    (tmp_path / "wide.csv").write_text("\n".join([many, many.replace("1", "3"), many.replace("2", "5")]) + "\n")
+    fate(lambda: read_windows(tmp_path / "wide.csv", header=False))
+    (tmp_path / "names.csv").write_text("\n".join(["c" + many.replace(",", ",c"), many]) + "\n")
+    fate(lambda: read_recording(tmp_path / "names.csv"))
+
+
+def test_a_sound_file_that_announces_four_gigabytes(tmp_path: Path) -> None:
+    form = struct.pack("<HHIIHH", 1, 2, 100, 400, 4, 16)
+    body = b"WAVEfmt " + struct.pack("<I", 16) + form + b"data" + struct.pack("<I", 2**32 - 4) + bytes(400)
+    (tmp_path / "a.wav").write_bytes(b"RIFF" + struct.pack("<I", 2**32 - 1) + body)
+    assert fate(lambda: read_recording(tmp_path / "a.wav")).startswith("ours")
+
+
+def test_headers_of_text_files(tmp_path: Path) -> None:
+    data = "1,2,3:a\n"
+    for number, head in enumerate(
+        [
+            f"@dimension {10**12}\n@classLabel true a\n",
+            f"@dimension {'9' * 10_000}\n@classLabel true a\n",
+            "@classLabel true " + " ".join(f"c{i}" for i in range(200_000)) + "\n",
+            "@seriesLength -1\n" * 100_000,
+        ]
+    ):
+        (tmp_path / f"{number}.ts").write_text(head + "@data\n" + data)
+        fate(lambda number=number: read_windows(tmp_path / f"{number}.ts"))
+    (tmp_path / "a.arff").write_text("@attribute a numeric\n" * 300_000 + "@attribute c {a,b}\n@data\n1,2,a\n")
+    fate(lambda: read_windows(tmp_path / "a.arff"))
+
+
+DEEP = 100_000
+
+
+def test_text_that_is_nested_a_hundred_thousand_times(tmp_path: Path) -> None:
+    (tmp_path / "dicot.toml").write_text("window = " + "[" * DEEP + "]" * DEEP)
+    assert fate(lambda: read_choices(tmp_path / "dicot.toml")).startswith("ours")
+    for name, text in ((CONFIG, "[" * DEEP), ("index.json", '{"a":' * DEEP)):
+        (tmp_path / name).write_text(text)
+    assert fate(lambda: read_config(tmp_path)).startswith("ours")
+    assert fate(lambda: EmbeddingIndex.load(tmp_path)).startswith("ours")
+    np.savez(tmp_path / "v.npz", X=np.ones((2, 3), np.float32), **{"dicot.source": np.array("[" * DEEP)})
+    assert fate(lambda: read_vectors(tmp_path / "v.npz")).startswith("ours")
+
+
+# --- arbitrary content ------------------------------------------------------------------------------------------------
+
+SOME = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+CELLS = st.one_of(
+    st.floats().map(repr),
+    st.integers().map(str),
+    st.sampled_from(["", "nan", "?", "1,5", "0x1", "1_0", " 2 ", "-0", "1e999", "2026-01-02", '"', "#"]),
+    st.text(max_size=8),
+)
+LINES = st.lists(st.lists(CELLS, min_size=1, max_size=6), min_size=1, max_size=6)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "ts", "arff"])
+@given(rows=LINES, mark=st.sampled_from([",", ";", "\t", ":"]), head=st.booleans())
+@SOME
+def test_tables_of_arbitrary_cells(tmp_path: Path, suffix: str, rows: list[list[str]], mark: str, head: bool) -> None:
+    text = "\n".join(mark.join(row) for row in rows)
+    before = {"ts": "@univariate true\n@classLabel false\n@data\n", "arff": "@attribute a real\n@data\n"}
+    path = tmp_path / f"a.{suffix}"
+    path.write_bytes(((before.get(suffix, "t,x,y\n") if head else "") + text).encode("utf-8", "surrogatepass"))
+    for read in (lambda: read_windows(path).x, lambda: read_recording(path).values):
+        with suppress(DicotError):
+            assert not np.isinf(read()).any()
+    if suffix == "csv":
+        with suppress(InputError):
+            assert all(isinstance(label, str) and label for label in read_labels(path).values())
+
+
+@given(
+    x=hnp.arrays(
+        st.sampled_from(
+            [np.float16, np.float32, np.float64, np.int8, np.int64, np.uint16, np.bool_, ">f4", "<U3", "M8[s]"]
+        ),
+        hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5),
+    )
+)
+@SOME
+def test_arbitrary_arrays_are_read_as_they_are_or_refused(tmp_path: Path, x: np.ndarray) -> None:
+    np.save(tmp_path / "a.npy", x)
+    np.savez(tmp_path / "a.npz", X=x)
+    for name in ("a.npy", "a.npz"):
+        try:
+            found = read_windows(tmp_path / name).x
+        except InputError:
+            continue
+        wanted = (x[:, None] if x.ndim == 2 else x).astype(np.float64)
+        assert found.shape == wanted.shape and np.isfinite(found).all()
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-37)
+
+
+@given(content=st.binary(max_size=300), suffix=st.sampled_from(["npy", "npz", "parquet", "edf", "hea", "wav", "csv"]))
+@SOME
+def test_arbitrary_bytes(tmp_path: Path, content: bytes, suffix: str) -> None:
+    path = tmp_path / f"a.{suffix}"
+    starts = {"npy": b"\x93NUMPY\x01\x00", "npz": b"PK\x03\x04", "parquet": b"PAR1", "wav": b"RIFF\x20\0\0\0WAVEfmt "}
+    path.write_bytes(starts.get(suffix, b"") + content)
+    for read in (read_windows, read_recording):
+        with suppress(DicotError):
+            read(path)
+
+
+@given(values=st.lists(st.one_of(st.integers(), st.floats(), st.text(max_size=9), st.booleans()), max_size=5))
+@SOME
+def test_arbitrary_choices(tmp_path: Path, values: list[Any]) -> None:
+    path = tmp_path / "dicot.toml"
+    names = ["window", "stride", "rate", "gap", "missing"]
+    lines = [f"{name} = {json.dumps(value)}" for name, value in zip(names, values, strict=False)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
+    with suppress(InputError):
+        assert set(read_choices(path)) <= set(names)

@@ -1,0 +1,155 @@
+"""A few kills and faults in the default run, and proof that the harness notices what it is there to notice."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from dicot.errors import InputError
+from dicot.storage import write_atomic
+from tests.survival import faults
+from tests.survival.kills import torment
+from tests.survival.processes import REFUSED, Run
+from tests.survival.tasks import TASKS, Task, files_in
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = ["pretrain", "embed", "ledger", "labels", "index"]
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="processes are forked and looked at as Linux does it"),
+    pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),  # other tests may have left threads behind
+]
+
+
+def run(module: str, *words: str) -> None:
+    """In a process of its own, which has no threads that a fork would lose."""
+    command = [sys.executable, "-m", f"tests.survival.{module}", *words]
+    ended = subprocess.run(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert ended.returncode == 0, ended.stdout
+
+
+@pytest.mark.slow
+def test_what_is_killed_ends_as_if_it_had_been_left_alone() -> None:
+    run("kills", "--kills", "8", *(word for name in SMALL for word in ("--task", name)))
+
+
+@pytest.mark.slow
+def test_faults_give_errors_of_ours_and_leave_the_last_good_state() -> None:
+    run("faults", "--times", "1", "--task", "labels", "--task", "index", "--task", "embed")
+
+
+# --- does it notice? --------------------------------------------------------------------------------------------------
+
+LINES = 20
+
+
+def task(write: Callable[[Path], None], **more: Any) -> Task:
+    """A task that writes a file; it makes no difference between a first run and a second one."""
+
+    def committed(folder: Path) -> set[str]:
+        path = folder / "out.txt"
+        return set(path.read_text().split()) if path.exists() else set()
+
+    return replace(Task("planted", lambda folder: None, write, committed, files_in), **more)
+
+
+def whole(folder: Path) -> None:
+    path = folder / "out.txt"
+    for number in range(len(path.read_text().split()) if path.exists() else 0, LINES):
+        write_atomic(path, " ".join(map(str, range(number + 1))).encode())
+        time.sleep(0.002)
+
+
+def anew(folder: Path) -> None:
+    (folder / "out.txt").unlink(missing_ok=True)
+    whole(folder)
+
+
+def twice(folder: Path) -> None:
+    with (folder / "out.txt").open("a") as file:
+        for number in range(LINES):
+            file.write(f"{number} ")
+            file.flush()
+            time.sleep(0.002)
+
+
+def untidy(folder: Path) -> None:
+    aside = folder / f".aside.{os.getpid()}"
+    aside.write_text("half")
+    whole(folder)
+    aside.unlink()
+
+
+def torn(folder: Path) -> None:
+    if (folder / "out.txt").exists() and len((folder / "out.txt").read_text().split()) < LINES:
+        raise InputError("there is something half-written already")
+    twice(folder)
+
+
+def foreign(folder: Path) -> None:
+    if (folder / "out.txt").exists():
+        raise KeyError("x")
+    whole(folder)
+
+
+def test_a_sound_task_has_no_problem() -> None:
+    report = torment(task(whole), 5, Random(0))
+    assert report.kills == 5 and report.runs and report.half_way and not report.problems
+
+
+@pytest.mark.parametrize(
+    ("write", "said"),
+    [
+        (anew, "lost by a kill"),
+        (twice, "ends otherwise"),
+        (untidy, "ends otherwise"),
+        (torn, "there is something half-written already"),
+        (foreign, "KeyError"),
+    ],
+)
+def test_what_a_kill_may_do_is_noticed(write: Callable[[Path], None], said: str) -> None:
+    problems = [problem for seed in range(3) for problem in torment(task(write), 6, Random(seed)).problems]
+    assert any(said in problem for problem in problems), problems
+
+
+def test_a_run_can_die_at_a_call_to_the_file_system(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    left_alone = Run(whole, folder)
+    assert left_alone.end().code == 0
+    calls = left_alone.calls()
+    assert calls >= 2 * LINES  # a file is made and put in place
+    (folder / "out.txt").unlink()
+    assert Run(whole, folder, calls // 2).end().code == -9
+    assert 0 < len((folder / "out.txt").read_text().split()) < LINES
+
+
+def refuse(folder: Path) -> None:
+    raise InputError("no")
+
+
+def test_an_error_of_ours_is_told_from_any_other(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    assert Run(refuse, tmp_path / "work").end().code == REFUSED
+    (tmp_path / "work" / "out.txt").write_text("")
+    ended = Run(foreign, tmp_path / "work").end()
+    assert ended.code == 1 and "KeyError" in ended.said
+
+
+def careless(folder: Path) -> None:
+    (folder / "out.txt").write_bytes(bytes(200_000))
+
+
+def test_a_fault_that_ends_in_a_foreign_error_is_noticed() -> None:
+    report = faults.meet(task(careless), "limited", 3, Random(0))
+    assert any("File too large" in problem for problem in report.problems), report
+
+
+def test_every_task_has_a_name_of_its_own() -> None:
+    assert all(name == one.name for name, one in TASKS.items())
