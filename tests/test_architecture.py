@@ -22,6 +22,7 @@ EVERYTHING = SOURCES + [path for folder in FOLDERS for path in sorted((ROOT / fo
 LAYERS: dict[str, set[str]] = {
     "errors": set(),
     "storage": {"errors"},
+    "budget": {"errors"},
     "database": {"storage", "errors"},
     "progress": set(),
     "data": {"errors"},
@@ -50,6 +51,7 @@ LAYERS: dict[str, set[str]] = {
     "series": {"vectors", "datasets", "data", "errors"},
     "embedded": {"vectors", "progress", "data", "storage", "errors"},
     "search": {"vectors", "gpu", "data", "storage", "errors"},
+    "corpus": {"vectors", "progress", "budget", "data", "storage", "errors"},
 }
 
 
@@ -61,7 +63,7 @@ def above(*, but: tuple[str, ...] = ()) -> set[str]:
 
 # An estimator embeds; others score, keep and search.
 _KEEPING = ("vectors", "embedded", "series", "tables", "search", "outliers", "database", "labels", "heads", "deployed")
-_SCORING = ("protocols", "classical", "datasets", "projection", *_KEEPING)
+_SCORING = ("protocols", "classical", "datasets", "projection", "corpus", *_KEEPING)
 LAYERS["tuning"] = above(but=(*_SCORING, "controls", "pretrained"))
 LAYERS["estimator"] = above(but=(*_SCORING, "tuning"))
 LAYERS["classifier"] = above(but=_SCORING)
@@ -70,6 +72,7 @@ LAYERS["runs"] = above(but=(*_SCORING, "classifier", "tuning", "export"))
 _KEPT = (
     "vectors",
     "embedded",
+    "corpus",
     "series",
     "tables",
     "search",
@@ -95,6 +98,8 @@ LAYERS["__main__"] = {"cli"}
 TORCH_FREE = {"errors", "storage", "database", "progress", "data", "datasets", "vectors", "tables", "classical"}
 TORCH_FREE |= {
     "heads",
+    "budget",
+    "corpus",
     "deployed",
     "embedded",
     "series",
@@ -113,6 +118,7 @@ HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "aeon", "safetensors.torch"
 EXTRAS: dict[str, set[str]] = {
     "aeon": {"classical", "data", "datasets"},
     "fastapi": {"explorer"},
+    "fsspec": {"corpus"},
     "jinja2": {"report"},
     "matplotlib": {"report"},
     "onnx": {"export"},

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from dicot.data import Windows
-from dicot.data.collection import labelled
-from dicot.data.folders import RecordingStream, Source, as_text
+from dicot.data.columns import join_column
+from dicot.data.folders import RecordingStream, Source
 from dicot.data.naming import naming
 from dicot.data.npyfile import load_npz
 from dicot.data.pieces import pieces, release
@@ -312,7 +312,8 @@ def _write(
             f"without a gap has {max(stream.lengths.values())}. Use a smaller window= (--window)."
         )
     held = [] if old is None else [{COLUMNS[name]: values for name, values in old.columns().items()}]
-    columns = {key: _joined([*held, *about], key) for key in ABOUT}
+    counts = [len(part["start"]) for part in (*held, *about)]
+    columns = {key: join_column([part.get(key) for part in (*held, *about)], counts) for key in ABOUT}
     width = old.x.shape[1] if old is not None else next(parts.read(["X"]))["X"].shape[1]
     channels, rate = tuple(source["channels"]), source["rate"]
     recordings = len(np.unique(columns["recording"]))  # type: ignore[arg-type]
@@ -328,16 +329,3 @@ def _write(
         stream.warn(known["recording"], known["start"], known["end"])
         write_vectors(out, {"": {"X": rows.read(), **known}}, source)
     return result
-
-
-def _joined(parts: Sequence[Mapping[str, Array]], key: str) -> Array | None:
-    """Join a column: as text where some part has text, and unknown where a part knows none; None where all do."""
-    if not any(key in part for part in parts):
-        return None
-    arrays = [part[key] if key in part else np.full(len(part["start"]), np.nan) for part in parts]
-    if any(array.dtype.kind == "U" and labelled(array).any() for array in arrays):
-        arrays = [as_text(array) for array in arrays]
-    else:
-        arrays = [np.full(len(array), np.nan) if array.dtype.kind == "U" else array for array in arrays]
-    joined: Array = np.concatenate(arrays)
-    return joined

@@ -99,6 +99,12 @@ Gap = Annotated[
         help="With --window: steps between time stamps so many times as long as usual are gaps; default: 1.5."
     ),
 ]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        help="How much memory may be taken, such as 4GB; default: half of what is free. Refused if too little."
+    ),
+]
 Case = Annotated[str | None, typer.Option(help="Long tables: the column that names the case.")]
 Time = Annotated[
     str | None, typer.Option(help="Long tables: the column that orders a case. Recordings: that of time stamps.")
