@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from dicot.data import Windows
+from dicot.data.stored import CaseStore
 from dicot.errors import InputError, ModelFileError
 from dicot.estimator import TimeSeriesEmbedder, data_card, method_name, saved_settings
 from dicot.presets import FEATURES
@@ -18,7 +19,7 @@ RESOLVED = ("preset", "method", "method_params", "recipe", *FEATURES)  # argumen
 def pretrain_into(
     folder: Path,
     model: TimeSeriesEmbedder,
-    train: Windows,
+    train: Windows | CaseStore,
     *,
     checkpoint_seconds: float = 10.0,
     overwrite: bool = False,
@@ -34,7 +35,8 @@ def pretrain_into(
         _remove(checkpoint.path)
         return f"{folder} already holds this run; nothing to do."
     check_writable(folder)
-    model.fit(train, train.y, checkpoint=checkpoint)
+    # The labels of a store are read if the method learns from them.
+    model.fit(train, train.y if isinstance(train, Windows) else None, checkpoint=checkpoint)
     model.save_pretrained(folder)
     _remove(checkpoint.path)  # only now: until the model is saved the run can still be lost
     history = model.history_
@@ -43,7 +45,7 @@ def pretrain_into(
     return f"{how}: {trained}{history.seconds:.1f} s. Wrote {folder}"
 
 
-def _holds_run(folder: Path, model: TimeSeriesEmbedder, train: Windows) -> bool:
+def _holds_run(folder: Path, model: TimeSeriesEmbedder, train: Windows | CaseStore) -> bool:
     """Tell whether the folder holds what this run would end with; a damaged model is an error that says so."""
     module = None if isinstance(model.encoder, str) or is_registered(model.encoder) else model.encoder
     try:

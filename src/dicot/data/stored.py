@@ -2,6 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, final
 
 import numpy as np
@@ -57,6 +58,28 @@ class CaseStore(ABC):
     def label_fingerprint(self) -> str:
         """Return that of Windows with the same labels."""
         return _label_fingerprint(self.read_labels(), len(self))
+
+
+@final
+class OrderedStore(CaseStore):
+    """The cases of a store with their channels in another order."""
+
+    def __init__(self, store: CaseStore, order: Sequence[int]) -> None:
+        self._store, self._order = store, list(order)
+        self.shape, self.dtype, self.name, self.rate = store.shape, store.dtype, store.name, store.rate
+        self.channels = None if store.channels is None else tuple(store.channels[i] for i in order)
+
+    def read_rows(self, rows: Array, out: FloatArray) -> None:
+        """Write the cases in these rows, in this order, to `out`."""
+        out[...] = self._store[rows][:, self._order]
+
+    def read_labels(self) -> Array | None:
+        """Return the labels of all cases."""
+        return self._store.read_labels()
+
+    def fingerprint(self) -> str:
+        """Return 16 hex digits that change with any value, and with the order."""
+        return hashlib.sha256(f"{self._store.fingerprint()} {self._order}".encode()).hexdigest()[:16]
 
 
 @final
@@ -118,5 +141,16 @@ class StoredWindows:
         return _label_fingerprint(self.y, len(self))
 
 
+TrainingCases = Windows | StoredWindows  # as a preparation leaves them
+
+
 def _label_fingerprint(labels: Array | None, n: int) -> str:
     return Windows(np.broadcast_to(np.float32(0), (n, 1, 1)), labels).label_fingerprint()
+
+
+def as_they_are(store: CaseStore) -> Conversion:
+    """Return all cases of a store, unchanged."""
+    n = len(store)
+    # One value for all of the cases: there may be very many.
+    lengths, gaps = np.broadcast_to(np.intp(store.n_times), n), np.broadcast_to(np.False_, n)
+    return Conversion(store, lengths, gaps, np.arange(n), store.n_times)
