@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from pathlib import Path
 
 from dicot.errors import InputError
@@ -11,6 +12,7 @@ UNITS = {
     **{name: 1000**power for power, name in enumerate(("kb", "mb", "gb", "tb"), start=1)},
     **{name: 1024**power for power, name in enumerate(("kib", "mib", "gib", "tib"), start=1)},
 }
+TORCH = 500 * 10**6  # bytes of a process that computes with torch, whatever the data
 SHARE = 0.5  # of what is free, where nobody says how much may be taken
 
 
@@ -50,6 +52,18 @@ def refuse_beyond(memory: int, need: int, what: str, remedy: str) -> None:
             f"{what} takes about {said_bytes(need)} of memory, and {said_bytes(memory)} may be taken (--memory). "
             f"{remedy}"
         )
+
+
+def peak_bytes() -> int:
+    """Return the most memory that this process has had so far."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024
+    except (OSError, StopIteration, ValueError):
+        import resource
+
+        largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return largest if sys.platform == "darwin" else largest * 1024
 
 
 def _of_system() -> int:

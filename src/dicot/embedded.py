@@ -36,6 +36,7 @@ from dicot.vectors import (
     check_vector_file,
     read_vectors,
     row_files,
+    source_of_recordings,
     write_vectors,
 )
 
@@ -169,40 +170,14 @@ def _source(
 ) -> dict[str, Any]:
     """Say what the file will hold, what it has already before what is new."""
     cutting = stream.cutting
+    files = {name: (str(file.resolve()), file.stat().st_size) for name, file in stream.files.items()}
     source = source_of_recordings(
-        data, options, stream.files, stream.channels or (), cutting.rate, cutting.length, cutting.stride, model
+        data, options, files, stream.channels or (), cutting.rate, cutting.length, cutting.stride, model
     )
     if held is not None:
         source["data"] = list(dict.fromkeys([*held["data"], *source["data"]]))
         source["recordings"] = held["recordings"] | source["recordings"]
     return source
-
-
-def source_of_recordings(
-    data: Source,
-    options: Mapping[str, Any],
-    files: Mapping[str, Path],
-    channels: Sequence[str],
-    rate: float | None,
-    n_times: int,
-    stride: int,
-    model: str,
-) -> dict[str, Any]:
-    """Say of vectors which recordings they were made of and how, in plain values, for `write_vectors`."""
-    given = [data] if isinstance(data, str | Path) else list(data)
-    return {
-        "kind": "recordings",
-        "data": [str(Path(one).expanduser().absolute()) for one in given],
-        "options": {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()},
-        "n_times": n_times,
-        "stride": stride,
-        "channels": list(channels),
-        "rate": rate,
-        "model": model,
-        "recordings": {
-            name: {"file": str(file.resolve()), "bytes": file.stat().st_size} for name, file in files.items()
-        },
-    }
 
 
 def _refuse_other_windows(out: Path, held: Mapping[str, Any], source: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ import io
 import json
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -82,7 +82,10 @@ def row_files(path: Path) -> Iterator[Callable[[int, int], RowFile]]:
 
 
 def write_vectors(path: Path, parts: Parts, source: Made | None = None) -> None:
-    """Write all parts into one file; .parquet and .npz also keep `source`, what the vectors were made of."""
+    """Write all parts into one file; .parquet and .npz also keep `source`, what the vectors were made of.
+
+    Vectors of float16 stay so in a .parquet; all others become float32 there.
+    """
     check_vector_file(path, len(parts))
     objects = sorted({key for arrays in parts.values() for key, array in arrays.items() if array.dtype.hasobject})
     if objects:
@@ -92,6 +95,34 @@ def write_vectors(path: Path, parts: Parts, source: Made | None = None) -> None:
         )
     with atomic_file(path) as file:
         WRITERS[path.suffix](file, parts, source)
+
+
+def source_of_recordings(
+    data: str | Path | Sequence[str | Path],
+    options: Mapping[str, Any],
+    files: Mapping[str, tuple[str, int]],
+    channels: Sequence[str],
+    rate: float | None,
+    n_times: int,
+    stride: int,
+    model: str,
+) -> dict[str, Any]:
+    """Say of vectors which recordings they were made of and how, in plain values, for `write_vectors`.
+
+    `files` are name of a recording -> its file, resolved, and its bytes.
+    """
+    given = [data] if isinstance(data, str | Path) else list(data)
+    return {
+        "kind": "recordings",
+        "data": [str(Path(one).expanduser().absolute()) for one in given],
+        "options": {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()},
+        "n_times": n_times,
+        "stride": stride,
+        "channels": list(channels),
+        "rate": rate,
+        "model": model,
+        "recordings": {name: {"file": file, "bytes": size} for name, (file, size) in files.items()},
+    }
 
 
 def _npz(file: BinaryIO, parts: Parts, source: Made | None) -> None:
@@ -152,7 +183,9 @@ def _parquet(file: BinaryIO, parts: Parts, source: Made | None) -> None:
     (n_features,) = widths
     kinds = {column: kind for column, key in COLUMNS.items() if (kind := _kind(pa, parts, column, key)) is not None}
     named = {"part": pa.string()} if len(parts) > 1 else {}
-    schema = pa.schema({**named, **kinds, "vector": pa.list_(pa.float32(), n_features)})
+    half = all(arrays["X"].dtype == np.float16 for arrays in parts.values())
+    number, plain = (pa.float16(), np.float16) if half else (pa.float32(), np.float32)
+    schema = pa.schema({**named, **kinds, "vector": pa.list_(number, n_features)})
     if source is not None:
         schema = schema.with_metadata({SOURCE: _json(source)})
     names = [name for name, kind in {**named, **kinds}.items() if kind == pa.string()]
@@ -166,7 +199,7 @@ def _parquet(file: BinaryIO, parts: Parts, source: Made | None) -> None:
             for block in _blocks(arrays["X"]):
                 rows = slice(start, start + len(block))
                 known = [_cells(pa, arrays.get(COLUMNS[name]), rows, kind) for name, kind in kinds.items()]
-                flat = pa.array(np.ascontiguousarray(block, np.float32).reshape(-1))
+                flat = pa.array(np.ascontiguousarray(block, plain).reshape(-1))
                 vectors = pa.FixedSizeListArray.from_arrays(flat, n_features)
                 about = [pa.array([part] * len(block), pa.string())] if named else []
                 writer.write_table(pa.Table.from_arrays([*about, *known, vectors], schema=schema))

@@ -107,6 +107,46 @@ def info(
         typer.echo(f"{'left out':12} {source.damaged}")
 
 
+@corpus.command()
+def embed(
+    corpus: CorpusArgument,
+    model: Annotated[Path, typer.Option(help="A folder written by `dicot pretrain`, or an .onnx file.")],
+    out: Annotated[Path, typer.Option(help="Folder for the vectors; a killed run continues there.")],
+    backend: Annotated[str | None, typer.Option(help="torch or onnx; default: onnx for an .onnx file.")] = None,
+    device: opt.Device = "auto",
+    precision: Annotated[str | None, typer.Option(help="On a GPU: float32, tf32 or bf16.")] = None,
+    dtype: Annotated[str, typer.Option(help="Of the numbers of a vector: float32 or float16.")] = "float32",
+    memory: opt.Memory = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace vectors of another corpus or model.")] = False,
+) -> None:
+    """Embed all windows of CORPUS, one .parquet for each shard. A killed run is continued by the same command."""
+    from dicot.budget import TORCH, memory_of, peak_bytes, refuse_beyond
+    from dicot.cli.embed import hash_of, load_embedder
+    from dicot.corpus import Corpus
+    from dicot.corpus.embedding import embed_corpus
+    from dicot.deployed import OnnxEmbedder
+
+    opened = Corpus.open(corpus)
+    budget = None if memory is None else memory_of(memory)
+    largest = max(shard.bytes for shard in opened.shards) * 4 // opened.dtype.itemsize
+    remedy = "Build the corpus with smaller shards, or allow more."
+    if budget is not None:
+        refuse_beyond(budget, TORCH + 3 * largest, f"A shard of {opened.name}", remedy)
+    embedder = load_embedder(model, backend, device, precision)
+    if not isinstance(embedder, OnnxEmbedder):
+        embedder.set_params(verbose=False)  # one bar for all shards
+
+    def look(done: int, total: int) -> None:
+        if budget is not None:
+            refuse_beyond(budget, peak_bytes(), "Embedding a shard", remedy)
+
+    done = embed_corpus(
+        embedder, opened, out, model_hash=hash_of(model), dtype=dtype, overwrite=overwrite, on_shard=look
+    )
+    typer.echo(f"{opened.name}: {done.rows} windows -> {done.features} features, {done.dtype}")
+    typer.echo(f"Wrote {out}: {len(done.shards)} files")
+
+
 def _choices(sources: list[str]) -> dict[str, Any]:
     """Return what the dicot.toml beside the recordings says; two of them cannot both be followed."""
     from dicot.corpus.sources import SCHEME

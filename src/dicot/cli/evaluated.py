@@ -94,10 +94,14 @@ def recordings_source(data: str, options: dict[str, Any], split: "Split", model:
     """How the recordings of the vectors are found again, as `dicot embed` says it."""
     from dicot.data.durations import window_stride
     from dicot.data.folders import find_recordings, recording_names
-    from dicot.embedded import USUAL, source_of_recordings
+    from dicot.embedded import USUAL
+    from dicot.vectors import source_of_recordings
 
     windows, found = split.train, find_recordings(data)
-    files = dict(zip(recording_names(found), found, strict=True))
+    files = {
+        name: (str(file.resolve()), file.stat().st_size)
+        for name, file in zip(recording_names(found), found, strict=True)
+    }
     channels = list(windows.channels or ())
     options = {**USUAL, "channels": channels, **options}
     stride = window_stride(options["stride"], windows.n_times, windows.rate)

@@ -293,6 +293,7 @@ def _manifest(
         sources.append(
             Source(
                 origin.file,
+                origin.name,
                 origin.bytes,
                 origin.changed,
                 sum(shard.windows for shard in own),

@@ -36,6 +36,7 @@ class Source:
     """A file that a corpus was built of, and what became of it."""
 
     file: str  # a path, or a URL
+    name: str  # of its recording; where it has several groups, ":" and the group follow it
     bytes: int
     changed: str  # when, as its file system says it
     windows: int = 0

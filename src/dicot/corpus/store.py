@@ -12,7 +12,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dicot.corpus.manifest import AGAIN, SHARDS, Shard, read_manifest
+from dicot.corpus.manifest import AGAIN, SHARDS, Shard, Source, read_manifest
 from dicot.corpus.shards import COLUMNS, read_about
 from dicot.data import Windows
 from dicot.data.columns import join_column
@@ -176,11 +176,22 @@ class Corpus(CaseStore):
         shard = self.shards[number]
         return read_about(self._file(shard, ".npz"), shard.windows)
 
+    def source(self, number: int) -> Source:
+        """Return the source of a shard."""
+        return self.manifest.sources[int(self.shards[number].name.partition("-")[0])]
+
     def shard(self, number: int) -> Windows:
         """Return the windows of one shard in memory, with all that is known of them."""
         about = {COLUMNS[name]: values for name, values in self.about(number).items()}
         x = self[int(self.starts[number]) : int(self.starts[number + 1])]
         return Windows(x, name=self.name, channels=self.channels, rate=self.rate, **about)
+
+    def columns(self) -> dict[str, Array]:
+        """Return what is known of all windows, by column; of very many this takes memory."""
+        counts = [shard.windows for shard in self.shards]
+        parts = [self.about(number) for number in range(len(counts))]
+        joined = {name: join_column([part.get(name) for part in parts], counts) for name in COLUMNS}
+        return {name: values for name, values in joined.items() if values is not None}
 
     def read_labels(self) -> Array | None:
         """Return the labels (N,) of all windows, or None where there are none."""
