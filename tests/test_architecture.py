@@ -50,7 +50,7 @@ LAYERS: dict[str, set[str]] = {
     "vectors": {"data", "storage", "errors"},
     "series": {"vectors", "datasets", "data", "errors"},
     "embedded": {"vectors", "progress", "data", "storage", "errors"},
-    "search": {"vectors", "gpu", "data", "storage", "errors"},
+    "search": {"vectors", "budget", "gpu", "data", "storage", "errors"},
     "corpus": {"vectors", "progress", "budget", "data", "storage", "errors"},
 }
 

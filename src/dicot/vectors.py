@@ -35,6 +35,7 @@ SECONDS = ("start", "end")
 # Entry of an .npz, or key of a .parquet's metadata: where the cases came from and how they were embedded.
 SOURCE = "dicot.source"
 KEEP_SOURCE = (".parquet", ".npz")
+LONGEST_NUMBER = 24  # characters of a number that is written as text
 Made = Mapping[str, Any]  # a source as it is before it becomes JSON
 # What a small file may unpack to, as for .npz: repeated values shrink to nearly nothing, so size alone proves little.
 SMALL, MOST_TIMES = 2**28, 100
@@ -394,6 +395,74 @@ def _read_parquet(path: Path, make: Callable[[int, int], Any] | None) -> Vectors
         raise InputError(
             f"{path} cannot be read as .parquet ({brief(error)}). It may be truncated or hold another format. {_AGAIN}"
         ) from error
+
+
+def vector_shape(path: Path) -> tuple[int, int]:
+    """Return how many vectors a .parquet holds, and their length."""
+    with _opened_parquet(path) as (file, n_features):
+        return int(file.metadata.num_rows), n_features
+
+
+def vector_blocks(path: Path) -> Iterator[Array]:
+    """Yield the vectors of a .parquet in blocks (n, F) of float32, one row group after the other."""
+    with _opened_parquet(path) as (file, n_features):
+        at = 0
+        for number in range(file.num_row_groups):
+            table = file.read_row_group(number, columns=["vector"], use_threads=False)
+            for batch in table.to_batches():
+                block = _lists(path, batch.column("vector"), at)
+                if block.shape[1] != n_features:
+                    raise InputError(f"{path}: row {at} of column 'vector' has {block.shape[1]} features. {_AGAIN}")
+                at += len(block)
+                yield block
+
+
+def source_of_file(path: Path) -> dict[str, Any] | None:
+    """Return what a .parquet says its vectors were made of; None where it does not say."""
+    with _opened_parquet(path) as (file, _):
+        said = (file.schema_arrow.metadata or {}).get(SOURCE.encode())
+        return None if said is None else _source(path, said.decode("utf-8", "replace"))
+
+
+def column_of(path: Path, name: str) -> Array | None:
+    """Return what a .parquet says of its vectors in one of COLUMNS; None where it has no such column."""
+    pa, _ = arrow()
+    with _opened_parquet(path) as (file, _):
+        if name not in file.schema_arrow.names:
+            return None
+        cells = file.read(columns=[name], use_threads=False).column(name)
+        return _values(path, name, cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([cells]))
+
+
+def column_kinds(path: Path) -> dict[str, tuple[str, int]]:
+    """Return for each column that a .parquet has beside its vectors: "U", "i" or "f", and the longest text."""
+    kinds = {}
+    for name in COLUMNS:
+        values = column_of(path, name)
+        if values is not None:
+            kind = "U" if values.dtype.kind == "U" else "f" if values.dtype.kind == "f" else "i"
+            kinds[name] = kind, values.dtype.itemsize // 4 if kind == "U" else LONGEST_NUMBER
+    return kinds
+
+
+@contextmanager
+def _opened_parquet(path: Path) -> Iterator[tuple[Any, int]]:
+    """Open a .parquet of vectors of one length, checked by the checksums of its pages; errors name the file."""
+    pa, pq = arrow()
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            if "vector" not in file.schema_arrow.names:
+                raise InputError(f"{path} has no column 'vector'. {_AGAIN}")
+            kind = file.schema_arrow.field("vector").type
+            if not pa.types.is_fixed_size_list(kind) or not pa.types.is_floating(kind.value_type):
+                raise InputError(
+                    f"{path}: column 'vector' must hold lists of one length of float32; got {kind}. {_AGAIN}"
+                )
+            yield file, int(kind.list_size)
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # pyarrow has many for what a damaged file may hold
+        raise InputError(f"{path} cannot be read as .parquet ({brief(error)}). {_AGAIN}") from error
 
 
 def _from_parquet(path: Path, file: Any, make: Callable[[int, int], Any] | None) -> Vectors:

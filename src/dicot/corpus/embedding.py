@@ -22,7 +22,7 @@ from dicot.data.policies import Array
 from dicot.errors import InputError, ModelFileError, brief, lookup
 from dicot.progress import Bar
 from dicot.storage import arrow, check_format, check_writable, only_one, write_atomic, writing
-from dicot.vectors import source_of_recordings, write_vectors
+from dicot.vectors import source_of_file, source_of_recordings, write_vectors
 
 MANIFEST, PLAN, LOCK = "manifest.json", "plan.json", ".lock"
 FORMAT, FORMAT_VERSION = "dicot-corpus-vectors", 1
@@ -67,6 +67,17 @@ class EmbeddedCorpus(NamedTuple):
     def features(self) -> int:
         """Give the length of a vector."""
         return self.shards[0].features
+
+    def source(self) -> dict[str, Any] | None:
+        """Return what all vectors were made of, as each file says it of its own; None where one does not."""
+        said: list[dict[str, Any]] = []
+        for file in self.files:
+            source = source_of_file(file)
+            if source is None or not isinstance(source.get("recordings"), dict):
+                return None
+            said.append(source)
+        joined = {name: entry for source in said for name, entry in source["recordings"].items()}
+        return {**said[0], "data": [entry["file"] for entry in joined.values()], "recordings": joined}
 
     @property
     def files(self) -> list[Path]:
