@@ -8,6 +8,7 @@ import hashlib
 import json
 import multiprocessing
 import shutil
+import signal
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -232,7 +233,10 @@ class _Processes:
 
     def __enter__(self) -> "_Processes":
         if self.count > 1:
-            self._pool = ProcessPoolExecutor(self.count, multiprocessing.get_context("spawn"))
+            # Ctrl-C is for this process, which tells the others what to do.
+            ignore = (signal.SIGINT, signal.SIG_IGN)
+            spawn = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(self.count, spawn, initializer=signal.signal, initargs=ignore)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -273,7 +277,7 @@ def _outcome(work: Work, task: Task) -> Note | Exception:
 def _need(origin: Origin, budget: int, shard_bytes: int) -> int:
     """Return what a file takes; one behind a URL is looked at again once it is here."""
     if origin.is_url:
-        return PROGRAM + 3 * shard_bytes
+        return PROGRAM + 2 * shard_bytes
     return check_need(Path(origin.file), budget, shard_bytes, origin.file)
 
 
