@@ -250,7 +250,7 @@ def rate(options: argparse.Namespace) -> None:
 
     if options.threads:
         torch.set_num_threads(options.threads)
-    for window, batch_size, dim in ((128, 8, 256), (128, 64, 256), (1024, 64, 256), (1024, 64, 4)):
+    for window, batch_size, dim in (map(int, shape.split("x")) for shape in options.shapes.split(",")):
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
             sources, options.window = Path(folder) / "r", window
             generate(sources, options)
@@ -414,6 +414,9 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, help="of torch, for `rate`")
     parser.add_argument("--repeats", type=int, default=3, help="for `rate`: turns, of which the best counts")
+    parser.add_argument(
+        "--shapes", default="128x8x256,128x64x32,1024x16x4", help="for `rate`: window x batch x features"
+    )
     parser.add_argument("--vectors", type=int, default=1_000_000, help="for `index`")
     parser.add_argument("--features", type=int, default=256, help="for `index`")
     parser.add_argument("--keep", action="store_true", help="leave the files")

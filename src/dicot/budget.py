@@ -12,7 +12,7 @@ UNITS = {
     **{name: 1000**power for power, name in enumerate(("kb", "mb", "gb", "tb"), start=1)},
     **{name: 1024**power for power, name in enumerate(("kib", "mib", "gib", "tib"), start=1)},
 }
-TORCH = 500 * 10**6  # bytes of a process that computes with torch, whatever the data
+TORCH = 550 * 10**6  # bytes of a process that computes with torch, whatever the data
 SHARE = 0.5  # of what is free, where nobody says how much may be taken
 
 

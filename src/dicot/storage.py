@@ -2,10 +2,12 @@
 
 import errno
 import glob
+import hashlib
+import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -24,6 +26,7 @@ REMEDIES = {
     errno.EISDIR: "That is a folder; give the name of a file",
     errno.ENAMETOOLONG: "Choose a shorter name",
 }
+SEAL = "content_sha256"
 OTHERWISE = "Mend this, or choose another place"
 
 
@@ -166,6 +169,19 @@ def check_format(path: Path, config: Any, name: str, version: int) -> dict[str, 
             f"Install the version that wrote it, {config.get('library_version')!r}."
         )
     return config
+
+
+def sealed(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a file of JSON is to hold, with a hash of it: damage that leaves it JSON is noticed too."""
+    plain = {key: value for key, value in config.items() if key != SEAL}
+    text = json.dumps(plain, sort_keys=True, allow_nan=False)
+    return {**plain, SEAL: hashlib.sha256(text.encode()).hexdigest()}
+
+
+def check_seal(config: Mapping[str, Any]) -> None:
+    """Refuse what was read from a file of JSON where it is not what was sealed."""
+    if config.get(SEAL) != sealed(json.loads(json.dumps(config)))[SEAL]:
+        raise ValueError("its content does not fit to its hash")
 
 
 def remove_leftovers(path: Path) -> None:

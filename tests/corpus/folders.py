@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from dicot.storage import sealed
+
 WINDOW = {"window": 32, "stride": 16}
 # Runs a call and ends the process by SIGKILL in the middle of the n-th file that is put in place.
 KILLED = """
@@ -54,5 +56,5 @@ def killed(n: int, code: str, *words: object) -> bool:
 
 
 def edit(path: Path, **changes: Any) -> None:
-    """Change some entries of a JSON file."""
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    """Change some entries of a manifest, and its hash with them, as a forger would."""
+    path.write_text(json.dumps(sealed({**json.loads(path.read_text()), **changes})))

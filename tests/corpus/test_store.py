@@ -96,6 +96,13 @@ def test_a_manifest_that_cannot_be_is_refused(folder, changes):
         Corpus.open(folder)
 
 
+def test_a_manifest_that_was_changed_by_hand_is_refused(folder):
+    text = (folder / "manifest.json").read_text()
+    (folder / "manifest.json").write_text(text.replace('"rate": 50', '"rate": 60'))
+    with pytest.raises(ModelFileError, match="does not fit to its hash"):
+        Corpus.open(folder)
+
+
 def test_a_shard_must_not_lead_out_of_the_folder(folder):
     shards = json.loads((folder / "manifest.json").read_text())["shards"]
     edit(folder / "manifest.json", shards=[{**shards[0], "name": "../000000-000"}, *shards[1:]])

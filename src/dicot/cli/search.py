@@ -97,11 +97,12 @@ def _index_of_folder(folder: Path, metric: str, device: str, memory: str | None)
     from dicot.storage import only_one
 
     lookup(dict.fromkeys(METRICS), metric, "metric")
-    embedded = read_embedded(folder)
+    read_embedded(folder)  # a folder that is not finished is an error
     source = f"{metric} {hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()}"
     place = folder / "index"
     if source_of_index(place) != source:
         budget = None if memory is None else memory_of(memory)
+        embedded = read_embedded(folder, verify=True)
         with only_one(folder / LOCK, str(folder)):
             join_index(embedded.files, place, metric=metric, source=source, memory=budget)
         typer.echo(f"Wrote {place}, an index of {embedded.rows} vectors")

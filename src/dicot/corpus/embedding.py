@@ -21,7 +21,7 @@ from dicot.corpus.store import Corpus
 from dicot.data.policies import Array
 from dicot.errors import InputError, ModelFileError, brief, lookup
 from dicot.progress import Bar
-from dicot.storage import arrow, check_format, check_writable, only_one, write_atomic, writing
+from dicot.storage import arrow, check_format, check_seal, check_writable, only_one, sealed, write_atomic, writing
 from dicot.vectors import source_of_file, source_of_recordings, write_vectors
 
 MANIFEST, PLAN, LOCK = "manifest.json", "plan.json", ".lock"
@@ -164,9 +164,7 @@ def embed_shard(model: Embedder, corpus: Corpus, number: int, folder: Path) -> V
     write_vectors(
         path, {"": {"X": vectors, **about}}, source_of_vectors(corpus, plan["model"], [corpus.source(number)])
     )
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    entry = VectorShard(shard.name, len(windows), vectors.shape[1], path.stat().st_size, digest)
+    entry = VectorShard(shard.name, len(windows), vectors.shape[1], path.stat().st_size, _hash_of(path))
     write_atomic(_note(folder, corpus, number), json.dumps(asdict(entry)).encode())
     return entry
 
@@ -189,7 +187,7 @@ def finish(corpus: Corpus, folder: Path) -> EmbeddedCorpus:
             "shards": [asdict(entry) for entry in entries if entry is not None],
         }
         _remove_strays(folder, corpus)
-        write_atomic(folder / MANIFEST, (json.dumps(config, indent=1) + "\n").encode())
+        write_atomic(folder / MANIFEST, (json.dumps(sealed(config), indent=1) + "\n").encode())
     with writing(folder):
         for note in (folder / NOTES).glob("*"):
             note.unlink(missing_ok=True)
@@ -203,8 +201,8 @@ def is_embedded(folder: Path) -> bool:
     return (folder / PLAN).is_file() and (folder / FOLDER).is_dir()
 
 
-def read_embedded(folder: str | Path) -> EmbeddedCorpus:
-    """Read the manifest of a folder of vectors; sizes of its files are checked."""
+def read_embedded(folder: str | Path, *, verify: bool = False) -> EmbeddedCorpus:
+    """Read the manifest of a folder of vectors; sizes of files are checked, with `verify` every byte by its hash."""
     folder = Path(folder)
     path = folder / MANIFEST
     if not path.is_file():
@@ -216,6 +214,7 @@ def read_embedded(folder: str | Path) -> EmbeddedCorpus:
             raise ValueError(f"{path.stat().st_size:,} bytes are more than it can have")
         config = json.loads(path.read_bytes().decode())
         check_format(path, config, FORMAT, FORMAT_VERSION)
+        check_seal(config)
         shards = tuple(_entry(entry) for entry in config["shards"])
         if not shards or len({shard.features for shard in shards}) > 1 or config["dtype"] not in DTYPES:
             raise ValueError("its shards do not fit to each other")
@@ -228,7 +227,14 @@ def read_embedded(folder: str | Path) -> EmbeddedCorpus:
         size = file.stat().st_size if file.is_file() else 0
         if size != shard.bytes:
             raise ModelFileError(f"{file} has {size:,} bytes, and the manifest says {shard.bytes:,}. {AGAIN}")
+        if verify and _hash_of(file) != shard.sha256:
+            raise ModelFileError(f"{file} was changed or damaged after it was written. {AGAIN}")
     return found
+
+
+def _hash_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _entry(entry: Any) -> VectorShard:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dicot import __version__
 from dicot.errors import ModelFileError, brief
-from dicot.storage import check_format, write_atomic
+from dicot.storage import check_format, check_seal, sealed, write_atomic
 
 MANIFEST = "manifest.json"
 FORMAT, FORMAT_VERSION = "dicot-corpus", 1
@@ -76,7 +76,7 @@ class Manifest:
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Put the manifest in place; from now on the folder is a corpus."""
     head = {"format": FORMAT, "format_version": FORMAT_VERSION, "library_version": __version__}
-    config = {**head, "windows": manifest.windows, **asdict(manifest)}
+    config = sealed(json.loads(json.dumps({**head, "windows": manifest.windows, **asdict(manifest)}, allow_nan=False)))
     write_atomic(folder / MANIFEST, (json.dumps(config, indent=1, allow_nan=False) + "\n").encode())
 
 
@@ -93,6 +93,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise ModelFileError(f"{path} is damaged ({brief(error)}). {AGAIN}") from error
     check_format(path, config, FORMAT, FORMAT_VERSION)
     try:
+        check_seal(config)
         return _checked(config)
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path} is damaged ({brief(error)}). {AGAIN}") from error
