@@ -29,6 +29,7 @@ ORDER = (  # as a reader meets them: everyday use first, then what a researcher 
     "slide",
     "from_table",
     "Windows",
+    "Corpus",
     "check_collection",
     "pretrain",
     "Recipe",

@@ -24,6 +24,7 @@ LAYERS: dict[str, set[str]] = {
     "storage": {"errors"},
     "locks": {"storage", "errors"},
     "seals": set(),
+    "budget": {"errors"},
     "database": {"storage", "errors"},
     "progress": set(),
     "data": {"errors"},
@@ -51,7 +52,8 @@ LAYERS: dict[str, set[str]] = {
     "vectors": {"data", "storage", "errors"},
     "series": {"vectors", "datasets", "data", "errors"},
     "embedded": {"vectors", "progress", "data", "locks", "storage", "errors"},
-    "search": {"vectors", "gpu", "data", "locks", "storage", "errors"},
+    "search": {"vectors", "budget", "gpu", "data", "locks", "storage", "errors"},
+    "corpus": {"vectors", "progress", "budget", "data", "storage", "errors"},
 }
 
 
@@ -75,7 +77,7 @@ _KEEPING = (
     "heads",
     "deployed",
 )
-_SCORING = ("protocols", "classical", "datasets", "projection", *_KEEPING)
+_SCORING = ("protocols", "classical", "datasets", "projection", "corpus", *_KEEPING)
 LAYERS["tuning"] = above(but=(*_SCORING, "controls", "pretrained"))
 LAYERS["estimator"] = above(but=(*_SCORING, "tuning"))
 LAYERS["classifier"] = above(but=_SCORING)
@@ -85,6 +87,7 @@ _KEPT = (
     "locks",
     "vectors",
     "embedded",
+    "corpus",
     "series",
     "tables",
     "search",
@@ -123,6 +126,8 @@ TORCH_FREE |= {
     "seals",
     "locks",
     "heads",
+    "budget",
+    "corpus",
     "deployed",
     "embedded",
     "series",
@@ -141,6 +146,7 @@ HEAVY = {"torch", "sklearn", "pandas", "matplotlib", "aeon", "safetensors.torch"
 EXTRAS: dict[str, set[str]] = {
     "aeon": {"classical", "data", "datasets"},
     "fastapi": {"explorer"},
+    "fsspec": {"corpus"},
     "jinja2": {"report"},
     "matplotlib": {"report"},
     "onnx": {"export"},

@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from dicot.classifier import TimeSeriesClassifier as TimeSeriesClassifier
+    from dicot.corpus import Corpus as Corpus
     from dicot.data import Windows as Windows
     from dicot.data import check_collection as check_collection
     from dicot.data import from_table as from_table
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 # Public name -> the module that defines it, imported at first use.
 _HOMES = {
+    "Corpus": "dicot.corpus",
     "EmbeddingIndex": "dicot.search",
     "EmbeddingOutlierDetector": "dicot.outliers",
     "Encoder": "dicot.encoders",
@@ -55,6 +57,7 @@ _HOMES = {
     "windows_from": "dicot.data",
 }
 __all__ = [
+    "Corpus",
     "EmbeddingIndex",
     "EmbeddingOutlierDetector",
     "Encoder",

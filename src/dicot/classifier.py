@@ -22,6 +22,7 @@ from dicot.data import Windows
 from dicot.data.collection import check_labels, labelled
 from dicot.data.policies import name_cases
 from dicot.data.preparation import Preparation
+from dicot.data.stored import CaseStore
 from dicot.embedding import POOLINGS, pooled_dim
 from dicot.encoders import Encoder
 from dicot.errors import InputError, is_whole, lookup
@@ -229,10 +230,18 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         return {**networks, **how}
 
     def _prepare(self, X: Any, numbers: NDArray[np.intp]) -> tuple[Preparation, Windows]:
+        if isinstance(X, CaseStore):
+            raise InputError(
+                "A classifier is trained on cases in memory. Pass corpus.shard(number), or embed the corpus and fit a "
+                "FewLabelClassifier on the vectors."
+            )
         if self.pretrained is not None:
             preparation, train = self.pretrained.preparation_.fit_another(X, numbers)
+            assert isinstance(train, Windows)
             return preparation, replace(train, group=X.group if isinstance(X, Windows) else None)
-        return Preparation(self.layout, self.unequal, self.missing, self.scale).fit(X, numbers)
+        preparation, train = Preparation(self.layout, self.unequal, self.missing, self.scale).fit(X, numbers)
+        assert isinstance(train, Windows)
+        return preparation, train
 
     def _first_encoder(self, train: Windows) -> Encoder:
         if self.pretrained is not None:

@@ -5,19 +5,19 @@ from collections.abc import Callable
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from dicot.data import Windows
+from dicot.data.stored import TrainingCases
 from dicot.encoders import Encoder
 from dicot.gpu.device import float32_arithmetic, resolve_device, to_device
 
 BATCH = 64  # by definition of the control, not a matter of memory
 
 
-def random_control(encoder: Encoder, train: Windows, device: str | torch.device = "auto") -> None:
+def random_control(encoder: Encoder, train: TrainingCases, device: str | torch.device = "auto") -> None:
     """The encoder as initialised, BatchNorm at its initial statistics."""
     encoder.eval()
 
 
-def calibrated_control(encoder: Encoder, train: Windows, device: str | torch.device = "auto") -> None:
+def calibrated_control(encoder: Encoder, train: TrainingCases, device: str | torch.device = "auto") -> None:
     """The same weights after one pass of the training cases that set BatchNorm's statistics (D-02).
 
     Whole cases in train mode without gradient, batches of 64 in file order, cumulative statistics. An encoder without

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from dicot.data import Windows
-from dicot.data.collection import labelled
+from dicot.data.columns import join_column
 from dicot.data.contents import facts_of, is_as_before, windows_hash
-from dicot.data.folders import RecordingStream, Source, as_text
+from dicot.data.folders import RecordingStream, Source
 from dicot.data.naming import listed, naming
 from dicot.data.npyfile import load_npz
 from dicot.data.pieces import pieces, release
@@ -39,6 +39,7 @@ from dicot.vectors import (
     check_vector_file,
     read_vectors,
     row_files,
+    source_of_recordings,
     write_vectors,
 )
 
@@ -208,34 +209,6 @@ def _source(
     return source
 
 
-def source_of_recordings(
-    data: Source,
-    options: Mapping[str, Any],
-    facts: Mapping[str, dict[str, Any]],
-    channels: Sequence[str],
-    rate: float | None,
-    n_times: int,
-    stride: int,
-    model: str,
-) -> dict[str, Any]:
-    """Say of vectors which recordings they were made of and how, in plain values, for `write_vectors`.
-
-    `facts` are those of each recording's file, as `facts_of` gives them.
-    """
-    given = [data] if isinstance(data, str | Path) else list(data)
-    return {
-        "kind": "recordings",
-        "data": [str(Path(one).expanduser().absolute()) for one in given],
-        "options": {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()},
-        "n_times": n_times,
-        "stride": stride,
-        "channels": list(channels),
-        "rate": rate,
-        "model": model,
-        "recordings": dict(facts),
-    }
-
-
 def _refuse_other_windows(out: Path, held: Mapping[str, Any], source: Mapping[str, Any]) -> None:
     for key, option in (("n_times", "window"), ("stride", "stride")):
         if held[key] != source[key]:
@@ -372,7 +345,8 @@ def _write(
             f"without a gap has {max(stream.lengths.values())}. Use a smaller window= (--window)."
         )
     held = [] if old is None else [{COLUMNS[name]: values for name, values in old.columns().items()}]
-    columns = {key: _joined([*held, *about], key) for key in ABOUT}
+    counts = [len(part["start"]) for part in (*held, *about)]
+    columns = {key: join_column([part.get(key) for part in (*held, *about)], counts) for key in ABOUT}
     width = old.x.shape[1] if old is not None else next(parts.read(["X"]))["X"].shape[1]
     channels, rate = tuple(source["channels"]), source["rate"]
     recordings = len(np.unique(columns["recording"]))  # type: ignore[arg-type]
@@ -393,16 +367,3 @@ def _write(
         }
         write_vectors(out, {"": {"X": rows.read(), **known}}, {**source, "recordings": entries})
     return result
-
-
-def _joined(parts: Sequence[Mapping[str, Array]], key: str) -> Array | None:
-    """Join a column: as text where some part has text, and unknown where a part knows none; None where all do."""
-    if not any(key in part for part in parts):
-        return None
-    arrays = [part[key] if key in part else np.full(len(part["start"]), np.nan) for part in parts]
-    if any(array.dtype.kind == "U" and labelled(array).any() for array in arrays):
-        arrays = [as_text(array) for array in arrays]
-    else:
-        arrays = [np.full(len(array), np.nan) if array.dtype.kind == "U" else array for array in arrays]
-    joined: Array = np.concatenate(arrays)
-    return joined

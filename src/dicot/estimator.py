@@ -16,11 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from dicot.controls import CONTROLS, calibrated_control
-from dicot.data import Windows
 from dicot.data.cases import LAYOUTS
 from dicot.data.conversion import Conversion
 from dicot.data.policies import MISSING, UNEQUAL, Array
 from dicot.data.preparation import Preparation
+from dicot.data.stored import CaseStore, TrainingCases
 from dicot.embedding import (
     EMBED_PRECISIONS,
     MIXED,
@@ -90,7 +90,7 @@ class _Fit(NamedTuple):
 
     learned: dict[str, Any]  # attributes that do not wait for the training
     encoder: Encoder
-    train: Windows
+    train: TrainingCases
     run: TrainingRun | None  # the training; a control has none
 
 
@@ -434,7 +434,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         become(self, {**fit.learned, "encoder_": encoder, "history_": history, "composition_": composition})
         self._n_features_out = composition.dim(pooled_dim(encoder, features["pooling"]))
 
-    def _compose(self, encoder: Encoder, train: Windows, features: Mapping[str, Any], seed: int) -> Composition:
+    def _compose(self, encoder: Encoder, train: TrainingCases, features: Mapping[str, Any], seed: int) -> Composition:
         """Fit what a vector holds beside the encoder's features on the training cases as they were prepared."""
         with Bar("compress", len(train), self.verbose) as bar:
             return fit_composition(
@@ -585,7 +585,7 @@ def _check_composition(model: TimeSeriesEmbedder) -> None:
     composition.check(model.encoder_, model.features_["pooling"], model.preparation_.n_times)
 
 
-def data_card(method: str | type[Method], train: Windows, fingerprint: str) -> dict[str, Any]:
+def data_card(method: str | type[Method], train: TrainingCases | CaseStore, fingerprint: str) -> dict[str, Any]:
     """Say what a model remembers of its training set; labels count only where the method learns from them."""
     kind = find_method(method)
     labels = train.label_fingerprint() if kind is not None and kind.needs_labels else ""

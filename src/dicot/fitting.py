@@ -14,10 +14,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from dicot.data import Windows
 from dicot.data.conversion import Conversion
 from dicot.data.pieces import write_rows
 from dicot.data.policies import Array, name_cases
+from dicot.data.stored import TrainingCases
 from dicot.embedding import Composer, Target, embed_into
 from dicot.encoders import Encoder, as_encoder, build_encoder
 from dicot.errors import InputError, NonFiniteLossError, did_you_mean, is_whole
@@ -49,7 +49,7 @@ def seeded_weights(seed: int) -> Iterator[None]:
 
 
 def new_encoder(
-    encoder: str | nn.Module, train: Windows, *, dim: int, encoder_params: Mapping[str, Any] | None
+    encoder: str | nn.Module, train: TrainingCases, *, dim: int, encoder_params: Mapping[str, Any] | None
 ) -> Encoder:
     """Make the encoder a fit starts from, with new weights; a module that is passed is copied, never changed."""
     if isinstance(encoder, str):

@@ -3,14 +3,20 @@
 from pathlib import Path
 from typing import Any
 
+from dicot.budget import TORCH, peak_bytes, refuse_beyond
 from dicot.data import Windows
+from dicot.data.stored import CaseStore
 from dicot.errors import InputError, ModelFileError
 from dicot.estimator import TimeSeriesEmbedder, data_card, method_name, saved_settings
 from dicot.presets import FEATURES
 from dicot.pretrained import CONFIG, is_registered, plain_json
 from dicot.storage import check_writable, remove_leftovers, writing
-from dicot.train import Checkpoint
+from dicot.train import Checkpoint, Step
+from dicot.train.batches import AHEAD
+from dicot.train.history import OnStep
 
+LOOKS = 5  # steps after which memory hardly grows any more
+PER_CASE = 32  # bytes of row numbers and their order, for each case of a training set
 CHECKPOINT = "checkpoint.safetensors"
 RESOLVED = ("preset", "method", "method_params", "recipe", *FEATURES)  # arguments compared by what they come to
 
@@ -18,14 +24,17 @@ RESOLVED = ("preset", "method", "method_params", "recipe", *FEATURES)  # argumen
 def pretrain_into(
     folder: Path,
     model: TimeSeriesEmbedder,
-    train: Windows,
+    train: Windows | CaseStore,
     *,
     checkpoint_seconds: float = 10.0,
     overwrite: bool = False,
+    memory: int | None = None,
 ) -> str:
     """Fit and save the model unless the folder already holds this very run; return a sentence on what happened.
 
-    A run that was killed or interrupted goes on from its checkpoint, one that overwrites another model too.
+    A run that was killed or interrupted goes on from its checkpoint, one that overwrites another model too. `memory`
+    are the bytes that this process may take: what is known beforehand is refused beforehand, and what a step takes
+    after the first steps.
     """
     checkpoint = Checkpoint(folder / CHECKPOINT, checkpoint_seconds, overwrite=overwrite)
     if (folder / CONFIG).exists() and not overwrite:
@@ -34,7 +43,9 @@ def pretrain_into(
         _remove(checkpoint.path)
         return f"{folder} already holds this run; nothing to do."
     check_writable(folder, folder=True)
-    model.fit(train, train.y, checkpoint=checkpoint)
+    watch = None if memory is None else _watch(memory, model, train)
+    # The labels of a store are read if the method learns from them.
+    model.fit(train, train.y if isinstance(train, Windows) else None, checkpoint=checkpoint, on_step=watch)
     model.save_pretrained(folder)
     _remove(checkpoint.path)  # only now: until the model is saved the run can still be lost
     history = model.history_
@@ -43,7 +54,24 @@ def pretrain_into(
     return f"{how}: {trained}{history.seconds:.1f} s. Wrote {folder}"
 
 
-def _holds_run(folder: Path, model: TimeSeriesEmbedder, train: Windows) -> bool:
+def _watch(memory: int, model: TimeSeriesEmbedder, train: Windows | CaseStore) -> OnStep:
+    """Refuse a run whose data and batches take more than it may; return what looks at the first steps."""
+    batch_size = min(model.resolve(len(train), train.n_times).recipe.batch_size, len(train))
+    case = train.n_channels * train.n_times * 4
+    held = 0 if isinstance(train, CaseStore) else 2 * len(train) * case  # as they came, and as they are prepared
+    rows = PER_CASE * len(train)
+    batches = (AHEAD + 1) * batch_size * case
+    remedy = "Use a smaller batch size, shorter windows or a smaller encoder (batch_size=, dim=), or allow more."
+    refuse_beyond(memory, TORCH + held + rows + batches, f"Training on {len(train):,} cases", remedy)
+
+    def look(step: Step) -> None:
+        if step.number <= LOOKS:
+            refuse_beyond(memory, peak_bytes(), f"Step {step.number} of the training", remedy)
+
+    return look
+
+
+def _holds_run(folder: Path, model: TimeSeriesEmbedder, train: Windows | CaseStore) -> bool:
     """Tell whether the folder holds what this run would end with; a damaged model is an error that says so."""
     module = None if isinstance(model.encoder, str) or is_registered(model.encoder) else model.encoder
     try:

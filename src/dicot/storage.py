@@ -2,9 +2,12 @@
 
 import errno
 import glob
+import hashlib
+import json
 import os
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,6 +26,7 @@ REMEDIES = {
     errno.EISDIR: "That is a folder; give the name of a file",
     errno.ENAMETOOLONG: "Choose a shorter name",
 }
+SEAL = "content_sha256"
 OTHERWISE = "Mend this, or choose another place"
 
 
@@ -115,6 +119,38 @@ def atomic_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
     _sync_folder(path.parent)
 
 
+@contextmanager
+def only_one(path: Path, what: str) -> Iterator[None]:
+    """Let one process at a time into the block, by a lock on a file that the system gives back when the process ends.
+
+    Another one gets an error at once. `what` is what the process works on, to the user.
+    """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        if not _lock(handle):
+            raise OutputError(f"{what} is being written by another process. Wait until it ends, then run this again.")
+        yield
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
 def arrow() -> tuple[Any, Any]:
     """Return pyarrow and its module for .parquet files, or say how to install them."""
     try:
@@ -135,6 +171,19 @@ def check_format(path: Path, config: Any, name: str, version: int) -> dict[str, 
             f"Install the version that wrote it, {config.get('library_version')!r}."
         )
     return config
+
+
+def sealed(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a file of JSON is to hold, with a hash of it: damage that leaves it JSON is noticed too."""
+    plain = {key: value for key, value in config.items() if key != SEAL}
+    text = json.dumps(plain, sort_keys=True, allow_nan=False)
+    return {**plain, SEAL: hashlib.sha256(text.encode()).hexdigest()}
+
+
+def check_seal(config: Mapping[str, Any]) -> None:
+    """Refuse what was read from a file of JSON where it is not what was sealed."""
+    if config.get(SEAL) != sealed(json.loads(json.dumps(config)))[SEAL]:
+        raise ValueError("its content does not fit to its hash")
 
 
 def remove_leftovers(path: Path) -> None:

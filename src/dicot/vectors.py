@@ -9,7 +9,7 @@ import io
 import json
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -35,6 +35,7 @@ SECONDS = ("start", "end")
 # Entry of an .npz, or key of a .parquet's metadata: where the cases came from and how they were embedded.
 SOURCE = "dicot.source"
 KEEP_SOURCE = (".parquet", ".npz")
+LONGEST_NUMBER = 24  # characters of a number that is written as text
 Made = Mapping[str, Any]  # a source as it is before it becomes JSON
 # What a small file may unpack to, as for .npz: repeated values shrink to nearly nothing, so size alone proves little.
 SMALL, MOST_TIMES = 2**28, 100
@@ -82,7 +83,10 @@ def row_files(path: Path) -> Iterator[Callable[[int, int], RowFile]]:
 
 
 def write_vectors(path: Path, parts: Parts, source: Made | None = None) -> None:
-    """Write all parts into one file; .parquet and .npz also keep `source`, what the vectors were made of."""
+    """Write all parts into one file; .parquet and .npz also keep `source`, what the vectors were made of.
+
+    Vectors of float16 stay so in a .parquet; all others become float32 there.
+    """
     check_vector_file(path, len(parts))
     objects = sorted({key for arrays in parts.values() for key, array in arrays.items() if array.dtype.hasobject})
     if objects:
@@ -92,6 +96,34 @@ def write_vectors(path: Path, parts: Parts, source: Made | None = None) -> None:
         )
     with atomic_file(path) as file:
         WRITERS[path.suffix](file, parts, source)
+
+
+def source_of_recordings(
+    data: str | Path | Sequence[str | Path],
+    options: Mapping[str, Any],
+    facts: Mapping[str, Mapping[str, Any]],
+    channels: Sequence[str],
+    rate: float | None,
+    n_times: int,
+    stride: int,
+    model: str,
+) -> dict[str, Any]:
+    """Say of vectors which recordings they were made of and how, in plain values, for `write_vectors`.
+
+    `facts` are those of each recording's file, as `data.contents.facts_of` gives them; "file" and "bytes" at least.
+    """
+    given = [data] if isinstance(data, str | Path) else list(data)
+    return {
+        "kind": "recordings",
+        "data": [str(Path(one).expanduser().absolute()) for one in given],
+        "options": {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()},
+        "n_times": n_times,
+        "stride": stride,
+        "channels": list(channels),
+        "rate": rate,
+        "model": model,
+        "recordings": {name: dict(own) for name, own in facts.items()},
+    }
 
 
 def _npz(file: BinaryIO, parts: Parts, source: Made | None) -> None:
@@ -152,7 +184,9 @@ def _parquet(file: BinaryIO, parts: Parts, source: Made | None) -> None:
     (n_features,) = widths
     kinds = {column: kind for column, key in COLUMNS.items() if (kind := _kind(pa, parts, column, key)) is not None}
     named = {"part": pa.string()} if len(parts) > 1 else {}
-    schema = pa.schema({**named, **kinds, "vector": pa.list_(pa.float32(), n_features)})
+    half = all(arrays["X"].dtype == np.float16 for arrays in parts.values())
+    number, plain = (pa.float16(), np.float16) if half else (pa.float32(), np.float32)
+    schema = pa.schema({**named, **kinds, "vector": pa.list_(number, n_features)})
     if source is not None:
         schema = schema.with_metadata({SOURCE: _json(source)})
     names = [name for name, kind in {**named, **kinds}.items() if kind == pa.string()]
@@ -166,7 +200,7 @@ def _parquet(file: BinaryIO, parts: Parts, source: Made | None) -> None:
             for block in _blocks(arrays["X"]):
                 rows = slice(start, start + len(block))
                 known = [_cells(pa, arrays.get(COLUMNS[name]), rows, kind) for name, kind in kinds.items()]
-                flat = pa.array(np.ascontiguousarray(block, np.float32).reshape(-1))
+                flat = pa.array(np.ascontiguousarray(block, plain).reshape(-1))
                 vectors = pa.FixedSizeListArray.from_arrays(flat, n_features)
                 about = [pa.array([part] * len(block), pa.string())] if named else []
                 writer.write_table(pa.Table.from_arrays([*about, *known, vectors], schema=schema))
@@ -367,6 +401,74 @@ def _read_parquet(path: Path, make: Callable[[int, int], Any] | None) -> Vectors
         raise InputError(
             f"{path} cannot be read as .parquet ({brief(error)}). It may be truncated or hold another format. {_AGAIN}"
         ) from error
+
+
+def vector_shape(path: Path) -> tuple[int, int]:
+    """Return how many vectors a .parquet holds, and their length."""
+    with _opened_parquet(path) as (file, n_features):
+        return int(file.metadata.num_rows), n_features
+
+
+def vector_blocks(path: Path) -> Iterator[Array]:
+    """Yield the vectors of a .parquet in blocks (n, F) of float32, one row group after the other."""
+    with _opened_parquet(path) as (file, n_features):
+        at = 0
+        for number in range(file.num_row_groups):
+            table = file.read_row_group(number, columns=["vector"], use_threads=False)
+            for batch in table.to_batches():
+                block = _lists(path, batch.column("vector"), at)
+                if block.shape[1] != n_features:
+                    raise InputError(f"{path}: row {at} of column 'vector' has {block.shape[1]} features. {_AGAIN}")
+                at += len(block)
+                yield block
+
+
+def source_of_file(path: Path) -> dict[str, Any] | None:
+    """Return what a .parquet says its vectors were made of; None where it does not say."""
+    with _opened_parquet(path) as (file, _):
+        said = (file.schema_arrow.metadata or {}).get(SOURCE.encode())
+        return None if said is None else _source(path, said.decode("utf-8", "replace"))
+
+
+def column_of(path: Path, name: str) -> Array | None:
+    """Return what a .parquet says of its vectors in one of COLUMNS; None where it has no such column."""
+    pa, _ = arrow()
+    with _opened_parquet(path) as (file, _):
+        if name not in file.schema_arrow.names:
+            return None
+        cells = file.read(columns=[name], use_threads=False).column(name)
+        return _values(path, name, cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([cells]))
+
+
+def column_kinds(path: Path) -> dict[str, tuple[str, int]]:
+    """Return for each column that a .parquet has beside its vectors: "U", "i" or "f", and the longest text."""
+    kinds = {}
+    for name in COLUMNS:
+        values = column_of(path, name)
+        if values is not None:
+            kind = "U" if values.dtype.kind == "U" else "f" if values.dtype.kind == "f" else "i"
+            kinds[name] = kind, values.dtype.itemsize // 4 if kind == "U" else LONGEST_NUMBER
+    return kinds
+
+
+@contextmanager
+def _opened_parquet(path: Path) -> Iterator[tuple[Any, int]]:
+    """Open a .parquet of vectors of one length, checked by the checksums of its pages; errors name the file."""
+    pa, pq = arrow()
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            if "vector" not in file.schema_arrow.names:
+                raise InputError(f"{path} has no column 'vector'. {_AGAIN}")
+            kind = file.schema_arrow.field("vector").type
+            if not pa.types.is_fixed_size_list(kind) or not pa.types.is_floating(kind.value_type):
+                raise InputError(
+                    f"{path}: column 'vector' must hold lists of one length of float32; got {kind}. {_AGAIN}"
+                )
+            yield file, int(kind.list_size)
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # pyarrow has many for what a damaged file may hold
+        raise InputError(f"{path} cannot be read as .parquet ({brief(error)}). {_AGAIN}") from error
 
 
 def _from_parquet(path: Path, file: Any, make: Callable[[int, int], Any] | None) -> Vectors:

@@ -3,6 +3,7 @@
 from tests.survival import (
     archive_kinds,
     array_kinds,
+    corpus_kinds,
     folder_kinds,
     kept_kinds,
     ledger_kinds,
@@ -25,6 +26,7 @@ MODULES = (
     model_kinds,
     ledger_kinds,
     folder_kinds,
+    corpus_kinds,
     workbench_kinds,
     kept_kinds,
 )

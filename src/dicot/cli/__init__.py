@@ -10,6 +10,7 @@ import typer.core
 from dicot import __version__
 from dicot.cli.bench import bench
 from dicot.cli.classify import classify
+from dicot.cli.corpus import corpus
 from dicot.cli.data import data
 from dicot.cli.embed import embed
 from dicot.cli.evaluate import evaluate
@@ -59,6 +60,7 @@ app.command()(explore)
 app.command()(report)
 app.command()(paper)
 app.command("list")(list_names)
+app.add_typer(corpus, name="corpus")
 app.add_typer(bench, name="bench")
 app.add_typer(data, name="data")
 

@@ -10,6 +10,7 @@ from dicot.cli import options as opt
 from dicot.errors import InputError, lookup
 
 if TYPE_CHECKING:
+    from dicot.corpus import Corpus
     from dicot.deployed import OnnxEmbedder
     from dicot.estimator import TimeSeriesEmbedder
 
@@ -55,7 +56,7 @@ def embed(
     from dicot.vectors import check_vector_file
 
     check_vector_file(out)
-    embedder = _embedder(model, backend, device, precision)
+    embedder = load_embedder(model, backend, device, precision)
     table = opt.columns(case, time, channels, label, group, ignore, header)
     cut: dict[str, Any] = {
         "window": window,
@@ -65,6 +66,12 @@ def embed(
         "unit": unit,
         "gap": gap,
     }
+    corpus = opt.corpus_at(data, {**cut, **table, "missing": missing})
+    if corpus is not None:
+        if append:
+            raise InputError(f"--append is for recordings; {data} is a corpus. Leave it out.")
+        _embed_corpus(embedder, model, corpus, out)
+        return
     recordings = opt.recorded(data, table, missing=missing, usual=embedder.preparation_.n_times, **cut)
     if recordings is not None:
         _embed_recordings(embedder, model, data, out, recordings.options, append)
@@ -88,7 +95,7 @@ def _embed_recordings(
     options = opt.as_fitted(options, embedder)
     if not isinstance(embedder, OnnxEmbedder):
         embedder.set_params(verbose=False)  # one bar for all recordings
-    done = embed_recordings(embedder.transform, _hash(model), out, data, options, append=append)
+    done = embed_recordings(embedder.transform, hash_of(model), out, data, options, append=append)
     opt.show_recordings(data, done.recordings, done.channels, done.rate)
     if done.continued:
         typer.echo(f"Continued: {done.continued} of {done.files} files were finished before.")
@@ -97,6 +104,20 @@ def _embed_recordings(
         return
     typer.echo(f"{data}: {done.added} cases -> {done.n_features} features")
     typer.echo(f"Wrote {out}" + (f", {done.there} windows before and {done.added} new ones" if done.there else ""))
+
+
+def _embed_corpus(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, corpus: "Corpus", out: Path) -> None:
+    """Embed a corpus into one file; `dicot corpus embed` writes one for each shard, and continues when killed."""
+    from dicot.corpus.embedding import source_of_vectors
+    from dicot.corpus.shards import COLUMNS
+    from dicot.vectors import row_files, write_vectors
+
+    with row_files(out) as make:
+        vectors = embedder.transform_into(corpus, make, layout="nct").read()
+        about = {COLUMNS[name]: values for name, values in corpus.columns().items()}
+        write_vectors(out, {"": {"X": vectors, **about}}, source_of_vectors(corpus, hash_of(model)))
+    typer.echo(f"{corpus.name}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
+    typer.echo(f"Wrote {out}")
 
 
 def _embed_cases(
@@ -121,11 +142,11 @@ def _embed_cases(
             typer.echo(f"{data}{part and ' '}{part}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
             parts[part] = {"X": vectors, **opt.given(y=cases.y, group=cases.group)}
         channels = next(iter(contents.values())).channels
-        write_vectors(out, parts, source_of_cases(data, columns, channels, _hash(model)))
+        write_vectors(out, parts, source_of_cases(data, columns, channels, hash_of(model)))
     typer.echo(f"Wrote {out}")
 
 
-def _embedder(
+def load_embedder(
     model: Path, backend: str | None, device: str, precision: str | None
 ) -> "TimeSeriesEmbedder | OnnxEmbedder":
     """Load the model with what computes it; only torch takes a device and a precision."""
@@ -147,10 +168,11 @@ def _embedder(
     return OnnxEmbedder(model)
 
 
-def _hash(model: Path) -> str:
+def hash_of(model: Path) -> str:
     """Tell models apart. An .onnx file is not the model that it was made of: their vectors differ in rounding."""
     if model.suffix == ".onnx":
         return hashlib.sha256(model.read_bytes()).hexdigest()
+
     from dicot.pretrained import model_hash
 
     return model_hash(model)

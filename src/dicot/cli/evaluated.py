@@ -95,7 +95,8 @@ def recordings_source(data: str, options: dict[str, Any], split: "Split", model:
     from dicot.data.contents import facts_of
     from dicot.data.durations import window_stride
     from dicot.data.folders import find_recordings, recording_names
-    from dicot.embedded import USUAL, source_of_recordings
+    from dicot.embedded import USUAL
+    from dicot.vectors import source_of_recordings
 
     windows, found = split.train, find_recordings(data)
     facts = {name: facts_of(file) for name, file in zip(recording_names(found), found, strict=True)}

@@ -13,6 +13,7 @@ from dicot.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dicot.corpus import Corpus
     from dicot.data import Windows
     from dicot.datasets import Split
     from dicot.deployed import OnnxEmbedder
@@ -78,7 +79,7 @@ RecordedArgument = Annotated[
     str,
     typer.Argument(
         help="A data set by name (see `dicot list datasets`) or a .npz, .npy, .csv, .parquet, .ts, .tsv or .arff file; "
-        "with --window, or a dicot.toml beside them, a folder, a pattern or a file of recordings."
+        "with --window, or a dicot.toml beside them, a folder, a pattern or a file of recordings; or a corpus."
     ),
 ]
 Window = Annotated[
@@ -96,6 +97,12 @@ Unit = Annotated[str | None, typer.Option(help="Recordings: of time stamps that 
 Gap = Annotated[
     float | None,
     typer.Option(help="Recordings: steps between time stamps so many times as long as usual are gaps; default: 1.5."),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        help="How much memory may be taken, such as 4GB; default: half of what is free. Refused if too little."
+    ),
 ]
 Case = Annotated[str | None, typer.Option(help="Long tables: the column that names the case.")]
 Time = Annotated[
@@ -200,6 +207,19 @@ def load_data(data: str, layout: str, policies: dict[str, Any], table: dict[str,
     if is_path(data) and data.lower().endswith((".npz", ".npy")):  # other files say what their channels are
         warn_of_layout(split.train.n_channels, split.train.n_times, layout)
     return split
+
+
+def corpus_at(data: str, said: dict[str, Any]) -> "Corpus | None":
+    """Open DATA where they are a corpus; refuse what was said when it was built. None where they are none."""
+    from dicot.corpus import Corpus
+    from dicot.corpus.manifest import MANIFEST
+
+    if not (Path(data).is_dir() and (Path(data) / MANIFEST).is_file()):
+        return None
+    opened = Corpus.open(data)
+    if refused := sorted(given(**said)):
+        raise InputError(f"{data} is a corpus, whose windows are cut already. Leave out --{refused[0]}.")
+    return opened
 
 
 class Recorded(NamedTuple):

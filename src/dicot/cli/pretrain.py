@@ -49,12 +49,16 @@ def pretrain(
     unit: opt.Unit = None,
     gap: opt.Gap = None,
     checkpoint_seconds: Annotated[float, typer.Option(help="Seconds between checkpoints; 0: after every step.")] = 10.0,
+    memory: opt.Memory = None,
     overwrite: Annotated[
         bool, typer.Option(help="Replace another model that is in the folder, or its checkpoint.")
     ] = False,
 ) -> None:
     """Train an encoder on the training cases of DATA and save it with its provenance."""
+    from dicot.budget import memory_of
+    from dicot.data import Windows
     from dicot.data.splits import Split
+    from dicot.data.stored import CaseStore
     from dicot.estimator import TimeSeriesEmbedder
     from dicot.runs import CHECKPOINT, pretrain_into
 
@@ -68,14 +72,17 @@ def pretrain(
         "unit": unit,
         "gap": gap,
     }
-    recordings = opt.recorded(data, table, scale=scale, missing=missing, **cut)
-    if recordings is not None:
-        scale = recordings.scale
-        split = Split(opt.load_recordings(data, recordings.options), name=data)
-    else:
-        split = opt.load_data(data, layout, policies, table)
-    train = split.train
-    typer.echo(f"{split.name}: {len(train)} cases, {train.n_channels} channel(s), {train.n_times} time steps")
+    train: Windows | CaseStore | None = opt.corpus_at(data, {**cut, **table, **policies})
+    name = data
+    if train is None:
+        recordings = opt.recorded(data, table, scale=scale, missing=missing, **cut)
+        if recordings is not None:
+            scale = recordings.scale
+            split = Split(opt.load_recordings(data, recordings.options), name=data)
+        else:
+            split = opt.load_data(data, layout, policies, table)
+        train, name, family = split.train, split.name, family or split.family
+    typer.echo(f"{name}: {len(train)} cases, {train.n_channels} channel(s), {train.n_times} time steps")
     model = TimeSeriesEmbedder(
         method,
         preset=preset,
@@ -86,7 +93,7 @@ def pretrain(
         difference=difference,
         bank=opt.bank(bank),
         n_components=n_components,
-        family=family or split.family,
+        family=family,
         method_params=opt.settings(set_),
         scale=scale,
         random_state=seed,
@@ -95,7 +102,14 @@ def pretrain(
         **policies,
     )
     try:
-        outcome = pretrain_into(out, model, train, checkpoint_seconds=checkpoint_seconds, overwrite=overwrite)
+        outcome = pretrain_into(
+            out,
+            model,
+            train,
+            checkpoint_seconds=checkpoint_seconds,
+            overwrite=overwrite,
+            memory=None if memory is None else memory_of(memory),
+        )
         typer.echo(outcome)
     except KeyboardInterrupt as error:
         checkpoint = out / CHECKPOINT

@@ -1,18 +1,25 @@
 """dicot search: the windows that are most like one of a recording."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dicot.cli import options as opt
 from dicot.cli import pictures
 from dicot.cli.tables import cell, show
-from dicot.errors import InputError
+from dicot.errors import InputError, lookup
+
+if TYPE_CHECKING:
+    from dicot.search import EmbeddingIndex
+    from dicot.vectors import Vectors
 
 
 def search(
-    vectors: Annotated[Path, typer.Argument(help="A .parquet or .npz that `dicot embed` wrote.")],
+    vectors: Annotated[
+        Path,
+        typer.Argument(help="A .parquet or .npz that `dicot embed` wrote, or the folder of `dicot corpus embed`."),
+    ],
     like: Annotated[str, typer.Option(help=f"The window to compare with: {opt.AT}, such as monday@12.5, or its row.")],
     k: Annotated[int, typer.Option("-k", "--neighbours", help="How many to find.")] = 10,
     metric: Annotated[str, typer.Option(help="cosine or euclidean.")] = "cosine",
@@ -22,10 +29,12 @@ def search(
     plot: pictures.Plot = None,
     data: pictures.Data = None,
     device: opt.Device = "cpu",
+    memory: opt.Memory = None,
 ) -> None:
     """List the windows nearest to one of VECTORS; itself and what overlaps it in its recording are left out.
 
-    --plot draws them beside it: all channels, each on one scale.
+    --plot draws them beside it: all channels, each on one scale. Of a folder an index is made at first, beside the
+    vectors and on disk, which later searches use again.
     """
     from rich.table import Table
 
@@ -33,9 +42,13 @@ def search(
     from dicot.vectors import read_vectors
 
     pictures.check_plot(plot, data)
-    known = read_vectors(vectors)
+    if vectors.is_dir():
+        index = _index_of_folder(vectors, metric, device, memory)
+        known = _known_of_folder(vectors, index)
+    else:
+        known = read_vectors(vectors)
+        index = EmbeddingIndex(known.x, metric=metric, device=device, **known.columns())
     columns = known.columns()
-    index = EmbeddingIndex(known.x, metric=metric, device=device, **columns)
     row = opt.row_meant(index, like, "--like")
     placed = {"recording", "start", "end"} <= columns.keys()
     distances, rows = index.query(
@@ -69,3 +82,40 @@ def _like_stored(names: list[str], stored: Any) -> Any:
         return np.array(names, float).astype(stored.dtype)
     except ValueError as error:
         raise InputError(f"The groups of this file are numbers; got --groups {','.join(names)}.") from error
+
+
+def _index_of_folder(folder: Path, metric: str, device: str, memory: str | None) -> "EmbeddingIndex":
+    """Open the index of a folder of vectors; one that is missing, or of other vectors, is made first."""
+    import hashlib
+
+    from dicot.budget import memory_of
+    from dicot.corpus.embedding import LOCK, MANIFEST, read_embedded
+    from dicot.search import EmbeddingIndex
+    from dicot.search.folder import source_of_index
+    from dicot.search.index import METRICS
+    from dicot.search.joining import join_index
+    from dicot.storage import only_one
+
+    lookup(dict.fromkeys(METRICS), metric, "metric")
+    read_embedded(folder)  # a folder that is not finished is an error
+    source = f"{metric} {hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()}"
+    place = folder / "index"
+    if source_of_index(place) != source:
+        budget = None if memory is None else memory_of(memory)
+        embedded = read_embedded(folder, verify=True)
+        with only_one(folder / LOCK, str(folder)):
+            join_index(embedded.files, place, metric=metric, source=source, memory=budget)
+        typer.echo(f"Wrote {place}, an index of {embedded.rows} vectors")
+    return EmbeddingIndex.load(place, device=device)
+
+
+def _known_of_folder(folder: Path, index: "EmbeddingIndex") -> "Vectors":
+    """Say what is known of the vectors of a folder, as a file of vectors says it."""
+    import numpy as np
+
+    from dicot.corpus.embedding import read_embedded
+    from dicot.vectors import Vectors
+
+    about = {name: getattr(index, name) for name in ("recording", "start", "end", "group", "label")}
+    nothing = np.broadcast_to(np.float32(0), (len(index), index.n_features))  # nobody asks for the vectors themselves
+    return Vectors(nothing, **about, source=read_embedded(folder).source())

@@ -2,7 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from dicot.data.policies import (
 )
 from dicot.errors import InputError, lookup
 
+if TYPE_CHECKING:
+    from dicot.data.stored import CaseStore
+
 LARGEST_VALUE = 1e15  # of what a network is given: it sums squares, which float32 must hold
 LARGEST_UNSCALED_VALUE = 1e100  # the same for the statistics of a scale, in float64
 SWALLOWED = 1e-4  # share of a channel's range that rounding to float32 may take
@@ -34,7 +37,7 @@ Place = tuple[int, int]  # case, channel
 class Conversion:
     """`x[rows]` is (B, C, length), C-contiguous and finite; nothing is copied where nothing has to change."""
 
-    cases: Cases  # as they came
+    cases: "Cases | CaseStore"  # as they came
     lengths: Array  # (N,) time steps of each without the padding at its end
     gaps: NDArray[np.bool_]  # (N,) whether values are missing in it
     index: Array  # positions of the cases that this is about, ascending
@@ -46,7 +49,8 @@ class Conversion:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        return len(self.index), self.cases[0].shape[0], self.length
+        n_channels = self.cases[0].shape[0] if isinstance(self.cases, list) else self.cases.shape[1]
+        return len(self.index), n_channels, self.length
 
     @property
     def ndim(self) -> int:
@@ -55,7 +59,7 @@ class Conversion:
     def __len__(self) -> int:
         return len(self.index)
 
-    def __getitem__(self, rows: slice) -> FloatArray:
+    def __getitem__(self, rows: slice | Array) -> FloatArray:
         index = self.index[rows]
         block = self._of_one_length(index)
         if self.scale is None:
@@ -71,12 +75,16 @@ class Conversion:
     def whole(self, *, own: bool = False) -> FloatArray:
         """All of it as one array; the cases themselves where they are one already, with `own` only writable ones."""
         if self._is_whole() and not (own and is_mapped(self.cases)):
-            assert not isinstance(self.cases, list)
+            assert isinstance(self.cases, np.ndarray)
             return self.cases
         out = np.empty(self.shape, self.dtype if self.scale is None else np.float32)
         for rows in pieces(self.shape):
             out[rows] = self[rows]
         return out
+
+    def chosen(self, rows: Array) -> "Conversion":
+        """The cases at these positions, or where this mask is True."""
+        return replace(self, index=self.index[rows])
 
     def fingerprint(self) -> str:
         """16 hex digits that change with any value."""
@@ -85,7 +93,7 @@ class Conversion:
     def _is_whole(self) -> bool:
         cases = self.cases
         return (
-            not isinstance(cases, list)
+            isinstance(cases, np.ndarray)
             and cases.dtype == self.dtype
             and cases.flags.c_contiguous
             and cases.shape == self.shape
@@ -100,7 +108,7 @@ class Conversion:
             each = [self.cases[i][:, :n] for i, n in zip(index, lengths, strict=True)]
             filled = [fill(case) if self.gaps[i] else case for i, case in zip(index, each, strict=True)]
             return np.stack([change(case, self.length) for case in filled])
-        together = len(index) == index[-1] - index[0] + 1
+        together = bool((np.diff(index) == 1).all())
         block = self.cases[slice(index[0], index[-1] + 1) if together else index][:, :, : lengths[0]]
         if self.gaps[index].any():
             block = block.copy()
@@ -119,8 +127,9 @@ def convert(
     length: int | None = None,
 ) -> Conversion:
     """Check whatever a user may pass as X by these policies (see check_collection); scale="dataset" is fitted to it."""
-    plain = survey(to_cases(X, layout), missing, scale)
-    short = np.flatnonzero(plain.lengths < [case.shape[1] for case in plain.cases])
+    cases = to_cases(X, layout)
+    plain = survey(cases, missing, scale)
+    short = np.flatnonzero(plain.lengths < [case.shape[1] for case in cases])
     if unequal == "error" and len(short):
         raise InputError(
             f"X contains NaN in all channels at the end of {name_cases(short)}, which marks a shorter case. "

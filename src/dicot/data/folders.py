@@ -5,7 +5,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, final
 
 import numpy as np
@@ -15,7 +15,7 @@ from dicot.data.durations import window_length, window_stride
 from dicot.data.naming import listed, naming
 from dicot.data.policies import MISSING, Array
 from dicot.data.recordingfile import READERS, Choice, Recording, read_file
-from dicot.data.recordings import slide, warn_of_short
+from dicot.data.recordings import CutPlan, plan_cuts, warn_of_short
 from dicot.data.timestamps import (
     GAP,
     SAME_RATE,
@@ -73,8 +73,12 @@ def _known() -> str:
 
 def recording_names(files: Sequence[Path]) -> list[str]:
     """Name recordings by their files: without suffix, and without the folders that all are in."""
-    paths = [file.resolve() for file in files]
-    root = Path(os.path.commonpath([path.parent for path in paths]))
+    return names_of_paths([file.resolve() for file in files])
+
+
+def names_of_paths(paths: Sequence[PurePath]) -> list[str]:
+    """Do the same for absolute paths, which need not be of this machine."""
+    root = os.path.commonpath([path.parent for path in paths])
     names = [path.relative_to(root).with_suffix("").as_posix() for path in paths]
     return [
         name if names.count(name) == 1 else path.relative_to(root).as_posix()
@@ -101,19 +105,19 @@ def read_recordings(
     recordings: list[Recording] = []
     for file, name in zip(files, recording_names(files), strict=True):
         known = recordings[0].channels if recordings else None
-        recordings += _read(file, name, choice, known, str(files[0]))
-    texts = _mixed_kinds(recordings)
-    return [_with_texts(one, texts) for one in recordings]
+        recordings += read_named(file, name, choice, known, str(files[0]))
+    texts = mixed_kinds(recordings)
+    return [with_texts(one, texts) for one in recordings]
 
 
-def _read(file: Path, name: str, choice: Choice, channels: tuple[str, ...] | None, first: str) -> list[Recording]:
+def read_named(file: Path, name: str, choice: Choice, channels: tuple[str, ...] | None, first: str) -> list[Recording]:
     """Read the recordings of a file, named after `name`, with these channels in this order: those of `first`."""
     recordings = []
     for one in read_file(file, choice):
         # A group that follows the file's own name after a colon stays.
         one = replace(one, name=name + one.name.removeprefix(file.stem))
         channels = one.channels if channels is None else channels
-        recordings.append(_in_order(one, channels, file, first))
+        recordings.append(in_order(one, channels, file, first))
     return recordings
 
 
@@ -124,11 +128,11 @@ def read_tracks(
 
     One that is resampled comes in pieces of the same name, the stretches between its gaps.
     """
-    recordings = _read(file, name, choice, channels, "What was cut before")
+    recordings = read_named(file, name, choice, channels, "What was cut before")
     return recordings if rate is None else _resampled(recordings, rate, gap)
 
 
-def _in_order(recording: Recording, channels: tuple[str, ...], file: Path, first: str) -> Recording:
+def in_order(recording: Recording, channels: tuple[str, ...], file: Path | str, first: str) -> Recording:
     """Return a recording with its channels in the order of the first one's."""
     if recording.channels == channels:
         return recording
@@ -142,7 +146,7 @@ def _in_order(recording: Recording, channels: tuple[str, ...], file: Path, first
     return replace(recording, values=np.ascontiguousarray(recording.values[rows]), channels=channels)
 
 
-def _mixed_kinds(recordings: Sequence[Recording]) -> list[str]:
+def mixed_kinds(recordings: Sequence[Recording]) -> list[str]:
     """Name what some files have as text and others not: one may hold the labels 1 and 2, another 1 and "none"."""
     mixed = []
     for what in ("label", "group"):
@@ -152,7 +156,7 @@ def _mixed_kinds(recordings: Sequence[Recording]) -> list[str]:
     return mixed
 
 
-def _with_texts(recording: Recording, texts: Sequence[str]) -> Recording:
+def with_texts(recording: Recording, texts: Sequence[str]) -> Recording:
     """Return a recording with these of its label and group written as text."""
     return replace(recording, **{what: as_text(getattr(recording, what)) for what in texts}) if texts else recording
 
@@ -209,15 +213,15 @@ def windows_from(
     gap = check_gap(gap)
     recordings = read_recordings(source, time=time, unit=unit, channels=channels, label=label, group=group)
     if missing == "error":
-        _refuse_missing(recordings)
-    known = _common_rate(recordings, None if rate is None else check_rate(rate), resample)
+        refuse_missing(recordings)
+    known = common_rate(recordings, None if rate is None else check_rate(rate), resample)
     length = window_length(window, known)
     even = rate is not None or resample
     step = window_stride(stride, length, known)
     cutting = Cutting(length, step, known, even, label is not None, missing, gap, keep_tail)
     windows = replace(cutting.windows(recordings), name=name)
     if windows.recording is not None and windows.start is not None and windows.end is not None:
-        _warn_of_uneven(windows.recording, windows.end - windows.start, length, known)
+        warn_of_uneven(windows.recording, windows.end - windows.start, length, known)
     return windows
 
 
@@ -236,9 +240,13 @@ class Cutting:
 
     def windows(self, recordings: Sequence[Recording]) -> Windows:
         """Cut some of the recordings; those of one do not depend on the others."""
+        return self.plan(recordings).windows()
+
+    def plan(self, recordings: Sequence[Recording]) -> CutPlan:
+        """Say where the windows of some recordings begin, for those who cut a few at a time."""
         # Resampled ones come in pieces: a gap may be shorter than a step of the new rate, and is one all the same.
         tracks = _resampled(recordings, self.rate, self.gap) if self.even else recordings
-        return slide(
+        return plan_cuts(
             [one.values for one in tracks],
             self.length,
             self.stride,
@@ -309,16 +317,16 @@ class RecordingStream:
             for one in self._read(name, file):
                 if missing == "error":
                     with naming(file):
-                        _refuse_missing([one])
+                        refuse_missing([one])
                 self.channels = one.channels
-                self.lengths[one.name] = _longest(one, gap)
-                outlines.append(_outline(one))
-        self._texts = _mixed_kinds(outlines)
+                self.lengths[one.name] = longest_stretch(one, gap)
+                outlines.append(outline(one))
+        self._texts = mixed_kinds(outlines)
         settled = None if rate is None else check_rate(rate)
         if settled is None and known is not None and known[1] is not None:
             settled = _rate_as_before(outlines, known[1], resample)
         elif outlines:
-            settled = _common_rate(outlines, settled, resample)
+            settled = common_rate(outlines, settled, resample)
         length = window_length(window, settled)
         even = rate is not None or resample
         step = window_stride(stride, length, settled)
@@ -326,7 +334,7 @@ class RecordingStream:
 
     def windows(self, name: str) -> Windows | None:
         """Cut the recordings of the file of this name; None where all are shorter than a window."""
-        recordings = [_with_texts(one, self._texts) for one in self._read(name, self.files[name])]
+        recordings = [with_texts(one, self._texts) for one in self._read(name, self.files[name])]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ShortRecordingWarning)  # `warn` names them all
             try:
@@ -338,19 +346,19 @@ class RecordingStream:
         """Say which recordings gave none of these windows, and where time stamps are uneven."""
         there = set(recording.tolist())
         warn_of_short({name: n for name, n in self.lengths.items() if name not in there}, self.cutting.length)
-        _warn_of_uneven(recording, end - start, self.cutting.length, self.cutting.rate)
+        warn_of_uneven(recording, end - start, self.cutting.length, self.cutting.rate)
 
     def _read(self, name: str, file: Path) -> list[Recording]:
-        return _read(file, name, self._choice, self.channels, self._first)
+        return read_named(file, name, self._choice, self.channels, self._first)
 
 
-def _longest(recording: Recording, gap: float) -> int:
+def longest_stretch(recording: Recording, gap: float) -> int:
     if recording.times is None:
         return recording.n_times
     return max(int(run.stop - run.start) for run in runs_between_gaps(recording.times, gap))
 
 
-def _outline(recording: Recording) -> Recording:
+def outline(recording: Recording) -> Recording:
     """Return a recording without its values: its rate and what kind its labels and groups are."""
     label = recording.label[:0] if isinstance(recording.label, np.ndarray) else recording.label
     times = None if recording.times is None else recording.times[:0]
@@ -368,7 +376,7 @@ def _rate_as_before(recordings: Sequence[Recording], rate: float, resample: bool
     return rate
 
 
-def _refuse_missing(recordings: Sequence[Recording]) -> None:
+def refuse_missing(recordings: Sequence[Recording]) -> None:
     lost = [one for one in recordings if np.isnan(one.values).any()]
     if not lost:
         return
@@ -383,7 +391,7 @@ def _refuse_missing(recordings: Sequence[Recording]) -> None:
     )
 
 
-def _common_rate(recordings: Sequence[Recording], rate: float | None, resample: bool) -> float | None:
+def common_rate(recordings: Sequence[Recording], rate: float | None, resample: bool) -> float | None:
     """Return the rate of all recordings, or None if it is not known of any."""
     if rate is not None:
         return rate
@@ -435,7 +443,7 @@ def _times(recordings: Sequence[Recording], rate: float | None) -> list[Array] |
     return [np.arange(one.n_times) / (rate or 1.0) if one.times is None else one.times for one in recordings]
 
 
-def _warn_of_uneven(recording: Array, lasting: Array, length: int, rate: float | None) -> None:
+def warn_of_uneven(recording: Array, lasting: Array, length: int, rate: float | None) -> None:
     if rate is None:
         return
     uneven = np.abs(lasting - length / rate) > _UNEVEN * length / rate

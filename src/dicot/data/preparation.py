@@ -12,6 +12,7 @@ from dicot.data.collection import Windows, check_labels, segments_under, warn_of
 from dicot.data.conversion import Conversion, check_policies, convert, settle, survey
 from dicot.data.naming import listed
 from dicot.data.policies import Array, Scale
+from dicot.data.stored import CaseStore, OrderedStore, StoredWindows, TrainingCases
 from dicot.data.timestamps import SAME_RATE
 from dicot.errors import InputError, PrecisionWarning, WindowLengthWarning
 
@@ -37,10 +38,10 @@ class Preparation:
     channels: tuple[str, ...] | None = None  # names
     rate: float | None = None  # time steps per second
 
-    def fit(self, X: Any, y: Any = None) -> tuple["Preparation", Windows]:
+    def fit(self, X: Any, y: Any = None) -> tuple["Preparation", TrainingCases]:
         """Check the training set; the returned preparation remembers it."""
         cases = self._convert(X, self.scale)
-        if not isinstance(X, Windows):
+        if not isinstance(X, Windows | CaseStore):
             warn_of_layout(cases.shape[1], cases.length, self.layout)
         if self.scale is None and cases.dtype is np.float64:
             warnings.warn(
@@ -55,12 +56,12 @@ class Preparation:
             n_times=cases.length,
             statistics=cases.scale if isinstance(cases.scale, Scale) else None,
             fingerprint=_fingerprint(cases, X),
-            channels=X.channels if isinstance(X, Windows) else None,
-            rate=X.rate if isinstance(X, Windows) else None,
+            channels=X.channels if isinstance(X, Windows | CaseStore) else None,
+            rate=X.rate if isinstance(X, Windows | CaseStore) else None,
         )
         return fitted, _training_set(cases, X, y)
 
-    def fit_another(self, X: Any, y: Any = None) -> tuple["Preparation", Windows]:
+    def fit_another(self, X: Any, y: Any = None) -> tuple["Preparation", TrainingCases]:
         """Prepare a second training set as the first: its statistics stay, and so does the length of "resample"."""
         X = self._as_fitted(X)
         cases = self._convert(X, self._scale, length=self.n_times if self.unequal == "resample" else None)
@@ -89,20 +90,22 @@ class Preparation:
             yield group.index, replace(group, dtype=np.float32)
 
     def _convert(self, X: Any, scale: str | Scale | None, length: int | None = None) -> Conversion:
-        if isinstance(X, Windows):
+        if isinstance(X, Windows | CaseStore):
             return settle(self._looked_at(X, scale), self.unequal, length)
         policies = {"unequal": self.unequal, "missing": self.missing}
         return convert(X, layout=self.layout, scale=scale, length=length, **policies)
 
     def _looked_at(self, X: Any, scale: str | Scale | None) -> Conversion:
-        """Survey the cases; those of Windows were looked at when the Windows were made."""
-        if not isinstance(X, Windows):
+        """Survey the cases; those of Windows and of a store were looked at when these were made."""
+        if not isinstance(X, Windows | CaseStore):
             return survey(to_cases(X, self.layout), self.missing, scale)
         check_policies(self.missing, scale)
         if not (n := len(X)):
             raise InputError("X has 0 sample(s) (empty Windows) while a minimum of 1 is required: pass one.")
-        lengths, gaps = np.full(n, X.n_times), np.zeros(n, bool)
-        return Conversion(X.x, lengths, gaps, np.arange(n), X.n_times, missing=self.missing, scale=scale)
+        # One value for all: of the cases of a store there may be very many.
+        lengths, gaps = np.broadcast_to(np.intp(X.n_times), n), np.broadcast_to(np.False_, n)
+        x = X.x if isinstance(X, Windows) else X
+        return Conversion(x, lengths, gaps, np.arange(n), X.n_times, missing=self.missing, scale=scale)
 
     def _as_fitted(self, X: Any) -> Any:
         """Return X, Windows with their channels in the order of the fit; refuse other channels and another rate.
@@ -110,7 +113,7 @@ class Preparation:
         Another length than that of the fit is possible and seldom meant where both know how many time steps a second
         has, so it is warned of.
         """
-        if not isinstance(X, Windows):
+        if not isinstance(X, Windows | CaseStore):
             return X
         if self.rate is not None and X.rate is not None and abs(X.rate / self.rate - 1) > SAME_RATE:
             raise InputError(
@@ -125,7 +128,11 @@ class Preparation:
                 stacklevel=4,
             )
         order = None if X.channels is None else self.channel_order(X.channels)
-        return X if order is None else replace(X, x=X.x[:, order], channels=self.channels)
+        if order is None:
+            return X
+        if isinstance(X, Windows):
+            return replace(X, x=X.x[:, order], channels=self.channels)
+        return OrderedStore(X, order)
 
     def channel_order(self, names: Sequence[str]) -> list[int] | None:
         """Return the places of the fit's channels among these names, None where they are the same; refuse others."""
@@ -169,12 +176,15 @@ class Preparation:
 
 def _fingerprint(cases: Conversion, X: Any) -> str:
     """Of the training cases before scaling; where windows are drawn, also of what they are drawn from."""
-    drawn = isinstance(X, Windows) and X.segments is not None
-    return str(X.fingerprint()) if drawn else replace(cases, scale=None).fingerprint()
+    if isinstance(X, CaseStore) or (isinstance(X, Windows) and X.segments is not None):
+        return str(X.fingerprint())
+    return replace(cases, scale=None).fingerprint()
 
 
-def _training_set(cases: Conversion, X: Any, y: Any) -> Windows:
+def _training_set(cases: Conversion, X: Any, y: Any) -> TrainingCases:
     """Return what a method is trained on, in float32; labels and name of Windows stay theirs."""
+    if isinstance(X, CaseStore):
+        return StoredWindows(X, cases, y)
     given = X if isinstance(X, Windows) else None
     segments = None if given is None else segments_under(given, cases.scale)
     y = given.y if y is None and given is not None else y

@@ -2,8 +2,8 @@
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -65,6 +65,79 @@ def slide(
     gap : a step between time stamps that is longer than so many median steps is a gap. The stretches beside it are cut
         each by itself, and missing values are not filled in across it
     """
+    plan = plan_cuts(
+        recordings,
+        length,
+        stride,
+        labels=labels,
+        groups=groups,
+        layout=layout,
+        missing=missing,
+        keep_tail=keep_tail,
+        name=name,
+        rate=rate,
+        channels=channels,
+        names=names,
+        times=times,
+        gap=gap,
+    )
+    return plan.windows()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CutPlan:
+    """All that is known of the windows of some recordings before they are cut, a few at a time or all at once."""
+
+    runs: Cases  # stretches without a gap (C, T_i), nothing missing
+    starts: list[Array]  # for each of them the time steps at which its windows begin
+    length: int
+    stride: int
+    about: Windows  # all windows with what is known of them, without values
+
+    def __len__(self) -> int:
+        return len(self.about)
+
+    @property
+    def n_channels(self) -> int:
+        """Give the number of channels C."""
+        return int(self.runs[0].shape[0])
+
+    def windows(self, rows: slice = slice(None)) -> Windows:
+        """Cut the windows in these rows."""
+        first, stop, _ = rows.indices(len(self))
+        some: list[Array] = []
+        before = 0
+        for at in self.starts:
+            some.append(at[max(0, first - before) : max(0, stop - before)])
+            before += len(at)
+        x = convert(_cut(self.runs, some, self.length, self.stride)).whole()
+        about = {
+            what: values[first:stop]
+            for what in ("y", "group", "recording", "start", "end")
+            if (values := getattr(self.about, what)) is not None
+        }
+        return replace(self.about, x=x, **about)
+
+
+def plan_cuts(
+    recordings: Any,
+    length: int,
+    stride: int,
+    *,
+    labels: Any = None,
+    groups: Any = None,
+    layout: str = "nct",
+    missing: str = "error",
+    keep_tail: bool = False,
+    name: str = "",
+    rate: float | None = None,
+    channels: Sequence[str] | None = None,
+    names: Sequence[str] | None = None,
+    times: Any = None,
+    gap: float = GAP,
+) -> CutPlan:
+    """Do all of `slide` but the cutting itself: check, fill in, divide at gaps, and give windows their labels."""
     for what, value in (("length", length), ("stride", stride)):
         if not is_whole(value, 1):
             raise InputError(f"{what} must be a whole number of at least 1 time step; got {value!r}.")
@@ -87,16 +160,20 @@ def slide(
     ids = np.arange(len(tracks)) if groups is None else groups
     y = None if labels is None else _per_window(labels, tracks, places, length, "labels")
     group = _per_window(ids, tracks, places, length, "groups")
-    windows = Windows(convert(_cut(runs, starts, length, stride)).whole(), y, group, name)
+    n_channels = runs[0].shape[0]
     start, end = clock.read(places, length)
-    return replace(
-        windows,
+    about = Windows(
+        np.broadcast_to(np.float32(0), (len(start), n_channels, length)),
+        y,
+        group,
+        name,
         recording=np.repeat(np.array(known), [len(at) for at in places]),
         start=start,
         end=end,
-        channels=None if channels is None else check_channel_names(channels, windows.n_channels),
+        channels=None if channels is None else check_channel_names(channels, n_channels),
         rate=clock.rate,
     )
+    return CutPlan(runs, starts, length, stride, about)
 
 
 _NONE = np.array([], dtype=np.intp)
@@ -259,7 +336,7 @@ def warn_of_short(short: Mapping[str, int], length: int, cut: str = "") -> None:
             f"Left out recording{'s' if len(short) > 1 else ''} {listed(list(short))} "
             f"({listed(list(map(str, short.values())))} time steps{cut}): shorter than a window of length={length}.",
             ShortRecordingWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -277,10 +354,12 @@ def _cut(tracks: Cases, starts: Sequence[Array], length: int, stride: int) -> Ar
         if not len(at):
             continue
         views = np.lib.stride_tricks.sliding_window_view(track, length, axis=1)  # (C, T - length + 1, length)
-        regular = views[:, ::stride].transpose(1, 0, 2)  # still a view: values are copied once, below
-        out[row : row + len(regular)] = regular
-        if len(at) > len(regular):
-            out[row + len(regular)] = views[:, -1]
+        # Still a view: values are copied once, below. A tail that is kept may lie closer than a stride.
+        n_regular = len(at) - int(len(at) > 1 and at[-1] - at[-2] != stride)
+        regular = views[:, at[0] : at[n_regular - 1] + 1 : stride].transpose(1, 0, 2)
+        out[row : row + n_regular] = regular
+        if len(at) > n_regular:
+            out[row + n_regular] = views[:, at[-1]]
         row += len(at)
     return out
 

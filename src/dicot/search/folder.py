@@ -7,9 +7,10 @@ the index that was there before, whole. What else it leaves is removed by the ne
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -28,8 +29,8 @@ LARGEST_CONFIG = 2**16  # bytes
 NAMES = {"vectors": r"vectors-[0-9a-f]{16}\.npy", "columns": r"columns-[0-9a-f]{16}\.npz"}
 # What a save that was cut off may leave behind; the last letters are mkstemp's.
 LEFT = re.compile(
-    rf"{NAMES['vectors']}|{NAMES['columns']}|\.columns\.npz|"
-    rf"\.(index\.json|{NAMES['vectors']}|\.columns\.npz)\.[a-z0-9_]{{8}}"
+    rf"{NAMES['vectors']}|{NAMES['columns']}|\.columns\.npz|\.vectors\.npy|"
+    rf"\.(index\.json|{NAMES['vectors']}|\.columns\.npz|\.vectors\.npy)\.[a-z0-9_]{{8}}"
 )
 State = tuple[int, int, bytes]
 AGAIN = "Copy the folder or save the index again."
@@ -60,13 +61,66 @@ def save_folder(folder: Path, metric: str, rows: Rows, columns: Mapping[str, Arr
         with writing(folder):
             names["columns"] = f"columns-{_hash_of_file(aside)[:16]}.npz"
             aside.replace(folder / names["columns"])
+    _finish(folder, metric, (len(rows), rows.n_features), names)
+
+
+@final
+class IndexWriter:
+    """Writes an index whose vectors and columns come block by block; the folder is an index once it has finished."""
+
+    def __init__(self, folder: Path, metric: str, shape: tuple[int, int], source: str = "") -> None:
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is a file; give the name of a folder to save an index in.")
+        self.folder, self.metric, self.shape, self.source = folder, metric, shape, source
+        self.names: dict[str, str] = {}
+
+    def vectors(self, blocks: Iterable[Array]) -> None:
+        """Write all vectors, in blocks (n, F)."""
+        aside, digest, count = self.folder / ".vectors.npy", _digest_of_shape(self.shape), 0
+        with atomic_file(aside) as file:
+            header = {"descr": "<f4", "fortran_order": False, "shape": self.shape}
+            np.lib.format.write_array_header_1_0(file, header)  # type: ignore[no-untyped-call]
+            for block in blocks:
+                data = np.ascontiguousarray(block, "<f4").tobytes()
+                digest.update(data)
+                file.write(data)
+                count += len(block)
+        if count != self.shape[0]:
+            raise InputError(f"{count} vectors came, and {self.shape[0]} were announced. Embed them again.")
+        self._place(aside, "vectors", f"vectors-{digest.hexdigest()[:16]}.npy")
+
+    def columns(self, columns: Mapping[str, tuple[np.dtype[Any], Iterable[Array]]]) -> None:
+        """Write what is known of the vectors: for each column its type and its values, in blocks."""
+        aside = self.folder / ".columns.npz"
+        with atomic_file(aside) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            for name, (dtype, blocks) in columns.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    header = {"descr": dtype.str, "fortran_order": False, "shape": self.shape[:1]}
+                    np.lib.format.write_array_header_1_0(member, header)  # type: ignore[no-untyped-call]
+                    for block in blocks:
+                        member.write(np.ascontiguousarray(block, dtype).tobytes())
+        self._place(aside, "columns", f"columns-{_hash_of_file(aside)[:16]}.npz")
+
+    def _place(self, aside: Path, kind: str, name: str) -> None:
+        with writing(self.folder):
+            aside.replace(self.folder / name)
+        self.names[kind] = name
+
+    def finish(self) -> Path:
+        """Put index.json in place, and remove what an earlier index left."""
+        _finish(self.folder, self.metric, self.shape, self.names, self.source)
+        return self.folder
+
+
+def _finish(folder: Path, metric: str, shape: tuple[int, int], names: Mapping[str, str], source: str = "") -> None:
     config = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "library_version": __version__,
         "metric": metric,
-        "shape": [len(rows), rows.n_features],
-        "files": names,
+        "shape": list(shape),
+        "files": dict(names),
+        **({"source": source} if source else {}),
     }
     write_atomic(folder / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
     with writing(folder):
@@ -81,6 +135,14 @@ def state_of(folder: Path) -> State | None:
         facts = (folder / CONFIG).stat()
         return facts.st_ino, facts.st_mtime_ns, (folder / CONFIG).read_bytes()
     except OSError:
+        return None
+
+
+def source_of_index(folder: Path) -> str | None:
+    """Return what an index says it was made of; None where there is no index, or a damaged one."""
+    try:
+        return str(_config(folder).get("source", ""))
+    except ModelFileError:
         return None
 
 
@@ -141,12 +203,16 @@ def _pieces_of(rows: Rows) -> Iterator[bytes]:
             release(part[some])
 
 
+def _digest_of_shape(shape: tuple[int, int]) -> Any:
+    return hashlib.sha256(f"{shape[0]} {shape[1]}".encode())
+
+
 def _hash_of_rows(rows: Rows) -> str:
     """Hash the values and the shape."""
-    digest = hashlib.sha256(f"{len(rows)} {rows.n_features}".encode())
+    digest = _digest_of_shape((len(rows), rows.n_features))
     for block in _pieces_of(rows):
         digest.update(block)
-    return digest.hexdigest()
+    return str(digest.hexdigest())
 
 
 def _hash_of_file(path: Path) -> str:

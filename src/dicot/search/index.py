@@ -7,6 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from dicot.data.collection import check_groups, check_labels
+from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
 from dicot.errors import InputError, ModelFileError, OutputError, did_you_mean, is_whole
 from dicot.locks import only_writer
@@ -81,7 +82,8 @@ class EmbeddingIndex:
 
     def _set(self, rows: Rows) -> None:
         self._rows, self._space = rows, Space(rows, self.metric)
-        self._by_recording: dict[str, Whole] | None = None
+        # Name -> for each run of its rows the first, and the one after the last.
+        self._by_recording: dict[str, list[tuple[int, int]]] | None = None
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -335,12 +337,10 @@ class EmbeddingIndex:
         """Return rows, starts and ends of the windows of a recording."""
         names, starts, ends = (self._column(name) for name in ("recording", "start", "end"))
         if self._by_recording is None:
-            order = np.argsort(names, kind="stable")
-            known, first = np.unique(names[order], return_index=True)
-            self._by_recording = dict(zip(known.tolist(), np.split(order, first[1:]), strict=True))
+            self._by_recording = _runs_of_equals(names)
         if str(recording) not in self._by_recording:
             raise InputError(f"Unknown recording {recording!r}. {did_you_mean(str(recording), self._by_recording)}")
-        rows = self._by_recording[str(recording)]
+        rows = np.concatenate([np.arange(*run) for run in self._by_recording[str(recording)]])
         return rows, starts[rows], ends[rows]
 
     def _uses_graph(self) -> bool:
@@ -372,6 +372,21 @@ def _read(folder: Path) -> tuple[SavedIndex, State | None]:
                 raise
 
 
+def _runs_of_equals(names: Array) -> dict[str, list[tuple[int, int]]]:
+    """Return where each name stands; rows of a recording are neighbours as a rule, so that nothing is sorted."""
+    runs: dict[str, list[tuple[int, int]]] = {}
+    first = 0
+    for rows in pieces((len(names), 1, max(1, names.dtype.itemsize // 8))):
+        block = names[rows.start : rows.stop + 1]  # with the next one's first
+        for end in (np.flatnonzero(block[1:] != block[:-1]) + rows.start + 1).tolist():
+            runs.setdefault(str(names[first]), []).append((first, end))
+            first = end
+        release(names[rows])
+    if len(names):
+        runs.setdefault(str(names[first]), []).append((first, len(names)))
+    return runs
+
+
 def _gpu(device: str) -> Any:
     """Return the torch device, or None for the CPU, where numpy does the work and torch is not loaded."""
     if str(device) == "cpu":
@@ -391,12 +406,12 @@ def _checked_columns(n: int, given: dict[str, Any]) -> dict[str, Array]:
         if values is None:
             continue
         if name == "recording":
-            columns[name] = check_groups(values, n, name, "vectors").astype(str)
+            columns[name] = check_groups(values, n, name, "vectors").astype(str, copy=False)
         elif name in ("start", "end"):
             times = check_groups(values, n, name, "vectors")
             if times.dtype.kind == "U":
                 raise InputError(f"{name} must be numbers of seconds; got text such as {times[:1].tolist()}.")
-            columns[name] = times.astype(np.float64)
+            columns[name] = times.astype(np.float64, copy=False)
         else:
             columns[name] = check_labels(values, n, name, "vectors")
     if "start" in columns and len(wrong := np.flatnonzero(columns["end"] < columns["start"])):

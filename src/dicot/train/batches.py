@@ -19,6 +19,7 @@ from dicot.data import Windows, check_collection
 from dicot.data.collection import check_labels, labelled
 from dicot.data.conversion import fingerprint
 from dicot.data.pieces import pieces, release
+from dicot.data.stored import CaseStore, StoredWindows, as_they_are
 from dicot.errors import InputError, lookup
 from dicot.gpu.device import to_device
 from dicot.gpu.memory import free_bytes
@@ -151,13 +152,15 @@ class DrawnWindows:
         return windows
 
 
-Training = Windows | DatasetView
+Training = Windows | DatasetView | StoredWindows
 
 
 def as_training_set(train: Any) -> Training:
     """Windows as they are; arrays checked as `check_collection` does; any other sequence of items by a view."""
-    if isinstance(train, Windows | DatasetView):
+    if isinstance(train, Windows | DatasetView | StoredWindows):
         return train
+    if isinstance(train, CaseStore):
+        return StoredWindows(train, as_they_are(train))
     if isinstance(train, np.ndarray):
         return check_collection(train)
     return DatasetView(ItemReader(train))
@@ -165,6 +168,11 @@ def as_training_set(train: Any) -> Training:
 
 def with_labels(train: Training) -> Training:
     """The cases that a method which needs labels can learn from; windows that have labels are not drawn (D-92)."""
+    if isinstance(train, StoredWindows):
+        found = train.labelled_only()
+        if not len(found):
+            raise InputError(f"This method learns from labels, and none of the {len(train)} cases has one. Pass y.")
+        return found
     if isinstance(train, Windows):
         train = replace(train, segments=None)
     known = np.zeros(len(train), dtype=bool) if train.y is None else labelled(train.y)

@@ -1,0 +1,166 @@
+"""From recordings to a corpus: the same windows as in memory, the same bytes whatever happens on the way."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.commands import dicot
+from tests.corpus.folders import WINDOW, killed, tree, write_recordings
+
+from dicot.corpus import Corpus
+from dicot.corpus.build import build_corpus
+from dicot.data import windows_from
+from dicot.errors import InputError, NoWindowError, OutputError, ShortRecordingWarning
+from dicot.storage import only_one
+
+
+@pytest.fixture
+def recordings(tmp_path) -> Path:
+    return write_recordings(tmp_path / "recordings")
+
+
+@pytest.mark.parametrize("options", [{}, {"label": "label"}, {"rate": 25.0}, {"channels": ["y"]}])
+def test_windows_are_those_of_all_recordings_in_memory(recordings, tmp_path, options):
+    options = {"channels": ["x", "y"], **options}
+    build_corpus(recordings, tmp_path / "corpus", **WINDOW, **options, shard_bytes=1000)
+    corpus, wanted = Corpus.open(tmp_path / "corpus", verify=True), windows_from(recordings, **WINDOW, **options)
+    assert corpus.shape == wanted.x.shape and len(corpus.shards) > 8
+    assert (corpus.channels, corpus.rate) == (wanted.channels, wanted.rate)
+    np.testing.assert_array_equal(corpus[:], wanted.x)
+    abouts = [corpus.about(number) for number in range(len(corpus.shards))]
+    for name, values in (("recording", wanted.recording), ("start", wanted.start), ("group", wanted.group)):
+        np.testing.assert_array_equal(np.concatenate([about[name] for about in abouts]), values)
+    if "label" in options:
+        np.testing.assert_array_equal(corpus.read_labels(), wanted.y)
+    else:
+        assert corpus.read_labels() is None
+
+
+def test_any_number_of_processes_writes_the_same_bytes(recordings, tmp_path):
+    for workers in (1, 2):
+        done = build_corpus(recordings, tmp_path / str(workers), **WINDOW, channels=["x", "y"], workers=workers)
+        assert done.workers == workers
+    assert tree(tmp_path / "1") == tree(tmp_path / "2")
+
+
+@pytest.mark.slow
+def test_killed_in_the_middle_of_any_write_it_ends_with_the_same_bytes(recordings, tmp_path):
+    code = """
+from dicot.corpus.build import build_corpus
+build_corpus(sys.argv[2], sys.argv[3], 32, 16, channels=["x", "y"], shard_bytes=4000)
+"""
+    build_corpus(recordings, tmp_path / "whole", 32, 16, channels=["x", "y"], shard_bytes=4000)
+    # While the files are looked at, while a shard is written, beside it, and the manifest of what is finished.
+    kills = [killed(n, code, recordings, tmp_path / "killed") for n in (3, 4, 9, 16)]
+    assert all(kills)
+    again = build_corpus(recordings, tmp_path / "killed", 32, 16, channels=["x", "y"], shard_bytes=4000)
+    assert again.continued > 0
+    assert tree(tmp_path / "killed") == tree(tmp_path / "whole")
+
+
+def test_a_second_build_at_once_is_refused_and_a_later_one_has_nothing_to_do(recordings, tmp_path):
+    out = tmp_path / "corpus"
+    with only_one(out / ".lock", str(out)), pytest.raises(OutputError, match="written by another process"):
+        build_corpus(recordings, out, **WINDOW, channels=["x", "y"])
+    build_corpus(recordings, out, **WINDOW, channels=["x", "y"])
+    before = tree(out)
+    assert build_corpus(recordings, out, **WINDOW, channels=["x", "y"]).was_there
+    with pytest.raises(InputError, match="with another stride"):
+        build_corpus(recordings, out, 32, 8, channels=["x", "y"])
+    os.utime(recordings / "r0.npz", (1, 1))
+    with pytest.raises(InputError, match="files that have changed: .*r0.npz"):
+        build_corpus(recordings, out, **WINDOW, channels=["x", "y"])
+    assert tree(out) == before
+    build_corpus(recordings, out, 32, 8, channels=["x", "y"], overwrite=True)
+    assert Corpus.open(out, verify=True).manifest.stride == 8
+
+
+def test_a_damaged_file_is_named_and_left_out_on_request(recordings, tmp_path):
+    (recordings / "r2.npz").write_bytes((recordings / "r2.npz").read_bytes()[:-50])
+    (recordings / "r3.csv").write_text("t,x,y,label\n0,1,2,a\n1,walking,3,a\n")
+    with pytest.raises(InputError, match=r"r2\.npz cannot be read.*--skip-damaged"):
+        build_corpus(recordings, tmp_path / "corpus", **WINDOW, channels=["x", "y"])
+    for workers in (1, 2):
+        done = build_corpus(
+            recordings, tmp_path / "corpus", **WINDOW, channels=["x", "y"], skip_damaged=True, workers=workers
+        )
+        assert [Path(source.file).name for source in done.manifest.damaged] == ["r2.npz", "r3.csv"]
+        assert "walking" in done.manifest.damaged[1].damaged
+        assert set(Corpus.open(tmp_path / "corpus").about(1)["recording"]) == {"r1"}
+    for file in ("r0.npz", "r1.csv"):
+        (recordings / file).write_text("nothing")
+    with pytest.raises(InputError, match=r"None of the 4 files can be used; the first: .*r0\.npz"):
+        build_corpus(recordings, tmp_path / "other", **WINDOW, channels=["x", "y"], skip_damaged=True)
+    assert not (tmp_path / "other" / "manifest.json").exists()
+
+
+def test_files_that_do_not_agree_are_refused_whatever_is_skipped(recordings, tmp_path):
+    np.savez(recordings / "z.npz", t=np.arange(400) / 50, x=np.zeros(400), label="rest")
+    with pytest.raises(InputError, match=r"must have the same channels.*z\.npz has x"):
+        build_corpus(recordings, tmp_path / "corpus", **WINDOW, label="label", skip_damaged=True)
+
+
+def test_missing_values_follow_the_policy(tmp_path):
+    x = np.sin(np.arange(200, dtype=np.float32))[None].repeat(2, 0)
+    x[0, 50] = np.nan
+    np.savez(tmp_path / "a.npz", X=x)
+    with pytest.raises(InputError, match="has no value in channel"):
+        build_corpus(tmp_path / "a.npz", tmp_path / "corpus", **WINDOW)
+    build_corpus(tmp_path / "a.npz", tmp_path / "corpus", **WINDOW, missing="interpolate", overwrite=True)
+    wanted = windows_from(tmp_path / "a.npz", **WINDOW, missing="interpolate").x
+    np.testing.assert_array_equal(Corpus.open(tmp_path / "corpus")[:], wanted)
+
+
+def test_short_recordings_are_named_and_none_that_is_long_enough_is_an_error(tmp_path):
+    for name, n in (("long", 100), ("short", 20)):
+        np.savez(tmp_path / f"{name}.npz", X=np.random.default_rng(0).normal(size=(2, n)))
+    files = [tmp_path / "long.npz", tmp_path / "short.npz"]
+    with pytest.warns(ShortRecordingWarning, match=r"short \(20 time steps\)"):
+        build_corpus(files, tmp_path / "corpus", **WINDOW)
+    with pytest.raises(NoWindowError, match="the longest stretch without a gap has 100"):
+        build_corpus(files, tmp_path / "other", 200)
+
+
+def test_values_that_the_type_cannot_hold_are_refused(tmp_path):
+    x = np.random.default_rng(0).normal(size=(2, 100)) * 1e5
+    np.savez(tmp_path / "a.npz", X=x)
+    with pytest.raises(InputError, match=r"a\.npz: Window 0 holds values up to .* float16 ends at 65504"):
+        build_corpus(tmp_path / "a.npz", tmp_path / "corpus", **WINDOW, dtype="float16")
+    np.savez(tmp_path / "b.npz", X=1e9 + np.random.default_rng(0).normal(size=(2, 100)))
+    with pytest.raises(InputError, match=r"b\.npz: The values of recording 'b' differ by less than float32"):
+        build_corpus(tmp_path / "b.npz", tmp_path / "other", **WINDOW)
+
+
+def test_a_file_that_needs_more_memory_than_allowed_is_refused_before_it_is_read(tmp_path):
+    np.savez(tmp_path / "a.npz", X=np.zeros((2, 10**6), np.float32))
+    with pytest.raises(InputError, match=r"a\.npz \(8 MB\), read as a whole, takes about .* 250 MB may be taken"):
+        build_corpus(tmp_path / "a.npz", tmp_path / "corpus", **WINDOW, memory="250MB")
+    assert not (tmp_path / "corpus" / "shards").exists()
+
+
+@pytest.mark.parametrize("scheme", ["memory", "file"])
+def test_files_behind_a_url_are_fetched_one_by_one(recordings, tmp_path, scheme):
+    fsspec = pytest.importorskip("fsspec")
+    url = recordings.as_uri()
+    if scheme == "memory":
+        url = "memory://here"
+        for path in recordings.iterdir():
+            fsspec.filesystem("memory").pipe_file(f"/here/{path.name}", path.read_bytes())
+    build_corpus(url, tmp_path / "corpus", **WINDOW, channels=["x", "y"])
+    corpus = Corpus.open(tmp_path / "corpus")
+    np.testing.assert_array_equal(corpus[:], windows_from(recordings, **WINDOW, channels=["x", "y"]).x)
+    assert set(corpus.about(0)["recording"]) == {"r0"} and scheme in corpus.manifest.sources[0].file
+    assert not (tmp_path / "corpus" / ".fetched").exists()
+    with pytest.raises(InputError, match="There is no file or folder memory://nowhere"):
+        build_corpus("memory://nowhere", tmp_path / "other", **WINDOW)
+
+
+def test_the_commands_say_what_was_built(recordings, tmp_path):
+    (recordings / "dicot.toml").write_text('window = "0.64s"\nchannels = ["x", "y"]\n')
+    (recordings / "r3.csv").write_text("nothing")
+    said = dicot("corpus", "build", recordings, "--out", tmp_path / "c", "--skip-damaged", "--workers", 1)
+    assert "79 windows of 2 channel(s) and 32 time steps, of 3 file(s)" in said and "r3.csv" in said
+    said = dicot("corpus", "info", tmp_path / "c", "--verify")
+    for words in ("79", "0.64 s at 50 per second", "every byte as it was written", "left out", "r3.csv"):
+        assert words in said

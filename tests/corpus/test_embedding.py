@@ -1,0 +1,122 @@
+"""The vectors of a corpus: those of its windows, with the same bytes however often it was killed."""
+
+import numpy as np
+import pytest
+from tests.commands import dicot
+from tests.corpus.folders import WINDOW, edit, killed, tree, write_recordings
+
+from dicot.corpus import Corpus
+from dicot.corpus.build import build_corpus
+from dicot.corpus.embedding import begin, embed_corpus, embed_shard, finish, read_embedded
+from dicot.errors import InputError, ModelFileError, OutputError
+from dicot.storage import only_one
+from dicot.vectors import read_vectors
+
+pytest.importorskip("pyarrow")
+
+MODEL = """
+import numpy as np
+class Model:
+    def transform(self, windows):
+        return np.concatenate([windows.x.mean(axis=2), windows.x.std(axis=2)], axis=1)
+"""
+exec(MODEL)  # the same text goes to other processes
+Model = globals()["Model"]
+
+
+@pytest.fixture
+def corpus(tmp_path) -> Corpus:
+    recordings = write_recordings(tmp_path / "r")
+    build_corpus(recordings, tmp_path / "c", **WINDOW, channels=["x", "y"], label="label", shard_bytes=4000)
+    return Corpus.open(tmp_path / "c")
+
+
+def test_vectors_are_those_of_the_windows_and_know_their_place(corpus, tmp_path):
+    done = embed_corpus(Model(), corpus, tmp_path / "v", model_hash="m")
+    files = [read_vectors(file) for file in done.files]
+    assert len(files) == len(corpus.shards) > 4 and (done.rows, done.features) == (len(corpus), 4)
+    whole = corpus[:]
+    np.testing.assert_array_equal(np.concatenate([f.x for f in files])[:, :2], whole.mean(axis=2))
+    about = corpus.columns()
+    for name in ("recording", "start", "end", "group", "label"):
+        np.testing.assert_array_equal(np.concatenate([getattr(f, name) for f in files]), about[name])
+    assert files[-1].source is not None and list(files[-1].source["recordings"]) == ["r3"]
+    half = embed_corpus(Model(), corpus, tmp_path / "h", model_hash="m", dtype="float16")
+    assert sum(file.stat().st_size for file in half.files) < sum(file.stat().st_size for file in done.files)
+    np.testing.assert_allclose(read_vectors(half.files[0]).x, files[0].x, atol=1e-3)
+
+
+def test_shards_may_be_done_in_any_order_by_anybody(corpus, tmp_path):
+    embed_corpus(Model(), corpus, tmp_path / "v", model_hash="m")
+    left = begin(corpus, tmp_path / "w", model_hash="m")
+    with pytest.raises(InputError, match="have no vectors yet"):
+        finish(corpus, tmp_path / "w")
+    for number in [*reversed(left), left[0]]:  # one of them twice
+        embed_shard(Model(), Corpus.open(tmp_path / "c"), number, tmp_path / "w")
+    finish(corpus, tmp_path / "w")
+    assert tree(tmp_path / "v") == tree(tmp_path / "w")
+
+
+@pytest.mark.slow
+def test_killed_in_the_middle_of_any_write_it_ends_with_the_same_bytes(corpus, tmp_path):
+    code = f"""
+{MODEL}
+from dicot.corpus import Corpus
+from dicot.corpus.embedding import embed_corpus
+embed_corpus(Model(), Corpus.open(sys.argv[2]), sys.argv[3], model_hash="m")
+"""
+    embed_corpus(Model(), corpus, tmp_path / "whole", model_hash="m")
+    kills = [killed(n, code, tmp_path / "c", tmp_path / "killed") for n in (2, 5, 8)]
+    assert all(kills) and not (tmp_path / "killed" / "manifest.json").exists()
+    calls = []
+    embed_corpus(Model(), corpus, tmp_path / "killed", model_hash="m", on_shard=lambda *done: calls.append(done))
+    assert 0 < len(calls) < len(corpus.shards)  # some were there
+    assert tree(tmp_path / "killed") == tree(tmp_path / "whole")
+
+
+def test_two_at_once_and_another_model_are_refused(corpus, tmp_path):
+    out = tmp_path / "v"
+    with only_one(out / ".lock", str(out)), pytest.raises(OutputError, match="written by another process"):
+        embed_corpus(Model(), corpus, out, model_hash="m")
+    embed_corpus(Model(), corpus, out, model_hash="m")
+    before = tree(out)
+    assert embed_corpus(Model(), corpus, out, model_hash="m").rows == len(corpus)  # nothing to do
+    with pytest.raises(InputError, match="vectors of another corpus, model or dtype"):
+        embed_corpus(Model(), corpus, out, model_hash="other")
+    assert tree(out) == before
+    embed_corpus(Model(), corpus, out, model_hash="other", overwrite=True)
+    assert read_embedded(out).model == "other"
+
+
+def test_damage_is_noticed(corpus, tmp_path):
+    out = tmp_path / "v"
+    done = embed_corpus(Model(), corpus, out, model_hash="m")
+    done.files[1].write_bytes(b"nothing")
+    with pytest.raises(ModelFileError, match="has 7 bytes, and the manifest says"):
+        read_embedded(out)
+    edit(out / "manifest.json", shards=[{"name": "../x"}])
+    with pytest.raises(ModelFileError, match="is damaged"):
+        read_embedded(out)
+    (out / "manifest.json").unlink()
+    with pytest.raises(ModelFileError, match="not finished"):
+        read_embedded(out)
+
+
+def test_from_the_command_line(corpus, tmp_path):
+    model = tmp_path / "m"
+    said = dicot(
+        "pretrain", corpus.path, "--method", "random", "--dim", 8, "--out", model, "--device", "cpu", "--memory", "4GB"
+    )
+    assert f"{len(corpus)} cases, 2 channel(s), 32 time steps" in said
+    with pytest.raises(InputError, match="is a corpus, whose windows are cut already. Leave out --window"):
+        dicot("pretrain", corpus.path, "--window", "32", "--out", model, "--device", "cpu")
+    words = ["corpus", "embed", corpus.path, "--model", model, "--device", "cpu"]
+    said = dicot(*words, "--out", tmp_path / "v")
+    assert f"{len(corpus)} windows -> 8 features" in said
+    dicot("embed", model, corpus.path, "--out", tmp_path / "one.parquet", "--device", "cpu")
+    one = read_vectors(tmp_path / "one.parquet")
+    parts = [read_vectors(file).x for file in read_embedded(tmp_path / "v").files]
+    np.testing.assert_allclose(one.x, np.concatenate(parts), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(one.recording, corpus.columns()["recording"])
+    with pytest.raises(InputError, match="A shard of .* may be taken"):
+        dicot(*words, "--out", tmp_path / "w", "--memory", "300MB")

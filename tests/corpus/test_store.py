@@ -1,0 +1,124 @@
+"""A corpus on disk: rows in any order, and no damage that goes unnoticed."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.corpus.folders import WINDOW, edit, write_recordings
+
+from dicot.corpus import Corpus, store
+from dicot.corpus.build import build_corpus
+from dicot.errors import InputError, ModelFileError
+
+
+@pytest.fixture
+def folder(tmp_path):
+    build_corpus(
+        write_recordings(tmp_path / "r"), tmp_path / "c", **WINDOW, channels=["x", "y"], label="label", shard_bytes=2000
+    )
+    return tmp_path / "c"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_rows_come_in_any_order_from_any_shard(tmp_path, monkeypatch, dtype):
+    monkeypatch.setattr(store, "OPEN_FILES", 3)  # fewer than there are shards
+    recordings = write_recordings(tmp_path / "r")
+    build_corpus(recordings, tmp_path / "c", **WINDOW, channels=["x", "y"], shard_bytes=2000, dtype=dtype)
+    corpus = Corpus.open(tmp_path / "c")
+    whole = np.concatenate([np.load(path) for path in sorted((tmp_path / "c" / "shards").glob("*.npy"))])
+    assert whole.dtype == dtype
+    dice = np.random.default_rng(0)
+    for rows in (dice.permutation(len(corpus)), dice.integers(0, len(corpus), 200), np.arange(7), np.array([5, 3, 7])):
+        np.testing.assert_array_equal(corpus[rows], whole[rows])
+    np.testing.assert_array_equal(corpus[10:60:7], whole[10:60:7])
+    assert corpus[:5].dtype == np.float32 and corpus[:0].shape == (0, 2, 32)
+    corpus.close()
+    np.testing.assert_array_equal(corpus[3:5], whole[3:5])
+    with pytest.raises(InputError, match="the rows 0 to"):
+        corpus[np.array([0, len(corpus)])]
+
+
+def test_a_shard_comes_as_windows(folder):
+    corpus = Corpus.open(folder)
+    windows = corpus.shard(2)
+    np.testing.assert_array_equal(windows.x, corpus[corpus.starts[2] : corpus.starts[3]])
+    assert windows.recording is not None and windows.y is not None
+    assert set(windows.recording) == {"r0"} and windows.rate == 50 and windows.channels == ("x", "y")
+
+
+def test_damage_is_noticed(folder):
+    shard = folder / "shards" / "000001-001.npy"
+    whole = shard.read_bytes()
+    shard.write_bytes(whole[:-4] + bytes(4))  # one value
+    Corpus.open(folder)
+    with pytest.raises(ModelFileError, match=r"000001-001\.npy was changed or damaged"):
+        Corpus.open(folder, verify=True)
+    shard.write_bytes(whole[:-4])
+    with pytest.raises(ModelFileError, match=r"000001-001\.npy has .* bytes, and the manifest says"):
+        Corpus.open(folder)
+    shard.write_bytes(whole.replace(b"<f4", b"<i4"))
+    with pytest.raises(ModelFileError, match="holds int32"):
+        Corpus.open(folder)
+    shard.unlink()
+    with pytest.raises(ModelFileError, match=r"000001-001\.npy cannot be read"):
+        Corpus.open(folder)
+
+
+def test_a_file_that_shrinks_while_it_is_open_is_noticed(folder):
+    corpus = Corpus.open(folder)
+    corpus[:1]
+    shard = folder / "shards" / "000000-000.npy"
+    shard.write_bytes(shard.read_bytes()[:200])
+    with pytest.raises(ModelFileError, match="has become shorter"):
+        corpus[:1]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"shape": [2, 0]},
+        {"shape": [3, 32]},
+        {"dtype": "float64"},
+        {"rate": -1},
+        {"channels": ["x", "x"]},
+        {"windows": 7},
+        {"shards": []},
+        {"shards": [{"name": "../../x"}]},
+        {"sources": [7]},
+        {"options": None},
+        {"format_version": 2},
+        {"format": "other"},
+    ],
+)
+def test_a_manifest_that_cannot_be_is_refused(folder, changes):
+    edit(folder / "manifest.json", **changes)
+    with pytest.raises(ModelFileError, match=r"manifest\.json"):
+        Corpus.open(folder)
+
+
+def test_a_manifest_that_was_changed_by_hand_is_refused(folder):
+    text = (folder / "manifest.json").read_text()
+    (folder / "manifest.json").write_text(text.replace('"rate": 50', '"rate": 60'))
+    with pytest.raises(ModelFileError, match="does not fit to its hash"):
+        Corpus.open(folder)
+
+
+def test_a_shard_must_not_lead_out_of_the_folder(folder):
+    shards = json.loads((folder / "manifest.json").read_text())["shards"]
+    edit(folder / "manifest.json", shards=[{**shards[0], "name": "../000000-000"}, *shards[1:]])
+    with pytest.raises(ModelFileError, match="a shard is"):
+        Corpus.open(folder)
+
+
+def test_the_fingerprint_changes_with_a_value_and_not_with_the_place(folder, tmp_path):
+    first = Corpus.open(folder).fingerprint()
+    folder.rename(tmp_path / "moved")
+    assert Corpus.open(tmp_path / "moved").fingerprint() == first
+    (tmp_path / "r" / "r0.npz").unlink()
+    build_corpus(tmp_path / "r", tmp_path / "other", **WINDOW, channels=["x", "y"], label="label")
+    assert Corpus.open(tmp_path / "other").fingerprint() != first
+
+
+def test_a_folder_that_is_none(tmp_path):
+    with pytest.raises(ModelFileError, match="is not a corpus: it has no manifest"):
+        Corpus.open(tmp_path)
