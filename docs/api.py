@@ -31,6 +31,7 @@ ORDER = (  # as a reader meets them: everyday use first, then what a researcher 
     "Windows",
     "check_collection",
     "pretrain",
+    "join_ranks",
     "Recipe",
     "embed",
     "Encoder",

@@ -22,6 +22,7 @@ EVERYTHING = SOURCES + [path for folder in FOLDERS for path in sorted((ROOT / fo
 LAYERS: dict[str, set[str]] = {
     "errors": set(),
     "storage": {"errors"},
+    "launcher": {"errors"},
     "database": {"storage", "errors"},
     "progress": set(),
     "data": {"errors"},
@@ -31,7 +32,7 @@ LAYERS: dict[str, set[str]] = {
     "losses": {"errors"},
     "encoders": {"gpu", "storage", "errors"},
     "methods": {"encoders", "views", "losses", "data", "errors"},
-    "train": {"methods", "encoders", "data", "gpu", "storage", "errors"},
+    "train": {"methods", "encoders", "data", "gpu", "launcher", "storage", "errors"},
     "controls": {"encoders", "data", "gpu"},
     "embedding": {"encoders", "gpu", "data", "errors"},
     "presets": {"train", "errors"},
@@ -94,6 +95,7 @@ LAYERS["__main__"] = {"cli"}
 # Parts that work on arrays: none of them imports torch, and none loads a part that does on import.
 TORCH_FREE = {"errors", "storage", "database", "progress", "data", "datasets", "vectors", "tables", "classical"}
 TORCH_FREE |= {
+    "launcher",
     "heads",
     "deployed",
     "embedded",

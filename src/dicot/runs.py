@@ -10,6 +10,7 @@ from dicot.presets import FEATURES
 from dicot.pretrained import CONFIG, is_registered, plain_json
 from dicot.storage import check_writable, remove_leftovers, writing
 from dicot.train import Checkpoint
+from dicot.train.ranks import current_ranks
 
 CHECKPOINT = "checkpoint.safetensors"
 RESOLVED = ("preset", "method", "method_params", "recipe", *FEATURES)  # arguments compared by what they come to
@@ -25,15 +26,19 @@ def pretrain_into(
 ) -> str:
     """Fit and save the model unless the folder already holds this very run; return a sentence on what happened.
 
-    A run that was killed or interrupted goes on from its checkpoint, one that overwrites another model too.
+    A run that was killed or interrupted goes on from its checkpoint, one that overwrites another model too. Of several
+    ranks the first one looks at the folder and writes; the others, which need not see it, take part in the training.
     """
+    ranks = current_ranks()
     checkpoint = Checkpoint(folder / CHECKPOINT, checkpoint_seconds, overwrite=overwrite)
-    if (folder / CONFIG).exists() and not overwrite:
-        if not _holds_run(folder, model, train):
-            raise InputError(f"{folder} holds another model. Choose another folder, or overwrite it (--overwrite).")
-        _remove(checkpoint.path)
-        return f"{folder} already holds this run; nothing to do."
-    check_writable(folder)
+    outcome = ranks.from_first(lambda: _outcome(folder, model, train, overwrite).encode())
+    if outcome:
+        if ranks.is_first:
+            _remove(checkpoint.path)
+        return outcome.decode()
+    if not ranks.is_first:
+        model.take_part(train, train.y, checkpoint=checkpoint)
+        return ""
     model.fit(train, train.y, checkpoint=checkpoint)
     model.save_pretrained(folder)
     _remove(checkpoint.path)  # only now: until the model is saved the run can still be lost
@@ -41,6 +46,16 @@ def pretrain_into(
     trained = f"{len(history)} steps, loss {history.loss[0]:.3f} -> {history.loss[-1]:.3f}, " if history.loss else ""
     how = "resumed and finished" if checkpoint.resumed else "trained"
     return f"{how}: {trained}{history.seconds:.1f} s. Wrote {folder}"
+
+
+def _outcome(folder: Path, model: TimeSeriesEmbedder, train: Windows, overwrite: bool) -> str:
+    """Return a sentence where the folder holds this run already, and nothing where it is to be trained."""
+    if (folder / CONFIG).exists() and not overwrite:
+        if not _holds_run(folder, model, train):
+            raise InputError(f"{folder} holds another model. Choose another folder, or overwrite it (--overwrite).")
+        return f"{folder} already holds this run; nothing to do."
+    check_writable(folder)
+    return ""
 
 
 def _holds_run(folder: Path, model: TimeSeriesEmbedder, train: Windows) -> bool:
