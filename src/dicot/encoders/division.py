@@ -68,13 +68,20 @@ class _Gathered(torch.autograd.Function):
         sizes = [part.stop - part.start for part in (ranks.share(n_cases, rank) for rank in range(ranks.world))]
         padded = mine.new_zeros(max(sizes), *mine.shape[1:])  # an exchange is of equal shapes
         padded[: len(mine)] = mine
-        parts = ranks.gather(padded)
-        return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
+        everybodys = ranks.gather(padded)
+        return _laid_out(torch.cat([part[:size] for part, size in zip(everybodys, sizes, strict=True)]), mine)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dall: Tensor) -> tuple[Tensor, None, None]:
         return dall[ctx.share], None, None
+
+
+def _laid_out(x: Tensor, like: Tensor) -> Tensor:
+    """x with its axes in the order in memory that another tensor has: what draws for it draws in that order."""
+    order = sorted(range(x.dim()), key=like.stride, reverse=True)
+    back = [order.index(axis) for axis in range(x.dim())]
+    return x.permute(order).contiguous().permute(back)
 
 
 class DividedEncoder:

@@ -3,16 +3,19 @@
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.rendezvous import rendezvous
 
 from dicot.encoders.division import LEAST, check_divisible, divided, outermost_encoders
 from dicot.errors import DicotError, InputError, LostWorkerError, ModelFileError
@@ -23,6 +26,7 @@ from dicot.train.draws import seed_step
 from dicot.train.history import History
 
 TIMEOUT = 600.0  # seconds that a rank waits for the others
+LOOK = 0.02  # seconds between two looks for them
 NOTHING, FAILED = -1, -2  # in place of the number of bytes of a file
 FEW = 1e-4  # relative difference of losses above which ranks compute something else: far more than rounding
 
@@ -196,11 +200,9 @@ def join_ranks(*, device: str = "auto", sync_batch_norm: bool = True, timeout: f
         raise InputError("This process has joined the others already; call join_ranks once.")
     backend = _take_device(device, place)
     wait = timedelta(seconds=timeout)
-    store: dict[str, Any] = {"init_method": "env://"}
-    if place.meeting:
-        store = {"store": dist.FileStore(place.meeting, place.world)}  # type: ignore[attr-defined]
     try:
-        dist.init_process_group(backend, rank=place.rank, world_size=place.world, timeout=wait, **store)
+        store = _meet(place, wait)
+        dist.init_process_group(backend, store=store, rank=place.rank, world_size=place.world, timeout=wait)
     except (RuntimeError, ValueError) as error:
         raise LostWorkerError(f"The {place.world} processes of this run did not find each other: {error}") from error
     _current = Ranks(place, sync_batch_norm)
@@ -228,6 +230,45 @@ def _take_device(device: str, place: Place) -> str:
         )
     torch.cuda.set_device(place.local_rank)
     return "cpu:gloo,cuda:nccl"
+
+
+def _meet(place: Place, wait: timedelta) -> Any:
+    """Return a store of keys and values that the processes of this start of the run share, and no earlier one.
+
+    torchrun starts all processes again when one has died, over a store in which the addresses of the dead ones remain.
+    So every process asks under a name that is new, the first answers with the name of the store, and asks again until
+    all have had its answer.
+    """
+    found: Any
+    if place.meeting:
+        found = dist.FileStore(place.meeting, place.world)  # type: ignore[attr-defined]
+    else:
+        found, _, _ = next(rendezvous("env://", place.rank, place.world, timeout=wait))
+    deadline, me = time.monotonic() + wait.total_seconds(), uuid4().hex
+    if place.rank:
+        found.set(f"asks/{place.rank}", me)
+        _wait_for(found, [f"answer/{me}"], deadline)
+        start = found.get(f"answer/{me}").decode()
+        found.set(f"came/{start}/{place.rank}", "1")
+    else:
+        start, others = me, range(1, place.world)
+        _wait_for(found, [f"asks/{rank}" for rank in others], deadline)
+        while not found.check([f"came/{start}/{rank}" for rank in others]):
+            for rank in others:
+                found.set(f"answer/{found.get(f'asks/{rank}').decode()}", start)
+            _pause(deadline)
+    return dist.PrefixStore(start, found)  # type: ignore[attr-defined]
+
+
+def _wait_for(store: Any, keys: list[str], deadline: float) -> None:
+    while not store.check(keys):
+        _pause(deadline)
+
+
+def _pause(deadline: float) -> None:
+    if time.monotonic() > deadline:
+        raise RuntimeError("some have not come in time")
+    time.sleep(LOOK)
 
 
 @contextmanager
