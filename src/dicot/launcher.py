@@ -56,8 +56,8 @@ def is_launched() -> bool:
     return MEETING in os.environ
 
 
-def launch(n_processes: int, words: Sequence[str], again: str) -> int:
-    """Run `dicot` with these words in so many processes of this machine, and return the exit code of the first.
+def launch(n_processes: int, words: Sequence[str], again: str, module: str = "dicot") -> int:
+    """Run `python -m dicot WORDS` in so many processes of this machine, and return the exit code of the first.
 
     The first one has the terminal; of the others an error is shown. Where one dies, the rest is ended, and the error
     says how to go on (`again`). Ctrl-C and SIGTERM reach all of them as Ctrl-C, once.
@@ -67,7 +67,8 @@ def launch(n_processes: int, words: Sequence[str], again: str) -> int:
         processes: list[subprocess.Popen[Any]] = []
         try:
             for rank in range(n_processes):
-                processes.append(_start(rank, n_processes, words, folder, logs[rank]))
+                command = [sys.executable, "-m", module, *words]
+                processes.append(_start(rank, n_processes, command, folder, logs[rank]))
                 forwarding.processes = processes
             victim = _wait(processes)
         finally:
@@ -78,7 +79,7 @@ def launch(n_processes: int, words: Sequence[str], again: str) -> int:
         codes = [process.returncode for process in processes]
         if forwarding.arrived or codes[0] in (1, 2) or not any(codes):
             return codes[0] if codes[0] >= 0 else 128 - codes[0]
-        said = next((log.read_text(errors="replace").strip() for log in logs[1:] if log.read_text().strip()), "")
+        said = logs[victim].read_text(errors="replace").strip() if victim else ""
         raise LostWorkerError(
             f"Process {victim} of {n_processes} {_fate(codes[victim])}, and the others were ended."
             + (f" It said: {said[-2000:]}" if said else "")
@@ -86,7 +87,7 @@ def launch(n_processes: int, words: Sequence[str], again: str) -> int:
         )
 
 
-def _start(rank: int, world: int, words: Sequence[str], folder: str, log: Path) -> "subprocess.Popen[Any]":
+def _start(rank: int, world: int, command: Sequence[str], folder: str, log: Path) -> "subprocess.Popen[Any]":
     environment = {
         **os.environ,
         "RANK": str(rank),
@@ -97,7 +98,6 @@ def _start(rank: int, world: int, words: Sequence[str], folder: str, log: Path) 
         # Each would take all cores otherwise, and they would mostly wait for each other.
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // world))),
     }
-    command = [sys.executable, "-m", "dicot", *words]
     if rank == 0:
         return subprocess.Popen(command, env=environment, start_new_session=True)
     with log.open("wb") as errors:

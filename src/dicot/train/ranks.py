@@ -279,5 +279,5 @@ def _told_apart() -> Iterator[None]:
     except RuntimeError as error:
         raise LostWorkerError(
             "Another process of this run has ended or does not answer. The same call continues from the checkpoint, if "
-            f"there is one, with any number of processes. ({str(error).splitlines()[0]})"
+            f"there is one, with any number of processes. ({str(error).splitlines()[0].split('. ')[0]})"
         ) from error
