@@ -7,7 +7,7 @@ of the whole batch on every rank.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,26 +21,11 @@ LEAST = 2  # cases of a share; fewer could leave BatchNorm a single value
 TOLERANCE = 0.01  # of the largest feature: what rounding may change, even in TF32
 
 
-class Sharing(Exchange, Protocol):
-    """The ranks of a run, of which each takes a share of the cases."""
-
-    @property
-    def world(self) -> int:
-        """Return how many there are."""
-
-    @property
-    def synchronised(self) -> bool:
-        """Tell whether BatchNorm looks at the cases of all ranks."""
-
-    def share(self, n_cases: int, rank: int | None = None) -> slice:
-        """Return the cases that a rank encodes, this one where none is named."""
-
-
 class _Spread(torch.autograd.Function):
     """Tensors as they are; each gradient is the sum of those of all ranks, by one exchange."""
 
     @staticmethod
-    def forward(ctx: Any, ranks: Sharing, *tensors: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, ranks: Exchange, *tensors: Tensor) -> tuple[Tensor, ...]:
         ctx.ranks = ranks
         ctx.set_materialize_grads(False)  # a weight that is not used has no gradient, and must not be decayed
         return tuple(tensor.view_as(tensor) for tensor in tensors)
@@ -63,7 +48,7 @@ class _Gathered(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, mine: Tensor, ranks: Sharing, n_cases: int) -> Tensor:
+    def forward(ctx: Any, mine: Tensor, ranks: Exchange, n_cases: int) -> Tensor:
         ctx.share = ranks.share(n_cases)
         sizes = [part.stop - part.start for part in (ranks.share(n_cases, rank) for rank in range(ranks.world))]
         padded = mine.new_zeros(max(sizes), *mine.shape[1:])  # an exchange is of equal shapes
@@ -87,7 +72,7 @@ def _laid_out(x: Tensor, like: Tensor) -> Tensor:
 class DividedEncoder:
     """Stands in for `forward` and `embed` of an encoder while it is divided."""
 
-    def __init__(self, encoder: Encoder, ranks: Sharing) -> None:
+    def __init__(self, encoder: Encoder, ranks: Exchange) -> None:
         self.encoder, self.ranks = encoder, ranks
         self.inside = False  # a pass calls another one, as `embed` does `forward`: the first is divided
 
@@ -114,7 +99,7 @@ class DividedEncoder:
                 stack.enter_context(in_one_piece(encoder, ranks, part, n_cases, norms=norms))
                 mine = compute(encoder, x[part], *(tensor[part] for tensor in given))
             if encoder.training and not ranks.synchronised:
-                mean_statistics(encoder, ranks, ranks.world)
+                mean_statistics(encoder, ranks)
         finally:
             self.inside = False
         features: Tensor = _Gathered.apply(mine, ranks, n_cases)  # type: ignore[no-untyped-call]
@@ -122,7 +107,7 @@ class DividedEncoder:
 
 
 @contextmanager
-def _spread_weights(encoder: Encoder, ranks: Sharing, x: Tensor) -> Iterator[Tensor]:
+def _spread_weights(encoder: Encoder, ranks: Exchange, x: Tensor) -> Iterator[Tensor]:
     """Replace the weights by tensors whose gradients are summed over the ranks; give x, likewise where it has one."""
     places = [
         (module._parameters, name, parameter)
@@ -147,7 +132,7 @@ def _spread_weights(encoder: Encoder, ranks: Sharing, x: Tensor) -> Iterator[Ten
 
 
 @contextmanager
-def divided(network: nn.Module, ranks: Sharing) -> Iterator[None]:
+def divided(network: nn.Module, ranks: Exchange) -> Iterator[None]:
     """Divide the passes of every encoder in a network among the ranks, until the end of the context."""
     encoders = outermost_encoders(network)
     try:
@@ -169,7 +154,7 @@ def outermost_encoders(network: nn.Module) -> list[Encoder]:
 
 
 @torch.no_grad()
-def check_divisible(encoder: Encoder, x: Tensor, ranks: Sharing, reseed: Callable[[], None]) -> None:
+def check_divisible(encoder: Encoder, x: Tensor, ranks: Exchange, reseed: Callable[[], None]) -> None:
     """Refuse an encoder whose features of a case depend on other cases, or on draws, in another way than is known here.
 
     It encodes a few cases x (B, C, T) as it does in training, in one piece and divided, from the same random state each

@@ -20,7 +20,18 @@ EXCHANGE = "exchange"  # the attribute of a BatchNorm by which it knows the othe
 
 
 class Exchange(Protocol):
-    """What the ranks of a run tell each other."""
+    """The ranks of a run, of which each takes a share of the cases, and what they tell each other."""
+
+    @property
+    def world(self) -> int:
+        """Return how many there are."""
+
+    @property
+    def synchronised(self) -> bool:
+        """Tell whether BatchNorm looks at the cases of all ranks."""
+
+    def share(self, n_cases: int, rank: int | None = None) -> slice:
+        """Return the cases that a rank encodes, this one where none is named."""
 
     def gather(self, mine: Tensor) -> Tensor:
         """Stack the tensors of all ranks, which have one shape, in the order of the ranks: (ranks, ...)."""
@@ -153,13 +164,13 @@ def exchange_of(norm: nn.Module) -> Exchange | None:
     return found
 
 
-def mean_statistics(network: nn.Module, exchange: Exchange, world: int) -> None:
+def mean_statistics(network: nn.Module, exchange: Exchange) -> None:
     """Set the running statistics of every BatchNorm to their mean over the ranks, which have looked at other cases."""
     norms = [module for module in network.modules() if isinstance(module, _BatchNorm)]
     buffers = [buffer for norm in norms for buffer in (norm.running_mean, norm.running_var) if buffer is not None]
     if not buffers:
         return
     with torch.no_grad():
-        mean = exchange.total(torch.cat([buffer.flatten() for buffer in buffers])) / world
+        mean = exchange.total(torch.cat([buffer.flatten() for buffer in buffers])) / exchange.world
         for buffer, value in zip(buffers, torch.split(mean, [buffer.numel() for buffer in buffers]), strict=True):
             buffer.copy_(value.view_as(buffer))
