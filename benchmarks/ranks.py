@@ -13,6 +13,7 @@ import statistics
 import sys
 import tempfile
 import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,48 +23,56 @@ from dicot.launcher import launch
 SHAPES = ((8, 24, 1), (8, 150, 1), (128, 100, 6), (128, 24, 1), (64, 500, 3))  # batch, time steps, channels
 
 
-def measure(settings: dict[str, object], out: Path) -> None:
-    """Train in this process and its fellows; the first writes the losses, and seconds of each step."""
+@dataclass(frozen=True)
+class Settings:
+    """What is trained."""
+
+    shape: tuple[int, int, int]
+    method: str
+    steps: int
+    precision: str
+    device: str
+    synchronised: bool
+
+
+def measure(settings: Settings, out: str) -> None:
+    """Train in this process and its fellows; each writes the losses, and the seconds of every step but the first."""
     import torch
 
     from dicot.encoders import build_encoder
-    from dicot.methods import build_method
-    from dicot.train import Recipe, Step, join_ranks, pretrain
+    from dicot.methods import Batch, build_method
+    from dicot.train import Recipe, join_ranks, pretrain
 
-    batch, n_times, n_channels = settings["shape"]  # type: ignore[misc]
+    batch_size, n_times, n_channels = settings.shape
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(4 * batch, n_channels, n_times)).cumsum(axis=2).astype(np.float32)
+    x = rng.normal(size=(4 * batch_size, n_channels, n_times)).cumsum(axis=2)
+    x = ((x - x.mean()) / x.std()).astype(np.float32)
     torch.manual_seed(0)
     encoder = build_encoder("inception_time", {"n_channels": n_channels, "dim": 256})
-    method = build_method(str(settings["method"]), encoder, {})
-    recipe = Recipe(int(str(settings["steps"])), batch, precision=str(settings["precision"]))
-    ticks, work = [], []
+    method = build_method(settings.method, encoder, {})
+    recipe = Recipe(settings.steps, batch_size, precision=settings.precision)
+    ticks: list[float] = []
+    work: list[float] = []
     original = method.after_step
 
-    def after_step(given, progress) -> None:  # type: ignore[no-untyped-def]
+    def after_step(given: Batch, progress: float) -> None:
         original(given, progress)
         if given.x.is_cuda:
             torch.cuda.synchronize()
         ticks.append(time.perf_counter())
         work.append(time.process_time())
 
-    method.after_step = after_step  # type: ignore[method-assign]
-    losses: list[float] = []
-
-    def on_step(step: Step) -> None:
-        losses.append(step.loss)
-
-    device, synchronised = str(settings["device"]), bool(settings["synchronised"])
-    with join_ranks(device=device, sync_batch_norm=synchronised) as ranks:
-        pretrain(method, x, recipe, seed=1, device=device, on_step=on_step)
-        found = {"loss": losses, "seconds": np.diff(ticks).tolist(), "work": np.diff(work).tolist()}
+    method.__dict__["after_step"] = after_step
+    with join_ranks(device=settings.device, sync_batch_norm=settings.synchronised) as ranks:
+        history = pretrain(method, x, recipe, seed=1, device=settings.device)
+        found = {"loss": history.loss, "seconds": np.diff(ticks).tolist(), "work": np.diff(work).tolist()}
         Path(out, f"rank{ranks.place.rank}.json").write_text(json.dumps(found))
 
 
-def run(world: int, settings: dict[str, object]) -> dict[str, list[float]]:
+def run(world: int, settings: Settings) -> dict[str, list[float]]:
     """Losses of a run by so many processes, seconds of its fastest steps, and processor seconds of all processes."""
     with tempfile.TemporaryDirectory() as folder:
-        code = launch(world, ["--worker", json.dumps(settings), "--out", folder], "", module="benchmarks.ranks")
+        code = launch(world, ["--worker", json.dumps(asdict(settings)), "--out", folder], "", module="benchmarks.ranks")
         if code:
             sys.exit(code)
         found = [json.loads(path.read_text()) for path in sorted(Path(folder).glob("rank*.json"))]
@@ -95,20 +104,14 @@ def main() -> None:
     parser.add_argument("--out", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        measure(json.loads(options.worker), options.out)
+        measure(Settings(**json.loads(options.worker)), options.out)
         return
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     print(f"{options.method}, {options.precision}, {options.device}, {os.cpu_count()} cores, {options.repeats} repeats")
     print("shape (B, T, C)    processes  ms/step   clock   work   largest difference of a loss")
     for shape in options.shape or SHAPES[:3]:
-        settings = {
-            "shape": shape,
-            "method": options.method,
-            "steps": options.steps,
-            "precision": options.precision,
-            "device": options.device,
-            "synchronised": not options.local_batch_norm,
-        }
+        way = (options.method, options.steps, options.precision, options.device)
+        settings = Settings(shape, *way, synchronised=not options.local_batch_norm)
         runs: dict[int, list[dict[str, list[float]]]] = {world: [] for world in dict.fromkeys([1, *options.processes])}
         for _ in range(options.repeats):  # in turns: what else the machine does then hits all of them
             for world, found in runs.items():
