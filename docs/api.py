@@ -32,6 +32,7 @@ ORDER = (  # as a reader meets them: everyday use first, then what a researcher 
     "Corpus",
     "check_collection",
     "pretrain",
+    "join_ranks",
     "Recipe",
     "embed",
     "Encoder",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dicot.outliers import EmbeddingOutlierDetector as EmbeddingOutlierDetector
     from dicot.search import EmbeddingIndex as EmbeddingIndex
     from dicot.train import Recipe as Recipe
+    from dicot.train import join_ranks as join_ranks
     from dicot.train import pretrain as pretrain
 
 # Public name -> the module that defines it, imported at first use.
@@ -50,6 +51,7 @@ _HOMES = {
     "export_onnx": "dicot.export",
     "from_table": "dicot.data",
     "honest_accuracy": "dicot.labels.accuracy",
+    "join_ranks": "dicot.train",
     "load": "dicot.datasets",
     "pretrain": "dicot.train",
     "slide": "dicot.data",
@@ -76,6 +78,7 @@ __all__ = [
     "export_onnx",
     "from_table",
     "honest_accuracy",
+    "join_ranks",
     "load",
     "pretrain",
     "slide",

@@ -60,7 +60,7 @@ from dicot.pretrained import (
     save_pretrained,
 )
 from dicot.progress import Bar
-from dicot.train import Checkpoint, History, Recipe, TrainingRun, pretrain_many
+from dicot.train import Checkpoint, History, Recipe, TrainingRun, carry_out, pretrain_many
 from dicot.train.history import OnStep
 from dicot.train.many import AT_ONCE
 from dicot.train.recipe import FAMILIES, schedule_name
@@ -251,6 +251,15 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             history = train_with_bar(what, fit.run, device=self.device, verbose=self.verbose)
         self._finish(fit, history)
         return self
+
+    def take_part(self, X: Any, y: Any = None, *, checkpoint: Checkpoint | str | Path | None = None) -> None:
+        """Do what another process of a run does for the `fit` of the first one (see `join_ranks`): the training alone.
+
+        This estimator is not fitted. Both are given the same data.
+        """
+        fit = self._start(X, y, checkpoint)
+        if fit.run is not None:
+            carry_out(fit.run, device=self.device)
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Return (N, F) embeddings; a case's row does not depend on the other cases.

@@ -14,6 +14,7 @@ from dicot.storage import check_writable, remove_leftovers, writing
 from dicot.train import Checkpoint, Step
 from dicot.train.batches import AHEAD
 from dicot.train.history import OnStep
+from dicot.train.ranks import current_ranks
 
 LOOKS = 5  # steps after which memory hardly grows any more
 PER_CASE = 32  # bytes of row numbers and their order, for each case of a training set
@@ -34,18 +35,22 @@ def pretrain_into(
 
     A run that was killed or interrupted goes on from its checkpoint, one that overwrites another model too. `memory`
     are the bytes that this process may take: what is known beforehand is refused beforehand, and what a step takes
-    after the first steps.
+    after the first steps. Of several ranks the first one looks at the folder and writes; the others, which need not see
+    it, take part in the training.
     """
+    ranks = current_ranks()
     checkpoint = Checkpoint(folder / CHECKPOINT, checkpoint_seconds, overwrite=overwrite)
-    if (folder / CONFIG).exists() and not overwrite:
-        if not _holds_run(folder, model, train):
-            raise InputError(f"{folder} holds another model. Choose another folder, or overwrite it (--overwrite).")
-        _remove(checkpoint.path)
-        return f"{folder} already holds this run; nothing to do."
-    check_writable(folder, folder=True)
+    outcome = ranks.from_first(lambda: _outcome(folder, model, train, overwrite).encode())
+    if outcome:
+        if ranks.is_first:
+            _remove(checkpoint.path)
+        return outcome.decode()
+    labels = train.y if isinstance(train, Windows) else None  # those of a store are read if the method learns from them
+    if not ranks.is_first:
+        model.take_part(train, labels, checkpoint=checkpoint)
+        return ""
     watch = None if memory is None else _watch(memory, model, train)
-    # The labels of a store are read if the method learns from them.
-    model.fit(train, train.y if isinstance(train, Windows) else None, checkpoint=checkpoint, on_step=watch)
+    model.fit(train, labels, checkpoint=checkpoint, on_step=watch)
     model.save_pretrained(folder)
     _remove(checkpoint.path)  # only now: until the model is saved the run can still be lost
     history = model.history_
@@ -69,6 +74,16 @@ def _watch(memory: int, model: TimeSeriesEmbedder, train: Windows | CaseStore) -
             refuse_beyond(memory, peak_bytes(), f"Step {step.number} of the training", remedy)
 
     return look
+
+
+def _outcome(folder: Path, model: TimeSeriesEmbedder, train: Windows | CaseStore, overwrite: bool) -> str:
+    """Return a sentence where the folder holds this run already, and nothing where it is to be trained."""
+    if (folder / CONFIG).exists() and not overwrite:
+        if not _holds_run(folder, model, train):
+            raise InputError(f"{folder} holds another model. Choose another folder, or overwrite it (--overwrite).")
+        return f"{folder} already holds this run; nothing to do."
+    check_writable(folder, folder=True)
+    return ""
 
 
 def _holds_run(folder: Path, model: TimeSeriesEmbedder, train: Windows | CaseStore) -> bool:

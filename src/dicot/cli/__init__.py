@@ -26,7 +26,8 @@ from dicot.cli.pretrain import pretrain
 from dicot.cli.report import report
 from dicot.cli.search import search
 from dicot.cli.wording import flags, in_shell, plain_warnings
-from dicot.errors import DicotError
+from dicot.errors import DicotError, InputError, LostWorkerError
+from dicot.launcher import LOST, find_place, is_launched
 from dicot.storage import cannot_use
 
 
@@ -80,22 +81,36 @@ def root(
 ) -> None:
     """Embeddings from unlabelled time series."""
     context.with_resource(plain_warnings(app))
+    if context.invoked_subcommand != "pretrain" and "TORCHELASTIC_RUN_ID" in os.environ and find_place().world > 1:
+        raise InputError(
+            f"torchrun has started `dicot {context.invoked_subcommand}` {find_place().world} times, and only "
+            "`dicot pretrain` shares its work among processes. Start it without torchrun."
+        )
 
 
 def main() -> None:
-    """Exit code 0: done; 1: an error with a sentence that says what to do; 2: a wrong call; 130: interrupted."""
+    """Exit code 0: done; 1: an error with a sentence that says what to do; 2: a wrong call; 130: interrupted.
+
+    3: this was one of several processes of a run, and another one has ended.
+    """
     try:
         app()
+    except LostWorkerError as error:
+        if is_launched():
+            sys.exit(LOST)
+        _fail(str(error), LOST if find_place().world > 1 else 1)
     except DicotError as error:
         _fail(in_shell(str(error), flags(app, sys.argv[1:])))
     except OSError as error:  # of a file that the library itself does not write, such as the screen's
         _fail(cannot_use(error))
 
 
-def _fail(sentence: str) -> None:
-    typer.secho(f"Error: {sentence}", fg="red", err=True)
+def _fail(sentence: str, code: int = 1) -> None:
+    rank = find_place().rank
+    who = f"[rank {rank}] " if rank and not is_launched() else ""
+    typer.secho(f"{who}Error: {sentence}", fg="red", err=True)
     try:
         sys.stdout.flush()
     except OSError:  # Python tries again at the end, and would say so
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(1)
+    sys.exit(code)

@@ -2,12 +2,15 @@
 
 import shlex
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from dicot.cli import options as opt
+from dicot.errors import InputError
+from dicot.launcher import find_place, launch
 
 
 def pretrain(
@@ -53,14 +56,35 @@ def pretrain(
     overwrite: Annotated[
         bool, typer.Option(help="Replace another model that is in the folder, or its checkpoint.")
     ] = False,
+    nproc: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Processes of this machine that train together, each on a GPU of its own, or on CPU cores."
+        ),
+    ] = None,
+    sync_batch_norm: Annotated[
+        bool,
+        typer.Option(help="With several processes, BatchNorm over the whole batch: the result of a single process."),
+    ] = True,
 ) -> None:
     """Train an encoder on the training cases of DATA and save it with its provenance."""
+    again = shlex.join(["dicot", *sys.argv[1:]])
+    place = find_place()
+    if place.world > 1 and nproc not in (None, place.world):
+        raise InputError(f"This command was started as {place.world} processes already; leave out --nproc {nproc}.")
+    if place.world == 1 and nproc is not None and nproc > 1:
+        remedy = f"The same command, with any number of processes, goes on from the last checkpoint:\n  {again}"
+        raise typer.Exit(launch(nproc, sys.argv[1:], remedy))
+    if place.rank:
+        warnings.simplefilter("ignore")  # the first process warns of the same
+
     from dicot.budget import memory_of
     from dicot.data import Windows
     from dicot.data.splits import Split
     from dicot.data.stored import CaseStore
     from dicot.estimator import TimeSeriesEmbedder
     from dicot.runs import CHECKPOINT, pretrain_into
+    from dicot.train import join_ranks
 
     policies = opt.given(unequal=unequal, missing=missing)
     table = opt.columns(case, time, channels, label, group, ignore, header)
@@ -82,7 +106,8 @@ def pretrain(
         else:
             split = opt.load_data(data, layout, policies, table)
         train, name, family = split.train, split.name, family or split.family
-    typer.echo(f"{name}: {len(train)} cases, {train.n_channels} channel(s), {train.n_times} time steps")
+    if not place.rank:
+        typer.echo(f"{name}: {len(train)} cases, {train.n_channels} channel(s), {train.n_times} time steps")
     model = TimeSeriesEmbedder(
         method,
         preset=preset,
@@ -98,22 +123,25 @@ def pretrain(
         scale=scale,
         random_state=seed,
         device=device,
+        verbose=not place.rank,
         **opt.given(steps=steps, batch_size=batch_size, lr=lr, schedule=schedule, precision=precision),
         **policies,
     )
     try:
-        outcome = pretrain_into(
-            out,
-            model,
-            train,
-            checkpoint_seconds=checkpoint_seconds,
-            overwrite=overwrite,
-            memory=None if memory is None else memory_of(memory),
-        )
-        typer.echo(outcome)
+        with join_ranks(device=device, sync_batch_norm=sync_batch_norm):
+            outcome = pretrain_into(
+                out,
+                model,
+                train,
+                checkpoint_seconds=checkpoint_seconds,
+                overwrite=overwrite,
+                memory=None if memory is None else memory_of(memory),
+            )
+        if not place.rank:
+            typer.echo(outcome)
     except KeyboardInterrupt as error:
         checkpoint = out / CHECKPOINT
-        again = shlex.join(["dicot", *sys.argv[1:]])
         what = f"{checkpoint} keeps the run. Go on" if checkpoint.exists() else "No step was done yet. Start again"
-        typer.echo(f"Interrupted. {what} with the same command:\n  {again}", err=True)
+        if not place.rank:
+            typer.echo(f"Interrupted. {what} with the same command:\n  {again}", err=True)
         raise typer.Exit(opt.INTERRUPTED) from error

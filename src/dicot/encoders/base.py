@@ -164,7 +164,12 @@ class Encoder(nn.Module, ABC):
         return modules
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if not name.startswith(CACHE)}
+        """Leave out what can be computed again, and how its passes are divided among ranks at present."""
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if not name.startswith(CACHE) and name not in ("forward", "embed")
+        }
 
     def check_shape(self, shape: Sequence[int]) -> None:
         """Refuse other shapes in words before a convolution does it in numbers."""

@@ -4,6 +4,7 @@ from dicot.train.checkpoint import Checkpoint
 from dicot.train.history import History, Step
 from dicot.train.loop import carry_out, pretrain
 from dicot.train.many import pretrain_many
+from dicot.train.ranks import join_ranks
 from dicot.train.recipe import Recipe, lr_at, paper_recipe
 from dicot.train.run import TrainingRun
 
@@ -14,6 +15,7 @@ __all__ = [
     "Step",
     "TrainingRun",
     "carry_out",
+    "join_ranks",
     "lr_at",
     "paper_recipe",
     "pretrain",

@@ -4,7 +4,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,6 +22,7 @@ from dicot.train.history import History
 log = logging.getLogger(__name__)
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # the state that AdamW has for a parameter
+Fetch = Callable[[Callable[[], bytes | None]], bytes | None]
 REST = 10.0  # times as long as a write took, nothing in the process is written again: most of its time is for training
 
 
@@ -34,6 +35,7 @@ class Checkpoint:
     overwrite: bool = False  # a damaged file or that of another run is replaced; otherwise it is refused
     resumed: bool = field(default=False, init=False)  # whether a run was read from the file
     ended: bool = field(default=False, init=False)  # whether that run had been ended early, by a callback
+    writes: bool = field(default=True, init=False)  # of several ranks of a run, only the first writes it
     _rest_until: ClassVar[float] = 0.0  # of all runs of the process, which may take turns
     _written: float = field(default_factory=time.monotonic, init=False, repr=False)
     _under_way: bool = field(default=False, init=False, repr=False)
@@ -86,6 +88,9 @@ class Checkpoint:
     ) -> None:
         """Replace the file as a whole: a reader sees the old run or the new one, never a half."""
         started = time.monotonic()
+        if not self.writes:
+            self._written, self._asked = started, False
+            return
         tensors = {f"method.{name}": value for name, value in method.state_dict().items()}
         numbers: dict[str, Any] = {}
         for number, state in optimiser.state_dict()["state"].items():
@@ -108,14 +113,23 @@ class Checkpoint:
         self._asked = False
 
     def read(
-        self, method: nn.Module, optimiser: torch.optim.Optimizer, identity: Mapping[str, Any], steps: int
+        self,
+        method: nn.Module,
+        optimiser: torch.optim.Optimizer,
+        identity: Mapping[str, Any],
+        steps: int,
+        fetch: Fetch = lambda read: read(),
     ) -> History | None:
-        """Load a run of so many steps into method and optimiser, and give its history; None if there is no file."""
+        """Load a run of so many steps into method and optimiser, and give its history; None if there is no file.
+
+        `fetch` is given a function that reads the file; of several ranks one reads it for all.
+        """
         self.resumed = self.ended = False
-        if not self.path.exists():
-            return None
         try:
-            tensors, run = self._contents()
+            data = fetch(self._read)
+            if data is None:
+                return None
+            tensors, run = self._contents(data)
             is_own = not identity["optimiser"]  # AdamW, whose state is known
             _check_same_run(self.path, run["identity"], json.loads(json.dumps(dict(identity))))
             parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
@@ -131,25 +145,33 @@ class Checkpoint:
             if not self.overwrite:
                 raise
             log.info("the run starts anew: %s", error)
-            self.path.unlink(missing_ok=True)
+            if self.writes:
+                self.path.unlink(missing_ok=True)
             return None
         method.load_state_dict(weights)
         optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
         self.resumed, self.ended = True, ended
         return history
 
-    def _contents(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    def _read(self) -> bytes | None:
+        if not self.path.exists():
+            return None
         try:
             if not self.path.is_file():
                 raise ValueError("it is not a plain file")
-            data = self.path.read_bytes()
+            return self.path.read_bytes()
+        except (OSError, ValueError) as error:
+            raise self._unreadable(error) from error
+
+    def _contents(self, data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        try:
             header = data[8 : 8 + int.from_bytes(data[:8], "little")]
             check_seal(data, TENSORS)
             tensors, run = load(data), json.loads(json.loads(header)["__metadata__"]["run"])
             if not isinstance(run["identity"], dict):
                 raise ValueError("its identity is not a table of names and values")
             return tensors, run
-        except (SafetensorError, OSError, LookupError, ValueError, TypeError, RuntimeError) as error:
+        except (SafetensorError, LookupError, ValueError, TypeError, RuntimeError) as error:
             raise self._unreadable(error) from error  # RecursionError is a RuntimeError
 
     def _unreadable(self, error: Exception) -> ModelFileError:

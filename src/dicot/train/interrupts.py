@@ -14,10 +14,12 @@ class DelayedInterrupts:
     A step that is cut off would leave weights and history that do not match, so it is finished first. A second signal
     does not wait, nor does the first while no step is under way. Python delivers signals to the main thread only, so in
     other threads nothing changes. A signal that the caller ignores stays ignored.
+    With `patient` a signal of the other kind is not a second one: torchrun answers Ctrl-C, which reaches every rank, by
+    sending them SIGTERM as well.
     """
 
-    def __init__(self, checkpoint: Checkpoint | None) -> None:
-        self.checkpoint = checkpoint
+    def __init__(self, checkpoint: Checkpoint | None, *, patient: bool = False) -> None:
+        self.checkpoint, self.patient = checkpoint, patient
         self.callers: dict[int, Any] = {}
         self.arrived: int | None = None
 
@@ -49,7 +51,7 @@ class DelayedInterrupts:
         assert self.checkpoint is not None
         if self.arrived is None and self.checkpoint.ask():
             self.arrived = number
-        else:
+        elif not self.patient or self.arrived in (None, number):
             self.arrived = None
             self._restore()
             signal.raise_signal(number)

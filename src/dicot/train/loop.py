@@ -21,6 +21,7 @@ from dicot.train.checkpoint import Checkpoint
 from dicot.train.draws import OwnDraws, plan_generator, seed_prepare, seed_step
 from dicot.train.history import History, LossReader, OnStep, Reporter
 from dicot.train.interrupts import DelayedInterrupts
+from dicot.train.ranks import ALONE, Ranks, current_ranks
 from dicot.train.recipe import Recipe, lr_at
 from dicot.train.run import OptimiserFactory, TrainingRun
 from dicot.train.stepper import build_stepper
@@ -72,12 +73,13 @@ def pretrain(
 
 
 def carry_out(run: TrainingRun, *, device: str | torch.device = "auto", stepper: str = "auto") -> History:
-    """`pretrain` for a run that is described already."""
-    device = resolve_device(device)
+    """`pretrain` for a run that is described already; divided among the ranks that this process has joined."""
+    device, ranks = resolve_device(device), current_ranks()
     arithmetic = float32_arithmetic(device, fast=run.recipe.precision == "tf32")
-    interrupts = DelayedInterrupts(run.checkpoint)
+    interrupts = DelayedInterrupts(run.checkpoint, patient=ranks.several)
+    reporter = Reporter(run.on_step if ranks.is_first else None, run.recipe.steps)
     with OwnDraws(device), arithmetic, own_stream(device), interrupts:
-        steps = persistent(run, device, stepper)
+        steps = persistent(run, device, ranks.stepper(stepper), reporter, ranks=ranks)
         while True:
             try:
                 next(steps)
@@ -102,6 +104,7 @@ def persistent(
     stepper: str = "auto",
     reporter: Reporter | None = None,
     alone: Callable[[], bool] = lambda: True,
+    ranks: Ranks = ALONE,
 ) -> Generator[None, None, History]:
     """`training`, begun anew op by op where the memory does not suffice for a run that is `alone`.
 
@@ -111,7 +114,7 @@ def persistent(
     start = _Start(run.method)
     for way in dict.fromkeys((stepper, "eager")):
         try:
-            return (yield from training(run, device, way, reporter))
+            return (yield from training(run, device, way, reporter, ranks))
         except RuntimeError as error:  # torch.OutOfMemoryError is one
             if not out_of_memory(error):
                 raise
@@ -129,11 +132,12 @@ def persistent(
 
 
 def training(
-    run: TrainingRun, device: torch.device, stepper: str, reporter: Reporter
+    run: TrainingRun, device: torch.device, stepper: str, reporter: Reporter, ranks: Ranks = ALONE
 ) -> Generator[None, None, History]:
     """The run itself. It pauses after each step, so that other runs can take turns with it.
 
-    Random state, precision and stream of the device are those of the caller.
+    Random state, precision and stream of the device are those of the caller. Every one of several ranks goes through
+    it with the whole batch: what they divide among them is the work of the encoder.
     """
     method, recipe, seed, checkpoint = run.method, run.recipe, run.seed, run.checkpoint
     train = with_labels(run.train) if method.needs_labels else run.train
@@ -141,14 +145,19 @@ def training(
     seed_prepare(seed)
     method.to(device, run.dtype).prepare(train)
     method.to(device, run.dtype).train()  # with the parts that were built just now
+    ranks.start_equal(method)
     batch_size = min(recipe.batch_size, len(train))  # D-62
+    ranks.check_batch(batch_size)
     steps_per_epoch = len(train) // batch_size
     source = open_batches(train, run.batches, device, run.dtype, with_labels=method.needs_labels)
     optimiser = run.build_optimiser(device)
     history, identity = History(), {}
+    if checkpoint or ranks.several:
+        identity = {**run.identity(train, optimiser), **ranks.identity()}
+        ranks.check_same(identity)
     if checkpoint:
-        identity = run.identity(train, optimiser)
-        history = checkpoint.read(method, optimiser, identity, recipe.steps) or history
+        checkpoint.writes = ranks.is_first
+        history = checkpoint.read(method, optimiser, identity, recipe.steps, ranks.from_first) or history
     first, stop = len(history), recipe.steps
     if checkpoint and checkpoint.ended:  # a callback has ended it earlier
         stop = first
@@ -162,7 +171,7 @@ def training(
     if checkpoint:
         checkpoint.begin()
 
-    with closing(source.inputs(rows)) as inputs:
+    with closing(source.inputs(rows)) as inputs, ranks.dividing(method, train, seed, device, run.dtype):
         for step, given, plan in zip(range(first, stop), inputs, plans, strict=True):
             rate = lr_at(step, recipe, steps_per_epoch)
             set_rate(optimiser, rate)
@@ -173,18 +182,26 @@ def training(
             losses.add(loss)
             history.lr.append(rate)
             is_last = step + 1 == recipe.steps
+            is_asked = checkpoint is not None and checkpoint.asked  # a signal has come
             is_due = checkpoint is not None and (is_last or checkpoint.due())
             losses.read(wait=is_due or is_last)
             history.seconds = time.perf_counter() - started
             if checkpoint is not None and is_due:
                 checkpoint.write(method, optimiser, history, identity)
-            if reporter.tell(history) and not is_last:
+            ends, leaves = ranks.agree(reporter.tell(history), is_asked, history, method)
+            if ends and not is_last:
                 losses.read(wait=True)  # on a GPU more steps have been taken than were reported
                 history.seconds = time.perf_counter() - started
                 if checkpoint is not None:
                     checkpoint.write(method, optimiser, history, identity, ended=True)
                 reporter.tell(history)
                 break
+            if leaves:  # a signal has come to another rank, perhaps to this one too
+                if checkpoint is not None:
+                    losses.read(wait=True)
+                    checkpoint.write(method, optimiser, history, identity)
+                if not is_asked:
+                    raise KeyboardInterrupt
             yield
     method.eval()
     return history

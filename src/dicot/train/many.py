@@ -9,11 +9,13 @@ from typing import Any
 
 import torch
 
+from dicot.errors import InputError
 from dicot.gpu.device import float32_arithmetic, release_memory, resolve_device
 from dicot.gpu.memory import Room, out_of_memory, taken_bytes
 from dicot.train.draws import OwnDraws
 from dicot.train.history import History, Reporter
 from dicot.train.loop import own_stream, persistent
+from dicot.train.ranks import current_ranks
 from dicot.train.run import TrainingRun
 
 log = logging.getLogger(__name__)
@@ -53,6 +55,8 @@ def pretrain_many(
     a further one is started. A run that needs more than there is beside others is begun anew later, with fewer at once
     from then on; alone it is begun anew op by op. If that fails as well, it is an error of that run.
     """
+    if current_ranks().several:
+        raise InputError("Many runs at once are trained in one process. Call this outside of join_ranks.")
     device = resolve_device(device)
     room = Room(device, memory)
     histories: dict[int, History] = {}

@@ -17,6 +17,9 @@ from torch.autograd.function import once_differentiable
 from dicot.encoders.inception import convolution, kernels, native, rows
 from dicot.encoders.inception.padded import PaddedRows
 from dicot.encoders.inception.rows import Normed
+from dicot.encoders.inception.synchronised import SynchronisedRows
+from dicot.encoders.synchronised import exchange_of
+from dicot.errors import InputError
 
 Tasks = list[Callable[[], Any]]
 
@@ -33,7 +36,12 @@ class Saved(NamedTuple):
 
 def block_pass(block: Any, u: Tensor, padded: PaddedRows | None = None) -> Tensor:
     """Send (T, B, C) through an InceptionBlock in train mode -> (T, B, F); `padded` says where cases end before T."""
-    ops = row_operations(u, block.module0.poolconv.out_channels) if padded is None else padded
+    ops: Any = row_operations(u, block.module0.poolconv.out_channels) if padded is None else padded
+    exchange = exchange_of(block.module0.bn)
+    if exchange is not None:
+        if padded is not None:
+            raise InputError("Cases that end before their tensor does cannot be divided among ranks. Cut them instead.")
+        ops = SynchronisedRows(exchange, ops)
     h: Tensor = BlockPass.apply(u, block, ops, *block.parameters())  # type: ignore[no-untyped-call]
     return h
 

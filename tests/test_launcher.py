@@ -1,0 +1,62 @@
+"""Processes of one command: started, watched and ended together."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from dicot import launcher
+from dicot.errors import InputError, LostWorkerError
+from dicot.launcher import launch
+from tests.commands import dicot
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr(launcher, "GRACE", 0.2)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+
+
+def test_the_first_process_speaks_for_all(capfd):
+    assert launch(3, ["well"], "", module="tests.launched") == 0
+    assert capfd.readouterr().out == "rank 0\n"
+
+
+def test_where_one_is_killed_the_rest_is_ended_and_the_remedy_told():
+    with pytest.raises(LostWorkerError, match=r"Process 1 of 2 was killed by SIGKILL.*Do it again"):
+        launch(2, ["killed"], "Do it again.", module="tests.launched")
+
+
+def test_what_a_failed_process_said_is_told():
+    with pytest.raises(LostWorkerError, match=r"Process 1 of 2 ended with exit code 1.*there is no room for me"):
+        launch(2, ["fails"], "", module="tests.launched")
+
+
+def test_an_error_of_the_first_process_needs_no_second_one(capfd):
+    assert launch(2, ["wrong"], "", module="tests.launched") == 1
+    assert capfd.readouterr().err == "a wrong call\n"
+
+
+def test_ctrl_c_ends_all():
+    timer = threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    started = time.monotonic()
+    assert launch(2, ["waits"], "", module="tests.launched") == 130
+    assert time.monotonic() - started < 50, "they were not ended but had slept enough"
+
+
+def test_torchrun_and_nproc_contradict_each_other(monkeypatch, tmp_path):
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match="started as 2 processes already; leave out --nproc 3"):
+        dicot("pretrain", "ItalyPowerDemand", "--out", tmp_path, "--nproc", "3")
+
+
+def test_a_command_that_shares_no_work_is_refused_under_torchrun(monkeypatch):
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "here", "TORCHELASTIC_RUN_ID": "none"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match="only `dicot pretrain` shares its work"):
+        dicot("list", "methods")

@@ -1,0 +1,167 @@
+"""Several processes that train together end where one does. DICOT_RANKS=1 tries every method, and four processes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests.conftest import make_waves
+from tests.train.ranks_worker import RUNS, build, train
+
+from dicot.errors import InputError
+from dicot.launcher import MEETING, find_place
+from dicot.train import Checkpoint, join_ranks
+from dicot.train.ranks import ALONE, Place, Ranks, current_ranks
+
+ALL = "DICOT_RANKS" in os.environ
+TRAINED = [
+    ("dicot", "float64"),
+    ("across", "float64"),
+    ("across", "float32"),
+    ("dropout", "float64"),
+]
+TRAINED += [(run, precision) for run in RUNS for precision in ("float64", "float32")] if ALL else []
+TRAINED = list(dict.fromkeys(TRAINED))
+REFUSED = ("method", "encoder", "seed")
+# Relative: of every loss, and of the embeddings by the weights in the end. Rounding alone differs.
+TOLERANCES = {"float64": (1e-11, 1e-8), "float32": (1e-4, 1e-2)}
+WORLDS = (2, 4) if ALL else (2,)
+
+
+def environment(**more: str) -> dict[str, str]:
+    root = Path(__file__).parents[2]
+    path = os.pathsep.join([str(root), str(root / "src"), os.environ.get("PYTHONPATH", "")])
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path, **more}
+
+
+@pytest.fixture(scope="module", params=WORLDS)
+def outcomes(request, tmp_path_factory) -> Path:
+    """What processes left that torchrun has started. During the last run one was killed, and all were started again."""
+    folder = tmp_path_factory.mktemp("ranks")
+    tasks = [f"train {run} {precision}" for run, precision in TRAINED]
+    tasks += ["local dicot float64", *(f"refuse {what} float64" for what in REFUSED), "die across float32"]
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(request.param)]
+    words = ["--max-restarts", "1", "-m", "tests.train.ranks_worker", str(folder)]
+    run = subprocess.run(
+        [*launcher, *words, *tasks], env=environment(), capture_output=True, text=True, timeout=900, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert "-9" in run.stderr, "nobody was killed"
+    return folder
+
+
+def everybodys(folder: Path, task: str) -> list[dict[str, torch.Tensor]]:
+    paths = sorted(folder.glob(f"{task.replace(' ', '-')}-*"))
+    assert len(paths) > 1
+    return [load_file(path) for path in paths]
+
+
+def embedded(run: str, precision: str, state: dict[str, torch.Tensor]) -> torch.Tensor:
+    encoder = build(run).encoder.to(torch.float64 if precision == "float64" else torch.float32).eval()
+    encoder.load_state_dict({k.removeprefix("encoder."): v for k, v in state.items() if k.startswith("encoder.")})
+    with torch.no_grad():
+        return encoder.embed(torch.from_numpy(make_waves().x).to(next(encoder.parameters()).dtype))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("run", "precision"), TRAINED)
+def test_the_number_of_processes_changes_rounding_alone(outcomes, run, precision):
+    method = build(run)
+    alone = torch.tensor(train(method, precision).loss, dtype=torch.float64)
+    first, *others = everybodys(outcomes, f"train {run} {precision}")
+    of_losses, of_embeddings = TOLERANCES[precision]
+    torch.testing.assert_close(first["loss"], alone, rtol=of_losses, atol=0)
+    expected = embedded(run, precision, method.state_dict())
+    off = (embedded(run, precision, first) - expected).abs().max() / expected.abs().max()
+    assert off < of_embeddings
+    for other in others:  # running statistics among them
+        assert all(torch.equal(other[name], value) for name, value in first.items())
+
+
+@pytest.mark.slow
+def test_without_synchronised_batch_norm_the_processes_still_agree(outcomes):
+    first, *others = everybodys(outcomes, "local dicot float64")
+    for other in others:
+        assert all(torch.equal(other[name], value) for name, value in first.items())
+    synchronised = everybodys(outcomes, "train dicot float64")[0]
+    assert not torch.allclose(first["loss"], synchronised["loss"], rtol=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("what", "named"), [("method", "Restless"), ("encoder", "Mixing"), ("seed", "seed")])
+def test_what_processes_cannot_share_is_refused_by_name(outcomes, what, named):
+    sentences = [path.read_text() for path in outcomes.glob(f"refuse-{what}-*")]
+    assert len(sentences) > 1
+    assert all(named in sentence for sentence in sentences)
+
+
+@pytest.mark.slow
+def test_a_run_whose_process_was_killed_ends_bit_equal(outcomes):
+    whole = everybodys(outcomes, "train across float32")[0]
+    for state in everybodys(outcomes, "die across float32"):
+        assert all(torch.equal(state[name], value) for name, value in whole.items())
+
+
+@pytest.mark.slow
+def test_one_process_goes_on_where_one_of_several_was_killed(outcomes):
+    checkpoint = Checkpoint(outcomes / "checkpoint-killed", 1000)
+    history = train(build("across"), "float32", checkpoint=checkpoint)
+    assert checkpoint.resumed
+    whole = everybodys(outcomes, "train across float32")[0]
+    torch.testing.assert_close(torch.tensor(history.loss, dtype=torch.float64), whole["loss"], rtol=1e-4, atol=0)
+
+
+@pytest.mark.parametrize("n_cases", [4, 9, 128])
+@pytest.mark.parametrize("world", [1, 2, 4])
+def test_shares_are_all_cases_once_and_differ_by_one_at_most(n_cases, world):
+    shares = [Ranks(Place(0, world, 0)).share(n_cases, rank) for rank in range(world)]
+    assert [case for share in shares for case in range(n_cases)[share]] == list(range(n_cases))
+    sizes = [share.stop - share.start for share in shares]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_batches_that_leave_a_process_without_cases_are_refused():
+    with pytest.raises(InputError, match=r"Batches of 7 cases cannot be divided among 4 processes.*Use 3 at most"):
+        Ranks(Place(0, 4, 0)).check_batch(7)
+    ALONE.check_batch(1)
+
+
+def test_a_single_process_joins_nobody(monkeypatch):
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", MEETING):
+        monkeypatch.delenv(name, raising=False)
+    with join_ranks() as ranks:
+        assert ranks is ALONE is current_ranks()
+    assert not torch.distributed.is_initialized()
+
+
+def test_cuda_graphs_are_refused_where_steps_are_exchanged():
+    assert Ranks(Place(0, 2, 0)).stepper("auto") == "eager"
+    assert ALONE.stepper("graphs") == "graphs"
+    with pytest.raises(InputError, match="op by op"):
+        Ranks(Place(0, 2, 0)).stepper("graphs")
+
+
+def test_each_process_needs_a_gpu_of_its_own(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv(MEETING, "nowhere")
+    with (
+        pytest.raises(InputError, match="Process 1 of this machine needs a GPU of its own, and torch sees 1"),
+        join_ranks(),
+    ):
+        pass
+    with pytest.raises(InputError, match="got 'cuda:1'"), join_ranks(device="cuda:1"):
+        pass
+
+
+def test_a_wrong_environment_is_named():
+    with pytest.raises(InputError, match="whole numbers"):
+        find_place({"RANK": "one", "WORLD_SIZE": "2", "MASTER_ADDR": "here"})
+    with pytest.raises(InputError, match="got 2 of 2"):
+        find_place({"RANK": "2", "WORLD_SIZE": "2", "MASTER_ADDR": "here"})
+    assert find_place({"RANK": "1", "WORLD_SIZE": "2"}).world == 1, "somebody else's variables"
