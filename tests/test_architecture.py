@@ -51,7 +51,8 @@ LAYERS: dict[str, set[str]] = {
     "series": {"vectors", "datasets", "data", "errors"},
     "embedded": {"vectors", "progress", "data", "storage", "errors"},
     "search": {"vectors", "budget", "gpu", "data", "storage", "errors"},
-    "corpus": {"vectors", "progress", "budget", "data", "storage", "errors"},
+    "cluster": {"errors"},
+    "corpus": {"vectors", "cluster", "progress", "budget", "data", "storage", "errors"},
 }
 
 
@@ -63,7 +64,7 @@ def above(*, but: tuple[str, ...] = ()) -> set[str]:
 
 # An estimator embeds; others score, keep and search.
 _KEEPING = ("vectors", "embedded", "series", "tables", "search", "outliers", "database", "labels", "heads", "deployed")
-_SCORING = ("protocols", "classical", "datasets", "projection", "corpus", *_KEEPING)
+_SCORING = ("protocols", "classical", "datasets", "projection", "corpus", "cluster", *_KEEPING)
 LAYERS["tuning"] = above(but=(*_SCORING, "controls", "pretrained"))
 LAYERS["estimator"] = above(but=(*_SCORING, "tuning"))
 LAYERS["classifier"] = above(but=_SCORING)
@@ -99,6 +100,7 @@ TORCH_FREE = {"errors", "storage", "database", "progress", "data", "datasets", "
 TORCH_FREE |= {
     "heads",
     "budget",
+    "cluster",
     "corpus",
     "deployed",
     "embedded",
@@ -126,6 +128,7 @@ EXTRAS: dict[str, set[str]] = {
     "pandas": {"cli", "data", "evaluation", "report"},
     "pyarrow": {"data", "storage"},
     "pyedflib": {"data"},
+    "ray": {"cluster"},
     "statsmodels": {"methods"},
     "umap": {"projection"},
     "usearch": {"search"},
