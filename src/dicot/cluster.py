@@ -4,6 +4,7 @@ Processes are asked for what is to be done, one task at a time. One that dies, w
 task that it had, which another one is given; so a task must be safe to be done twice.
 """
 
+import logging
 import os
 import socket
 from collections import Counter, deque
@@ -101,7 +102,7 @@ class Cluster:
         """
         ray = self._ray
         errors = ray.exceptions
-        actor = ray.remote(_Process).options(
+        actor = ray.remote(_Actor).options(
             num_cpus=share.cpus, num_gpus=share.gpus, runtime_env={"env_vars": _environment(share)}
         )
         waiting, lost = deque(tasks), Counter[Key]()
@@ -142,7 +143,7 @@ class Cluster:
                 _end(ray, process)
 
 
-class _Process:
+class _Actor:
     """What Ray keeps in a process: it is made there, and holds what `make` has loaded for the next task."""
 
     def __init__(self, make: Callable[[], Work], folder: str, version: str) -> None:
@@ -181,9 +182,11 @@ def joined(address: str, processes: int | None = None) -> Iterator[Cluster]:
             yield Cluster(ray)
             return
         _check_address(address)
-        own = {"num_cpus": processes, "include_dashboard": False, "object_store_memory": STORE}
+        own: dict[str, Any] = {"num_cpus": processes, "include_dashboard": False, "object_store_memory": STORE}
         try:
-            ray.init(address=address, log_to_driver=False, logging_level="ERROR", **(own if address == LOCAL else {}))
+            ray.init(
+                address=address, log_to_driver=False, logging_level=logging.ERROR, **(own if address == LOCAL else {})
+            )
         except (ConnectionError, TimeoutError, RuntimeError, ValueError, OSError) as error:
             raise InputError(f"No Ray cluster could be joined at {address} ({brief(error)}). {_REMEDY}") from error
         try:
@@ -233,10 +236,10 @@ def _environment(share: Share) -> dict[str, str]:
     return {**dict.fromkeys(THREADS, str(share.cpus)), **known, **hidden}
 
 
-def _of_ours(error: Any) -> BaseException:
+def _of_ours(error: Exception) -> Exception:
     """Return the error of ours that a process raised, or else Ray's with the traceback from there."""
     cause = getattr(error, "cause", None)
-    return cause if isinstance(cause, DicotError) else error  # type: ignore[no-any-return]
+    return cause if isinstance(cause, DicotError) else error
 
 
 def _lost(error: Exception) -> LostWorkerError:
