@@ -54,7 +54,8 @@ LAYERS: dict[str, set[str]] = {
     "series": {"vectors", "datasets", "data", "errors"},
     "embedded": {"vectors", "progress", "data", "locks", "storage", "errors"},
     "search": {"vectors", "budget", "gpu", "data", "locks", "storage", "errors"},
-    "corpus": {"vectors", "progress", "budget", "data", "storage", "errors"},
+    "cluster": {"errors"},
+    "corpus": {"vectors", "cluster", "progress", "budget", "data", "storage", "errors"},
 }
 
 
@@ -78,7 +79,7 @@ _KEEPING = (
     "heads",
     "deployed",
 )
-_SCORING = ("protocols", "classical", "datasets", "projection", "corpus", *_KEEPING)
+_SCORING = ("protocols", "classical", "datasets", "projection", "corpus", "cluster", *_KEEPING)
 LAYERS["tuning"] = above(but=(*_SCORING, "controls", "pretrained"))
 LAYERS["estimator"] = above(but=(*_SCORING, "tuning"))
 LAYERS["classifier"] = above(but=_SCORING)
@@ -129,6 +130,7 @@ TORCH_FREE |= {
     "launcher",
     "heads",
     "budget",
+    "cluster",
     "corpus",
     "deployed",
     "embedded",
@@ -156,6 +158,7 @@ EXTRAS: dict[str, set[str]] = {
     "pandas": {"cli", "data", "evaluation", "report"},
     "pyarrow": {"data", "storage"},
     "pyedflib": {"data"},
+    "ray": {"cluster"},
     "statsmodels": {"methods"},
     "umap": {"projection"},
     "usearch": {"search"},

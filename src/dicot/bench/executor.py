@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any
 
 from dicot.bench.ledger import Ledger
+from dicot.cluster import THREADS
 from dicot.errors import DicotError, LostWorkerError
 from dicot.evaluation.jobs import Job, Unit
 from dicot.evaluation.loading import Shelf, family
@@ -29,7 +30,6 @@ from dicot.evaluation.run import KEY, Embedded, Record, Score, Site, fail, is_al
 
 GROUP = 64  # units that are trained by one call on a GPU
 FILLS_A_GPU = ("large",)  # families whose runs gain nothing from others beside them
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
 
 Task = Unit | Embedded  # to be fitted and scored, or only to be scored
 Message = tuple[str, str | None] | DicotError | None  # a recorded job and why it failed; why no more; the task is done

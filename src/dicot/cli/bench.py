@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from dicot.cli import options as opt
 from dicot.cli.tables import show
+from dicot.errors import InputError, lookup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
@@ -21,6 +22,8 @@ LEDGER = Path("out/bench.sqlite")
 
 LedgerFile = Annotated[Path, typer.Option(help="The file that results are kept in.")]
 
+RAY = "ray"
+EXECUTORS = ("local", RAY)  # where units run
 RUN = "run"  # the command that a suite's name stands for
 
 
@@ -65,6 +68,9 @@ def run(
         int | None, typer.Option(min=1, help="Processes, on a GPU those that score; default: one per core.")
     ] = None,
     device: opt.Device = "auto",
+    executor: Annotated[str, typer.Option(help="local, or ray for the processes of a Ray cluster.")] = "local",
+    ray: opt.Ray = None,
+    gpus_per_actor: opt.GpusPerActor = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed jobs again.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")] = False,
     export: Annotated[Path | None, typer.Option(help="Write the ledger to this .csv or .parquet at the end.")] = None,
@@ -91,6 +97,9 @@ def run(
         family=family,
         subsets=subsets,
     )
+    lookup(dict.fromkeys(EXECUTORS), executor, "executor")
+    if executor != RAY and not (ray is None and gpus_per_actor is None):
+        raise InputError("--ray and --gpus-per-actor go with --executor ray.")
     jobs = suite_jobs(suites, options)
     if export is not None:
         check_export(export)
@@ -101,7 +110,8 @@ def run(
             show_plan(plan)
             return
         book.enrol([job for job in jobs if job.key in plan.states])
-    failed = run_units(plan.units, ledger, device, workers, plan.finished)
+    address = None if executor != RAY else ray or "local"
+    failed = run_units(plan.units, ledger, device, workers, plan.finished, address, gpus_per_actor)
     if export is not None:
         export_ledger(export, ledger)
     if failed or plan.unusable:
@@ -175,14 +185,22 @@ def show_plan(plan: "Plan") -> None:
 
 
 def run_units(
-    units: "Sequence[Unit]", ledger: Path, device: str, workers: int | None, finished_fits: "Set[str]"
+    units: "Sequence[Unit]",
+    ledger: Path,
+    device: str,
+    workers: int | None,
+    finished_fits: "Set[str]",
+    ray: str | None = None,
+    gpus: float | None = None,
 ) -> int:
-    """Run these units, and say how many of their jobs failed; what an earlier run kept of finished fits is removed."""
+    """Run these units here, or on the Ray cluster at an address, and say how many of their jobs failed.
+
+    What an earlier run here kept of finished fits is removed.
+    """
     from dicot.bench.executor import Tally, clear_finished, default_workers, execute, site_for
     from dicot.gpu.device import resolve_device
     from dicot.progress import Bar
 
-    site = site_for(ledger, str(resolve_device(device)))
     with Bar("bench", len(units)) as bar:
 
         def tell(finished: "Finished") -> None:
@@ -191,8 +209,17 @@ def run_units(
                 typer.echo(f"[{finished.number}/{len(units)}] {finished}")
 
         tally = Tally(units, tell)
-        clear_finished(site, finished_fits)
-        execute(units, ledger, site, workers or default_workers(), tally)
+        if ray is None:
+            site = site_for(ledger, str(resolve_device(device)))
+            clear_finished(site, finished_fits)
+            execute(units, ledger, site, workers or default_workers(), tally)
+        elif units:
+            from dicot.bench.on_ray import execute_on
+            from dicot.cluster import joined
+
+            with joined(ray, workers) as cluster:
+                share = cluster.share(device, gpus=gpus)
+                execute_on(cluster, units, ledger, site_for(ledger, share.device), share, workers, tally)
     failed = f"; {tally.failed} of them failed: {tally.first_error}" if tally.failed else ""
     typer.echo(f"{tally.jobs} jobs recorded in {ledger}{failed}")
     return tally.failed

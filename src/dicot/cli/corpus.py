@@ -1,12 +1,15 @@
 """dicot corpus: windows of recordings in a folder, more of them than memory holds."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dicot.cli import options as opt
 from dicot.errors import InputError
+
+if TYPE_CHECKING:
+    from dicot.corpus.embedding import Embedder
 
 corpus = typer.Typer(help="Corpora: windows of recordings, more than memory holds.", no_args_is_help=True)
 CorpusArgument = Annotated[Path, typer.Argument(help="A folder that `dicot corpus build` wrote.")]
@@ -118,33 +121,60 @@ def embed(
     dtype: Annotated[str, typer.Option(help="Of the numbers of a vector: float32 or float16.")] = "float32",
     memory: opt.Memory = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace vectors of another corpus or model.")] = False,
+    ray: opt.Ray = None,
+    actors: Annotated[
+        int | None, typer.Option(min=1, help="With --ray: processes that embed; default: as many as find room.")
+    ] = None,
+    cpus_per_actor: Annotated[int, typer.Option(min=1, help="With --ray: cores and threads of each.")] = 1,
+    gpus_per_actor: opt.GpusPerActor = None,
 ) -> None:
     """Embed all windows of CORPUS, one .parquet for each shard. A killed run is continued by the same command."""
+    from functools import partial
+
     from dicot.budget import TORCH, memory_of, peak_bytes, refuse_beyond
-    from dicot.cli.embed import hash_of, load_embedder
+    from dicot.cli.embed import hash_of
+    from dicot.cluster import joined
     from dicot.corpus import Corpus
     from dicot.corpus.embedding import embed_corpus
-    from dicot.deployed import OnnxEmbedder
+    from dicot.corpus.on_ray import embed_on
 
+    if ray is None and not (actors is None and gpus_per_actor is None and cpus_per_actor == 1):
+        raise InputError("--actors, --cpus-per-actor and --gpus-per-actor go with --ray.")
     opened = Corpus.open(corpus)
     budget = None if memory is None else memory_of(memory)
     largest = max(shard.bytes for shard in opened.shards) * 4 // opened.dtype.itemsize
     remedy = "Build the corpus with smaller shards, or allow more."
     if budget is not None:
         refuse_beyond(budget, TORCH + 3 * largest, f"A shard of {opened.name}", remedy)
-    embedder = load_embedder(model, backend, device, precision)
-    if not isinstance(embedder, OnnxEmbedder):
-        embedder.set_params(verbose=False)  # one bar for all shards
 
-    def look(done: int, total: int) -> None:
+    def look(peak: int) -> None:
         if budget is not None:
-            refuse_beyond(budget, peak_bytes(), "Embedding a shard", remedy)
+            refuse_beyond(budget, peak, "Embedding a shard", remedy)
 
-    done = embed_corpus(
-        embedder, opened, out, model_hash=hash_of(model), dtype=dtype, overwrite=overwrite, on_shard=look
-    )
+    # On Ray too it is loaded here: what cannot be used is refused before any process is started.
+    embedder = _quiet(model, backend, device if ray is None else "cpu", precision)
+    asked: dict[str, Any] = {"model_hash": hash_of(model), "dtype": dtype, "overwrite": overwrite}
+    if ray is None:
+        done = embed_corpus(embedder, opened, out, **asked, on_shard=lambda done, total: look(peak_bytes()))
+    else:
+        with joined(ray, None if actors is None else actors * cpus_per_actor) as cluster:
+            on = "cpu" if model.suffix == ".onnx" and device == "auto" else device
+            share = cluster.share(on, cpus_per_actor, gpus_per_actor)
+            make = partial(_quiet, model.absolute(), backend, share.device, precision)
+            done = embed_on(cluster, make, opened, out, share=share, actors=actors, **asked, on_shard=look)
     typer.echo(f"{opened.name}: {done.rows} windows -> {done.features} features, {done.dtype}")
     typer.echo(f"Wrote {out}: {len(done.shards)} files")
+
+
+def _quiet(model: Path, backend: str | None, device: str, precision: str | None) -> "Embedder":
+    """Load a model that shows no bar of its own: there is one for all shards."""
+    from dicot.cli.embed import load_embedder
+    from dicot.deployed import OnnxEmbedder
+
+    embedder = load_embedder(model, backend, device, precision)
+    if not isinstance(embedder, OnnxEmbedder):
+        embedder.set_params(verbose=False)
+    return embedder
 
 
 def _choices(sources: list[str]) -> dict[str, Any]:

@@ -104,6 +104,14 @@ Memory = Annotated[
         help="How much memory may be taken, such as 4GB; default: half of what is free. Refused if too little."
     ),
 ]
+Ray = Annotated[
+    str | None,
+    typer.Option("--ray", help="A Ray cluster: host:port, auto for this machine's, local to start one here."),
+]
+GpusPerActor = Annotated[
+    float | None,
+    typer.Option(min=0, help="On Ray: GPUs of each process, 0.25 for a quarter; default: that, where there are any."),
+]
 Case = Annotated[str | None, typer.Option(help="Long tables: the column that names the case.")]
 Time = Annotated[
     str | None, typer.Option(help="Long tables: the column that orders a case. Recordings: that of time stamps.")

@@ -1,0 +1,99 @@
+"""A corpus embedded on Ray has the bytes of one process, though a node is lost. CONTRIBUTING.md says how to run it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from tests.commands import dicot
+from tests.corpus.folders import WINDOW, tree, write_recordings
+from tests.corpus.slow_model import SlowModel
+
+from dicot.cluster import Share, joined
+from dicot.corpus import Corpus
+from dicot.corpus.build import build_corpus
+from dicot.corpus.embedding import embed_corpus
+from dicot.errors import InputError
+
+pytest.importorskip("pyarrow")
+
+needs_ray = pytest.mark.skipif(
+    not os.environ.get("DICOT_RAY") or find_spec("ray") is None,
+    reason="starts Ray, which takes half a minute: set DICOT_RAY=1 and install the extra ray",
+)
+
+
+@pytest.fixture
+def corpus(tmp_path) -> Corpus:
+    recordings = write_recordings(tmp_path / "r", 8)
+    build_corpus(recordings, tmp_path / "c", **WINDOW, channels=["x", "y"], label="label", shard_bytes=4000)
+    return Corpus.open(tmp_path / "c")
+
+
+def test_options_of_ray_without_it_are_refused(corpus, tmp_path):
+    with pytest.raises(InputError, match="go with --ray"):
+        dicot("corpus", "embed", corpus.path, "--model", tmp_path / "m.onnx", "--out", tmp_path / "v", "--actors", 2)
+
+
+@needs_ray
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of Ray
+def test_a_node_that_is_killed_costs_no_row(corpus, tmp_path, monkeypatch):
+    from functools import partial
+
+    from ray.cluster_utils import Cluster as Nodes
+
+    from dicot.corpus.on_ray import embed_on
+
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    root = str(Path(__file__).parents[2])  # so that the processes find SlowModel
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([root, os.environ.get("PYTHONPATH", "")]))
+    notes, size = tmp_path / "notes", {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
+    notes.mkdir()
+    embed_corpus(SlowModel(notes, 0), corpus, tmp_path / "whole", model_hash="m")
+    nodes = Nodes(initialize_head=True, head_node_args=size)
+    killed = []
+    try:
+        second = nodes.add_node(**size)
+        raylet = second.all_processes["raylet"][0].process
+
+        def kill(peak: int) -> None:
+            if not killed and (notes / second.node_id).exists():
+                os.kill(raylet.pid, signal.SIGKILL)  # in the middle of a shard: that is all it does
+                killed.append(len(list((tmp_path / "v" / "vectors").glob("*.parquet"))))
+
+        with joined(nodes.address) as cluster:
+            make = partial(SlowModel, notes, 0.5)
+            done = embed_on(cluster, make, corpus, tmp_path / "v", share=Share(), model_hash="m", on_shard=kill)
+    finally:
+        nodes.shutdown()
+    assert killed and 0 < killed[0] < len(corpus.shards)
+    begun = [path.read_text().count("shard") for path in notes.iterdir()]
+    assert len(begun) == 2 and sum(begun) > len(corpus.shards) > 10  # both took part, and one shard was begun twice
+    assert done.rows == len(corpus) and tree(tmp_path / "v") == tree(tmp_path / "whole")
+
+
+@needs_ray
+@pytest.mark.slow
+def test_a_killed_command_is_continued_on_ray_with_the_bytes_of_one_process(corpus, tmp_path):
+    model = tmp_path / "m"
+    dicot("pretrain", corpus.path, "--method", "random", "--dim", 8, "--out", model, "--device", "cpu")
+    words = ["corpus", "embed", corpus.path, "--model", model, "--device", "cpu", "--out"]
+    dicot(*words, tmp_path / "whole")
+    command = [sys.executable, "-m", "dicot", *map(str, words), str(tmp_path / "v"), "--ray", "local", "--actors", "1"]
+    first = subprocess.Popen(command)
+    given_up = time.monotonic() + 300
+    while len(list((tmp_path / "v").glob(".embedding/*.json"))) < 2:
+        assert time.monotonic() < given_up and first.poll() is None
+        time.sleep(0.005)
+    first.kill()
+    first.wait()
+    there = len(list((tmp_path / "v").glob(".embedding/*.json")))
+    assert not (tmp_path / "v" / "manifest.json").exists()
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert f"{len(corpus)} windows -> 8 features" in done.stdout and 1 < there < len(corpus.shards)
+    assert tree(tmp_path / "v") == tree(tmp_path / "whole")

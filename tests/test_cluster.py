@@ -1,0 +1,196 @@
+"""Tasks on a cluster: lost ones are handed out again, errors of ours come back, what never comes is refused."""
+
+import socket
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from dicot.cluster import ATTEMPTS, Cluster, Lost, Share, joined
+from dicot.errors import InputError, LostWorkerError, MissingExtraError
+
+
+class RayError(Exception):
+    pass
+
+
+class RayTaskError(RayError):
+    def __init__(self, cause):
+        super().__init__("a long traceback")
+        self.cause = cause
+
+
+class Ray:
+    """As much of Ray as is used, in this process. `dies` says which (task, number of the process) is lost."""
+
+    exceptions = SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError)
+
+    def __init__(self, room=2, dies=lambda task, process: False):
+        self.room, self.dies, self.made, self.running, self.asked = room, dies, 0, set(), {}
+
+    def cluster_resources(self):
+        return {"CPU": self.room}
+
+    def nodes(self):
+        return [{"Alive": True, "Resources": {"CPU": self.room}}, {"Alive": False, "Resources": {"CPU": 9, "GPU": 9}}]
+
+    def remote(self, kind):
+        ray = self
+
+        def make(*args):
+            ray.made += 1
+            return Process(ray, kind(*args), ray.made)
+
+        def options(**asked):
+            ray.asked = asked
+            return SimpleNamespace(remote=make)
+
+        return SimpleNamespace(options=options)
+
+    def wait(self, streams, num_returns):
+        for stream in streams:
+            stream.start()
+        ready = [stream for stream in streams if stream.process.number in self.running]
+        assert ready, "nothing that is waited for can ever start"
+        return ready[:1], []
+
+    def get(self, answer):
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def kill(self, process):
+        self.running.discard(process.number)
+
+
+class Process:
+    """An actor. It waits where all room is taken."""
+
+    def __init__(self, ray, actor, number):
+        self.ray, self.actor, self.number = ray, actor, number
+        self.do = SimpleNamespace(options=lambda num_returns: SimpleNamespace(remote=self._stream))
+
+    def _stream(self, task):
+        return Stream(self, task)
+
+
+class Stream:
+    def __init__(self, process, task):
+        self.process, self.task, self.answers = process, task, None
+        self.start()
+
+    def start(self):
+        running = self.process.ray.running
+        if self.process.number not in running and len(running) < self.process.ray.room:
+            running.add(self.process.number)
+
+    def __next__(self):
+        if self.process.ray.dies(self.task, self.process.number):
+            return RayError("the actor died")
+        self.answers = self.answers or self.process.actor.do(self.task)
+        try:
+            return next(self.answers)
+        except StopIteration:
+            raise
+        except Exception as error:
+            return RayTaskError(error)
+
+
+def twice():
+    def work(task):
+        if task == "bad":
+            raise InputError("bad is no task.")
+        yield task
+        yield task
+
+    return work
+
+
+def test_every_task_is_answered_and_a_lost_one_again():
+    ray = Ray(dies=lambda task, process: process == 2)
+    answers = list(Cluster(ray).answers(twice, range(6), Share()))
+    assert sorted(answers) == sorted([(n, n) for n in range(6)] * 2)
+    assert ray.made == 3 and not ray.running  # one was lost, and all are ended
+    one_at_a_time = Ray()
+    assert len(list(Cluster(one_at_a_time).answers(twice, range(6), Share(), most=1))) == 12
+    assert one_at_a_time.made == 1
+
+
+def test_one_that_finds_no_room_after_a_node_is_lost_gets_that_of_the_idle():
+    def dies(task, process):
+        if process == 2:
+            ray.room = 1
+        return process == 2
+
+    ray = Ray(dies=dies)
+    answers = list(Cluster(ray).answers(twice, range(6), Share(), most=2))
+    assert sorted(answers) == sorted([(n, n) for n in range(6)] * 2)
+
+
+def test_a_task_that_no_process_outlives_does_not_go_on_for_ever():
+    ray = Ray(dies=lambda task, process: task == 1)
+    answers = dict(Cluster(ray).answers(twice, range(3), Share()))
+    assert isinstance(answers[1], Lost) and f"{ATTEMPTS} processes over it (the actor died)" in str(answers[1].error)
+    assert isinstance(answers[1].error, LostWorkerError) and answers[0] == 0 and answers[2] == 2
+
+
+def test_only_what_is_left_of_a_lost_task_is_done_again():
+    left, told = {"a": 2, "b": 0}, []
+    ray = Ray(room=1, dies=lambda task, process: process == 1 and bool(told))
+
+    def some():
+        def work(count):
+            told.append(count)
+            yield from range(count)
+
+        return work
+
+    for task, _ in Cluster(ray).answers(some, left, Share(), payload=lambda task: left[task] or None):
+        left[task] -= 1
+    assert told == [2, 1] and left == {"a": 0, "b": 0}
+
+
+def test_an_error_of_ours_comes_back_as_it_was_and_ends_the_run():
+    ray = Ray()
+    with pytest.raises(InputError, match="^bad is no task.$"):
+        list(Cluster(ray).answers(twice, [1, 2, "bad", 3], Share()))
+    assert not ray.running
+
+
+def test_processes_have_their_threads_and_see_no_gpu_of_others(monkeypatch):
+    monkeypatch.setenv("DICOT_DATA", "/some/where")
+    ray = Ray()
+    list(Cluster(ray).answers(twice, [1], Share(2)))
+    said = ray.asked["runtime_env"]["env_vars"]
+    assert said["OMP_NUM_THREADS"] == "2" and said["CUDA_VISIBLE_DEVICES"] == "" and said["DICOT_DATA"] == "/some/where"
+    list(Cluster(ray).answers(twice, [1], Share(1, 0.25)))
+    assert "CUDA_VISIBLE_DEVICES" not in ray.asked["runtime_env"]["env_vars"] and ray.asked["num_gpus"] == 0.25
+
+
+def test_what_no_node_has_is_refused():
+    cluster = Cluster(Ray(room=2))
+    assert cluster.share("auto") == Share(1) and cluster.share("cpu", 2).device == "cpu"
+    for asked in (("cpu", 3), ("cuda", 1), ("auto", 1, 0.5)):
+        with pytest.raises(InputError, match="No node of the Ray cluster has"):
+            cluster.share(*asked)
+    with pytest.raises(InputError, match="do not run on the CPU"):
+        cluster.share("cpu", 1, 0.5)
+    with pytest.raises(InputError, match="Ray says which GPU; got 'cuda:1'"):
+        cluster.share("cuda:1")
+
+
+def test_a_missing_package_and_a_silent_address_are_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'dicot\[ray\]'"):
+        joined("local").__enter__()
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    for address, said in (
+        (f"127.0.0.1:{port}", "No Ray cluster answers at 127.0.0.1"),
+        ("127.0.0.1:99999999", "No Ray cluster answers at"),
+        ("ray://host:10001", "takes host:port, auto or local"),
+        ("host", "takes host:port, auto or local"),
+    ):
+        with pytest.raises(InputError, match=said):
+            joined(address).__enter__()
