@@ -27,7 +27,7 @@ class Device:
         self.refused: list[int] = []
         self.most = 0  # runs at once
 
-    def training(self, run, device, stepper, reporter):
+    def training(self, run, device, stepper, reporter, ranks):
         seed = run.seed
         need = self.by_op.get(seed, self.needs[seed]) if stepper == "eager" else self.needs[seed]
         if self.reserved() + need * GIB > self.size * GIB:
