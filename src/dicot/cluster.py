@@ -182,11 +182,11 @@ def joined(address: str, processes: int | None = None) -> Iterator[Cluster]:
             yield Cluster(ray)
             return
         _check_address(address)
-        own: dict[str, Any] = {"num_cpus": processes, "include_dashboard": False, "object_store_memory": STORE}
+        own: dict[str, Any] = {}
+        if address == LOCAL:
+            own = {"num_cpus": processes, "include_dashboard": False, "object_store_memory": STORE}
         try:
-            ray.init(
-                address=address, log_to_driver=False, logging_level=logging.ERROR, **(own if address == LOCAL else {})
-            )
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
         except (ConnectionError, TimeoutError, RuntimeError, ValueError, OSError) as error:
             raise InputError(f"No Ray cluster could be joined at {address} ({brief(error)}). {_REMEDY}") from error
         try:
@@ -243,10 +243,9 @@ def _of_ours(error: Exception) -> Exception:
 
 
 def _lost(error: Exception) -> LostWorkerError:
-    said = str(error).strip().splitlines() or [type(error).__name__]
+    said = (str(error).strip().splitlines() or [type(error).__name__])[-1].strip()[:300]
     return LostWorkerError(
-        f"Ray lost {ATTEMPTS} processes over it ({said[-1].strip()[:300]}). "
-        "Where memory is short, let fewer run at once."
+        f"Ray lost {ATTEMPTS} processes over it ({said}). Where memory is short, let fewer run at once."
     )
 
 

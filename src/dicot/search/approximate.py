@@ -36,7 +36,7 @@ def check_installed() -> None:
 class NeighbourGraph:
     """usearch's graph of all rows under their numbers, with a copy of them in whole numbers of eight bits.
 
-    These take a quarter of the memory and half the time to build. Their rounding disturbs the order of near rows, so
+    These take less memory and time than float32. Their rounding disturbs the order of near rows, so
     more candidates than needed are asked for, and exact distances decide. Rows of both metrics are placed as in
     exact.py: the Euclidean distance of unit vectors orders them as the cosine does.
     """
