@@ -104,6 +104,6 @@ def test_without_c_vectors_are_the_same_but_for_rounding(waves, monkeypatch):
         monkeypatch.setattr(f"dicot.{name}.library", lambda: None)
     model = TimeSeriesEmbedder(preset="best", steps=1, random_state=0, device="cpu").fit(waves.x)
     without = model.transform(waves.x)
-    assert np.array_equal(model.transform(waves.x[3:4]), without[3:4])
+    np.testing.assert_allclose(model.transform(waves.x[3:4]), without[3:4], atol=1e-5)  # by products of other sizes
     apart = np.linalg.norm(without - with_c, axis=1) / np.linalg.norm(with_c, axis=1)
     assert apart.max() < 1e-3  # principal components of few cases are only so well defined
