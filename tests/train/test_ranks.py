@@ -1,4 +1,7 @@
-"""Several processes that train together end where one does. DICOT_RANKS=1 tries every method, and four processes."""
+"""Several processes that train together end where one does.
+
+DICOT_RANKS=all tries every method, and four processes too; DICOT_RANKS=tnc,cost these.
+"""
 
 import os
 import subprocess
@@ -17,17 +20,21 @@ from dicot.train import Checkpoint, join_ranks
 from dicot.train.ranks import ALONE, Place, Ranks, current_ranks
 
 ALL = "DICOT_RANKS" in os.environ
+CHOSEN = os.environ.get("DICOT_RANKS", "").split(",")
+NAMED = [run for run in RUNS if run in CHOSEN or CHOSEN == ["all"]]
 TRAINED = [
     ("dicot", "float64"),
     ("across", "float64"),
     ("across", "float32"),
     ("dropout", "float64"),
 ]
-TRAINED += [(run, precision) for run in RUNS for precision in ("float64", "float32")] if ALL else []
+TRAINED += [(run, precision) for run in NAMED for precision in ("float64", "float32")]
 TRAINED = list(dict.fromkeys(TRAINED))
 REFUSED = ("method", "encoder", "seed")
-# Relative: of every loss, and of the embeddings by the weights in the end. Rounding alone differs.
-TOLERANCES = {"float64": (1e-11, 1e-8), "float32": (1e-4, 1e-2)}
+# Relative, of rounding alone: of every loss; of the embeddings by the weights in the end, with statistics of the batch;
+# and of those with running statistics. The gradient of a bias in front of BatchNorm is nothing but rounding, of which
+# AdamW makes a full step; the statistics of a batch take it out again, running ones only bit by bit.
+TOLERANCES = {"float64": (1e-11, 1e-8, 1e-8), "float32": (1e-4, 1e-3, 5e-2)}
 WORLDS = (2, 4) if ALL else (2,)
 
 
@@ -59,8 +66,8 @@ def everybodys(folder: Path, task: str) -> list[dict[str, torch.Tensor]]:
     return [load_file(path) for path in paths]
 
 
-def embedded(run: str, precision: str, state: dict[str, torch.Tensor]) -> torch.Tensor:
-    encoder = build(run).encoder.to(torch.float64 if precision == "float64" else torch.float32).eval()
+def embedded(run: str, precision: str, state: dict[str, torch.Tensor], training: bool) -> torch.Tensor:
+    encoder = build(run).encoder.to(torch.float64 if precision == "float64" else torch.float32).train(training)
     encoder.load_state_dict({k.removeprefix("encoder."): v for k, v in state.items() if k.startswith("encoder.")})
     with torch.no_grad():
         return encoder.embed(torch.from_numpy(make_waves().x).to(next(encoder.parameters()).dtype))
@@ -72,11 +79,12 @@ def test_the_number_of_processes_changes_rounding_alone(outcomes, run, precision
     method = build(run)
     alone = torch.tensor(train(method, precision).loss, dtype=torch.float64)
     first, *others = everybodys(outcomes, f"train {run} {precision}")
-    of_losses, of_embeddings = TOLERANCES[precision]
+    of_losses, *of_embeddings = TOLERANCES[precision]
     torch.testing.assert_close(first["loss"], alone, rtol=of_losses, atol=0)
-    expected = embedded(run, precision, method.state_dict())
-    off = (embedded(run, precision, first) - expected).abs().max() / expected.abs().max()
-    assert off < of_embeddings
+    for training, tolerance in zip((True, False), of_embeddings, strict=True):
+        expected = embedded(run, precision, method.state_dict(), training)
+        off = (embedded(run, precision, first, training) - expected).abs().max() / expected.abs().max()
+        assert off < tolerance, "in training" if training else "in use"
     for other in others:  # running statistics among them
         assert all(torch.equal(other[name], value) for name, value in first.items())
 
