@@ -7,7 +7,7 @@
   index    an index of --vectors x --features, joined from files of vectors, and its queries per second
 
 Windows are long (6 x 1024) and the encoder small (inception_time of 4 features): embedding 20 GB by the paper's encoder
-takes two cores most of a day, and what is measured here is the way of the data.
+takes far longer, and what is measured here is the way of the data.
 """
 
 import argparse

@@ -91,6 +91,11 @@ def test_two_at_once_and_another_model_are_refused(corpus, tmp_path):
 def test_damage_is_noticed(corpus, tmp_path):
     out = tmp_path / "v"
     done = embed_corpus(Model(), corpus, out, model_hash="m")
+    whole = done.files[0].read_bytes()
+    done.files[0].write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
+    read_embedded(out)
+    with pytest.raises(ModelFileError, match="was changed or damaged"):
+        read_embedded(out, verify=True)
     done.files[1].write_bytes(b"nothing")
     with pytest.raises(ModelFileError, match="has 7 bytes, and the manifest says"):
         read_embedded(out)
