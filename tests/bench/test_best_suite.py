@@ -38,6 +38,7 @@ def test_everyone_is_scored_by_every_protocol_with_three_seeds():
         for protocol in protocols
         for seed in (1, 2, 3)
     }
+    wanted |= {(name, data, "cost", 1) for name in ("best", "dicot") for data in ("GunPoint", "NATOPS", "hapt")}
     found = [(job.contender.name, job.source.name, job.protocol, job.seed) for job in jobs]
     assert set(found) == wanted and len(found) == len(wanted)
     assert {job.subsets for job in jobs if job.protocol.startswith(("few_", "semi_"))} == {"per-seed"}
@@ -66,7 +67,7 @@ def test_a_plan_reads_no_values(tmp_path, monkeypatch):
     (tmp_path / "large" / HAPT.file).touch()  # would fail if it were read
     monkeypatch.setenv("DICOT_DATA", str(tmp_path))
     said = dicot("bench", "best", "--dry-run", "--sets", "hapt", "--ledger", tmp_path / "none.sqlite")
-    assert "240 jobs: 0 recorded, 0 failed, 0 no data, 240 to run" in said
+    assert "242 jobs: 0 recorded, 0 failed, 0 no data, 242 to run" in said
 
 
 @pytest.mark.parametrize("name", VARIANTS)

@@ -105,7 +105,7 @@ def build_corpus(
         "dtype": dtype,
         "shard_bytes": shard_bytes,
     }
-    check_writable(folder)
+    check_writable(folder, folder=True)
     origins = find_origins(given)
     budget = memory_of(memory)
     with only_one(folder / LOCK, str(folder)):

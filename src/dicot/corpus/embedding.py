@@ -124,7 +124,7 @@ def begin(
     """Return the numbers of the shards that have no vectors yet; the caller holds the lock of the folder."""
     lookup(dict.fromkeys(DTYPES), dtype, "dtype")
     arrow()
-    check_writable(folder)
+    check_writable(folder, folder=True)
     plan = {"corpus": corpus.fingerprint(), "model": model_hash, "dtype": dtype}
     text = json.dumps(plan, sort_keys=True).encode()
     path = folder / PLAN
