@@ -39,7 +39,10 @@ def test_a_seed_gives_the_same_damage_again(tmp_path: Path, kind: Kind):
     made = [run._make(kind, tmp_path / name) for name in ("one", "other")]
     for seed in range(3):
         name, data, _ = damage(kind, seed, made[0])
-        assert damage(kind, seed, made[1])[:2] == (name, data)
+        again, same, _ = damage(kind, seed, made[1])
+        assert again == name
+        if kind.name.split("-")[0] != "corpus":  # whose manifest says where its sources lie and when they were written
+            assert same == data
         assert data != made[0][name]
 
 
