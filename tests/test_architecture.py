@@ -40,6 +40,7 @@ LAYERS: dict[str, set[str]] = {
     "embedding": {"encoders", "gpu", "data", "errors"},
     "presets": {"train", "errors"},
     "pretrained": {"encoders", "storage", "errors"},
+    "saved": {"pretrained", "train", "encoders", "data", "errors"},
     "fitting": {"gpu", "embedding", "encoders", "methods", "pretrained", "progress", "train", "data", "errors"},
     "classical": {"errors"},
     "fewlabels": {"data", "errors"},
@@ -55,7 +56,7 @@ LAYERS: dict[str, set[str]] = {
     "embedded": {"vectors", "progress", "data", "locks", "storage", "errors"},
     "search": {"vectors", "budget", "gpu", "data", "locks", "storage", "errors"},
     "cluster": {"errors"},
-    "corpus": {"vectors", "cluster", "progress", "budget", "data", "storage", "errors"},
+    "corpus": {"vectors", "cluster", "progress", "budget", "data", "locks", "storage", "errors"},
 }
 
 
@@ -80,11 +81,11 @@ _KEEPING = (
     "deployed",
 )
 _SCORING = ("protocols", "classical", "datasets", "projection", "corpus", "cluster", *_KEEPING)
-LAYERS["tuning"] = above(but=(*_SCORING, "controls", "pretrained"))
+LAYERS["tuning"] = above(but=(*_SCORING, "controls", "pretrained", "saved"))
 LAYERS["estimator"] = above(but=(*_SCORING, "tuning"))
 LAYERS["classifier"] = above(but=_SCORING)
 LAYERS["export"] = above(but=tuple(part for part in _SCORING if part not in ("heads", "deployed")))
-LAYERS["runs"] = above(but=(*_SCORING, "classifier", "tuning", "export"))
+LAYERS["runs"] = above(but=(*_SCORING, "classifier", "tuning", "export")) | {"locks"}
 _KEPT = (
     "locks",
     "vectors",
@@ -95,6 +96,7 @@ _KEPT = (
     "search",
     "outliers",
     "pretrained",
+    "saved",
     "runs",
     "tuning",
     "labels",

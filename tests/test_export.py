@@ -360,6 +360,11 @@ def test_export_and_embed_on_the_command_line(tmp_path: Path, monkeypatch: pytes
         assert "Wrote" in dicot(*words)
     assert_same(np.load(tmp_path / "onnx.npz")["X"], np.load(tmp_path / "torch.npz")["X"])
     assert OnnxEmbedder(tmp_path / "model.onnx").classes == (0, 1)
+    classifier = TimeSeriesClassifier(model, steps=1, device="cpu", verbose=False).fit(x, np.arange(20) % 2)
+    classifier.save_pretrained(tmp_path / "classifier")
+    dicot("export", "classifier", "--onnx", "classifier.onnx")
+    probabilities = OnnxEmbedder(tmp_path / "classifier.onnx").predict_proba(x)
+    np.testing.assert_allclose(probabilities, classifier.predict_proba(x), atol=1e-4)
     fitted(1, 20, x, preset="paper", random_state=5).save_pretrained(tmp_path / "other")
     before = sorted(path.name for path in tmp_path.iterdir())
     with pytest.raises(InputError, match=r"head\.safetensors is of vectors of the model .* and other is"):

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from dicot.data import Windows
@@ -25,7 +26,7 @@ from dicot.data.preparation import Preparation
 from dicot.data.stored import CaseStore
 from dicot.embedding import POOLINGS, pooled_dim
 from dicot.encoders import Encoder
-from dicot.errors import InputError, is_whole, lookup
+from dicot.errors import InputError, ModelFileError, is_whole, lookup
 from dicot.estimator import TimeSeriesEmbedder
 from dicot.fitting import (
     become,
@@ -40,6 +41,8 @@ from dicot.fitting import (
     train_with_bar,
 )
 from dicot.methods.supervised import Supervised, count_classes
+from dicot.pretrained import arguments_of, check_config, check_types, from_pretrained, save_pretrained
+from dicot.saved import fitted_of, reading, restore, settings_of
 from dicot.train import History, Recipe, TrainingRun
 from dicot.train.history import OnStep
 from dicot.train.run import OptimiserFactory
@@ -52,6 +55,8 @@ TUNINGS = ("gradual", "all")
 DIRECT = ("steps", "batch_size", "lr", "schedule")  # parameters that win over `recipe`
 # With `pretrained` these are the embedder's: its weights belong to input that was prepared in this way.
 PRETRAINED_DECIDES = ("encoder", "dim", "encoder_params", "layout", "unequal", "missing", "scale")
+
+LEARNED = {"classes": list[Any], "pooling": str, "tuned": Mapping[str, Any] | None}  # in a config
 
 
 class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
@@ -188,6 +193,57 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         labels: NDArray[Any] = self.classes_[best]
         return labels
 
+    def save_pretrained(self, directory: str | Path) -> Path:
+        """Write config.json and model.safetensors into a folder, without pickle, as `TimeSeriesEmbedder` does.
+
+        The embedder that was tuned is not kept beside the weights that came of it.
+        """
+        check_is_fitted(self)
+        settings = {name: value for name, value in settings_of(self).items() if name != "pretrained"}
+        tuned = getattr(self, "tuned_", None)
+        return save_pretrained(
+            directory,
+            self.encoder_,
+            {
+                "estimator": {**settings, "random_state": self.seed_},
+                "classes": self.classes_.tolist(),
+                "pooling": self.pooling_,
+                "tuned": None if tuned is None else tuned.to_dict(),
+                **fitted_of(self),
+            },
+            {name: tensor.detach() for name, tensor in self.head_.state_dict().items()},
+        )
+
+    @classmethod
+    def from_pretrained(
+        cls, directory: str | Path, *, encoder: nn.Module | None = None, device: str = "auto"
+    ) -> TimeSeriesClassifier:
+        """Return the fitted classifier that `save_pretrained` wrote; `encoder` as for `TimeSeriesEmbedder`.
+
+        Its `pretrained` is None: to tune the embedder once more, pass that to a new classifier.
+        """
+        network, config, beside = from_pretrained(directory, encoder)
+        if "classes" not in config:
+            raise ModelFileError(
+                f"{directory} holds an embedder. Load it by TimeSeriesEmbedder.from_pretrained, or name a classifier's "
+                "folder."
+            )
+        with reading(directory):
+            check_types(directory, "estimator", config["estimator"], arguments_of(cls))
+            check_types(directory, "what was fitted", {name: config[name] for name in LEARNED}, LEARNED)
+            model = cls(**{**config["estimator"], "device": device})
+            if encoder is not None:
+                model.encoder = encoder
+            restore(model, directory, network, config)
+            lookup(POOLINGS, config["pooling"], "pooling")
+            model.pooling_ = config["pooling"]
+            model.classes_ = _restored_classes(config["classes"])
+            model.head_ = _restored_head(beside, pooled_dim(network, model.pooling_), len(model.classes_))
+            if config["tuned"] is not None:
+                model.tuned_ = Tuned.from_dict(config["tuned"])
+        check_config(directory, config)
+        return model
+
     def __sklearn_clone__(self) -> TimeSeriesClassifier:
         """Keep the fitted embedder in a search or a cross-validation, which would otherwise empty it."""
         parameters = self.get_params(deep=False)
@@ -282,6 +338,22 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
             mine, its = getattr(self, name), getattr(self.pretrained, name)
             if mine is not its and mine not in (usual[name].default, its):
                 raise InputError(f"{name}={mine!r} contradicts the pretrained embedder's {its!r}. Leave {name} out.")
+
+
+def _restored_classes(classes: list[Any]) -> NDArray[Any]:
+    labels = np.asarray(classes)
+    if len({type(label) for label in classes}) > 1 or not np.array_equal(labels, np.unique(labels)):
+        raise InputError("its classes are not different labels in ascending order")
+    return labels
+
+
+def _restored_head(tensors: Mapping[str, Tensor], n_features: int, n_classes: int) -> nn.Linear:
+    head = nn.Linear(n_features, n_classes)
+    shapes = {name: tuple(tensor.shape) for name, tensor in head.state_dict().items()}
+    if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != shapes:
+        raise InputError(f"its linear layer does not lead from {n_features} features to {n_classes} classes")
+    head.load_state_dict(dict(tensors))
+    return head.eval()
 
 
 def _checked_labels(y: Any) -> NDArray[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from dicot.controls import CONTROLS, calibrated_control
-from dicot.data.cases import LAYOUTS
 from dicot.data.conversion import Conversion
-from dicot.data.policies import MISSING, UNEQUAL, Array
+from dicot.data.policies import Array
 from dicot.data.preparation import Preparation
 from dicot.data.stored import CaseStore, TrainingCases
 from dicot.embedding import (
@@ -32,7 +30,7 @@ from dicot.embedding import (
     fit_composition,
     pooled_dim,
 )
-from dicot.encoders import ENCODERS, Encoder, encoder_name
+from dicot.encoders import ENCODERS, Encoder
 from dicot.errors import InputError, ModelFileError, lookup
 from dicot.fitting import (
     become,
@@ -55,11 +53,11 @@ from dicot.pretrained import (
     check_config,
     check_types,
     from_pretrained,
-    is_registered,
     qualified_name,
     save_pretrained,
 )
 from dicot.progress import Bar
+from dicot.saved import fitted_of, reading, restore, settings_of
 from dicot.train import Checkpoint, History, Recipe, TrainingRun, carry_out, pretrain_many
 from dicot.train.history import OnStep
 from dicot.train.many import AT_ONCE
@@ -68,7 +66,7 @@ from dicot.train.run import OptimiserFactory, weights_hash
 
 T = TypeVar("T", bound=Target)
 DIRECT = ("steps", "batch_size", "lr", "schedule", "precision")  # parameters that win over `recipe`
-FITTED = {"seed": int, "data": Mapping[str, Any], "method_params": Mapping[str, Any], "n_features_in": int | None}
+FITTED = {"data": Mapping[str, Any], "method_params": Mapping[str, Any]}
 ORDINARY = {"optimiser": "", "initial": ""}  # the recipe's AdamW, new weights; so are models without an entry
 # What a preset comes to, as the config names it; models that were saved before there were presets have no entry.
 CHOSEN = {"method": str, "pooling": str, "calibrate": bool, "difference": bool, "bank": int | str, "n_components": int}
@@ -307,13 +305,9 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 "estimator": {**saved_settings(self), "random_state": self.seed_},
                 "chosen": {"method": method_name(self.method_), **self.features_},
                 "method_params": self.method_params_,
-                "recipe": self.recipe_.to_dict(),
                 "origin": self.origin_,
-                "seed": self.seed_,
-                "preparation": self.preparation_.to_dict(),
                 "data": self.data_,
-                "history": {"loss": self.history_.loss, "lr": self.history_.lr, "seconds": self.history_.seconds},
-                "n_features_in": getattr(self, "n_features_in_", None),
+                **fitted_of(self),
             },
             self.composition_.tensors(),
         )
@@ -329,10 +323,14 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         that is not registered is shown by its name.
         """
         network, config, beside = from_pretrained(directory, encoder)
-        try:
+        if "classes" in config:
+            raise ModelFileError(
+                f"{directory} holds a classifier. Load it by TimeSeriesClassifier.from_pretrained, or name the folder "
+                "of an embedder."
+            )
+        with reading(directory):
             parts = _of_today(config)
-            for part, kind in (("estimator", cls), ("recipe", Recipe), ("history", History)):
-                check_types(directory, part, parts[part], arguments_of(kind))
+            check_types(directory, "estimator", parts["estimator"], arguments_of(cls))
             fitted = {name: config[name] for name in FITTED}
             check_types(directory, "what was fitted", fitted, FITTED)
             model = cls(**{**parts["estimator"], "device": device})
@@ -343,25 +341,12 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             model.method_ = parts["chosen"]["method"]
             model.features_ = {name: parts["chosen"][name] for name in FEATURES}
             _check_features(model.features_)
-            model.encoder_, model.seed_, model.data_ = network, config["seed"], config["data"]
-            model.method_params_ = config["method_params"]
+            model.data_, model.method_params_ = config["data"], config["method_params"]
             model.origin_ = config.get("origin", dict(ORDINARY))
             check_types(directory, "origin", model.origin_, dict.fromkeys(ORDINARY, str))
-            recipe = {**parts["recipe"], "betas": tuple(parts["recipe"]["betas"])}
-            model.recipe_, model.history_ = Recipe(**recipe), History(**config["history"])
-            if len(model.history_.loss) != len(model.history_.lr):
-                raise InputError("its history has not as many rates as losses")
-            model.preparation_ = Preparation.from_dict(config["preparation"])
-            _check_preparation(model.preparation_, network)
+            restore(model, directory, network, parts)
             model.composition_ = Composition.from_tensors(beside)
             _check_composition(model)
-            if config["n_features_in"] is not None:
-                model.n_features_in_ = config["n_features_in"]
-        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-            if isinstance(error, ModelFileError):
-                raise
-            what = f"lacks {error}" if isinstance(error, KeyError) else f"is damaged ({error})"
-            raise ModelFileError(f"The config of {directory} {what}. Save the model again.") from error
         check_config(directory, config)
         model._n_features_out = model.composition_.dim(pooled_dim(network, model.features_["pooling"]))
         return model
@@ -509,22 +494,10 @@ def method_name(method: str | type[Method]) -> str:
 
 
 def saved_settings(model: TimeSeriesEmbedder) -> dict[str, Any]:
-    """Return the parameters of a model as its config names them; the device, a matter of the machine, is "auto"."""
-    settings = {**model.get_params(deep=False), "device": "auto"}
+    """Return the parameters of a model as its config names them."""
+    settings = settings_of(model)
     settings["method"] = None if model.method is None else method_name(model.method)
     settings["preset"] = preset_name(model.preset, model.method)  # the default may become another one
-    if isinstance(model.recipe, Recipe):
-        settings["recipe"] = model.recipe.to_dict()
-    elif model.recipe and callable(model.recipe.get("schedule")):
-        settings["recipe"] = {**model.recipe, "schedule": schedule_name(model.recipe["schedule"])}
-    if callable(model.schedule):
-        settings["schedule"] = schedule_name(model.schedule)
-    if isinstance(model.encoder, Encoder) and is_registered(model.encoder):
-        shape = dict(model.encoder.config())
-        del shape["n_channels"]  # is the data's
-        settings |= {"encoder": encoder_name(model.encoder), "dim": shape.pop("dim"), "encoder_params": shape or None}
-    elif isinstance(model.encoder, nn.Module):
-        settings["encoder"] = qualified_name(type(model.encoder))
     return settings
 
 
@@ -548,32 +521,6 @@ def _check_features(features: Mapping[str, Any]) -> None:
     if not isinstance(features["calibrate"], bool | np.bool_):
         raise InputError(f"calibrate must be True or False; got {features['calibrate']!r}.")
     check_parts(features["bank"], features["difference"], features["n_components"])
-
-
-def _check_preparation(preparation: Preparation, encoder: Encoder) -> None:
-    """Refuse what a config says about the input where no fit can have learned it."""
-    lookup(dict.fromkeys(LAYOUTS), preparation.layout, "layout")
-    lookup(UNEQUAL, preparation.unequal, "policy for unequal length")
-    lookup(MISSING, preparation.missing, "policy for missing values")
-    if preparation.scale not in (None, "dataset", "case"):
-        raise InputError(f"Unknown scale {preparation.scale!r}")
-    if preparation.n_channels != encoder.n_channels or type(preparation.n_times) is not int or preparation.n_times < 1:
-        shape = f"{preparation.n_channels} channels and {preparation.n_times} time steps"
-        raise InputError(f"{shape} do not fit the encoder")
-    names, rate = preparation.channels, preparation.rate
-    if names is not None and (
-        len(set(names)) != encoder.n_channels or not all(isinstance(name, str) for name in names)
-    ):
-        raise InputError(f"{names} are not the names of {encoder.n_channels} channel(s)")
-    if rate is not None and not (isinstance(rate, float | int) and 0 < rate < math.inf):
-        raise InputError(f"{rate!r} is no rate")
-    if (preparation.scale == "dataset") != (preparation.statistics is not None):
-        raise InputError(f"scale is {preparation.scale!r}, statistics are {preparation.statistics}")
-    if preparation.statistics is not None:
-        mean, std = preparation.statistics.mean, preparation.statistics.std
-        shaped = mean.dtype.kind == std.dtype.kind == "f" and mean.shape == std.shape == (encoder.n_channels,)
-        if not shaped or not np.isfinite([mean, std]).all() or not (std > 0).all():
-            raise InputError("the statistics of the channels are not finite numbers, one for each channel")
 
 
 def _check_composition(model: TimeSeriesEmbedder) -> None:

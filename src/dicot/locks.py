@@ -19,22 +19,25 @@ if sys.platform == "win32":  # pragma: no cover
 else:
     import fcntl
 
+LOCK = ".lock"  # the name of the file inside a folder
 _HELD = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 _PLACE = 1 << 30  # the byte that is locked, far behind what the file says, which others may read
 
 
 @contextmanager
-def only_writer(path: Path) -> Iterator[None]:
+def only_writer(path: Path, *, folder: bool = False) -> Iterator[None]:
     """Keep other processes from writing `path` by this function; one that holds it already is named in an error.
 
-    The lock is on a hidden file beside `path`, which is removed in the end. What a kill leaves of it locks nothing.
+    The lock is on a hidden file beside `path`, or inside it where that is a `folder` that others may not write beside,
+    such as a disk of its own. It is removed in the end. What a kill leaves of it locks nothing.
     """
-    made = [folder for folder in (path.parent, *path.parent.parents) if not folder.exists()]
-    lock = path.parent / f".{path.name}.lock"
+    place, name = (path, LOCK) if folder else (path.parent, f".{path.name}.lock")
+    made = [one for one in (place, *place.parents) if not one.exists()]
+    lock = place / name
     try:
         with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            place.mkdir(parents=True, exist_ok=True)
             file = _locked(path, lock)
         try:
             yield
@@ -42,8 +45,8 @@ def only_writer(path: Path) -> Iterator[None]:
             _give_back(lock, file)
     finally:
         with suppress(OSError):  # one that holds something stays
-            for folder in made:
-                folder.rmdir()
+            for one in made:
+                one.rmdir()
 
 
 def _locked(path: Path, lock: Path) -> BinaryIO:

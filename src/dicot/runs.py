@@ -1,5 +1,6 @@
 """Pretraining into a folder: a run that can be killed, repeated and resumed by the same call."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from dicot.data import Windows
 from dicot.data.stored import CaseStore
 from dicot.errors import InputError, ModelFileError
 from dicot.estimator import TimeSeriesEmbedder, data_card, method_name, saved_settings
+from dicot.locks import LOCK, only_writer
 from dicot.presets import FEATURES
 from dicot.pretrained import CONFIG, is_registered, plain_json
 from dicot.storage import check_writable, remove_leftovers, writing
@@ -36,15 +38,19 @@ def pretrain_into(
     A run that was killed or interrupted goes on from its checkpoint, one that overwrites another model too. `memory`
     are the bytes that this process may take: what is known beforehand is refused beforehand, and what a step takes
     after the first steps. Of several ranks the first one looks at the folder and writes; the others, which need not see
-    it, take part in the training.
+    it, take part in the training. A second run into the same folder is refused while this one lasts.
     """
     ranks = current_ranks()
     checkpoint = Checkpoint(folder / CHECKPOINT, checkpoint_seconds, overwrite=overwrite)
-    outcome = ranks.from_first(lambda: _outcome(folder, model, train, overwrite).encode())
-    if outcome:
-        if ranks.is_first:
-            _remove(checkpoint.path)
-        return outcome.decode()
+    with ExitStack() as lock:
+        outcome = ranks.from_first(lambda: _outcome(folder, model, train, overwrite, lock).encode())
+        return outcome.decode() if outcome else _train_into(folder, model, train, checkpoint, memory)
+
+
+def _train_into(
+    folder: Path, model: TimeSeriesEmbedder, train: Windows | CaseStore, checkpoint: Checkpoint, memory: int | None
+) -> str:
+    ranks = current_ranks()
     labels = train.y if isinstance(train, Windows) else None  # those of a store are read if the method learns from them
     if not ranks.is_first:
         model.take_part(train, labels, checkpoint=checkpoint)
@@ -76,14 +82,29 @@ def _watch(memory: int, model: TimeSeriesEmbedder, train: Windows | CaseStore) -
     return look
 
 
-def _outcome(folder: Path, model: TimeSeriesEmbedder, train: Windows | CaseStore, overwrite: bool) -> str:
-    """Return a sentence where the folder holds this run already, and nothing where it is to be trained."""
-    if (folder / CONFIG).exists() and not overwrite:
-        if not _holds_run(folder, model, train):
-            raise InputError(f"{folder} holds another model. Choose another folder, or overwrite it (--overwrite).")
-        return f"{folder} already holds this run; nothing to do."
-    check_writable(folder, folder=True)
-    return ""
+def _outcome(
+    folder: Path, model: TimeSeriesEmbedder, train: Windows | CaseStore, overwrite: bool, lock: ExitStack
+) -> str:
+    """Return a sentence where the folder holds this run already; else lock it for the training and return nothing."""
+    is_there = not overwrite and _is_there(folder, model, train)
+    if not is_there:
+        check_writable(folder, folder=True)
+        lock.enter_context(only_writer(folder, folder=True))
+        is_there = not overwrite and _is_there(folder, model, train)  # another process may just have finished it
+    elif any((folder / name).exists() for name in (CHECKPOINT, LOCK)):  # of a run that was killed in its last moment
+        lock.enter_context(only_writer(folder, folder=True))
+    if is_there:
+        _remove(folder / CHECKPOINT)
+    return f"{folder} already holds this run; nothing to do." if is_there else ""
+
+
+def _is_there(folder: Path, model: TimeSeriesEmbedder, train: Windows | CaseStore) -> bool:
+    """Tell whether the folder holds this run; another model is an error."""
+    if not (folder / CONFIG).exists():
+        return False
+    if not _holds_run(folder, model, train):
+        raise InputError(f"{folder} holds another model. Choose another folder, or overwrite it (--overwrite).")
+    return True
 
 
 def _holds_run(folder: Path, model: TimeSeriesEmbedder, train: Windows | CaseStore) -> bool:

@@ -5,7 +5,6 @@ import glob
 import hashlib
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -117,38 +116,6 @@ def atomic_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
             Path(temporary).unlink(missing_ok=True)
             raise
     _sync_folder(path.parent)
-
-
-@contextmanager
-def only_one(path: Path, what: str) -> Iterator[None]:
-    """Let one process at a time into the block, by a lock on a file that the system gives back when the process ends.
-
-    Another one gets an error at once. `what` is what the process works on, to the user.
-    """
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        if not _lock(handle):
-            raise OutputError(f"{what} is being written by another process. Wait until it ends, then run this again.")
-        yield
-    finally:
-        os.close(handle)
-
-
-def _lock(handle: int) -> bool:
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    return True
 
 
 def arrow() -> tuple[Any, Any]:

@@ -1,10 +1,11 @@
 """Fine-tuning that starts from the frozen probe, and is kept where held-out cases say that it is better."""
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -50,6 +51,17 @@ class Tuned:
     tuned_accuracy: float
     accuracies: dict[int, float]
     reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as a file has it, which knows no NaN."""
+        return {name: None if value != value else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Tuned":
+        """Return what `to_dict` wrote down."""
+        accuracies = {int(step): float(accuracy) for step, accuracy in values["accuracies"].items()}
+        read: dict[str, Any] = {name: math.nan if value is None else value for name, value in values.items()}
+        return cls(**{**read, "accuracies": accuracies})
 
 
 class Tuning(NamedTuple):

@@ -5,12 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from dicot.bench import executor
 from dicot.bench.executor import Workers, execute, site_for
 from dicot.bench.ledger import Ledger
 from dicot.evaluation import units_of
@@ -29,20 +31,24 @@ def run_in_pool(jobs, path, count, on_job, start_method="spawn"):
 
 
 @pytest.mark.slow
-def test_a_pool_gives_the_values_of_one_process_and_outlives_a_killed_worker(tmp_path, job):
+def test_a_pool_gives_the_values_of_one_process_and_outlives_a_killed_worker(tmp_path, job, monkeypatch):
     doomed = [job("raw-flat", name) for name in ("knn_5", "forest", "linear", "few_5", "few_10", "ridge")]
     sound = [job(), job(protocol="knn_5")]
-    alone, pooled, told = tmp_path / "alone.sqlite", tmp_path / "pooled.sqlite", {}
+    alone, pooled, told, heard = tmp_path / "alone.sqlite", tmp_path / "pooled.sqlite", {}, {}
     # One worker and not this process: the order of sums depends on the number of threads.
     run_in_pool(sound, alone, 1, lambda one, error: None)
+
+    def hear(worker, listen=executor._heard):
+        heard[threading.get_ident()] = worker.process.pid
+        return listen(worker)
 
     def on_job(one, error):
         assert one.key not in told
         told[one.key] = error
-        if one.key == doomed[0].key:  # there are five more to do for its worker, which was started first
-            first = min(multiprocessing.active_children(), key=lambda process: int(process.name.rpartition("-")[2]))
-            os.kill(first.pid, signal.SIGKILL)
+        if one.key == doomed[0].key:  # whose worker, the one this thread listens to, has five more to do
+            os.kill(heard[threading.get_ident()], signal.SIGKILL)
 
+    monkeypatch.setattr(executor, "_heard", hear)
     execute(units_of([*doomed, *sound]), pooled, site_for(pooled, "cpu"), 2, on_job)
     values = rows(pooled)
     assert {key: value for key, value in values.items() if key[0] in {one.key for one in sound}} == rows(alone)

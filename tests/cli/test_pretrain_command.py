@@ -11,7 +11,8 @@ from tests.commands import dicot
 from tests.own import Halves, Net, slow_start
 
 from dicot import TimeSeriesEmbedder
-from dicot.errors import InputError
+from dicot.errors import InputError, OutputError
+from dicot.locks import only_writer
 from dicot.methods.dicot import DiCOT
 from dicot.runs import pretrain_into
 
@@ -102,6 +103,17 @@ def test_what_a_kill_inside_a_write_left_is_removed(tmp_path, call):
     dicot(*call)
     names = sorted(path.name for path in (tmp_path / "model").iterdir())
     assert names == ["config.json", "model.safetensors", "notes.txt"]
+
+
+def test_a_folder_takes_one_run_at_a_time(tmp_path, call):
+    with only_writer(tmp_path / "model", folder=True):
+        with pytest.raises(OutputError, match="is being written by another process"):
+            dicot(*call)
+        assert not (tmp_path / "model" / "checkpoint.safetensors").exists()
+    dicot(*call)
+    (tmp_path / "model" / ".lock").write_text("a run that was killed in its last moment")
+    assert "nothing to do" in dicot(*call)
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["config.json", "model.safetensors"]
 
 
 def test_the_same_settings_as_a_list_or_as_a_range_are_the_same_run(tmp_path, waves):

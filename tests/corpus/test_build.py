@@ -12,7 +12,7 @@ from dicot.corpus import Corpus
 from dicot.corpus.build import build_corpus
 from dicot.data import windows_from
 from dicot.errors import InputError, NoWindowError, OutputError, ShortRecordingWarning
-from dicot.storage import only_one
+from dicot.locks import only_writer
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ build_corpus(sys.argv[2], sys.argv[3], 32, 16, channels=["x", "y"], shard_bytes=
 
 def test_a_second_build_at_once_is_refused_and_a_later_one_has_nothing_to_do(recordings, tmp_path):
     out = tmp_path / "corpus"
-    with only_one(out / ".lock", str(out)), pytest.raises(OutputError, match="written by another process"):
+    with only_writer(out, folder=True), pytest.raises(OutputError, match="written by another process"):
         build_corpus(recordings, out, **WINDOW, channels=["x", "y"])
     build_corpus(recordings, out, **WINDOW, channels=["x", "y"])
     before = tree(out)

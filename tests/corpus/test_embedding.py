@@ -9,7 +9,7 @@ from dicot.corpus import Corpus
 from dicot.corpus.build import build_corpus
 from dicot.corpus.embedding import begin, embed_corpus, embed_shard, finish, read_embedded
 from dicot.errors import InputError, ModelFileError, OutputError
-from dicot.storage import only_one
+from dicot.locks import only_writer
 from dicot.vectors import read_vectors
 
 pytest.importorskip("pyarrow")
@@ -76,7 +76,7 @@ embed_corpus(Model(), Corpus.open(sys.argv[2]), sys.argv[3], model_hash="m")
 
 def test_two_at_once_and_another_model_are_refused(corpus, tmp_path):
     out = tmp_path / "v"
-    with only_one(out / ".lock", str(out)), pytest.raises(OutputError, match="written by another process"):
+    with only_writer(out, folder=True), pytest.raises(OutputError, match="written by another process"):
         embed_corpus(Model(), corpus, out, model_hash="m")
     embed_corpus(Model(), corpus, out, model_hash="m")
     before = tree(out)

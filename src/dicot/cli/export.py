@@ -19,13 +19,16 @@ def export(
 ) -> None:
     """Write MODEL as an ONNX file that takes raw windows (batch, channels, time) and needs neither torch nor dicot.
 
+    MODEL is what `dicot pretrain` wrote, or a TimeSeriesClassifier that was saved.
+
     Scale, missing values, encoder, bank and compression are inside. The file is compared with torch on random windows
     of several lengths before it is put in its place.
     """
+    from dicot.classifier import TimeSeriesClassifier
     from dicot.estimator import TimeSeriesEmbedder
     from dicot.export import export_onnx
     from dicot.heads import Head
-    from dicot.pretrained import model_hash
+    from dicot.pretrained import model_hash, read_config
 
     head = None if classifier is None else Head.load(classifier)
     if head is not None and head.model is not None and head.model != (own := model_hash(model)):
@@ -33,7 +36,8 @@ def export(
             f"{classifier} is of vectors of the model {head.model[:12]}, and {model} is {own[:12]}. Train it on "
             "vectors of this very model: dicot embed, then dicot classify --save."
         )
-    made = export_onnx(TimeSeriesEmbedder.from_pretrained(model, device="cpu"), onnx, classifier=head)
+    kind = TimeSeriesClassifier if "classes" in read_config(model) else TimeSeriesEmbedder
+    made = export_onnx(kind.from_pretrained(model, device="cpu"), onnx, classifier=head)
     lengths = ", ".join(map(str, made.lengths))
     typer.echo(f"onnxruntime and torch differ by {made.difference:.0e} at most, for {lengths} time steps")
     typer.echo(f"Wrote {made.path} ({made.n_bytes / 1e6:.1f} MB)")

@@ -89,12 +89,12 @@ def _index_of_folder(folder: Path, metric: str, device: str, memory: str | None)
     import hashlib
 
     from dicot.budget import memory_of
-    from dicot.corpus.embedding import LOCK, MANIFEST, read_embedded
+    from dicot.corpus.embedding import MANIFEST, read_embedded
+    from dicot.locks import only_writer
     from dicot.search import EmbeddingIndex
     from dicot.search.folder import source_of_index
     from dicot.search.index import METRICS
     from dicot.search.joining import join_index
-    from dicot.storage import only_one
 
     lookup(dict.fromkeys(METRICS), metric, "metric")
     read_embedded(folder)  # a folder that is not finished is an error
@@ -103,7 +103,7 @@ def _index_of_folder(folder: Path, metric: str, device: str, memory: str | None)
     if source_of_index(place) != source:
         budget = None if memory is None else memory_of(memory)
         embedded = read_embedded(folder, verify=True)
-        with only_one(folder / LOCK, str(folder)):
+        with only_writer(folder, folder=True):
             join_index(embedded.files, place, metric=metric, source=source, memory=budget)
         typer.echo(f"Wrote {place}, an index of {embedded.rows} vectors")
     return EmbeddingIndex.load(place, device=device)

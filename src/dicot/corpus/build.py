@@ -34,11 +34,11 @@ from dicot.data.recordingfile import Choice
 from dicot.data.recordings import warn_of_short
 from dicot.data.timestamps import GAP, check_gap
 from dicot.errors import DicotWarning, InputError, LostWorkerError, NoWindowError, lookup
+from dicot.locks import only_writer
 from dicot.progress import Bar
-from dicot.storage import check_writable, only_one, writing
+from dicot.storage import check_writable, writing
 
 SHARD_BYTES = 64 * 2**20
-LOCK = ".lock"
 
 
 class Build(NamedTuple):
@@ -108,7 +108,7 @@ def build_corpus(
     check_writable(folder, folder=True)
     origins = find_origins(given)
     budget = memory_of(memory)
-    with only_one(folder / LOCK, str(folder)):
+    with only_writer(folder, folder=True):
         if overwrite:
             _clear(folder)
         if (folder / MANIFEST).exists():

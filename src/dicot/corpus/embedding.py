@@ -20,11 +20,12 @@ from dicot.corpus.sources import SCHEME
 from dicot.corpus.store import Corpus
 from dicot.data.policies import Array
 from dicot.errors import InputError, ModelFileError, brief, lookup
+from dicot.locks import only_writer
 from dicot.progress import Bar
-from dicot.storage import arrow, check_format, check_seal, check_writable, only_one, sealed, write_atomic, writing
+from dicot.storage import arrow, check_format, check_seal, check_writable, sealed, write_atomic, writing
 from dicot.vectors import source_of_file, source_of_recordings, write_vectors
 
-MANIFEST, PLAN, LOCK = "manifest.json", "plan.json", ".lock"
+MANIFEST, PLAN = "manifest.json", "plan.json"
 FORMAT, FORMAT_VERSION = "dicot-corpus-vectors", 1
 FOLDER, NOTES = "vectors", ".embedding"
 DTYPES = ("float32", "float16")
@@ -107,7 +108,7 @@ def embed_corpus(
     on_shard : is told how many shards are done, and how many there are
     """
     folder = Path(out)
-    with only_one(folder / LOCK, str(folder)):
+    with only_writer(folder, folder=True):
         left = begin(corpus, folder, model_hash=model_hash, dtype=dtype, overwrite=overwrite)
         total = len(corpus.shards)
         with Bar("embed", total) as bar:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from dicot.budget import peak_bytes
 from dicot.cluster import Cluster, Lost, Share
-from dicot.corpus.embedding import LOCK, PLAN, EmbeddedCorpus, Embedder, begin, embed_shard, finish
+from dicot.corpus.embedding import PLAN, EmbeddedCorpus, Embedder, begin, embed_shard, finish
 from dicot.corpus.store import Corpus
 from dicot.errors import InputError, LostWorkerError
+from dicot.locks import only_writer
 from dicot.progress import Bar
-from dicot.storage import only_one
 
 
 def embed_on(
@@ -40,7 +40,7 @@ def embed_on(
     on_shard : is told the most memory, in bytes, that the process which did a shard has had
     """
     folder = Path(out).absolute()
-    with only_one(folder / LOCK, str(folder)):
+    with only_writer(folder, folder=True):
         left = begin(corpus, folder, model_hash=model_hash, dtype=dtype, overwrite=overwrite)
         total = len(corpus.shards)
         done = total - len(left)
