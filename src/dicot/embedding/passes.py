@@ -62,9 +62,10 @@ def embed(
 ) -> np.ndarray:
     """Turn cases (N, C, T) into vectors (N, F).
 
-    A case's vector does not depend on the other cases of the call, on their order or on `batch_size`. A memory-mapped x
-    is read piece by piece. Hooks on modules of the encoder are called (see `Encoder.plain`); a single case goes through
-    twice, so that its vector is the one it has among others.
+    A case's vector does not depend on the other cases of the call, on their order or on `batch_size`, but for the
+    rounding of the last digit where a matrix product of another number of rows takes its sums in another order. A
+    memory-mapped x is read piece by piece. Hooks on modules of the encoder are called (see `Encoder.plain`); a single
+    case goes through twice, so that its vector is the one it has among others.
 
     Parameters
     ----------
