@@ -5,14 +5,16 @@ import json
 import re
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 from tests.commands import dicot
 
 from dicot import __version__
-from dicot.cli import main
-from dicot.errors import DicotError
+from dicot.cli import app, main
+from dicot.cli.wording import plain_warnings
+from dicot.errors import DicotError, DicotWarning
 from dicot.estimator import TimeSeriesEmbedder
 
 QUICK = ["--dim", "8", "--steps", "2", "--device", "cpu", "--preset", "paper"]
@@ -41,6 +43,13 @@ def test_pretrain_then_embed(tmp_path, data, waves):
         assert np.array_equal(arrays["y"], waves.y)
     with pytest.raises(DicotError, match="'bf8'.*bf16, float32, tf32"):
         dicot("embed", tmp_path / "model", data, "--out", tmp_path / "vectors.npz", "--precision", "bf8")
+
+
+def test_the_same_warning_is_told_once(capsys):
+    with plain_warnings(app):
+        for text in ("short", "short", "long"):
+            warnings.warn(text, DicotWarning, stacklevel=1)
+    assert capsys.readouterr().err.splitlines() == ["Warning: short", "Warning: long"]
 
 
 def test_arrays_that_are_not_used_are_named_in_a_line(tmp_path, waves):

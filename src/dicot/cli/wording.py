@@ -42,16 +42,17 @@ def in_shell(message: str, flags: Mapping[str, str]) -> str:
 
 @contextmanager
 def plain_warnings(app: typer.Typer) -> Iterator[None]:
-    """A user of the command line is told what to look at, in a line, not in which of our files it was noticed."""
+    """A user of the command line is told once what to look at, in a line, not in which of our files it was noticed."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", DicotWarning)
-        usual = warnings.showwarning
+        usual, told = warnings.showwarning, set[str]()
 
         def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
-            if issubclass(category, UserWarning):
-                typer.secho(f"Warning: {in_shell(str(message), flags(app, sys.argv[1:]))}", fg="yellow", err=True)
-            else:
+            if not issubclass(category, UserWarning):
                 usual(message, category, *where, **more)
+            elif str(message) not in told:
+                told.add(str(message))
+                typer.secho(f"Warning: {in_shell(str(message), flags(app, sys.argv[1:]))}", fg="yellow", err=True)
 
         warnings.showwarning = show
         yield
