@@ -51,20 +51,21 @@ def _bank(graph: Graph, x: str, bank: Bank) -> str:
     taps = np.broadcast_to(_numbers(bank.taps), (len(bank.dilations), N_KERNELS, N_TAPS))
     y = _convolved(graph, x, taps, _numbers(bank.channels), bank.dilations)  # (B, D, 84, T)
     # Every other kernel counts only where it does not reach beyond the case, unless it always does: see `bank._shares`.
-    n_times, reach = graph.length(x), REACH * np.array(bank.dilations, np.int64)[:, None, None]
-    numbers = np.arange(len(bank.dilations))[:, None] + np.arange(N_KERNELS)
-    margins = reach * (numbers % 2)[:, :, None]  # (D, 84, 1)
-    edges = graph.add("Where", graph.add("Greater", n_times, 2 * reach), margins, whole(0))
-    stops = graph.add("Sub", n_times, edges)
+    n_times, reach = graph.length(x), REACH * np.array(bank.dilations, np.int64)[:, None, None, None]
+    odd = (np.arange(len(bank.dilations))[:, None] + np.arange(2)) % 2
+    edges = graph.add("Where", graph.add("Greater", n_times, 2 * reach), reach * odd[:, None, :, None], whole(0))
+    stops = graph.add("Sub", n_times, edges)  # (D, 1, 2, 1)
     time = _time(graph, x)
-    inside = graph.add("And", graph.add("GreaterOrEqual", time, edges), graph.add("Less", time, stops))  # (D, 84, T)
-    y = graph.add("Where", inside, y, single(-np.inf))
+    inside = graph.add("And", graph.add("GreaterOrEqual", time, edges), graph.add("Less", time, stops))
+    y = graph.add("Reshape", y, whole(0, 0, N_KERNELS // 2, 2, -1))
+    y = graph.add("Add", y, graph.add("Where", inside, single(0), single(-np.inf)))  # exceeds nothing outside
     # Each dilation as often as it has biases.
     owners = np.repeat(np.arange(len(bank.dilations)), bank.counts)
-    above = graph.add("Greater", graph.add("Gather", y, owners, axis=1), _numbers(bank.biases).T[:, :, None])
-    counts = graph.over("ReduceSum", graph.cast(above, "FLOAT"), 3)  # (B, n, 84)
-    lengths = graph.cast(graph.add("Gather", graph.add("Sub", stops, edges), owners, axis=0), "FLOAT")  # (n, 84, 1)
-    return graph.add("Flatten", graph.add("Div", counts, graph.add("Squeeze", lengths, whole(2))))
+    biases = _numbers(bank.biases).T.reshape(-1, N_KERNELS // 2, 2, 1)
+    above = graph.add("Greater", graph.add("Gather", y, owners, axis=1), biases)
+    counts = graph.over("ReduceSum", graph.cast(above, "FLOAT"), 4)  # (B, n, 42, 2)
+    lengths = graph.cast(graph.add("Gather", graph.add("Sub", stops, edges), owners, axis=0), "FLOAT")  # (n, 1, 2, 1)
+    return graph.add("Flatten", graph.add("Div", counts, graph.add("Squeeze", lengths, whole(3))))
 
 
 def _contests(graph: Graph, x: str, contests: Contests) -> str:
@@ -104,11 +105,14 @@ def _convolved(graph: Graph, x: str, taps: Array, channels: Array, dilations: Se
         return graph.add("Concat", *_one_by_one(graph, x, taps, channels, dilations), axis=1)
     furthest = REACH * max(dilations)
     offsets = furthest + np.array(dilations, np.int64)[:, None] * (np.arange(N_TAPS) - REACH)  # (D, 9)
-    places = graph.add("Add", offsets[:, :, None], _time(graph, x))  # (D, 9, T)
-    windows = graph.add("Gather", graph.pad(x, furthest, furthest), places, axis=2)  # (B, C, D, 9, T)
-    if n_channels > 1:
-        windows = graph.add("Transpose", windows, perm=[0, 2, 3, 1, 4])
-    windows = graph.add("Reshape", windows, whole(0, len(dilations), N_TAPS * n_channels, -1))
+    time = graph.add("Unsqueeze", _time(graph, x), whole(1))
+    places = graph.add("Add", offsets[:, None], time)  # (D, T, 9)
+    steps = graph.add("Transpose", graph.pad(x, furthest, furthest), perm=[0, 2, 1])
+    windows = graph.add(
+        "Gather", steps, places, axis=1
+    )  # (B, D, T, 9, C): all channels of a time step are copied at once
+    windows = graph.add("Reshape", windows, whole(0, len(dilations), -1, N_TAPS * n_channels))
+    windows = graph.add("Transpose", windows, perm=[0, 1, 3, 2])  # onnxruntime makes it a part of the product
     return graph.add("MatMul", (taps[..., None] * channels[:, :, None]).reshape(*taps.shape[:2], -1), windows)
 
 
