@@ -135,9 +135,18 @@ class Run:
         """How many calls to the file system a run made that was left alone."""
         return self._calls
 
-    def workers(self) -> list[int]:
-        """The processes that this one has started for work, of Python's own helpers none."""
-        return [pid for pid in _children(self.pid) if "resource_tracker" not in _words(pid)]
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started for work, of Python's own helpers none."""
+    return [child for child in _children(pid) if "resource_tracker" not in _words(child)]
+
+
+def actors(pid: int) -> list[int]:
+    """The actors of a Ray cluster that a process has started: they call themselves so."""
+    below = [pid]
+    for one in below:
+        below += _children(one)
+    return [one for one in below if _words(one).startswith("ray::_Actor")]
 
 
 def is_alive(pid: int) -> bool:

@@ -23,8 +23,8 @@ from tests.survival.mutations import mutate
 from tests.survival.pool import Pool
 
 WORK = 10  # seconds of the processor for one file
-WAIT = 40  # seconds in all; on a busy machine the work may take a while
-PATIENCE = 120  # until a process that does not even answer to its alarm is killed
+WAIT = 300  # seconds in all; on a busy machine the work may take a while
+PATIENCE = 600  # until a process that does not even answer to its alarm is killed
 MEMORY = 500 << 20  # bytes beyond what reading the sound file needs
 LONGEST = 3000  # characters of an error's message
 SOUND = -1  # in place of a seed: the file as it was made
