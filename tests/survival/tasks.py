@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+import dicot.__main__
 from dicot import TimeSeriesEmbedder
 from dicot.bench.ledger import Ledger
 from dicot.cli import main
@@ -46,8 +47,8 @@ class Task:
 
 
 def command(*words: object) -> None:
-    """`dicot WORDS`, with its exit code."""
-    sys.argv = ["dicot", *map(str, words)]
+    """`dicot WORDS`, with its exit code; processes that it starts find that program, and not the one that kills."""
+    sys.argv, sys.modules["__main__"] = ["dicot", *map(str, words)], dicot.__main__
     main()
 
 
