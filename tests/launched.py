@@ -1,9 +1,10 @@
-"""A process that `launch` starts in tests, without torch: `python -m tests.launched KIND`."""
+"""A process that `launch` starts in tests, without torch: `python -m tests.launched KIND [FOLDER]`."""
 
 import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 kind, rank = sys.argv[1], int(os.environ["RANK"])
 if kind == "well":
@@ -12,6 +13,12 @@ elif kind == "killed" and rank == 1:
     os.kill(os.getpid(), signal.SIGKILL)
 elif kind == "fails" and rank == 1:
     sys.exit("there is no room for me")
+elif kind == "lonely":
+    from dicot.launcher import end_with_parent
+
+    end_with_parent()
+    Path(sys.argv[2], str(os.getpid())).touch()
+    time.sleep(60)
 elif kind == "wrong":
     sys.exit("a wrong call")
 else:

@@ -56,7 +56,7 @@ LAYERS: dict[str, set[str]] = {
     "embedded": {"vectors", "progress", "data", "locks", "storage", "errors"},
     "search": {"vectors", "budget", "gpu", "data", "locks", "storage", "errors"},
     "cluster": {"errors"},
-    "corpus": {"vectors", "cluster", "progress", "budget", "data", "locks", "storage", "errors"},
+    "corpus": {"vectors", "cluster", "launcher", "progress", "budget", "data", "locks", "storage", "errors"},
 }
 
 

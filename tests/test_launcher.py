@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -12,12 +14,14 @@ from dicot import launcher
 from dicot.errors import InputError, LostWorkerError
 from dicot.launcher import launch
 from tests.commands import dicot
+from tests.survival.processes import is_alive
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr(launcher, "GRACE", 0.2)
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    root = Path(__file__).parents[1]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(root), str(root / "src")]))
 
 
 def test_the_first_process_speaks_for_all(capfd):
@@ -38,6 +42,24 @@ def test_what_a_failed_process_said_is_told():
 def test_an_error_of_the_first_process_needs_no_second_one(capfd):
     assert launch(2, ["wrong"], "", module="tests.launched") == 1
     assert capfd.readouterr().err == "a wrong call\n"
+
+
+def test_where_the_one_that_started_them_is_killed_all_end(tmp_path):
+    start = f"from dicot.launcher import launch; launch(2, ['lonely', {str(tmp_path)!r}], '', 'tests.launched')"
+    driver = subprocess.Popen([sys.executable, "-c", start])
+    pids = _after(lambda: [int(path.name) for path in tmp_path.iterdir()], lambda found: len(found) == 2)
+    driver.kill()
+    driver.wait()
+    _after(lambda: [pid for pid in pids if is_alive(pid)], lambda alive: not alive)
+
+
+def _after(look, is_enough, seconds=30):
+    """What is seen once it is enough; they would sleep for longer than that."""
+    given_up = time.monotonic() + seconds
+    while not is_enough(seen := look()):
+        assert time.monotonic() < given_up, seen
+        time.sleep(0.02)
+    return seen
 
 
 def test_ctrl_c_ends_all():

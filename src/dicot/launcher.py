@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,6 @@ class Place:
     world: int
     local_rank: int  # among those of this machine
     meeting: str = ""  # a file, for processes of `launch`; torchrun's have an address
-    parent: int | None = None
 
 
 ONLY = Place(0, 1, 0)
@@ -47,13 +47,32 @@ def find_place(environment: Mapping[str, str] = os.environ) -> Place:
         raise InputError(f"RANK, WORLD_SIZE and LOCAL_RANK must be whole numbers: {error}.") from error
     if not 0 <= rank < world:
         raise InputError(f"RANK must be from 0 to WORLD_SIZE - 1; got {rank} of {world}.")
-    parent = environment.get(PARENT)
-    return Place(rank, world, local, environment.get(MEETING, ""), int(parent) if parent else None)
+    return Place(rank, world, local, environment.get(MEETING, ""))
 
 
 def is_launched() -> bool:
     """Tell whether `launch` has started this process; it then says what became of the others."""
     return MEETING in os.environ
+
+
+def end_with_parent() -> None:
+    """End this process when the one that started it is killed, which cannot do that itself.
+
+    It would go on beside the next run of the same command. For processes of `launch`, torchrun and multiprocessing.
+    """
+    from multiprocessing import parent_process
+
+    parent = parent_process()
+    number = int(os.environ.get(PARENT) or os.getppid())
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+        while parent is None and os.getppid() == number:
+            time.sleep(LOOK)
+        os._exit(LOST)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def launch(n_processes: int, words: Sequence[str], again: str, module: str = "dicot") -> int:

@@ -21,7 +21,7 @@ from random import Random
 
 from tests.survival.kills import begin, difference
 from tests.survival.processes import REFUSED, Ended, HangError, Run, ask
-from tests.survival.tasks import TASKS, Task
+from tests.survival.tasks import TASKS, Task, at_hand
 
 DISK = 64 << 20  # bytes of the small disk
 
@@ -203,7 +203,7 @@ def main() -> int:
     if not can_mount():
         print(f"Left out, because this user may mount no file system: {', '.join(ON_SMALL_DISK)}")
         faults = [fault for fault in faults if fault not in ON_SMALL_DISK]
-    for task in [TASKS[name] for name in chosen.task or TASKS]:
+    for task in [one for one in at_hand(chosen.task or TASKS) if one.meets_faults]:
         for fault in faults:
             if fault == "vanished" and not task.source:
                 continue

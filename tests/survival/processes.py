@@ -19,7 +19,9 @@ from dicot.errors import DicotError
 # What is reported before the file system is changed. `open` counts where it may write.
 CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "os.symlink", "os.chmod"}
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
-PATIENCE = 300.0  # seconds until a process that does not end is itself a finding
+LOOK = 0.002  # seconds between two looks at a process
+# Looks until one that does not end is itself a finding: ten minutes or more, and none while everything is stopped.
+PATIENCE = 300_000
 REFUSED = 3  # exit code: an error of ours
 DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 Work = Callable[[Path], Any]
@@ -49,7 +51,8 @@ def ask(work: Work, folder: Path) -> Any:
             os._exit(0)
     theirs.close()
     try:
-        done, answer = mine.recv() if mine.poll(PATIENCE) else (False, "no answer")
+        answered = any(mine.poll(LOOK) for _ in range(PATIENCE))
+        done, answer = mine.recv() if answered else (False, "no answer")
     except EOFError:
         done, answer = False, "the process died"
     os.kill(child, signal.SIGKILL)
@@ -101,23 +104,24 @@ class Run:
             sys.stderr.flush()
             os._exit(code)
 
-    def wait(self, seconds: float = PATIENCE) -> Ended | None:
+    def wait(self, seconds: float) -> Ended | None:
         """How it ended; None where it is still at work after so many seconds."""
         until = time.monotonic() + seconds
-        while True:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                return self._ended(status)
-            if time.monotonic() > until:
-                return None
-            time.sleep(0.002)
+        while (ended := self._look()) is None and time.monotonic() < until:
+            time.sleep(LOOK)
+        return ended
+
+    def _look(self) -> Ended | None:
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        return self._ended(status) if pid else None
 
     def end(self) -> Ended:
         """Wait for the end, which must come."""
-        ended = self.wait()
-        if ended is None:
-            raise HangError(f"no end after {PATIENCE:.0f} s: {self.kill().said[-1000:]}")
-        return ended
+        for _ in range(PATIENCE):
+            if (ended := self._look()) is not None:
+                return ended
+            time.sleep(LOOK)
+        raise HangError(f"no end after {PATIENCE} looks at it: {self.kill().said[-1000:]}")
 
     def kill(self) -> Ended:
         """SIGKILL to this process alone, as by the system when memory is short."""
@@ -135,9 +139,18 @@ class Run:
         """How many calls to the file system a run made that was left alone."""
         return self._calls
 
-    def workers(self) -> list[int]:
-        """The processes that this one has started for work, of Python's own helpers none."""
-        return [pid for pid in _children(self.pid) if "resource_tracker" not in _words(pid)]
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started for work, of Python's own helpers none."""
+    return [child for child in _children(pid) if "resource_tracker" not in _words(child)]
+
+
+def actors(pid: int) -> list[int]:
+    """The actors of a Ray cluster that a process has started: they call themselves so."""
+    below = [pid]
+    for one in below:
+        below += _children(one)
+    return [one for one in below if _words(one).startswith("ray::_Actor")]
 
 
 def is_alive(pid: int) -> bool:

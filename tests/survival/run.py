@@ -23,9 +23,10 @@ from tests.survival.mutations import mutate
 from tests.survival.pool import Pool
 
 WORK = 10  # seconds of the processor for one file
-WAIT = 40  # seconds in all; on a busy machine the work may take a while
-PATIENCE = 120  # until a process that does not even answer to its alarm is killed
+WAIT = 300  # seconds in all; on a busy machine the work may take a while
+PATIENCE = 600  # until a process that does not even answer to its alarm is killed
 MEMORY = 500 << 20  # bytes beyond what reading the sound file needs
+LOOKS = 100  # at the clock until WAIT or PATIENCE is over: while everything is stopped there is none
 LONGEST = 3000  # characters of an error's message
 SOUND = -1  # in place of a seed: the file as it was made
 
@@ -42,6 +43,9 @@ class Outcome(NamedTuple):
 
 class TooSlowError(BaseException):
     """The alarm; nothing of the library may catch it."""
+
+
+_looks = [0]  # at the clock, while the present file is read
 
 
 def survive(kind: Kind, seeds: Sequence[int], keep: Path | None = None, pool: Pool | None = None) -> Iterator[Outcome]:
@@ -87,8 +91,7 @@ def _answers(reader: int) -> Iterator[Any]:
     """What the process says, line by line; None when it has said nothing for too long."""
     rest = b""
     while True:
-        ready, _, _ = select.select([reader], [], [], PATIENCE)
-        if not ready:
+        if not any(select.select([reader], [], [], PATIENCE / LOOKS)[0] for _ in range(LOOKS)):
             yield None
             return
         data = os.read(reader, 65536)
@@ -113,7 +116,9 @@ def _work(
         os.write(writer, json.dumps(answer).encode() + b"\n")
 
     def alarm(number: int, frame: Any) -> None:
-        raise TooSlowError
+        _looks[0] += 1
+        if number == signal.SIGPROF or _looks[0] == LOOKS:
+            raise TooSlowError
 
     status = 1
     try:
@@ -184,7 +189,8 @@ def _one(
     kept = None if keep is None else keep / f"{kind.name}-{seed}"
     if kept is not None:  # before it is read, which may be its end
         shutil.copytree(folder, kept, dirs_exist_ok=True)
-    signal.setitimer(signal.ITIMER_REAL, WAIT)
+    _looks[0] = 0
+    signal.setitimer(signal.ITIMER_REAL, WAIT / LOOKS, WAIT / LOOKS)
     signal.setitimer(signal.ITIMER_PROF, WORK)
     try:
         with nullcontext() if pool is None else pool.watched():

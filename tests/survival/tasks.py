@@ -4,23 +4,29 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import dicot.__main__
 from dicot import TimeSeriesEmbedder
 from dicot.bench.ledger import Ledger
 from dicot.cli import main
+from dicot.corpus import Corpus
+from dicot.corpus.build import build_corpus
+from dicot.corpus.embedding import read_embedded
 from dicot.evaluation import Contender, Job, JobData
 from dicot.labels.store import LabelStore
 from dicot.search import EmbeddingIndex
 from dicot.vectors import read_vectors
 from tests.conftest import make_waves
+from tests.survival.processes import actors, children
 
 Committed = set[Any]  # what a run has finished, in values that can be compared
 
@@ -35,13 +41,14 @@ class Task:
     committed: Callable[[Path], Committed]  # what is finished: it may grow and never shrink
     final: Callable[[Path], Any]  # what it comes to, without anything that differs from run to run
     source: str = ""  # a file or folder that may vanish while it is read
-    has_workers: bool = False  # it starts processes, which are killed too
-    heavy: bool = False  # a run takes seconds: the short form leaves it out
+    workers: Callable[[int], list[int]] | None = None  # its number -> processes that it has started: killed too
+    needs: str = ""  # a package without which it is left out
+    meets_faults: bool = True  # otherwise it is another one's program that would meet them
 
 
 def command(*words: object) -> None:
-    """`dicot WORDS`, with its exit code."""
-    sys.argv = ["dicot", *map(str, words)]
+    """`dicot WORDS`, with its exit code; processes that it starts find that program, and not the one that kills."""
+    sys.argv, sys.modules["__main__"] = ["dicot", *map(str, words)], dicot.__main__
     main()
 
 
@@ -62,10 +69,25 @@ def _data(folder: Path) -> None:
     np.savez(folder / "in" / "waves.npz", X=waves.x, y=waves.y)
 
 
-def _pretrain(folder: Path) -> None:
+def _pretrain_words(folder: Path) -> list[object]:
     small = ["--method", "dicot", "--encoder", "fcn", "--dim", 8, "--steps", STEPS, "--batch-size", 4]
     words = ["pretrain", folder / "in" / "waves.npz", *small, "--device", "cpu", "--checkpoint-seconds", 0]
-    command(*words, "--out", folder / "model")
+    return [*words, "--out", folder / "model"]
+
+
+def _pretrain(folder: Path) -> None:
+    command(*_pretrain_words(folder))
+
+
+def _pretrain_by_two(folder: Path) -> None:
+    command(*_pretrain_words(folder), "--nproc", 2)
+
+
+def _pretrain_by_torchrun(folder: Path) -> None:
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--max-restarts", "2"]
+    # A port that is free, of its own: the last one may not have let go of it.
+    alone = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0"]
+    os.execv(sys.executable, [*launcher, *alone, "-m", "dicot", *map(str, _pretrain_words(folder))])
 
 
 def _trained(folder: Path) -> Committed:
@@ -159,6 +181,47 @@ def _embedded(folder: Path) -> Committed:
     parts = {path.stem for path in (folder / "out" / ".v.parquet.parts").glob("*.npz")}
     whole = len({name for name, _ in rows}) == RECORDINGS
     return rows | ({f"{number:06d}" for number in range(RECORDINGS)} if whole else parts)
+
+
+# --- corpus -----------------------------------------------------------------------------------------------------------
+
+
+def _build(folder: Path) -> None:
+    words = ["corpus", "build", folder / "in" / "recordings", *CUT, "--workers", 2, "--memory", "4GB"]
+    command(*words, "--out", folder / "corpus")
+
+
+def _built(folder: Path) -> Committed:
+    """The sources that were looked at or cut, with what was noted of each, or all of them in a whole corpus."""
+    if (folder / "corpus" / "manifest.json").exists():
+        Corpus.open(folder / "corpus", verify=True)
+        return {f"{stage}-{number:06d}" for stage in ("look", "cut") for number in range(RECORDINGS)}
+    return {path.stem for path in (folder / "corpus" / ".building").glob("*-??????.json")}
+
+
+def _corpus(folder: Path) -> None:
+    _recordings(folder)
+    build_corpus(folder / "in" / "recordings", folder / "in" / "corpus", "1s", label="activity")
+
+
+def _embed_corpus(*more: object) -> Callable[[Path], None]:
+    def run(folder: Path) -> None:
+        words = ["corpus", "embed", folder / "in" / "corpus", "--model", folder / "in" / "model", "--device", "cpu"]
+        command(*words, "--out", folder / "vectors", *more)
+
+    return run
+
+
+def _embed_on_ray(folder: Path) -> None:
+    os.environ["RAY_TMPDIR"] = str(folder / "in" / "ray")  # what a killed cluster leaves goes with the folder
+    _embed_corpus("--ray", "local", "--actors", 2)(folder)
+
+
+def _embedded_shards(folder: Path) -> Committed:
+    """The shards whose vectors are there."""
+    if (folder / "vectors" / "manifest.json").exists():
+        return {shard.name for shard in read_embedded(folder / "vectors", verify=True).shards}
+    return {path.stem for path in (folder / "vectors" / ".embedding").glob("*.json")}
 
 
 # --- bench ------------------------------------------------------------------------------------------------------------
@@ -311,25 +374,32 @@ def _indexed(folder: Path) -> Committed:
     return {(row, vector.tobytes()) for row, vector in enumerate(index.vectors(range(len(index))))}
 
 
-# A store of windows and training by several ranks get an entry each, like these.
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
         Task("pretrain", _data, _pretrain, _trained, _model, source="in/waves.npz"),
         Task("embed", _recordings, _embed, _embedded, files_in, source="in/recordings"),
         Task("append", _half, _append, _embedded, files_in, source="in/recordings"),
-        Task("bench", _split, _bench(1), lambda f: set(_scores(f).items()), _bench_end, heavy=True),
+        Task("ranks", _data, _pretrain_by_two, _trained, _model, source="in/waves.npz", workers=children),
+        Task("torchrun", _data, _pretrain_by_torchrun, _trained, _model, source="in/waves.npz", workers=children),
+        Task("build", _recordings, _build, _built, files_in, source="in/recordings", workers=children),
+        Task("shards", _corpus, _embed_corpus(), _embedded_shards, files_in, source="in/corpus"),
         Task(
-            "workers",
-            _split,
-            _bench(2),
-            lambda folder: set(_scores(folder).items()),
-            _bench_end,
-            has_workers=True,
-            heavy=True,
+            "ray", _corpus, _embed_on_ray, _embedded_shards, files_in, workers=actors, needs="ray", meets_faults=False
         ),
+        Task("bench", _split, _bench(1), lambda f: set(_scores(f).items()), _bench_end),
+        Task("workers", _split, _bench(2), lambda f: set(_scores(f).items()), _bench_end, workers=children),
         Task("ledger", _nothing, _record, _recorded, _recorded_end),
         Task("labels", _nothing, _label, _labelled, _labelled_end),
         Task("index", _nothing, _index, _indexed, files_in),
     )
 }
+
+
+def at_hand(names: Iterable[str]) -> list[Task]:
+    """The tasks of these names that can be run here; others are named on the screen."""
+    tasks = [TASKS[name] for name in names]
+    missing = [task for task in tasks if task.needs and find_spec(task.needs) is None]
+    for task in missing:
+        print(f"Left out, because {task.needs} is not installed: {task.name}")
+    return [task for task in tasks if task not in missing]

@@ -1,4 +1,4 @@
-"""Several processes at one ledger, label store or index: nothing is lost, nothing doubled, nothing ever half there."""
+"""Several processes at one ledger, label store, index or corpus: nothing is lost, doubled or ever half there."""
 
 import multiprocessing
 import random
@@ -13,13 +13,19 @@ import numpy as np
 import pytest
 
 from dicot.bench.ledger import Ledger
-from dicot.errors import DicotError, OutputError
+from dicot.corpus import Corpus
+from dicot.corpus.build import build_corpus
+from dicot.corpus.embedding import embed_corpus, read_embedded
+from dicot.errors import DicotError, InputError, OutputError
 from dicot.evaluation import Contender, Job, JobData
 from dicot.labels.store import LabelStore
 from dicot.search import EmbeddingIndex
+from tests.corpus.folders import WINDOW, tree, write_recordings
 
 WRITERS, CALLS, CHUNK = 4, 8, 5
-LOADED = ["dicot.bench.ledger", "dicot.evaluation", "dicot.labels.store", "dicot.search", "numpy"]
+PATIENCE = 300  # seconds, on a machine that is busy with other things
+LOADED = ["dicot.bench.ledger", "dicot.corpus.build", "dicot.corpus.embedding", "dicot.evaluation"]
+LOADED += ["dicot.labels.store", "dicot.search", "numpy", "tests.corpus.folders"]
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="processes are forked from a server"),
     pytest.mark.slow,
@@ -35,7 +41,7 @@ def at_once(work: Callable[..., None], path: Path, *more: Any) -> None:
     for process in processes:
         process.start()
     for process in processes:
-        process.join(120)
+        process.join(2 * PATIENCE)
     assert [process.exitcode for process in processes] == [0] * WRITERS
 
 
@@ -94,7 +100,7 @@ def append(place: Path, number: int) -> None:
     """Load, add some vectors, save; where another was quicker, once more."""
     dice = random.Random(number)
     for call in range(CALLS):
-        until = time.monotonic() + 100
+        until = time.monotonic() + PATIENCE
         while True:
             assert time.monotonic() < until, "another one is always quicker"
             index = EmbeddingIndex.load(place)
@@ -151,3 +157,77 @@ def test_an_index_that_another_has_changed_is_not_saved_over(tmp_path: Path) -> 
     mine.save(tmp_path / "elsewhere")
     EmbeddingIndex(x).save(place)  # made anew, it takes the place of what is there
     assert len(EmbeddingIndex.load(place)) == 3
+
+
+def until_it_is_there(work: Callable[[], Any], number: int) -> Any:
+    """What `work` returns; where another process is at it, it is begun again."""
+    dice, given_up = random.Random(number), time.monotonic() + PATIENCE
+    while True:
+        try:
+            return work()
+        except OutputError as error:
+            if "another process" not in str(error) or time.monotonic() > given_up:
+                raise
+            time.sleep(dice.uniform(0, 0.02))
+
+
+def build(folder: Path, number: int) -> None:
+    """Build a corpus that all of them build, beside one of them that wants another in its place."""
+    length = WINDOW["window"] + (number == 0)
+    try:
+        until_it_is_there(lambda: build_corpus(folder / "r", folder / "c", length, shard_bytes=4000), number)
+    except InputError as error:  # others were first
+        if not any(words in str(error) for words in ("another window", "other sources or options")):
+            raise
+        (folder / f"refused-{number}").touch()
+        return
+    assert Corpus.open(folder / "c", verify=True).shape[2] == length
+
+
+def test_a_corpus(tmp_path: Path) -> None:
+    write_recordings(tmp_path / "r", 6)
+    at_once(build, tmp_path)
+    held = Corpus.open(tmp_path / "c")
+    length = held.shape[2]
+    alone = build_corpus(tmp_path / "r", tmp_path / "alone", length, shard_bytes=4000)
+    assert len(held) == alone.manifest.windows and tree(tmp_path / "c") == tree(tmp_path / "alone")
+    others = range(1, WRITERS) if length > WINDOW["window"] else [0]
+    assert sorted(path.name for path in tmp_path.glob("refused-*")) == [f"refused-{number}" for number in others]
+
+
+class Means:
+    """A model of which each process has another one, and says so by its number."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def transform(self, windows: Any, /) -> Any:
+        return windows.x.mean(axis=2) + self.number
+
+
+def embed(folder: Path, number: int) -> None:
+    """Embed a corpus by a model that two of them have; the others have another one."""
+    model = number % 2
+
+    def work() -> Any:
+        return embed_corpus(Means(model), Corpus.open(folder / "c"), folder / "v", model_hash=f"model {model}")
+
+    try:
+        assert until_it_is_there(work, number).model == f"model {model}"
+    except InputError as error:
+        if "another corpus, model or dtype" not in str(error):
+            raise
+        (folder / f"refused-{number}").touch()
+
+
+def test_the_vectors_of_a_corpus(tmp_path: Path) -> None:
+    write_recordings(tmp_path / "r", 6)
+    build_corpus(tmp_path / "r", tmp_path / "c", **WINDOW, shard_bytes=4000)
+    at_once(embed, tmp_path)
+    held = read_embedded(tmp_path / "v", verify=True)
+    model = int(held.model.split()[1])
+    embed_corpus(Means(model), Corpus.open(tmp_path / "c"), tmp_path / "alone", model_hash=held.model)
+    assert tree(tmp_path / "v") == tree(tmp_path / "alone")
+    assert sorted(path.name for path in tmp_path.glob("refused-*")) == [
+        f"refused-{number}" for number in range(WRITERS) if number % 2 != model
+    ]

@@ -27,6 +27,7 @@ from dicot.evaluation.jobs import Job, Unit
 from dicot.evaluation.loading import Shelf, family
 from dicot.evaluation.result import Result
 from dicot.evaluation.run import KEY, Embedded, Record, Score, Site, fail, is_alone, run_units, score_embedded
+from dicot.launcher import end_with_parent
 
 GROUP = 64  # units that are trained by one call on a GPU
 FILLS_A_GPU = ("large",)  # families whose runs gain nothing from others beside them
@@ -261,18 +262,6 @@ def _work(connection: "Connection[Message, Task]", ledger: Path, site: Site) -> 
                 connection.send(None)
     except DicotError as error:  # what fails in a job is recorded: this is about the ledger itself
         connection.send(error)
-
-
-def end_with_parent() -> None:
-    """End this process when its parent is killed, which cannot do that itself; it would go on beside the next run."""
-    threading.Thread(target=_wait_for_parent, daemon=True).start()
-
-
-def _wait_for_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from dicot.bench.crossing import SuiteOptions
-from dicot.bench.executor import default_workers, end_with_parent
+from dicot.bench.executor import default_workers
 from dicot.bench.suites import suite_jobs
 from dicot.data.collection import labelled_cases
 from dicot.datasets import card, is_path
@@ -19,6 +19,7 @@ from dicot.evaluation.jobs import Job, units_of
 from dicot.evaluation.loading import Shelf
 from dicot.evaluation.result import Result
 from dicot.evaluation.run import Embedded, Site, run_units
+from dicot.launcher import end_with_parent
 from dicot.progress import Bar
 from dicot.projection import Maps, Projection, check_map_names, read_maps, tsne, write_maps
 from dicot.protocols.base import Labels

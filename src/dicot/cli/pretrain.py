@@ -1,5 +1,6 @@
 """dicot pretrain: train an encoder on cases without labels and save it."""
 
+import os
 import shlex
 import sys
 import warnings
@@ -10,7 +11,7 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.errors import InputError
-from dicot.launcher import find_place, launch
+from dicot.launcher import end_with_parent, find_place, is_launched, launch
 
 
 def pretrain(
@@ -77,6 +78,8 @@ def pretrain(
         raise typer.Exit(launch(nproc, sys.argv[1:], remedy))
     if place.rank:
         warnings.simplefilter("ignore")  # the first process warns of the same
+    if is_launched() or "TORCHELASTIC_RUN_ID" in os.environ:
+        end_with_parent()
 
     from dicot.budget import memory_of
     from dicot.data import Windows

@@ -34,6 +34,7 @@ from dicot.data.recordingfile import Choice
 from dicot.data.recordings import warn_of_short
 from dicot.data.timestamps import GAP, check_gap
 from dicot.errors import DicotWarning, InputError, LostWorkerError, NoWindowError, lookup
+from dicot.launcher import end_with_parent
 from dicot.locks import only_writer
 from dicot.progress import Bar
 from dicot.storage import check_writable, writing
@@ -233,10 +234,8 @@ class _Processes:
 
     def __enter__(self) -> "_Processes":
         if self.count > 1:
-            # Ctrl-C is for this process, which tells the others what to do.
-            ignore = (signal.SIGINT, signal.SIG_IGN)
             spawn = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self.count, spawn, initializer=signal.signal, initargs=ignore)
+            self._pool = ProcessPoolExecutor(self.count, spawn, initializer=_begin)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -265,6 +264,12 @@ class _Processes:
                 "A process that built the corpus has ended in the middle of its work; it may have run out of memory. "
                 "Run the same command again, with fewer --workers; it goes on from here."
             ) from error
+
+
+def _begin() -> None:
+    """Prepare a process for work on files."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that tells this one what to do
+    end_with_parent()
 
 
 def _outcome(work: Work, task: Task) -> Note | Exception:

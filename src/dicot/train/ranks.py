@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -154,8 +153,6 @@ class Ranks:
         """Tell whether any rank wants the run to end, and whether any is to leave it; check that their losses agree."""
         if not self.several:
             return end, False
-        if self.place.parent is not None and os.getppid() != self.place.parent:
-            raise LostWorkerError("The process that started this one has ended.")
         latest = history.loss[-1] if history.loss else 0.0
         mine = torch.tensor([end, leave, len(history.loss), latest], dtype=torch.float64)
         ends, leaves, counts, losses = self.gather(mine).unbind(dim=1)
