@@ -230,12 +230,18 @@ class Marks:
     def __call__(self, step: object) -> None:
         self.times.append((time.perf_counter(), time.process_time()))
 
-    def each(self) -> tuple[float, float]:
-        """Seconds of a step, the first quarter left out."""
-        warm = len(self.times) // 4
-        (a, b), (c, d) = self.times[warm], self.times[-1]
-        steps = len(self.times) - 1 - warm
-        return (c - a) / steps, (d - b) / steps
+    def each(self) -> np.ndarray:
+        """Seconds of each step by clock and processor (steps, 2), the first quarter left out."""
+        return np.diff(np.array(self.times[len(self.times) // 4 :]), axis=0)
+
+
+def forget(corpus: Path) -> None:
+    """Let the system drop what it keeps of the shards in memory, so that they are read from disk."""
+    for file in (corpus / "shards").glob("*.npy"):
+        handle = os.open(file, os.O_RDONLY)
+        os.fsync(handle)
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(handle)
 
 
 def rate(options: argparse.Namespace) -> None:
@@ -258,12 +264,14 @@ def rate(options: argparse.Namespace) -> None:
             build_corpus(sources, Path(folder) / "c", window, "100%")
             corpus = Corpus.open(Path(folder) / "c")
             ways: dict[str, tuple[Any, str]] = {"memory": (corpus[:], "device"), "corpus": (corpus, "streamed")}
-            best = dict.fromkeys(ways, (np.inf, np.inf))
+            steps: dict[str, list[np.ndarray]] = {name: [] for name in ways}
             for _ in range(options.repeats):
                 for name, (train, batches) in ways.items():
                     torch.manual_seed(0)
                     method = DiCOT(build_encoder("inception_time", {"n_channels": options.channels, "dim": dim}))
                     marks = Marks()
+                    if options.cold:
+                        forget(Path(folder) / "c")
                     pretrain(
                         method,
                         train,
@@ -273,9 +281,9 @@ def rate(options: argparse.Namespace) -> None:
                         batches=batches,
                         on_step=marks,
                     )
-                    spent = marks.each()
-                    best[name] = (min(best[name][0], spent[0]), min(best[name][1], spent[1]))
-            there, here = best["corpus"], best["memory"]
+                    steps[name].append(marks.each())
+            # The same step has the same work in every turn: its shortest time is the one that nothing else disturbed.
+            here, there = (np.min(steps[name], axis=0).mean(axis=0) for name in ways)
             print(
                 f"({batch_size}, {options.channels}, {window}), {dim} features on {options.device}: "
                 f"memory {1000 * here[0]:.2f} ms, corpus {1000 * there[0]:.2f} ms a step: "
@@ -447,7 +455,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, help="of torch, for `rate`")
-    parser.add_argument("--repeats", type=int, default=3, help="for `rate`: turns, of which the best counts")
+    parser.add_argument("--repeats", type=int, default=3, help="for `rate`: turns, of which each step's best counts")
+    parser.add_argument("--cold", action="store_true", help="for `rate`: read shards from disk, not from its cache")
     parser.add_argument(
         "--shapes", default="128x8x256,128x64x32,1024x16x4", help="for `rate`: window x batch x features"
     )
