@@ -4,7 +4,8 @@
            a `dicot` command, killed --kills times at random moments; counts and checksums in the end
   rate     steps per second of pretraining from a corpus beside the same cases in memory, in turns in the same process
   needs    how much memory it takes to read files of each kind, beside what dicot.corpus.needs says
-  index    an index of --vectors x --features, joined from files of vectors, and its queries per second
+  index    an index of --vectors x --features, joined from files of vectors, its queries per second, and its recall
+           beside plain numpy in float64
 
 Windows are long (6 x 1024) and the encoder small (inception_time of 4 features): embedding 20 GB by the paper's encoder
 takes far longer, and what is measured here is the way of the data.
@@ -229,12 +230,18 @@ class Marks:
     def __call__(self, step: object) -> None:
         self.times.append((time.perf_counter(), time.process_time()))
 
-    def each(self) -> tuple[float, float]:
-        """Seconds of a step, the first quarter left out."""
-        warm = len(self.times) // 4
-        (a, b), (c, d) = self.times[warm], self.times[-1]
-        steps = len(self.times) - 1 - warm
-        return (c - a) / steps, (d - b) / steps
+    def each(self) -> np.ndarray:
+        """Seconds of each step by clock and processor (steps, 2), the first quarter left out."""
+        return np.diff(np.array(self.times[len(self.times) // 4 :]), axis=0)
+
+
+def forget(corpus: Path) -> None:
+    """Let the system drop what it keeps of the shards in memory, so that they are read from disk."""
+    for file in (corpus / "shards").glob("*.npy"):
+        handle = os.open(file, os.O_RDONLY)
+        os.fsync(handle)
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(handle)
 
 
 def rate(options: argparse.Namespace) -> None:
@@ -257,12 +264,14 @@ def rate(options: argparse.Namespace) -> None:
             build_corpus(sources, Path(folder) / "c", window, "100%")
             corpus = Corpus.open(Path(folder) / "c")
             ways: dict[str, tuple[Any, str]] = {"memory": (corpus[:], "device"), "corpus": (corpus, "streamed")}
-            best = dict.fromkeys(ways, (np.inf, np.inf))
+            steps: dict[str, list[np.ndarray]] = {name: [] for name in ways}
             for _ in range(options.repeats):
                 for name, (train, batches) in ways.items():
                     torch.manual_seed(0)
                     method = DiCOT(build_encoder("inception_time", {"n_channels": options.channels, "dim": dim}))
                     marks = Marks()
+                    if options.cold:
+                        forget(Path(folder) / "c")
                     pretrain(
                         method,
                         train,
@@ -272,9 +281,9 @@ def rate(options: argparse.Namespace) -> None:
                         batches=batches,
                         on_step=marks,
                     )
-                    spent = marks.each()
-                    best[name] = (min(best[name][0], spent[0]), min(best[name][1], spent[1]))
-            there, here = best["corpus"], best["memory"]
+                    steps[name].append(marks.each())
+            # The same step has the same work in every turn: its shortest time is the one that nothing else disturbed.
+            here, there = (np.min(steps[name], axis=0).mean(axis=0) for name in ways)
             print(
                 f"({batch_size}, {options.channels}, {window}), {dim} features on {options.device}: "
                 f"memory {1000 * here[0]:.2f} ms, corpus {1000 * there[0]:.2f} ms a step: "
@@ -335,12 +344,38 @@ def _file_of(kind: str, folder: Path, options: argparse.Namespace) -> Path:
     return path
 
 
+JOIN_AND_SEARCH = """
+import json, sys, time
+from pathlib import Path
+import numpy as np
+from dicot.budget import peak_bytes
+from dicot.search import EmbeddingIndex
+from dicot.search.joining import join_index
+folder, memory = Path(sys.argv[1]), int(sys.argv[2])
+times, z = {}, np.load(folder / "queries.npy")
+def timed(name, work):
+    clock, cpu = time.monotonic(), time.process_time()
+    done = work()
+    times[name] = time.monotonic() - clock, time.process_time() - cpu
+    return done
+timed("join", lambda: join_index(sorted((folder / "files").glob("*.parquet")), folder / "index", memory=memory))
+joined = peak_bytes()
+index = timed("load", lambda: EmbeddingIndex.load(folder / "index"))
+timed("first", lambda: index.query(z[:1], 10))
+distances, rows = timed("query", lambda: index.query(z, 10))
+timed("like", lambda: index.like("recording 000000", 12.5, 3))
+np.savez(folder / "found.npz", distances=distances, rows=rows)
+print(json.dumps({"times": times, "joined": joined, "peak": peak_bytes()}))
+"""
+
+
 def index(options: argparse.Namespace) -> None:
-    """Join an index of random vectors in files, and search it."""
+    """Join an index of random vectors in files, search it, and compare what it finds with plain numpy."""
     folder = Path(options.folder) / "index-benchmark"
     files = folder / "files"
     files.mkdir(parents=True, exist_ok=True)
     per_file = 2**26 // (4 * options.features)
+    from dicot.budget import parse_bytes
     from dicot.vectors import write_vectors
 
     count, started = 0, time.monotonic()
@@ -352,47 +387,54 @@ def index(options: argparse.Namespace) -> None:
             at = np.arange(n, dtype=np.float64)
             about = {"recording": np.full(n, f"recording {number:06d}"), "start": at, "end": at + 1}
             about["group"] = np.full(n, f"person {number % 50:03d}")
-            write_vectors(path, {"": {"X": x, **about}})
+            write_vectors(path, {"": {"X": x.astype(options.dtype), **about}})
         count += n
-    print(
-        f"{count:,} vectors of {options.features} features, written in {time.monotonic() - started:.0f} s", flush=True
-    )
-    code = """
-import json, sys, time
-from pathlib import Path
-from dicot.budget import peak_bytes
-from dicot.search import EmbeddingIndex
-from dicot.search.joining import join_index
-folder, memory = Path(sys.argv[1]), int(sys.argv[2])
-marks = [time.monotonic()]
-join_index(sorted((folder / "files").glob("*.parquet")), folder / "index", memory=memory)
-joined, marks = peak_bytes(), [*marks, time.monotonic()]
-index = EmbeddingIndex.load(folder / "index")
-marks.append(time.monotonic())
-z = index.vectors(range(0, len(index), len(index) // 32))
-marks.append(time.monotonic())
-distances, rows = index.query(z, 10)
-marks.append(time.monotonic())
-found = index.like("recording 000003", 12.5, 3)[1].tolist()
-marks.append(time.monotonic())
-exact = all(row[0] == at for row, at in zip(rows, range(0, len(index), len(index) // 32)))
-print(json.dumps({"marks": marks, "joined": joined, "peak": peak_bytes(), "queries": len(z), "exact": exact}))
-"""
-    from dicot.budget import parse_bytes
-
-    words = [sys.executable, "-c", code, str(folder), str(parse_bytes(options.memory))]
+    size = sum(file.stat().st_size for file in files.iterdir()) / 1e9
+    print(f"{count:,} vectors of {options.features} features in {options.dtype}, {size:.1f} GB of files, written in "
+          f"{time.monotonic() - started:.0f} s", flush=True)  # fmt: skip
+    dice = np.random.default_rng(options.seed + 10**6)
+    np.save(folder / "queries.npy", dice.standard_normal((options.queries, options.features), dtype=np.float32))
+    words = [sys.executable, "-c", JOIN_AND_SEARCH, str(folder), str(parse_bytes(options.memory))]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)
     said = json.loads(done.stdout.splitlines()[-1])
-    join, load, _, query, like = np.diff(said["marks"])
-    print(
-        f"joined in {join:.0f} s with {said['joined'] / 1e6:.0f} MB at the peak; opened and checked in {load:.0f} s; "
-        f"{said['queries'] / query:.2f} queries/s at once, like() {like:.1f} s; peak {said['peak'] / 1e6:.0f} MB; "
-        f"each query finds itself: {said['exact']}"
-    )
+    clock, cpu = ({name: both[place] for name, both in said["times"].items()} for place in (0, 1))
+    for name, note in {
+        "join": f"peak {said['joined'] / 1e6:.0f} MB",
+        "load": "opened, every byte checked",
+        "first": "one query",
+        "query": f"{options.queries} queries at once: {options.queries / clock['query']:.2f} a second",
+        "like": f"by recording and time; peak of all {said['peak'] / 1e6:.0f} MB",
+    }.items():
+        print(f"{name:6} {clock[name]:8.2f} s   {cpu[name]:8.2f} s of CPU   {note}", flush=True)
+    found = np.load(folder / "found.npz")
+    expected, rows = _nearest_by_numpy(sorted(files.glob("*.parquet")), np.load(folder / "queries.npy"), 10)
+    recall = np.mean([len(np.intersect1d(*pair)) / 10 for pair in zip(found["rows"], rows, strict=True)])
+    off = np.abs(found["distances"] - expected).max()
+    print(f"recall@10 {recall:.4f} beside numpy in float64 over all files; distances differ by {off:.1e} at most")
     if not options.keep:
         shutil.rmtree(folder)
+
+
+def _nearest_by_numpy(files: list[Path], z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cosine distances and rows (Q, k) of the nearest vectors of all files, in float64, by pyarrow and numpy alone."""
+    from pyarrow import parquet
+
+    unit = z / np.linalg.norm(z.astype(np.float64), axis=1, keepdims=True)
+    distances, rows = np.full((len(z), k), np.inf), np.full((len(z), k), -1)
+    start = 0
+    for file in files:
+        column = parquet.read_table(file, columns=["vector"])["vector"].combine_chunks()
+        x = column.flatten().to_numpy().reshape(len(column), -1).astype(np.float64)
+        here = 1 - unit @ (x / np.linalg.norm(x, axis=1, keepdims=True)).T  # (Q, n)
+        best = np.argpartition(here, k, axis=1)[:, :k]
+        both = np.concatenate([distances, np.take_along_axis(here, best, 1)], axis=1)
+        which = np.concatenate([rows, start + best], axis=1)
+        order = np.argsort(both, axis=1, kind="stable")[:, :k]
+        distances, rows = np.take_along_axis(both, order, 1), np.take_along_axis(which, order, 1)
+        start += len(x)
+    return distances, rows
 
 
 def main() -> None:
@@ -413,12 +455,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, help="of torch, for `rate`")
-    parser.add_argument("--repeats", type=int, default=3, help="for `rate`: turns, of which the best counts")
+    parser.add_argument("--repeats", type=int, default=3, help="for `rate`: turns, of which each step's best counts")
+    parser.add_argument("--cold", action="store_true", help="for `rate`: read shards from disk, not from its cache")
     parser.add_argument(
         "--shapes", default="128x8x256,128x64x32,1024x16x4", help="for `rate`: window x batch x features"
     )
     parser.add_argument("--vectors", type=int, default=1_000_000, help="for `index`")
     parser.add_argument("--features", type=int, default=256, help="for `index`")
+    parser.add_argument("--queries", type=int, default=32, help="for `index`, asked at once")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "float16"], help="for `index`, of its files")
     parser.add_argument("--keep", action="store_true", help="leave the files")
     options = parser.parse_args()
     if options.what == "whole":

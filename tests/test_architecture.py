@@ -29,7 +29,7 @@ LAYERS: dict[str, set[str]] = {
     "database": {"storage", "errors"},
     "progress": set(),
     "data": {"errors"},
-    "gpu": {"data", "storage", "errors"},
+    "gpu": {"budget", "data", "storage", "errors"},
     "datasets": {"data", "storage", "errors"},
     "views": {"errors"},
     "losses": {"errors"},

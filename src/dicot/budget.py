@@ -13,6 +13,7 @@ UNITS = {
     **{name: 1024**power for power, name in enumerate(("kib", "mib", "gib", "tib"), start=1)},
 }
 TORCH = 550 * 10**6  # bytes of a process that computes with torch, whatever the data
+PER_CASE = 32  # bytes of row numbers and their order, for each case of a training set
 SHARE = 0.5  # of what is free, where nobody says how much may be taken
 
 
@@ -45,11 +46,11 @@ def said_bytes(count: float) -> str:
     return f"{int(count)} bytes"
 
 
-def refuse_beyond(memory: int, need: int, what: str, remedy: str) -> None:
-    """Refuse work that needs more than it may take."""
+def refuse_beyond(memory: int, need: int, what: str, remedy: str, option: str = "--memory") -> None:
+    """Refuse work that needs more than it may take; `option` is where a user says how much that is."""
     if need > memory:
         raise InputError(
-            f"{what} takes about {said_bytes(need)} of memory, and {said_bytes(memory)} may be taken (--memory). "
+            f"{what} takes about {said_bytes(need)} of memory, and {said_bytes(memory)} may be taken ({option}). "
             f"{remedy}"
         )
 

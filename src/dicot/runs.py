@@ -4,11 +4,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from dicot.budget import TORCH, peak_bytes, refuse_beyond
+from dicot.budget import PER_CASE, TORCH, peak_bytes, refuse_beyond
 from dicot.data import Windows
 from dicot.data.stored import CaseStore
 from dicot.errors import InputError, ModelFileError
 from dicot.estimator import TimeSeriesEmbedder, data_card, method_name, saved_settings
+from dicot.gpu.memory import limited_memory, refuse_beyond_on_gpu
 from dicot.locks import LOCK, only_writer
 from dicot.presets import FEATURES
 from dicot.pretrained import CONFIG, is_registered, plain_json
@@ -19,7 +20,6 @@ from dicot.train.history import OnStep
 from dicot.train.ranks import current_ranks
 
 LOOKS = 5  # steps after which memory hardly grows any more
-PER_CASE = 32  # bytes of row numbers and their order, for each case of a training set
 CHECKPOINT = "checkpoint.safetensors"
 RESOLVED = ("preset", "method", "method_params", "recipe", *FEATURES)  # arguments compared by what they come to
 
@@ -32,19 +32,26 @@ def pretrain_into(
     checkpoint_seconds: float = 10.0,
     overwrite: bool = False,
     memory: int | None = None,
+    gpu_memory: int | None = None,
 ) -> str:
     """Fit and save the model unless the folder already holds this very run; return a sentence on what happened.
 
     A run that was killed or interrupted goes on from its checkpoint, one that overwrites another model too. `memory`
     are the bytes that this process may take: what is known beforehand is refused beforehand, and what a step takes
-    after the first steps. Of several ranks the first one looks at the folder and writes; the others, which need not see
-    it, take part in the training. A second run into the same folder is refused while this one lasts.
+    after the first steps. `gpu_memory` are those that it may take of a GPU, which torch enforces. Of several ranks the
+    first one looks at the folder and writes; the others, which need not see it, take part in the training. A second run
+    into the same folder is refused while this one lasts.
     """
     ranks = current_ranks()
     checkpoint = Checkpoint(folder / CHECKPOINT, checkpoint_seconds, overwrite=overwrite)
-    with ExitStack() as lock:
-        outcome = ranks.from_first(lambda: _outcome(folder, model, train, overwrite, lock).encode())
-        return outcome.decode() if outcome else _train_into(folder, model, train, checkpoint, memory)
+    with ExitStack() as held:
+        outcome = ranks.from_first(lambda: _outcome(folder, model, train, overwrite, held).encode())
+        if outcome:
+            return outcome.decode()
+        if gpu_memory is not None:
+            refuse_beyond_on_gpu(gpu_memory, _batch_bytes(model, train), f"A batch of {train.n_times} time steps")
+        held.enter_context(limited_memory(model.device, gpu_memory))
+        return _train_into(folder, model, train, checkpoint, memory)
 
 
 def _train_into(
@@ -67,11 +74,10 @@ def _train_into(
 
 def _watch(memory: int, model: TimeSeriesEmbedder, train: Windows | CaseStore) -> OnStep:
     """Refuse a run whose data and batches take more than it may; return what looks at the first steps."""
-    batch_size = min(model.resolve(len(train), train.n_times).recipe.batch_size, len(train))
     case = train.n_channels * train.n_times * 4
     held = 0 if isinstance(train, CaseStore) else 2 * len(train) * case  # as they came, and as they are prepared
     rows = PER_CASE * len(train)
-    batches = (AHEAD + 1) * batch_size * case
+    batches = _batch_bytes(model, train)
     remedy = "Use a smaller batch size, shorter windows or a smaller encoder (batch_size=, dim=), or allow more."
     refuse_beyond(memory, TORCH + held + rows + batches, f"Training on {len(train):,} cases", remedy)
 
@@ -80,6 +86,12 @@ def _watch(memory: int, model: TimeSeriesEmbedder, train: Windows | CaseStore) -
             refuse_beyond(memory, peak_bytes(), f"Step {step.number} of the training", remedy)
 
     return look
+
+
+def _batch_bytes(model: TimeSeriesEmbedder, train: Windows | CaseStore) -> int:
+    """Return how much the batch of a step takes, with those that are read ahead of it."""
+    batch_size = min(model.resolve(len(train), train.n_times).recipe.batch_size, len(train))
+    return (AHEAD + 1) * batch_size * train.n_channels * train.n_times * 4
 
 
 def _outcome(

@@ -120,6 +120,7 @@ def embed(
     precision: Annotated[str | None, typer.Option(help="On a GPU: float32, tf32 or bf16.")] = None,
     dtype: Annotated[str, typer.Option(help="Of the numbers of a vector: float32 or float16.")] = "float32",
     memory: opt.Memory = None,
+    gpu_memory: opt.GpuMemory = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace vectors of another corpus or model.")] = False,
     ray: opt.Ray = None,
     actors: Annotated[
@@ -137,9 +138,13 @@ def embed(
     from dicot.corpus import Corpus
     from dicot.corpus.embedding import embed_corpus
     from dicot.corpus.on_ray import embed_on
+    from dicot.gpu.memory import gpu_memory_of, limited_memory
 
     if ray is None and not (actors is None and gpus_per_actor is None and cpus_per_actor == 1):
         raise InputError("--actors, --cpus-per-actor and --gpus-per-actor go with --ray.")
+    if ray is not None and gpu_memory is not None:
+        raise InputError("--gpu-memory limits this process; with --ray, --gpus-per-actor says how many share a GPU.")
+    on_gpu = gpu_memory_of(gpu_memory, device)
     opened = Corpus.open(corpus)
     budget = None if memory is None else memory_of(memory)
     largest = max(shard.bytes for shard in opened.shards) * 4 // opened.dtype.itemsize
@@ -155,7 +160,8 @@ def embed(
     embedder = _quiet(model, backend, device if ray is None else "cpu", precision)
     asked: dict[str, Any] = {"model_hash": hash_of(model), "dtype": dtype, "overwrite": overwrite}
     if ray is None:
-        done = embed_corpus(embedder, opened, out, **asked, on_shard=lambda done, total: look(peak_bytes()))
+        with limited_memory(device, on_gpu):
+            done = embed_corpus(embedder, opened, out, **asked, on_shard=lambda done, total: look(peak_bytes()))
     else:
         with joined(ray, None if actors is None else actors * cpus_per_actor) as cluster:
             on = "cpu" if model.suffix == ".onnx" and device == "auto" else device

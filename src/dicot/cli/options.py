@@ -104,6 +104,10 @@ Memory = Annotated[
         help="How much memory may be taken, such as 4GB; default: half of what is free. Refused if too little."
     ),
 ]
+GpuMemory = Annotated[
+    str | None,
+    typer.Option(help="How much of a GPU's memory may be taken, such as 8GiB; default: all. Enforced by torch."),
+]
 Ray = Annotated[
     str | None,
     typer.Option("--ray", help="A Ray cluster: host:port, auto for this machine's, local to start one here."),

@@ -54,6 +54,7 @@ def pretrain(
     gap: opt.Gap = None,
     checkpoint_seconds: Annotated[float, typer.Option(help="Seconds between checkpoints; 0: after every step.")] = 10.0,
     memory: opt.Memory = None,
+    gpu_memory: opt.GpuMemory = None,
     overwrite: Annotated[
         bool, typer.Option(help="Replace another model that is in the folder, or its checkpoint.")
     ] = False,
@@ -86,9 +87,11 @@ def pretrain(
     from dicot.data.splits import Split
     from dicot.data.stored import CaseStore
     from dicot.estimator import TimeSeriesEmbedder
+    from dicot.gpu.memory import gpu_memory_of
     from dicot.runs import CHECKPOINT, pretrain_into
     from dicot.train import join_ranks
 
+    on_gpu = gpu_memory_of(gpu_memory, device)
     policies = opt.given(unequal=unequal, missing=missing)
     table = opt.columns(case, time, channels, label, group, ignore, header)
     cut: dict[str, Any] = {
@@ -139,6 +142,7 @@ def pretrain(
                 checkpoint_seconds=checkpoint_seconds,
                 overwrite=overwrite,
                 memory=None if memory is None else memory_of(memory),
+                gpu_memory=on_gpu,
             )
         if not place.rank:
             typer.echo(outcome)

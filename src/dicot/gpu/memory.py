@@ -1,16 +1,19 @@
-"""What runs take of a GPU's memory, and whether there is room for one more."""
+"""What runs take of a GPU's memory, whether there is room for one more, and how much a user allows."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 
+from dicot.budget import parse_bytes, refuse_beyond, said_bytes
 from dicot.errors import InputError
-from dicot.gpu.device import release_memory
+from dicot.gpu.device import describe_device, release_memory, resolve_device
 
 Size = tuple[int, int]
 SHARE = 0.9  # of what is free at the start, unless the caller says how much
 FIXED = 2**28  # bytes that a run of any size takes: scratch memory of cuBLAS, the smallest pieces that torch asks for
+CONTEXT = 2**30  # bytes left to CUDA itself, which torch does not count: its context, code of libraries, graphs
 
 
 def out_of_memory(error: BaseException) -> bool:
@@ -31,8 +34,63 @@ def free_bytes(device: torch.device) -> int:
     if device.type != "cuda":
         return sys.maxsize
     free, total = torch.cuda.mem_get_info(device)
-    share = torch.cuda.get_per_process_memory_fraction(torch.cuda.current_device() if device.index is None else device)
-    return min(free, int(share * total) - taken_bytes(device))
+    return min(free, int(_share(device) * total) - taken_bytes(device))
+
+
+def _share(device: torch.device) -> float:
+    """Return the part of a GPU's memory that torch may take in this process."""
+    return torch.cuda.get_per_process_memory_fraction(torch.cuda.current_device() if device.index is None else device)
+
+
+def gpu_memory_of(text: str | None, device: str) -> int | None:
+    """Return the bytes that a user allows of a GPU, or None; refuse what no run of any size could keep to."""
+    if text is None:
+        return None
+    memory = parse_bytes(text)
+    if resolve_device(device).type != "cuda":
+        raise InputError(
+            f"--gpu-memory {text} limits a GPU, and this run is on the CPU. Leave it out, or use --device cuda. The "
+            "memory of the process is limited by --memory."
+        )
+    refuse_beyond_on_gpu(memory, 0, "A run on a GPU")
+    return memory
+
+
+def refuse_beyond_on_gpu(memory: int, need: int, what: str) -> None:
+    """Refuse work that needs so many bytes of a GPU beside what any work does."""
+    remedy = "Use a smaller batch size or shorter windows, or allow more."
+    refuse_beyond(memory, CONTEXT + FIXED + need, what, remedy, "--gpu-memory")
+
+
+@contextmanager
+def limited_memory(device: str | torch.device, memory: int | None) -> Iterator[None]:
+    """Let torch take so little of a GPU that with what CUDA takes it is at most `memory` bytes; None is no limit.
+
+    Torch enforces it: what would take more is an error, as on a GPU of that size. A limit that is set already stays
+    where it is the lower one.
+    """
+    if memory is None:
+        yield
+        return
+    device = resolve_device(device)
+    number = torch.cuda.current_device() if device.index is None else device.index
+    before, total = _share(device), torch.cuda.mem_get_info(device)[1]
+    release_memory(device)  # what is no longer in use would count
+    torch.cuda.set_per_process_memory_fraction(min(before, max(0, memory - CONTEXT) / total), number)
+    try:
+        yield
+    finally:
+        torch.cuda.set_per_process_memory_fraction(before, number)
+
+
+def said_memory(device: torch.device) -> str:
+    """Say which memory a run has on a device, with its limit where there is one."""
+    if device.type == "cuda":
+        share = _share(device)
+        if share < 1:
+            total = torch.cuda.mem_get_info(device)[1]
+            return f"the {said_bytes(share * total)} that torch may take of {describe_device(device)}"
+    return f"the memory of {describe_device(device)}"
 
 
 class Room:

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from dicot.data import Windows
 from dicot.errors import DeviceMemoryError
-from dicot.gpu.device import describe_device, float32_arithmetic, release_memory, resolve_device
-from dicot.gpu.memory import out_of_memory
+from dicot.gpu.device import float32_arithmetic, release_memory, resolve_device
+from dicot.gpu.memory import out_of_memory, said_memory
 from dicot.methods import Method
 from dicot.train.batches import open_batches, visited, with_labels
 from dicot.train.checkpoint import Checkpoint
@@ -126,7 +126,7 @@ def persistent(
         release_memory(device)
     raise DeviceMemoryError(
         f"Batches of {min(run.recipe.batch_size, len(run.train))} cases of {run.train.n_times} time steps do not fit "
-        f"into the memory of {describe_device(device)}, not even without other runs and op by op. Lower batch_size, or "
+        f"into {said_memory(device)}, not even without other runs and op by op. Lower batch_size, or "
         "use shorter windows."
     )
 

@@ -1,0 +1,143 @@
+"""How much of a GPU a user allows: on a device that is made up, and on a real one where there is one."""
+
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from dicot.data import Windows
+from dicot.errors import DeviceMemoryError, InputError
+from dicot.estimator import TimeSeriesEmbedder
+from dicot.gpu.memory import CONTEXT, FIXED, free_bytes, gpu_memory_of, limited_memory
+from dicot.runs import pretrain_into
+from dicot.train import loop
+from tests.commands import dicot
+
+GIB = 2**30
+
+
+class Card:
+    """A GPU of 24 GiB, of which torch has taken nothing yet, and the share of it that torch may take."""
+
+    def __init__(self) -> None:
+        self.share, self.said = 1.0, []
+
+    def set_share(self, share: float, number: int) -> None:
+        assert number == 0 and 0 <= share <= 1, "as torch asks for it"
+        self.share = share
+        self.said.append(share)
+
+
+@pytest.fixture
+def card(monkeypatch) -> Card:
+    made = Card()
+    for name, fake in {
+        "is_available": lambda: True,
+        "current_device": lambda: 0,
+        "get_device_name": lambda device: "a card",
+        "memory_reserved": lambda device: 0,
+        "mem_get_info": lambda device: (24 * GIB, 24 * GIB),
+        "get_per_process_memory_fraction": lambda device: made.share,
+        "set_per_process_memory_fraction": made.set_share,
+        "synchronize": lambda device: None,
+        "empty_cache": lambda: None,
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, fake)
+    return made
+
+
+def test_torch_may_take_what_is_allowed_less_what_cuda_takes_itself(card):
+    def fails() -> None:
+        with limited_memory("cuda", 8 * GIB):
+            assert card.share * 24 * GIB == pytest.approx(8 * GIB - CONTEXT)
+            assert free_bytes(torch.device("cuda")) == pytest.approx(7 * GIB, abs=1), "what batches are planned by"
+            raise KeyError("in between")
+
+    with pytest.raises(KeyError):
+        fails()
+    assert card.share == 1, "whatever happens"
+
+
+def test_more_than_the_card_has_is_no_limit_and_a_lower_one_stays(card):
+    with limited_memory("cuda", 80 * GIB):
+        assert card.share == 1
+    card.share = 0.1
+    with limited_memory("cuda:0", 8 * GIB):
+        assert card.share == 0.1
+    with limited_memory("cuda", None):
+        assert card.share == 0.1
+    assert len(card.said) == 4, "None sets nothing"
+
+
+def test_what_no_run_could_keep_to_is_refused_at_once(card):
+    assert gpu_memory_of("8GiB", "cuda") == 8 * GIB
+    assert gpu_memory_of(None, "cpu") is None
+    with pytest.raises(InputError, match=r"about 1\.34 GB .* 1 GB may be taken \(--gpu-memory\)"):
+        gpu_memory_of("1GB", "cuda")
+    with pytest.raises(InputError, match="--gpu-memory 8GB limits a GPU, and this run is on the CPU"):
+        gpu_memory_of("8GB", "cpu")
+
+
+def model(**more) -> TimeSeriesEmbedder:
+    return TimeSeriesEmbedder("dicot", dim=4, steps=2, random_state=0, device="cuda", verbose=False, **more)
+
+
+def test_batches_that_are_larger_than_the_limit_are_refused_before_any_step(card, tmp_path):
+    train = Windows(np.zeros((64, 16, 40_000), np.float32))  # 160 MB, of which the batch is all
+    with pytest.raises(InputError, match=r"A batch of 40000 time steps takes about .*\(--gpu-memory\)"):
+        pretrain_into(tmp_path / "m", model(batch_size=64), train, gpu_memory=CONTEXT + FIXED + 10**8)
+    assert not card.said and not list(tmp_path.iterdir())
+
+
+def test_a_run_that_meets_the_limit_says_so(card, tmp_path, monkeypatch):
+    shares = []
+
+    def training(*_: object):
+        shares.append(card.share)
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+        yield
+
+    monkeypatch.setattr(loop, "training", training)
+    monkeypatch.setattr(loop, "own_stream", lambda device: loop.nullcontext())
+    monkeypatch.setattr(loop, "OwnDraws", lambda device: loop.nullcontext())
+    train = Windows(np.zeros((16, 1, 64), np.float32))
+    with pytest.raises(DeviceMemoryError, match=r"into the 7\.52 GB that torch may take of a card, not even"):
+        pretrain_into(tmp_path / "m", model(batch_size=8), train, gpu_memory=8 * GIB)
+    assert shares == [pytest.approx(7 / 24)] * 2 and card.share == 1, "op by op as well"
+
+
+def test_the_commands_take_it(card, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("dicot.runs.pretrain_into", lambda *_, gpu_memory, **__: asked.append(gpu_memory) or "done")
+    dicot("pretrain", "ItalyPowerDemand", "--out", tmp_path / "m", "--device", "cuda", "--gpu-memory", "8GiB")
+    assert asked == [8 * GIB]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
+def test_eight_gibibytes_train_harths_shape_and_no_more_is_taken(tmp_path):
+    """What the card itself says is taken, from another process: CUDA's own memory too. Nobody else may use it."""
+    code = """
+import sys, numpy as np
+from pathlib import Path
+from dicot.data import Windows
+from dicot.estimator import TimeSeriesEmbedder
+from dicot.runs import pretrain_into
+x = np.random.default_rng(0).normal(size=(1024, 6, 500)).astype(np.float32)
+model = TimeSeriesEmbedder("dicot", steps=60, batch_size=128, random_state=0, device="cuda", verbose=False)
+print(pretrain_into(Path(sys.argv[1]), model, Windows(x), gpu_memory=8 * 2**30))
+model.transform(x)
+"""
+    before = torch.cuda.mem_get_info()[0]
+    words = [sys.executable, "-c", code, str(tmp_path / "m")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        lowest = before
+        while process.poll() is None:
+            lowest = min(lowest, torch.cuda.mem_get_info()[0])
+            time.sleep(0.002)
+        said = process.stdout.read()
+    print(f"{(before - lowest) / GIB:.2f} GiB taken of the card; {said}")
+    assert process.returncode == 0, said
+    assert before - lowest <= 8 * GIB
