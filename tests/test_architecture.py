@@ -22,11 +22,8 @@ EVERYTHING = SOURCES + [path for folder in FOLDERS for path in sorted((ROOT / fo
 LAYERS: dict[str, set[str]] = {
     "errors": set(),
     "storage": {"errors"},
-    "locks": {"storage", "errors"},
-    "seals": set(),
     "budget": {"errors"},
     "launcher": {"errors"},
-    "database": {"storage", "errors"},
     "progress": set(),
     "data": {"errors"},
     "gpu": {"budget", "data", "storage", "errors"},
@@ -35,7 +32,7 @@ LAYERS: dict[str, set[str]] = {
     "losses": {"errors"},
     "encoders": {"gpu", "storage", "errors"},
     "methods": {"encoders", "views", "losses", "data", "errors"},
-    "train": {"methods", "encoders", "data", "gpu", "launcher", "seals", "storage", "errors"},
+    "train": {"methods", "encoders", "data", "gpu", "launcher", "storage", "errors"},
     "controls": {"encoders", "data", "gpu"},
     "embedding": {"encoders", "gpu", "data", "errors"},
     "presets": {"train", "errors"},
@@ -44,19 +41,19 @@ LAYERS: dict[str, set[str]] = {
     "fitting": {"gpu", "embedding", "encoders", "methods", "pretrained", "progress", "train", "data", "errors"},
     "classical": {"errors"},
     "fewlabels": {"data", "errors"},
-    "heads": {"fewlabels", "data", "seals", "storage", "errors"},
-    "deployed": {"data", "seals", "storage", "errors"},
-    "labels": {"fewlabels", "database", "data", "storage", "errors"},
+    "heads": {"fewlabels", "data", "storage", "errors"},
+    "deployed": {"data", "storage", "errors"},
+    "labels": {"fewlabels", "data", "storage", "errors"},
     "outliers": {"data", "errors"},
     "protocols": {"fewlabels", "data", "errors"},
     "projection": {"protocols", "data", "storage", "errors"},
     "tables": {"data", "storage", "errors"},
     "vectors": {"data", "storage", "errors"},
     "series": {"vectors", "datasets", "data", "errors"},
-    "embedded": {"vectors", "progress", "data", "locks", "storage", "errors"},
-    "search": {"vectors", "budget", "gpu", "data", "locks", "storage", "errors"},
+    "embedded": {"vectors", "progress", "data", "storage", "errors"},
+    "search": {"vectors", "budget", "gpu", "data", "storage", "errors"},
     "cluster": {"errors"},
-    "corpus": {"vectors", "cluster", "launcher", "progress", "budget", "data", "locks", "storage", "errors"},
+    "corpus": {"vectors", "cluster", "launcher", "progress", "budget", "data", "storage", "errors"},
 }
 
 
@@ -68,14 +65,12 @@ def above(*, but: tuple[str, ...] = ()) -> set[str]:
 
 # An estimator embeds; others score, keep and search.
 _KEEPING = (
-    "locks",
     "vectors",
     "embedded",
     "series",
     "tables",
     "search",
     "outliers",
-    "database",
     "labels",
     "heads",
     "deployed",
@@ -85,9 +80,8 @@ LAYERS["tuning"] = above(but=(*_SCORING, "controls", "pretrained", "saved"))
 LAYERS["estimator"] = above(but=(*_SCORING, "tuning"))
 LAYERS["classifier"] = above(but=_SCORING)
 LAYERS["export"] = above(but=tuple(part for part in _SCORING if part not in ("heads", "deployed")))
-LAYERS["runs"] = above(but=(*_SCORING, "classifier", "tuning", "export")) | {"locks"}
+LAYERS["runs"] = above(but=(*_SCORING, "classifier", "tuning", "export"))
 _KEPT = (
-    "locks",
     "vectors",
     "embedded",
     "corpus",
@@ -104,7 +98,7 @@ _KEPT = (
     "deployed",
     "export",
 )  # for users, not for the benchmark
-LAYERS["evaluation"] = above(but=(*_KEPT, "projection", "database"))
+LAYERS["evaluation"] = above(but=(*_KEPT, "projection"))
 LAYERS["bench"] = above(but=_KEPT)
 LAYERS["report"] = {"classical", "datasets", "protocols", "projection", "progress", "storage", "data", "errors"}
 LAYERS["explorer"] = {"series", "vectors", "search", "labels", "outliers", "projection"}
@@ -117,8 +111,6 @@ LAYERS["__main__"] = {"cli"}
 TORCH_FREE = {
     "errors",
     "storage",
-    "locks",
-    "database",
     "progress",
     "data",
     "datasets",
@@ -127,8 +119,6 @@ TORCH_FREE = {
     "classical",
 }
 TORCH_FREE |= {
-    "seals",
-    "locks",
     "launcher",
     "heads",
     "budget",

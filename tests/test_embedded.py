@@ -326,7 +326,7 @@ embed_recordings(slow, "abc", Path(sys.argv[1]), sys.argv[2], cut, append=sys.ar
 WRITER = """
 import sys, time
 from pathlib import Path
-from dicot.locks import only_writer
+from dicot.storage.locks import only_writer
 with only_writer(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

@@ -14,8 +14,8 @@ from dicot.data.pieces import write_rows
 from dicot.data.policies import MISSING, UNEQUAL, Array, name_cases
 from dicot.data.preparation import Preparation
 from dicot.errors import InputError, ModelFileError, brief, is_whole, need_extra
-from dicot.seals import check_seal, has_seal
 from dicot.storage import check_format
+from dicot.storage.seals import check_seal, has_seal
 
 FORMAT, FORMAT_VERSION = "dicot-onnx", 1
 INPUT, VECTORS, PROBABILITIES = "window", "embedding", "probabilities"

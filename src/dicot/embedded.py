@@ -27,9 +27,9 @@ from dicot.data.npyfile import load_npz
 from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
 from dicot.errors import DicotWarning, InputError, NoWindowError
-from dicot.locks import only_writer
 from dicot.progress import Bar
 from dicot.storage import atomic_file, remove_leftovers, write_atomic, writing
+from dicot.storage.locks import only_writer
 from dicot.vectors import (
     ABOUT,
     COLUMNS,

@@ -18,8 +18,8 @@ from dicot import __version__
 from dicot.data.policies import Array
 from dicot.errors import InputError, ModelFileError, brief
 from dicot.fewlabels import SMALLEST, SPREADINGS, FewLabelClassifier
-from dicot.seals import OPEN, check_seal, sealed
 from dicot.storage import check_format, check_writable, write_atomic
+from dicot.storage.seals import OPEN, check_seal, sealed
 
 FORMAT, FORMAT_VERSION = "dicot-head", 1
 SUFFIX = ".safetensors"

@@ -10,10 +10,10 @@ from dicot.data.stored import CaseStore
 from dicot.errors import InputError, ModelFileError
 from dicot.estimator import TimeSeriesEmbedder, data_card, method_name, saved_settings
 from dicot.gpu.memory import limited_memory, refuse_beyond_on_gpu
-from dicot.locks import LOCK, only_writer
 from dicot.presets import FEATURES
 from dicot.pretrained import CONFIG, is_registered, plain_json
 from dicot.storage import check_writable, remove_leftovers, writing
+from dicot.storage.locks import LOCK, only_writer
 from dicot.train import Checkpoint, Step
 from dicot.train.batches import AHEAD
 from dicot.train.history import OnStep

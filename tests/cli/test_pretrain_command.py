@@ -12,9 +12,9 @@ from tests.own import Halves, Net, slow_start
 
 from dicot import TimeSeriesEmbedder
 from dicot.errors import InputError, OutputError
-from dicot.locks import only_writer
 from dicot.methods.dicot import DiCOT
 from dicot.runs import pretrain_into
+from dicot.storage.locks import only_writer
 
 STEPS = 6
 

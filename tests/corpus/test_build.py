@@ -12,7 +12,7 @@ from dicot.corpus import Corpus
 from dicot.corpus.build import build_corpus
 from dicot.data import windows_from
 from dicot.errors import InputError, NoWindowError, OutputError, ShortRecordingWarning
-from dicot.locks import only_writer
+from dicot.storage.locks import only_writer
 
 
 @pytest.fixture

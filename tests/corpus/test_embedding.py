@@ -9,7 +9,7 @@ from dicot.corpus import Corpus
 from dicot.corpus.build import build_corpus
 from dicot.corpus.embedding import begin, embed_corpus, embed_shard, finish, read_embedded
 from dicot.errors import InputError, ModelFileError, OutputError
-from dicot.locks import only_writer
+from dicot.storage.locks import only_writer
 from dicot.vectors import read_vectors
 
 pytest.importorskip("pyarrow")

@@ -20,9 +20,9 @@ from dicot.embedded import embed_recordings
 from dicot.explorer.kept import overview_file, read_or_make
 from dicot.export import export_onnx
 from dicot.heads import MARK, Head
-from dicot.seals import OPEN, sealed
 from dicot.search import EmbeddingIndex
 from dicot.series import series_of
+from dicot.storage.seals import OPEN, sealed
 from dicot.vectors import SOURCE, Vectors, read_vectors, write_vectors
 from tests.survival.array_kinds import parse_npz
 from tests.survival.kind import Kind, UnreadableError

@@ -19,10 +19,10 @@ from dicot.bench.rows import (
     preferred,
     row_of,
 )
-from dicot.database import PATIENCE, connect, keep_log, snapshot, tables_in, transaction, translated
 from dicot.errors import InputError
 from dicot.evaluation.jobs import Job
 from dicot.evaluation.result import Result
+from dicot.storage.database import PATIENCE, connect, keep_log, snapshot, tables_in, transaction, translated
 
 SCHEMA_VERSION = 2
 WHAT = "ledger"  # in what is said of the file

@@ -124,8 +124,8 @@ def _embed_cases(
     embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, data: str, out: Path, columns: dict[str, Any]
 ) -> None:
     from dicot.datasets import load_parts
-    from dicot.locks import only_writer
     from dicot.series import source_of_cases
+    from dicot.storage.locks import only_writer
     from dicot.vectors import check_vector_file, row_files, write_vectors
 
     columns = opt.as_fitted(columns, embedder) if "case" in columns else columns  # of a long table

@@ -90,11 +90,11 @@ def _index_of_folder(folder: Path, metric: str, device: str, memory: str | None)
 
     from dicot.budget import memory_of
     from dicot.corpus.embedding import MANIFEST, read_embedded
-    from dicot.locks import only_writer
     from dicot.search import EmbeddingIndex
     from dicot.search.folder import source_of_index
     from dicot.search.index import METRICS
     from dicot.search.joining import join_index
+    from dicot.storage.locks import only_writer
 
     lookup(dict.fromkeys(METRICS), metric, "metric")
     read_embedded(folder)  # a folder that is not finished is an error

@@ -35,9 +35,9 @@ from dicot.data.recordings import warn_of_short
 from dicot.data.timestamps import GAP, check_gap
 from dicot.errors import DicotWarning, InputError, LostWorkerError, NoWindowError, lookup
 from dicot.launcher import end_with_parent
-from dicot.locks import only_writer
 from dicot.progress import Bar
 from dicot.storage import check_writable, writing
+from dicot.storage.locks import only_writer
 
 SHARD_BYTES = 64 * 2**20
 

@@ -20,9 +20,9 @@ from dicot.corpus.sources import SCHEME
 from dicot.corpus.store import Corpus
 from dicot.data.policies import Array
 from dicot.errors import InputError, ModelFileError, brief, lookup
-from dicot.locks import only_writer
 from dicot.progress import Bar
 from dicot.storage import arrow, check_format, check_seal, check_writable, sealed, write_atomic, writing
+from dicot.storage.locks import only_writer
 from dicot.vectors import source_of_file, source_of_recordings, write_vectors
 
 MANIFEST, PLAN = "manifest.json", "plan.json"

@@ -13,8 +13,8 @@ from dicot.cluster import Cluster, Lost, Share
 from dicot.corpus.embedding import PLAN, EmbeddedCorpus, Embedder, begin, embed_shard, finish
 from dicot.corpus.store import Corpus
 from dicot.errors import InputError, LostWorkerError
-from dicot.locks import only_writer
 from dicot.progress import Bar
+from dicot.storage.locks import only_writer
 
 
 def embed_on(

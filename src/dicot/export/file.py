@@ -26,8 +26,8 @@ from dicot.export.probabilities import probabilities
 from dicot.fewlabels import FewLabelClassifier
 from dicot.heads import Head
 from dicot.pretrained import weights_hash
-from dicot.seals import OPEN, sealed
 from dicot.storage import check_writable, write_atomic
+from dicot.storage.seals import OPEN, sealed
 
 TOLERANCE = 1e-4  # difference of two vectors, relative to the length of torch's
 BATCHES = (1, 5, 16)  # windows of each length that are compared

@@ -13,9 +13,9 @@ from types import TracebackType
 from typing import Any, TypeAlias, final
 
 from dicot import __version__
-from dicot.database import PATIENCE, connect, keep_log, snapshot, tables_in, transaction, translated
 from dicot.errors import InputError, is_whole
 from dicot.storage import check_writable, write_atomic
+from dicot.storage.database import PATIENCE, connect, keep_log, snapshot, tables_in, transaction, translated
 
 Time: TypeAlias = int | float | str  # a time step, seconds, or a date and time in ISO 8601
 Key: TypeAlias = str | tuple[str, Time, Time]  # an id, or (recording, start, end)

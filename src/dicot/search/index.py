@@ -10,11 +10,11 @@ from dicot.data.collection import check_groups, check_labels
 from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
 from dicot.errors import InputError, ModelFileError, OutputError, did_you_mean, is_whole
-from dicot.locks import only_writer
 from dicot.search import approximate
 from dicot.search.exact import MEMORY, NO_PAIRS, Filter, Pairs, Space, first_of, nearest, sizes_within
 from dicot.search.folder import SavedIndex, State, load_folder, save_folder, state_of
 from dicot.search.rows import Floats, Rows, Whole, check_vectors, norms_of
+from dicot.storage.locks import only_writer
 
 METRICS = ("cosine", "euclidean")
 METHODS = ("exact", "auto", "usearch")

@@ -15,8 +15,8 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from dicot.errors import InputError, ModelFileError, brief
-from dicot.seals import OPEN, TENSORS, check_seal, sealed
 from dicot.storage import write_atomic
+from dicot.storage.seals import OPEN, TENSORS, check_seal, sealed
 from dicot.train.history import History
 
 log = logging.getLogger(__name__)

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from dicot import locks
 from dicot.errors import DicotWarning, OutputError
-from dicot.locks import only_writer
+from dicot.storage import locks
+from dicot.storage.locks import only_writer
 
 MANY = """
 import sys
 from pathlib import Path
 from dicot.errors import OutputError
-from dicot.locks import only_writer
+from dicot.storage.locks import only_writer
 place, done = Path(sys.argv[1]), 0
 while done < 60:
     try:
