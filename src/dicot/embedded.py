@@ -11,7 +11,6 @@ import json
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -131,7 +130,7 @@ def _run(
         _refuse_changed(out, before, stream, known)
         _warn_of_sizes(out, before)
     parts = _FinishedParts(out, old is not None, source, list(stream.files))
-    with Bar("embed", len(stream.files)) as bar, _each_warning_once():
+    with Bar("embed", len(stream.files)) as bar:
         for done, name in enumerate(stream.files):
             bar.update(done, name)
             if not parts.has(name):
@@ -141,16 +140,6 @@ def _run(
     result = _write(out, parts, old, make, source, stream)
     parts.remove()
     return result
-
-
-@contextmanager
-def _each_warning_once() -> Iterator[None]:
-    """Show what every recording is warned of once."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", DicotWarning)
-        yield
-    for message in {str(one.message): one.message for one in caught}.values():
-        warnings.warn(message, stacklevel=2)
 
 
 def _held(out: Path, source: dict[str, Any] | None, options: Mapping[str, Any], model: str) -> dict[str, Any]:
