@@ -93,13 +93,17 @@ void norm_forward(in a, in b, in c, in d, int width, long n_rows, int n_columns,
   }
 }
 
+// What ReLU with the output y passes of its gradient g, or all of it. Everything is read, whether needed or not: compilers
+// make vectors of this, and of a value that is read on a condition only for some processors.
+static inline float passed(float g, float y, int always) { return (y > 0) | always ? g : 0; }
+
 // Gradients of the parts, of weight and of shift. With `masked`, dy is that behind ReLU.
 void norm_backward(in dy, in y, int masked, in a, in b, in c, in d, int width, long n_rows, int n_columns, in weight,
                    in statistics, out da, out db, out dc, out dd, out dweight, out dshift, double *sums, float *map,
                    int n_threads) {
   const float *part[4] = {a, b, c, d};
   float *dpart[4] = {da, db, dc, dd};
-  int n_parts = n_columns / width;
+  int n_parts = n_columns / width, always = !masked;
   const float *mean = statistics, *rstd = statistics + n_columns;
   float *of_g = map, *of_x = map + n_columns, *rest = map + 2 * n_columns;
 #pragma omp parallel num_threads(n_threads)
@@ -115,7 +119,7 @@ void norm_backward(in dy, in y, int masked, in a, in b, in c, in d, int width, l
         for (long r = from; r < stop && r < from + SHORT; ++r) {
           const float *x = part[p] + r * width, *g = dy + r * n_columns + p * width, *m = y + r * n_columns + p * width;
           for (int j = 0; j < width; ++j) {
-            float v = !masked || m[j] > 0 ? g[j] : 0;
+            float v = passed(g[j], m[j], always);
             s[j] += v;
             q[j] += v * (x[j] - mu[j]);
           }
@@ -143,7 +147,7 @@ void norm_backward(in dy, in y, int masked, in a, in b, in c, in d, int width, l
         const float *kg = of_g + p * width, *kx = of_x + p * width, *o = rest + p * width;
         float *to = dpart[p] + r * width;
         for (int j = 0; j < width; ++j) {
-          float v = !masked || m[j] > 0 ? g[j] : 0;
+          float v = passed(g[j], m[j], always);
           to[j] = kg[j] * v + kx[j] * x[j] + o[j];
         }
       }
@@ -177,8 +181,9 @@ void pool_backward(in dy, in u, out du, long n_times, long stride, int n_threads
       float *to = du + t * stride;
       for (long i = 0; i < stride; ++i) {
         int over_b = c[i] > b[i], not_under_d = c[i] >= d[i];
-        to[i] = (over_b & (c[i] > a[i]) ? p[i] : 0) + (over_b & not_under_d ? o[i] : 0) +
-                (not_under_d & (c[i] >= e[i]) ? n[i] : 0);
+        float before = p[i], own = o[i], after = n[i];  // read whether needed or not, see `passed`
+        to[i] = (over_b & (c[i] > a[i]) ? before : 0) + (over_b & not_under_d ? own : 0) +
+                (not_under_d & (c[i] >= e[i]) ? after : 0);
       }
     }
     free(low);

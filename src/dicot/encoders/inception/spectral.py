@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from dicot.encoders.inception import spectra
 from dicot.encoders.inception.constants import constant
 
 LONGEST_SEGMENT = 160  # outputs; longer cases are cut into equal segments, whose inputs overlap
@@ -68,10 +69,15 @@ def forward(v: Tensor, taps: Tensor, left: int) -> tuple[Tensor, tuple[Tensor, .
     fixed = transforms(n_times, len(taps), left, v.dtype, v.device)
     n_freq, n_outputs = fixed.n_frequencies, len(fixed.synthesis)
     segmented = v if fixed.source is None else v.index_select(0, fixed.source)
-    # Correlation: Y = V conj(W), so (Re, Im) Y = (Re, Im) V * Re W + (Im, -Re) V * Im W; both forms of V are saved.
-    spectrum = _both_forms(fixed, segmented.view(len(fixed.analysis), -1)).view(2, n_freq, -1, width)
+    segmented = segmented.view(len(fixed.analysis), -1)
     kernel = (fixed.kernel.T @ taps.reshape(len(taps), -1)).view(2, n_freq, width, -1)
-    product = torch.bmm(spectrum[0], kernel[0]).baddbmm_(spectrum[1], kernel[1])  # (f, 2 B segments, O)
+    if spectra.serve(v, taps.shape[2]):
+        spectrum = (fixed.analysis.T @ segmented).view(n_freq, 2, -1, width)
+        product = spectra.multiply(spectrum, kernel)
+    else:
+        # Correlation: Y = V conj(W), so (Re, Im) Y = (Re, Im) V * Re W + (Im, -Re) V * Im W; both forms of V are saved.
+        spectrum = _both_forms(fixed, segmented).view(2, n_freq, -1, width)
+        product = torch.bmm(spectrum[0], kernel[0]).baddbmm_(spectrum[1], kernel[1])  # (f, 2 B segments, O)
     y = (fixed.synthesis @ product.view(2 * n_freq, -1)).view(n_outputs, -1, n_cases, taps.shape[2])
     if fixed.source is not None:
         y = y.transpose(0, 1).reshape(-1, n_cases, taps.shape[2])[:n_times]
@@ -90,11 +96,15 @@ def backward(dy: Tensor, saved: tuple[Tensor, ...], n_taps: int, left: int) -> t
         padded = torch.cat([dy, dy.new_zeros(missing, n_cases, n_out)]) if missing else dy
         dy = padded.reshape(-1, n_outputs, n_cases * n_out).transpose(0, 1)
     dproduct = (fixed.synthesis.T @ dy.reshape(n_outputs, -1)).view(n_freq, -1, n_out)
-    dspectrum, dkernel = torch.empty_like(spectrum), torch.empty_like(kernel)
-    for part in range(2):
-        torch.bmm(dproduct, kernel[part].transpose(1, 2), out=dspectrum[part])
-        torch.bmm(spectrum[part].transpose(1, 2), dproduct, out=dkernel[part])
-    dv = _both_forms_backward(fixed, dspectrum.view(2, n_freq, 2, -1))
+    if spectra.serve(spectrum, n_out):
+        dspectrum, dkernel = spectra.multiply_backward(dproduct, spectrum, kernel)
+        dv = fixed.analysis @ dspectrum.view(2 * n_freq, -1)
+    else:
+        dspectrum, dkernel = torch.empty_like(spectrum), torch.empty_like(kernel)
+        for part in range(2):
+            torch.bmm(dproduct, kernel[part].transpose(1, 2), out=dspectrum[part])
+            torch.bmm(spectrum[part].transpose(1, 2), dproduct, out=dkernel[part])
+        dv = _both_forms_backward(fixed, dspectrum.view(2, n_freq, 2, -1))
     if fixed.source is not None:
         dv = _overlap_add(dv.view(len(dv), -1, n_cases * width), n_outputs, n_times, n_taps, left)
     return dv.view(n_times, n_cases, width), (fixed.kernel @ dkernel.view(2 * n_freq, -1)).view(n_taps, width, n_out)
