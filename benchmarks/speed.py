@@ -50,7 +50,7 @@ def speed(
     embedding: Annotated[bool, typer.Option("--embedding", help="Also the throughput of embedding.")] = False,
     archive: Annotated[bool, typer.Option("--archive", help="Also all archive sets at once (DICOT_DATA).")] = False,
     step: Annotated[bool, typer.Option(help="The training step of Di-COT, which all else is added to.")] = True,
-    out: Annotated[Path | None, typer.Option(help="Folder for speed-cpu or speed-cuda .md, .csv and .svg.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for speed-cpu, -cpu-arm or -cuda .md, .csv, .svg.")] = None,
 ) -> None:
     """Training steps beside a plain loop, as ratios; exit code 1 where losses leave the tolerance."""
     resolved = resolve_device(device)
@@ -60,7 +60,7 @@ def speed(
         raise InputError(f"precision must be float32 or tf32; got {', '.join(sorted(unknown))}.")
     asked = tuple(parse_shape(text) for text in shape or ())
     shapes = asked or (QUICK if quick else CUDA if kind == "cuda" else CPU)
-    measured = Measurements(kind, machine(resolved))
+    measured = Measurements(page_name(kind), machine(resolved))
 
     def effort(shape: Shape, kind: str, methods: bool = False) -> Effort:
         """Take the usual effort, except for what the user said; more turns are more runs of ours on a CPU alone."""
@@ -97,12 +97,18 @@ def speed(
             write_files(out, measured, command)
     typer.echo(measured.machine)
     if out is not None:
-        typer.echo(f"Wrote speed-{measured.kind}.md, .csv and figures to {out}")
+        typer.echo(f"Wrote {measured.page}.md, .csv and figures to {out}")
     if measured.ratios:
         typer.echo(f"min ratio {min(measured.ratios):.2f}")
     if not measured.agrees:
         typer.secho("Error: the losses are not those of eager float32; see the table above.", fg="red", err=True)
         raise typer.Exit(1)
+
+
+def page_name(kind: str, processor: str | None = None) -> str:
+    """Name the page of a kind of device: ARM processors have one of their own beside that of x86."""
+    arm = (processor or platform.machine()).lower().startswith(("arm", "aarch"))
+    return f"speed-{kind}-arm" if kind == "cpu" and arm else f"speed-{kind}"
 
 
 def machine(device: torch.device) -> str:

@@ -33,7 +33,7 @@ class Section:
 class Measurements:
     """What was measured so far. `agrees`: the losses are those of eager float32, within the tolerance."""
 
-    kind: str  # of device: cpu or cuda
+    page: str  # the name of its files: speed-cpu, speed-cpu-arm or speed-cuda
     machine: str
     sections: list[Section] = field(default_factory=list)
     ratios: list[float] = field(default_factory=list)
@@ -87,8 +87,8 @@ def to_csv(sections: Sequence[Section]) -> str:
 
 
 def write_files(folder: Path, measured: Measurements, command: str) -> None:
-    """Write speed-KIND.md with the command that made it, speed-KIND.csv with every number, and speed-KIND-*.svg."""
-    stem = f"speed-{measured.kind}"
+    """Write PAGE.md with the command that made it, PAGE.csv with every number, and PAGE-*.svg."""
+    stem = measured.page
     files = {f"{stem}.csv": to_csv(measured.sections)}
     lines = [f"# Speed on {measured.machine}", "", f"`{command}`, {date.today().isoformat()}."]
     if measured.ratios:

@@ -29,6 +29,7 @@ from dicot.train import Recipe
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = ["--device", "cpu", "--shape", "4,16,1", "--turns", "1", "--steps", "1", "--checked", "2"]
+PAGE = speed.page_name("cpu")
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def tiny_run(tmp_path_factory):
 def test_the_last_line_is_the_smallest_ratio(tiny_run):
     lines, out = tiny_run
     assert re.fullmatch(r"min ratio \d+\.\d\d", lines[-1])
-    with (out / "speed-cpu.csv").open() as file:
+    with (out / f"{PAGE}.csv").open() as file:
         value = {(row["section"], row["row"], row["column"]): row["value"] for row in csv.DictReader(file)}
     labels = ("4, 16, 1 float32", "4, 12, 2 float32")
     ratios = [float(value["steps", label, "plain ms"]) / float(value["steps", label, "ours ms"]) for label in labels]
@@ -58,10 +59,16 @@ def test_the_last_line_is_the_smallest_ratio(tiny_run):
 
 def test_the_page_says_how_it_was_made(tiny_run):
     _, out = tiny_run
-    assert sorted(path.name for path in out.iterdir()) == ["speed-cpu.csv", "speed-cpu.md"]
-    text = (out / "speed-cpu.md").read_text(encoding="utf-8")
+    assert sorted(path.name for path in out.iterdir()) == [f"{PAGE}.csv", f"{PAGE}.md"]
+    text = (out / f"{PAGE}.md").read_text(encoding="utf-8")
     assert "`python benchmarks/speed.py --device cpu --shape 4,16,1" in text
     assert "| 4, 16, 1 float32 |" in text and "threads, torch" in text and re.search(r"\*\*\d+\.\d\d\*\*", text)
+
+
+def test_arm_has_a_page_of_its_own():
+    pages = [speed.page_name("cpu", processor) for processor in ("x86_64", "AMD64", "aarch64", "arm64")]
+    assert pages == ["speed-cpu", "speed-cpu", "speed-cpu-arm", "speed-cpu-arm"]
+    assert speed.page_name("cuda", "aarch64") == "speed-cuda"
 
 
 def test_losses_that_do_not_agree_end_with_exit_code_one(monkeypatch):

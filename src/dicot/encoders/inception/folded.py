@@ -7,6 +7,7 @@ fall on the two ends. With the taps that read the same time step added up, T pro
 import torch
 from torch import Tensor
 
+from dicot.encoders.inception import products
 from dicot.encoders.inception.constants import constant
 
 
@@ -24,9 +25,9 @@ def forward(v: Tensor, taps: Tensor, left: int) -> tuple[Tensor, tuple[Tensor, .
     """Convolve (T, B, C) with taps (n, C, O) -> (T, B, O), and what `backward` needs."""
     n_times, n_cases, width = v.shape
     fold = folding(n_times, len(taps), left, v.dtype, v.device)
-    dense = (fold @ taps.reshape(len(taps), -1)).view(n_times, n_times * width, -1)  # (t, (s, C), O)
+    dense = products.mm(fold, taps.reshape(len(taps), -1)).view(n_times, n_times * width, -1)  # (t, (s, C), O)
     rows = v.transpose(0, 1).reshape(n_cases, -1)  # (B, (s, C))
-    return torch.bmm(rows.expand(n_times, -1, -1), dense), (rows, dense)
+    return products.bmm(rows.expand(n_times, -1, -1), dense), (rows, dense)
 
 
 def backward(dy: Tensor, saved: tuple[Tensor, ...], n_taps: int, left: int) -> tuple[Tensor, Tensor]:
@@ -34,7 +35,7 @@ def backward(dy: Tensor, saved: tuple[Tensor, ...], n_taps: int, left: int) -> t
     rows, dense = saved
     n_times, n_cases, n_out = dy.shape
     fold = folding(n_times, n_taps, left, dy.dtype, dy.device)
-    drows = torch.bmm(dy, dense.transpose(1, 2)).sum(dim=0)
-    ddense = torch.bmm(rows.T.expand(n_times, -1, -1), dy)
-    dtaps = (fold.T @ ddense.view(n_times * n_times, -1)).view(n_taps, -1, n_out)
+    drows = products.summed_bmm(dy, dense.transpose(1, 2))
+    ddense = products.bmm(rows.T.expand(n_times, -1, -1), dy)
+    dtaps = products.mm(fold.T, ddense.view(n_times * n_times, -1)).view(n_taps, -1, n_out)
     return drows.view(n_cases, n_times, -1).transpose(0, 1).contiguous(), dtaps

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dicot.encoders.inception import spectra
+from dicot.encoders.inception import products
 from dicot.encoders.inception.constants import constant
 
 LONGEST_SEGMENT = 160  # outputs; longer cases are cut into equal segments, whose inputs overlap
@@ -70,15 +70,15 @@ def forward(v: Tensor, taps: Tensor, left: int) -> tuple[Tensor, tuple[Tensor, .
     n_freq, n_outputs = fixed.n_frequencies, len(fixed.synthesis)
     segmented = v if fixed.source is None else v.index_select(0, fixed.source)
     segmented = segmented.view(len(fixed.analysis), -1)
-    kernel = (fixed.kernel.T @ taps.reshape(len(taps), -1)).view(2, n_freq, width, -1)
-    if spectra.serve(v, taps.shape[2]):
-        spectrum = (fixed.analysis.T @ segmented).view(n_freq, 2, -1, width)
-        product = spectra.multiply(spectrum, kernel)
+    kernel = products.mm(fixed.kernel.T, taps.reshape(len(taps), -1)).view(2, n_freq, width, -1)
+    if products.serve(v, width, taps.shape[2]):
+        spectrum = products.mm(fixed.analysis.T, segmented).view(n_freq, 2, -1, width)
+        product = products.multiply(spectrum, kernel)
     else:
         # Correlation: Y = V conj(W), so (Re, Im) Y = (Re, Im) V * Re W + (Im, -Re) V * Im W; both forms of V are saved.
         spectrum = _both_forms(fixed, segmented).view(2, n_freq, -1, width)
         product = torch.bmm(spectrum[0], kernel[0]).baddbmm_(spectrum[1], kernel[1])  # (f, 2 B segments, O)
-    y = (fixed.synthesis @ product.view(2 * n_freq, -1)).view(n_outputs, -1, n_cases, taps.shape[2])
+    y = products.mm(fixed.synthesis, product.view(2 * n_freq, -1)).view(n_outputs, -1, n_cases, taps.shape[2])
     if fixed.source is not None:
         y = y.transpose(0, 1).reshape(-1, n_cases, taps.shape[2])[:n_times]
     return y.view(n_times, n_cases, -1), (spectrum, kernel)
@@ -95,10 +95,10 @@ def backward(dy: Tensor, saved: tuple[Tensor, ...], n_taps: int, left: int) -> t
         missing = -n_times % n_outputs
         padded = torch.cat([dy, dy.new_zeros(missing, n_cases, n_out)]) if missing else dy
         dy = padded.reshape(-1, n_outputs, n_cases * n_out).transpose(0, 1)
-    dproduct = (fixed.synthesis.T @ dy.reshape(n_outputs, -1)).view(n_freq, -1, n_out)
-    if spectra.serve(spectrum, n_out):
-        dspectrum, dkernel = spectra.multiply_backward(dproduct, spectrum, kernel)
-        dv = fixed.analysis @ dspectrum.view(2 * n_freq, -1)
+    dproduct = products.mm(fixed.synthesis.T, dy.reshape(n_outputs, -1)).view(n_freq, -1, n_out)
+    if products.serve(spectrum, width, n_out):
+        dspectrum, dkernel = products.multiply_backward(dproduct, spectrum, kernel)
+        dv = products.mm(fixed.analysis, dspectrum.view(2 * n_freq, -1))
     else:
         dspectrum, dkernel = torch.empty_like(spectrum), torch.empty_like(kernel)
         for part in range(2):
@@ -107,7 +107,8 @@ def backward(dy: Tensor, saved: tuple[Tensor, ...], n_taps: int, left: int) -> t
         dv = _both_forms_backward(fixed, dspectrum.view(2, n_freq, 2, -1))
     if fixed.source is not None:
         dv = _overlap_add(dv.view(len(dv), -1, n_cases * width), n_outputs, n_times, n_taps, left)
-    return dv.view(n_times, n_cases, width), (fixed.kernel @ dkernel.view(2 * n_freq, -1)).view(n_taps, width, n_out)
+    dtaps = products.mm(fixed.kernel, dkernel.view(2 * n_freq, -1))
+    return dv.view(n_times, n_cases, width), dtaps.view(n_taps, width, n_out)
 
 
 def _both_forms(fixed: Transforms, v: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from dicot.encoders.inception import convolution, kernels, native, rows
+from dicot.encoders.inception import convolution, kernels, native, products, rows
 from dicot.encoders.inception.padded import PaddedRows
 from dicot.encoders.inception.rows import Normed
 from dicot.encoders.inception.synchronised import SynchronisedRows
@@ -61,9 +61,8 @@ class BlockPass(torch.autograd.Function):
             h, of_module = module_forward(module, h, ops)
             saved.append(of_module)
         conv = block.residual.conv
-        normed = ops.norm_forward(
-            [u.flatten(0, 1) @ conv.weight[..., 0].T], block.residual.bn, conv.bias, h.flatten(0, 1)
-        )
+        projected = products.mm(u.flatten(0, 1), conv.weight[..., 0].T)
+        normed = ops.norm_forward([projected], block.residual.bn, conv.bias, h.flatten(0, 1))
         ctx.block, ctx.saved, ctx.residual, ctx.ops = block, saved, normed, ops
         out: Tensor = normed.y.view_as(h)
         return out
@@ -79,19 +78,19 @@ class BlockPass(torch.autograd.Function):
         (ds,), gradients["residual.bn.weight"], gradients["residual.bn.bias"] = ops.norm_backward(
             dh.flatten(0, 1), residual, block.residual.bn, [dh.shape[2]], masked=False
         )
-        gradients["residual.conv.weight"] = (ds.T @ u.flatten(0, 1)).unsqueeze(2)
+        gradients["residual.conv.weight"] = products.mm(ds.T, u.flatten(0, 1)).unsqueeze(2)
         for number in (2, 1, 0):
             of_module: dict[str, Tensor] = {}
             dh = module_backward(getattr(block, f"module{number}"), dh, saved.pop(), ops, of_module)
             gradients |= {f"module{number}.{name}": gradient for name, gradient in of_module.items()}
-        dh.flatten(0, 1).addmm_(ds, conv.weight[..., 0])
+        products.addmm_(dh.flatten(0, 1), ds, conv.weight[..., 0])
         return dh, None, None, *(gradients[name] for name, _ in block.named_parameters())
 
 
 def module_forward(module: Any, u: Tensor, ops: Any) -> tuple[Tensor, Saved]:
     """Send (T, B, C) through an InceptionModule -> (T, B, F), and say what its backward pass needs."""
     n_times, n_cases, width = u.shape
-    narrow = torch.addmm(module.bottleneck.bias, u.view(-1, width), module.bottleneck.weight[..., 0].T)
+    narrow = products.addmm(module.bottleneck.bias, u.view(-1, width), module.bottleneck.weight[..., 0].T)
     narrow = narrow.view(n_times, n_cases, -1)
     tasks: Tasks = [partial(convolution.forward, narrow, weights) for weights in _groups(module, u.device)]
     tasks.append(partial(_pool_branch, module, u, ops))
@@ -124,9 +123,9 @@ def module_backward(module: Any, dout: Tensor, saved: Saved, ops: Any, gradients
     for dv, _ in convolved[1:]:
         dnarrow.add_(dv)
     dnarrow = dnarrow.flatten(0, 1)
-    gradients["bottleneck.weight"] = (dnarrow.T @ saved.u.view(-1, width)).unsqueeze(2)
+    gradients["bottleneck.weight"] = products.mm(dnarrow.T, saved.u.view(-1, width)).unsqueeze(2)
     gradients["bottleneck.bias"] = dnarrow.sum(dim=0)
-    du.view(-1, width).addmm_(dnarrow, module.bottleneck.weight[..., 0])
+    products.addmm_(du.view(-1, width), dnarrow, module.bottleneck.weight[..., 0])
     return du
 
 
@@ -136,13 +135,13 @@ def _groups(module: Any, device: torch.device) -> list[list[Tensor]]:
 
 def _pool_branch(module: Any, u: Tensor, ops: Any) -> tuple[Tensor, Tensor | None, Tensor]:
     pooled, pairs = ops.pool_forward(u)
-    return pooled, pairs, pooled.flatten(0, 1) @ module.poolconv.weight[..., 0].T
+    return pooled, pairs, products.mm(pooled.flatten(0, 1), module.poolconv.weight[..., 0].T)
 
 
 def _pool_branch_backward(module: Any, dprojected: Tensor, saved: Saved, ops: Any) -> tuple[Tensor, Tensor]:
     """Return this branch's share of the gradient of u, and the gradient of the 1 x 1 convolution."""
-    dpooled = (dprojected @ module.poolconv.weight[..., 0]).view_as(saved.u)
-    dweight = (dprojected.T @ saved.pooled.flatten(0, 1)).unsqueeze(2)
+    dpooled = products.mm(dprojected, module.poolconv.weight[..., 0]).view_as(saved.u)
+    dweight = products.mm(dprojected.T, saved.pooled.flatten(0, 1)).unsqueeze(2)
     return ops.pool_backward(dpooled, saved.u, saved.pairs), dweight
 
 

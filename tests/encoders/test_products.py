@@ -1,0 +1,110 @@
+"""Matrix products in C against complex ones in double precision, and a convolution by them."""
+
+import pytest
+import torch
+
+from dicot.encoders.inception import products, spectral
+
+compiled = pytest.mark.skipif(products.library() is None, reason="there is no C compiler here")
+
+
+def complex_of(real_and_imag: torch.Tensor, axis: int) -> torch.Tensor:
+    return torch.complex(*real_and_imag.double().unbind(axis)).requires_grad_()
+
+
+@compiled
+@pytest.mark.parametrize(("n_freq", "n_rows", "width", "n_out"), [(1, 1, 32, 32), (5, 3, 32, 64), (7, 150, 64, 32)])
+def test_products_and_gradients_are_those_of_complex_numbers(n_freq, n_rows, width, n_out):
+    torch.manual_seed(n_rows)
+    spectrum, kernel = torch.randn(n_freq, 2, n_rows, width), torch.randn(2, n_freq, width, n_out)
+    dproduct = torch.randn(n_freq, 2, n_rows, n_out)
+    v, w = complex_of(spectrum, 1), complex_of(kernel, 0)
+    exact = torch.bmm(v, w.conj())
+    exact = torch.stack([exact.real, exact.imag], dim=1)
+    exact.backward(dproduct.double())
+    dspectrum, dkernel = products.multiply_backward(dproduct, spectrum, kernel)
+    for ours, wanted in [
+        (products.multiply(spectrum, kernel), exact),
+        (dspectrum, torch.stack([v.grad.real, v.grad.imag], dim=1)),
+        (dkernel, torch.stack([w.grad.real, w.grad.imag])),
+    ]:
+        torch.testing.assert_close(ours.double(), wanted, rtol=1e-4, atol=1e-4)
+
+
+def strided(*shape: int, turned: bool) -> torch.Tensor:
+    """Random matrices, of which the rows lie side by side in memory, or the columns."""
+    return torch.randn(*shape[:-2], shape[-1], shape[-2]).mT if turned else torch.randn(*shape)
+
+
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@compiled
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize(("m", "depth", "n"), [(1, 1, 32), (7, 300, 64), (70, 9, 32), (6, 513, 96)])
+def test_matrix_products_are_those_in_double_precision(m, depth, n, turned, monkeypatch):
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
+    monkeypatch.setattr(torch, "addmm", None)  # nor does PyTorch do the work
+    monkeypatch.setattr(torch, "bmm", None)
+    torch.manual_seed(m)
+    a, b = strided(3, m, depth, turned=turned[0]), strided(3, depth, n, turned=turned[1])
+    bias, c = torch.randn(n), torch.randn(m, n)
+    each = a.double() @ b.double()
+    wanted = [each[0], each[1] + bias, each[2] + c, each, each.sum(dim=0)]
+    products.addmm_(c, a[2], b[2])
+    ours = [products.mm(a[0], b[0]), products.addmm(bias, a[1], b[1]), c, products.bmm(a, b), products.summed_bmm(a, b)]
+    for one, other in zip(ours, wanted, strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-4)
+
+
+@compiled
+def test_items_may_share_a_side(monkeypatch):
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
+    a, b = torch.randn(5, 40), torch.randn(4, 40, 32)
+    torch.testing.assert_close(products.bmm(a.expand(4, -1, -1), b), a @ b, rtol=1e-4, atol=1e-4)
+
+
+@compiled
+def test_the_number_of_threads_changes_no_bit(monkeypatch):
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
+    torch.manual_seed(0)
+    spectrum, kernel = torch.randn(9, 2, 70, 32), torch.randn(2, 9, 32, 64)
+    dproduct, n_threads = torch.randn(9, 2, 70, 64), torch.get_num_threads()
+    results = []
+    try:
+        for n in (1, 2, 3):
+            torch.set_num_threads(n)
+            gradients = products.multiply_backward(dproduct, spectrum, kernel)
+            batch = [products.bmm(dproduct[:, 0].mT, spectrum[:, 1]), products.summed_bmm(dproduct[:, 0], kernel[0].mT)]
+            results.append([products.multiply(spectrum, kernel), *gradients, *batch])
+    finally:
+        torch.set_num_threads(n_threads)
+    for others in results[1:]:
+        assert all(torch.equal(one, other) for one, other in zip(results[0], others, strict=True))
+
+
+@compiled
+@pytest.mark.parametrize("n_times", [30, 170])
+def test_a_convolution_is_the_same_with_and_without_them(n_times, monkeypatch):
+    """170 time steps are two segments."""
+    torch.manual_seed(n_times)
+    v, taps, dy = torch.randn(n_times, 3, 32), torch.randn(10, 32, 64), torch.randn(n_times, 3, 64)
+    results = []
+    for mkl in (False, True):  # with MKL, PyTorch does the work
+        monkeypatch.setattr(torch.backends.mkl, "is_available", lambda mkl=mkl: mkl)
+        assert products.serve(v, 64) is not mkl
+        y, saved = spectral.forward(v, taps, 4)
+        results.append([y, *spectral.backward(dy, saved, 10, 4)])
+    for ours, wanted in zip(*results, strict=True):
+        torch.testing.assert_close(ours, wanted, rtol=1e-4, atol=1e-3)
+
+
+def test_what_does_not_fit_goes_the_usual_way():
+    v = torch.zeros(3, 2, 32)
+    assert not products.serve(v.double(), 64) and not products.serve(v, 16) and not products.serve(v, 4, 64)
