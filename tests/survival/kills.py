@@ -37,7 +37,8 @@ class Report:
 def torment(task: Task, kills: int, dice: Random) -> Report:
     """Kill a task so often, finish it again and again, and compare each end with that of a run left alone."""
     report = Report(task.name)
-    with tempfile.TemporaryDirectory() as place:
+    # What Ray has left may still be written to.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
         folder = Path(place) / "work"
         begin(task, folder)
         left_alone = Run(task.run, folder)

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 import dicot.__main__
-from dicot import TimeSeriesEmbedder
 from dicot.bench.ledger import Ledger
 from dicot.cli import main
 from dicot.corpus import Corpus
@@ -93,6 +92,8 @@ def _pretrain_by_torchrun(folder: Path) -> None:
 def _trained(folder: Path) -> Committed:
     """The steps that are kept, by the checkpoint or by the model."""
     if (folder / "model" / "config.json").exists():
+        from dicot import TimeSeriesEmbedder
+
         TimeSeriesEmbedder.from_pretrained(folder / "model", device="cpu")  # whole, or an error
         return set(range(STEPS))
     checkpoint = folder / "model" / "checkpoint.safetensors"
@@ -125,7 +126,9 @@ CUT = ["--window", "1s", "--label", "activity"]
 
 
 @cache
-def _fitted() -> TimeSeriesEmbedder:
+def _fitted() -> Any:
+    from dicot import TimeSeriesEmbedder  # not before: most tasks can do without torch
+
     settings = {"preset": "paper", "encoder": "fcn", "dim": 8, "steps": 1, "batch_size": 4, "device": "cpu"}
     model = TimeSeriesEmbedder(**settings, random_state=0, verbose=False)
     return model.fit(np.random.default_rng(0).normal(size=(8, 2, 20)).astype(np.float32))
@@ -140,9 +143,13 @@ def _recording(path: Path, seed: int) -> None:
 
 def _recordings(folder: Path) -> None:
     (folder / "in" / "recordings").mkdir(parents=True)
-    _fitted().save_pretrained(folder / "in" / "model")
     for number in range(RECORDINGS):
         _recording(folder / "in" / "recordings" / f"{number}.csv", number)
+
+
+def _recordings_and_model(folder: Path) -> None:
+    _recordings(folder)
+    _fitted().save_pretrained(folder / "in" / "model")
 
 
 def _embed(folder: Path) -> None:
@@ -151,7 +158,7 @@ def _embed(folder: Path) -> None:
 
 def _half(folder: Path) -> None:
     """Vectors of half of the recordings, and then all of these."""
-    _recordings(folder)
+    _recordings_and_model(folder)
     recordings = folder / "in" / "recordings"
     later = sorted(recordings.iterdir())[RECORDINGS // 2 :]
     for path in later:
@@ -200,7 +207,7 @@ def _built(folder: Path) -> Committed:
 
 
 def _corpus(folder: Path) -> None:
-    _recordings(folder)
+    _recordings_and_model(folder)
     build_corpus(folder / "in" / "recordings", folder / "in" / "corpus", "1s", label="activity")
 
 
@@ -213,7 +220,7 @@ def _embed_corpus(*more: object) -> Callable[[Path], None]:
 
 
 def _embed_on_ray(folder: Path) -> None:
-    os.environ["RAY_TMPDIR"] = str(folder / "in" / "ray")  # what a killed cluster leaves goes with the folder
+    os.environ["RAY_TMPDIR"] = str(folder.parent / "ray")  # what a killed cluster leaves is removed in the end
     _embed_corpus("--ray", "local", "--actors", 2)(folder)
 
 
@@ -378,10 +385,10 @@ TASKS: dict[str, Task] = {
     task.name: task
     for task in (
         Task("pretrain", _data, _pretrain, _trained, _model, source="in/waves.npz"),
-        Task("embed", _recordings, _embed, _embedded, files_in, source="in/recordings"),
+        Task("embed", _recordings_and_model, _embed, _embedded, files_in, source="in/recordings"),
         Task("append", _half, _append, _embedded, files_in, source="in/recordings"),
         Task("ranks", _data, _pretrain_by_two, _trained, _model, source="in/waves.npz", workers=children),
-        Task("torchrun", _data, _pretrain_by_torchrun, _trained, _model, source="in/waves.npz", workers=children),
+        Task("torchrun", _data, _pretrain_by_torchrun, _trained, _model, workers=children, meets_faults=False),
         Task("build", _recordings, _build, _built, files_in, source="in/recordings", workers=children),
         Task("shards", _corpus, _embed_corpus(), _embedded_shards, files_in, source="in/corpus"),
         Task(

@@ -20,7 +20,7 @@ from tests.survival.processes import REFUSED, Run
 from tests.survival.tasks import TASKS, Task, files_in
 
 ROOT = Path(__file__).resolve().parents[2]
-SMALL = ["embed", "labels", "index"]  # the others are killed by tests of their own, or in the long form
+SMALL = ["build", "labels", "index"]  # the others are killed by tests of their own, or in the long form
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="processes are forked and looked at as Linux does it"),
     pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),  # other tests may have left threads behind
