@@ -71,15 +71,20 @@ def summed_bmm(a: Tensor, b: Tensor) -> Tensor:
 def _product(a: Tensor, b: Tensor, c: Tensor, bias: Tensor | None = None, add: bool = False) -> Tensor:
     """Multiply items; where c has one for several, they are added up."""
     (n_items, m, depth), n = a.shape, b.shape[2]
+    a, b = _readable(a), _readable(b)
     c_item = ctypes.c_long(m * n if len(c) == n_items else 0)
     sizes = map(ctypes.c_long, (n_items, m, n, depth))
     _call("product", *_strided(a), *_strided(b), address(bias), int(add), address(c), c_item, *sizes)
     return c
 
 
+def _readable(items: Tensor) -> Tensor:
+    """Copy matrices of which neither rows nor columns lie in one piece, as one column of several does."""
+    return items if 1 in items.stride()[1:] else items.contiguous()
+
+
 def _strided(items: Tensor) -> tuple[ctypes.c_void_p, ctypes.c_long, ctypes.c_long, ctypes.c_long]:
     item, row, column = items.stride()
-    assert row == 1 or column == 1, "C goes through memory"
     return ctypes.c_void_p(items.data_ptr()), ctypes.c_long(row), ctypes.c_long(column), ctypes.c_long(item)
 
 
