@@ -6,8 +6,9 @@ from torch.nn import functional as F
 
 from dicot.encoders import InceptionTime
 from dicot.encoders.inception.convolution import joined
-from dicot.encoders.inception.filter_bank import Dense, Direct, Scratch, Spectral
+from dicot.encoders.inception.filter_bank import Dense, Direct, Spectral
 from dicot.encoders.inception.inference import largest_of_three
+from dicot.encoders.inception.scratch import Scratch
 from dicot.encoders.padding import same_margins
 from dicot.errors import InputError
 
@@ -51,7 +52,8 @@ def test_filter_bank_equals_padded_convolutions(kind, n_times):
     outputs = [F.conv1d(F.pad(x, same_margins(w.shape[2]), mode="replicate"), w) for w in kernels]
     expected = torch.cat(outputs, dim=1).permute(2, 0, 1) + bias
     bank = kind(joined(kernels), bias, n_times, v)
-    y = bank(v, Scratch(v))
+    y, factors = bank(v, Scratch(v))
+    assert factors is None
     y = y if bank.bias is None else y + bank.bias
     torch.testing.assert_close(y, expected, atol=1e-11, rtol=0)
 

@@ -16,13 +16,15 @@ from dicot.encoders.prepared import forget_prepared, prepared
 from dicot.encoders.probe import home_of
 from dicot.errors import InputError, lookup
 from dicot.gpu.device import float32_arithmetic, resolve_device
+from dicot.gpu.memory import allowed_bytes
 from dicot.gpu.transfer import ThreadedArray, through
 
 EMBED_PRECISIONS = ("float32", "tf32", "bf16")  # "bf16": activations too have 16 bits
 
 # Bytes that the features of one pass and what is made on the way to them may take. On a CPU it is what stays in its
-# caches: batches beyond that are slower, not faster.
-WORKING_MEMORY = {"cpu": 32 * 2**20, "cuda": 2**30}
+# caches: batches beyond that are slower, not faster. A GPU is fast at large ones.
+WORKING_MEMORY = {"cpu": 32 * 2**20, "cuda": 2**32}
+LARGEST_SHARE = 1 / 4  # of the memory that torch may take of a GPU
 ARRAYS_PER_PASS = 8  # of the features' size, while a pass runs
 
 
@@ -266,4 +268,5 @@ def _shape(encoder: Encoder, n_times: int, pooling: str | None, composer: Compos
 def cases_at_once(bytes_per_case: int, device: torch.device) -> int:
     """Say how many cases whose features take so many bytes go through an encoder together: two at least."""
     memory = WORKING_MEMORY.get(device.type, WORKING_MEMORY["cuda"])
+    memory = min(memory, int(LARGEST_SHARE * allowed_bytes(device)))
     return max(2, memory // (ARRAYS_PER_PASS * max(1, bytes_per_case)))

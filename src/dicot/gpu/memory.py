@@ -30,15 +30,20 @@ def taken_bytes(device: torch.device) -> int:
 
 
 def free_bytes(device: torch.device) -> int:
-    """Bytes that torch may still take of a GPU's memory, within the share that this process may have of it."""
+    """Bytes that torch may still take of a GPU's memory."""
     if device.type != "cuda":
         return sys.maxsize
-    free, total = torch.cuda.mem_get_info(device)
-    return min(free, int(_share(device) * total) - taken_bytes(device))
+    return min(torch.cuda.mem_get_info(device)[0], allowed_bytes(device) - taken_bytes(device))
+
+
+def allowed_bytes(device: torch.device) -> int:
+    """Bytes of a GPU's memory that torch may take in this process, whether or not others have taken them."""
+    if device.type != "cuda":
+        return sys.maxsize
+    return int(_share(device) * torch.cuda.mem_get_info(device)[1])
 
 
 def _share(device: torch.device) -> float:
-    """Return the part of a GPU's memory that torch may take in this process."""
     return torch.cuda.get_per_process_memory_fraction(torch.cuda.current_device() if device.index is None else device)
 
 
@@ -85,11 +90,8 @@ def limited_memory(device: str | torch.device, memory: int | None) -> Iterator[N
 
 def said_memory(device: torch.device) -> str:
     """Say which memory a run has on a device, with its limit where there is one."""
-    if device.type == "cuda":
-        share = _share(device)
-        if share < 1:
-            total = torch.cuda.mem_get_info(device)[1]
-            return f"the {said_bytes(share * total)} that torch may take of {describe_device(device)}"
+    if device.type == "cuda" and _share(device) < 1:
+        return f"the {said_bytes(allowed_bytes(device))} that torch may take of {describe_device(device)}"
     return f"the memory of {describe_device(device)}"
 
 

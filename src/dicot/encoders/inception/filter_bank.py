@@ -11,30 +11,14 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from dicot.encoders.inception import folded
+from dicot.encoders.inception import folded, halves, kernels
+from dicot.encoders.inception.scratch import Scratch
 from dicot.encoders.inception.spectral import interleaved
 from dicot.encoders.padding import same_margins
 
 LONGEST_SEGMENT = 64  # outputs; shorter segments overlap too much, longer ones make the transforms dear
 LONGEST_DENSE = 12  # time steps up to which a dense map takes fewer products
 HALVES = (torch.bfloat16, torch.float16)
-
-
-class Scratch:
-    """Memory that is used again from call to call: fresh memory costs a CPU more than the arithmetic on it.
-
-    One growing buffer per name. What was taken under a name is overwritten when the name is taken again.
-    """
-
-    def __init__(self, like: Tensor) -> None:
-        self.like = like.detach()
-        self.buffers: dict[str, Tensor] = {}
-
-    def take(self, name: str, *shape: int) -> Tensor:
-        size = math.prod(shape)
-        if name not in self.buffers or len(self.buffers[name]) < size:
-            self.buffers[name] = self.like.new_empty(size)
-        return self.buffers[name][:size].view(shape)
 
 
 class FilterBank(Protocol):
@@ -44,14 +28,16 @@ class FilterBank(Protocol):
     def bias(self) -> Tensor | None:
         """Return the bias (O,) that the caller still has to add, if any."""
 
-    def __call__(self, v: Tensor, scratch: Scratch) -> Tensor:
-        """Convolve (T, B, C) -> (T, B, O), in memory of `scratch`."""
+    def __call__(self, v: Tensor, scratch: Scratch) -> tuple[Tensor, Tensor | None]:
+        """Convolve (T, B, C) -> (T, B, O), in memory of `scratch`, and say what to multiply cases by (B,), or None."""
 
 
 def filter_bank(taps: Tensor, bias: Tensor, n_times: int, like: Tensor) -> FilterBank:
     """Prepare a convolution for cases of n_times in the type of `like`; taps (n, C, O) and bias (O,) are float64."""
     if like.dtype in HALVES:
         return Direct(taps, bias, n_times, like)
+    if n_times > LONGEST_DENSE and halves.serve(like) and kernels.serve(like, *taps.shape[1:]):
+        return Split(taps, bias, n_times, like)
     return (Dense if n_times <= LONGEST_DENSE else Spectral)(taps, bias, n_times, like)
 
 
@@ -67,14 +53,46 @@ class Direct:
         self.kernel = taps.flatten(0, 1).to(like).contiguous()  # ((n, C), O)
         self.bias = bias.to(like)
 
-    def __call__(self, v: Tensor, scratch: Scratch) -> Tensor:
+    def __call__(self, v: Tensor, scratch: Scratch) -> tuple[Tensor, None]:
         n_times, n_cases, width = v.shape
         padded = scratch.take("padded", n_cases, n_times + self.n_taps - 1, width)
         by_case, first, stop = v.transpose(0, 1), self.left, self.left + n_times
         padded[:, :first], padded[:, first:stop], padded[:, stop:] = by_case[:, :1], by_case, by_case[:, -1:]
-        windows = padded.as_strided((n_times, n_cases, self.n_taps * width), (width, padded.stride(0), 1))
         y = scratch.take("convolved", n_times, n_cases, len(self.bias))
-        return torch.bmm(windows, self.kernel.expand(n_times, -1, -1), out=y)
+        return torch.bmm(_windows(padded, self.n_taps), self.kernel.expand(n_times, -1, -1), out=y), None
+
+
+class Split:
+    """Tap by tap in float32 by matrix units that multiply halves (see `halves`).
+
+    The small products come first: the units cut off what is below the last bit of a sum, so the fewer terms follow a
+    large one, the better.
+    """
+
+    def __init__(self, taps: Tensor, bias: Tensor, n_times: int, like: Tensor) -> None:
+        self.n_taps, self.left = len(taps), same_margins(len(taps))[0]
+        whole, rest, self.unit = halves.in_parts(taps)
+        self.small, self.large = torch.cat([rest, whole], dim=1).flatten(0, 1), whole.flatten(0, 1)
+        self.bias = bias.to(like)
+
+    def __call__(self, v: Tensor, scratch: Scratch) -> tuple[Tensor, Tensor]:
+        n_times, n_cases, width = v.shape
+        room = n_cases, n_times + self.n_taps - 1
+        both = scratch.take("both", *room, 2 * width, dtype=torch.float16)
+        whole = scratch.take("whole", *room, width, dtype=torch.float16)
+        factors = scratch.take("factors", n_cases)
+        halves.split_into(v, halves.largest_of_cases(v), self.unit, both, whole, factors, left=self.left)
+        y = scratch.take("convolved", n_times, n_cases, len(self.bias))
+        small, large = (kernel.expand(n_times, -1, -1) for kernel in (self.small, self.large))
+        torch.ops.aten.bmm.dtype_out(_windows(both, self.n_taps), small, torch.float32, out=y)
+        torch.ops.aten.baddbmm.dtype_out(y, _windows(whole, self.n_taps), large, torch.float32, out=y)
+        return y, factors
+
+
+def _windows(padded: Tensor, n_taps: int) -> Tensor:
+    """View (B, T + n - 1, C) as the n time steps that each output reads, (T, B, n C); they overlap in memory."""
+    n_cases, n_padded, width = padded.shape
+    return padded.as_strided((n_padded - n_taps + 1, n_cases, n_taps * width), (width, padded.stride(0), 1))
 
 
 class Dense:
@@ -87,11 +105,11 @@ class Dense:
         self.dense = dense.view(n_times, n_times * width, n_out).to(like)  # (t, (s, C), O)
         self.bias = bias.to(like)
 
-    def __call__(self, v: Tensor, scratch: Scratch) -> Tensor:
+    def __call__(self, v: Tensor, scratch: Scratch) -> tuple[Tensor, None]:
         n_times, n_cases, _ = v.shape
         rows = v.transpose(0, 1).reshape(n_cases, -1).expand(n_times, -1, -1)  # (B, (s, C)) for each t
         y = scratch.take("convolved", n_times, n_cases, len(self.bias))
-        return torch.bmm(rows, self.dense, out=y)
+        return torch.bmm(rows, self.dense, out=y), None
 
 
 class Segment(NamedTuple):
@@ -127,7 +145,7 @@ class Spectral:
         self.spectra = torch.cat([*spectra.view(2, len(real), width, n_out)], dim=1).to(like)  # (f, (2, C), O)
         self.constant = (bias * period).to(like)  # one row there is every time step
 
-    def __call__(self, v: Tensor, scratch: Scratch) -> Tensor:
+    def __call__(self, v: Tensor, scratch: Scratch) -> tuple[Tensor, None]:
         n_times, n_cases, _ = v.shape
         n_segments, width, (n_freq, _, n_out) = len(self.segments), v.shape[2], self.spectra.shape
         rows = v.flatten(1)
@@ -144,7 +162,7 @@ class Spectral:
         for number, segment in enumerate(self.segments):
             to = y[segment.writes]
             torch.mm(self.synthesis[: len(to)], parts[:, number], out=to)
-        return y.view(n_times, n_cases, n_out)
+        return y.view(n_times, n_cases, n_out), None
 
 
 def _segments(analysis: Tensor, n_times: int, n_outputs: int, left: int, like: Tensor) -> list[Segment]:

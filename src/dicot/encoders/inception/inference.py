@@ -9,11 +9,15 @@ from torch import Tensor, nn
 from dicot.encoders.base import Readers
 from dicot.encoders.inception import kernels
 from dicot.encoders.inception.convolution import joined
-from dicot.encoders.inception.filter_bank import Scratch, filter_bank
+from dicot.encoders.inception.filter_bank import filter_bank
+from dicot.encoders.inception.halves import Projections, Rows, largest_of_cases
+from dicot.encoders.inception.scratch import Scratch
 from dicot.encoders.inception.single import single_network
 from dicot.errors import InputError
 
 NOBODY: Readers = {}
+Added = tuple[Tensor | None, Tensor | None]  # to the output of a module, and what its cases are multiplied by before
+NOTHING: Added = (None, None)
 
 
 class Affine(NamedTuple):
@@ -88,18 +92,37 @@ class FrozenModule:
         if self.fused:
             rest = torch.zeros_like(bias) if self.bank.bias is None else bias
             self.shift, self.lowest = torch.cat([rest, self.pool.bias.double()]).float(), floor.float()
+        self.reads_input = source is None  # and not what another map made it of
+        first = self.narrow.weight if self.reads_input else None
+        served = self.fused and Projections.serve(like, first, self.pool.weight)
+        self.projections = Projections(first, self.narrow.bias, self.pool.weight) if served else None
 
-    def __call__(self, source: Tensor, u: Tensor, out: Tensor, scratch: Scratch) -> Tensor:
-        """`source` (T, B, C') is what the convolutions read, `u` (T, B, C) what is pooled."""
+    def __call__(self, source: Tensor, u: Tensor, out: Tensor, scratch: Scratch, added: Added = NOTHING) -> Tensor:
+        """`source` (T, B, C') is what the convolutions read, `u` (T, B, C) what is pooled.
+
+        Where there are projections, `scratch` has the largest values of u's cases, and then those of the output, to
+        which `added` has been added in front of one more ReLU.
+        """
         n_times, n_cases, width = u.shape
-        v = scratch.take("narrow", n_times * n_cases, len(self.narrow.bias))
-        torch.addmm(self.narrow.bias, source.flatten(0, 1), self.narrow.weight, out=v)
-        y = self.bank(v.view(n_times, n_cases, -1), scratch)
+        v = scratch.take("narrow", n_times, n_cases, len(self.narrow.bias))
+        if self.projections is None or not self.reads_input:
+            torch.addmm(self.narrow.bias, source.flatten(0, 1), self.narrow.weight, out=v.flatten(0, 1))
+        if self.projections is not None:
+            largest = scratch.take("largest", n_cases)
+            z = scratch.take("projected", n_times, n_cases, len(self.pool.bias))
+            self.projections(u, largest, v, z)
+            y, factors = self.bank(v, scratch)
+            return kernels.join_into(
+                [y, z], self.shift, self.lowest, out, factors=factors, added=added, largest=largest
+            )
+        assert added is NOTHING
+        y, factors = self.bank(v, scratch)
         pooled = largest_of_three(u, scratch.take("pooled", n_times, n_cases, width)).flatten(0, 1)
         if self.fused:
-            z = torch.mm(pooled, self.pool.weight, out=scratch.take("projected", len(pooled), len(self.pool.bias)))
-            kernels.join_into([y.flatten(0, 1), z], self.shift, self.lowest, out.flatten(0, 1))
-            return out
+            z = scratch.take("projected", n_times, n_cases, len(self.pool.bias))
+            torch.mm(pooled, self.pool.weight, out=z.flatten(0, 1))
+            return kernels.join_into([y, z], self.shift, self.lowest, out, factors=factors)
+        assert factors is None
         n_convolved = y.shape[2]
         y = y if self.bank.bias is None else y.add_(self.bank.bias)
         torch.maximum(y, self.floor, out=out[..., :n_convolved])
@@ -107,6 +130,11 @@ class FrozenModule:
         torch.addmm(self.pool.bias, pooled, self.pool.weight, out=rest)
         torch.maximum(rest, self.pool_floor, out=rest)
         return out
+
+    def note_largest(self, u: Tensor, scratch: Scratch) -> None:
+        """Put the largest values of cases where projections look for them."""
+        if self.projections is not None:
+            scratch.take("largest", u.shape[1]).copy_(largest_of_cases(u))
 
     def tell(self, read: Callable[[Tensor], None] | None, out: Tensor, scratch: Scratch) -> None:
         """Tell of what a call has just given, without the lift."""
@@ -125,18 +153,33 @@ class FrozenBlock:
         self.first = FrozenModule(block.module0, n_times, like, source)
         self.second = FrozenModule(block.module1, n_times, like)
         self.third = FrozenModule(block.module2, n_times, like, lift=residual.bias)
+        self.halved = Rows(self.residual) if source is None and self.third.projections is not None else None
 
     def __call__(self, source: Tensor, u: Tensor, out: Tensor, scratch: Scratch, name: str, readers: Readers) -> Tensor:
+        read = readers.get(f"{name}.module2")
+        together = self.third.projections is not None and read is None  # the residual comes in with the third module
+        residual = self._residual(source, out, scratch) if together else NOTHING
         h = self.first(source, u, out, scratch)
         self.first.tell(readers.get(f"{name}.module0"), h, scratch)
         h = self.second(h, h, scratch.take("between", *out.shape), scratch)
         self.second.tell(readers.get(f"{name}.module1"), h, scratch)
-        h = self.third(h, h, out, scratch)
-        self.third.tell(readers.get(f"{name}.module2"), h, scratch)
-        h.flatten(0, 1).addmm_(source.flatten(0, 1), self.residual)
-        h.relu_()
+        h = self.third(h, h, out, scratch, residual)
+        if not together:
+            self.third.tell(read, h, scratch)
+            h.flatten(0, 1).addmm_(source.flatten(0, 1), self.residual)
+            h.relu_()
+            self.third.note_largest(h, scratch)
         _tell(readers.get(name), h)
         return h
+
+    def _residual(self, source: Tensor, out: Tensor, scratch: Scratch) -> Added:
+        residual = scratch.take("residual", *out.shape)
+        if self.halved is None:
+            torch.mm(source.flatten(0, 1), self.residual, out=residual.flatten(0, 1))
+            return residual, None
+        largest, factors = (scratch.take(name, source.shape[1]) for name in ("largest", "residual factors"))
+        self.halved(source, largest, residual, factors, scratch)
+        return residual, factors
 
 
 class FrozenInception:
@@ -171,6 +214,7 @@ class FrozenInception:
         u = scratch.take("entry", n_times, n_cases, len(self.entry.bias))
         torch.addmm(self.entry.bias, source.flatten(0, 1), self.entry.weight, out=u.flatten(0, 1))
         _tell(readers.get("input"), u)
+        self.block0.first.note_largest(u, scratch)
         h = scratch.take("features", n_times, n_cases, self.dim)
         h = self.block0(source if self.joint else u, u, h, scratch, "block0", readers)
         y = torch.empty_like(h)  # a new one: it belongs to the caller

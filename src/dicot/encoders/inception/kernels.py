@@ -21,7 +21,7 @@ ARGUMENTS = {
     "grad_apply": "PPiPPiiiPPP",
     "pool": "PPii",
     "pool_bf16": "PPii",
-    "join": "PPiiiPPP",
+    "join": "PPiiiiiPPPPPPP",
     "join_bf16": "PPiiiPPP",
     "pool_backward": "PPPii",
 }
@@ -29,6 +29,7 @@ AT_A_TIME = {torch.float32: 4, torch.bfloat16: 8}  # values that a thread loads 
 OF_TYPE = {torch.float32: "", torch.bfloat16: "_bf16"}  # what the names of their kernels end with
 BLOCK = (64, 4, 1)  # four columns each x rows
 SHARED = 2 * 64 * 4 * 16  # bytes: two sums of four columns per thread
+JOINED_AT_ONCE = 16  # time steps that a thread of `join` goes through
 MOST_BLOCKS = 528  # four per multiprocessor of a large GPU
 FILE = KernelFile("dicot.encoders.inception", "kernels.cu", ARGUMENTS)
 
@@ -44,7 +45,7 @@ def _launch(name: str, device: torch.device, grid: Size, block: Size, *args: Any
 
 def _two(parts: Sequence[Tensor]) -> list[Any]:
     """Return two parts and the width of the first, as kernels take them; of a single part the second is never read."""
-    return [parts[0], parts[-1], parts[0].shape[1]]
+    return [parts[0], parts[-1], parts[0].shape[-1]]
 
 
 def _grid(n_rows: int, n_columns: int) -> tuple[Size, int]:
@@ -103,13 +104,37 @@ def pool_into(u: Tensor, y: Tensor) -> Tensor:
     return y
 
 
-def join_into(parts: Sequence[Tensor], shift: Tensor, lowest: Tensor, y: Tensor) -> Tensor:
-    """Write max(x + shift, lowest) of rows (M, C) that come in two parts into y; shift and lowest (C,) are float32."""
-    n_rows, n_columns = y.shape
+def join_into(
+    parts: Sequence[Tensor],
+    shift: Tensor,
+    lowest: Tensor,
+    y: Tensor,
+    *,
+    factors: Tensor | None = None,
+    added: tuple[Tensor | None, Tensor | None] = (None, None),
+    largest: Tensor | None = None,
+) -> Tensor:
+    """Write max(x + shift, lowest) of x (T, B, C) that comes in two parts into y; shift and lowest (C,) are float32.
+
+    What follows is for float32 alone: the first part is first multiplied by `factors` (B,), what is `added` (T, B, C),
+    multiplied by factors of its own, goes through ReLU with the rest, and the largest absolute values of cases are put
+    into `largest` (B,).
+    """
+    n_times, n_cases, n_columns = y.shape
     columns = -(-n_columns // AT_A_TIME[y.dtype])
-    block = (min(BLOCK[0], columns), BLOCK[1], 1)
-    grid = (min(-(-n_rows // BLOCK[1]), MOST_BLOCKS * 4), -(-columns // block[0]), 1)
-    _launch("join" + OF_TYPE[y.dtype], y.device, grid, block, *_two(parts), n_rows, n_columns, shift, lowest, y)
+    x, block = _two(parts), (min(BLOCK[0], columns), BLOCK[1], 1)
+    if y.dtype != torch.float32:
+        n_rows = n_times * n_cases
+        grid = (min(-(-n_rows // BLOCK[1]), MOST_BLOCKS * 4), -(-columns // block[0]), 1)
+        _launch("join_bf16", y.device, grid, block, *x, n_rows, n_columns, shift, lowest, y)
+        return y
+    if largest is not None:
+        largest.zero_()
+    block = (-(-block[0] // 32) * 32, BLOCK[1], 1)  # whole warps: their threads compare what they have
+    grid = (-(-n_times // JOINED_AT_ONCE), -(-n_cases // block[1]), -(-columns // block[0]))
+    maybe = (0 if tensor is None else tensor for tensor in (factors, *added))
+    sizes = n_times, n_cases, n_columns, JOINED_AT_ONCE
+    _launch("join", y.device, grid, block, *x, *sizes, shift, lowest, *maybe, y, 0 if largest is None else largest)
     return y
 
 

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from dicot.encoders.inception.compiled import address, compiled
-from dicot.encoders.inception.filter_bank import Scratch, Spectral
+from dicot.encoders.inception.filter_bank import Spectral
+from dicot.encoders.inception.scratch import Scratch
 
 _P, _N = ctypes.c_void_p, ctypes.c_long
 

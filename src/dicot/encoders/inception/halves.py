@@ -1,0 +1,114 @@
+"""Products of float32 by the matrix units of a GPU, which multiply halves: numbers of 16 bits (halves.cu).
+
+A value is the sum of two halves, what one can hold and the rest of it, which keep 22 of its 24 bits; of the four
+products of two such sums that of the rests is too small to matter. The small products are taken first, or have sums of
+their own: the units cut off what is below the last bit of a sum. Halves have a small range: a case is multiplied by a
+power of two that suits its largest value, which changes no bit of it, whatever the other cases are.
+
+Where the kernels cannot be compiled, and on other devices, PyTorch's operators do the work.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from dicot.encoders.inception.scratch import Scratch
+from dicot.gpu.kernels import KernelFile
+
+ARGUMENTS = {"split": "PPiiiiiiifPPP", **dict.fromkeys(("pooled", "narrow_and_pooled"), "PPPPfiiiPP")}
+NARROW, POOLED = 32, 64  # columns of projections
+CHANNELS = 16  # that they read at a time
+N_WARPS, N_CASES = 4, 16  # of a block: time steps, and cases of each
+OLDEST = (8, 0)  # GPUs that have such matrix units
+FILE = KernelFile("dicot.encoders.inception", "halves.cu", ARGUMENTS)
+
+
+def serve(like: Tensor) -> bool:
+    """Tell whether tensors of this type and device can be multiplied so."""
+    if not like.is_cuda or like.dtype != torch.float32 or torch.cuda.get_device_capability(like.device) < OLDEST:
+        return False
+    return FILE.on(like.device) is not None
+
+
+def in_parts(weight: Tensor) -> tuple[Tensor, Tensor, float]:
+    """Return weights (float64) divided by a power of two, as halves and the rests, and the power."""
+    unit = 2.0 ** (math.frexp(float(weight.abs().max()))[1] - 10)  # the largest is then 2^9 or more
+    whole = (weight / unit).half()
+    return whole, (weight / unit - whole).half(), unit
+
+
+def largest_of_cases(u: Tensor) -> Tensor:
+    """Return the largest absolute value of each case, (T, B, C) -> (B,)."""
+    largest: Tensor = torch.linalg.vector_norm(u, float("inf"), dim=(0, 2))
+    return largest
+
+
+def split_into(
+    v: Tensor, largest: Tensor, unit: float, both: Tensor, whole: Tensor, factors: Tensor, *, left: int | None = None
+) -> None:
+    """Write v (T, B, C) as halves that are multiplied by a power of two that suits the `largest` value of each case.
+
+    both (T, B, 2 C) gets what a half can hold of the values and then the rests, whole (T, B, C) the first of these,
+    factors (B,) what takes the power of two back, times `unit`. With `left` cases come first, (B, more than T, ...), and
+    the ends are repeated: the first one so often.
+    """
+    n_times, n_cases, width = v.shape
+    n_padded, order = (n_times, (1, n_cases)) if left is None else (whole.shape[1], (whole.shape[1], 1))
+    grid, block = (min(-(-whole.numel() // (4 * 256)), 65535), 1, 1), (256, 1, 1)
+    sizes = n_times, n_cases, width, left or 0, n_padded, *order
+    FILE.launch("split", v.device, grid, block, v, largest, *sizes, unit, both, whole, factors)
+
+
+class Rows:
+    """A linear map of each time step, with weights (C, O)."""
+
+    def __init__(self, weight: Tensor) -> None:
+        whole, rest, self.unit = in_parts(weight.double())
+        self.small, self.large = torch.cat([rest, whole]), whole
+
+    def __call__(self, u: Tensor, largest: Tensor, out: Tensor, factors: Tensor, scratch: Scratch) -> None:
+        """Write what u (T, B, C) is mapped to into out (T, B, O), up to `factors` (B,) to multiply cases by."""
+        n_times, n_cases, width = u.shape
+        both = scratch.take("both rows", n_times * n_cases, 2 * width, dtype=torch.float16)
+        whole = scratch.take("whole rows", n_times * n_cases, width, dtype=torch.float16)
+        split_into(u, largest, self.unit, both, whole, factors)
+        y = out.flatten(0, 1)
+        torch.ops.aten.mm.dtype_out(both, self.small, torch.float32, out=y)
+        torch.ops.aten.addmm.dtype_out(y, whole, self.large, torch.float32, out=y)
+
+
+class Projections:
+    """The maps of a module that take one time step each: u * narrow + bias, and (largest of three time steps) * pooled.
+
+    u is read once for both, and what is pooled is never written. The weights are (C, 32), or None, and (C, 64).
+    """
+
+    def __init__(self, narrow: Tensor | None, bias: Tensor, pooled: Tensor) -> None:
+        self.name = "pooled" if narrow is None else "narrow_and_pooled"
+        joint = pooled if narrow is None else torch.cat([narrow, pooled], dim=1)
+        whole, rest, self.unit = in_parts(joint.double())
+        self.weights, self.bias = torch.cat([_in_tiles(whole), _in_tiles(rest)], dim=3).contiguous(), bias
+
+    @staticmethod
+    def serve(like: Tensor, narrow: Tensor | None, pooled: Tensor) -> bool:
+        """Tell whether there is a kernel for such weights, on the device and in the type of `like`."""
+        widths = pooled.shape[1] == POOLED and (narrow is None or narrow.shape[1] == NARROW)
+        return widths and len(pooled) % CHANNELS == 0 and serve(like)
+
+    def __call__(self, u: Tensor, largest: Tensor, v: Tensor, z: Tensor) -> None:
+        """Write both for u (T, B, C) into v (T, B, 32), which is left as it is if there is no `narrow`, and z.
+
+        largest (B,) are the largest absolute values of the cases.
+        """
+        n_times, n_cases, width = u.shape
+        grid = -(-n_times // N_WARPS), -(-n_cases // N_CASES), 1
+        numbers = self.unit, n_times, n_cases, width
+        given = u, largest, self.weights, self.bias, *numbers, v, z
+        FILE.launch(self.name, u.device, grid, (32 * N_WARPS, 1, 1), *given)
+
+
+def _in_tiles(weight: Tensor) -> Tensor:
+    """Order weights (C, O) as threads read them: (C / 16, O / 8, thread, four channels)."""
+    tiles = weight.view(len(weight) // CHANNELS, 4, 4, -1, 8)  # (C / 16, q, four channels, O / 8, column)
+    return tiles.permute(0, 3, 4, 1, 2).flatten(2, 3)
