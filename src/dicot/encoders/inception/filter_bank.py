@@ -28,15 +28,18 @@ class FilterBank(Protocol):
     def bias(self) -> Tensor | None:
         """Return the bias (O,) that the caller still has to add, if any."""
 
-    def __call__(self, v: Tensor, scratch: Scratch) -> tuple[Tensor, Tensor | None]:
-        """Convolve (T, B, C) -> (T, B, O), in memory of `scratch`, and say what to multiply cases by (B,), or None."""
+    def __call__(self, v: Tensor, scratch: Scratch, largest: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        """Convolve (T, B, C) -> (T, B, O), in memory of `scratch`, and say what to multiply cases by (B,), or None.
+
+        largest (B,) may say what the largest absolute values of the cases are.
+        """
 
 
 def filter_bank(taps: Tensor, bias: Tensor, n_times: int, like: Tensor) -> FilterBank:
     """Prepare a convolution for cases of n_times in the type of `like`; taps (n, C, O) and bias (O,) are float64."""
     if like.dtype in HALVES:
         return Direct(taps, bias, n_times, like)
-    if n_times > LONGEST_DENSE and halves.serve(like) and kernels.serve(like, *taps.shape[1:]):
+    if halves.serve(like, n_times) and kernels.serve(like, *taps.shape[1:]):
         return Split(taps, bias, n_times, like)
     return (Dense if n_times <= LONGEST_DENSE else Spectral)(taps, bias, n_times, like)
 
@@ -53,7 +56,7 @@ class Direct:
         self.kernel = taps.flatten(0, 1).to(like).contiguous()  # ((n, C), O)
         self.bias = bias.to(like)
 
-    def __call__(self, v: Tensor, scratch: Scratch) -> tuple[Tensor, None]:
+    def __call__(self, v: Tensor, scratch: Scratch, largest: Tensor | None = None) -> tuple[Tensor, None]:
         n_times, n_cases, width = v.shape
         padded = scratch.take("padded", n_cases, n_times + self.n_taps - 1, width)
         by_case, first, stop = v.transpose(0, 1), self.left, self.left + n_times
@@ -75,13 +78,14 @@ class Split:
         self.small, self.large = torch.cat([rest, whole], dim=1).flatten(0, 1), whole.flatten(0, 1)
         self.bias = bias.to(like)
 
-    def __call__(self, v: Tensor, scratch: Scratch) -> tuple[Tensor, Tensor]:
+    def __call__(self, v: Tensor, scratch: Scratch, largest: Tensor | None = None) -> tuple[Tensor, Tensor]:
         n_times, n_cases, width = v.shape
         room = n_cases, n_times + self.n_taps - 1
         both = scratch.take("both", *room, 2 * width, dtype=torch.float16)
         whole = scratch.take("whole", *room, width, dtype=torch.float16)
         factors = scratch.take("factors", n_cases)
-        halves.split_into(v, halves.largest_of_cases(v), self.unit, both, whole, factors, left=self.left)
+        largest = halves.largest_of_cases(v) if largest is None else largest
+        halves.split_into(v, largest, self.unit, both, whole, factors, left=self.left)
         y = scratch.take("convolved", n_times, n_cases, len(self.bias))
         small, large = (kernel.expand(n_times, -1, -1) for kernel in (self.small, self.large))
         torch.ops.aten.bmm.dtype_out(_windows(both, self.n_taps), small, torch.float32, out=y)
@@ -105,7 +109,7 @@ class Dense:
         self.dense = dense.view(n_times, n_times * width, n_out).to(like)  # (t, (s, C), O)
         self.bias = bias.to(like)
 
-    def __call__(self, v: Tensor, scratch: Scratch) -> tuple[Tensor, None]:
+    def __call__(self, v: Tensor, scratch: Scratch, largest: Tensor | None = None) -> tuple[Tensor, None]:
         n_times, n_cases, _ = v.shape
         rows = v.transpose(0, 1).reshape(n_cases, -1).expand(n_times, -1, -1)  # (B, (s, C)) for each t
         y = scratch.take("convolved", n_times, n_cases, len(self.bias))
@@ -145,7 +149,7 @@ class Spectral:
         self.spectra = torch.cat([*spectra.view(2, len(real), width, n_out)], dim=1).to(like)  # (f, (2, C), O)
         self.constant = (bias * period).to(like)  # one row there is every time step
 
-    def __call__(self, v: Tensor, scratch: Scratch) -> tuple[Tensor, None]:
+    def __call__(self, v: Tensor, scratch: Scratch, largest: Tensor | None = None) -> tuple[Tensor, None]:
         n_times, n_cases, _ = v.shape
         n_segments, width, (n_freq, _, n_out) = len(self.segments), v.shape[2], self.spectra.shape
         rows = v.flatten(1)

@@ -62,10 +62,9 @@ __device__ void multiply(Tile& t, const unsigned* a, unsigned b0, unsigned b1) {
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// N tiles of columns: of two rows, eight apart, this thread has the channels 4 q .. 4 q + 3. Small products have sums of
-// their own: what the units cut off below the last bit of a sum is then small too.
+// N tiles of columns: of two rows, eight apart, this thread has the channels 4 q .. 4 q + 3.
 template <int N>
-__device__ void project(float4 row, float4 below, const uint4* weights, Tile* large, Tile* small) {
+__device__ void project(float4 row, float4 below, const uint4* weights, Tile* sums) {
   unsigned whole[4], rest[4];
   parts(row.x, row.y, whole[0], rest[0]);
   parts(below.x, below.y, whole[1], rest[1]);
@@ -74,25 +73,31 @@ __device__ void project(float4 row, float4 below, const uint4* weights, Tile* la
 #pragma unroll
   for (int n = 0; n < N; ++n) {
     uint4 w = weights[32 * n];  // two pairs of halves, and those of the rests
-    multiply(small[n], rest, w.x, w.y);
-    multiply(small[n], whole, w.z, w.w);
-    multiply(large[n], whole, w.x, w.y);
+    multiply(sums[n], rest, w.x, w.y);
+    multiply(sums[n], whole, w.z, w.w);
+    multiply(sums[n], whole, w.x, w.y);
   }
 }
 
+// The rows of the warp's tiles, where there are such, and the largest value of each.
+struct Kept { bool above, below; float back, back_below; };
 template <int N>
-__device__ void store(const Tile* large, const Tile* small, const float* bias, long long row, bool above, bool below,
-    float back, float back_below, int q, float* y) {
+__device__ float2 store(const Tile* sums, const float* bias, long long row, Kept kept, int q, float* y) {
+  float2 most = make_float2(0.f, 0.f);
 #pragma unroll
   for (int n = 0; n < N; ++n) {
     int column = 8 * n + 2 * q;
     float2 b = bias ? make_float2(bias[column], bias[column + 1]) : make_float2(0.f, 0.f);
-    const float *s = large[n].c, *r = small[n].c;
+    const float* s = sums[n].c;
     float2* to = reinterpret_cast<float2*>(y + row * 8 * N + column);
-    if (above) to[0] = make_float2((s[0] + r[0]) * back + b.x, (s[1] + r[1]) * back + b.y);
-    if (below)
-      to[8 * 4 * N] = make_float2((s[2] + r[2]) * back_below + b.x, (s[3] + r[3]) * back_below + b.y);
+    float2 above = make_float2(s[0] * kept.back + b.x, s[1] * kept.back + b.y);
+    float2 below = make_float2(s[2] * kept.back_below + b.x, s[3] * kept.back_below + b.y);
+    if (kept.above) to[0] = above;
+    if (kept.below) to[8 * 4 * N] = below;
+    most = make_float2(fmaxf(most.x, fmaxf(fabsf(above.x), fabsf(above.y))),
+                       fmaxf(most.y, fmaxf(fabsf(below.x), fabsf(below.y))));
   }
+  return most;
 }
 
 __device__ float4 times(float4 v, float f) { return make_float4(v.x * f, v.y * f, v.z * f, v.w * f); }
@@ -108,23 +113,23 @@ __device__ void end_of_copies() { asm volatile("cp.async.commit_group;"); }
 __device__ void wait_for_all_but_last() { asm volatile("cp.async.wait_group 1;" ::: "memory"); }
 
 // v = u * first + bias, and z = (largest of three neighbouring time steps of u) * second, for u[t][case][width]; first and
-// second are NARROW and POOLED tiles of columns, each of which is 1 / unit times the weights. The weights of the next 16
-// channels come into the block's memory while those at hand are multiplied.
+// second are NARROW and POOLED tiles of columns, each of which is 1 / unit times the weights. largest_of_v[case] rises to
+// the largest |v|. The weights of the next 16 channels come into the block's memory while those at hand are multiplied.
 template <int NARROW, int POOLED>
 __device__ void project_both(const float* u, const float* largest_of, const uint4* weights, const float* bias, float unit,
-    int n_times, int n_cases, int width, float* v, float* z) {
+    int n_times, int n_cases, int width, float* v, unsigned* largest_of_v, float* z) {
   const int N = NARROW + POOLED;
   __shared__ uint4 at_hand[2][32 * N];
   int lane = threadIdx.x & 31, q = lane & 3, t = blockIdx.x * WARPS + (threadIdx.x >> 5);
   int b = blockIdx.y * CASES + (lane >> 2), case_above = min(b, n_cases - 1), case_below = min(b + 8, n_cases - 1);
   float scale = scale_of(largest_of[case_above]), scale_below = scale_of(largest_of[case_below]);
-  float back = back_of(largest_of[case_above]) * unit, back_below = back_of(largest_of[case_below]) * unit;
-  bool has_above = t < n_times && b < n_cases, has_below = t < n_times && b + 8 < n_cases;
+  Kept kept = {t < n_times && b < n_cases, t < n_times && b + 8 < n_cases, back_of(largest_of[case_above]) * unit,
+               back_of(largest_of[case_below]) * unit};
   t = min(t, n_times - 1);
   long long step = (long long)n_cases * (width / 4), before = t > 0 ? -step : 0, behind = t + 1 < n_times ? step : 0;
   const float4* x = reinterpret_cast<const float4*>(u) + t * step + q;
   const float4 *top = x + (long long)case_above * (width / 4), *bottom = x + (long long)case_below * (width / 4);
-  Tile large[N] = {}, small[N] = {};
+  Tile sums[N] = {};
   for (int i = threadIdx.x; i < 32 * N; i += 32 * WARPS) copy(&at_hand[0][i], weights + i);
   end_of_copies();
   for (int j = 0; j < width / 16; ++j) {
@@ -138,21 +143,27 @@ __device__ void project_both(const float* u, const float* largest_of, const uint
     wait_for_all_but_last();
     __syncthreads();
     const uint4* w = at_hand[j % 2] + lane;
-    if (NARROW) project<NARROW>(times(row, scale), times(below, scale_below), w, large, small);
-    project<POOLED>(times(row_pooled, scale), times(below_pooled, scale_below), w + 32 * NARROW, large + NARROW,
-                    small + NARROW);
+    if (NARROW) project<NARROW>(times(row, scale), times(below, scale_below), w, sums);
+    project<POOLED>(times(row_pooled, scale), times(below_pooled, scale_below), w + 32 * NARROW, sums + NARROW);
     __syncthreads();
   }
   long long first = (long long)t * n_cases + b;
-  if (NARROW) store<NARROW>(large, small, bias, first, has_above, has_below, back, back_below, q, v);
-  store<POOLED>(large + NARROW, small + NARROW, nullptr, first, has_above, has_below, back, back_below, q, z);
+  store<POOLED>(sums + NARROW, nullptr, first, kept, q, z);
+  if (!NARROW) return;
+  float2 most = store<NARROW>(sums, bias, first, kept, q, v);
+  for (int other = 1; other < 4; other *= 2) {  // the four threads of a row
+    most.x = fmaxf(most.x, __shfl_xor_sync(0xffffffffu, most.x, other));
+    most.y = fmaxf(most.y, __shfl_xor_sync(0xffffffffu, most.y, other));
+  }
+  if (q == 0 && kept.above) atomicMax(largest_of_v + b, __float_as_uint(most.x));  // none is negative
+  if (q == 0 && kept.below) atomicMax(largest_of_v + b + 8, __float_as_uint(most.y));
 }
 
 #define ARGUMENTS const float *u, const float *largest_of, const uint4 *weights, const float *bias, float unit, int n_times, \
-    int n_cases, int width, float *v, float *z
-extern "C" __global__ void __launch_bounds__(128, 3) pooled(ARGUMENTS) {
-  project_both<0, 8>(u, largest_of, weights, bias, unit, n_times, n_cases, width, v, z);
+    int n_cases, int width, float *v, unsigned *largest_of_v, float *z
+extern "C" __global__ void __launch_bounds__(128, 4) pooled(ARGUMENTS) {
+  project_both<0, 8>(u, largest_of, weights, bias, unit, n_times, n_cases, width, v, largest_of_v, z);
 }
-extern "C" __global__ void __launch_bounds__(128, 3) narrow_and_pooled(ARGUMENTS) {
-  project_both<4, 8>(u, largest_of, weights, bias, unit, n_times, n_cases, width, v, z);
+extern "C" __global__ void __launch_bounds__(128, 4) narrow_and_pooled(ARGUMENTS) {
+  project_both<4, 8>(u, largest_of, weights, bias, unit, n_times, n_cases, width, v, largest_of_v, z);
 }

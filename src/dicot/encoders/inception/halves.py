@@ -1,9 +1,9 @@
 """Products of float32 by the matrix units of a GPU, which multiply halves: numbers of 16 bits (halves.cu).
 
 A value is the sum of two halves, what one can hold and the rest of it, which keep 22 of its 24 bits; of the four
-products of two such sums that of the rests is too small to matter. The small products are taken first, or have sums of
-their own: the units cut off what is below the last bit of a sum. Halves have a small range: a case is multiplied by a
-power of two that suits its largest value, which changes no bit of it, whatever the other cases are.
+products of two such sums that of the rests is too small to matter. Where there are many, the small products are taken
+first: the units cut off what is below the last bit of a sum. Halves have a small range: a case is multiplied by a power
+of two that suits its largest value, which changes no bit of it, whatever the other cases are.
 
 Where the kernels cannot be compiled, and on other devices, PyTorch's operators do the work.
 """
@@ -16,19 +16,22 @@ from torch import Tensor
 from dicot.encoders.inception.scratch import Scratch
 from dicot.gpu.kernels import KernelFile
 
-ARGUMENTS = {"split": "PPiiiiiiifPPP", **dict.fromkeys(("pooled", "narrow_and_pooled"), "PPPPfiiiPP")}
+ARGUMENTS = {"split": "PPiiiiiiifPPP", **dict.fromkeys(("pooled", "narrow_and_pooled"), "PPPPfiiiPPP")}
 NARROW, POOLED = 32, 64  # columns of projections
 CHANNELS = 16  # that they read at a time
 N_WARPS, N_CASES = 4, 16  # of a block: time steps, and cases of each
+LONG = 1000  # time steps
 OLDEST = (8, 0)  # GPUs that have such matrix units
 FILE = KernelFile("dicot.encoders.inception", "halves.cu", ARGUMENTS)
 
 
-def serve(like: Tensor) -> bool:
-    """Tell whether tensors of this type and device can be multiplied so."""
-    if not like.is_cuda or like.dtype != torch.float32 or torch.cuda.get_device_capability(like.device) < OLDEST:
-        return False
-    return FILE.on(like.device) is not None
+def serve(like: Tensor, n_times: int) -> bool:
+    """Tell whether to multiply tensors of this type and device so, for cases of so many time steps.
+
+    It costs two of seven digits, because the units do not round, and pays for long cases.
+    """
+    fit = like.is_cuda and like.dtype == torch.float32 and n_times > LONG
+    return fit and torch.cuda.get_device_capability(like.device) >= OLDEST and FILE.on(like.device) is not None
 
 
 def in_parts(weight: Tensor) -> tuple[Tensor, Tensor, float]:
@@ -50,8 +53,8 @@ def split_into(
     """Write v (T, B, C) as halves that are multiplied by a power of two that suits the `largest` value of each case.
 
     both (T, B, 2 C) gets what a half can hold of the values and then the rests, whole (T, B, C) the first of these,
-    factors (B,) what takes the power of two back, times `unit`. With `left` cases come first, (B, more than T, ...), and
-    the ends are repeated: the first one so often.
+    factors (B,) what takes the power of two back, times `unit`. With `left` cases come first, (B, more than T, ...),
+    and the ends are repeated: the first one so often.
     """
     n_times, n_cases, width = v.shape
     n_padded, order = (n_times, (1, n_cases)) if left is None else (whole.shape[1], (whole.shape[1], 1))
@@ -91,20 +94,24 @@ class Projections:
         self.weights, self.bias = torch.cat([_in_tiles(whole), _in_tiles(rest)], dim=3).contiguous(), bias
 
     @staticmethod
-    def serve(like: Tensor, narrow: Tensor | None, pooled: Tensor) -> bool:
-        """Tell whether there is a kernel for such weights, on the device and in the type of `like`."""
+    def serve(like: Tensor, n_times: int, narrow: Tensor | None, pooled: Tensor) -> bool:
+        """Tell whether there is a kernel for such weights (see the function `serve`)."""
         widths = pooled.shape[1] == POOLED and (narrow is None or narrow.shape[1] == NARROW)
-        return widths and len(pooled) % CHANNELS == 0 and serve(like)
+        return widths and len(pooled) % CHANNELS == 0 and serve(like, n_times)
 
-    def __call__(self, u: Tensor, largest: Tensor, v: Tensor, z: Tensor) -> None:
+    def __call__(self, u: Tensor, largest: Tensor, v: Tensor, largest_of_v: Tensor, z: Tensor) -> None:
         """Write both for u (T, B, C) into v (T, B, 32), which is left as it is if there is no `narrow`, and z.
 
-        largest (B,) are the largest absolute values of the cases.
+        largest (B,) are the largest absolute values of u's cases; largest_of_v become those of v's.
         """
+        if self.name == "pooled":
+            torch.amax(v.abs(), dim=(0, 2), out=largest_of_v)
+        else:
+            largest_of_v.zero_()
         n_times, n_cases, width = u.shape
         grid = -(-n_times // N_WARPS), -(-n_cases // N_CASES), 1
         numbers = self.unit, n_times, n_cases, width
-        given = u, largest, self.weights, self.bias, *numbers, v, z
+        given = u, largest, self.weights, self.bias, *numbers, v, largest_of_v, z
         FILE.launch(self.name, u.device, grid, (32 * N_WARPS, 1, 1), *given)
 
 

@@ -94,7 +94,7 @@ class FrozenModule:
             self.shift, self.lowest = torch.cat([rest, self.pool.bias.double()]).float(), floor.float()
         self.reads_input = source is None  # and not what another map made it of
         first = self.narrow.weight if self.reads_input else None
-        served = self.fused and Projections.serve(like, first, self.pool.weight)
+        served = self.fused and Projections.serve(like, n_times, first, self.pool.weight)
         self.projections = Projections(first, self.narrow.bias, self.pool.weight) if served else None
 
     def __call__(self, source: Tensor, u: Tensor, out: Tensor, scratch: Scratch, added: Added = NOTHING) -> Tensor:
@@ -108,10 +108,10 @@ class FrozenModule:
         if self.projections is None or not self.reads_input:
             torch.addmm(self.narrow.bias, source.flatten(0, 1), self.narrow.weight, out=v.flatten(0, 1))
         if self.projections is not None:
-            largest = scratch.take("largest", n_cases)
+            largest, largest_of_v = (scratch.take(name, n_cases) for name in ("largest", "largest of narrow"))
             z = scratch.take("projected", n_times, n_cases, len(self.pool.bias))
-            self.projections(u, largest, v, z)
-            y, factors = self.bank(v, scratch)
+            self.projections(u, largest, v, largest_of_v, z)
+            y, factors = self.bank(v, scratch, largest_of_v)
             return kernels.join_into(
                 [y, z], self.shift, self.lowest, out, factors=factors, added=added, largest=largest
             )

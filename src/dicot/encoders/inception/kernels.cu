@@ -108,8 +108,10 @@ extern "C" __global__ void norm_apply(PARTS, int n_rows, int n_columns, const fl
 // y = max(x + shift, lowest) for rows [t][case]; where something is added it is max(y + added, 0). Where there are factors
 // of cases, the first part and what is added are first multiplied by them. largest_of[case] becomes the largest |y|, where
 // asked for. A block has 4 cases (y) and `per_block` time steps (blockIdx.x).
-extern "C" __global__ void join(PARTS, int n_times, int n_cases, int n_columns, int per_block, const float* shift,
-    const float* lowest, const float* factors, const float* added, const float* added_factors, float* y, unsigned* largest_of) {
+extern "C" __global__ void join(const float* __restrict__ a, const float* __restrict__ b, int width, int n_times,
+    int n_cases, int n_columns, int per_block, const float* __restrict__ shift, const float* __restrict__ lowest,
+    const float* __restrict__ factors, const float* __restrict__ added, const float* __restrict__ added_factors,
+    float* __restrict__ y, unsigned* largest_of) {
   int j = blockIdx.z * blockDim.x + threadIdx.x, one = blockIdx.y * blockDim.y + threadIdx.y;
   float most = 0.f;
   if (4 * j < n_columns && one < n_cases) {
@@ -117,6 +119,7 @@ extern "C" __global__ void join(PARTS, int n_times, int n_cases, int n_columns, 
     float f = factors && 4 * j < width ? factors[one] : 1.f, g = added_factors ? added_factors[one] : 1.f;
     float4 s = load(shift, j), m = load(lowest, j);
     int stop = min((blockIdx.x + 1) * per_block, n_times);
+#pragma unroll 4
     for (int t = blockIdx.x * per_block; t < stop; ++t) {
       long long r = (long long)t * n_cases + one, i = r * (n_columns / 4) + j;
       float4 v = load(p.x, place(p, r));
