@@ -15,7 +15,7 @@ from dicot.controls import CONTROLS
 from dicot.embedding import embed
 from dicot.encoders import ENCODERS, InceptionTime, build_encoder
 from dicot.encoders.inception import halves, kernels
-from dicot.encoders.inception.filter_bank import Split
+from dicot.encoders.inception.filter_bank import Halved
 from dicot.encoders.inception.scratch import Scratch
 from dicot.encoders.prepared import has_prepared
 from dicot.methods import METHODS, build_method
@@ -158,7 +158,7 @@ def test_a_map_of_rows_is_that_in_double_precision():
     u = torch.randn(20, 9, 64, device="cuda") * torch.logspace(-20, 20, 9, device="cuda")[:, None]
     weight = torch.randn(64, 48, device="cuda")
     out, factors = torch.empty(20, 9, 48, device="cuda"), torch.empty(9, device="cuda")
-    halves.Rows(weight)(u, halves.largest_of_cases(u), out, factors, Scratch(u))
+    halves.HalvedMap(weight)(u, halves.largest_of_cases(u), out, factors, Scratch(u))
     exact = u.double() @ weight.double()
     deviation = (out * factors[:, None] - exact).abs().amax((0, 2)) / exact.abs().amax((0, 2))
     assert deviation.max() < 1e-6
@@ -172,7 +172,7 @@ def test_convolutions_by_halves_are_those_in_double_precision(n_times):
     v = torch.randn(n_times, 6, 32, device="cuda") * scales[:, None]
     taps = torch.randn(40, 32, 192, device="cuda", dtype=torch.float64) / 36
     assert halves.serve(v, 3000) and not halves.serve(v, 150), "short cases keep all digits"
-    bank = Split(taps, torch.zeros(192, device="cuda", dtype=torch.float64), n_times, v)
+    bank = Halved(taps, torch.zeros(192, device="cuda", dtype=torch.float64), n_times, v)
     y, factors = bank(v, Scratch(v))
     ours = y * factors[:, None]
     padded = torch.cat([v[:1].expand(19, -1, -1), v, v[-1:].expand(20, -1, -1)]).double()

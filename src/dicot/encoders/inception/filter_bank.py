@@ -40,7 +40,7 @@ def filter_bank(taps: Tensor, bias: Tensor, n_times: int, like: Tensor) -> Filte
     if like.dtype in HALVES:
         return Direct(taps, bias, n_times, like)
     if halves.serve(like, n_times) and kernels.serve(like, *taps.shape[1:]):
-        return Split(taps, bias, n_times, like)
+        return Halved(taps, bias, n_times, like)
     return (Dense if n_times <= LONGEST_DENSE else Spectral)(taps, bias, n_times, like)
 
 
@@ -65,7 +65,7 @@ class Direct:
         return torch.bmm(_windows(padded, self.n_taps), self.kernel.expand(n_times, -1, -1), out=y), None
 
 
-class Split:
+class Halved:
     """Tap by tap in float32 by matrix units that multiply halves (see `halves`).
 
     The small products come first: the units cut off what is below the last bit of a sum, so the fewer terms follow a

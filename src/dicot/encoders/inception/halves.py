@@ -63,7 +63,7 @@ def split_into(
     FILE.launch("split", v.device, grid, block, v, largest, *sizes, unit, both, whole, factors)
 
 
-class Rows:
+class HalvedMap:
     """A linear map of each time step, with weights (C, O)."""
 
     def __init__(self, weight: Tensor) -> None:

@@ -10,7 +10,7 @@ from dicot.encoders.base import Readers
 from dicot.encoders.inception import kernels
 from dicot.encoders.inception.convolution import joined
 from dicot.encoders.inception.filter_bank import filter_bank
-from dicot.encoders.inception.halves import Projections, Rows, largest_of_cases
+from dicot.encoders.inception.halves import Projections, HalvedMap, largest_of_cases
 from dicot.encoders.inception.scratch import Scratch
 from dicot.encoders.inception.single import single_network
 from dicot.errors import InputError
@@ -153,7 +153,7 @@ class FrozenBlock:
         self.first = FrozenModule(block.module0, n_times, like, source)
         self.second = FrozenModule(block.module1, n_times, like)
         self.third = FrozenModule(block.module2, n_times, like, lift=residual.bias)
-        self.halved = Rows(self.residual) if source is None and self.third.projections is not None else None
+        self.halved = HalvedMap(self.residual) if source is None and self.third.projections is not None else None
 
     def __call__(self, source: Tensor, u: Tensor, out: Tensor, scratch: Scratch, name: str, readers: Readers) -> Tensor:
         read = readers.get(f"{name}.module2")
