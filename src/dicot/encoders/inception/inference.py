@@ -10,7 +10,7 @@ from dicot.encoders.base import Readers
 from dicot.encoders.inception import kernels
 from dicot.encoders.inception.convolution import joined
 from dicot.encoders.inception.filter_bank import filter_bank
-from dicot.encoders.inception.halves import Projections, HalvedMap, largest_of_cases
+from dicot.encoders.inception.halves import HalvedMap, Projections, largest_of_cases
 from dicot.encoders.inception.scratch import Scratch
 from dicot.encoders.inception.single import single_network
 from dicot.errors import InputError
