@@ -10,18 +10,24 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
-.PHONY: setup demo test test-fast survival bench-smoke site web check format clean
+.PHONY: setup demo test test-fast test-slow survival bench-smoke site web check format clean
 
 setup: $(STAMP)
 
 demo: $(STAMP)  ## the default beside the paper's recipe and the controls, on real data; writes out/demo/report.html
 	$(BIN)/dicot evaluate JapaneseVowels --out out/demo
 
-test: $(STAMP)  ## two processes with one thread each: on tensors as small as those of the tests more threads mostly wait
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+# Two processes with one thread each: on tensors as small as those of the tests more threads mostly wait.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+test: $(STAMP)
+	$(PYTEST) -m "not slow"
+
+test-slow: $(STAMP)  ## the rest: kills, memory, several processes, every page of the documentation
+	$(PYTEST) -m slow
 
 test-fast: $(STAMP)  ## what is quick and telling, in less than a minute: rules, registries, losses, views, golden values
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(FAST)
+	$(PYTEST) -m "not slow" $(FAST)
 
 survival: $(STAMP)  ## damaged files, kills and faults in their long form, an hour or more; see docs/reliability.md
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.survival --files 5000

@@ -140,7 +140,9 @@ def registries() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("registries")
-@pytest.mark.parametrize("path", PAGES, ids=name)
+@pytest.mark.parametrize(
+    "path", [PAGES[0], *(pytest.param(page, marks=pytest.mark.slow) for page in PAGES[1:])], ids=name
+)
 def test_page_runs_as_written(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}

@@ -207,6 +207,7 @@ def test_no_label_and_one_class_are_refused():
         FewLabelClassifier().fit(x, np.array([7] * 3 + [-1] * 17))
 
 
+@pytest.mark.slow
 def test_many_cases_take_bounded_memory():
     """20,000 x 1,000 as float32 are 76 MiB, one copy as float64 is 153."""
     code = """

@@ -50,6 +50,7 @@ def test_everyone_is_scored_by_every_protocol_with_three_seeds():
     }
 
 
+@pytest.mark.slow
 def test_the_data_sets_are_those_at_hand_and_stand_ins_for_the_large_ones(tmp_path, monkeypatch):
     monkeypatch.setenv("DICOT_DATA", str(tmp_path))
     shipped = at_hand()

@@ -41,6 +41,7 @@ def here(monkeypatch):
     monkeypatch.setattr(bench_maps, "ProcessPoolExecutor", Here)
 
 
+@pytest.mark.slow
 def test_every_contender_of_the_figure_has_all_test_cases(tmp_path, data, here, monkeypatch):
     def embedded(units, site, shelf, record, *, score):
         test = Features(np.random.default_rng(0).normal(size=(12, 3)), np.arange(12) % 3)
@@ -61,6 +62,7 @@ def test_every_contender_of_the_figure_has_all_test_cases(tmp_path, data, here, 
     assert found == sorted(found), "panels are in the order of the tables"
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_another_was_cut_short(tmp_path, data, here, monkeypatch):
     path = tmp_path / "maps.npz"
     run_maps(data, path, contenders=("random",), **QUICK)

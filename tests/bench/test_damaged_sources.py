@@ -272,6 +272,7 @@ def test_records_of_a_report_are_read_whole_or_not_at_all(tmp_path, table, cut):
     assert not (tmp_path / "report").exists()
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_of_a_parquet_table_is_noticed_or_changes_nothing(tmp_path, table):
     pytest.importorskip("pyarrow")
     path = tmp_path / "other.parquet"

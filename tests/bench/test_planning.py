@@ -78,6 +78,7 @@ def test_a_set_of_another_number_of_channels_is_not_planned(tmp_path, bench, wav
     assert "2 unusable, 0 to run" in said and "2 channel(s)" in said and "0, 1, 2" in said
 
 
+@pytest.mark.slow
 def test_batches_beyond_the_training_cases_are_left_out(tmp_path, waves):
     """Of a file and of a set by name; what does not fit into memory is a row with the reason, and the run goes on."""
     np.savez(tmp_path / "own.npz", X_train=waves.x, y_train=waves.y, X_test=waves.x, y_test=waves.y)

@@ -38,6 +38,7 @@ def test_every_suite_has_both_controls_on_every_set_beside_a_trained_contender(s
     assert {"dicot", *CONTROLS} == narrowed
 
 
+@pytest.mark.slow
 def test_the_papers_suites_have_the_papers_methods_and_what_a_user_registers(monkeypatch):
     trained = {*paper.METHODS, "supervised"}
     of_paper = {suite for suite, jobs in SUITES.items() if jobs.__module__ == "dicot.bench.paper_suites"} - {"smoke"}

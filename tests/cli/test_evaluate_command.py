@@ -100,6 +100,7 @@ def test_a_given_split_is_called_given(tmp_path, cases):
     assert "given by the archive" in dicot("evaluate", "ItalyPowerDemand", *QUICK, "--protocols", "knn_all")
 
 
+@pytest.mark.slow
 def test_few_labels_have_a_spread_over_draws_that_seeds_change(tmp_path, file, model):
     call = ["evaluate", file, "--model", model, "--protocols", "few_5,knn_5,linear", "--device", "cpu"]
     said = dicot(*call, "--seeds", "1,2", "--out", tmp_path / "out")
@@ -169,6 +170,7 @@ def test_a_model_called_like_a_control_stands_beside_it(tmp_path, file, model):
     assert "random (saved), seed 1" in said and "  random, seed 1" in said
 
 
+@pytest.mark.slow
 def test_protocols_that_come_to_the_same_are_one_line(file):
     said = dicot("evaluate", file, *QUICK, "--protocols", "knn_5,knn_100,knn_500,knn_all,few_10", "--method", "random")
     table = [line.split("│")[1].strip() for line in said.splitlines() if line.startswith("│")]
@@ -186,6 +188,7 @@ def test_a_wrong_protocol_is_told_those_with_as_many_labels(file):
         dicot("bench", "smoke", "--protocols", "nn_500", "--dry-run")
 
 
+@pytest.mark.slow
 def test_a_piped_table_has_all_its_columns(file):
     methods = "dicot,supervised,tfc,random,calibrated,raw-mean,raw-flat"
     said = dicot("evaluate", file, "--method", methods, "--protocols", "few_5", *QUICK)

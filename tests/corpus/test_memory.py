@@ -35,6 +35,7 @@ def peak_of(*words: object) -> float:
     return float(done.stdout.split()[-1])
 
 
+@pytest.mark.slow
 def test_each_command_keeps_to_what_it_was_allowed(folder):
     pytest.importorskip("pyarrow")
     corpus, model, vectors = folder / "c", folder / "m", folder / "v"

@@ -266,6 +266,7 @@ def test_the_queue_is_worked_by_keys(page: Any, large: ExplorerWorkspace) -> Non
     assert given(large) == {first: "walk"}
 
 
+@pytest.mark.slow
 def test_a_classifier_says_what_it_is_worth_and_colours_the_map(visit: Visit, tmp_path: Path) -> None:
     small = make_workspace(tmp_path, 400)
     with served(small) as address:
@@ -313,6 +314,7 @@ def test_a_phone_shows_everything_below_each_other(visit: Visit, address: str) -
     assert page.locator("#map").bounding_box()["width"] == 390
 
 
+@pytest.mark.slow
 def test_the_exported_page_needs_no_server(visit: Visit, tmp_path: Path) -> None:
     small = make_workspace(tmp_path, 2000)
     file = tmp_path / "page.html"

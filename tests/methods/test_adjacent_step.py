@@ -110,6 +110,7 @@ class Largest(TorchDispatchMode):
         return out
 
 
+@pytest.mark.slow
 @ANY_FORM
 @MASKED_OR_NOT
 def test_no_tensor_exceeds_the_limit(form, masked):

@@ -159,6 +159,7 @@ def test_preparing_twice_with_the_same_seed_gives_the_same():
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
 
 
+@pytest.mark.slow
 def test_a_resumed_run_ends_like_an_uninterrupted_one(waves, tmp_path):
     class StopError(Exception):
         pass
@@ -188,6 +189,7 @@ def test_double_precision(waves):
     assert np.isfinite(history.loss).all() and method.season.weight_real.dtype == torch.float64
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss_once_the_queue_holds_keys(waves):
     torch.manual_seed(0)
     method = CoST(Stack(2, dim=16), queue_size=16, kernels=(1, 2, 4), sigma=0.1)

@@ -178,6 +178,7 @@ def test_large_batches_show_the_meta_step_their_first_cases(waves, monkeypatch):
     assert few.weight.value.shape == (3, 8)  # never more than there are cases
 
 
+@pytest.mark.slow
 def test_the_mixture_adapts_in_a_run_and_not_without_meta_steps(waves):
     adapted, fixed = make(), make(meta_steps=0)
     for method in (adapted, fixed):
@@ -187,6 +188,7 @@ def test_the_mixture_adapts_in_a_run_and_not_without_meta_steps(waves):
     assert fixed.theta.value.abs().max() < 0.05
 
 
+@pytest.mark.slow
 def test_averaged_weights_with_live_statistics(waves):
     method, live = make(), make(average_weights=False)
     for one in (method, live):
@@ -210,6 +212,7 @@ def run_until(stop: int, path: Path, waves: Windows, recipe: Recipe, **settings)
         pretrain(make(**settings), waves, recipe, seed=3, device="cpu", on_step=on_step, checkpoint=Checkpoint(path, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("meta_steps", [20, 3])  # after every step, after every third
 def test_interrupted_twice_ends_bit_equal(tmp_path, waves, meta_steps):
     """Checkpoints hold theta, the classifier, their moments, the averaged weights and the count of steps."""

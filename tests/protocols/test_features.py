@@ -63,6 +63,7 @@ def test_one_class_is_refused_with_its_name():
         check_classes(Features(np.ones((3, 2)), np.array(["walk"] * 3)), "This")
 
 
+@pytest.mark.slow
 def test_protocols_do_not_load_torch_for_many_cases_either():
     code = """
 import sys

@@ -78,6 +78,7 @@ def test_wide_features_get_scikit_learns_answer(k, n, f, spread, monkeypatch):
     assert (ours.predict(test.x) == theirs.predict(test.x)).all()
 
 
+@pytest.mark.slow
 def test_wide_features_are_scored_within_their_own_memory_once_more():
     """600 x 60,000 as float32 are 137 MiB, as float64 with scikit-learn's copies close to 1 GiB."""
     code = """

@@ -165,6 +165,7 @@ def test_neighbours_of_which_a_control_failed_have_no_curves(tmp_path, quick):
     assert "nothing is averaged" in files["report.md"] and "knn-curves.svg" not in files
 
 
+@pytest.mark.slow
 def test_suites_are_joined_and_narrowed_to_the_papers_lines(tmp_path, quick):
     records = [*SUITES["ucr"], *SUITES["uea"]]
     everyone = report(tmp_path / "a", "ucr+uea", records)["report.md"]

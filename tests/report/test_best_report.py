@@ -219,6 +219,7 @@ def test_controls_and_the_preset_are_needed():
             tables([row for row in made_up() if row["contender"] != name])
 
 
+@pytest.mark.slow
 def test_the_command_writes_it(tmp_path, quick):
     write_csv(tmp_path / "records.csv", made_up())
     dicot("report", "best", "--records", tmp_path / "records.csv", "--out", tmp_path / "best")

@@ -43,6 +43,7 @@ def table(text):
     return {name: dict(zip(head, cells, strict=True)) for name, *cells in rows}
 
 
+@pytest.mark.slow
 def test_every_figure_and_table_of_the_paper_is_there_in_its_order(page):
     assert " ".join(EXHIBITS) == ORDER
     found = re.findall(r"^## ((?:Figure|Table) \d+)\. ", page, flags=re.M)
@@ -197,6 +198,7 @@ def published():
     return frame(row for result in results for row in result.tidy())
 
 
+@pytest.mark.slow
 def test_the_published_page_is_that_of_the_published_results():
     maps = ROOT / "results" / "maps.npz"
     page = ROOT / "docs" / "results" / "paper" / "report.md"

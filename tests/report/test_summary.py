@@ -85,6 +85,7 @@ def test_a_call_that_cannot_work_says_why(words, message, tmp_path, monkeypatch)
         dicot("report", *words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("suites", "folder", "page"),
     [("ucr,uea", "results", "docs/benchmark.md"), ("best", "results/best", "README.md")],

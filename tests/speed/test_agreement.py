@@ -73,6 +73,7 @@ def test_the_callers_random_state_is_left_alone(waves):
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
+@pytest.mark.slow
 def test_accuracy_of_both_ways_is_shown_with_its_spread():
     section = accuracy_section(["float32"], "cpu", data="synthetic", seeds=(1, 2), steps=1)
     assert section.columns == ("trained by", "seed 1", "seed 2", "mean", "standard deviation")

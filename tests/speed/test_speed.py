@@ -45,6 +45,7 @@ def tiny_run(tmp_path_factory):
     return ended.stdout.splitlines(), out
 
 
+@pytest.mark.slow
 def test_the_last_line_is_the_smallest_ratio(tiny_run):
     lines, out = tiny_run
     assert re.fullmatch(r"min ratio \d+\.\d\d", lines[-1])
@@ -57,6 +58,7 @@ def test_the_last_line_is_the_smallest_ratio(tiny_run):
     assert {value["agreement", label, "agrees"] for label in labels} == {"yes"}
 
 
+@pytest.mark.slow
 def test_the_page_says_how_it_was_made(tiny_run):
     _, out = tiny_run
     assert sorted(path.name for path in out.iterdir()) == [f"{PAGE}.csv", f"{PAGE}.md"]
@@ -166,6 +168,7 @@ def test_embedding_is_compared_and_equals_the_definition():
     assert deviation < 1e-5
 
 
+@pytest.mark.slow
 def test_the_plain_sum_of_the_archive_is_steps_times_seconds_per_step():
     rng = np.random.default_rng(0)
     sets = [

@@ -56,6 +56,7 @@ def assert_same(one: tuple[list[float], dict], other: tuple[list[float], dict]) 
     assert all(torch.equal(value, other[1][name]) for name, value in one[1].items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_every_source_gives_the_same_weights(name, waves, tmp_path):
     expected = trained(name, waves, "device")
