@@ -1,5 +1,6 @@
 """Tasks on a cluster: lost ones are handed out again, errors of ours come back, what never comes is refused."""
 
+import os
 import socket
 import sys
 from types import SimpleNamespace
@@ -194,3 +195,25 @@ def test_a_missing_package_and_a_silent_address_are_named(monkeypatch):
     ):
         with pytest.raises(InputError, match=said):
             joined(address).__enter__()
+
+
+def test_an_address_that_only_listens_is_tried_once_and_a_cluster_of_our_own_has_all_the_time(monkeypatch):
+    said = {}
+
+    def init(address, **more):
+        said[address] = dict(os.environ)
+        raise RuntimeError("Failed to connect to GCS.")
+
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False, init=init))
+    monkeypatch.delenv("RAY_NUM_REDIS_GET_RETRIES", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        for one in ("local", "auto", address):
+            with pytest.raises(InputError, match="No Ray cluster could be joined at"):
+                joined(one).__enter__()
+        assert said[address]["RAY_NUM_REDIS_GET_RETRIES"] == said["auto"]["RAY_NUM_REDIS_GET_RETRIES"] == "1"
+        assert "RAY_NUM_REDIS_GET_RETRIES" not in said["local"] and "RAY_NUM_REDIS_GET_RETRIES" not in os.environ
+        monkeypatch.setenv("RAY_NUM_REDIS_GET_RETRIES", "7")
+        with pytest.raises(InputError):
+            joined(address).__enter__()
+        assert said[address]["RAY_NUM_REDIS_GET_RETRIES"] == "7"  # what the user has said stands

@@ -201,8 +201,7 @@ def _environment_of_ray(local: bool) -> Iterator[None]:
     wanted = {
         "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to anybody
         "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # we say which GPU a process without one sees
-        # Its only public way to listen on 127.0.0.1 alone, as it does by itself on the systems of that name.
-        **({"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"} if local else {}),
+        **(_STARTING if local else _JOINING),
     }
     added = {name: value for name, value in wanted.items() if name not in os.environ}
     os.environ.update(added)
@@ -213,11 +212,15 @@ def _environment_of_ray(local: bool) -> Iterator[None]:
             os.environ.pop(name, None)
 
 
+# Its only public way to listen on 127.0.0.1 alone, as it does by itself on the systems of that name.
+_STARTING = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+# One try of 20 seconds. By itself it makes 20 of 40, also where somebody else listens or a cluster has been killed.
+_JOINING = {"RAY_NUM_REDIS_GET_RETRIES": "1", "RAY_py_gcs_connect_timeout_s": "8"}
 _REMEDY = "Start one (`ray start --head`), or use --ray local."
 
 
 def _check_address(address: str) -> None:
-    """Refuse an address where nobody listens; Ray itself would try for a minute."""
+    """Refuse an address where nobody listens, which Ray itself would try for long."""
     if address in (LOCAL, AUTO):
         return
     host, colon, port = address.rpartition(":")

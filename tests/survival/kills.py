@@ -34,6 +34,15 @@ class Report:
     problems: list[str] = field(default_factory=list)
 
 
+@dataclass
+class Pace:
+    """What a run that is left alone takes: the moments to choose from."""
+
+    seconds: float
+    calls: int  # of its own that change files
+    changes: int  # of files, by whichever process
+
+
 def torment(task: Task, kills: int, dice: Random) -> Report:
     """Kill a task so often, finish it again and again, and compare each end with that of a run left alone."""
     report = Report(task.name)
@@ -42,20 +51,22 @@ def torment(task: Task, kills: int, dice: Random) -> Report:
         folder = Path(place) / "work"
         begin(task, folder)
         left_alone = Run(task.run, folder)
-        ended = left_alone.end()
-        assert ended.code == 0, ended.said
-        usual = time.monotonic() - left_alone.started
-        calls = left_alone.calls()
+        ended = left_alone.watch(folder)
+        assert ended is not None and ended.code == 0, ended
+        pace = Pace(time.monotonic() - left_alone.started, left_alone.calls(), left_alone.changes)
         wanted, everything = ask(task.final, folder), ask(task.committed, folder)
         while report.kills < kills and not report.problems:
             begin(task, folder)
             held: set[object] = set()
             workers: set[int] = set()
-            for _ in range(dice.randint(1, IN_A_ROW)):
+            for number in range(dice.randint(1, IN_A_ROW)):
                 if report.kills == kills:
                     break
                 try:
-                    finished = _kill_once(task, folder, dice, usual, calls, report, workers)
+                    began, killed = time.monotonic(), report.kills
+                    finished = kill_once(task, folder, dice, pace, report, workers)
+                    if number == 0 and report.kills == killed:  # done before its kill, all of it
+                        pace.seconds = min(pace.seconds, time.monotonic() - began)
                     now = ask(task.committed, folder)
                 except (AssertionError, HangError) as error:
                     report.problems.append(str(error))
@@ -79,32 +90,39 @@ def begin(task: Task, folder: Path) -> None:
     task.make(folder)
 
 
-def _kill_once(
-    task: Task, folder: Path, dice: Random, usual: float, calls: int, report: Report, workers: set[int]
-) -> bool:
+def kill_once(task: Task, folder: Path, dice: Random, pace: Pace, report: Report, workers: set[int]) -> bool:
     """Start the command and kill it, or one of its workers; whether it was done before."""
-    ways = ["moment", *(["call"] if calls else []), *(["worker"] * 2 if task.workers else [])]
+    ways = ["moment", "change", *(["call"] if pace.calls else []), *(["worker"] * 3 if task.workers else [])]
     how = dice.choice(ways)
-    run = Run(task.run, folder, dice.randint(1, calls) if how == "call" else 0)
+    run, before = Run(task.run, folder, dice.randint(1, pace.calls) if how == "call" else 0), report.of_workers
     if how == "worker":
-        ended = _kill_a_worker(run, task, dice, usual, report)
+        ended = _kill_a_worker(run, task, folder, dice, pace, report)
     elif how == "call":
         ended = run.end()
     else:
-        ended = run.wait(dice.uniform(0, 1.1 * usual))
+        ended = _wait(run, folder, dice, pace) if how == "change" else run.wait(dice.uniform(0, 1.1 * pace.seconds))
         workers |= set(task.workers(run.pid)) if ended is None and task.workers else set()
         ended = run.kill() if ended is None else ended
     report.kills += ended.code == -signal.SIGKILL
     if ended.code not in (0, REFUSED, -signal.SIGKILL):
         raise AssertionError(f"ended with {ended.code}: {ended.said[-1500:]}")
-    if ended.code == REFUSED and how != "worker":
+    if ended.code == REFUSED and report.of_workers == before:
         raise AssertionError(f"refused to go on: {ended.said[-1500:]}")
     return ended.code == 0 and how != "worker"
 
 
-def _kill_a_worker(run: Run, task: Task, dice: Random, usual: float, report: Report) -> Ended:
+def _wait(run: Run, folder: Path, dice: Random, pace: Pace) -> Ended | None:
+    """Wait for a random one of the changes of its files, and a moment longer."""
+    ended = run.watch(folder, dice.randint(0, pace.changes))
+    return run.wait(dice.uniform(0, pace.seconds / max(1, pace.changes))) if ended is None else ended
+
+
+def _kill_a_worker(run: Run, task: Task, folder: Path, dice: Random, pace: Pace, report: Report) -> Ended:
     """Kill one of its processes; it must end by itself, with its own error at worst."""
-    ended = run.wait(dice.uniform(0.2, 0.9) * usual)
+    if dice.random() < 0.5:
+        ended = run.wait(dice.uniform(0.2, 0.9) * pace.seconds)
+    else:
+        ended = _wait(run, folder, dice, pace)
     found = task.workers(run.pid) if ended is None and task.workers else []
     if found:
         try:

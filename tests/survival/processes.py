@@ -1,6 +1,7 @@
 """Work in a process of its own: asked for an answer, left alone, killed at a moment or at a call to the file system."""
 
 import ctypes
+import math
 import os
 import shutil
 import signal
@@ -20,6 +21,7 @@ from dicot.errors import DicotError
 CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "os.symlink", "os.chmod"}
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 LOOK = 0.002  # seconds between two looks at a process
+FILES = 0.01  # seconds between two looks at its files
 # Looks until one that does not end is itself a finding: ten minutes or more, and none while everything is stopped.
 PATIENCE = 300_000
 REFUSED = 3  # exit code: an error of ours
@@ -69,6 +71,7 @@ class Run:
         # Not beside the folder, whose disk may be full.
         self._place = Path(tempfile.mkdtemp())
         self._log, self._counted, self._calls = self._place / "log", self._place / "calls", 0
+        self.changes = 0  # of its files, that were seen by `watch`
         self.started = time.monotonic()
         self.pid = os.fork()
         if self.pid == 0:
@@ -111,6 +114,20 @@ class Run:
             time.sleep(LOOK)
         return ended
 
+    def watch(self, folder: Path, changes: float = math.inf) -> Ended | None:
+        """Wait until files below `folder` have been seen to change so often; how it ended, where that came first.
+
+        What its own processes write counts as well, and how fast the machine is does not.
+        """
+        seen, self.changes = _stamps(folder), 0
+        for _ in range(PATIENCE):
+            if (ended := self._look()) is not None or self.changes >= changes:
+                return ended
+            time.sleep(FILES)
+            if (now := _stamps(folder)) != seen:
+                seen, self.changes = now, self.changes + 1
+        raise HangError(f"no end after {PATIENCE} looks at its files: {self.kill().said[-1000:]}")
+
     def _look(self) -> Ended | None:
         pid, status = os.waitpid(self.pid, os.WNOHANG)
         return self._ended(status) if pid else None
@@ -138,6 +155,16 @@ class Run:
     def calls(self) -> int:
         """How many calls to the file system a run made that was left alone."""
         return self._calls
+
+
+def _stamps(folder: Path) -> set[tuple[str, int, int]]:
+    """The files below a folder, and when each was written last."""
+    found = set()
+    for path in folder.rglob("*"):
+        with suppress(OSError):  # removed meanwhile
+            facts = path.stat()
+            found.add((str(path), facts.st_size, facts.st_mtime_ns))
+    return found
 
 
 def children(pid: int) -> list[int]:

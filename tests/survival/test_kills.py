@@ -15,7 +15,7 @@ import pytest
 from dicot.errors import InputError
 from dicot.storage import remove_leftovers, write_atomic
 from tests.survival import faults
-from tests.survival.kills import torment
+from tests.survival.kills import Pace, Report, kill_once, torment
 from tests.survival.processes import REFUSED, Run
 from tests.survival.tasks import TASKS, Task, files_in
 
@@ -102,6 +102,39 @@ def foreign(folder: Path) -> None:
 def test_a_sound_task_has_no_problem() -> None:
     report = torment(task(whole), 5, Random(0))
     assert report.kills == 5 and report.runs and report.half_way and not report.problems
+
+
+def test_a_first_run_that_was_slow_does_not_put_the_kills_behind_the_end_of_the_others(tmp_path: Path) -> None:
+    def write(folder: Path) -> None:
+        time.sleep(0.05 if (tmp_path / "again").exists() else 3)
+        (tmp_path / "again").touch()
+        os.chdir(folder)  # so that no call can be counted by its path, as where a process of its own does the work
+        Path("out.txt").write_text("all")
+
+    report = torment(task(write), 5, Random(0))
+    assert report.kills == 5 and report.runs < 20 and not report.problems
+
+
+def test_kills_fall_between_changes_that_other_processes_make(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    left_alone = Run(whole, folder)
+    assert left_alone.watch(folder) is not None and left_alone.changes > 1
+    (folder / "out.txt").unlink()
+    killed = Run(whole, folder)
+    assert killed.watch(folder, 1) is None and killed.kill().code == -9
+    assert len((folder / "out.txt").read_text().split()) < LINES
+
+
+class AlwaysAWorker(Random):
+    def choice(self, ways: Any) -> Any:
+        return ways[-1]
+
+
+def test_a_command_that_refuses_though_no_worker_was_killed_is_noticed(tmp_path: Path) -> None:
+    pace, report = Pace(0.1, 0, 0), Report("planted")
+    with pytest.raises(AssertionError, match="refused to go on"):
+        kill_once(task(refuse, workers=lambda pid: []), tmp_path, AlwaysAWorker(0), pace, report, set())
 
 
 @pytest.mark.parametrize(
