@@ -119,10 +119,7 @@ def _wait(run: Run, folder: Path, dice: Random, pace: Pace) -> Ended | None:
 
 def _kill_a_worker(run: Run, task: Task, folder: Path, dice: Random, pace: Pace, report: Report) -> Ended:
     """Kill one of its processes; it must end by itself, with its own error at worst."""
-    if dice.random() < 0.5:
-        ended = run.wait(dice.uniform(0.2, 0.9) * pace.seconds)
-    else:
-        ended = _wait(run, folder, dice, pace)
+    ended = run.wait(dice.uniform(0.2, 0.9) * pace.seconds) if dice.random() < 0.5 else _wait(run, folder, dice, pace)
     found = task.workers(run.pid) if ended is None and task.workers else []
     if found:
         try:
