@@ -128,6 +128,26 @@ def test_one_that_finds_no_room_after_a_node_is_lost_gets_that_of_the_idle():
     assert sorted(answers) == sorted([(n, n) for n in range(6)] * 2)
 
 
+def test_the_idle_go_on_where_ray_notices_late_that_a_node_is_lost():
+    """Until then a process is asked for that finds no room, and waits for that of the one that could do its task."""
+
+    class Late(Ray):
+        looks = 0
+
+        def cluster_resources(self):
+            self.looks += self.room == 1
+            return {"CPU": self.room if self.looks > 1 else 2}
+
+    def dies(task, process):
+        if process == 2:
+            ray.room = 1
+        return process == 2
+
+    ray = Late(dies=dies)
+    answers = list(Cluster(ray).answers(twice, range(6), Share()))
+    assert sorted(answers) == sorted([(n, n) for n in range(6)] * 2) and ray.looks > 2
+
+
 def test_a_task_that_no_process_outlives_does_not_go_on_for_ever():
     ray = Ray(dies=lambda task, process: task == 1)
     answers = dict(Cluster(ray).answers(twice, range(3), Share()))
@@ -217,3 +237,15 @@ def test_an_address_that_only_listens_is_tried_once_and_a_cluster_of_our_own_has
         with pytest.raises(InputError):
             joined(address).__enter__()
         assert said[address]["RAY_NUM_REDIS_GET_RETRIES"] == "7"  # what the user has said stands
+
+
+def test_a_cluster_that_asks_for_a_token_says_so(monkeypatch):
+    def init(address, **more):
+        try:
+            raise RuntimeError("Last connection error: AuthenticationError: RPC error: InvalidAuthToken: missing")
+        except RuntimeError:
+            raise ConnectionError("Failed to connect to Ray cluster") from None
+
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False, init=init))
+    with pytest.raises(InputError, match="It asks for a token: set RAY_AUTH_MODE=token"):
+        joined("auto").__enter__()

@@ -110,7 +110,8 @@ class Cluster:
         busy: dict[Any, tuple[Any, Key]] = {}  # by the stream of answers
         try:
             while waiting or busy:
-                while waiting and len(busy) < (most or self.room(share)):
+                # The idle first, however little room is said to be left: one that waits for theirs would wait for ever.
+                while waiting and (idle or len(busy) < (most or self.room(share))):
                     task = waiting.popleft()
                     if (told := payload(task)) is not None:
                         process = idle.pop() if idle else actor.remote(make, os.getcwd(), __version__)
@@ -188,7 +189,9 @@ def joined(address: str, processes: int | None = None) -> Iterator[Cluster]:
         try:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
         except Exception as error:  # of any class: a start that takes too long is a plain Exception
-            raise InputError(f"No Ray cluster could be joined at {address} ({brief(error)}). {_REMEDY}") from error
+            said = f"{error} {error.__cause__ or error.__context__}"
+            remedy = _TOKEN if "AuthToken" in said else _REMEDY
+            raise InputError(f"No Ray cluster could be joined at {address} ({brief(error)}). {remedy}") from error
         try:
             yield Cluster(ray)
         finally:
@@ -217,6 +220,12 @@ _STARTING = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 # One try of 20 seconds. By itself it makes 20 of 40, also where somebody else listens or a cluster has been killed.
 _JOINING = {"RAY_NUM_REDIS_GET_RETRIES": "1", "RAY_py_gcs_connect_timeout_s": "8"}
 _REMEDY = "Start one (`ray start --head`), or use --ray local."
+
+# A head that finds a token on its machine, left by any cluster before, asks for it; who joins has to set the mode.
+_TOKEN = (
+    "It asks for a token: set RAY_AUTH_MODE=token, and have its token in ~/.ray/auth_token or RAY_AUTH_TOKEN "
+    "(`ray get-auth-token` on its machine prints it)."
+)
 
 
 def _check_address(address: str) -> None:
