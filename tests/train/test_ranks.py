@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 from safetensors.torch import load_file
 from tests.conftest import make_waves
 from tests.train.ranks_worker import RUNS, build, train
 
-from dicot.errors import InputError
+from dicot.errors import InputError, LostWorkerError
 from dicot.launcher import MEETING, find_place
-from dicot.train import Checkpoint, join_ranks
+from dicot.train import Checkpoint, join_ranks, ranks
 from dicot.train.ranks import ALONE, Place, Ranks, current_ranks
 
 ALL = "DICOT_RANKS" in os.environ
@@ -143,6 +144,31 @@ def test_a_single_process_joins_nobody(monkeypatch):
     with join_ranks() as ranks:
         assert ranks is ALONE is current_ranks()
     assert not torch.distributed.is_initialized()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are looked at as Linux does it")
+def test_an_error_does_not_keep_the_threads_of_the_processes_it_tells_of(monkeypatch):
+    """A process that ends with them is aborted now and then, and does not say why it ended."""
+
+    def threads() -> list[str]:
+        names = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
+        return [name for name in names if "gloo" in name]
+
+    start = dist.init_process_group  # a group of this process alone, in which every exchange of two fails
+    monkeypatch.setattr(ranks, "find_place", lambda: Place(0, 2, 0))
+    monkeypatch.setattr(ranks, "_meet", lambda place, wait: dist.HashStore())
+    monkeypatch.setattr(
+        dist, "init_process_group", lambda *names, store, **more: start(*names, store=store, rank=0, world_size=1)
+    )
+
+    def exchange() -> None:
+        with join_ranks(device="cpu") as joined:
+            assert threads()
+            joined.gather(torch.ones(2))
+
+    with pytest.raises(LostWorkerError, match="Another process of this run has ended") as kept:
+        exchange()
+    assert not threads() and kept.value.__cause__ is not None
 
 
 def test_cuda_graphs_are_refused_where_steps_are_exchanged():

@@ -4,10 +4,11 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
+from traceback import walk_tb
 from typing import Any
 from uuid import uuid4
 
@@ -205,9 +206,28 @@ def join_ranks(*, device: str = "auto", sync_batch_norm: bool = True, timeout: f
     _current = Ranks(place, sync_batch_norm)
     try:
         yield _current
+    except BaseException as error:
+        _let_go(error)
+        raise
     finally:
         _current = ALONE
         dist.destroy_process_group()
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Empty the frames of torch that an error keeps, and the errors behind it.
+
+    They hold the group of processes, whose threads would live as long as the error does; a process that ends with them
+    is aborted now and then, and SIGABRT would hide why it ended.
+    """
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        for frame, _ in walk_tb(error.__traceback__):
+            if frame.f_globals.get("__name__", "").startswith("torch.distributed"):
+                with suppress(RuntimeError):  # one that is still at work
+                    frame.clear()
+        error = error.__cause__ or error.__context__
 
 
 def _take_device(device: str, place: Place) -> str:
