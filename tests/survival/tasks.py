@@ -365,6 +365,8 @@ def _index(folder: Path) -> None:
         EmbeddingIndex(**_chunk(0)).save(place)
         _acknowledge(folder, 0)
     index = EmbeddingIndex.load(place)
+    if len(index) == CHUNK * (CALLS // 3):
+        index.save(place)  # killed behind the last save: what that one left is removed by the next
     for number in range(len(index) // CHUNK, CALLS // 3):
         index.append(**_chunk(number))
         index.save(place)

@@ -15,7 +15,7 @@ import pytest
 from dicot.errors import InputError
 from dicot.storage import remove_leftovers, write_atomic
 from tests.survival import faults
-from tests.survival.kills import Pace, Report, kill_once, torment
+from tests.survival.kills import Pace, Report, begin, kill_once, torment
 from tests.survival.processes import REFUSED, Run
 from tests.survival.tasks import TASKS, Task, files_in
 
@@ -166,6 +166,19 @@ def test_a_run_can_die_at_a_call_to_the_file_system(tmp_path: Path) -> None:
     (folder / "out.txt").unlink()
     assert Run(whole, folder, calls // 2).end().code == -9
     assert 0 < len((folder / "out.txt").read_text().split()) < LINES
+
+
+def test_an_index_that_was_killed_behind_its_last_save_is_tidied_by_the_next(tmp_path: Path) -> None:
+    index, folder = TASKS["index"], tmp_path / "work"
+    begin(index, folder)
+    left_alone = Run(index.run, folder)
+    assert left_alone.end().code == 0
+    wanted = files_in(folder)
+    begin(index, folder)
+    assert Run(index.run, folder, left_alone.calls() - 2).end().code == -9  # before it removes what was there before
+    assert len(files_in(folder)) > len(wanted)
+    assert Run(index.run, folder).end().code == 0
+    assert files_in(folder) == wanted
 
 
 def refuse(folder: Path) -> None:
