@@ -59,6 +59,16 @@ build_corpus(sys.argv[2], sys.argv[3], 32, 16, channels=["x", "y"], shard_bytes=
     assert tree(tmp_path / "killed") == tree(tmp_path / "whole")
 
 
+def test_what_a_kill_at_the_manifest_leaves_is_removed_though_there_is_nothing_left_to_build(recordings, tmp_path):
+    build_corpus(recordings, tmp_path / "c", **WINDOW)
+    whole = tree(tmp_path / "c")
+    (tmp_path / "c" / ".building").mkdir()  # killed behind it
+    (tmp_path / "c" / ".building" / "plan.json").write_text("{}")
+    (tmp_path / "c" / ".manifest.json.ab12_xyz").write_text("half")  # and inside the write before
+    build_corpus(recordings, tmp_path / "c", **WINDOW)
+    assert tree(tmp_path / "c") == whole and not (tmp_path / "c" / ".building").exists()
+
+
 def test_a_second_build_at_once_is_refused_and_a_later_one_has_nothing_to_do(recordings, tmp_path):
     out = tmp_path / "corpus"
     with only_writer(out, folder=True), pytest.raises(OutputError, match="written by another process"):

@@ -83,6 +83,26 @@ def torment(task: Task, kills: int, dice: Random) -> Report:
     return report
 
 
+def at_every_call(task: Task) -> Report:
+    """Kill a task before each of its own calls that change files, one after the other, and finish it each time."""
+    report = Report(task.name)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
+        folder = Path(place) / "work"
+        begin(task, folder)
+        left_alone = Run(task.run, folder)
+        assert (ended := left_alone.end()).code == 0, ended.said
+        wanted, everything = ask(task.final, folder), ask(task.committed, folder)
+        for call in range(1, left_alone.calls() + 1):
+            begin(task, folder)
+            report.kills += Run(task.run, folder, call).end().code == -signal.SIGKILL
+            now = ask(task.committed, folder)
+            report.half_way += bool(now) and now != everything
+            before = len(report.problems)
+            _finish(task, folder, wanted, report)
+            report.problems[before:] = [f"call {call}: {problem}" for problem in report.problems[before:]]
+    return report
+
+
 def begin(task: Task, folder: Path) -> None:
     """Make the folder anew, with what the task needs."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -176,13 +196,15 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=100, help="how many, over all tasks")
     parser.add_argument("--task", action="append", choices=sorted(TASKS), help="only this; repeat for more")
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
+    parser.add_argument("--every-call", action="store_true", help="instead: before each call that changes files, once")
     chosen = parser.parse_args()
     tasks = at_hand(chosen.task or TASKS)
     shares = [chosen.kills // len(tasks) + (i < chosen.kills % len(tasks)) for i in range(len(tasks))]
     reports = []
     for task, share in zip(tasks, shares, strict=True):
         began = time.monotonic()
-        report = torment(task, share, Random(f"{task.name} {chosen.seed}"))
+        dice = Random(f"{task.name} {chosen.seed}")
+        report = at_every_call(task) if chosen.every_call else torment(task, share, dice)
         reports.append(report)
         facts = f"{report.kills:4} kills ({report.of_workers} of workers, {report.half_way} half-way)"
         same = f"{report.runs:3} times finished and the same"

@@ -36,7 +36,7 @@ from dicot.data.timestamps import GAP, check_gap
 from dicot.errors import DicotWarning, InputError, LostWorkerError, NoWindowError, lookup
 from dicot.launcher import end_with_parent
 from dicot.progress import Bar
-from dicot.storage import check_writable, writing
+from dicot.storage import check_writable, remove_leftovers, writing
 from dicot.storage.locks import only_writer
 
 SHARD_BYTES = 64 * 2**20
@@ -112,8 +112,12 @@ def build_corpus(
     with only_writer(folder, folder=True):
         if overwrite:
             _clear(folder)
+        with writing(folder):
+            remove_leftovers(folder / MANIFEST)
         if (folder / MANIFEST).exists():
-            return Build(_same_corpus(folder, origins, options), 0, True, 0)
+            there = _same_corpus(folder, origins, options)
+            _forget(folder)  # of a build that was killed behind its manifest
+            return Build(there, 0, True, 0)
         needs = [_need(origin, budget, shard_bytes) for origin in origins]
         workers = max(1, min(workers, len(origins), (budget - PROGRAM) // max(needs)))
         notes = Notes(folder, {"options": options, "files": [origin.file for origin in origins]})
@@ -137,8 +141,7 @@ def build_corpus(
         _warn(looked, done, settled)
         _remove_strays(folder, manifest)
         write_manifest(folder, manifest)
-        notes.remove()
-        _remove_fetched(folder)
+        _forget(folder)
     return Build(manifest, stage.continued, False, workers)
 
 
@@ -375,6 +378,14 @@ def _remove_strays(folder: Path, manifest: Manifest) -> None:
         for path in (folder / SHARDS).iterdir():
             if path.name not in named:
                 path.unlink(missing_ok=True)
+
+
+def _forget(folder: Path) -> None:
+    """Remove what only an unfinished build needs."""
+    with writing(folder):
+        if (folder / FOLDER).exists():
+            shutil.rmtree(folder / FOLDER)
+    _remove_fetched(folder)
 
 
 def _remove_fetched(folder: Path) -> None:

@@ -21,7 +21,16 @@ from dicot.corpus.store import Corpus
 from dicot.data.policies import Array
 from dicot.errors import InputError, ModelFileError, brief, lookup
 from dicot.progress import Bar
-from dicot.storage import arrow, check_format, check_seal, check_writable, sealed, write_atomic, writing
+from dicot.storage import (
+    arrow,
+    check_format,
+    check_seal,
+    check_writable,
+    remove_leftovers,
+    sealed,
+    write_atomic,
+    writing,
+)
 from dicot.storage.locks import only_writer
 from dicot.vectors import source_of_file, source_of_recordings, write_vectors
 
@@ -139,7 +148,10 @@ def begin(
     with writing(folder):
         if not path.is_file() and (folder / FOLDER).exists():
             raise InputError(f"{folder} holds a folder {FOLDER!r} that is none of ours. Choose another folder.")
-    write_atomic(path, text)
+        for name in (PLAN, MANIFEST):
+            remove_leftovers(folder / name)
+    if not path.is_file():
+        write_atomic(path, text)
     if (folder / MANIFEST).exists():
         read_embedded(folder)  # a damaged one is an error
         return []
