@@ -19,7 +19,7 @@ from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from random import Random
 
-from tests.survival.kills import begin, difference
+from tests.survival.kills import begin, difference, wait_for
 from tests.survival.processes import REFUSED, Ended, HangError, Run, ask
 from tests.survival.tasks import TASKS, Task, at_hand
 
@@ -179,7 +179,9 @@ def _meet_once(task: Task, fault: str, folder: Path, dice: Random, usual: float,
     if dice.random() < 0.5:  # some of it is done already
         run = Run(task.run, folder)
         if run.wait(dice.uniform(0.2, 0.9) * usual) is None:
+            workers = task.workers(run.pid) if task.workers else []
             run.kill()
+            wait_for(workers, report.problems)  # until then they write, and hold the disk
     before = ask(task.committed, folder)
     ended = FAULTS[fault](task, folder, dice)
     report.times += 1

@@ -11,6 +11,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -79,7 +80,7 @@ def torment(task: Task, kills: int, dice: Random) -> Report:
                     break
             if not report.problems:
                 _finish(task, folder, wanted, report)
-            _wait_for(workers, report)
+            wait_for(workers, report.problems)
     return report
 
 
@@ -179,14 +180,14 @@ def difference(found: object, wanted: object) -> str:
     return f"{str(found)[:300]} instead of {str(wanted)[:300]}"
 
 
-def _wait_for(workers: set[int], report: Report) -> None:
+def wait_for(workers: Iterable[int], problems: list[str]) -> None:
     """A worker ends when its driver is killed."""
     looks = 0
     while any(map(is_alive, workers)) and looks < ORPHANED:
         time.sleep(0.05)
         looks += 1
     if alive := [pid for pid in workers if is_alive(pid)]:
-        report.problems.append(f"{len(alive)} worker(s) live on, {looks} looks after their driver was killed")
+        problems.append(f"{len(alive)} worker(s) live on, {looks} looks after their driver was killed")
         for pid in alive:
             os.kill(pid, signal.SIGKILL)
 
