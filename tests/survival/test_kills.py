@@ -106,7 +106,7 @@ def test_a_sound_task_has_no_problem() -> None:
 
 def test_a_first_run_that_was_slow_does_not_put_the_kills_behind_the_end_of_the_others(tmp_path: Path) -> None:
     def write(folder: Path) -> None:
-        time.sleep(0.05 if (tmp_path / "again").exists() else 3)
+        time.sleep(0.05 if (tmp_path / "again").exists() else 1.5)
         (tmp_path / "again").touch()
         os.chdir(folder)  # so that no call can be counted by its path, as where a process of its own does the work
         Path("out.txt").write_text("all")
@@ -116,14 +116,18 @@ def test_a_first_run_that_was_slow_does_not_put_the_kills_behind_the_end_of_the_
 
 
 def test_kills_fall_between_changes_that_other_processes_make(tmp_path: Path) -> None:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    left_alone = Run(whole, folder)
-    assert left_alone.watch(folder) is not None and left_alone.changes > 1
-    (folder / "out.txt").unlink()
-    killed = Run(whole, folder)
-    assert killed.watch(folder, 1) is None and killed.kill().code == -9
-    assert len((folder / "out.txt").read_text().split()) < LINES
+    def write(folder: Path) -> None:
+        for number in range(5):
+            subprocess.run([sys.executable, "-c", f"open('{folder}/{number}', 'w')"], check=True)
+            time.sleep(0.1)
+
+    left_alone = Run(write, tmp_path)
+    assert left_alone.watch(tmp_path) is not None and 2 < left_alone.changes < 6 and not left_alone.calls()
+    for path in tmp_path.iterdir():
+        path.unlink()
+    killed = Run(write, tmp_path)
+    assert killed.watch(tmp_path, 2) is None and killed.kill().code == -9
+    assert 1 < len(list(tmp_path.iterdir())) < 5
 
 
 class AlwaysAWorker(Random):
