@@ -293,3 +293,16 @@ def test_a_flipped_bit_of_a_parquet_table_is_noticed_or_changes_nothing(tmp_path
             else:
                 assert repr(ledger.results()) == right
     assert noticed > 50
+
+
+@pytest.mark.parametrize("column", ["schedule", "device", "source_data"])
+def test_a_cell_lost_from_a_parquet_table_is_not_taken_for_an_empty_one(tmp_path, target, table, column):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "other.parquet"
+    with Ledger(":memory:") as ledger:
+        merge_ledger(ledger, table)
+        export_ledger(ledger, path)
+    whole = pq.read_table(path)
+    at = whole.column_names.index(column)
+    pq.write_table(whole.set_column(at, column, pa.array([None] * len(whole), pa.string())), path)
+    refused(target, path, f"{column} must be text; got None")

@@ -34,7 +34,8 @@ def is_number(cell: str) -> bool:
 
 
 def whole(text: str) -> int:
-    if not re.fullmatch(r"[-+]?\d{1,400}", text.strip(), re.ASCII):
+    text = text.strip()  # of more than int() and float() drop
+    if not re.fullmatch(r"[-+]?\d{1,400}", text, re.ASCII):
         raise UnreadableError(f"{text[:30]!r} is no whole number")
     return int(text)
 
@@ -202,7 +203,7 @@ def _class(label: str, classes: Sequence[str]) -> str:
     """The label as the header spells it: 1.0, +1 and 1 are one class."""
     if label in classes:
         return label
-    same = [name for name in classes if is_number(name) and is_number(label) and float(name) == float(label)]
+    same = [name for name in classes if is_number(name) and is_number(label) and number(name) == number(label)]
     if len(same) != 1:
         raise UnreadableError(f"the label {label[:20]!r} is none of {classes}")
     return same[0]

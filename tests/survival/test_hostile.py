@@ -8,6 +8,7 @@ import struct
 import sys
 import traceback
 import zipfile
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -20,9 +21,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.io import savemat
 
 from dicot.data.choices import read_choices
 from dicot.data.files import read_windows
+from dicot.data.matfile import read_matrix
 from dicot.data.recordingfile import read_recording
 from dicot.errors import DicotError, InputError
 from dicot.labels.windows import read_labels
@@ -150,6 +153,27 @@ def test_a_sound_file_that_announces_four_gigabytes(tmp_path: Path) -> None:
     body = b"WAVEfmt " + struct.pack("<I", 16) + form + b"data" + struct.pack("<I", 2**32 - 4) + bytes(400)
     (tmp_path / "a.wav").write_bytes(b"RIFF" + struct.pack("<I", 2**32 - 1) + body)
     assert fate(lambda: read_recording(tmp_path / "a.wav")).startswith("ours")
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_matlab_files_that_announce_four_gigabytes(tmp_path: Path, compressed: bool) -> None:
+    savemat(tmp_path / "a.mat", {"a": np.ones((20, 20))})
+    data = (tmp_path / "a.mat").read_bytes()
+    for at in (128 + 4, 128 + 12, 128 + 28, 128 + 52):  # sizes of matrix, flags, shape and values; the name is short
+        forged = data[:at] + struct.pack("<I", 2**32 - 8) + data[at + 4 :]
+        if compressed:
+            packed = zlib.compress(forged[128:])
+            forged = forged[:128] + struct.pack("<II", 15, len(packed)) + packed
+        (tmp_path / "a.mat").write_bytes(forged)
+        assert fate(lambda: read_matrix(tmp_path / "a.mat", "a")).startswith("ours")
+
+
+def test_a_matlab_file_that_unpacks_to_more_than_memory(tmp_path: Path) -> None:
+    packer = zlib.compressobj(1)
+    packed = b"".join(packer.compress(bytes(10**6)) for _ in range(300)) + packer.flush()
+    head = b"MATLAB".ljust(124) + b"\0\1IM"
+    (tmp_path / "a.mat").write_bytes(head + struct.pack("<II", 15, len(packed)) + packed)
+    assert "fill the memory" in fate(lambda: read_matrix(tmp_path / "a.mat", "a"))
 
 
 def test_headers_of_text_files(tmp_path: Path) -> None:
