@@ -21,6 +21,7 @@ _NUMERIC, _COMPLEX = range(6, 16), 0x0800  # classes of matrices that hold numbe
 # As for .npz: what unpacks to less is harmless; above it a file must be worth a hundredth of what it asks for.
 _SMALL = 1 << 28
 _MOST_TIMES = 100
+_CHUNK = 1 << 16  # bytes that are unpacked at once, to a thousand times as many at most
 
 
 def read_matrix(path: Path, name: str) -> Array:
@@ -67,23 +68,29 @@ def _elements(data: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
 
 def _matrices(data: memoryview, order: str) -> Iterator[memoryview]:
     """Yield the content of each matrix, unpacked where it is compressed."""
-    left = allowed = max(_SMALL, _MOST_TIMES * len(data))
+    left = max(_SMALL, _MOST_TIMES * len(data))
     for kind, content in _elements(data, order):
         if kind == _COMPRESSED:
-            packer = zlib.decompressobj()
-            unpacked = packer.decompress(content, left + 1)
+            unpacked = _unpacked(content, left)
             left -= len(unpacked)
-            if left < 0:
-                raise InputError(
-                    f"Its {len(data)} bytes unpack to more than {allowed}, which is refused because such a file may be "
-                    "made to fill the memory. Save it in MATLAB with -v6."
-                )
-            if not packer.eof:
-                raise ValueError("a compressed element ends too early")
             ((kind, content),) = _elements(memoryview(unpacked), order)
         if kind != _MATRIX:
             raise ValueError(f"an element is of kind {kind}, not a matrix")
         yield content
+
+
+def _unpacked(content: memoryview, most: int) -> bytearray:
+    packer, unpacked = zlib.decompressobj(), bytearray()
+    for at in range(0, len(content), _CHUNK):
+        unpacked += packer.decompress(content[at : at + _CHUNK], most - len(unpacked) + 1)
+        if len(unpacked) > most:
+            raise InputError(
+                f"It unpacks to more than {_MOST_TIMES} times its size, which is refused because such a file may be "
+                "made to fill the memory. Save it in MATLAB with -v6."
+            )
+    if not packer.eof or packer.unused_data:
+        raise ValueError("a compressed element does not end where it should")
+    return unpacked
 
 
 def _matrix(content: memoryview, order: str, name: str) -> tuple[str, Array]:
