@@ -176,6 +176,8 @@ def _checked_values(values: Mapping[str, Any], error: str | None) -> dict[str, f
         usable = value is None or (isinstance(value, int | float) and not isinstance(value, bool))
         if not usable or (value is not None and math.isinf(value)):
             raise InputError(f"{metric} must be a number; got {quoted(value)}.")
+        if isinstance(value, int) and abs(value) > LARGEST:
+            raise InputError(f"{metric} must be a number of usual size; got {value}.")
         lost = value is None or math.isnan(value)
         if lost and error is None:
             raise InputError(f"{metric} has no value, and there is no error that says why.")
