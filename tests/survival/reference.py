@@ -5,7 +5,7 @@ import io
 import math
 import re
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -139,7 +139,12 @@ def _channel(column: Sequence[Any]) -> list[float] | None:
 
 def _moment(value: Any) -> Any:
     if isinstance(value, str | bytes):
-        return finite(value if isinstance(value, str) else value.decode("utf-8", "replace"))
+        text = (value if isinstance(value, str) else value.decode("utf-8", "replace")).strip()
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            return finite(text)
+        return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
     if isinstance(value, int | float) and math.isfinite(value):
         return float(value)
     if isinstance(value, datetime | date | timedelta):

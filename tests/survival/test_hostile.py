@@ -23,6 +23,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.io import savemat
 
+from dicot.bench.exchange import read_contents
+from dicot.data import parquetfile
 from dicot.data.choices import read_choices
 from dicot.data.files import read_windows
 from dicot.data.matfile import read_matrix
@@ -31,7 +33,7 @@ from dicot.errors import DicotError, InputError
 from dicot.labels.windows import read_labels
 from dicot.pretrained import CONFIG, read_config
 from dicot.search import EmbeddingIndex
-from dicot.vectors import read_vectors
+from dicot.vectors import read_vectors, vector_shape
 from tests.signal_files import write_edf, write_wfdb
 from tests.survival.run import MEMORY, WORK, _for_memory
 
@@ -105,6 +107,50 @@ def test_a_table_that_unpacks_to_more_than_memory(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     assert "fill the memory" in fate(lambda: read_recording(path, time="t"))
     assert "fill the memory" in fate(lambda: read_windows(path, case="case", time="t"))
+
+
+def test_text_that_is_repeated_to_more_than_memory(tmp_path: Path) -> None:
+    """A dictionary holds a text once, for as many rows as there are."""
+    n, path = 1000, tmp_path / "a.parquet"
+    numbers = {name: np.arange(n, dtype=float) for name in ("t", "x", "case")}
+    table = pa.table({**numbers, "what": pa.DictionaryArray.from_arrays(np.zeros(n, np.int32), ["a" * 10**6])})
+    pq.write_table(table, path, compression="zstd", store_schema=False)
+    assert path.stat().st_size < 50_000
+    assert "fill the memory" in fate(lambda: read_recording(path, time="t", label="what"))
+    assert "fill the memory" in fate(lambda: read_windows(path, case="case", time="t"))
+    assert "fill the memory" in fate(lambda: read_contents(path))
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(np.ones(2 * n, np.float32)), 2)
+    table = pa.table({"vector": lists, "recording": table["what"]})
+    pq.write_table(table, path, compression="zstd")
+    assert "fill the memory" in fate(lambda: read_vectors(path))
+
+
+def test_vectors_of_one_number_that_are_a_hundred_times_their_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquetfile, "_SMALL", 1 << 20)
+    flat = pa.array(np.zeros(800_000, np.float32))
+    table = pa.table({"vector": pa.FixedSizeListArray.from_arrays(flat, 8)})
+    pq.write_table(table, tmp_path / "a.parquet", compression="zstd")
+    for read in (read_vectors, vector_shape):
+        assert "fill the memory" in fate(lambda read=read: read(tmp_path / "a.parquet"))
+
+
+def test_one_long_text_among_many_short_ones(tmp_path: Path) -> None:
+    """numpy gives all of them the room of the longest."""
+    n = 20_000
+    texts = [f"k{i % 2}" for i in range(n)]
+    texts[7] = "k" * 100_000
+    numbers = [f"{i % 7}\t{i % 5}" for i in range(n)]
+    (tmp_path / "a.tsv").write_text("\n".join(f"{a}\t{b}" for a, b in zip(texts, numbers, strict=True)) + "\n")
+    head = f"@univariate true\n@classLabel true {' '.join(sorted(set(texts)))}\n@data\n"
+    lines = (f"{b}:{a}".replace("\t", ",") for a, b in zip(texts, numbers, strict=True))
+    (tmp_path / "a.ts").write_text(head + "\n".join(lines) + "\n")
+    rows = (f"{i},{i % 7},{text}" for i, text in enumerate(texts))
+    (tmp_path / "a.csv").write_text("t,x,what\n" + "\n".join(rows) + "\n")
+    for name in ("a.tsv", "a.ts"):
+        assert "100,000 characters" in fate(lambda name=name: read_windows(tmp_path / name))
+    assert "100,000 characters" in fate(lambda: read_recording(tmp_path / "a.csv", label="what"))
 
 
 @pytest.mark.parametrize("field", [(236, b"99999999"), (236, b"-5"), (252, b"9999"), (252, b"-1"), (244, b"1e-300")])
