@@ -1,6 +1,6 @@
 import pytest
 
-from dicot.errors import InputError, did_you_mean, lookup, need_extra
+from dicot.errors import InputError, MissingDataError, OutputError, did_you_mean, lookup, need_extra, quoted
 
 
 def test_suggestions_see_through_case_and_punctuation():
@@ -22,3 +22,19 @@ def test_a_missing_extra_names_the_command():
     assert str(need_extra("pyarrow", "tables", "Reading")) == (
         "Reading needs pyarrow, which is not installed. Run: pip install 'dicot[tables]'"
     )
+
+
+@pytest.mark.parametrize("kind", [InputError, OutputError, MissingDataError])
+def test_a_message_that_quotes_half_a_file_keeps_its_beginning_and_its_remedy(kind):
+    said = str(kind(f"a.json is damaged: {'9' * 10_000}. Write it again."))
+    assert said.startswith("a.json is damaged: 9") and said.endswith("9. Write it again.") and len(said) < 2100
+    assert str(kind("x" * 2000)) == "x" * 2000
+
+
+def test_values_of_files_are_quoted_in_a_few_words():
+    assert quoted("a'b") == '"a\'b"' and quoted([1, None]) == "[1, None]"
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    for value in ("9" * 5000, list(range(5000)), {str(i): "x" * 99 for i in range(99)}, 10**4000, deep):
+        assert len(quoted(value)) <= 80

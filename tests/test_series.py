@@ -243,6 +243,10 @@ def test_vectors_that_do_not_say_their_source_go_by_the_choices_beside_the_data(
         {"kind": "recordings", "options": {}, "recordings": {"a": "somewhere"}},
         {"kind": "file", "options": {}, "data": []},
         {"kind": "dream", "options": {}},
+        {"kind": "recordings", "options": {}, "recordings": {}, "channels": "xy"},
+        {"kind": "recordings", "options": {}, "recordings": {}, "n_times": "10"},
+        {"kind": "recordings", "options": {}, "recordings": {}, "n_times": 2.5},
+        {"kind": "recordings", "options": {}, "recordings": {}, "channels": ["x", 3]},
     ],
 )
 def test_a_damaged_source_is_refused(source: dict, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What can go wrong, each with a sentence that says what was expected, what came and what to do."""
 
+import reprlib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from numbers import Integral
@@ -7,10 +8,19 @@ from typing import TypeVar
 
 T = TypeVar("T")
 _LISTED, _SOME = 40, 5  # names that are listed whole, and how many are shown of more
+_LONGEST, _END = 2000, 500  # characters of a message, and how many of them are its end
+_QUOTED = 80  # characters of a value
+_within = reprlib.Repr()  # goes no deeper into what is nested than a few levels
+_within.maxstring = _within.maxlong = _within.maxother = _QUOTED
 
 
 class DicotError(Exception):
     """Base of every error raised on purpose by this library."""
+
+    def __str__(self) -> str:
+        """Cut a message that quotes half a file: what is wrong stands at its beginning, what to do at its end."""
+        text = super().__str__()
+        return text if len(text) <= _LONGEST else f"{text[: _LONGEST - _END]} ... {text[-_END:]}"
 
 
 class InputError(DicotError, ValueError):
@@ -93,6 +103,12 @@ def brief(error: BaseException) -> str:
     """Return what an error says, cut where it quotes half a file."""
     text = str(error)
     return text if len(text) <= 300 else f"{text[:300]}..."
+
+
+def quoted(value: object) -> str:
+    """Write a value that came from a file into a sentence, cut where it is long."""
+    text = _within.repr(value)
+    return text if len(text) <= _QUOTED else f"{text[: _QUOTED - 3]}..."
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

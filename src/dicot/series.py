@@ -18,7 +18,7 @@ from dicot.data.policies import MISSING, Array
 from dicot.data.recordingfile import Choice, Recording
 from dicot.data.timestamps import GAP, check_gap, nearest, runs_between_gaps
 from dicot.datasets import is_here, is_path, load, load_parts
-from dicot.errors import InputError, lookup
+from dicot.errors import InputError, is_whole, lookup, quoted
 from dicot.vectors import Vectors
 
 MEMORY = 2**28  # bytes of recordings that are kept for the next look
@@ -142,7 +142,13 @@ def _source_of(known: Vectors, what: str) -> _Source | None:
     try:
         kind, options, channels = said["kind"], dict(said["options"]), said.get("channels")
         if kind not in ("recordings", "file", "name"):
-            raise ValueError(f"its kind is {kind!r}")
+            raise ValueError(f"its kind is {quoted(kind)}")
+        named = isinstance(channels, list | tuple) and all(isinstance(name, str) for name in channels)
+        if channels is not None and not named:
+            raise ValueError(f"its channels are {quoted(channels)}")
+        n_times = said.get("n_times")
+        if n_times is not None and not is_whole(n_times, 1):
+            raise ValueError(f"its windows have {quoted(n_times)} time steps")
         recorded = kind == "recordings"
         given = {key: value for key, value in options.items() if value is not None}
         if recorded and (problems := [found for key, value in given.items() if (found := problem_of(key, value))]):
@@ -152,9 +158,9 @@ def _source_of(known: Vectors, what: str) -> _Source | None:
             options,
             "" if recorded else str(said["data"][0]),
             {str(name): Path(entry["file"]) for name, entry in said["recordings"].items()} if recorded else {},
-            tuple(map(str, channels)) if channels else None,
+            tuple(channels) if channels else None,
             None if said.get("rate") is None else check_rate(said["rate"]),
-            None if said.get("n_times") is None else int(said["n_times"]),
+            n_times,
         )
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise InputError(

@@ -21,8 +21,10 @@ import numpy as np
 from dicot.data.collection import check_groups, labelled
 from dicot.data.naming import naming
 from dicot.data.npyfile import PARTS, load_npz
+from dicot.data.parquetfile import open_parquet, refuse_bomb, written_out
 from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
+from dicot.data.texts import text_array
 from dicot.errors import InputError, brief, did_you_mean
 from dicot.storage import arrow, atomic_file, check_writable, writing
 
@@ -37,8 +39,6 @@ SOURCE = "dicot.source"
 KEEP_SOURCE = (".parquet", ".npz")
 LONGEST_NUMBER = 24  # characters of a number that is written as text
 Made = Mapping[str, Any]  # a source as it is before it becomes JSON
-# What a small file may unpack to, as for .npz: repeated values shrink to nearly nothing, so size alone proves little.
-SMALL, MOST_TIMES = 2**28, 100
 
 
 def check_vector_file(path: Path, parts: int = 1) -> None:
@@ -390,10 +390,8 @@ def _joined(arrays: list[Array | None], lengths: list[int], column: str) -> Arra
 
 
 def _read_parquet(path: Path, make: Callable[[int, int], Any] | None) -> Vectors:
-    _, pq = arrow()
     try:
-        # Not by memory map, which a truncated file would turn into a crash of the process.
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        with open_parquet(path) as file:
             return _from_parquet(path, file, make)
     except (InputError, MemoryError):
         raise
@@ -432,12 +430,10 @@ def source_of_file(path: Path) -> dict[str, Any] | None:
 
 def column_of(path: Path, name: str) -> Array | None:
     """Return what a .parquet says of its vectors in one of COLUMNS; None where it has no such column."""
-    pa, _ = arrow()
     with _opened_parquet(path) as (file, _):
         if name not in file.schema_arrow.names:
             return None
-        cells = file.read(columns=[name], use_threads=False).column(name)
-        return _values(path, name, cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([cells]))
+        return _values(path, name, written_out(path, file.read(columns=[name], use_threads=False)).column(name))
 
 
 def column_kinds(path: Path) -> dict[str, tuple[str, int]]:
@@ -454,9 +450,9 @@ def column_kinds(path: Path) -> dict[str, tuple[str, int]]:
 @contextmanager
 def _opened_parquet(path: Path) -> Iterator[tuple[Any, int]]:
     """Open a .parquet of vectors of one length, checked by the checksums of its pages; errors name the file."""
-    pa, pq = arrow()
+    pa, _ = arrow()
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        with open_parquet(path) as file:
             if "vector" not in file.schema_arrow.names:
                 raise InputError(f"{path} has no column 'vector'. {_AGAIN}")
             kind = file.schema_arrow.field("vector").type
@@ -464,6 +460,7 @@ def _opened_parquet(path: Path) -> Iterator[tuple[Any, int]]:
                 raise InputError(
                     f"{path}: column 'vector' must hold lists of one length of float32; got {kind}. {_AGAIN}"
                 )
+            refuse_bomb(path, file.metadata.num_rows * kind.list_size)
             yield file, int(kind.list_size)
     except (InputError, MemoryError):
         raise
@@ -484,19 +481,17 @@ def _from_parquet(path: Path, file: Any, make: Callable[[int, int], Any] | None)
     if not is_list or not pa.types.is_floating(kind.value_type):
         raise InputError(f"{path}: column 'vector' must hold lists of numbers, float32; got {kind}. {_AGAIN}")
     columns = [name for name in ("part", *COLUMNS) if name in schema.names]
+    if pa.types.is_fixed_size_list(kind):
+        refuse_bomb(path, n_rows * kind.list_size)
     x, at = cast(Any, np.empty((0, 0), np.float32)), 0
-    about: dict[str, list[Any]] = {name: [] for name in columns}
+    about = written_out(path, file.read(columns=columns, use_threads=False))
     for number in range(file.num_row_groups):
-        table = file.read_row_group(number, columns=[*columns, "vector"], use_threads=False)
+        table = file.read_row_group(number, columns=["vector"], use_threads=False)
         for batch in table.to_batches():
             block = _lists(path, batch.column("vector"), at)
             if not at:
-                if n_rows * block.shape[1] * 4 > max(SMALL, MOST_TIMES * path.stat().st_size):
-                    raise InputError(
-                        f"{path} says to hold {n_rows} vectors of {block.shape[1]} features, more than {MOST_TIMES} "
-                        f"times its size, which is refused because such a file may be made to fill the memory. {_AGAIN}"
-                    )
                 shape = n_rows, block.shape[1]
+                refuse_bomb(path, n_rows * block.shape[1])
                 x = np.empty(shape, np.float32) if make is None else make(*shape)
             if block.shape[1] != x.shape[1]:
                 raise InputError(
@@ -504,12 +499,10 @@ def _from_parquet(path: Path, file: Any, make: Callable[[int, int], Any] | None)
                     "Keep the vectors of one model in a file."
                 )
             x[at : at + len(block)] = block
-            for name in columns:
-                about[name].append(batch.column(name))
             at += len(block)
-    if not at or at != n_rows:
+    if not at or at != n_rows or (columns and about.num_rows != n_rows):
         raise InputError(f"{path} holds {at} vectors of {n_rows} that it announces. {_AGAIN}")
-    read = {name: _values(path, name, pa.chunked_array(chunks)) for name, chunks in about.items()}
+    read = {name: _values(path, name, about.column(name)) for name in columns}
     said = (schema.metadata or {}).get(SOURCE.encode())
     source = None if said is None else _source(path, said.decode("utf-8", "replace"))
     return Vectors(x.read() if isinstance(x, RowFile) else x, **read, source=source)
@@ -544,8 +537,8 @@ def _values(path: Path, column: str, cells: Any) -> Array:
     if column == "recording" and is_number:
         cells, is_text = cells.cast(pa.string()), True
     if is_text:
-        texts = cells.fill_null("").to_pylist()
-        return np.array(texts, dtype=str)
+        with naming(path):
+            return text_array(cells.fill_null("").to_pylist())
     if not is_number:
         raise InputError(f"{path}: column {column!r} must hold numbers or text; got {kind}. {_AGAIN}")
     if column in SECONDS or cells.null_count:

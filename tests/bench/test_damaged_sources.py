@@ -293,3 +293,28 @@ def test_a_flipped_bit_of_a_parquet_table_is_noticed_or_changes_nothing(tmp_path
             else:
                 assert repr(ledger.results()) == right
     assert noticed > 50
+
+
+@pytest.mark.parametrize("column", ["schedule", "device", "source_data"])
+def test_a_cell_lost_from_a_parquet_table_is_not_taken_for_an_empty_one(tmp_path, target, table, column):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "other.parquet"
+    with Ledger(":memory:") as ledger:
+        merge_ledger(ledger, table)
+        export_ledger(ledger, path)
+    whole = pq.read_table(path)
+    at = whole.column_names.index(column)
+    pq.write_table(whole.set_column(at, column, pa.array([None] * len(whole), pa.string())), path)
+    refused(target, path, f"{column} must be text; got None")
+
+
+def test_a_score_that_sqlite_cannot_hold_is_refused(tmp_path, target, table):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "other.parquet"
+    with Ledger(":memory:") as ledger:
+        merge_ledger(ledger, table)
+        export_ledger(ledger, path)
+    first = pq.read_table(path).slice(0, 1)
+    at = first.column_names.index("accuracy")
+    pq.write_table(first.set_column(at, "accuracy", pa.array([2**64 - 1], pa.uint64())), path)
+    refused(target, path, "accuracy must be a number of usual size; got 18446744073709551615")

@@ -12,7 +12,7 @@ from dicot.errors import InputError
 NAN = np.nan
 
 
-def write(folder: Path, subject: int, activities: list[int], seed: int = 0) -> Path:
+def write(folder: Path, subject: int, activities: list[float], seed: int = 0) -> Path:
     """54 columns between single spaces; heart rate is there in every tenth row only, as in the real files."""
     rng = np.random.default_rng(100 * subject + seed)
     table = rng.normal(10, 3, size=(len(activities), 54))
@@ -89,8 +89,9 @@ def test_borders_can_be_cut(raw: Path, tmp_path: Path) -> None:
 
 
 def test_faulty_files_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"subject101\.dat.*\[8\]"):
-        read_recording(write(tmp_path, 1, [8]))
+    for activity in (8, 1.5, 0.4, NAN):
+        with pytest.raises(InputError, match=rf"subject101\.dat.*\[{activity:.2g}"):
+            read_recording(write(tmp_path, 1, [activity]))
     (tmp_path / "subject102.dat").write_text("1 2 3\n")
     with pytest.raises(InputError, match=r"subject102\.dat.*54.*3"):
         read_recording(tmp_path / "subject102.dat")

@@ -104,6 +104,12 @@ def test_faulty_files(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with pytest.raises(InputError, match=r"right_classall_clean\.mat: .*Fetch it again"):
             read_arm(path)
+    for value in (np.nan, 1e200):
+        broken = table()
+        broken[7, 5] = value
+        savemat(path, {VARIABLE: broken})
+        with pytest.raises(InputError, match=r"right_classall_clean\.mat: Time step 7 "):
+            read_arm(path)
     path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + bytes([0, 2]) + b"IM")
     with pytest.raises(InputError, match="-v7"):
         read_arm(path)

@@ -51,6 +51,8 @@ def test_odd_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         line(good[2]) + line(good[3]),  # two in one line: the first counts
         "3,Flying,1370520469556,1,2,3;",  # no activity
         "3,Walking,1370520469556,1,two,3;",  # no number
+        "3,Walking,1370520469556,1,\x1e2,3;",  # a control character, which Python's strip() drops and float() does not
+        f"{2**64},Walking,1370520469556,1,2,3;",  # no user has such a number
         "4,Walking,1370520469556,-.5,+1.5e-1,2.;",
         "5,Walking,1370520469556,1,2,;",  # the last field is empty: here reading ends
         line(good[3]),
@@ -63,8 +65,8 @@ def test_odd_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert [ACTIVITIES[code] for code in log.label] == [*(row[1] for row in good[:3]), "Walking"]
         np.testing.assert_allclose(log.x.T, [*(row[2:] for row in good[:3]), (-0.5, 0.15, 2.0)])
         assert log.notes == (
-            "Reading ended at line 9, whose last field is empty; 1 more lines follow.",
-            "3 of 7 lines are not records and were left out.",
+            "Reading ended at line 11, whose last field is empty; 1 more lines follow.",
+            "5 of 9 lines are not records and were left out.",
         )
     assert list(ACTIVITIES) == sorted(ACTIVITIES)
 

@@ -123,7 +123,7 @@ NO_KEYS = [
     ("a", 1, "2"),
     ("a", 1, True),
 ]
-NO_KEYS += [("a", 1, NAN), ("a", 1, INF), ("a", 0, 2**63)]
+NO_KEYS += [("a", 1, NAN), ("a", 1, INF), ("a", 0, 2**63), ("a", 0, 10**400)]
 
 
 @pytest.mark.parametrize("key", NO_KEYS)

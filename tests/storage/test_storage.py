@@ -3,9 +3,9 @@ import os
 
 import pytest
 
-from dicot.errors import DicotError, OutputError
+from dicot.errors import DicotError, ModelFileError, OutputError
 from dicot.labels.store import LabelStore
-from dicot.storage import check_writable, write_atomic
+from dicot.storage import check_format, check_writable, write_atomic
 from dicot.vectors import check_vector_file
 
 
@@ -52,3 +52,11 @@ def test_a_folder_in_place_of_a_file_is_told_before_any_work_is_done(tmp_path):
         with pytest.raises(OutputError, match=r"v\.parquet cannot be written: .* That is a folder"):
             check(tmp_path / "v.parquet")
     check_writable(tmp_path / "v.parquet", folder=True)
+
+
+def test_another_version_is_named_in_a_few_words(tmp_path):
+    for version, writer in ((2, "0.9"), ("9" * 5000, "9" * 5000)):
+        config = {"format": "a", "format_version": version, "library_version": writer}
+        with pytest.raises(ModelFileError, match=r"a\.json has format version .*Install the version.*9") as caught:
+            check_format(tmp_path / "a.json", config, "a", 1)
+        assert len(str(caught.value)) < 300 + len(str(tmp_path))

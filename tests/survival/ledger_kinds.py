@@ -268,6 +268,8 @@ def _parquet_cells(path: Path) -> list[dict[str, Any]]:
     for row in rows:
         for name, cell in row.items():
             kind = COLUMNS.get(name, "REAL" if name not in ("suite", "contender") else "TEXT")
+            if row["key"] and isinstance(cell, str) and cell and not kind.startswith("TEXT"):
+                row[name] = cell = whole(cell) if kind.startswith("INTE") else number(cell)  # text may say it as well
             allowed = {"TEXT": str, "INTE": int, "REAL": float | int}[kind[:4]]
             if row["key"] and not isinstance(cell, allowed) and not (cell is None and "NOT NULL" not in kind):
                 raise UnreadableError(f"{name} is {cell!r}")

@@ -2,11 +2,12 @@
 
 import math
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.io import savemat
+from scipy.io import loadmat, savemat
 
 from dicot.datasets import harth, pamap2, skoda, wisdm2
 from tests.survival.kind import Kind, UnreadableError
@@ -14,7 +15,7 @@ from tests.survival.mutations import BINARY, TEXT
 from tests.survival.reference import csv_rows, lines_of, number, same_length
 
 CHANNELS = ("back_x", "back_y", "back_z", "thigh_x", "thigh_y", "thigh_z")
-LOG = re.compile(r"^(\d+),[A-Za-z]+,[^,\n]*,([^,;\n]+),([^,;\n]+),([^,;\n]+)", re.MULTILINE)
+LOG = re.compile(r"^(\d{1,18}),[A-Za-z]+,[^,\n]*,([^,;\n]+),([^,;\n]+),([^,;\n]+)", re.MULTILINE)
 
 
 def _named(folder: Path) -> None:
@@ -80,7 +81,7 @@ def judge_log(folder: Path, result: Any, sound: Any) -> str:
     if not len(result.user) == len(result.label) == result.x.shape[1] or np.isnan(result.x).any():
         return "users, labels and values do not fit together, or are no numbers"
     held = LOG.findall((folder / "log.txt").read_bytes().decode("latin-1"))
-    records = {(int(user), *(float(v) for v in xyz)) for user, *xyz in held if all(_is_plain(v) for v in xyz)}
+    records = {(int(user), *map(number, xyz)) for user, *xyz in held if all(_is_plain(v) for v in xyz)}
     taken = {(int(user), *map(float, xyz)) for user, xyz in zip(result.user, result.x.T, strict=True)}
     return f"taken, but not in the file: {sorted(taken - records)[:2]}" if taken - records else ""
 
@@ -92,17 +93,26 @@ def _is_plain(text: str) -> bool:
         return False
 
 
-def _matlab(folder: Path) -> None:
+def _matlab(folder: Path, *, compress: bool) -> None:
     values = np.random.default_rng(9).normal(size=(8, 71)) * 100
     values[:, 0] = [32, 48, 49, 50, 51, 52, 53, 54]
-    savemat(folder / f"{skoda.VARIABLE}.mat", {skoda.VARIABLE: values}, do_compression=True)
+    savemat(folder / f"{skoda.VARIABLE}.mat", {skoda.VARIABLE: values}, do_compression=compress)
 
 
 def judge_matlab(folder: Path, result: Any, sound: Any) -> str:
     x, label = result["x"], result["label"]
     if x.dtype != np.float32 or len(x) != 60 or x.shape[1] != len(label) or not np.isfinite(x).all():
         return f"x is {x.dtype} of shape {x.shape} for {len(label)} labels, finite: {np.isfinite(x).all()}"
-    return "" if len(label) and label.min() >= 0 and label.max() < len(skoda.GESTURES) else "labels that are none"
+    if not len(label) or label.min() < 0 or label.max() >= len(skoda.GESTURES):
+        return "labels that are none"
+    try:
+        table = loadmat(folder / f"{skoda.VARIABLE}.mat")[skoda.VARIABLE].astype(float)
+    except Exception as error:  # scipy has many
+        raise UnreadableError(str(error)) from error
+    codes = [list(skoda.GESTURES).index(code) for code in table[:, 0]]
+    values = table[:, [column for column in range(1, 71) if column % 7 != 1]]  # the first of each seven is an id
+    lengths = np.array([[math.hypot(*row)] for row in values])
+    return _same(label, np.array(codes)) or _same(x, (values / np.where(lengths == 0, 1, lengths)).T)
 
 
 def _same(found: np.ndarray, wanted: np.ndarray) -> str:
@@ -126,11 +136,14 @@ KINDS = [
         lambda folder: wisdm2.read_log(folder / "log.txt", lambda share, note: None),
         judge_log,
     ),
-    Kind(
-        "raw-matlab",
-        _matlab,
-        {f"{skoda.VARIABLE}.mat": BINARY},
-        lambda folder: skoda.read_arm(folder / f"{skoda.VARIABLE}.mat"),
-        judge_matlab,
+    *(
+        Kind(
+            name,
+            partial(_matlab, compress=compress),
+            {f"{skoda.VARIABLE}.mat": BINARY},
+            lambda folder: skoda.read_arm(folder / f"{skoda.VARIABLE}.mat"),
+            judge_matlab,
+        )
+        for name, compress in (("raw-matlab", True), ("raw-matlab-plain", False))  # a checksum guards the compressed
     ),
 ]

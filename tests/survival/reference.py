@@ -5,7 +5,7 @@ import io
 import math
 import re
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,8 @@ def is_number(cell: str) -> bool:
 
 
 def whole(text: str) -> int:
-    if not re.fullmatch(r"[-+]?\d{1,400}", text.strip(), re.ASCII):
+    text = text.strip()  # of more than int() and float() drop
+    if not re.fullmatch(r"[-+]?\d{1,400}", text, re.ASCII):
         raise UnreadableError(f"{text[:30]!r} is no whole number")
     return int(text)
 
@@ -138,7 +139,12 @@ def _channel(column: Sequence[Any]) -> list[float] | None:
 
 def _moment(value: Any) -> Any:
     if isinstance(value, str | bytes):
-        return finite(value if isinstance(value, str) else value.decode("utf-8", "replace"))
+        text = (value if isinstance(value, str) else value.decode("utf-8", "replace")).strip()
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            return finite(text)
+        return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
     if isinstance(value, int | float) and math.isfinite(value):
         return float(value)
     if isinstance(value, datetime | date | timedelta):
@@ -202,7 +208,7 @@ def _class(label: str, classes: Sequence[str]) -> str:
     """The label as the header spells it: 1.0, +1 and 1 are one class."""
     if label in classes:
         return label
-    same = [name for name in classes if is_number(name) and is_number(label) and float(name) == float(label)]
+    same = [name for name in classes if is_number(name) and is_number(label) and number(name) == number(label)]
     if len(same) != 1:
         raise UnreadableError(f"the label {label[:20]!r} is none of {classes}")
     return same[0]

@@ -27,7 +27,6 @@ WAIT = 300  # seconds in all; on a busy machine the work may take a while
 PATIENCE = 600  # until a process that does not even answer to its alarm is killed
 MEMORY = 500 << 20  # bytes beyond what reading the sound file needs
 LOOKS = 100  # at the clock until WAIT or PATIENCE is over: while everything is stopped there is none
-LONGEST = 3000  # characters of an error's message
 SOUND = -1  # in place of a seed: the file as it was made
 
 
@@ -217,8 +216,6 @@ def _verdict(kind: Kind, folder: Path, sound: Any) -> tuple[str, str]:
     except DicotError as error:
         if _for_memory(error):
             return "wrong", f"more than {MEMORY >> 20} MB, {_place(error)}|{error}"
-        if len(str(error)) > LONGEST:
-            return "wrong", f"a message of thousands of characters, {_place(error)}|{str(error)[:200]}"
         complaint = kind.refused(folder)
         return ("wrong", f"{complaint}|{error}") if complaint else ("ours", "")
     except Exception as error:

@@ -8,6 +8,7 @@ import struct
 import sys
 import traceback
 import zipfile
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -20,15 +21,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.io import savemat
 
+from dicot.bench.exchange import read_contents
+from dicot.data import parquetfile
 from dicot.data.choices import read_choices
 from dicot.data.files import read_windows
+from dicot.data.matfile import read_matrix
 from dicot.data.recordingfile import read_recording
 from dicot.errors import DicotError, InputError
 from dicot.labels.windows import read_labels
 from dicot.pretrained import CONFIG, read_config
 from dicot.search import EmbeddingIndex
-from dicot.vectors import read_vectors
+from dicot.vectors import read_vectors, vector_shape
 from tests.signal_files import write_edf, write_wfdb
 from tests.survival.run import MEMORY, WORK, _for_memory
 
@@ -104,6 +109,50 @@ def test_a_table_that_unpacks_to_more_than_memory(tmp_path: Path) -> None:
     assert "fill the memory" in fate(lambda: read_windows(path, case="case", time="t"))
 
 
+def test_text_that_is_repeated_to_more_than_memory(tmp_path: Path) -> None:
+    """A dictionary holds a text once, for as many rows as there are."""
+    n, path = 1000, tmp_path / "a.parquet"
+    numbers = {name: np.arange(n, dtype=float) for name in ("t", "x", "case")}
+    table = pa.table({**numbers, "what": pa.DictionaryArray.from_arrays(np.zeros(n, np.int32), ["a" * 10**6])})
+    pq.write_table(table, path, compression="zstd", store_schema=False)
+    assert path.stat().st_size < 50_000
+    assert "fill the memory" in fate(lambda: read_recording(path, time="t", label="what"))
+    assert "fill the memory" in fate(lambda: read_windows(path, case="case", time="t"))
+    assert "fill the memory" in fate(lambda: read_contents(path))
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(np.ones(2 * n, np.float32)), 2)
+    table = pa.table({"vector": lists, "recording": table["what"]})
+    pq.write_table(table, path, compression="zstd")
+    assert "fill the memory" in fate(lambda: read_vectors(path))
+
+
+def test_vectors_of_one_number_that_are_a_hundred_times_their_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquetfile, "_SMALL", 1 << 20)
+    flat = pa.array(np.zeros(800_000, np.float32))
+    table = pa.table({"vector": pa.FixedSizeListArray.from_arrays(flat, 8)})
+    pq.write_table(table, tmp_path / "a.parquet", compression="zstd")
+    for read in (read_vectors, vector_shape):
+        assert "fill the memory" in fate(lambda read=read: read(tmp_path / "a.parquet"))
+
+
+def test_one_long_text_among_many_short_ones(tmp_path: Path) -> None:
+    """numpy gives all of them the room of the longest."""
+    n = 20_000
+    texts = [f"k{i % 2}" for i in range(n)]
+    texts[7] = "k" * 100_000
+    numbers = [f"{i % 7}\t{i % 5}" for i in range(n)]
+    (tmp_path / "a.tsv").write_text("\n".join(f"{a}\t{b}" for a, b in zip(texts, numbers, strict=True)) + "\n")
+    head = f"@univariate true\n@classLabel true {' '.join(sorted(set(texts)))}\n@data\n"
+    lines = (f"{b}:{a}".replace("\t", ",") for a, b in zip(texts, numbers, strict=True))
+    (tmp_path / "a.ts").write_text(head + "\n".join(lines) + "\n")
+    rows = (f"{i},{i % 7},{text}" for i, text in enumerate(texts))
+    (tmp_path / "a.csv").write_text("t,x,what\n" + "\n".join(rows) + "\n")
+    for name in ("a.tsv", "a.ts"):
+        assert "100,000 characters" in fate(lambda name=name: read_windows(tmp_path / name))
+    assert "100,000 characters" in fate(lambda: read_recording(tmp_path / "a.csv", label="what"))
+
+
 @pytest.mark.parametrize("field", [(236, b"99999999"), (236, b"-5"), (252, b"9999"), (252, b"-1"), (244, b"1e-300")])
 def test_edf_headers_with_huge_and_negative_fields(tmp_path: Path, field: tuple[int, bytes]) -> None:
     eeg = (np.arange(60) % 50, 20, (-250.0, 250.0, -2048, 2047))
@@ -150,6 +199,27 @@ def test_a_sound_file_that_announces_four_gigabytes(tmp_path: Path) -> None:
     body = b"WAVEfmt " + struct.pack("<I", 16) + form + b"data" + struct.pack("<I", 2**32 - 4) + bytes(400)
     (tmp_path / "a.wav").write_bytes(b"RIFF" + struct.pack("<I", 2**32 - 1) + body)
     assert fate(lambda: read_recording(tmp_path / "a.wav")).startswith("ours")
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_matlab_files_that_announce_four_gigabytes(tmp_path: Path, compressed: bool) -> None:
+    savemat(tmp_path / "a.mat", {"a": np.ones((20, 20))})
+    data = (tmp_path / "a.mat").read_bytes()
+    for at in (128 + 4, 128 + 12, 128 + 28, 128 + 52):  # sizes of matrix, flags, shape and values; the name is short
+        forged = data[:at] + struct.pack("<I", 2**32 - 8) + data[at + 4 :]
+        if compressed:
+            packed = zlib.compress(forged[128:])
+            forged = forged[:128] + struct.pack("<II", 15, len(packed)) + packed
+        (tmp_path / "a.mat").write_bytes(forged)
+        assert fate(lambda: read_matrix(tmp_path / "a.mat", "a")).startswith("ours")
+
+
+def test_a_matlab_file_that_unpacks_to_more_than_memory(tmp_path: Path) -> None:
+    packer = zlib.compressobj(1)
+    packed = b"".join(packer.compress(bytes(10**6)) for _ in range(300)) + packer.flush()
+    head = b"MATLAB".ljust(124) + b"\0\1IM"
+    (tmp_path / "a.mat").write_bytes(head + struct.pack("<II", 15, len(packed)) + packed)
+    assert "fill the memory" in fate(lambda: read_matrix(tmp_path / "a.mat", "a"))
 
 
 def test_headers_of_text_files(tmp_path: Path) -> None:

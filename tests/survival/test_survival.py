@@ -17,6 +17,7 @@ from tests.survival import run
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.kinds import KINDS
 from tests.survival.mutations import BYTES
+from tests.survival.reference import whole
 from tests.survival.run import Outcome, damage, survive
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -98,7 +99,6 @@ def test_errors_of_ours_and_right_results_are_told_apart():
     ("read", "more", "cause"),
     [
         (fail(KeyError("x")), {}, "KeyError, outside the library"),
-        (fail(InputError("x" * 5000)), {}, "thousands of characters"),
         (fail(InputError("no")), {"refused": lambda folder: "half of it is merged"}, "half of it is merged"),
         (lambda path: 1, {"judge": lambda folder, result, sound: "another column"}, "read wrong"),
         (lambda path: 1, {"judge": unreadable}, "taken, though it cannot be read right"),
@@ -135,3 +135,9 @@ def test_a_sound_file_that_is_not_read_is_one_failure():
 
     (outcome,) = survive(Kind("planted", lambda folder: None, {}, refuse, lambda *_: ""), range(5))
     assert outcome.seed == run.SOUND and outcome.verdict == "wrong"
+
+
+def test_a_judge_reads_numbers_beside_characters_that_strip_drops_and_float_does_not(tmp_path):
+    assert whole("\x1e5") == 5
+    (tmp_path / "log.txt").write_text("1,Walking,0,1,2,3;\n1,Walking,0,\x1e4,5,6;\n")
+    assert KINDS["raw-log"].judge(tmp_path, KINDS["raw-log"].read(tmp_path), None) == ""

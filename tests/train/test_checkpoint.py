@@ -1,4 +1,5 @@
 import hashlib
+import json
 import random
 from pathlib import Path
 
@@ -206,6 +207,15 @@ def test_contents_that_do_not_fit_are_refused_before_anything_is_loaded(kept, na
     tensors = {key: kept for key, kept in {**tensors, name: value}.items() if kept is not None}
     path.write_bytes(sealed(tensors, about))
     with pytest.raises(ModelFileError, match="not a readable checkpoint.*Delete it"):
+        resume()
+
+
+def test_a_number_beyond_float64_is_refused(kept):
+    path, resume = kept
+    with safe_open(path, "pt") as file:
+        run = json.loads(file.metadata()["run"])
+    path.write_bytes(sealed(load(path.read_bytes()), {"run": json.dumps({**run, "seconds": 10**400})}))
+    with pytest.raises(ModelFileError, match="Delete it"):
         resume()
 
 

@@ -76,6 +76,7 @@ def test_all_problems_at_once():
         ("batch_size", "8"),
         ("lr", "x"),
         ("lr", math.inf),
+        ("lr", 10**400),
         ("warmup", math.nan),
         ("warmup", "half"),
         ("weight_decay", -1.0),

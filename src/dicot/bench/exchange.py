@@ -201,7 +201,9 @@ def _wanted(cells: Cells) -> Wanted:
 
 def _cell(value: Any, name: str, kind: str) -> Any:
     """A cell of either kind of table as the ledger holds it."""
-    if value in ("", None):
+    if value is None:  # of a Parquet file, which can tell it from empty text; a CSV file cannot
+        return None
+    if value == "":
         return "" if "TEXT NOT NULL" in kind else None
     if kind.startswith("INTE"):
         if isinstance(value, str) and WHOLE.fullmatch(value) and len(value) < 20:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from dicot.errors import InputError
+from dicot.errors import InputError, quoted
 from dicot.evaluation.result import Result
 
 COLUMNS = {
@@ -117,7 +117,7 @@ def check_names(**names: Any) -> None:
     """Refuse what is not text, or empty."""
     for what, name in names.items():
         if not isinstance(name, str) or not name:
-            raise InputError(f"{what} must be a name; got {_short(name)}.")
+            raise InputError(f"{what} must be a name; got {quoted(name)}.")
 
 
 def known_metrics() -> dict[str, tuple[str, ...]]:
@@ -129,7 +129,7 @@ def known_metrics() -> dict[str, tuple[str, ...]]:
 
 def _checked_draw(draw: Any) -> int:
     if type(draw) is not int or not 1 <= draw <= LARGEST:
-        raise InputError(f"draw must be a whole number from 1; got {_short(draw)}.")
+        raise InputError(f"draw must be a whole number from 1; got {quoted(draw)}.")
     return draw
 
 
@@ -139,7 +139,7 @@ def _check_cell(name: str, value: Any, kind: str) -> None:
     what, expected = KINDS[kind[:4]]
     fits = isinstance(value, expected) and not isinstance(value, bool)
     if not fits:
-        raise InputError(f"{name} must be {what}; got {_short(value)}.")
+        raise InputError(f"{name} must be {what}; got {quoted(value)}.")
     if isinstance(value, int | float) and not abs(value) <= LARGEST:
         raise InputError(f"{name} must be a number of usual size; got {value}.")
     if (name in NOT_EMPTY and not value) or (name in NOT_NEGATIVE and value < 0):
@@ -149,7 +149,7 @@ def _check_cell(name: str, value: Any, kind: str) -> None:
 def _check_config(row: Row) -> None:
     """Refuse a configuration that is not the one of the key, or that the cells that repeat parts of it contradict."""
     if hashlib.sha256(row["config"].encode("utf-8", "surrogatepass")).hexdigest() != row["key"]:
-        raise InputError(f"config does not hash to key: one of them was changed. config is {_short(row['config'])}.")
+        raise InputError(f"config does not hash to key: one of them was changed. config is {quoted(row['config'])}.")
     config = _as_object(row["config"], "config")
     settings = config.get("settings", {})
     expected = {name: config.get(name) for name in ("source", "target", "protocol", "seed")}
@@ -157,7 +157,7 @@ def _check_config(row: Row) -> None:
         expected |= {name: settings.get(name, "") for name in ("schedule", "precision")}
     for name, value in expected.items():
         if row[name] != value:
-            raise InputError(f"{name} is {_short(row[name])} where config says {_short(value)}.")
+            raise InputError(f"{name} is {quoted(row[name])} where config says {quoted(value)}.")
 
 
 def _check_time(text: str) -> None:
@@ -166,7 +166,7 @@ def _check_time(text: str) -> None:
     except ValueError:
         aware = False
     if not aware:
-        raise InputError(f"recorded must be a date and time with its zone (ISO 8601); got {_short(text)}.")
+        raise InputError(f"recorded must be a date and time with its zone (ISO 8601); got {quoted(text)}.")
 
 
 def _checked_values(values: Mapping[str, Any], error: str | None) -> dict[str, float]:
@@ -175,12 +175,14 @@ def _checked_values(values: Mapping[str, Any], error: str | None) -> dict[str, f
         check_names(metric=metric)
         usable = value is None or (isinstance(value, int | float) and not isinstance(value, bool))
         if not usable or (value is not None and math.isinf(value)):
-            raise InputError(f"{metric} must be a number; got {_short(value)}.")
+            raise InputError(f"{metric} must be a number; got {quoted(value)}.")
+        if isinstance(value, int) and abs(value) > LARGEST:
+            raise InputError(f"{metric} must be a number of usual size; got {value}.")
         lost = value is None or math.isnan(value)
         if lost and error is None:
             raise InputError(f"{metric} has no value, and there is no error that says why.")
         if not lost and error is not None:
-            raise InputError(f"{metric} is {value}, but the job failed: {_short(error)}.")
+            raise InputError(f"{metric} is {value}, but the job failed: {quoted(error)}.")
     return {metric: math.nan if value is None else value for metric, value in values.items()}
 
 
@@ -188,12 +190,7 @@ def _as_object(text: str, name: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{name} must be JSON; got {_short(text)}.") from error
+        raise InputError(f"{name} must be JSON; got {quoted(text)}.") from error
     if not isinstance(value, dict):
-        raise InputError(f"{name} must be a JSON object; got {_short(text)}.")
+        raise InputError(f"{name} must be a JSON object; got {quoted(text)}.")
     return value
-
-
-def _short(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 80 else f"{shown[:77]}..."

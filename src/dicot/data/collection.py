@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dicot.data.cases import to_array
 from dicot.data.conversion import convert, fingerprint
 from dicot.data.policies import Array, FloatArray, Scale, name_cases
+from dicot.data.texts import text_array
 from dicot.errors import InputError, LayoutWarning, need_extra
 
 if TYPE_CHECKING:
@@ -335,7 +336,7 @@ def _plain(values: Array, what: str) -> Array:
     if all(isinstance(v, str) for v in known):
         if not any(isinstance(v, str) for v in items):
             return np.full(len(items), np.nan)
-        return np.array(["" if _is_lost(v) else v for v in items], dtype=str)
+        return text_array(["" if _is_lost(v) else v for v in items])
     if all(isinstance(v, int | float) for v in known):
         return _numbers(items, known)
     kinds = ", ".join(sorted({type(v).__name__ for v in known}))

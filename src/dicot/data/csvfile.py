@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dicot.data.policies import Array
+from dicot.data.texts import text_array
 from dicot.errors import InputError, did_you_mean
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
@@ -122,14 +123,14 @@ def to_names(cells: Sequence[str]) -> Array:
     whole = bool(numbers) and [str(n) for n in numbers] == list(cells)
     if whole and min(numbers) >= -(2**63) and max(numbers) < 2**63:
         return np.array(numbers, dtype=np.int64)
-    return np.array(["" if cell in _UNNAMED else cell for cell in cells], dtype=np.str_)
+    return text_array(["" if cell in _UNNAMED else cell for cell in cells])
 
 
 def _to_values(cells: Sequence[str]) -> Array:
     """Return a time or a channel as whole numbers, numbers or text (dates), whatever all cells are."""
     numbers = _floats(cells)
     if numbers is None:
-        return np.array(["" if cell.lower() in _LOST else cell for cell in cells], dtype=np.str_)
+        return text_array(["" if cell.lower() in _LOST else cell for cell in cells])
     try:
         return np.array(cells, dtype=np.int64)  # times in nanoseconds are too long for float64
     except (ValueError, OverflowError):

@@ -201,9 +201,9 @@ def _swallows(values: Array) -> bool:
 
 def _from_table(columns: dict[str, Array], choice: Choice, where: Where) -> FileParts:
     """Give the columns of a table their roles."""
-    named = [c for c in (choice.time, choice.label, choice.group, *(choice.channels or ())) if c]
+    time = choice.time or None  # "" means none, of the others it is a name
+    named = [c for c in (time, choice.label, choice.group, *(choice.channels or ())) if c is not None]
     require_columns(columns, named)
-    time = choice.time or None
     if choice.time is None:
         usual = [c for c in columns if c.lower() in TIMES and c not in named]
         if len(usual) > 1:
@@ -275,7 +275,7 @@ def _read_npz(path: Path, choice: Choice) -> FileParts:
             raise InputError(
                 "The file holds no array of values. Save X (channels, time), or one array for each channel."
             )
-        label = scalars.get(choice.label or "")
+        label = None if choice.label is None else scalars.get(choice.label)
         table = choice if label is None else choice._replace(label=None)
         content = _from_table(table_columns(arrays), table, row_name)
         return content._replace(rate=rate, label=content.label if label is None else label.item())

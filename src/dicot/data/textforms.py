@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from dicot.data.policies import Array
+from dicot.data.texts import text_array
 from dicot.errors import InputError
 
 _YES_NO = {"true": True, "false": False}
@@ -103,7 +104,7 @@ def read_cases(
         labels.append(label)
     if not cases:
         raise InputError(f"{path} has no case after its @data line. The file may be truncated; fetch it again.")
-    return cases, np.array(labels) if header.labelled else None
+    return cases, text_array(labels) if header.labelled else None
 
 
 def case_of(channels: Sequence[str]) -> Array:
@@ -289,7 +290,7 @@ def read_tsv(path: str | Path) -> tuple[Array, Array]:
         raise InputError(f"{path}: {error}. Expected a label and numbers between tabs in every line.") from error
     if table.shape[1] < 2:
         raise InputError(f"{path} has one column; expected a label and numbers between tabs in every line.")
-    return np.ascontiguousarray(table[:, None, 1:]), np.array(labels)
+    return np.ascontiguousarray(table[:, None, 1:]), text_array(labels)
 
 
 def outline_tsv(path: str | Path) -> Outline:

@@ -47,11 +47,11 @@ def read_recording(path: Path) -> dict[str, Array]:
         table = np.loadtxt(path, ndmin=2, comments=None)
         if table.shape[1] != COLUMNS:
             raise InputError(f"Expected {COLUMNS} columns; got {table.shape[1]}.")
-        activity = table[:, 1].astype(np.int64)
         known = [0, *ACTIVITIES, *OPTIONAL]
-        unknown = np.setdiff1d(activity, known)
+        unknown = np.setdiff1d(table[:, 1], known)
         if len(unknown):
             raise InputError(f"Unknown activities {unknown[:5].tolist()}; known are {sorted(known)}.")
+        activity = table[:, 1].astype(np.int64)
         return {"x": table[activity != 0, 2:].T.astype(np.float32), "activity": activity[activity != 0]}
 
 

@@ -1,12 +1,12 @@
 """SKODA: ten accelerometers on the right arm of one worker in car production, 98 Hz, ten gestures and none."""
 
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from dicot.data import Windows, slide
+from dicot.data.matfile import read_matrix
 from dicot.data.naming import naming
 from dicot.data.policies import Array
 from dicot.datasets.preparation import PreparedSet, Sizes, Workspace, raw_files, read_each
@@ -18,7 +18,6 @@ LENGTH, STRIDE = 50, 25
 VARIABLE = "right_classall_clean"
 COLUMNS = 71  # label, then ten sensors of id, three calibrated and three raw values
 SENSOR_COLUMNS = 7
-MAT5, HDF5 = 1, 2  # versions of MATLAB's files: the publisher's, and the first that is an HDF5 file
 TEST_SHARE = 0.2
 GESTURES = {
     32: "none",
@@ -47,7 +46,11 @@ def read_arm(path: Path) -> dict[str, Array]:
             raise InputError(f"Unknown labels {unknown[:5].tolist()}; known are {codes.tolist()}.")
         ids = range(1, COLUMNS, SENSOR_COLUMNS)
         x = np.delete(table, [0, *ids], axis=1).astype(np.float64)  # 60 channels, not 64 (D-46)
-        length = np.linalg.norm(x, axis=1, keepdims=True)
+        with np.errstate(over="ignore"):
+            length = np.linalg.norm(x, axis=1, keepdims=True)
+        if not np.isfinite(length).all():
+            row = int(np.argmin(np.isfinite(length)))
+            raise InputError(f"Time step {row} holds NaN or a number that is too large. Fetch the file again.")
         x /= np.where(length == 0, 1.0, length)
         return {"x": x.T.astype(np.float32), "label": np.searchsorted(codes, table[:, 0])}
 
@@ -55,22 +58,7 @@ def read_arm(path: Path) -> dict[str, Array]:
 def _table(path: Path) -> Array:
     if path.suffix != ".mat":
         return np.loadtxt(path, ndmin=2, comments=None)
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError, matfile_version
-
-    try:
-        version = matfile_version(path)[0]
-        if version < MAT5:  # so is much that is not a MATLAB file; the lengths it seems to state would be allocated
-            raise ValueError("it is older than the publisher's, or damaged")
-        arrays = loadmat(path) if version < HDF5 else None
-    # What scipy and zlib say to damage, or to a page instead of a file.
-    except (MatReadError, ValueError, TypeError, LookupError, OSError, zlib.error) as error:
-        raise InputError(f"It cannot be read as a MATLAB file ({error}). Fetch it again.") from error
-    if arrays is None:
-        raise InputError("It is a file of MATLAB 7.3, which scipy cannot read. Save it in MATLAB with -v7.")
-    if VARIABLE not in arrays:
-        raise InputError(f"There is no variable {VARIABLE}; the file holds {[k for k in arrays if k[0] != '_']}.")
-    return np.asarray(arrays[VARIABLE])
+    return read_matrix(path, VARIABLE)
 
 
 def shuffled(x: Array, label: Array, name: str) -> tuple[Windows, Windows]:

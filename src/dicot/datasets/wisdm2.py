@@ -21,7 +21,7 @@ _SPACE = r"[ \t\r]*"
 _NUMBER = rf"{_SPACE}([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?){_SPACE}"
 _REST = r"(?:[;,].*)?$"  # whatever may follow the sixth field
 _RECORD = re.compile(
-    rf"^(\d+),({'|'.join(ACTIVITIES)}),[^,\n]*,{_NUMBER},{_NUMBER},{_NUMBER}{_REST}".encode(), re.MULTILINE
+    rf"^(\d{{1,18}}),({'|'.join(ACTIVITIES)}),[^,\n]*,{_NUMBER},{_NUMBER},{_NUMBER}{_REST}".encode(), re.MULTILINE
 )
 _END = re.compile(rf"^(?:[^,\n]*,){{5}}{_SPACE}{_REST}".encode(), re.MULTILINE)
 

@@ -288,7 +288,7 @@ def _is_value(value: Any) -> bool:
         return _is_text(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return math.isfinite(value) and (isinstance(value, float) or -LARGEST <= value < LARGEST)
+    return math.isfinite(value) if isinstance(value, float) else -LARGEST <= value < LARGEST
 
 
 def _is_text(value: str) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from dicot import __version__
-from dicot.errors import InputError, ModelFileError, OutputError, need_extra
+from dicot.errors import InputError, ModelFileError, OutputError, need_extra, quoted
 
 REMEDIES = {
     errno.ENOSPC: "Free some space on that disk, or choose another place",
@@ -134,8 +134,8 @@ def check_format(path: Path, config: Any, name: str, version: int) -> dict[str, 
         raise ModelFileError(f"{path} was not written by dicot: its format is not {name!r}.")
     if config.get("format_version") != version:
         raise ModelFileError(
-            f"{path} has format version {config.get('format_version')!r}; this dicot {__version__} reads {version}. "
-            f"Install the version that wrote it, {config.get('library_version')!r}."
+            f"{path} has format version {quoted(config.get('format_version'))}; this dicot {__version__} reads "
+            f"{version}. Install the version that wrote it, {quoted(config.get('library_version'))}."
         )
     return config
 

@@ -139,7 +139,7 @@ class Checkpoint:
                 weights = _fitting(_part(tensors, "method."), method.state_dict())
                 history = _history(_part(tensors, "history."), float(run["seconds"]), steps)
                 ended = run["ended"] is True
-            except (LookupError, ValueError, TypeError, AttributeError) as error:
+            except (LookupError, ValueError, TypeError, AttributeError, OverflowError) as error:
                 raise self._unreadable(error) from error
         except ModelFileError as error:
             if not self.overwrite:

@@ -89,7 +89,10 @@ def _is_schedule(value: object) -> bool:
 
 def _is_real(value: object) -> bool:
     """Whether a value is a finite number; True and False are not numbers here."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond float64
+        return False
 
 
 def lr_at(step: int, recipe: Recipe, steps_per_epoch: int) -> float:
