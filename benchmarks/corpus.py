@@ -298,7 +298,7 @@ def needs(options: argparse.Namespace) -> None:
     from dicot.corpus.needs import need_of
 
     code = (
-        "import sys; from dicot.corpus.build import build_corpus; from dicot.budget import peak_bytes\n"
+        "import sys; from dicot.corpus.build import build_corpus; from dicot.processes.budget import peak_bytes\n"
         "build_corpus(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], memory='100GB')\nprint(peak_bytes())"
     )
     for kind in ("npz", "compressed npz", "float64 npz", "parquet", "csv", "wav"):
@@ -348,7 +348,7 @@ JOIN_AND_SEARCH = """
 import json, sys, time
 from pathlib import Path
 import numpy as np
-from dicot.budget import peak_bytes
+from dicot.processes.budget import peak_bytes
 from dicot.search import EmbeddingIndex
 from dicot.search.joining import join_index
 folder, memory = Path(sys.argv[1]), int(sys.argv[2])
@@ -375,7 +375,7 @@ def index(options: argparse.Namespace) -> None:
     files = folder / "files"
     files.mkdir(parents=True, exist_ok=True)
     per_file = 2**26 // (4 * options.features)
-    from dicot.budget import parse_bytes
+    from dicot.processes.budget import parse_bytes
     from dicot.vectors import write_vectors
 
     count, started = 0, time.monotonic()

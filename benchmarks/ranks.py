@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dicot.launcher import launch
+from dicot.processes.launcher import launch
 
 SHAPES = ((8, 24, 1), (8, 150, 1), (128, 100, 6), (128, 24, 1), (64, 500, 3))  # batch, time steps, channels
 

@@ -17,10 +17,10 @@ import numpy as np
 
 from benchmarks.queues import Phase, Pool, flow
 from benchmarks.tables import said, said_time, table
-from dicot.budget import PER_CASE
-from dicot.cluster import GPU_SHARE
 from dicot.corpus.build import SHARD_BYTES
 from dicot.corpus.manifest import LARGEST
+from dicot.processes.budget import PER_CASE
+from dicot.processes.cluster import GPU_SHARE
 from dicot.search.joining import NORM, PROGRAM
 
 WINDOW, FEATURES, BATCH = 4 * 6 * 500, 256, 128  # bytes of a window, numbers of a vector, windows of a step

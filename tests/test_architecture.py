@@ -22,17 +22,16 @@ EVERYTHING = SOURCES + [path for folder in FOLDERS for path in sorted((ROOT / fo
 LAYERS: dict[str, set[str]] = {
     "errors": set(),
     "storage": {"errors"},
-    "budget": {"errors"},
-    "launcher": {"errors"},
+    "processes": {"errors"},
     "progress": set(),
     "data": {"errors"},
-    "gpu": {"budget", "data", "storage", "errors"},
+    "gpu": {"processes", "data", "storage", "errors"},
     "datasets": {"data", "storage", "errors"},
     "views": {"errors"},
     "losses": {"errors"},
     "encoders": {"gpu", "storage", "errors"},
     "methods": {"encoders", "views", "losses", "data", "errors"},
-    "train": {"methods", "encoders", "data", "gpu", "launcher", "storage", "errors"},
+    "train": {"methods", "encoders", "data", "gpu", "processes", "storage", "errors"},
     "controls": {"encoders", "data", "gpu"},
     "embedding": {"encoders", "gpu", "data", "errors"},
     "presets": {"train", "errors"},
@@ -48,12 +47,9 @@ LAYERS: dict[str, set[str]] = {
     "protocols": {"fewlabels", "data", "errors"},
     "projection": {"protocols", "data", "storage", "errors"},
     "tables": {"data", "storage", "errors"},
-    "vectors": {"data", "storage", "errors"},
-    "series": {"vectors", "datasets", "data", "errors"},
-    "embedded": {"vectors", "progress", "data", "storage", "errors"},
-    "search": {"vectors", "budget", "gpu", "data", "storage", "errors"},
-    "cluster": {"errors"},
-    "corpus": {"vectors", "cluster", "launcher", "progress", "budget", "data", "storage", "errors"},
+    "vectors": {"datasets", "progress", "data", "storage", "errors"},
+    "search": {"vectors", "processes", "gpu", "data", "storage", "errors"},
+    "corpus": {"vectors", "processes", "progress", "data", "storage", "errors"},
 }
 
 
@@ -66,8 +62,6 @@ def above(*, but: tuple[str, ...] = ()) -> set[str]:
 # An estimator embeds; others score, keep and search.
 _KEEPING = (
     "vectors",
-    "embedded",
-    "series",
     "tables",
     "search",
     "outliers",
@@ -75,7 +69,7 @@ _KEEPING = (
     "heads",
     "deployed",
 )
-_SCORING = ("protocols", "classical", "datasets", "projection", "corpus", "cluster", *_KEEPING)
+_SCORING = ("protocols", "classical", "datasets", "projection", "corpus", *_KEEPING)
 LAYERS["tuning"] = above(but=(*_SCORING, "controls", "pretrained", "saved"))
 LAYERS["estimator"] = above(but=(*_SCORING, "tuning"))
 LAYERS["classifier"] = above(but=_SCORING)
@@ -83,9 +77,7 @@ LAYERS["export"] = above(but=tuple(part for part in _SCORING if part not in ("he
 LAYERS["runs"] = above(but=(*_SCORING, "classifier", "tuning", "export"))
 _KEPT = (
     "vectors",
-    "embedded",
     "corpus",
-    "series",
     "tables",
     "search",
     "outliers",
@@ -101,7 +93,7 @@ _KEPT = (
 LAYERS["evaluation"] = above(but=(*_KEPT, "projection"))
 LAYERS["bench"] = above(but=_KEPT)
 LAYERS["report"] = {"classical", "datasets", "protocols", "projection", "progress", "storage", "data", "errors"}
-LAYERS["explorer"] = {"series", "vectors", "search", "labels", "outliers", "projection"}
+LAYERS["explorer"] = {"vectors", "search", "labels", "outliers", "projection"}
 LAYERS["explorer"] |= {"progress", "storage", "data", "errors"}
 LAYERS["cli"] = above() | {"__init__"}
 LAYERS["__init__"] = above()
@@ -119,14 +111,10 @@ TORCH_FREE = {
     "classical",
 }
 TORCH_FREE |= {
-    "launcher",
+    "processes",
     "heads",
-    "budget",
-    "cluster",
     "corpus",
     "deployed",
-    "embedded",
-    "series",
     "protocols",
     "projection",
     "fewlabels",
@@ -150,7 +138,7 @@ EXTRAS: dict[str, set[str]] = {
     "pandas": {"cli", "data", "evaluation", "report"},
     "pyarrow": {"data", "storage"},
     "pyedflib": {"data"},
-    "ray": {"cluster"},
+    "ray": {"processes"},
     "statsmodels": {"methods"},
     "umap": {"projection"},
     "usearch": {"search"},

@@ -4,7 +4,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from dicot.budget import PER_CASE, TORCH, peak_bytes, refuse_beyond
 from dicot.data import Windows
 from dicot.data.stored import CaseStore
 from dicot.errors import InputError, ModelFileError
@@ -12,6 +11,7 @@ from dicot.estimator import TimeSeriesEmbedder, data_card, method_name, saved_se
 from dicot.gpu.memory import limited_memory, refuse_beyond_on_gpu
 from dicot.presets import FEATURES
 from dicot.pretrained import CONFIG, is_registered, plain_json
+from dicot.processes.budget import PER_CASE, TORCH, peak_bytes, refuse_beyond
 from dicot.storage import check_writable, remove_leftovers, writing
 from dicot.storage.locks import LOCK, only_writer
 from dicot.train import Checkpoint, Step

@@ -9,10 +9,10 @@ from tests.commands import dicot
 from dicot.bench.executor import Workers, site_for
 from dicot.bench.ledger import Ledger
 from dicot.bench.on_ray import execute_on
-from dicot.cluster import Lost, Share, joined
 from dicot.errors import InputError, LostWorkerError
 from dicot.evaluation import units_of
 from dicot.evaluation.result import Result
+from dicot.processes.cluster import Lost, Share, joined
 
 
 def rows(path) -> dict[tuple[str, int], Result]:

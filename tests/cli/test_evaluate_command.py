@@ -17,8 +17,8 @@ from dicot.data.splits import check_split
 from dicot.datasets import DATASETS, Card, DataSet
 from dicot.errors import DicotError, InputError, MissingExtraError
 from dicot.estimator import TimeSeriesEmbedder
-from dicot.series import series_of
 from dicot.vectors import read_vectors
+from dicot.vectors.series import series_of
 
 QUICK = ["--dim", 8, "--steps", 1, "--device", "cpu", "--preset", "paper"]
 

@@ -14,11 +14,11 @@ from tests.commands import dicot
 from tests.corpus.folders import WINDOW, tree, write_recordings
 from tests.corpus.slow_model import SlowModel
 
-from dicot.cluster import Share, joined
 from dicot.corpus import Corpus
 from dicot.corpus.build import build_corpus
 from dicot.corpus.embedding import embed_corpus
 from dicot.errors import InputError
+from dicot.processes.cluster import Share, joined
 
 pytest.importorskip("pyarrow")
 

@@ -16,7 +16,7 @@ from tests.conftest import make_waves
 from tests.train.ranks_worker import RUNS, build, train
 
 from dicot.errors import InputError, LostWorkerError
-from dicot.launcher import MEETING, find_place
+from dicot.processes.launcher import MEETING, find_place
 from dicot.train import Checkpoint, join_ranks, ranks
 from dicot.train.ranks import ALONE, Place, Ranks, current_ranks
 

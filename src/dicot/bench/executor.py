@@ -21,13 +21,13 @@ from types import TracebackType
 from typing import Any
 
 from dicot.bench.ledger import Ledger
-from dicot.cluster import THREADS
 from dicot.errors import DicotError, LostWorkerError
 from dicot.evaluation.jobs import Job, Unit
 from dicot.evaluation.loading import Shelf, family
 from dicot.evaluation.result import Result
 from dicot.evaluation.run import KEY, Embedded, Record, Score, Site, fail, is_alone, run_units, score_embedded
-from dicot.launcher import end_with_parent
+from dicot.processes.cluster import THREADS
+from dicot.processes.launcher import end_with_parent
 
 GROUP = 64  # units that are trained by one call on a GPU
 FILLS_A_GPU = ("large",)  # families whose runs gain nothing from others beside them

@@ -19,7 +19,7 @@ from dicot.evaluation.jobs import Job, units_of
 from dicot.evaluation.loading import Shelf
 from dicot.evaluation.result import Result
 from dicot.evaluation.run import Embedded, Site, run_units
-from dicot.launcher import end_with_parent
+from dicot.processes.launcher import end_with_parent
 from dicot.progress import Bar
 from dicot.projection import Maps, Projection, check_map_names, read_maps, tsne, write_maps
 from dicot.protocols.base import Labels

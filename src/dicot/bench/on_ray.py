@@ -8,11 +8,11 @@ from pathlib import Path
 
 from dicot.bench.executor import OnJob
 from dicot.bench.ledger import Ledger
-from dicot.cluster import Cluster, Lost, Share
 from dicot.evaluation.jobs import Job, Unit
 from dicot.evaluation.loading import Shelf
 from dicot.evaluation.result import Result
 from dicot.evaluation.run import Site, fail, is_alone, run_units
+from dicot.processes.cluster import Cluster, Lost, Share
 
 Recorded = tuple[Job, Sequence[Result]]
 

@@ -27,7 +27,7 @@ from dicot.cli.report import report
 from dicot.cli.search import search
 from dicot.cli.wording import flags, in_shell, plain_warnings
 from dicot.errors import DicotError, InputError, LostWorkerError
-from dicot.launcher import LOST, find_place, is_launched
+from dicot.processes.launcher import LOST, find_place, is_launched
 from dicot.storage import cannot_use
 
 

@@ -215,7 +215,7 @@ def run_units(
             execute(units, ledger, site, workers or default_workers(), tally)
         elif units:
             from dicot.bench.on_ray import execute_on
-            from dicot.cluster import joined
+            from dicot.processes.cluster import joined
 
             with joined(ray, workers) as cluster:
                 share = cluster.share(device, gpus=gpus)

@@ -47,8 +47,8 @@ def build(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in the folder.")] = False,
 ) -> None:
     """Cut recordings into windows and keep these in a folder, file by file. A killed build is continued."""
-    from dicot.budget import said_bytes
     from dicot.corpus.build import build_corpus
+    from dicot.processes.budget import said_bytes
 
     kept = _choices(sources)
     asked = opt.given(
@@ -87,8 +87,8 @@ def info(
     verify: Annotated[bool, typer.Option("--verify", help="Read every byte and compare it with its hash.")] = False,
 ) -> None:
     """Describe a corpus: its windows, its files and what was left out."""
-    from dicot.budget import said_bytes
     from dicot.corpus import Corpus
+    from dicot.processes.budget import said_bytes
 
     opened = Corpus.open(corpus, verify=verify)
     manifest, (n, c, t) = opened.manifest, opened.shape
@@ -132,13 +132,13 @@ def embed(
     """Embed all windows of CORPUS, one .parquet for each shard. A killed run is continued by the same command."""
     from functools import partial
 
-    from dicot.budget import TORCH, memory_of, peak_bytes, refuse_beyond
     from dicot.cli.embed import hash_of
-    from dicot.cluster import joined
     from dicot.corpus import Corpus
     from dicot.corpus.embedding import embed_corpus
     from dicot.corpus.on_ray import embed_on
     from dicot.gpu.memory import gpu_memory_of, limited_memory
+    from dicot.processes.budget import TORCH, memory_of, peak_bytes, refuse_beyond
+    from dicot.processes.cluster import joined
 
     if ray is None and not (actors is None and gpus_per_actor is None and cpus_per_actor == 1):
         raise InputError("--actors, --cpus-per-actor and --gpus-per-actor go with --ray.")

@@ -90,7 +90,7 @@ def _embed_recordings(
     append: bool,
 ) -> None:
     from dicot.deployed import OnnxEmbedder
-    from dicot.embedded import embed_recordings
+    from dicot.vectors.recordings import embed_recordings
 
     options = opt.as_fitted(options, embedder)
     if not isinstance(embedder, OnnxEmbedder):
@@ -124,9 +124,9 @@ def _embed_cases(
     embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, data: str, out: Path, columns: dict[str, Any]
 ) -> None:
     from dicot.datasets import load_parts
-    from dicot.series import source_of_cases
     from dicot.storage.locks import only_writer
     from dicot.vectors import check_vector_file, row_files, write_vectors
+    from dicot.vectors.series import source_of_cases
 
     columns = opt.as_fitted(columns, embedder) if "case" in columns else columns  # of a long table
     contents = load_parts(data, **columns)

@@ -84,7 +84,7 @@ def cases_source(
 ) -> dict[str, Any]:
     """How the cases of the vectors are found again: those of a file as it holds them, others by the same policies."""
     from dicot.datasets import is_path
-    from dicot.series import source_of_cases
+    from dicot.vectors.series import source_of_cases
 
     columns = {**table, **({"layout": layout} if layout != "nct" else {})}
     return source_of_cases(data, columns if is_path(data) else policies, split.train.channels, model)
@@ -95,8 +95,8 @@ def recordings_source(data: str, options: dict[str, Any], split: "Split", model:
     from dicot.data.contents import facts_of
     from dicot.data.durations import window_stride
     from dicot.data.folders import find_recordings, recording_names
-    from dicot.embedded import USUAL
     from dicot.vectors import source_of_recordings
+    from dicot.vectors.recordings import USUAL
 
     windows, found = split.train, find_recordings(data)
     facts = {name: facts_of(file) for name, file in zip(recording_names(found), found, strict=True)}

@@ -48,8 +48,8 @@ def draw(
 ) -> None:
     """Write the page: the windows of these rows with what is said of each, in this order."""
     from dicot.report.windows import DrawnWindow, windows_page
-    from dicot.series import series_of, why_absent
     from dicot.storage import write_atomic
+    from dicot.vectors.series import series_of, why_absent
 
     series = series_of(known, data, {}, path=vectors)
     if series is None:

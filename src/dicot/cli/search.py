@@ -88,8 +88,8 @@ def _index_of_folder(folder: Path, metric: str, device: str, memory: str | None)
     """Open the index of a folder of vectors; one that is missing, or of other vectors, is made first."""
     import hashlib
 
-    from dicot.budget import memory_of
     from dicot.corpus.embedding import MANIFEST, read_embedded
+    from dicot.processes.budget import memory_of
     from dicot.search import EmbeddingIndex
     from dicot.search.folder import source_of_index
     from dicot.search.index import METRICS

@@ -19,7 +19,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dicot.budget import memory_of
 from dicot.corpus.files import Note, Task, Work, check_need, cut, fetched_folder, look_at, recalled
 from dicot.corpus.manifest import DTYPES, MANIFEST, SHARDS, Manifest, Shard, Source, read_manifest, write_manifest
 from dicot.corpus.needs import PROGRAM
@@ -34,7 +33,8 @@ from dicot.data.recordingfile import Choice
 from dicot.data.recordings import warn_of_short
 from dicot.data.timestamps import GAP, check_gap
 from dicot.errors import DicotWarning, InputError, LostWorkerError, NoWindowError, lookup
-from dicot.launcher import end_with_parent
+from dicot.processes.budget import memory_of
+from dicot.processes.launcher import end_with_parent
 from dicot.progress import Bar
 from dicot.storage import check_writable, remove_leftovers, writing
 from dicot.storage.locks import only_writer

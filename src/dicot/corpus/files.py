@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from dicot.budget import refuse_beyond, said_bytes
 from dicot.corpus.manifest import SHARDS
 from dicot.corpus.needs import need_of
 from dicot.corpus.shards import write_shard
@@ -26,6 +25,7 @@ from dicot.data.folders import (
 from dicot.data.naming import naming
 from dicot.data.recordingfile import Choice, Recording
 from dicot.errors import DicotWarning, InputError, NoWindowError, ShortRecordingWarning
+from dicot.processes.budget import refuse_beyond, said_bytes
 
 Note = dict[str, Any]  # what became of a file, in plain values
 

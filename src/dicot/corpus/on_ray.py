@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dicot.budget import peak_bytes
-from dicot.cluster import Cluster, Lost, Share
 from dicot.corpus.embedding import PLAN, EmbeddedCorpus, Embedder, begin, embed_shard, finish
 from dicot.corpus.store import Corpus
 from dicot.errors import InputError, LostWorkerError
+from dicot.processes.budget import peak_bytes
+from dicot.processes.cluster import Cluster, Lost, Share
 from dicot.progress import Bar
 from dicot.storage.locks import only_writer
 

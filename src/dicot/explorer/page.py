@@ -16,8 +16,8 @@ from dicot.explorer.workspace import ExplorerWorkspace
 from dicot.progress import Bar
 from dicot.projection import drawn_rows
 from dicot.search import EmbeddingIndex
-from dicot.series import Series
 from dicot.storage import check_writable, write_atomic
+from dicot.vectors.series import Series
 
 MOST_WINDOWS = 20_000
 NEIGHBOURS = 8

@@ -19,8 +19,8 @@ from dicot.errors import InputError
 from dicot.explorer.kept import Overview, Say, read_or_make
 from dicot.explorer.labelling import HandLabels, as_text
 from dicot.search import EmbeddingIndex
-from dicot.series import Series, series_of, why_absent
 from dicot.vectors import Vectors, read_vectors
+from dicot.vectors.series import Series, series_of, why_absent
 
 SERIES_ROWS, LABEL_ROWS = 64, 20_000  # of one request
 WINDOW_POINTS, CONTEXT_POINTS = 1000, 2000  # per channel

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 import torch
 
-from dicot.budget import parse_bytes, refuse_beyond, said_bytes
 from dicot.errors import InputError
 from dicot.gpu.device import describe_device, release_memory, resolve_device
+from dicot.processes.budget import parse_bytes, refuse_beyond, said_bytes
 
 Size = tuple[int, int]
 SHARE = 0.9  # of what is free at the start, unless the caller says how much

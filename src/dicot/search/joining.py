@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from dicot.budget import refuse_beyond
 from dicot.data.policies import Array
 from dicot.errors import InputError
+from dicot.processes.budget import refuse_beyond
 from dicot.search.folder import IndexWriter
 from dicot.storage import arrow
 from dicot.vectors import COLUMNS, SECONDS, column_kinds, column_of, vector_blocks, vector_shape

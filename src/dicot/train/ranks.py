@@ -19,8 +19,8 @@ from torch.distributed.rendezvous import rendezvous
 
 from dicot.encoders.division import LEAST, check_divisible, divided, outermost_encoders
 from dicot.errors import DicotError, InputError, LostWorkerError, ModelFileError
-from dicot.launcher import ONLY, Place, find_place
 from dicot.methods import Method
+from dicot.processes.launcher import ONLY, Place, find_place
 from dicot.train.batches import Training
 from dicot.train.draws import seed_step
 from dicot.train.history import History

@@ -19,7 +19,7 @@ from dicot.data.recordingfile import Choice, Recording
 from dicot.data.timestamps import GAP, check_gap, nearest, runs_between_gaps
 from dicot.datasets import is_here, is_path, load, load_parts
 from dicot.errors import InputError, is_whole, lookup, quoted
-from dicot.vectors import Vectors
+from dicot.vectors.reading import Vectors
 
 MEMORY = 2**28  # bytes of recordings that are kept for the next look
 WIDTHS = 10  # of a window, that its surroundings show

@@ -29,18 +29,9 @@ from dicot.errors import DicotWarning, InputError, NoWindowError
 from dicot.progress import Bar
 from dicot.storage import atomic_file, remove_leftovers, write_atomic, writing
 from dicot.storage.locks import only_writer
-from dicot.vectors import (
-    ABOUT,
-    COLUMNS,
-    KEEP_SOURCE,
-    RowFile,
-    Vectors,
-    check_vector_file,
-    read_vectors,
-    row_files,
-    source_of_recordings,
-    write_vectors,
-)
+from dicot.vectors.layout import COLUMNS, KEEP_SOURCE
+from dicot.vectors.reading import Vectors, read_vectors
+from dicot.vectors.writing import ABOUT, RowFile, check_vector_file, row_files, source_of_recordings, write_vectors
 
 PLAN = "plan.json"
 HASH = "hash"  # of all windows of a file of recordings, beside those in its part that are new

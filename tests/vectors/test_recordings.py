@@ -14,9 +14,9 @@ from dicot import windows_from
 from dicot.data import Windows
 from dicot.data.collection import labelled
 from dicot.data.policies import Array
-from dicot.embedded import embed_recordings
 from dicot.errors import DicotWarning, InputError, NoWindowError, OutputError, ShortRecordingWarning
 from dicot.vectors import read_vectors, write_vectors
+from dicot.vectors.recordings import embed_recordings
 
 CUT = {"window": "1s", "stride": "50%", "label": "activity", "group": "who"}
 
@@ -291,7 +291,7 @@ def test_killed_again_and_again_it_ends_with_the_same_bytes(folder: Path, tmp_pa
 import sys, time
 from pathlib import Path
 import numpy as np
-from dicot.embedded import embed_recordings
+from dicot.vectors.recordings import embed_recordings
 def slow(windows):
     time.sleep(0.05)
     return np.concatenate([windows.x.mean(axis=2), windows.x.std(axis=2)], axis=1)

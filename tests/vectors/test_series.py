@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dicot import series as module
 from dicot import windows_from
 from dicot.data import Windows
 from dicot.data.policies import Array
-from dicot.embedded import embed_recordings
 from dicot.errors import InputError
-from dicot.series import Series, series_of, source_of_cases, why_absent
 from dicot.vectors import Vectors, read_vectors, write_vectors
+from dicot.vectors import series as module
+from dicot.vectors.recordings import embed_recordings
+from dicot.vectors.series import Series, series_of, source_of_cases, why_absent
 
 
 def mean(windows: Windows) -> Array:
