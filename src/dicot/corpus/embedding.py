@@ -150,7 +150,7 @@ def begin(
             raise InputError(f"{folder} holds a folder {FOLDER!r} that is none of ours. Choose another folder.")
         for name in (PLAN, MANIFEST):
             remove_leftovers(folder / name)
-    if not path.is_file():
+    if not path.is_file() or path.read_bytes() != text:
         write_atomic(path, text)
     if (folder / MANIFEST).exists():
         read_embedded(folder)  # a damaged one is an error
