@@ -249,3 +249,12 @@ def test_a_cluster_that_asks_for_a_token_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False, init=init))
     with pytest.raises(InputError, match="It asks for a token: set RAY_AUTH_MODE=token"):
         joined("auto").__enter__()
+
+
+def test_a_cluster_that_does_not_start_is_not_told_to_be_started(monkeypatch):
+    def init(address, **more):
+        raise Exception("The current node timed out during startup.")
+
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False, init=init))
+    with pytest.raises(InputError, match=r"at local \(The current node timed out during startup.*run the same command"):
+        joined("local").__enter__()

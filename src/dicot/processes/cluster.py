@@ -190,7 +190,7 @@ def joined(address: str, processes: int | None = None) -> Iterator[Cluster]:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
         except Exception as error:  # of any class: a start that takes too long is a plain Exception
             said = f"{error} {error.__cause__ or error.__context__}"
-            remedy = _TOKEN if "AuthToken" in said else _REMEDY
+            remedy = _AGAIN if address == LOCAL else _TOKEN if "AuthToken" in said else _REMEDY
             raise InputError(f"No Ray cluster could be joined at {address} ({brief(error)}). {remedy}") from error
         try:
             yield Cluster(ray)
@@ -219,6 +219,7 @@ def _environment_of_ray(local: bool) -> Iterator[None]:
 _STARTING = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 # One try of 20 seconds. By itself it makes 20 of 40, also where somebody else listens or a cluster has been killed.
 _JOINING = {"RAY_NUM_REDIS_GET_RETRIES": "1", "RAY_py_gcs_connect_timeout_s": "8"}
+_AGAIN = "Where the machine is busy, Ray gives up after 30 seconds: run the same command again."
 _REMEDY = "Start one (`ray start --head`), or use --ray local."
 
 # A head that finds a token on its machine, left by any cluster before, asks for it; who joins has to set the mode.
