@@ -24,7 +24,7 @@ EMBED_PRECISIONS = ("float32", "tf32", "bf16")  # "bf16": activations too have 1
 # Bytes that the features of one pass and what is made on the way to them may take. On a CPU it is what stays in its
 # caches: batches beyond that are slower, not faster. A GPU is fast at large ones.
 WORKING_MEMORY = {"cpu": 32 * 2**20, "cuda": 2**32}
-LARGEST_SHARE = 1 / 4  # of the memory that torch may take of a GPU
+LARGEST_SHARE = 1 / 8  # of the memory that torch may take of a GPU: there may be other processes beside this one
 ARRAYS_PER_PASS = 8  # of the features' size, while a pass runs
 
 

@@ -20,7 +20,7 @@ from dicot.errors import DicotError, InputError, LostWorkerError, brief, need_ex
 LOCAL, AUTO = "local", "auto"
 STORE = 100 * 2**20  # bytes for objects of a cluster that is started here: what travels is small
 PATIENCE = 5.0  # seconds for an address to answer
-GPU_SHARE = 0.25  # four processes feed a GPU, each a pass of 1 GiB at a time (embedding.passes)
+GPU_SHARE = 0.25  # four processes feed a GPU, each a pass of an eighth of it at a time (embedding.passes)
 ATTEMPTS = 4  # processes that may be lost over one task: after that it is the task
 # What numerical libraries take their number of threads from, before they are loaded.
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
