@@ -236,6 +236,7 @@ def steps_of(said: str) -> list[list[str]]:
     return [shlex.split(line) for line in said.partition("What to do next")[2].splitlines() if "    dicot " in line]
 
 
+@pytest.mark.slow
 def test_it_begins_with_a_verdict_and_ends_with_commands_that_run(tmp_path, monkeypatch, cases):
     names = np.array(["rest", "walk", "run & <jump>"])[cases["y"]]
     table = ["who,what," + ",".join(f"t{i}" for i in range(24))]
