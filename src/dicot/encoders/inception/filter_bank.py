@@ -88,8 +88,8 @@ class Halved:
         halves.split_into(v, largest, self.unit, both, whole, factors, left=self.left)
         y = scratch.take("convolved", n_times, n_cases, len(self.bias))
         small, large = (kernel.expand(n_times, -1, -1) for kernel in (self.small, self.large))
-        torch.ops.aten.bmm.dtype_out(_windows(both, self.n_taps), small, torch.float32, out=y)
-        torch.ops.aten.baddbmm.dtype_out(y, _windows(whole, self.n_taps), large, torch.float32, out=y)
+        halves.multiply_into(y, _windows(both, self.n_taps), small)
+        halves.multiply_into(y, _windows(whole, self.n_taps), large, add=True)
         return y, factors
 
 

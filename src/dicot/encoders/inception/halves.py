@@ -63,6 +63,15 @@ def split_into(
     FILE.launch("split", v.device, grid, block, v, largest, *sizes, unit, both, whole, factors)
 
 
+def multiply_into(y: Tensor, a: Tensor, b: Tensor, *, add: bool = False) -> None:
+    """Write the product of matrices of halves, or of a batch of them, into y, which is float32; or add it."""
+    aten, single = torch.ops.aten, a.dim() == 2
+    if add:
+        (aten.addmm if single else aten.baddbmm).dtype_out(y, a, b, torch.float32, out=y)
+    else:
+        (aten.mm if single else aten.bmm).dtype_out(a, b, torch.float32, out=y)
+
+
 class HalvedMap:
     """A linear map of each time step, with weights (C, O)."""
 
@@ -77,8 +86,8 @@ class HalvedMap:
         whole = scratch.take("whole rows", n_times * n_cases, width, dtype=torch.float16)
         split_into(u, largest, self.unit, both, whole, factors)
         y = out.flatten(0, 1)
-        torch.ops.aten.mm.dtype_out(both, self.small, torch.float32, out=y)
-        torch.ops.aten.addmm.dtype_out(y, whole, self.large, torch.float32, out=y)
+        multiply_into(y, both, self.small)
+        multiply_into(y, whole, self.large, add=True)
 
 
 class Projections:
