@@ -6,6 +6,8 @@ DICOT_RANKS=all tries every method, and four processes too; DICOT_RANKS=tnc,cost
 import os
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -150,9 +152,17 @@ def test_a_single_process_joins_nobody(monkeypatch):
 def test_an_error_does_not_keep_the_threads_of_the_processes_it_tells_of(monkeypatch):
     """A process that ends with them is aborted now and then, and does not say why it ended."""
 
-    def threads() -> list[str]:
-        names = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
-        return [name for name in names if "gloo" in name]
+    def has_threads(wanted: bool) -> bool:
+        """Wait a while: a thread takes its name once it runs."""
+        for _ in range(100):
+            found = False
+            for path in Path("/proc/self/task").glob("*/comm"):
+                with suppress(OSError):  # ended between two looks
+                    found |= "gloo" in path.read_text()
+            if found == wanted:
+                break
+            time.sleep(0.05)
+        return found
 
     start = dist.init_process_group  # a group of this process alone, in which every exchange of two fails
     monkeypatch.setattr(ranks, "find_place", lambda: Place(0, 2, 0))
@@ -163,12 +173,12 @@ def test_an_error_does_not_keep_the_threads_of_the_processes_it_tells_of(monkeyp
 
     def exchange() -> None:
         with join_ranks(device="cpu") as joined:
-            assert threads()
+            assert has_threads(True)
             joined.gather(torch.ones(2))
 
     with pytest.raises(LostWorkerError, match="Another process of this run has ended") as kept:
         exchange()
-    assert not threads() and kept.value.__cause__ is not None
+    assert not has_threads(False) and kept.value.__cause__ is not None
 
 
 def test_cuda_graphs_are_refused_where_steps_are_exchanged():
