@@ -12,6 +12,7 @@ from benchmarks.timing.steps import step_sections
 from torch.nn import functional as F
 
 from dicot.controls import CONTROLS
+from dicot.data import Windows
 from dicot.embedding import embed
 from dicot.encoders import ENCODERS, InceptionTime, build_encoder
 from dicot.encoders.inception import halves, kernels
@@ -62,6 +63,16 @@ def test_every_method_trains_and_leaves_the_callers_state(name, waves):
     assert len(history) == len(history.lr) == 60
     assert np.isfinite(history.loss).all()
     assert torch.equal(torch.cuda.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_plan_that_comes_often_is_captured_at_any_length_and_after_any_runs(name, caplog):
+    """PyTorch has 32 streams: by the 33rd run, what a capture needs beside it must not be made on its own stream."""
+    rng = np.random.default_rng(0)
+    for n_times in np.geomspace(24, 3000, 36).astype(int):
+        train = Windows(rng.normal(size=(16, 1, n_times)).astype(np.float32), np.arange(16) % 2)
+        pretrain(build_method(name, encoder(1), {}), train, Recipe(16, 8), seed=1, device="cuda")
+    assert "op by op" not in caplog.text
 
 
 def dicot_run(waves, device: str, steps: int, checkpoint: Checkpoint | None = None) -> list[float]:

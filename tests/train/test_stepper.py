@@ -63,13 +63,13 @@ class Capturer:
         self.released += 1
 
 
-def steps(waves, plans, name: str = "catt") -> GraphStepper:
+def steps(waves, plans, name: str = "catt", taken: int | None = None) -> GraphStepper:
     """A capture takes a step here, so that its replays can."""
     method = build_method(name, InceptionTime(waves.n_channels, dim=16), {})
     method.prepare(waves)
     optimiser = torch.optim.AdamW(method.parameters())
     stepper = GraphStepper(method, optimiser, DeviceBatches(torch.from_numpy(waves.x), None), plans)
-    for plan in plans:
+    for plan in plans[:taken]:
         stepper((torch.arange(8),), plan)
     return stepper
 
@@ -107,3 +107,12 @@ def test_a_capture_that_fails_is_tried_again_after_a_step_op_by_op(waves, monkey
     capturer = Capturer(monkeypatch, {n: RuntimeError("not permitted") for n in (1, 2)})
     assert not steps(waves, [()] * 5).captured and capturer.tries == 2
     assert "op by op: not permitted" in caplog.text
+
+
+def test_a_largest_plan_that_cannot_be_captured_is_taken_op_by_op_before_the_next_try(waves, monkeypatch, caplog):
+    """It is captured before its first step, when nothing that it loads is there yet."""
+    small, large = Blocks(8, (0, 8)), Blocks(8, (0, 4, 8))
+    for taken, captured in ((3, [small]), (4, [small, large])):
+        Capturer(monkeypatch, {1: RuntimeError("not permitted")})
+        assert list(steps(waves, [small, small, large, large], "dicot", taken).captured) == captured
+    assert not caplog.text

@@ -87,6 +87,7 @@ class GraphStepper:
         self.bytes_before = taken_bytes(self.device)
         self.captured: dict[Hashable, Captured] = {}
         self.failures: Counter[Hashable] = Counter()
+        self.cold: set[Hashable] = set()  # failed once, and not taken op by op since
         # The memory that graphs read the inputs of a step and positions in time from.
         self.inputs: Inputs | None = None
         self.positions: Tensor | None = None
@@ -100,9 +101,10 @@ class GraphStepper:
             self.inputs = tuple(tensor.clone() for tensor in inputs)
         if warm and self.largest is not None:
             self._capture_largest(program)
-        if warm and program in self.worthwhile and program not in self.captured:
+        if warm and program in self.worthwhile and program not in self.captured and program not in self.cold:
             self._capture(program, plan)
         if program not in self.captured:
+            self.cold.discard(program)
             return self.eager(inputs, plan)
         if isinstance(plan, Places):
             self._write_positions(plan)
@@ -155,6 +157,7 @@ class GraphStepper:
     def _note_failure(self, program: Hashable, error: Exception) -> None:
         """Try again once: what a step loads at first use (a plan of the FFT library) is there after a step op by op."""
         self.failures[program] += 1
+        self.cold.add(program)
         if self.failures[program] > 1:
             self.worthwhile.discard(program)
             log.warning("steps of the plan %s run op by op: %s", program, str(error).splitlines()[0])

@@ -34,8 +34,11 @@ class Constant(Generic[R]):
         device = args[-1]
         if device.type != "cuda" or not torch.cuda.is_current_stream_capturing():
             return self.build(*args)
-        with torch.cuda.stream(_other_stream(device)):
-            return self.build(*args)
+        stream = _free_stream(device)
+        with torch.cuda.stream(stream):
+            value = self.build(*args)
+        stream.synchronize()  # replays read it from other streams
+        return value
 
 
 def constant(most: int) -> Callable[[Callable[..., R]], Constant[R]]:
@@ -54,6 +57,10 @@ def collect_constants() -> Iterator[list[object]]:
         _collectors[:] = [other for other in _collectors if other is not collector]
 
 
-@lru_cache(maxsize=16)
-def _other_stream(device: torch.device) -> Any:
-    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+def _free_stream(device: torch.device) -> Any:
+    """Return a stream that is not being captured: PyTorch hands out 32 in turn, the present one among them."""
+    while True:
+        stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        with torch.cuda.stream(stream):
+            if not torch.cuda.is_current_stream_capturing():
+                return stream
