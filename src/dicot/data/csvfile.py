@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dicot.data.policies import Array
-from dicot.data.texts import text_array
+from dicot.data.texts import plain_text, text_array
 from dicot.errors import InputError, did_you_mean
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
@@ -115,12 +115,17 @@ def to_numbers(cells: Cells, line: int) -> Array:
 
 
 def to_names(cells: Sequence[str]) -> Array:
-    """Return ids or labels: text, "" for none; whole numbers if int64 would write each the same way."""
+    """Return ids or labels: text, "" for none; whole numbers if int64 would write each the same way.
+
+    pandas writes 1.0 for 1 where a cell of the column is empty: it is 1 all the same.
+    """
+    plain = {cell: plain_text(cell) for cell in set(cells)}
+    cells = [plain[cell] for cell in cells]
     try:
         numbers = [int(cell) for cell in cells]
     except ValueError:
         numbers = []
-    whole = bool(numbers) and [str(n) for n in numbers] == list(cells)
+    whole = bool(numbers) and [str(n) for n in numbers] == cells
     if whole and min(numbers) >= -(2**63) and max(numbers) < 2**63:
         return np.array(numbers, dtype=np.int64)
     return text_array(["" if cell in _UNNAMED else cell for cell in cells])

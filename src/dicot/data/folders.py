@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from dicot.data.naming import listed, naming
 from dicot.data.policies import MISSING, Array
 from dicot.data.recordingfile import READERS, Choice, Recording, read_file
 from dicot.data.recordings import CutPlan, plan_cuts, warn_of_short
+from dicot.data.texts import as_text
 from dicot.data.timestamps import (
     GAP,
     SAME_RATE,
@@ -159,18 +160,6 @@ def mixed_kinds(recordings: Sequence[Recording]) -> list[str]:
 def with_texts(recording: Recording, texts: Sequence[str]) -> Recording:
     """Return a recording with these of its label and group written as text."""
     return replace(recording, **{what: as_text(getattr(recording, what)) for what in texts}) if texts else recording
-
-
-def as_text(value: Any) -> Any:
-    """Write labels or groups as text, "" where one is not known."""
-    if value is None:
-        return None
-    array = np.asarray(value)
-    if array.dtype.kind == "f":
-        text = np.array(["" if v != v else f"{v:g}" for v in array.reshape(-1)]).reshape(array.shape)
-    else:
-        text = array.astype(str)
-    return text if array.ndim else text.item()
 
 
 def windows_from(

@@ -19,6 +19,7 @@ from dicot.data.npyfile import ROLES, load_npz
 from dicot.data.parquetfile import read_table
 from dicot.data.policies import Array, FloatArray
 from dicot.data.tables import lost_values, require_columns, table_columns
+from dicot.data.texts import as_text, plain_values
 from dicot.data.timestamps import Seconds, Where, rate_of, row_name, runs_between_gaps, time_order, to_seconds
 from dicot.data.wavfile import read_wav
 from dicot.data.wfdb import read_wfdb_header, read_wfdb_signals
@@ -128,10 +129,12 @@ def _divided(name: str, content: FileParts, unit: str | None) -> list[Recording]
     lost = lost_values(content.group)
     if lost.any():
         raise InputError(f"{content.where(int(np.argmax(lost)))} has no group. Fill it in or drop the row.")
-    ids = check_labels(content.group, len(content.group), "group", "rows")
+    ids = plain_values(check_labels(content.group, len(content.group), "group", "rows"))
     groups, first, codes = np.unique(ids, return_index=True, return_inverse=True)
     return [
-        _recording(name if len(groups) == 1 else f"{name}:{groups[code]}", values, content, rows, unit, groups[code])
+        _recording(
+            name if len(groups) == 1 else f"{name}:{as_text(groups[code])}", values, content, rows, unit, groups[code]
+        )
         for code in np.argsort(first)
         for rows in [np.flatnonzero(codes == code)]
     ]
@@ -155,7 +158,7 @@ def _recording(
         raise InputError(f"unit={unit!r} is for time stamps, and there are none. Name them as time= (--time).")
     label = content.label
     if isinstance(label, np.ndarray):
-        label = check_labels(label[rows], len(rows), "label", "rows")
+        label = plain_values(check_labels(label[rows], len(rows), "label", "rows"))
     group = group.item() if isinstance(group, np.generic) else group
     return Recording(
         name, np.ascontiguousarray(values[:, rows]), tuple(content.columns), times, rate, label, group, origin

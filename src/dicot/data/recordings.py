@@ -20,6 +20,7 @@ from dicot.data.collection import (
 from dicot.data.conversion import convert
 from dicot.data.naming import listed
 from dicot.data.policies import Array, Cases, cases_where, check_missing, fill_missing, name_cases
+from dicot.data.texts import join_values
 from dicot.data.timestamps import GAP, SAME_RATE, Seconds, check_gap, rate_of, runs_between_gaps
 from dicot.errors import InputError, NoWindowError, ShortRecordingWarning, is_whole
 
@@ -377,7 +378,8 @@ def _per_window(values: Any, tracks: Cases, starts: Sequence[Array], length: int
     if len(kinds) > 1:
         raise InputError(f"{what} must be all strings or all numbers; got both. Convert them to one type.")
     unlabelled = np.array("" if True in kinds else np.nan)
-    joined = np.concatenate([v if labelled(v).any() else np.full(len(v), unlabelled) for v in checked])
+    joined = join_values([v if labelled(v).any() else np.full(len(v), unlabelled) for v in checked])
+    unlabelled = np.array("" if joined.dtype.kind == "U" else np.nan)
     seen = labelled(joined)
     codes = np.full(len(joined), -1, dtype=np.intp)
     known, codes[seen] = np.unique(joined[seen], return_inverse=True)
