@@ -5,9 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.signal_files import annotation_track, write_edf, write_wfdb
 
+from dicot.corpus.build import build_corpus
+from dicot.data.folders import RecordingStream, read_recordings
 from dicot.data.recordingfile import read_recording
 from dicot.errors import InputError, UnusedKeysWarning
 
@@ -76,7 +80,7 @@ def test_npz_with_one_array_or_one_per_channel(tmp_path: Path) -> None:
     for name, arrays, message in (
         ("c", {"X": x.T}, r"\(6, 2\)"),
         ("d", {"X": x[None]}, r"\(1, 2, 6\).*read_windows"),
-        ("e", {"X": x, "channels": ["u"]}, "2 channels"),
+        ("e", {"X": x, "channels": ["u"]}, "2 channel"),
         ("f", {"u": x[0], "v": x[1, :3]}, "equally long"),
         ("g", {"X": x, "rate": -1}, "rate"),
         ("h", {"X": x, "time": np.arange(5)}, "equally long"),
@@ -110,7 +114,7 @@ def test_wfdb(tmp_path: Path) -> None:
     write_wfdb(tmp_path / "100", stored, rate=360)
     one = read_recording(tmp_path / "100.hea")
     assert (one.name, one.channels, one.rate) == ("100", ("ECG1", "ECG2"), 360.0)
-    np.testing.assert_allclose(one.values, stored.T / 200, atol=1e-6)
+    np.testing.assert_allclose(one.values, 1000 * stored.T / 200, rtol=1e-6)  # microvolts
     assert read_recording(tmp_path / "100.hea", channels=["ECG2"]).values.shape == (1, 30)
     with pytest.raises(InputError, match=r"100\.hea.*ECG9"):
         read_recording(tmp_path / "100.hea", channels=["ECG9"])
@@ -181,3 +185,61 @@ def test_empty_files_and_files_of_another_kind_are_refused_by_name(tmp_path: Pat
         read_recording(tmp_path / f"none{suffix}")
     with pytest.raises(InputError, match="txt"):
         read_recording(written(tmp_path / "notes.txt", "a"))
+
+
+@pytest.mark.parametrize("kind", ["wfdb", "edf"])
+def test_a_voltage_is_the_same_in_whatever_unit_and_format_it_is_kept(tmp_path: Path, kind: str) -> None:
+    pytest.importorskip("pyedflib"), pytest.importorskip("wfdb")
+    stored = np.arange(-20, 40).reshape(30, 2)
+    for name, gain in (("a", "200/mV"), ("b", "0.2/uV"), ("c", "200"), ("d", "200000/V"), ("e", "0.2/µV")):
+        write_wfdb(tmp_path / name, stored, rate=10, gain=gain)
+    for name, unit, high in (("p", "uV", 5000), ("q", "mV", 5), ("r", "MV", 5), ("s", "V", 0.005)):
+        tracks = {f"ECG{i + 1}": (row, 10, (-high, high, -1000, 1000)) for i, row in enumerate(stored.T)}
+        write_edf(tmp_path / f"{name}.edf", tracks, unit=unit)
+    found = read_recordings([tmp_path / "a.hea", *tmp_path.glob("*.hea" if kind == "wfdb" else "*.edf")])
+    assert len(found) == 5
+    for one in found:
+        np.testing.assert_allclose(one.values, 5.0 * stored.T, rtol=1e-6, err_msg=one.name)
+        assert one.units == ("uV", "uV")
+
+
+def test_units_that_nothing_converts_are_refused_by_name(tmp_path: Path) -> None:
+    pytest.importorskip("pyedflib")
+    for name, unit in (("a", "degC"), ("b", "degF"), ("c", ""), ("d", "DEGC")):
+        write_edf(tmp_path / f"{name}.edf", {"Temp": (np.arange(40), 10, (0.0, 50.0, 0, 100))}, unit=unit)
+    same = read_recordings([tmp_path / "a.edf", tmp_path / "c.edf", tmp_path / "d.edf"])
+    assert [one.units for one in same] == [("degC",), ("",), ("DEGC",)]
+    message = "'Temp' is in degC in 'a' and in degF in 'b'"
+    with pytest.raises(InputError, match=message):
+        read_recordings(tmp_path)
+    with pytest.raises(InputError, match=message):
+        RecordingStream(tmp_path, 10)
+    with pytest.raises(InputError, match=message):
+        build_corpus([tmp_path / "a.edf", tmp_path / "b.edf"], tmp_path / "corpus", 10)
+
+
+def test_two_channels_of_one_name_are_refused(tmp_path: Path) -> None:
+    x = np.arange(20.0).reshape(2, 10)
+    np.savez(tmp_path / "a.npz", X=x, channels=["acc", "acc"])
+    np.savez(tmp_path / "b.npz", X=x, channels=["t", "v"], t=np.arange(10))
+    written(tmp_path / "c.csv", "acc,acc\n1,2\n3,4\n")
+    pq.write_table(pa.Table.from_arrays(list(map(pa.array, x)), names=["acc", "acc"]), tmp_path / "d.parquet")
+    for name, said in (("a.npz", "acc came"), ("b.npz", "'t' is"), ("c.csv", "acc came"), ("d.parquet", "acc came")):
+        with pytest.raises(InputError, match=rf"{name}.*{said}"):
+            read_recording(tmp_path / name)
+    written(tmp_path / "e.csv", "acc,gyro\n1,2\n3,4\n")
+    with pytest.raises(InputError, match="once; got acc, acc"):
+        read_recording(tmp_path / "e.csv", channels=["acc", "acc"])
+
+
+def test_leads_of_one_name_are_numbered_and_signals_of_one_name_refused(tmp_path: Path) -> None:
+    pytest.importorskip("pyedflib"), pytest.importorskip("wfdb")
+    write_wfdb(tmp_path / "a", np.arange(40).reshape(20, 2))
+    header = (tmp_path / "a.hea").read_text()
+    (tmp_path / "a.hea").write_text(header.replace("ECG1", "ECG").replace("ECG2", "ECG"))
+    one = read_recording(tmp_path / "a.hea")
+    assert one.channels == ("lead 0", "lead 1") and one.values[1, 0] == 5
+    path = write_edf(tmp_path / "b.edf", {f"EEG{i}": (np.arange(20), 10, (-1, 1, -10, 10)) for i in range(2)})
+    path.write_bytes(path.read_bytes().replace(b"EEG0", b"EEG ").replace(b"EEG1", b"EEG "))
+    with pytest.raises(InputError, match=r"b\.edf has 2 signals called 'EEG'.*--channels"):
+        read_recording(path)

@@ -77,6 +77,7 @@ def _entry(recording: Recording, gap: float) -> Note:
     return {
         "name": recording.name,
         "channels": list(recording.channels),
+        "units": list(recording.units),
         "rate": recording.rate,
         "timed": recording.times is not None,
         "label": _kind(recording.label),
@@ -101,6 +102,7 @@ def recalled(entry: Note) -> Recording:
             tuple(entry["channels"]),
             np.empty(0) if entry["timed"] else None,
             entry["rate"],
+            units=tuple(entry.get("units", ())),
             **kinds,
         )
     )

@@ -107,6 +107,7 @@ def read_recordings(
     for file, name in zip(files, recording_names(files), strict=True):
         known = recordings[0].channels if recordings else None
         recordings += read_named(file, name, choice, known, str(files[0]))
+    check_units(recordings)
     texts = mixed_kinds(recordings)
     return [with_texts(one, texts) for one in recordings]
 
@@ -144,7 +145,23 @@ def in_order(recording: Recording, channels: tuple[str, ...], file: Path | str, 
             "other files out."
         )
     rows = [recording.channels.index(channel) for channel in channels]
-    return replace(recording, values=np.ascontiguousarray(recording.values[rows]), channels=channels)
+    units = tuple(recording.units[row] for row in rows) if recording.units else ()
+    return replace(recording, values=np.ascontiguousarray(recording.values[rows]), channels=channels, units=units)
+
+
+def check_units(recordings: Sequence[Recording]) -> None:
+    """Refuse a channel that two files have in different units, which no rule turns into one another."""
+    for number, channel in enumerate(recordings[0].channels if recordings else ()):
+        found: dict[str, tuple[str, str]] = {}
+        for one in recordings:
+            if one.units and (unit := one.units[number]):
+                found.setdefault(unit.lower(), (unit, one.name))
+        if len(found) > 1:
+            (unit, name), (other, second), *_ = found.values()
+            raise InputError(
+                f"Channel {channel!r} is in {unit} in {name!r} and in {other} in {second!r}. Convert one of the files, leave it out, or choose other channels "
+                "with channels= (--channels)."
+            )
 
 
 def mixed_kinds(recordings: Sequence[Recording]) -> list[str]:
@@ -310,6 +327,7 @@ class RecordingStream:
                 self.channels = one.channels
                 self.lengths[one.name] = longest_stretch(one, gap)
                 outlines.append(outline(one))
+        check_units(outlines)
         self._texts = mixed_kinds(outlines)
         settled = None if rate is None else check_rate(rate)
         if settled is None and known is not None and known[1] is not None:

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from numbers import Real
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dicot.data.collection import check_labels
+from dicot.data.collection import check_channel_names, check_labels
 from dicot.data.csvfile import columns_of, decimal_comma, is_number, read_sheet
 from dicot.data.edf import read_edf_header, read_edf_signal
 from dicot.data.naming import naming
@@ -30,6 +30,7 @@ TIMES = ("time", "times", "timestamp", "timestamps", "datetime", "date_time", "d
 # Columns that must not be taken for channels unasked; "y" may, because it is as often an axis.
 _ROLES = {"label": {*ROLES["y"], "activity"} - {"y"}, "group": set(ROLES["group"])}
 _LARGEST = float(np.finfo(np.float32).max)
+_MICROVOLTS = {"nv": 1e-3, "uv": 1.0, "mv": 1e3, "v": 1e6}  # in each unit of voltage, as EDF and WFDB write it
 _SWALLOWED = 1e-4  # share of a channel's range that rounding to float32 may take
 
 
@@ -45,6 +46,7 @@ class Recording:
     label: Any = None  # (T,) one per time step, or one for the recording
     group: Any = None  # whose it is
     origin: str | None = None  # the date from which the times count, as ISO 8601
+    units: tuple[str, ...] = ()  # of the channels, "" where the file does not say; () where no file of its kind does
 
     @property
     def n_times(self) -> int:
@@ -72,6 +74,7 @@ class FileParts(NamedTuple):
     group: Array | None = None  # (T,)
     origin: str | None = None
     where: Where = row_name
+    units: Mapping[str, str] = {}  # of the channels, as the file has them
 
 
 def read_recording(
@@ -85,9 +88,12 @@ def read_recording(
 ) -> Recording:
     """Read the only recording of a file; where a column of groups tells several apart, `read_recordings` reads all.
 
+    Every voltage of an .edf or a WFDB record is given in microvolts, whatever unit the file keeps it in.
+
     Parameters
     ----------
-    path : a .csv or .parquet with one row per time step, an .npz, an .edf, the .hea of a WFDB record, or a .wav
+    path : a .csv or .parquet with one row per time step, an .npz, an .edf, the .hea of a WFDB record, or a .wav. A name
+        that two channels share is refused; the leads of a WFDB record are then called lead 0, lead 1 and so on
     time : the column of time stamps, numbers or ISO 8601; without it one called time, timestamp, datetime, date or t;
         "" means none. Rows are sorted by it, and a time stamp that comes twice is refused
     unit : of time stamps that are numbers, "s", "ms", "us" or "ns"; without it seconds, unless they are so large that
@@ -108,6 +114,8 @@ def read_file(path: Path, choice: Choice) -> list[Recording]:
         raise InputError(
             f"channels must be a list of names; got the text {choice.channels!r}. Pass [{choice.channels!r}]."
         )
+    if choice.channels is not None and len(set(choice.channels)) < len(choice.channels):
+        raise InputError(f"channels= (--channels) must name each channel once; got {', '.join(choice.channels)}.")
     read = READERS.get(path.suffix.lower())
     if read is None:
         raise InputError(f"{path} has an unknown suffix {path.suffix!r}; known are {', '.join(READERS)}. Convert it.")
@@ -122,7 +130,10 @@ def _divided(name: str, content: FileParts, unit: str | None) -> list[Recording]
     n_times = {len(column) for column in content.columns.values()}
     if n_times == {0}:
         raise InputError("The file has no row of values. Write it again, or leave it out.")
-    values = np.stack([_numbers(column, channel, content.where) for channel, column in content.columns.items()])
+    factors = {channel: _microvolts(unit) for channel, unit in content.units.items()}
+    values = np.stack(
+        [_numbers(column, name, content.where, factors.get(name)) for name, column in content.columns.items()]
+    )
     values = values if _swallows(values) else values.astype(np.float32)
     if content.group is None:
         return [_recording(name, values, content, np.arange(n_times.pop()), unit)]
@@ -138,6 +149,11 @@ def _divided(name: str, content: FileParts, unit: str | None) -> list[Recording]
         for code in np.argsort(first)
         for rows in [np.flatnonzero(codes == code)]
     ]
+
+
+def _microvolts(unit: str) -> float | None:
+    """Return how many microvolts one of this unit is; None where it is no unit of voltage."""
+    return _MICROVOLTS.get(re.sub("â?[µμ]", "u", unit.lower()))  # of text in UTF-8 that was read as Latin-1, too
 
 
 def _recording(
@@ -160,13 +176,13 @@ def _recording(
     if isinstance(label, np.ndarray):
         label = plain_values(check_labels(label[rows], len(rows), "label", "rows"))
     group = group.item() if isinstance(group, np.generic) else group
-    return Recording(
-        name, np.ascontiguousarray(values[:, rows]), tuple(content.columns), times, rate, label, group, origin
-    )
+    values, channels = np.ascontiguousarray(values[:, rows]), tuple(content.columns)
+    units = tuple("uV" if _microvolts(content.units[c]) else content.units[c] for c in channels if content.units)
+    return Recording(name, values, channels, times, rate, label, group, origin, units)
 
 
-def _numbers(column: Array, channel: str, where: Where) -> Array:
-    """Return a channel in float64, NaN where a value is missing."""
+def _numbers(column: Array, channel: str, where: Where, factor: float | None) -> Array:
+    """Return a channel in float64, multiplied by the factor, NaN where a value is missing."""
     lost = lost_values(column)
     wrong = _first_text(column, lost)
     if wrong is not None:
@@ -177,6 +193,7 @@ def _numbers(column: Array, channel: str, where: Where) -> Array:
     if column.dtype.kind not in "biufOUS":
         raise InputError(f"Column {channel!r} must hold numbers; got dtype {column.dtype}. Leave it out of channels=.")
     numbers: Array = np.where(lost, np.nan, column).astype(np.float64)
+    numbers *= factor or 1.0
     with np.errstate(invalid="ignore"):
         large = np.abs(numbers) > _LARGEST
     if large.any():
@@ -289,11 +306,11 @@ def _read_npz(path: Path, choice: Choice) -> FileParts:
             + ("Save it transposed." if x.ndim == 2 else "Cases that are cut already are read with read_windows.")
         )
     names = arrays.pop("channels", np.array([f"channel {i}" for i in range(len(x))]))
-    if names.shape != (len(x),):
-        raise InputError(f"'channels' must name each of the {len(x)} channels; got shape {names.shape}.")
-    columns = {str(name): row for name, row in zip(names, x, strict=True)}
+    columns = dict(zip(check_channel_names([str(name) for name in names.ravel()], len(x)), x, strict=True))
     used = {choice.time, choice.label, choice.group, *(name for name in arrays if name.lower() in TIMES)}
     beside = {name: np.full(x.shape[1], a) if a.ndim == 0 else a for name, a in arrays.items() if name in used}
+    if both := sorted(columns.keys() & beside.keys()):
+        raise InputError(f"{both[0]!r} is the name of a channel and of an array beside them. Rename one of them.")
     if unused := [name for name in arrays if name not in used]:
         warnings.warn(f"{path}: not used: {', '.join(unused)}.", UnusedKeysWarning, stacklevel=2)
     wanted = choice if choice.channels is not None else choice._replace(channels=list(columns))
@@ -321,7 +338,9 @@ def _read_edf(path: Path, choice: Choice) -> FileParts:
         said = ", ".join(f"{label} {rate:g} Hz" for label, rate in rates.items())
         raise InputError(f"The signals have several rates: {said}. Choose those of one with channels= (--channels).")
     columns: dict[str, Array] = {label: signal.values for label, signal in signals.items()}
-    return FileParts(columns, rate=next(iter(rates.values())), origin=_edf_start(header.start), where=_time_step)
+    units = {label: signal.unit for label, signal in signals.items()}
+    rate, origin = next(iter(rates.values())), _edf_start(header.start)
+    return FileParts(columns, rate=rate, origin=origin, where=_time_step, units=units)
 
 
 def _edf_start(text: str) -> str | None:
@@ -340,10 +359,12 @@ def _read_wfdb(path: Path, choice: Choice) -> FileParts:
     header = read_wfdb_header(path.with_suffix(""))
     values = read_wfdb_signals(path.with_suffix(""))
     names = [lead.name for lead in header.leads]
+    # Many records of PhysioNet call every lead "ECG", and no file says which is which.
     if "" in names or len(set(names)) < len(names):
         names = [f"lead {i}" for i in range(len(names))]
     columns = dict(zip(names, values, strict=True))
-    return FileParts(_chosen(columns, choice), rate=header.rate, where=_time_step)
+    units = {name: lead.unit for name, lead in zip(names, header.leads, strict=True)}
+    return FileParts(_chosen(columns, choice), rate=header.rate, where=_time_step, units=units)
 
 
 def _read_wav(path: Path, choice: Choice) -> FileParts:
