@@ -244,3 +244,39 @@ def test_recordings_are_named_after_the_number_of_their_group(tmp_path: Path) ->
         labelled_table([1] * 20, np.repeat([1, 2], 10).astype(kind)).to_parquet(tmp_path / f"{name}.parquet")
     found = read_recordings(tmp_path, label="label", group="who")
     assert [one.name for one in found] == ["a:1", "a:2", "b:1", "b:2"]
+
+
+@pytest.fixture
+def silent(tmp_path: Path) -> Path:
+    """A folder where file b has no value of channel b from 1 s on, after a gap; file c never has, d has a short stretch."""
+    times = np.concatenate([np.arange(40) / 50, 5 + np.arange(40) / 50])
+    for name, lost in (("a", []), ("b", range(40, 80)), ("c", range(80)), ("d", range(70, 80))):
+        stamps = np.concatenate([times[:70], times[70:] + 9]) if name == "d" else times
+        lines = [f"{t:.2f},{i % 7},{'' if i in lost else i % 5}" for i, t in enumerate(stamps)]
+        (tmp_path / f"{name}.csv").write_text("time,a,b\n" + "\n".join(lines) + "\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("resample", [False, True])
+@pytest.mark.parametrize(
+    ("name", "said"), [("c", "'c' has no value.*channel 'b'"), ("b", "'b' has no.*'b' from 5 to 5")]
+)
+def test_a_channel_without_any_value_is_refused_and_not_made_up(
+    silent: Path, name: str, said: str, resample: bool
+) -> None:
+    from dicot.corpus.build import build_corpus
+    from dicot.vectors.recordings import embed_recordings
+
+    cut: Any = {"window": 20, "stride": 20, "missing": "interpolate", "resample": resample}
+    some = [silent / "a.csv", silent / f"{name}.csv"]
+    with pytest.raises(InputError, match=said):
+        windows_from(some, **cut)
+    with pytest.raises(InputError, match=said):
+        embed_recordings(lambda windows: windows.x[:, 0], "model", silent / "v.npz", some, cut)
+    with pytest.raises(InputError, match=said):
+        build_corpus(some, silent / "corpus", **cut)
+    x = windows_from(some, **cut | {"missing": "zero"}).x
+    assert not x[6:, 1].any() and x[:6, 1].any(axis=1).sum() == (4 if name == "c" else 6)
+    assert windows_from(some, **cut, channels=["a"]).x.any(axis=2).all()
+    short = windows_from([silent / "a.csv", silent / "d.csv"], **cut)
+    assert short.x.any(axis=2).all(), "a stretch that gives no window is nobody's harm"

@@ -63,10 +63,8 @@ def look_at(task: Task) -> Note:
     with _opened(task) as path, _gathered() as said:
         check_need(path, task.memory, task.shard_bytes, task.origin.file)
         recordings = task.read(path)
-        if task.missing == "error":
-            with naming(path):
-                refuse_missing(recordings)
         with naming(path):
+            refuse_missing(recordings, task.missing)
             _refuse_fine(recordings)
         entries = [_entry(one, task.gap) for one in recordings]
     return {"recordings": entries, "warnings": said}

@@ -153,8 +153,8 @@ def read_edf_signal(path: str | Path, label: str) -> EdfSignal:
     if labels.count(label) != 1:
         if label in labels:
             raise InputError(
-                f"{path} has {labels.count(label)} signals called {label!r}; it must be one. Choose others with channels= "
-                "(--channels), or rename one of them in the file."
+                f"{path} has {labels.count(label)} signals called {label!r}; it must be one. Choose others "
+                "with channels= (--channels), or rename one of them in the file."
             )
         raise InputError(f"{path} has no signal called {label!r}. {did_you_mean(label, labels)}")
     if header.version == "EDF+D":

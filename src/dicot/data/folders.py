@@ -13,7 +13,7 @@ import numpy as np
 from dicot.data.collection import Windows, check_rate
 from dicot.data.durations import window_length, window_stride
 from dicot.data.naming import listed, naming
-from dicot.data.policies import MISSING, Array
+from dicot.data.policies import MISSING, NO_VALUE, Array
 from dicot.data.recordingfile import READERS, Choice, Recording, read_file
 from dicot.data.recordings import CutPlan, plan_cuts, warn_of_short
 from dicot.data.texts import as_text
@@ -159,8 +159,8 @@ def check_units(recordings: Sequence[Recording]) -> None:
         if len(found) > 1:
             (unit, name), (other, second), *_ = found.values()
             raise InputError(
-                f"Channel {channel!r} is in {unit} in {name!r} and in {other} in {second!r}. Convert one of the files, leave it out, or choose other channels "
-                "with channels= (--channels)."
+                f"Channel {channel!r} is in {unit} in {name!r} and in {other} in {second!r}. Convert one of the "
+                "files, leave it out, or choose other channels with channels= (--channels)."
             )
 
 
@@ -218,8 +218,7 @@ def windows_from(
     lookup(MISSING, missing, "policy for missing values")
     gap = check_gap(gap)
     recordings = read_recordings(source, time=time, unit=unit, channels=channels, label=label, group=group)
-    if missing == "error":
-        refuse_missing(recordings)
+    refuse_missing(recordings, missing)
     known = common_rate(recordings, None if rate is None else check_rate(rate), resample)
     length = window_length(window, known)
     even = rate is not None or resample
@@ -321,9 +320,8 @@ class RecordingStream:
         for done, (name, file) in enumerate(self.files.items()):
             on_file(done, len(self.files))
             for one in self._read(name, file):
-                if missing == "error":
-                    with naming(file):
-                        refuse_missing([one])
+                with naming(file):
+                    refuse_missing([one], missing)
                 self.channels = one.channels
                 self.lengths[one.name] = longest_stretch(one, gap)
                 outlines.append(outline(one))
@@ -383,8 +381,13 @@ def _rate_as_before(recordings: Sequence[Recording], rate: float, resample: bool
     return rate
 
 
-def refuse_missing(recordings: Sequence[Recording]) -> None:
-    lost = [one for one in recordings if np.isnan(one.values).any()]
+def refuse_missing(recordings: Sequence[Recording], missing: str) -> None:
+    """Refuse missing values under "error", and under "interpolate" a channel that has none to fill in from."""
+    if missing == "interpolate":
+        for one in recordings:
+            if dead := [c for c, row in zip(one.channels, one.values, strict=True) if np.isnan(row).all()]:
+                raise InputError(NO_VALUE.format(f"Recording {one.name!r}", f"channel {dead[0]!r}"))
+    lost = [one for one in recordings if missing == "error" and np.isnan(one.values).any()]
     if not lost:
         return
     first = np.isnan(lost[0].values)

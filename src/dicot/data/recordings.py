@@ -19,7 +19,7 @@ from dicot.data.collection import (
 )
 from dicot.data.conversion import convert
 from dicot.data.naming import listed
-from dicot.data.policies import Array, Cases, cases_where, check_missing, fill_missing, name_cases
+from dicot.data.policies import NO_VALUE, Array, Cases, cases_where, check_missing, fill_missing, name_cases
 from dicot.data.texts import join_values
 from dicot.data.timestamps import GAP, SAME_RATE, Seconds, check_gap, rate_of, runs_between_gaps
 from dicot.errors import InputError, NoWindowError, ShortRecordingWarning, is_whole
@@ -154,6 +154,13 @@ def plan_cuts(
     spans = whole if clock.spans is None else clock.spans
     runs = tracks if clock.spans is None else [tracks[i][:, run] for i, run in spans]
     runs = fill_missing(runs, missing) if lost else runs
+    if lost and missing == "interpolate":
+        _refuse_dead(
+            [(run, i, span) for run, (i, span) in zip(runs, spans, strict=True) if run.shape[1] >= length],
+            known,
+            clock,
+            channels,
+        )
     _warn_of_short(runs, [known[i] for i, _ in spans], length, layout, len(tracks))
     starts = [_starts(run.shape[1], length, stride, keep_tail) for run in runs]
     # The same places, counted from the beginning of the recording.
@@ -303,6 +310,19 @@ def _refuse_values(tracks: Cases, missing: str, names: Sequence[str]) -> bool:
         )
     check_missing(lost, missing, "recording")
     return bool(len(lost))
+
+
+def _refuse_dead(
+    runs: Sequence[tuple[Array, int, slice]], names: Sequence[str], clock: "_Clock", channels: Sequence[str] | None
+) -> None:
+    """Refuse a stretch (C, T) that gives windows and has no value of a channel, which nothing could be filled in from."""
+    for run, number, span in runs:
+        dead = np.flatnonzero(np.isnan(run[:, 0]))  # all else is filled in
+        if len(dead):
+            channel = dead[0] if channels is None else channels[dead[0]]
+            times = None if clock.times is None else clock.times[number][span]
+            when = "" if times is None else f" from {times[0]:g} to {times[-1]:g} s"
+            raise InputError(NO_VALUE.format(f"Recording {names[number]!r}", f"channel {channel!r}{when}"))
 
 
 def _warn_of_short(runs: Cases, names: Sequence[str], length: int, layout: str, n_recordings: int) -> None:
