@@ -135,7 +135,7 @@ MISSING: dict[str, Callable[[Array], Array]] = {"error": _keep, "interpolate": i
 
 
 def fill_missing(cases: Cases, policy: str, noun: str = "case") -> Cases:
-    """Return cases filled in by a policy, or raise an error that names those with NaN; without NaN nothing is copied."""
+    """Return cases filled in by a policy, or raise an error that names those with NaN; copied only if need be."""
     gaps = cases_where(np.isnan, cases)
     check_missing(gaps, policy, noun)
     if not len(gaps):

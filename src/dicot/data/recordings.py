@@ -315,7 +315,7 @@ def _refuse_values(tracks: Cases, missing: str, names: Sequence[str]) -> bool:
 def _refuse_dead(
     runs: Sequence[tuple[Array, int, slice]], names: Sequence[str], clock: "_Clock", channels: Sequence[str] | None
 ) -> None:
-    """Refuse a stretch (C, T) that gives windows and has no value of a channel, which nothing could be filled in from."""
+    """Refuse a stretch (C, T) that gives windows and has no value of a channel."""
     for run, number, span in runs:
         dead = np.flatnonzero(np.isnan(run[:, 0]))  # all else is filled in
         if len(dead):

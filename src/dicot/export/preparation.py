@@ -13,8 +13,8 @@ from dicot.export.graph import Graph, double, single, whole
 def prepare(graph: Graph, x: str, preparation: Preparation) -> tuple[str, str]:
     """Turn raw windows (B, C, T) into what the network is given, and whether that can be used, (B, 1).
 
-    A window cannot be used where `transform` would refuse it: NaN without a policy for it, inf, huge values, nothing but
-    NaN, and under "interpolate" a channel without any value.
+    A window cannot be used where `transform` would refuse it: NaN without a policy for it, inf, huge values, nothing
+    but NaN, and under "interpolate" a channel without any value.
     """
     usable = None
     if preparation.missing != "error":
