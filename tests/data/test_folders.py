@@ -248,7 +248,7 @@ def test_recordings_are_named_after_the_number_of_their_group(tmp_path: Path) ->
 
 @pytest.fixture
 def silent(tmp_path: Path) -> Path:
-    """File b has no value of channel b after its gap, c has none at all, and d lacks a stretch shorter than a window."""
+    """File b has no value of channel b after its gap, c has none, and d lacks a stretch shorter than a window."""
     times = np.concatenate([np.arange(40) / 50, 5 + np.arange(40) / 50])
     for name, lost in (("a", []), ("b", range(40, 80)), ("c", range(80)), ("d", range(70, 80))):
         stamps = np.concatenate([times[:70], times[70:] + 9]) if name == "d" else times

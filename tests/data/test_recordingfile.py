@@ -1,5 +1,7 @@
 """Recordings in each kind of file, and what is wrong with one, named by file, row and column."""
 
+import gzip
+import struct
 import wave
 from pathlib import Path
 from typing import Any
@@ -242,4 +244,70 @@ def test_leads_of_one_name_are_numbered_and_signals_of_one_name_refused(tmp_path
     path = write_edf(tmp_path / "b.edf", {f"EEG{i}": (np.arange(20), 10, (-1, 1, -10, 10)) for i in range(2)})
     path.write_bytes(path.read_bytes().replace(b"EEG0", b"EEG ").replace(b"EEG1", b"EEG "))
     with pytest.raises(InputError, match=r"b\.edf has 2 signals called 'EEG'.*--channels"):
+        read_recording(path)
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8", "i2", "i4"])
+@pytest.mark.parametrize("extensible", [False, True])
+def test_wav_of_other_programs(tmp_path: Path, kind: str, extensible: bool) -> None:
+    """Floating point numbers are not clipped at 1, and a header may be of the extensible kind."""
+    from scipy.io import wavfile
+
+    values = np.array([[0.5, -3.25], [100.0, 1e-3], [0.0, -1.0]])
+    stored = values.astype(kind) if kind[0] == "f" else (values * 100).astype(kind)
+    path = tmp_path / "sound.wav"
+    wavfile.write(path, 8000, stored)
+    if extensible:
+        raw, tag, width = path.read_bytes(), 3 if kind[0] == "f" else 1, stored.dtype.itemsize
+        form = b"\xfe\xff" + raw[22:36] + struct.pack("<HHIH", 22, 8 * width, 3, tag) + bytes(14)
+        body = b"WAVEfmt " + struct.pack("<I", len(form)) + form + raw[raw.index(b"data") :]
+        path.write_bytes(b"RIFF" + struct.pack("<I", len(body)) + body)
+    wanted = stored if kind[0] == "f" else stored / 2.0 ** (8 * stored.dtype.itemsize - 1)
+    one = read_recording(path)
+    np.testing.assert_array_equal(one.values, wanted.T.astype(np.float32))
+    assert one.rate == 8000
+
+
+def test_sound_that_is_not_read_says_how_to_convert_it_without_loss(tmp_path: Path) -> None:
+    form = struct.pack("<HHIIHH", 6, 1, 8000, 8000, 1, 8)  # A-law
+    (tmp_path / "a.wav").write_bytes(b"RIFF____WAVEfmt " + struct.pack("<I", 16) + form + b"data\x04\0\0\0abcd")
+    with pytest.raises(InputError, match=r"a\.wav holds sound of kind 6.*pcm_f32le"):
+        read_recording(tmp_path / "a.wav")
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_mat(tmp_path: Path, compressed: bool) -> None:
+    from scipy.io import savemat
+
+    t, x = np.arange(20) / 10, np.arange(40.0).reshape(2, 20)
+    columns = {"time": t[:, None], "acc": x[:1], "gyro": x[1][:, None], "label": np.repeat([1, 2], 10), "note": "hello"}
+    savemat(tmp_path / "a.mat", columns, do_compression=compressed)
+    savemat(tmp_path / "b.mat", {"X": x, "rate": 10.0}, do_compression=compressed)
+    with pytest.warns(UnusedKeysWarning, match=r"a\.mat.*note"):
+        one = read_recording(tmp_path / "a.mat", label="label")
+    assert (one.name, one.channels, one.rate, one.label.tolist()) == ("a", ("acc", "gyro"), 10, [1] * 10 + [2] * 10)
+    np.testing.assert_array_equal(one.values, x)
+    other = read_recording(tmp_path / "b.mat")
+    assert (other.channels, other.rate) == (("channel 0", "channel 1"), 10)
+    np.testing.assert_array_equal(other.values, x)
+    savemat(tmp_path / "c.mat", {"X": x.T})
+    with pytest.raises(InputError, match=r"c\.mat.*\(20, 2\).*transposed"):
+        read_recording(tmp_path / "c.mat")
+    (tmp_path / "d.mat").write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + bytes(512))
+    with pytest.raises(InputError, match=r"d\.mat.*7\.3.*-v7"):
+        read_recording(tmp_path / "d.mat")
+
+
+def test_packed_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "walk.csv.gz"
+    path.write_bytes(gzip.compress(CSV.encode()))
+    one, plain = read_recording(path), read_recording(written(tmp_path / "walk.csv", CSV))
+    assert (one.name, one.channels, one.rate) == ("walk", plain.channels, plain.rate)
+    np.testing.assert_array_equal(one.values, plain.values)
+    path.write_bytes(path.read_bytes()[:-12])
+    with pytest.raises(InputError, match=r"walk\.csv\.gz"):
+        read_recording(path)
+    monkeypatch.setattr("dicot.data.csvfile._SMALL", 1000)
+    path.write_bytes(gzip.compress(b"a\n" + b"1\n" * 100_000))
+    with pytest.raises(InputError, match=r"walk\.csv\.gz.*100 times"):
         read_recording(path)

@@ -14,7 +14,7 @@ from dicot.data.collection import Windows, check_rate
 from dicot.data.durations import window_length, window_stride
 from dicot.data.naming import listed, naming
 from dicot.data.policies import MISSING, NO_VALUE, Array
-from dicot.data.recordingfile import READERS, Choice, Recording, read_file
+from dicot.data.recordingfile import READERS, Choice, Recording, read_file, stem_of, suffix_of
 from dicot.data.recordings import CutPlan, plan_cuts, warn_of_short
 from dicot.data.texts import as_text
 from dicot.data.timestamps import (
@@ -60,7 +60,7 @@ def _files_of(source: str | Path) -> list[Path]:
 
 def _of_known_suffix(files: Iterable[Path], what: str) -> list[Path]:
     files = list(files)
-    known = [file for file in files if file.suffix.lower() in READERS and file.is_file()]
+    known = [file for file in files if suffix_of(file) in READERS and file.is_file()]
     if not known:
         others = sorted({file.suffix or file.name for file in files})
         came = f"of its files the suffixes are {listed(others)}" if others else "it holds no file"
@@ -80,7 +80,7 @@ def recording_names(files: Sequence[Path]) -> list[str]:
 def names_of_paths(paths: Sequence[PurePath]) -> list[str]:
     """Do the same for absolute paths, which need not be of this machine."""
     root = os.path.commonpath([path.parent for path in paths])
-    names = [path.relative_to(root).with_suffix("").as_posix() for path in paths]
+    names = [path.relative_to(root).with_name(stem_of(path)).as_posix() for path in paths]
     return [
         name if names.count(name) == 1 else path.relative_to(root).as_posix()
         for name, path in zip(names, paths, strict=True)
@@ -117,7 +117,7 @@ def read_named(file: Path, name: str, choice: Choice, channels: tuple[str, ...] 
     recordings = []
     for one in read_file(file, choice):
         # A group that follows the file's own name after a colon stays.
-        one = replace(one, name=name + one.name.removeprefix(file.stem))
+        one = replace(one, name=name + one.name.removeprefix(stem_of(file)))
         channels = one.channels if channels is None else channels
         recordings.append(in_order(one, channels, file, first))
     return recordings

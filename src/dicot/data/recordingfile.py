@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from numbers import Real
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,8 @@ import numpy as np
 from dicot.data.collection import check_channel_names, check_labels
 from dicot.data.csvfile import columns_of, decimal_comma, is_number, read_sheet
 from dicot.data.edf import read_edf_header, read_edf_signal
-from dicot.data.naming import naming
+from dicot.data.matfile import read_matrices
+from dicot.data.naming import listed, naming
 from dicot.data.npyfile import ROLES, load_npz
 from dicot.data.parquetfile import read_table
 from dicot.data.policies import Array, FloatArray
@@ -92,8 +93,8 @@ def read_recording(
 
     Parameters
     ----------
-    path : a .csv or .parquet with one row per time step, an .npz, an .edf, the .hea of a WFDB record, or a .wav. A name
-        that two channels share is refused; the leads of a WFDB record are then called lead 0, lead 1 and so on
+    path : a .csv, .csv.gz or .parquet with one row per time step, an .npz or .mat, an .edf, the .hea of a WFDB record,
+        or a .wav. A name that two channels share is refused; leads of a WFDB record are then called lead 0, lead 1 ...
     time : the column of time stamps, numbers or ISO 8601; without it one called time, timestamp, datetime, date or t;
         "" means none. Rows are sorted by it, and a time stamp that comes twice is refused
     unit : of time stamps that are numbers, "s", "ms", "us" or "ns"; without it seconds, unless they are so large that
@@ -116,13 +117,23 @@ def read_file(path: Path, choice: Choice) -> list[Recording]:
         )
     if choice.channels is not None and len(set(choice.channels)) < len(choice.channels):
         raise InputError(f"channels= (--channels) must name each channel once; got {', '.join(choice.channels)}.")
-    read = READERS.get(path.suffix.lower())
+    read = READERS.get(suffix_of(path))
     if read is None:
         raise InputError(f"{path} has an unknown suffix {path.suffix!r}; known are {', '.join(READERS)}. Convert it.")
     if not path.is_file():
         raise InputError(f"There is no file {path}. Check the path.")
     with naming(path):
-        return _divided(path.stem, read(path, choice), choice.unit)
+        return _divided(stem_of(path), read(path, choice), choice.unit)
+
+
+def suffix_of(path: PurePath) -> str:
+    """Return the end of a file's name that says its kind, in small letters."""
+    return ".csv.gz" if path.name.lower().endswith(".csv.gz") else path.suffix.lower()
+
+
+def stem_of(path: PurePath) -> str:
+    """Return a file's name without the end that says its kind."""
+    return path.name[: len(path.name) - len(suffix_of(path))]
 
 
 def _divided(name: str, content: FileParts, unit: str | None) -> list[Recording]:
@@ -285,8 +296,21 @@ def _read_parquet(path: Path, choice: Choice) -> FileParts:
 
 
 def _read_npz(path: Path, choice: Choice) -> FileParts:
-    """Read an array X (channels, time) with arrays beside it, or arrays (time,) that are a table of columns."""
-    arrays = load_npz(path)
+    return _from_arrays(path, load_npz(path), choice)
+
+
+def _read_mat(path: Path, choice: Choice) -> FileParts:
+    matrices = read_matrices(path)
+    held = {name: matrix for name, matrix in matrices.items() if matrix is not None and matrix.size}
+    if left := [name for name in matrices if name not in held]:
+        warnings.warn(f"{path}: not used, no matrix of numbers: {listed(left)}.", UnusedKeysWarning, stacklevel=2)
+    # MATLAB has neither scalars nor vectors: they are matrices with one row or column.
+    arrays = {name: matrix.reshape([n for n in matrix.shape if n > 1][:2]) for name, matrix in held.items()}
+    return _from_arrays(path, arrays, choice)
+
+
+def _from_arrays(path: Path, arrays: dict[str, Array], choice: Choice) -> FileParts:
+    """Take an array X (channels, time) with arrays beside it, or arrays (time,) that are a table of columns."""
     rate = _scalar(arrays.pop("rate"), "rate") if "rate" in arrays else None
     values = [name for name in arrays if name.lower() in ROLES["X"] and arrays[name].ndim > 1]
     if not values:
@@ -384,7 +408,7 @@ def _only_channels(path: Path, choice: Choice) -> None:
     if given:
         what, value = given[0]
         raise InputError(
-            f"{what}={value!r} cannot be used with {path.suffix} files, which have no columns. Leave it out."
+            f"{what}={value!r} cannot be used with {suffix_of(path)} files, which have no columns. Leave it out."
         )
 
 
@@ -399,8 +423,10 @@ def _chosen(columns: dict[str, Array], choice: Choice) -> dict[str, Array]:
 
 READERS: dict[str, Callable[[Path, Choice], FileParts]] = {
     ".csv": _read_csv,
+    ".csv.gz": _read_csv,
     ".parquet": _read_parquet,
     ".npz": _read_npz,
+    ".mat": _read_mat,
     ".edf": _read_edf,
     ".hea": _read_wfdb,
     ".wav": _read_wav,

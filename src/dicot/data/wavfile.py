@@ -24,16 +24,17 @@ def read_wav(path: Path) -> tuple[FloatArray, float]:
         at += 8 + size + size % 2
     (_, form), (announced, raw) = (chunks.get(name, (0, b"")) for name in (b"fmt ", b"data"))
     kind, n_channels, rate, _, step, bits = (
-        int.from_bytes(form[start:end], "little") for start, end in ((0, 2), (2, 4), (4, 8), (8, 12), (12, 14), (14, 16))
+        int.from_bytes(form[start:end], "little")
+        for start, end in ((0, 2), (2, 4), (4, 8), (8, 12), (12, 14), (14, 16))
     )
     kind = int.from_bytes(form[24:26], "little") if kind == _EXTENSIBLE else kind
     width = (bits + 7) // 8
     if len(form) >= 16 and width not in _WIDTHS.get(kind, ()):
         raise InputError(
-            f"{path} holds sound of kind {kind} with {bits} bits; whole numbers (PCM) of 8 to 32 bits and floating point "
-            "numbers of 32 or 64 are read. Convert it, for example by: ffmpeg -i IN.wav -c:a pcm_f32le OUT.wav"
+            f"{path} holds sound of kind {kind} with {bits} bits; whole numbers (PCM) of 8 to 32 bits and floating "
+            "point numbers of 32 or 64 are read. Convert it, for example by: ffmpeg -i IN.wav -c:a pcm_f32le OUT.wav"
         )
-    if not raw or len(raw) != announced or not rate or step != n_channels * width or len(raw) % max(step, 1):
+    if not raw or len(raw) != announced or not rate or not step or step != n_channels * width or len(raw) % step:
         raise InputError(
             f"{path} holds {len(raw)} bytes of sound; its header announces {announced}, with {step} for each time step "
             f"of {n_channels} channel(s) with {width} bytes each at {rate} Hz. It is empty, truncated or damaged; "
