@@ -20,6 +20,7 @@ def write_edf(
     reserved: str = "",
     start: str = "24.04.8916.13.00",
     n_records: int | None = None,
+    unit: str = "uV",
 ) -> Path:
     """An EDF file; `tracks` are {label: (stored numbers, values per record, (physical and digital ranges))}."""
     counts = [count for _, count, _ in tracks.values()]
@@ -38,7 +39,7 @@ def write_edf(
     head += text(reserved, 44) + text(n_complete if n_records is None else n_records, 8) + text(seconds, 8)
     head += text(len(tracks), 4)
     ranges = [limits for _, _, limits in tracks.values()]
-    head += b"".join(text(label, 16) for label in tracks) + b" " * 80 * len(tracks) + text("uV", 8) * len(tracks)
+    head += b"".join(text(label, 16) for label in tracks) + b" " * 80 * len(tracks) + text(unit, 8) * len(tracks)
     head += b"".join(text(limits[i], 8) for i in range(4) for limits in ranges)
     head += b" " * 80 * len(tracks) + b"".join(text(count, 8) for count in counts) + b" " * 32 * len(tracks)
     body = b"".join(

@@ -105,10 +105,16 @@ def test_missing_values_are_filled_inside_the_file(missing: str, scale: str | No
     model = fitted(3, 30, preset="paper", missing=missing, scale=scale)
     deployed = exported(model, tmp_path)
     x = cases(6, 3, 30)
-    x[0, 0, :4], x[1, 1, 20:], x[2, :, 11], x[3, 2], x[4, 0, [3, 4, 5, 9]] = (np.nan,) * 5
+    x[0, 0, :4], x[1, 1, 20:], x[2, :, 11], x[3, 2, 1:], x[4, 0, [3, 4, 5, 9]] = (np.nan,) * 5
     wanted = model.transform(x)
     assert_same(deployed.session.run(["embedding"], {"window": x})[0], wanted)
     assert_same(deployed.transform(x), wanted)
+    x[3, 2] = np.nan  # nothing to interpolate between
+    raw = deployed.session.run(["embedding"], {"window": x})[0]
+    assert np.isnan(raw).any(axis=1).tolist() == [row == 3 and missing == "interpolate" for row in range(6)]
+    for transform in (model.transform, deployed.transform) if missing == "interpolate" else ():
+        with pytest.raises(InputError, match=r"case 3 \(channel 2\)"):
+            transform(x)
 
 
 @pytest.mark.parametrize("unequal", ["pad", "crop", "resample"])

@@ -97,3 +97,8 @@ def test_one_window_cannot_have_two_labels() -> None:
     labels = {("a", 0.0, 2.0): "walk", ("a", 1e-9, 2.0): "run"}
     with pytest.raises(InputError, match="two labels: 'walk'"):
         put_on_windows(labels, ["a"], [0.0], [2.0])
+
+
+def test_a_table_of_labels_that_pandas_wrote_beside_an_empty_cell(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("recording,start,end,label\na,0,1,1.0\na,1,2,\na,2,3,-1.0\na,3,4,007\n")
+    assert read_labels(tmp_path / "a.csv") == {("a", 0.0, 1.0): "1", ("a", 3.0, 4.0): "007"}

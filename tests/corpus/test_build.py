@@ -1,5 +1,6 @@
 """From recordings to a corpus: the same windows as in memory, the same bytes whatever happens on the way."""
 
+import gzip
 import os
 from pathlib import Path
 
@@ -174,3 +175,40 @@ def test_the_commands_say_what_was_built(recordings, tmp_path):
     said = dicot("corpus", "info", tmp_path / "c", "--verify")
     for words in ("79", "0.64 s at 50 per second", "every byte as it was written", "left out", "r3.csv"):
         assert words in said
+
+
+def test_a_number_is_one_class_in_all_shards(tmp_path):
+    folder = tmp_path / "recordings"
+    folder.mkdir()
+    for name, cells in (("a", ["1"] * 64), ("b", ["", *["1.0"] * 63]), ("c", ["1000001"] * 64), ("d", ["sit"] * 64)):
+        rows = [f"{t / 50:.2f},{t},{cell}" for t, cell in enumerate(cells)]
+        (folder / f"{name}.csv").write_text("\n".join(["t,x,label", *rows]))
+    build_corpus(folder, tmp_path / "corpus", **WINDOW, label="label")
+    labels = Corpus.open(tmp_path / "corpus").read_labels()
+    assert list(dict.fromkeys(labels.tolist())) == ["1", "1000001", "sit"]
+
+
+def test_packed_tables_and_files_of_matlab_go_every_way(tmp_path):
+    from scipy.io import savemat
+
+    from dicot.data.inspection import inspect_recordings
+    from dicot.vectors import read_vectors
+    from dicot.vectors.recordings import embed_recordings
+
+    folder = tmp_path / "recordings"
+    (folder / "sub").mkdir(parents=True)
+    rows = [f"{t / 50:.2f},{t % 7},{t % 5}" for t in range(80)]
+    (folder / "a.csv.gz").write_bytes(gzip.compress("\n".join(["t,x,y", *rows]).encode()))
+    t = np.arange(80)
+    savemat(folder / "sub" / "b.mat", {"t": t / 50, "x": t % 7, "y": t % 5})
+    windows = windows_from(folder, **WINDOW)
+    assert list(dict.fromkeys(windows.recording.tolist())) == ["a", "sub/b"]
+    np.testing.assert_array_equal(windows.x[:4], windows.x[4:])
+    build_corpus(folder, tmp_path / "corpus", **WINDOW)
+    np.testing.assert_array_equal(Corpus.open(tmp_path / "corpus")[:], windows.x)
+    embed_recordings(lambda some: some.x[:, 0], "model", tmp_path / "v.npz", folder, WINDOW)
+    np.testing.assert_array_equal(read_vectors(tmp_path / "v.npz").x, windows.x[:, 0])
+    assert [(row.file, row.rows, row.problem) for row in inspect_recordings(folder)] == [
+        ("a.csv.gz", 80, ""),
+        ("sub/b.mat", 80, ""),
+    ]

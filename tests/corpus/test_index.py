@@ -37,6 +37,7 @@ def write_files(folder: Path, groups: list[list[object] | None]) -> list[Path]:
         ([["a"] * 6, ["long name"] * 6], ["a", "long name"]),
         ([[1] * 6, [2] * 6], [1, 2]),
         ([[1] * 6, ["b"] * 6], ["1", "b"]),
+        ([[1000001] * 6, ["b"] * 6], ["1000001", "b"]),
         ([[1.5] * 6, None], [1.5, np.nan]),
     ],
 )

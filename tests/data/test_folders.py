@@ -182,3 +182,101 @@ def test_files_of_one_name_keep_their_suffix(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", np.arange(100) / 50)
     np.savez(tmp_path / "a.npz", a=np.zeros(100), b=np.zeros(100), rate=50)
     assert [one.name for one in read_recordings(tmp_path)] == ["a.csv", "a.npz"]
+
+
+def labelled_table(labels: Any, people: Any) -> Any:
+    import pandas as pd
+
+    n = len(labels)
+    return pd.DataFrame({"time": np.arange(n) / 10, "a": np.sin(np.arange(n)), "label": labels, "who": people})
+
+
+@pytest.mark.parametrize("suffixes", [("csv", "csv"), ("parquet", "parquet"), ("csv", "parquet"), ("parquet", "csv")])
+@pytest.mark.parametrize("third", [None, ["none"] * 40])
+def test_a_number_is_one_class_and_one_person_however_pandas_writes_it(
+    tmp_path: Path, suffixes: tuple[str, str], third: Any
+) -> None:
+    whole = labelled_table([1] * 20 + [2] * 20, 7)
+    lacking = labelled_table([1.0, np.nan, *[1.0] * 18, *[2.0] * 20], 7.0)
+    tables = {"a": (whole, suffixes[0]), "b": (lacking, suffixes[1])}
+    tables |= {} if third is None else {"c": (labelled_table(third, "007"), "csv")}
+    for name, (table, suffix) in tables.items():
+        getattr(table, f"to_{suffix}")(tmp_path / f"{name}.{suffix}", index=False)
+    windows = windows_from(tmp_path, 10, 10, label="label", group="who")
+    assert windows.y is not None and windows.group is not None
+    assert list(map(str, windows.y[:4].astype(float))) == ["1.0", "1.0", "2.0", "2.0"]
+    assert windows.y[4:8].tolist() == windows.y[:4].tolist()
+    assert len(set(windows.group[:8].tolist())) == 1
+    assert third is None or set(windows.group[8:].tolist()) == {"007"}, "a text that is no plain number stays"
+
+
+@pytest.mark.parametrize(
+    ("labels", "wanted"),
+    [
+        ([1000001, 1000002], ["1000001", "1000002"]),
+        ([0.1 + 0.2, 0.3], ["0.30000000000000004", "0.3"]),
+        ([-0.0, 0.0], ["0", "0"]),
+        ([1e15, 2.5], ["1000000000000000", "2.5"]),
+        ([True, False], ["True", "False"]),
+        ([2**53, 2**53 + 1], ["9007199254740992", "9007199254740993"]),
+    ],
+)
+@pytest.mark.parametrize("other", ["text", None])
+def test_numbers_as_labels_never_merge(tmp_path: Path, labels: Any, wanted: list[str], other: str | None) -> None:
+    labelled_table(np.repeat(labels, 10), 1).to_parquet(tmp_path / "a.parquet")
+    unlike = [other] * 20 if other else np.repeat([np.nan, 5.0], 10)
+    labelled_table(unlike, 1).to_parquet(tmp_path / "b.parquet")
+    y = windows_from(tmp_path, 10, 10, label="label").y
+    assert y is not None
+    assert len(set(y[:2].tolist())) == len(set(wanted))
+    assert other is None or y[:2].tolist() == wanted
+
+
+def test_true_and_false_are_the_same_where_one_is_missing(tmp_path: Path) -> None:
+    labelled_table([True] * 10 + [False] * 10, 1).to_parquet(tmp_path / "a.parquet")
+    labelled_table([None] + [True] * 9 + [False] * 10, 1).to_parquet(tmp_path / "b.parquet")
+    y = windows_from(tmp_path, 10, 10, label="label").y
+    assert y is not None and y.tolist() == ["True", "False"] * 2
+
+
+def test_recordings_are_named_after_the_number_of_their_group(tmp_path: Path) -> None:
+    for name, kind in (("a", int), ("b", float)):
+        labelled_table([1] * 20, np.repeat([1, 2], 10).astype(kind)).to_parquet(tmp_path / f"{name}.parquet")
+    found = read_recordings(tmp_path, label="label", group="who")
+    assert [one.name for one in found] == ["a:1", "a:2", "b:1", "b:2"]
+
+
+@pytest.fixture
+def silent(tmp_path: Path) -> Path:
+    """File b has no value of channel b after its gap, c has none, and d lacks a stretch shorter than a window."""
+    times = np.concatenate([np.arange(40) / 50, 5 + np.arange(40) / 50])
+    for name, lost in (("a", []), ("b", range(40, 80)), ("c", range(80)), ("d", range(70, 80))):
+        stamps = np.concatenate([times[:70], times[70:] + 9]) if name == "d" else times
+        lines = [f"{t:.2f},{i % 7},{'' if i in lost else i % 5}" for i, t in enumerate(stamps)]
+        (tmp_path / f"{name}.csv").write_text("time,a,b\n" + "\n".join(lines) + "\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("resample", [False, True])
+@pytest.mark.parametrize(
+    ("name", "said"), [("c", "'c' has no value.*channel 'b'"), ("b", "'b' has no.*'b' from 5 to 5")]
+)
+def test_a_channel_without_any_value_is_refused_and_not_made_up(
+    silent: Path, name: str, said: str, resample: bool
+) -> None:
+    from dicot.corpus.build import build_corpus
+    from dicot.vectors.recordings import embed_recordings
+
+    cut: Any = {"window": 20, "stride": 20, "missing": "interpolate", "resample": resample}
+    some = [silent / "a.csv", silent / f"{name}.csv"]
+    with pytest.raises(InputError, match=said):
+        windows_from(some, **cut)
+    with pytest.raises(InputError, match=said):
+        embed_recordings(lambda windows: windows.x[:, 0], "model", silent / "v.npz", some, cut)
+    with pytest.raises(InputError, match=said):
+        build_corpus(some, silent / "corpus", **cut)
+    x = windows_from(some, **cut | {"missing": "zero"}).x
+    assert not x[6:, 1].any() and x[:6, 1].any(axis=1).sum() == (4 if name == "c" else 6)
+    assert windows_from(some, **cut, channels=["a"]).x.any(axis=2).all()
+    short = windows_from([silent / "a.csv", silent / "d.csv"], **cut)
+    assert short.x.any(axis=2).all(), "a stretch that gives no window is nobody's harm"

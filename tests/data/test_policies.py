@@ -64,9 +64,9 @@ def test_error_policy_refuses_another_length() -> None:
         convert(f32([[[1, 2, 3]]]), length=4)
 
 
-def test_interpolate_extends_edges_and_zeroes_an_empty_channel() -> None:
+def test_interpolate_extends_edges_and_leaves_an_empty_channel() -> None:
     case = f32([[NAN, 1, NAN, NAN, 4, NAN], [NAN] * 6])
-    np.testing.assert_array_equal(interpolate(case), [[1, 1, 2, 3, 4, 4], [0] * 6])
+    np.testing.assert_array_equal(interpolate(case), [[1, 1, 2, 3, 4, 4], [NAN] * 6])
     np.testing.assert_array_equal(zero_missing(case), [[0, 1, 0, 0, 4, 0], [0] * 6])
     assert np.isnan(case).sum() == 10  # the input is left alone
 

@@ -1,13 +1,19 @@
 """Recordings in each kind of file, and what is wrong with one, named by file, row and column."""
 
+import gzip
+import struct
 import wave
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.signal_files import annotation_track, write_edf, write_wfdb
 
+from dicot.corpus.build import build_corpus
+from dicot.data.folders import RecordingStream, read_recordings
 from dicot.data.recordingfile import read_recording
 from dicot.errors import InputError, UnusedKeysWarning
 
@@ -76,7 +82,7 @@ def test_npz_with_one_array_or_one_per_channel(tmp_path: Path) -> None:
     for name, arrays, message in (
         ("c", {"X": x.T}, r"\(6, 2\)"),
         ("d", {"X": x[None]}, r"\(1, 2, 6\).*read_windows"),
-        ("e", {"X": x, "channels": ["u"]}, "2 channels"),
+        ("e", {"X": x, "channels": ["u"]}, "2 channel"),
         ("f", {"u": x[0], "v": x[1, :3]}, "equally long"),
         ("g", {"X": x, "rate": -1}, "rate"),
         ("h", {"X": x, "time": np.arange(5)}, "equally long"),
@@ -110,7 +116,7 @@ def test_wfdb(tmp_path: Path) -> None:
     write_wfdb(tmp_path / "100", stored, rate=360)
     one = read_recording(tmp_path / "100.hea")
     assert (one.name, one.channels, one.rate) == ("100", ("ECG1", "ECG2"), 360.0)
-    np.testing.assert_allclose(one.values, stored.T / 200, atol=1e-6)
+    np.testing.assert_allclose(one.values, 1000 * stored.T / 200, rtol=1e-6)  # microvolts
     assert read_recording(tmp_path / "100.hea", channels=["ECG2"]).values.shape == (1, 30)
     with pytest.raises(InputError, match=r"100\.hea.*ECG9"):
         read_recording(tmp_path / "100.hea", channels=["ECG9"])
@@ -181,3 +187,127 @@ def test_empty_files_and_files_of_another_kind_are_refused_by_name(tmp_path: Pat
         read_recording(tmp_path / f"none{suffix}")
     with pytest.raises(InputError, match="txt"):
         read_recording(written(tmp_path / "notes.txt", "a"))
+
+
+@pytest.mark.parametrize("kind", ["wfdb", "edf"])
+def test_a_voltage_is_the_same_in_whatever_unit_and_format_it_is_kept(tmp_path: Path, kind: str) -> None:
+    pytest.importorskip("pyedflib"), pytest.importorskip("wfdb")
+    stored = np.arange(-20, 40).reshape(30, 2)
+    for name, gain in (("a", "200/mV"), ("b", "0.2/uV"), ("c", "200"), ("d", "200000/V"), ("e", "0.2/µV")):
+        write_wfdb(tmp_path / name, stored, rate=10, gain=gain)
+    for name, unit, high in (("p", "uV", 5000), ("q", "mV", 5), ("r", "MV", 5), ("s", "V", 0.005)):
+        tracks = {f"ECG{i + 1}": (row, 10, (-high, high, -1000, 1000)) for i, row in enumerate(stored.T)}
+        write_edf(tmp_path / f"{name}.edf", tracks, unit=unit)
+    found = read_recordings([tmp_path / "a.hea", *tmp_path.glob("*.hea" if kind == "wfdb" else "*.edf")])
+    assert len(found) == 5
+    for one in found:
+        np.testing.assert_allclose(one.values, 5.0 * stored.T, rtol=1e-6, err_msg=one.name)
+        assert one.units == ("uV", "uV")
+
+
+def test_units_that_nothing_converts_are_refused_by_name(tmp_path: Path) -> None:
+    pytest.importorskip("pyedflib")
+    for name, unit in (("a", "degC"), ("b", "degF"), ("c", ""), ("d", "DEGC")):
+        write_edf(tmp_path / f"{name}.edf", {"Temp": (np.arange(40), 10, (0.0, 50.0, 0, 100))}, unit=unit)
+    same = read_recordings([tmp_path / "a.edf", tmp_path / "c.edf", tmp_path / "d.edf"])
+    assert [one.units for one in same] == [("degC",), ("",), ("DEGC",)]
+    message = "'Temp' is in degC in 'a' and in degF in 'b'"
+    with pytest.raises(InputError, match=message):
+        read_recordings(tmp_path)
+    with pytest.raises(InputError, match=message):
+        RecordingStream(tmp_path, 10)
+    with pytest.raises(InputError, match=message):
+        build_corpus([tmp_path / "a.edf", tmp_path / "b.edf"], tmp_path / "corpus", 10)
+
+
+def test_two_channels_of_one_name_are_refused(tmp_path: Path) -> None:
+    x = np.arange(20.0).reshape(2, 10)
+    np.savez(tmp_path / "a.npz", X=x, channels=["acc", "acc"])
+    np.savez(tmp_path / "b.npz", X=x, channels=["t", "v"], t=np.arange(10))
+    written(tmp_path / "c.csv", "acc,acc\n1,2\n3,4\n")
+    pq.write_table(pa.Table.from_arrays(list(map(pa.array, x)), names=["acc", "acc"]), tmp_path / "d.parquet")
+    for name, said in (("a.npz", "acc came"), ("b.npz", "'t' is"), ("c.csv", "acc came"), ("d.parquet", "acc came")):
+        with pytest.raises(InputError, match=rf"{name}.*{said}"):
+            read_recording(tmp_path / name)
+    written(tmp_path / "e.csv", "acc,gyro\n1,2\n3,4\n")
+    with pytest.raises(InputError, match="once; got acc, acc"):
+        read_recording(tmp_path / "e.csv", channels=["acc", "acc"])
+
+
+def test_leads_of_one_name_are_numbered_and_signals_of_one_name_refused(tmp_path: Path) -> None:
+    pytest.importorskip("pyedflib"), pytest.importorskip("wfdb")
+    write_wfdb(tmp_path / "a", np.arange(40).reshape(20, 2))
+    header = (tmp_path / "a.hea").read_text()
+    (tmp_path / "a.hea").write_text(header.replace("ECG1", "ECG").replace("ECG2", "ECG"))
+    one = read_recording(tmp_path / "a.hea")
+    assert one.channels == ("lead 0", "lead 1") and one.values[1, 0] == 5
+    path = write_edf(tmp_path / "b.edf", {f"EEG{i}": (np.arange(20), 10, (-1, 1, -10, 10)) for i in range(2)})
+    path.write_bytes(path.read_bytes().replace(b"EEG0", b"EEG ").replace(b"EEG1", b"EEG "))
+    with pytest.raises(InputError, match=r"b\.edf has 2 signals called 'EEG'.*--channels"):
+        read_recording(path)
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8", "i2", "i4"])
+@pytest.mark.parametrize("extensible", [False, True])
+def test_wav_of_other_programs(tmp_path: Path, kind: str, extensible: bool) -> None:
+    """Floating point numbers are not clipped at 1, and a header may be of the extensible kind."""
+    from scipy.io import wavfile
+
+    values = np.array([[0.5, -3.25], [100.0, 1e-3], [0.0, -1.0]])
+    stored = values.astype(kind) if kind[0] == "f" else (values * 100).astype(kind)
+    path = tmp_path / "sound.wav"
+    wavfile.write(path, 8000, stored)
+    if extensible:
+        raw, tag, width = path.read_bytes(), 3 if kind[0] == "f" else 1, stored.dtype.itemsize
+        form = b"\xfe\xff" + raw[22:36] + struct.pack("<HHIH", 22, 8 * width, 3, tag) + bytes(14)
+        body = b"WAVEfmt " + struct.pack("<I", len(form)) + form + raw[raw.index(b"data") :]
+        path.write_bytes(b"RIFF" + struct.pack("<I", len(body)) + body)
+    wanted = stored if kind[0] == "f" else stored / 2.0 ** (8 * stored.dtype.itemsize - 1)
+    one = read_recording(path)
+    np.testing.assert_array_equal(one.values, wanted.T.astype(np.float32))
+    assert one.rate == 8000
+
+
+def test_sound_that_is_not_read_says_how_to_convert_it_without_loss(tmp_path: Path) -> None:
+    form = struct.pack("<HHIIHH", 6, 1, 8000, 8000, 1, 8)  # A-law
+    (tmp_path / "a.wav").write_bytes(b"RIFF____WAVEfmt " + struct.pack("<I", 16) + form + b"data\x04\0\0\0abcd")
+    with pytest.raises(InputError, match=r"a\.wav holds sound of kind 6.*pcm_f32le"):
+        read_recording(tmp_path / "a.wav")
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_mat(tmp_path: Path, compressed: bool) -> None:
+    from scipy.io import savemat
+
+    t, x = np.arange(20) / 10, np.arange(40.0).reshape(2, 20)
+    columns = {"time": t[:, None], "acc": x[:1], "gyro": x[1][:, None], "label": np.repeat([1, 2], 10), "note": "hello"}
+    savemat(tmp_path / "a.mat", columns, do_compression=compressed)
+    savemat(tmp_path / "b.mat", {"X": x, "rate": 10.0}, do_compression=compressed)
+    with pytest.warns(UnusedKeysWarning, match=r"a\.mat.*note"):
+        one = read_recording(tmp_path / "a.mat", label="label")
+    assert (one.name, one.channels, one.rate, one.label.tolist()) == ("a", ("acc", "gyro"), 10, [1] * 10 + [2] * 10)
+    np.testing.assert_array_equal(one.values, x)
+    other = read_recording(tmp_path / "b.mat")
+    assert (other.channels, other.rate) == (("channel 0", "channel 1"), 10)
+    np.testing.assert_array_equal(other.values, x)
+    savemat(tmp_path / "c.mat", {"X": x.T})
+    with pytest.raises(InputError, match=r"c\.mat.*\(20, 2\).*transposed"):
+        read_recording(tmp_path / "c.mat")
+    (tmp_path / "d.mat").write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM" + bytes(512))
+    with pytest.raises(InputError, match=r"d\.mat.*7\.3.*-v7"):
+        read_recording(tmp_path / "d.mat")
+
+
+def test_packed_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "walk.csv.gz"
+    path.write_bytes(gzip.compress(CSV.encode()))
+    one, plain = read_recording(path), read_recording(written(tmp_path / "walk.csv", CSV))
+    assert (one.name, one.channels, one.rate) == ("walk", plain.channels, plain.rate)
+    np.testing.assert_array_equal(one.values, plain.values)
+    path.write_bytes(path.read_bytes()[:-12])
+    with pytest.raises(InputError, match=r"walk\.csv\.gz"):
+        read_recording(path)
+    monkeypatch.setattr("dicot.data.csvfile._SMALL", 1000)
+    path.write_bytes(gzip.compress(b"a\n" + b"1\n" * 100_000))
+    with pytest.raises(InputError, match=r"walk\.csv\.gz.*100 times"):
+        read_recording(path)

@@ -110,3 +110,12 @@ def test_whole_groups_are_for_validation_and_no_class_is_lost(seed):
     assert not set(group[held]) & set(group[~held]) and 12 <= held.sum() <= 18
     assert set(y[~held]) == {0, 1, 2}
     assert not validation_rows(y, np.zeros(66, int), 0.2, 5, seed).any()
+
+
+def test_a_class_or_person_is_the_same_in_both_parts_whatever_type_it_has():
+    from dicot.data.splits import shared_groups
+
+    whole, lacking = [1] * 10 + [2] * 10, ["", *["1"] * 9, *["2"] * 10]
+    split = Split(windows(y=whole, group=whole), windows(y=lacking, group=np.array(whole, float)))
+    assert (split.train.y.tolist(), split.test.y.tolist()) == (list(map(str, whole)), lacking)
+    assert shared_groups(split) == ["1", "2"]

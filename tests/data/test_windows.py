@@ -392,3 +392,16 @@ def test_a_frame_without_pandas_names_the_extra(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'dicot\[tables\]'"):
         identified().to_pandas()
+
+
+def test_a_case_without_any_value_of_a_channel_is_refused() -> None:
+    x = np.random.default_rng(0).normal(size=(6, 2, 8))
+    x[2, 0, 3] = np.nan
+    x[4, 1] = np.nan
+    for cases in (x, list(x)):
+        with pytest.raises(InputError, match=r'case 4 \(channel 1\).*missing="zero"'):
+            check_collection(cases, missing="interpolate")
+    assert not check_collection(x, missing="zero").x[4, 1].any()
+    fitted, _ = Preparation(missing="interpolate").fit(x[:4])
+    with pytest.raises(InputError, match=r"case 4 \(channel 1\)"):
+        list(fitted.apply(x))

@@ -130,3 +130,14 @@ def test_what_another_process_writes_is_seen_at_once(tmp_path: Path) -> None:
         if round_ % 10 == 0:
             time.sleep(0.1)  # long enough for what was read to be kept
             assert labels.given() is labels.given()
+
+
+def test_long_numbers_stay_apart(tmp_path: Path) -> None:
+    numbers = np.array([10000000001.0, 10000000002.0, np.nan, 1.0, 0.1 + 0.2, 0.3])
+    given = HandLabels(tmp_path / "a.sqlite", placed(label=numbers)).given().all.tolist()
+    assert given == ["10000000001", "10000000002", "", "1", "0.30000000000000004", "0.3"]
+    with LabelStore(tmp_path / "b.sqlite") as kept:
+        kept.set([("a", 0.0, 2.56)], 1)
+    hand = HandLabels(tmp_path / "b.sqlite", placed())
+    hand.set([1], "9007199254740993")
+    assert hand.given().hand == {0: "1", 1: "9007199254740993"}

@@ -1,7 +1,9 @@
-"""Long recordings as `read_recording` takes them: .csv, .parquet, .npz and .wav."""
+"""Long recordings as `read_recording` takes them: .csv, .csv.gz, .parquet, .npz, .mat and .wav."""
 
+import gzip
 import math
 import struct
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from scipy.io import loadmat, savemat
 
 from dicot.data.recordingfile import Recording, read_recording
 from tests.survival.array_kinds import parse_npz
@@ -75,12 +78,47 @@ def _unsound(found: Recording) -> str:
     return ""
 
 
-def judge_csv(folder: Path, found: Recording, sound: Any) -> str:
-    columns = long_csv(folder / "a.csv")
+def judge_csv(folder: Path, found: Recording, sound: Any, name: str = "a.csv") -> str:
+    columns = long_csv(folder / name)
     if lacking := {"t", "x", "z", "road"} - columns.keys():
         raise UnreadableError(f"there is no column {lacking}")
     times = [number(cell) if _is_plain(cell) else cell for cell in columns["t"]]
     return _is_recording(found, times, [[number(cell) for cell in columns[name]] for name in CHANNELS])
+
+
+def _gz(folder: Path) -> None:
+    _csv(folder)
+    (folder / "a.csv.gz").write_bytes(gzip.compress((folder / "a.csv").read_bytes(), mtime=0))
+
+
+def judge_gz(folder: Path, found: Recording, sound: Any) -> str:
+    """Unpacked by zlib, one member after the other."""
+    left, text = (folder / "a.csv.gz").read_bytes(), b""
+    try:
+        while left.strip(b"\0"):
+            packer = zlib.decompressobj(31)
+            text += packer.decompress(left.lstrip(b"\0") if text else left)
+            if not packer.eof:
+                raise UnreadableError("it ends too early")
+            left = packer.unused_data
+    except zlib.error as error:
+        raise UnreadableError(str(error)) from error
+    (folder / "unpacked.csv").write_bytes(text)
+    return judge_csv(folder, found, sound, "unpacked.csv")
+
+
+def _mat(folder: Path) -> None:
+    columns = {name: np.array(values) for name, values in _columns().items() if name != "road"}
+    savemat(folder / "a.mat", {**columns, "road": np.repeat([1.0, 2.0], [15, 25])}, do_compression=False)
+
+
+def judge_mat(folder: Path, found: Recording, sound: Any) -> str:
+    try:
+        held = loadmat(folder / "a.mat")
+        columns = {name: held[name].astype(float).ravel().tolist() for name in ("t", *CHANNELS)}
+    except Exception as error:  # scipy has many for what a damaged file may hold
+        raise UnreadableError(str(error)) from error
+    return _is_recording(found, columns["t"], [columns[name] for name in CHANNELS])
 
 
 def _is_plain(cell: str) -> bool:
@@ -127,10 +165,12 @@ def judge_npz(folder: Path, found: Recording, sound: Any) -> str:
     return "" if "" in complaints or not complaints else complaints[0]
 
 
-def _wav(width: int) -> Callable[[Path], None]:
+def _wav(width: int, kind: int = 1) -> Callable[[Path], None]:
     def make(folder: Path) -> None:
-        numbers = np.random.default_rng(width).integers(0, 256, 50 * 2 * width, dtype=np.uint8).tobytes()
-        form = struct.pack("<HHIIHH", 1, 2, 100, 200 * width, 2 * width, 8 * width)
+        dice = np.random.default_rng(width)
+        whole = dice.integers(0, 256, 50 * 2 * width, dtype=np.uint8)
+        numbers = (whole if kind == 1 else dice.normal(scale=3, size=50 * 2).astype(f"<f{width}")).tobytes()
+        form = struct.pack("<HHIIHH", kind, 2, 100, 200 * width, 2 * width, 8 * width)
         body = b"WAVEfmt " + struct.pack("<I", len(form)) + form + b"data" + struct.pack("<I", len(numbers)) + numbers
         (folder / "a.wav").write_bytes(b"RIFF" + struct.pack("<I", len(body)) + body)
 
@@ -159,9 +199,14 @@ def judge_wav(folder: Path, found: Recording, sound: Any) -> str:
         at += 8 + size + size % 2
     if form is None or raw is None:
         raise UnreadableError("it has no form or no sound")
-    _, n_channels, rate, _, _, bits = form
+    kind, n_channels, rate, _, _, bits = form
     width = (bits + 7) // 8
-    if not 1 <= width <= 4 or not n_channels or not rate or len(raw) % (n_channels * width):
+    if (
+        width not in ((4, 8) if kind == 3 else (1, 2, 3, 4))
+        or not n_channels
+        or not rate
+        or len(raw) % (n_channels * width)
+    ):
         raise UnreadableError(f"{n_channels} channels of {bits} bits at {rate} Hz")
     if wrong := _unsound(found):
         return wrong
@@ -170,6 +215,11 @@ def judge_wav(folder: Path, found: Recording, sound: Any) -> str:
     if found.values.size != len(raw) // width or len(found.values) != n_channels:
         return f"values are {found.values.shape} for {len(raw)} bytes of {n_channels} channels with {width} bytes"
     whole = [raw[i : i + width] for i in range(0, len(raw), width)]
+    if kind == 3:
+        floats = np.array([struct.unpack("<f" if width == 4 else "<d", b)[0] for b in whole]).reshape(-1, n_channels).T
+        if np.isinf(floats).any():
+            raise UnreadableError("a value is infinite")
+        return "" if np.allclose(found.values, floats, equal_nan=True) else "the values are not those of the file"
     numbers = [b[0] - 128 if width == 1 else int.from_bytes(b, "little", signed=True) for b in whole]
     wanted = (np.array(numbers, float) / 2 ** (8 * width - 1)).reshape(-1, n_channels).T
     return "" if np.allclose(found.values, wanted, atol=1e-6) else "the values are not those of the file"
@@ -185,14 +235,16 @@ KINDS = [
         judge_parquet,
     ),
     Kind("recording-npz", _npz, {"a.npz": ZIP}, lambda folder: read_recording(folder / "a.npz"), judge_npz),
+    Kind("recording-csv-gz", _gz, {"a.csv.gz": BINARY}, lambda f: read_recording(f / "a.csv.gz", **NAMED), judge_gz),
+    Kind("recording-mat", _mat, {"a.mat": BINARY}, lambda f: read_recording(f / "a.mat", **NAMED), judge_mat),
     *(
         Kind(
-            f"wav-{8 * width}",
-            _wav(width),
+            f"wav-{'float-' if kind == 3 else ''}{8 * width}",
+            _wav(width, kind),
             {"a.wav": (*BINARY, *(change_wav_header,) * 12)},
             lambda folder: read_recording(folder / "a.wav"),
             judge_wav,
         )
-        for width in (1, 2, 3)
+        for width, kind in ((1, 1), (2, 1), (3, 1), (4, 3), (8, 3))
     ),
 ]

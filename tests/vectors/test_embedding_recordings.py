@@ -356,3 +356,46 @@ def test_a_run_that_is_refused_leaves_no_folder(folder: Path, tmp_path: Path) ->
     with pytest.raises(NoWindowError):
         embed_recordings(moments, "abc", tmp_path / "a" / "b" / "v.npz", folder, {**CUT, "window": "10s"})
     assert [path.name for path in tmp_path.iterdir()] == ["recordings"]
+
+
+@pytest.mark.parametrize("first", ["1", "1.0"])
+def test_a_number_stays_one_class_where_more_is_appended(tmp_path: Path, first: str) -> None:
+    made, out = tmp_path / "recordings", tmp_path / "v.parquet"
+    made.mkdir()
+    write(made / "mon.csv", activity=first, who=first)
+    embed_recordings(moments, "abc", out, made, CUT)
+    write(made / "tue.csv", activity="1.0", who="1.0")
+    text = (made / "tue.csv").read_text().splitlines()
+    (made / "tue.csv").write_text("\n".join([*text[:3], text[3].replace("1.0,1.0", ",1.0"), *text[4:]]) + "\n")
+    embed_recordings(moments, "abc", out, made, CUT, append=True)
+    held = read_vectors(out)
+    assert held.label is not None and held.group is not None
+    assert set(held.label.tolist()) == {"1"}
+    assert set(held.group.tolist()) == {1}
+
+
+def test_labels_that_older_versions_wrote_are_the_same_classes(tmp_path: Path) -> None:
+    made, out = tmp_path / "recordings", tmp_path / "v.parquet"
+    made.mkdir()
+    write(made / "mon.csv", activity="1", who="7")
+    embed_recordings(moments, "abc", out, made, CUT)
+    held = read_vectors(out)
+    old = {"X": held.x, "recording": held.recording, "start": held.start, "end": held.end}
+    texts = {"y": np.full(len(held), "1.0"), "group": np.full(len(held), "7.0")}
+    write_vectors(out, {"": {**old, **texts}}, held.source)
+    write(made / "tue.csv", activity="1", who="7")
+    embed_recordings(moments, "abc", out, made, CUT, append=True)
+    held = read_vectors(out)
+    assert held.label is not None and held.group is not None
+    assert (set(held.label.tolist()), set(held.group.tolist())) == ({"1"}, {"7"})
+
+
+def test_windows_with_other_long_labels_have_another_hash() -> None:
+    from dicot.data.contents import windows_hash
+
+    def hashed(y: list[object]) -> str:
+        about = {"recording": np.array(["a", "a"]), "start": np.arange(2.0), "end": np.arange(2.0) + 1}
+        return windows_hash(Windows(np.zeros((2, 1, 4), np.float32), np.array(y), np.array([1, 1]), **about))
+
+    assert hashed([1000001.0, 1000002.0]) != hashed([1000002.0, 1000001.0])
+    assert hashed([1, 2]) == hashed([1.0, 2.0])

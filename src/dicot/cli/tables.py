@@ -77,4 +77,4 @@ def cell(value: Any) -> str:
     """Write a number or a text; a number that is not known is empty, as such a text is."""
     if not isinstance(value, float):  # numpy's float64 is one too
         return str(value)
-    return "" if value != value else f"{value:.10g}"
+    return "" if value != value else f"{value:.15g}"

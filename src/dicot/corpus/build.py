@@ -26,7 +26,7 @@ from dicot.corpus.notes import FOLDER, Notes
 from dicot.corpus.sources import Origin, find_origins
 from dicot.data.collection import check_rate
 from dicot.data.durations import window_length, window_stride
-from dicot.data.folders import Cutting, common_rate, in_order, mixed_kinds
+from dicot.data.folders import Cutting, check_units, common_rate, in_order, mixed_kinds
 from dicot.data.naming import listed
 from dicot.data.policies import MISSING
 from dicot.data.recordingfile import Choice
@@ -167,6 +167,7 @@ def _settle(looked: Sequence[Note], origins: Sequence[Origin], options: Mapping[
         raise InputError(f"None of the {len(origins)} files can be used; the first: {looked[0]['damaged']}")
     channels, first = found[0][0].channels, found[0][1].file
     outlines = [in_order(one, channels, origin.file, first) for one, origin in found]
+    check_units(outlines)
     rate = common_rate(outlines, options["rate"], options["resample"])
     length = window_length(options["window"], rate)
     cutting = Cutting(

@@ -63,10 +63,8 @@ def look_at(task: Task) -> Note:
     with _opened(task) as path, _gathered() as said:
         check_need(path, task.memory, task.shard_bytes, task.origin.file)
         recordings = task.read(path)
-        if task.missing == "error":
-            with naming(path):
-                refuse_missing(recordings)
         with naming(path):
+            refuse_missing(recordings, task.missing)
             _refuse_fine(recordings)
         entries = [_entry(one, task.gap) for one in recordings]
     return {"recordings": entries, "warnings": said}
@@ -77,6 +75,7 @@ def _entry(recording: Recording, gap: float) -> Note:
     return {
         "name": recording.name,
         "channels": list(recording.channels),
+        "units": list(recording.units),
         "rate": recording.rate,
         "timed": recording.times is not None,
         "label": _kind(recording.label),
@@ -101,6 +100,7 @@ def recalled(entry: Note) -> Recording:
             tuple(entry["channels"]),
             np.empty(0) if entry["timed"] else None,
             entry["rate"],
+            units=tuple(entry.get("units", ())),
             **kinds,
         )
     )

@@ -10,21 +10,22 @@ from pathlib import Path
 
 from dicot.data.naming import naming
 from dicot.data.npyfile import open_npz
+from dicot.data.recordingfile import suffix_of
 from dicot.storage import arrow
 
 PROGRAM = 150 * 10**6  # of the program itself, whatever it reads
 # Bytes at the peak for each byte of a file, or, where that is known, of the numbers in it.
-TIMES = {".csv": 40, ".parquet": 10, ".npz": 8, ".edf": 20, ".hea": 20, ".wav": 20}
+TIMES = {".csv": 40, ".csv.gz": 40, ".parquet": 10, ".npz": 8, ".mat": 40, ".edf": 20, ".hea": 20, ".wav": 20}
 
 
 def need_of(path: Path, shard_bytes: int) -> int:
     """Return how many bytes reading and cutting this file takes at most."""
-    return PROGRAM + 2 * shard_bytes + TIMES.get(path.suffix.lower(), max(TIMES.values())) * _content(path)
+    return PROGRAM + 2 * shard_bytes + TIMES.get(suffix_of(path), max(TIMES.values())) * _content(path)
 
 
 def _content(path: Path) -> int:
     """Count the bytes of the numbers in a file; of one that does not say, those of the file."""
-    suffix = path.suffix.lower()
+    suffix = suffix_of(path)
     try:
         with naming(path):
             if suffix == ".npz":
@@ -40,6 +41,11 @@ def _content(path: Path) -> int:
     except Exception:  # pyarrow has many errors of its own
         if suffix != ".parquet":
             raise
+    if suffix == ".csv.gz":  # the last four bytes say how long it is unpacked, up to 4 GB
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            file.seek(max(0, size - 4))
+            return max(size, int.from_bytes(file.read(), "little"))
     if suffix == ".hea":
         return sum(file.stat().st_size for file in path.parent.glob(f"{path.stem}.*"))
     return path.stat().st_size

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from dicot.data.folders import find_recordings, names_of_paths
-from dicot.data.recordingfile import READERS
+from dicot.data.recordingfile import READERS, suffix_of
 from dicot.errors import DicotError, InputError, brief, need_extra
 
 SCHEME = "://"
@@ -79,7 +79,7 @@ def _behind(url: str) -> dict[str, tuple[int, str]]:
             files = [str(file) for file in system.find(path)] if system.isdir(path) else [path]
             if files == [path] and not system.exists(path):
                 raise InputError(f"There is no file or folder {url}. Check the address.")
-        known = [file for file in files if PurePosixPath(file).suffix.lower() in READERS] if files != [path] else files
+        known = [file for file in files if suffix_of(PurePosixPath(file)) in READERS] if files != [path] else files
         if not known:
             raise InputError(f"{url} holds no recording ({', '.join(READERS)}). Check the address.")
         found = {}

@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 from dicot.data.cases import to_array
 from dicot.data.conversion import convert, fingerprint
 from dicot.data.policies import Array, FloatArray, Scale, name_cases
-from dicot.data.texts import text_array
+from dicot.data.texts import EXACT, as_text, text_array
 from dicot.errors import InputError, LayoutWarning, need_extra
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_EXACT = 2**53  # float64 holds every whole number up to here
 
 
 @dataclass(frozen=True, eq=False)
@@ -344,15 +342,19 @@ def _plain(values: Array, what: str) -> Array:
 
 
 def _numbers(items: list[Any], known: list[Any]) -> Array:
-    """Return whole numbers as they are, or as text where no dtype can represent all values exactly."""
+    """Return whole numbers as they are, or as text where no dtype can represent all values exactly.
+
+    True and False beside what is missing are text too, as they are without it in other files.
+    """
     whole = all(isinstance(v, int) for v in known)
     if whole and len(known) == len(items):
         numbers = np.array(items)
         if numbers.dtype.kind in "biu":
             return numbers
-    if all(isinstance(v, float) or abs(v) <= _EXACT for v in known):
+    is_bool = all(isinstance(v, bool) for v in known)
+    if not is_bool and all(isinstance(v, float) or abs(v) <= EXACT for v in known):
         return np.array([np.nan if _is_lost(v) else v for v in items], dtype=np.float64)
-    return np.array(["" if _is_lost(v) else str(v) for v in items])
+    return np.array(["" if _is_lost(v) else as_text(v) for v in items])
 
 
 def _is_lost(value: Any) -> bool:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from dicot.data.collection import labelled
-from dicot.data.folders import as_text
 from dicot.data.policies import Array
+from dicot.data.texts import as_text, join_values
 
 
 def join_column(parts: Sequence[Array | None], counts: Sequence[int]) -> Array | None:
@@ -18,5 +18,4 @@ def join_column(parts: Sequence[Array | None], counts: Sequence[int]) -> Array |
         arrays = [as_text(array) for array in arrays]
     else:
         arrays = [np.full(len(array), np.nan) if array.dtype.kind == "U" else array for array in arrays]
-    joined: Array = np.concatenate(arrays)
-    return joined
+    return join_values(arrays)

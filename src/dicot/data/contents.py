@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from dicot.data.collection import Windows
-from dicot.data.folders import as_text
 from dicot.data.naming import naming
+from dicot.data.texts import as_text
 from dicot.data.wfdb import wfdb_signal_files
 
 CHEAP = 2**24  # bytes that are hashed in any case; of a larger file the same size and time of change are believed

@@ -155,6 +155,7 @@ def survey(cases: Cases, missing: str, scale: str | Scale | None) -> Conversion:
     largest = LARGEST_VALUE if scale is None else LARGEST_UNSCALED_VALUE
     infinite: list[Place] = []
     extreme: list[Place] = []
+    dead: list[Place] = []  # without any value
     for start, block in _looked_at(cases):
         if _within(block, largest):
             continue
@@ -163,7 +164,9 @@ def survey(cases: Cases, missing: str, scale: str | Scale | None) -> Conversion:
         extreme += _places(np.abs(finite) > largest, start)
         for row in np.flatnonzero(np.isnan(block).any((1, 2))):
             lengths[start + row] = n = true_length(block[row])
-            gaps[start + row] = np.isnan(block[row, :, :n]).any()
+            lost = np.isnan(block[row, :, :n])
+            gaps[start + row] = lost.any()
+            dead += [(start + int(row), int(channel)) for channel in np.flatnonzero(lost.all(axis=1))]
     if infinite:
         raise InputError(f"X contains inf in {_named(infinite)}. Remove or clip these values.")
     _refuse_extreme(extreme, largest)
@@ -172,6 +175,11 @@ def survey(cases: Cases, missing: str, scale: str | Scale | None) -> Conversion:
             f"X contains nothing but NaN in {name_cases(np.flatnonzero(lengths == 0))}. Drop what has no values."
         )
     check_missing(np.flatnonzero(gaps), missing)
+    if dead and missing == "interpolate":
+        raise InputError(
+            f'X has no value at all in {_named(dead)}, and missing="interpolate" has nothing to fill it in from. Leave '
+            'out the case or the channel, or set missing="zero".'
+        )
     return Conversion(cases, lengths, gaps, np.arange(len(cases)), int(lengths.max()), missing=missing, scale=scale)
 
 

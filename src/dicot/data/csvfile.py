@@ -1,6 +1,7 @@
 """CSV files: what separates the cells, rows of one width, cells as numbers or names, and files of one case per row."""
 
 import csv
+import gzip
 import io
 import re
 from collections import Counter
@@ -12,11 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from dicot.data.policies import Array
-from dicot.data.texts import text_array
+from dicot.data.texts import plain_text, text_array
 from dicot.errors import InputError, did_you_mean
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
 _MOST_COLUMNS = 2**16  # of a long table: no recording has as many channels, and each takes its time
+# As for .npz: what unpacks to less is harmless; above it a file must be worth a hundredth of what it asks for.
+_SMALL = 1 << 28
+_MOST_TIMES = 100
 _SAMPLE = 100  # rows that decide between two possible separators
 _LOST = {"", "?", "na", "nan", "null"}  # a value that is missing, in any case of letters
 # Only what pandas, numpy and R write for nothing: a class may well be called "null", "?" or "Na".
@@ -38,8 +42,7 @@ class Sheet(NamedTuple):
 
 def read_sheet(path: Path) -> Sheet:
     """Read all rows that are not empty; spaces around cells are dropped."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        text = file.read()
+    text = _text(path)
     if "\0" in text:  # numpy drops it at the end of a cell, so that two names become one
         line = text[: text.index("\0")].count("\n") + 1
         raise InputError(
@@ -59,6 +62,20 @@ def read_sheet(path: Path) -> Sheet:
                 "truncated; a shorter case needs its empty cells too."
             )
     return Sheet(separator, lines, rows)
+
+
+def _text(path: Path) -> str:
+    if path.suffix.lower() != ".gz":
+        return path.read_bytes().decode("utf-8-sig")
+    most = max(_SMALL, _MOST_TIMES * path.stat().st_size)
+    with gzip.open(path) as file:
+        raw = file.read(most + 1)
+    if len(raw) > most:
+        raise InputError(
+            f"It unpacks to more than {_MOST_TIMES} times its size, which is refused because such a file may be made "
+            "to fill the memory. Unpack it yourself."
+        )
+    return raw.decode("utf-8-sig")
 
 
 def check_names(names: Cells) -> None:
@@ -115,12 +132,17 @@ def to_numbers(cells: Cells, line: int) -> Array:
 
 
 def to_names(cells: Sequence[str]) -> Array:
-    """Return ids or labels: text, "" for none; whole numbers if int64 would write each the same way."""
+    """Return ids or labels: text, "" for none; whole numbers if int64 would write each the same way.
+
+    pandas writes 1.0 for 1 where a cell of the column is empty: it is 1 all the same.
+    """
+    plain = {cell: plain_text(cell) for cell in set(cells)}
+    cells = [plain[cell] for cell in cells]
     try:
         numbers = [int(cell) for cell in cells]
     except ValueError:
         numbers = []
-    whole = bool(numbers) and [str(n) for n in numbers] == list(cells)
+    whole = bool(numbers) and [str(n) for n in numbers] == cells
     if whole and min(numbers) >= -(2**63) and max(numbers) < 2**63:
         return np.array(numbers, dtype=np.int64)
     return text_array(["" if cell in _UNNAMED else cell for cell in cells])

@@ -151,8 +151,12 @@ def read_edf_signal(path: str | Path, label: str) -> EdfSignal:
     path, header = Path(path), read_edf_header(path)
     labels = [channel.label for channel in header.channels if channel.label != _ANNOTATIONS]
     if labels.count(label) != 1:
-        count = f"{labels.count(label)} signals" if label in labels else "no signal"
-        raise InputError(f"{path} has {count} called {label!r}; it must be one. {did_you_mean(label, labels)}")
+        if label in labels:
+            raise InputError(
+                f"{path} has {labels.count(label)} signals called {label!r}; it must be one. Choose others "
+                "with channels= (--channels), or rename one of them in the file."
+            )
+        raise InputError(f"{path} has no signal called {label!r}. {did_you_mean(label, labels)}")
     if header.version == "EDF+D":
         raise InputError(f"{path} has gaps between its data records (EDF+D), which are not supported.")
     channel = next(channel for channel in header.channels if channel.label == label)

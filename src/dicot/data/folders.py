@@ -6,16 +6,17 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from dicot.data.collection import Windows, check_rate
 from dicot.data.durations import window_length, window_stride
 from dicot.data.naming import listed, naming
-from dicot.data.policies import MISSING, Array
-from dicot.data.recordingfile import READERS, Choice, Recording, read_file
+from dicot.data.policies import MISSING, NO_VALUE, Array
+from dicot.data.recordingfile import READERS, Choice, Recording, read_file, stem_of, suffix_of
 from dicot.data.recordings import CutPlan, plan_cuts, warn_of_short
+from dicot.data.texts import as_text
 from dicot.data.timestamps import (
     GAP,
     SAME_RATE,
@@ -59,7 +60,7 @@ def _files_of(source: str | Path) -> list[Path]:
 
 def _of_known_suffix(files: Iterable[Path], what: str) -> list[Path]:
     files = list(files)
-    known = [file for file in files if file.suffix.lower() in READERS and file.is_file()]
+    known = [file for file in files if suffix_of(file) in READERS and file.is_file()]
     if not known:
         others = sorted({file.suffix or file.name for file in files})
         came = f"of its files the suffixes are {listed(others)}" if others else "it holds no file"
@@ -79,7 +80,7 @@ def recording_names(files: Sequence[Path]) -> list[str]:
 def names_of_paths(paths: Sequence[PurePath]) -> list[str]:
     """Do the same for absolute paths, which need not be of this machine."""
     root = os.path.commonpath([path.parent for path in paths])
-    names = [path.relative_to(root).with_suffix("").as_posix() for path in paths]
+    names = [path.relative_to(root).with_name(stem_of(path)).as_posix() for path in paths]
     return [
         name if names.count(name) == 1 else path.relative_to(root).as_posix()
         for name, path in zip(names, paths, strict=True)
@@ -106,6 +107,7 @@ def read_recordings(
     for file, name in zip(files, recording_names(files), strict=True):
         known = recordings[0].channels if recordings else None
         recordings += read_named(file, name, choice, known, str(files[0]))
+    check_units(recordings)
     texts = mixed_kinds(recordings)
     return [with_texts(one, texts) for one in recordings]
 
@@ -115,7 +117,7 @@ def read_named(file: Path, name: str, choice: Choice, channels: tuple[str, ...] 
     recordings = []
     for one in read_file(file, choice):
         # A group that follows the file's own name after a colon stays.
-        one = replace(one, name=name + one.name.removeprefix(file.stem))
+        one = replace(one, name=name + one.name.removeprefix(stem_of(file)))
         channels = one.channels if channels is None else channels
         recordings.append(in_order(one, channels, file, first))
     return recordings
@@ -143,7 +145,23 @@ def in_order(recording: Recording, channels: tuple[str, ...], file: Path | str, 
             "other files out."
         )
     rows = [recording.channels.index(channel) for channel in channels]
-    return replace(recording, values=np.ascontiguousarray(recording.values[rows]), channels=channels)
+    units = tuple(recording.units[row] for row in rows) if recording.units else ()
+    return replace(recording, values=np.ascontiguousarray(recording.values[rows]), channels=channels, units=units)
+
+
+def check_units(recordings: Sequence[Recording]) -> None:
+    """Refuse a channel that two files have in different units, which no rule turns into one another."""
+    for number, channel in enumerate(recordings[0].channels if recordings else ()):
+        found: dict[str, tuple[str, str]] = {}
+        for one in recordings:
+            if one.units and (unit := one.units[number]):
+                found.setdefault(unit.lower(), (unit, one.name))
+        if len(found) > 1:
+            (unit, name), (other, second), *_ = found.values()
+            raise InputError(
+                f"Channel {channel!r} is in {unit} in {name!r} and in {other} in {second!r}. Convert one of the "
+                "files, leave it out, or choose other channels with channels= (--channels)."
+            )
 
 
 def mixed_kinds(recordings: Sequence[Recording]) -> list[str]:
@@ -159,18 +177,6 @@ def mixed_kinds(recordings: Sequence[Recording]) -> list[str]:
 def with_texts(recording: Recording, texts: Sequence[str]) -> Recording:
     """Return a recording with these of its label and group written as text."""
     return replace(recording, **{what: as_text(getattr(recording, what)) for what in texts}) if texts else recording
-
-
-def as_text(value: Any) -> Any:
-    """Write labels or groups as text, "" where one is not known."""
-    if value is None:
-        return None
-    array = np.asarray(value)
-    if array.dtype.kind == "f":
-        text = np.array(["" if v != v else f"{v:g}" for v in array.reshape(-1)]).reshape(array.shape)
-    else:
-        text = array.astype(str)
-    return text if array.ndim else text.item()
 
 
 def windows_from(
@@ -212,8 +218,7 @@ def windows_from(
     lookup(MISSING, missing, "policy for missing values")
     gap = check_gap(gap)
     recordings = read_recordings(source, time=time, unit=unit, channels=channels, label=label, group=group)
-    if missing == "error":
-        refuse_missing(recordings)
+    refuse_missing(recordings, missing)
     known = common_rate(recordings, None if rate is None else check_rate(rate), resample)
     length = window_length(window, known)
     even = rate is not None or resample
@@ -315,12 +320,12 @@ class RecordingStream:
         for done, (name, file) in enumerate(self.files.items()):
             on_file(done, len(self.files))
             for one in self._read(name, file):
-                if missing == "error":
-                    with naming(file):
-                        refuse_missing([one])
+                with naming(file):
+                    refuse_missing([one], missing)
                 self.channels = one.channels
                 self.lengths[one.name] = longest_stretch(one, gap)
                 outlines.append(outline(one))
+        check_units(outlines)
         self._texts = mixed_kinds(outlines)
         settled = None if rate is None else check_rate(rate)
         if settled is None and known is not None and known[1] is not None:
@@ -376,8 +381,13 @@ def _rate_as_before(recordings: Sequence[Recording], rate: float, resample: bool
     return rate
 
 
-def refuse_missing(recordings: Sequence[Recording]) -> None:
-    lost = [one for one in recordings if np.isnan(one.values).any()]
+def refuse_missing(recordings: Sequence[Recording], missing: str) -> None:
+    """Refuse missing values under "error", and under "interpolate" a channel that has none to fill in from."""
+    if missing == "interpolate":
+        for one in recordings:
+            if dead := [c for c, row in zip(one.channels, one.values, strict=True) if np.isnan(row).all()]:
+                raise InputError(NO_VALUE.format(f"Recording {one.name!r}", f"channel {dead[0]!r}"))
+    lost = [one for one in recordings if missing == "error" and np.isnan(one.values).any()]
     if not lost:
         return
     first = np.isnan(lost[0].values)

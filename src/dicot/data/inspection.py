@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dicot.data.durations import seconds_text, window_length
 from dicot.data.folders import Source, find_recordings, recording_names
 from dicot.data.policies import Array
-from dicot.data.recordingfile import Choice, Recording, read_file
+from dicot.data.recordingfile import Choice, Recording, read_file, stem_of
 from dicot.data.timestamps import GAP, SAME_RATE, check_gap, runs_between_gaps
 from dicot.errors import InputError
 
@@ -82,13 +82,14 @@ def inspect_recordings(
     files = find_recordings(source)
     rows = []
     for file, name in zip(files, recording_names(files), strict=True):
-        shown = name + file.suffix if not name.endswith(file.suffix) else name
+        suffix = file.name.removeprefix(stem_of(file))
+        shown = name + suffix if not name.endswith(suffix) else name
         try:
             found = read_file(file, choice)
         except InputError as error:
             rows.append(Inspected(shown, problem=str(error)))
             continue
-        rows += [_inspected(shown + one.name.removeprefix(file.stem), one, gap) for one in found]
+        rows += [_inspected(shown + one.name.removeprefix(stem_of(file)), one, gap) for one in found]
     return rows
 
 

@@ -1,4 +1,4 @@
-"""A matrix of a MATLAB file, checked against what the file holds before memory is taken; scipy trusts every header."""
+"""Matrices of a MATLAB file, checked against what the file holds before memory is taken; scipy trusts every header."""
 
 import struct
 import zlib
@@ -26,6 +26,14 @@ _CHUNK = 1 << 16  # bytes that are unpacked at once, to a thousand times as many
 
 def read_matrix(path: Path, name: str) -> Array:
     """Read the variable `name`, a matrix of real numbers, in the type that they are stored as."""
+    found = read_matrices(path, name)
+    if (matrix := found.get(name)) is None:
+        raise InputError(f"There is no variable {name}; the file holds {[own[:80] for own in list(found)[:5]]}.")
+    return matrix
+
+
+def read_matrices(path: Path, name: str | None = None) -> dict[str, Array | None]:
+    """Read all variables; None for what is no matrix of real numbers, or where `name` is given for every other one."""
     try:
         data = path.read_bytes()
         if 0 in data[:4]:  # how files of MATLAB 4 begin, which have another header
@@ -34,11 +42,11 @@ def read_matrix(path: Path, name: str) -> Array:
         version = data[_HEADER - 3 if order == "<" else _HEADER - 4]
         if version not in (_VERSION, _HDF5):
             raise ValueError(f"its version is {version}")
-        found: dict[str, Array] = {}
+        found: dict[str, Array | None] = {}
         for content in _matrices(memoryview(data)[_HEADER:], order) if version == _VERSION else ():
             own, matrix = _matrix(content, order, name)
-            if own == name and own in found:
-                raise ValueError(f"it holds two variables {name}")
+            if own in found and name in (None, own):
+                raise ValueError(f"it holds two variables {own[:80]}")
             found[own] = matrix
     except InputError:
         raise
@@ -47,9 +55,7 @@ def read_matrix(path: Path, name: str) -> Array:
         raise InputError(f"It cannot be read as a MATLAB file ({error}). Fetch it again.") from error
     if version == _HDF5:
         raise InputError("It is a file of MATLAB 7.3, which is not read. Save it in MATLAB with -v7.")
-    if name not in found:
-        raise InputError(f"There is no variable {name}; the file holds {[own[:80] for own in list(found)[:5]]}.")
-    return found[name]
+    return found
 
 
 def _elements(data: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
@@ -93,22 +99,24 @@ def _unpacked(content: memoryview, most: int) -> bytearray:
     return unpacked
 
 
-def _matrix(content: memoryview, order: str, name: str) -> tuple[str, Array]:
-    """Return a matrix with its name; one by another name is not looked at, and comes back empty."""
+def _matrix(content: memoryview, order: str, name: str | None) -> tuple[str, Array | None]:
+    """Return a matrix with its name; one by another name is not looked at."""
     parts = list(islice(_elements(content, order), 4))
     if len(parts) < 3 or parts[0][0] != _WORDS:
         raise ValueError("a matrix lacks its header")
     own = bytes(parts[2][1]).decode("latin-1")
-    if own != name:
-        return own, np.empty((0, 0))
+    if name not in (None, own):
+        return own, None
     flags, shape = (np.frombuffer(part, f"{order}{code}") for (_, part), code in zip(parts, ("u4", "i4"), strict=False))
     if len(parts) < 4 or not len(flags) or flags[0] & 0xFF not in _NUMERIC or flags[0] & _COMPLEX:
-        raise ValueError(f"{name} is not a matrix of real numbers")
+        if name is None and len(flags):
+            return own, None
+        raise ValueError(f"{own[:80]} is not a matrix of real numbers")
     kind, values = parts[3]
     if kind not in _NUMBERS or len(shape) != 2:
-        raise ValueError(f"{name} has {len(shape)} axes of kind {kind}")
+        raise ValueError(f"{own[:80]} has {len(shape)} axes of kind {kind}")
     n_rows, n_columns = map(int, shape)
     numbers = np.frombuffer(values, f"{order}{_NUMBERS[kind]}")
     if min(n_rows, n_columns) < 0 or n_rows * n_columns != len(numbers):
-        raise ValueError(f"{name} states {n_rows} x {n_columns} numbers and holds {len(numbers)}")
+        raise ValueError(f"{own[:80]} states {n_rows} x {n_columns} numbers and holds {len(numbers)}")
     return own, numbers.reshape((n_rows, n_columns), order="F")

@@ -108,14 +108,15 @@ UNEQUAL: dict[str, Callable[[Array, int], Array]] = {
 
 
 def interpolate(case: Array) -> Array:
-    """Fill NaN linearly in time, extend the edges, set a channel without any value to 0: (C, T) -> (C, T)."""
+    """Fill NaN linearly in time and extend the edges: (C, T) -> (C, T).
+
+    A channel without any value stays as it is, for whoever knows its name to refuse.
+    """
     out = case.copy()
     time = np.arange(case.shape[1])
     for channel in out:
         gap = np.isnan(channel)
-        if gap.all():
-            channel[:] = 0.0
-        elif gap.any():
+        if gap.any() and not gap.all():
             channel[gap] = np.interp(time[gap], time[~gap], channel[~gap])
     return out
 
@@ -134,7 +135,7 @@ MISSING: dict[str, Callable[[Array], Array]] = {"error": _keep, "interpolate": i
 
 
 def fill_missing(cases: Cases, policy: str, noun: str = "case") -> Cases:
-    """Return cases without NaN, or raise an error that names those with NaN; without any they are not copied."""
+    """Return cases filled in by a policy, or raise an error that names those with NaN; copied only if need be."""
     gaps = cases_where(np.isnan, cases)
     check_missing(gaps, policy, noun)
     if not len(gaps):
@@ -143,6 +144,12 @@ def fill_missing(cases: Cases, policy: str, noun: str = "case") -> Cases:
     for i in gaps:
         filled[i] = MISSING[policy](filled[i])
     return filled
+
+
+NO_VALUE = (
+    '{} has no value at all in {}, and missing="interpolate" has nothing to fill it in from. Leave out the file, or '
+    'the channel with channels= (--channels), or set missing="zero" (--missing zero).'
+)
 
 
 def check_missing(gaps: Array, policy: str, noun: str = "case") -> None:

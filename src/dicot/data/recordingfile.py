@@ -2,23 +2,25 @@
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from numbers import Real
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dicot.data.collection import check_labels
+from dicot.data.collection import check_channel_names, check_labels
 from dicot.data.csvfile import columns_of, decimal_comma, is_number, read_sheet
 from dicot.data.edf import read_edf_header, read_edf_signal
-from dicot.data.naming import naming
+from dicot.data.matfile import read_matrices
+from dicot.data.naming import listed, naming
 from dicot.data.npyfile import ROLES, load_npz
 from dicot.data.parquetfile import read_table
 from dicot.data.policies import Array, FloatArray
 from dicot.data.tables import lost_values, require_columns, table_columns
+from dicot.data.texts import as_text, plain_values
 from dicot.data.timestamps import Seconds, Where, rate_of, row_name, runs_between_gaps, time_order, to_seconds
 from dicot.data.wavfile import read_wav
 from dicot.data.wfdb import read_wfdb_header, read_wfdb_signals
@@ -29,6 +31,7 @@ TIMES = ("time", "times", "timestamp", "timestamps", "datetime", "date_time", "d
 # Columns that must not be taken for channels unasked; "y" may, because it is as often an axis.
 _ROLES = {"label": {*ROLES["y"], "activity"} - {"y"}, "group": set(ROLES["group"])}
 _LARGEST = float(np.finfo(np.float32).max)
+_MICROVOLTS = {"nv": 1e-3, "uv": 1.0, "mv": 1e3, "v": 1e6}  # in each unit of voltage, as EDF and WFDB write it
 _SWALLOWED = 1e-4  # share of a channel's range that rounding to float32 may take
 
 
@@ -44,6 +47,7 @@ class Recording:
     label: Any = None  # (T,) one per time step, or one for the recording
     group: Any = None  # whose it is
     origin: str | None = None  # the date from which the times count, as ISO 8601
+    units: tuple[str, ...] = ()  # of the channels, "" where the file does not say; () where no file of its kind does
 
     @property
     def n_times(self) -> int:
@@ -71,6 +75,7 @@ class FileParts(NamedTuple):
     group: Array | None = None  # (T,)
     origin: str | None = None
     where: Where = row_name
+    units: Mapping[str, str] = {}  # of the channels, as the file has them
 
 
 def read_recording(
@@ -84,9 +89,12 @@ def read_recording(
 ) -> Recording:
     """Read the only recording of a file; where a column of groups tells several apart, `read_recordings` reads all.
 
+    Every voltage of an .edf or a WFDB record is given in microvolts, whatever unit the file keeps it in.
+
     Parameters
     ----------
-    path : a .csv or .parquet with one row per time step, an .npz, an .edf, the .hea of a WFDB record, or a .wav
+    path : a .csv, .csv.gz or .parquet with one row per time step, an .npz or .mat, an .edf, the .hea of a WFDB record,
+        or a .wav. A name that two channels share is refused; leads of a WFDB record are then called lead 0, lead 1 ...
     time : the column of time stamps, numbers or ISO 8601; without it one called time, timestamp, datetime, date or t;
         "" means none. Rows are sorted by it, and a time stamp that comes twice is refused
     unit : of time stamps that are numbers, "s", "ms", "us" or "ns"; without it seconds, unless they are so large that
@@ -107,13 +115,25 @@ def read_file(path: Path, choice: Choice) -> list[Recording]:
         raise InputError(
             f"channels must be a list of names; got the text {choice.channels!r}. Pass [{choice.channels!r}]."
         )
-    read = READERS.get(path.suffix.lower())
+    if choice.channels is not None and len(set(choice.channels)) < len(choice.channels):
+        raise InputError(f"channels= (--channels) must name each channel once; got {', '.join(choice.channels)}.")
+    read = READERS.get(suffix_of(path))
     if read is None:
         raise InputError(f"{path} has an unknown suffix {path.suffix!r}; known are {', '.join(READERS)}. Convert it.")
     if not path.is_file():
         raise InputError(f"There is no file {path}. Check the path.")
     with naming(path):
-        return _divided(path.stem, read(path, choice), choice.unit)
+        return _divided(stem_of(path), read(path, choice), choice.unit)
+
+
+def suffix_of(path: PurePath) -> str:
+    """Return the end of a file's name that says its kind, in small letters."""
+    return ".csv.gz" if path.name.lower().endswith(".csv.gz") else path.suffix.lower()
+
+
+def stem_of(path: PurePath) -> str:
+    """Return a file's name without the end that says its kind."""
+    return path.name[: len(path.name) - len(suffix_of(path))]
 
 
 def _divided(name: str, content: FileParts, unit: str | None) -> list[Recording]:
@@ -121,20 +141,30 @@ def _divided(name: str, content: FileParts, unit: str | None) -> list[Recording]
     n_times = {len(column) for column in content.columns.values()}
     if n_times == {0}:
         raise InputError("The file has no row of values. Write it again, or leave it out.")
-    values = np.stack([_numbers(column, channel, content.where) for channel, column in content.columns.items()])
+    factors = {channel: _microvolts(unit) for channel, unit in content.units.items()}
+    values = np.stack(
+        [_numbers(column, name, content.where, factors.get(name)) for name, column in content.columns.items()]
+    )
     values = values if _swallows(values) else values.astype(np.float32)
     if content.group is None:
         return [_recording(name, values, content, np.arange(n_times.pop()), unit)]
     lost = lost_values(content.group)
     if lost.any():
         raise InputError(f"{content.where(int(np.argmax(lost)))} has no group. Fill it in or drop the row.")
-    ids = check_labels(content.group, len(content.group), "group", "rows")
+    ids = plain_values(check_labels(content.group, len(content.group), "group", "rows"))
     groups, first, codes = np.unique(ids, return_index=True, return_inverse=True)
     return [
-        _recording(name if len(groups) == 1 else f"{name}:{groups[code]}", values, content, rows, unit, groups[code])
+        _recording(
+            name if len(groups) == 1 else f"{name}:{as_text(groups[code])}", values, content, rows, unit, groups[code]
+        )
         for code in np.argsort(first)
         for rows in [np.flatnonzero(codes == code)]
     ]
+
+
+def _microvolts(unit: str) -> float | None:
+    """Return how many microvolts one of this unit is; None where it is no unit of voltage."""
+    return _MICROVOLTS.get(re.sub("â?[µμ]", "u", unit.lower()))  # of text in UTF-8 that was read as Latin-1, too
 
 
 def _recording(
@@ -155,15 +185,15 @@ def _recording(
         raise InputError(f"unit={unit!r} is for time stamps, and there are none. Name them as time= (--time).")
     label = content.label
     if isinstance(label, np.ndarray):
-        label = check_labels(label[rows], len(rows), "label", "rows")
+        label = plain_values(check_labels(label[rows], len(rows), "label", "rows"))
     group = group.item() if isinstance(group, np.generic) else group
-    return Recording(
-        name, np.ascontiguousarray(values[:, rows]), tuple(content.columns), times, rate, label, group, origin
-    )
+    values, channels = np.ascontiguousarray(values[:, rows]), tuple(content.columns)
+    units = tuple("uV" if _microvolts(content.units[c]) else content.units[c] for c in channels if content.units)
+    return Recording(name, values, channels, times, rate, label, group, origin, units)
 
 
-def _numbers(column: Array, channel: str, where: Where) -> Array:
-    """Return a channel in float64, NaN where a value is missing."""
+def _numbers(column: Array, channel: str, where: Where, factor: float | None) -> Array:
+    """Return a channel in float64, multiplied by the factor, NaN where a value is missing."""
     lost = lost_values(column)
     wrong = _first_text(column, lost)
     if wrong is not None:
@@ -174,6 +204,7 @@ def _numbers(column: Array, channel: str, where: Where) -> Array:
     if column.dtype.kind not in "biufOUS":
         raise InputError(f"Column {channel!r} must hold numbers; got dtype {column.dtype}. Leave it out of channels=.")
     numbers: Array = np.where(lost, np.nan, column).astype(np.float64)
+    numbers *= factor or 1.0
     with np.errstate(invalid="ignore"):
         large = np.abs(numbers) > _LARGEST
     if large.any():
@@ -265,8 +296,21 @@ def _read_parquet(path: Path, choice: Choice) -> FileParts:
 
 
 def _read_npz(path: Path, choice: Choice) -> FileParts:
-    """Read an array X (channels, time) with arrays beside it, or arrays (time,) that are a table of columns."""
-    arrays = load_npz(path)
+    return _from_arrays(path, load_npz(path), choice)
+
+
+def _read_mat(path: Path, choice: Choice) -> FileParts:
+    matrices = read_matrices(path)
+    held = {name: matrix for name, matrix in matrices.items() if matrix is not None and matrix.size}
+    if left := [name for name in matrices if name not in held]:
+        warnings.warn(f"{path}: not used, no matrix of numbers: {listed(left)}.", UnusedKeysWarning, stacklevel=2)
+    # MATLAB has neither scalars nor vectors: they are matrices with one row or column.
+    arrays = {name: matrix.reshape([n for n in matrix.shape if n > 1][:2]) for name, matrix in held.items()}
+    return _from_arrays(path, arrays, choice)
+
+
+def _from_arrays(path: Path, arrays: dict[str, Array], choice: Choice) -> FileParts:
+    """Take an array X (channels, time) with arrays beside it, or arrays (time,) that are a table of columns."""
     rate = _scalar(arrays.pop("rate"), "rate") if "rate" in arrays else None
     values = [name for name in arrays if name.lower() in ROLES["X"] and arrays[name].ndim > 1]
     if not values:
@@ -286,11 +330,11 @@ def _read_npz(path: Path, choice: Choice) -> FileParts:
             + ("Save it transposed." if x.ndim == 2 else "Cases that are cut already are read with read_windows.")
         )
     names = arrays.pop("channels", np.array([f"channel {i}" for i in range(len(x))]))
-    if names.shape != (len(x),):
-        raise InputError(f"'channels' must name each of the {len(x)} channels; got shape {names.shape}.")
-    columns = {str(name): row for name, row in zip(names, x, strict=True)}
+    columns = dict(zip(check_channel_names([str(name) for name in names.ravel()], len(x)), x, strict=True))
     used = {choice.time, choice.label, choice.group, *(name for name in arrays if name.lower() in TIMES)}
     beside = {name: np.full(x.shape[1], a) if a.ndim == 0 else a for name, a in arrays.items() if name in used}
+    if both := sorted(columns.keys() & beside.keys()):
+        raise InputError(f"{both[0]!r} is the name of a channel and of an array beside them. Rename one of them.")
     if unused := [name for name in arrays if name not in used]:
         warnings.warn(f"{path}: not used: {', '.join(unused)}.", UnusedKeysWarning, stacklevel=2)
     wanted = choice if choice.channels is not None else choice._replace(channels=list(columns))
@@ -318,7 +362,9 @@ def _read_edf(path: Path, choice: Choice) -> FileParts:
         said = ", ".join(f"{label} {rate:g} Hz" for label, rate in rates.items())
         raise InputError(f"The signals have several rates: {said}. Choose those of one with channels= (--channels).")
     columns: dict[str, Array] = {label: signal.values for label, signal in signals.items()}
-    return FileParts(columns, rate=next(iter(rates.values())), origin=_edf_start(header.start), where=_time_step)
+    units = {label: signal.unit for label, signal in signals.items()}
+    rate, origin = next(iter(rates.values())), _edf_start(header.start)
+    return FileParts(columns, rate=rate, origin=origin, where=_time_step, units=units)
 
 
 def _edf_start(text: str) -> str | None:
@@ -337,10 +383,12 @@ def _read_wfdb(path: Path, choice: Choice) -> FileParts:
     header = read_wfdb_header(path.with_suffix(""))
     values = read_wfdb_signals(path.with_suffix(""))
     names = [lead.name for lead in header.leads]
+    # Many records of PhysioNet call every lead "ECG", and no file says which is which.
     if "" in names or len(set(names)) < len(names):
         names = [f"lead {i}" for i in range(len(names))]
     columns = dict(zip(names, values, strict=True))
-    return FileParts(_chosen(columns, choice), rate=header.rate, where=_time_step)
+    units = {name: lead.unit for name, lead in zip(names, header.leads, strict=True)}
+    return FileParts(_chosen(columns, choice), rate=header.rate, where=_time_step, units=units)
 
 
 def _read_wav(path: Path, choice: Choice) -> FileParts:
@@ -360,7 +408,7 @@ def _only_channels(path: Path, choice: Choice) -> None:
     if given:
         what, value = given[0]
         raise InputError(
-            f"{what}={value!r} cannot be used with {path.suffix} files, which have no columns. Leave it out."
+            f"{what}={value!r} cannot be used with {suffix_of(path)} files, which have no columns. Leave it out."
         )
 
 
@@ -375,8 +423,10 @@ def _chosen(columns: dict[str, Array], choice: Choice) -> dict[str, Array]:
 
 READERS: dict[str, Callable[[Path, Choice], FileParts]] = {
     ".csv": _read_csv,
+    ".csv.gz": _read_csv,
     ".parquet": _read_parquet,
     ".npz": _read_npz,
+    ".mat": _read_mat,
     ".edf": _read_edf,
     ".hea": _read_wfdb,
     ".wav": _read_wav,

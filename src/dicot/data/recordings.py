@@ -19,7 +19,8 @@ from dicot.data.collection import (
 )
 from dicot.data.conversion import convert
 from dicot.data.naming import listed
-from dicot.data.policies import Array, Cases, cases_where, check_missing, fill_missing, name_cases
+from dicot.data.policies import NO_VALUE, Array, Cases, cases_where, check_missing, fill_missing, name_cases
+from dicot.data.texts import join_values
 from dicot.data.timestamps import GAP, SAME_RATE, Seconds, check_gap, rate_of, runs_between_gaps
 from dicot.errors import InputError, NoWindowError, ShortRecordingWarning, is_whole
 
@@ -153,6 +154,13 @@ def plan_cuts(
     spans = whole if clock.spans is None else clock.spans
     runs = tracks if clock.spans is None else [tracks[i][:, run] for i, run in spans]
     runs = fill_missing(runs, missing) if lost else runs
+    if lost and missing == "interpolate":
+        _refuse_dead(
+            [(run, i, span) for run, (i, span) in zip(runs, spans, strict=True) if run.shape[1] >= length],
+            known,
+            clock,
+            channels,
+        )
     _warn_of_short(runs, [known[i] for i, _ in spans], length, layout, len(tracks))
     starts = [_starts(run.shape[1], length, stride, keep_tail) for run in runs]
     # The same places, counted from the beginning of the recording.
@@ -304,6 +312,19 @@ def _refuse_values(tracks: Cases, missing: str, names: Sequence[str]) -> bool:
     return bool(len(lost))
 
 
+def _refuse_dead(
+    runs: Sequence[tuple[Array, int, slice]], names: Sequence[str], clock: "_Clock", channels: Sequence[str] | None
+) -> None:
+    """Refuse a stretch (C, T) that gives windows and has no value of a channel."""
+    for run, number, span in runs:
+        dead = np.flatnonzero(np.isnan(run[:, 0]))  # all else is filled in
+        if len(dead):
+            channel = dead[0] if channels is None else channels[dead[0]]
+            times = None if clock.times is None else clock.times[number][span]
+            when = "" if times is None else f" from {times[0]:g} to {times[-1]:g} s"
+            raise InputError(NO_VALUE.format(f"Recording {names[number]!r}", f"channel {channel!r}{when}"))
+
+
 def _warn_of_short(runs: Cases, names: Sequence[str], length: int, layout: str, n_recordings: int) -> None:
     """Say which recordings give no window, or that none does; `names` are those of the runs' recordings."""
     n_channels = runs[0].shape[0]
@@ -377,7 +398,8 @@ def _per_window(values: Any, tracks: Cases, starts: Sequence[Array], length: int
     if len(kinds) > 1:
         raise InputError(f"{what} must be all strings or all numbers; got both. Convert them to one type.")
     unlabelled = np.array("" if True in kinds else np.nan)
-    joined = np.concatenate([v if labelled(v).any() else np.full(len(v), unlabelled) for v in checked])
+    joined = join_values([v if labelled(v).any() else np.full(len(v), unlabelled) for v in checked])
+    unlabelled = np.array("" if joined.dtype.kind == "U" else np.nan)
     seen = labelled(joined)
     codes = np.full(len(joined), -1, dtype=np.intp)
     known, codes[seen] = np.unique(joined[seen], return_inverse=True)

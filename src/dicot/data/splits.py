@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dicot.data.cases import to_cases, true_lengths
 from dicot.data.collection import Windows, check_collection, keep_identity, labelled, segments_under
 from dicot.data.policies import Array, Policies, Scale, target_length
+from dicot.data.texts import as_text
 from dicot.errors import InputError
 
 MANY = 12  # names in a sentence
@@ -17,7 +18,7 @@ MANY = 12  # names in a sentence
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Training cases and, where there are any, test cases."""
+    """Training cases and, where there are any, test cases; labels and groups that one part has as text are text."""
 
     train: Windows
     test: Windows | None = None
@@ -25,6 +26,15 @@ class Split:
     name: str = ""
     how: str = ""  # the parts came about, in words
     about: str = ""  # how a table file was read, in words
+
+    def __post_init__(self) -> None:
+        parts = {"train": self.train, **({} if self.test is None else {"test": self.test})}
+        for what in ("y", "group"):
+            given = [values for part in parts.values() if (values := getattr(part, what)) is not None]
+            if len({values.dtype.kind == "U" for values in given}) > 1:
+                parts = {name: replace(part, **{what: as_text(getattr(part, what))}) for name, part in parts.items()}
+        for name, part in parts.items():
+            object.__setattr__(self, name, part)
 
 
 def check_split(
@@ -85,7 +95,7 @@ def shared_groups(split: Split) -> list[str]:
     """List the groups with cases in both parts: a test case may then look like training cases of its own group."""
     if split.test is None or split.train.group is None or split.test.group is None:
         return []
-    both: list[str] = np.intersect1d(split.train.group.astype(str), split.test.group.astype(str)).tolist()
+    both: list[str] = np.intersect1d(as_text(split.train.group), as_text(split.test.group)).tolist()
     return both
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from dicot.data.policies import Array
-from dicot.data.texts import text_array
+from dicot.data.texts import plain_text, text_array
 from dicot.errors import InputError
 
 _YES_NO = {"true": True, "false": False}
@@ -38,16 +38,16 @@ class TextHeader:
         return self.classes is not None or self.target
 
     def check_label(self, label: str) -> str:
-        """Return the label as the header spells it; a ValueError if it is not a class, or not a number to predict."""
+        """Return the label as the header spells it, 1 for 1.0; a ValueError if it is neither class nor number."""
         if self.classes is None:
             float(label)
             return label
         if label in self.classes:
-            return label
+            return plain_text(label)
         # Archive files write 1.0 for 1 and do not keep to one case.
         same = [name for name in self.classes if _loose(name) == _loose(label)]
         if len(same) == 1:
-            return same[0]
+            return plain_text(same[0])
         some = ", ".join(self.classes[:10]) + (" ..." if len(self.classes) > 10 else "")
         raise ValueError(f"expected a label of {some} at the end, got {label!r}")
 
@@ -304,7 +304,7 @@ def outline_tsv(path: str | Path) -> Outline:
 def _tsv_labels(path: Path) -> list[str]:
     try:
         with path.open(encoding="utf-8") as file:
-            labels = [line.partition("\t")[0].strip() for line in file if line.strip()]
+            labels = [plain_text(line.partition("\t")[0].strip()) for line in file if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read ({error}). Check the path.") from error
     if not labels:

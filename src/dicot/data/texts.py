@@ -1,6 +1,8 @@
-"""Text as numpy holds it, where every text of an array takes the room of the longest."""
+"""Text as numpy holds it, where every text of an array takes the room of the longest; labels and groups as text."""
 
+import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,9 @@ from dicot.errors import InputError, quoted
 _SMALL = 1 << 26
 _MOST_TIMES = 100
 _CHARACTER = np.dtype("U1").itemsize
+_WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
+_LARGEST_WHOLE = 1e20  # beyond any dtype of whole numbers
+EXACT = 2**53  # float64 holds every whole number up to here
 
 
 def text_array(texts: Sequence[str]) -> NDArray[np.str_]:
@@ -24,3 +29,51 @@ def text_array(texts: Sequence[str]) -> NDArray[np.str_]:
             f"take {_CHARACTER * longest * len(texts):,} bytes. Shorten it, or leave its column out."
         )
     return np.array(texts, dtype=np.str_)
+
+
+def as_text(value: Any) -> Any:
+    """Write labels or groups, one or an array, as text that tells them apart; "" where one is not known.
+
+    A number is written by the digits that give it back, a whole one without a point, whatever its type: 1, not 1.0.
+    """
+    if value is None:
+        return None
+    array = np.asarray(value)
+    if array.dtype.kind == "f":
+        texts = np.array([_number_text(v) for v in array.reshape(-1).tolist()], dtype=np.str_).reshape(array.shape)
+    else:
+        texts = array.astype(np.str_)
+    return texts if array.ndim else texts.item()
+
+
+def _number_text(number: float) -> str:
+    if number != number:
+        return ""
+    return str(int(number)) if number.is_integer() and abs(number) < _LARGEST_WHOLE else repr(number)
+
+
+def plain_text(text: str) -> str:
+    """Write a label or a group of a file as `as_text` writes that number: 1 for 1.0; 007, 1e3 and 1.50 are text."""
+    found = _WHOLE.fullmatch(text)
+    return text if found is None else found[1] if found[1] != "-0" else "0"
+
+
+def plain_values(values: NDArray[Any]) -> NDArray[Any]:
+    """Return labels or groups of a file so that they can be compared with those of any other file.
+
+    Text is plain, and whole numbers that float64 would round are text.
+    """
+    if values.dtype.kind == "U" and np.char.endswith(values, "0").any():
+        return np.array([plain_text(v) for v in values.tolist()], dtype=np.str_)
+    return as_text(values) if _is_long(values) else values
+
+
+def join_values(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Join numbers or text; as text where numbers are of several types and float64 would round one of them."""
+    if np.result_type(*parts).kind == "f" and any(map(_is_long, parts)):
+        parts = [as_text(part) for part in parts]
+    return np.concatenate(parts)
+
+
+def _is_long(values: NDArray[Any]) -> bool:
+    return values.dtype.kind in "iu" and bool(len(values)) and not -EXACT <= values.min() <= values.max() <= EXACT

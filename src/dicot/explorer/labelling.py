@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dicot.data.collection import labelled
 from dicot.data.policies import Array
+from dicot.data.texts import as_text
 from dicot.errors import InputError
 from dicot.labels.store import Key, Label, LabelStore
 from dicot.labels.windows import WindowKeys
@@ -21,13 +22,6 @@ from dicot.vectors import Vectors
 TICK = 50_000_000  # nanoseconds; clocks of files are coarser than those of machines
 LONGEST = 200  # characters of a label
 BY = "explorer"  # who gave a label, in the history
-
-
-def as_text(value: Any) -> str:
-    """Write a label or a group; whole numbers without a point, and one that is not known as nothing."""
-    if isinstance(value, float | np.floating):
-        return "" if math.isnan(value) else f"{value:.10g}"
-    return str(value)
 
 
 def window_keys(known: Vectors) -> WindowKeys:
@@ -158,8 +152,7 @@ class HandLabels:
 
 
 def _texts(values: Array) -> NDArray[np.str_]:
-    known = labelled(values)
-    return np.array([as_text(value) if there else "" for value, there in zip(values, known, strict=True)], str)
+    return np.where(labelled(values), as_text(values), "")
 
 
 def _over(labels: NDArray[np.str_], hand: dict[int, str]) -> NDArray[np.str_]:
@@ -188,6 +181,8 @@ def _as_stored(name: str, labels: Iterable[Label]) -> Label:
     if name in same:
         return same[name]
     if same and all(not isinstance(label, str) for label in same.values()):
+        with suppress(ValueError):
+            return int(name)  # not by way of a float, which rounds long ones
         try:
             number = float(name)
         except ValueError as error:

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from dicot import __version__
 from dicot.data.naming import listed, naming
 from dicot.data.policies import Array
+from dicot.data.texts import as_text
 from dicot.data.thinning import decimate
 from dicot.errors import InputError
 from dicot.explorer.kept import Overview, Say, read_or_make
-from dicot.explorer.labelling import HandLabels, as_text
+from dicot.explorer.labelling import HandLabels
 from dicot.search import EmbeddingIndex
 from dicot.vectors import Vectors, read_vectors
 from dicot.vectors.series import Series, series_of, why_absent
@@ -259,7 +260,7 @@ def plain(values: Array) -> list[list[float | None]]:
 def _coded(values: Array) -> tuple[NDArray[np.int32], list[str]]:
     """Return the number of each value's name, -1 for none, and the names in the order of the values."""
     names, inverse = np.unique(values, return_inverse=True)
-    texts = [as_text(name) for name in names.tolist()]
+    texts = as_text(names).tolist()
     places = {text: number for number, text in enumerate(text for text in texts if text)}
     return np.array([places.get(text, -1) for text in texts], np.int32)[inverse], list(places)
 

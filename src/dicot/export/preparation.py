@@ -13,8 +13,8 @@ from dicot.export.graph import Graph, double, single, whole
 def prepare(graph: Graph, x: str, preparation: Preparation) -> tuple[str, str]:
     """Turn raw windows (B, C, T) into what the network is given, and whether that can be used, (B, 1).
 
-    A window cannot be used where `transform` would refuse it: NaN without a policy for it, inf, huge values, and
-    nothing but NaN.
+    A window cannot be used where `transform` would refuse it: NaN without a policy for it, inf, huge values, nothing
+    but NaN, and under "interpolate" a channel without any value.
     """
     usable = None
     if preparation.missing != "error":
@@ -50,7 +50,7 @@ def _zero(graph: Graph, x: str, gap: str) -> str:
 
 
 def _interpolate(graph: Graph, x: str, gap: str) -> str:
-    """Fill NaN linearly in time, extend the edges, set a channel without any value to 0.
+    """Fill NaN linearly in time and extend the edges; a channel without any value stays NaN.
 
     The known time steps of a channel are numbered; where[n] is the place of number n. A gap lies between the number
     that was counted last and the next one.
@@ -74,9 +74,7 @@ def _interpolate(graph: Graph, x: str, gap: str) -> str:
     apart = graph.add("Max", graph.add("Sub", last, first), double(1))
     slope = graph.add("Div", graph.add("Sub", values[1], values[0]), apart)
     filled = graph.add("Add", graph.add("Mul", slope, graph.add("Sub", graph.cast(time, "DOUBLE"), first)), values[0])
-    never = graph.add("Equal", total, whole(0))
-    filled = graph.cast(graph.add("Where", never, double(0), filled), "FLOAT")
-    return graph.add("Where", gap, filled, x)
+    return graph.add("Where", gap, graph.cast(filled, "FLOAT"), x)
 
 
 def _whole_one(graph: Graph) -> object:

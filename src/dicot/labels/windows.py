@@ -10,6 +10,7 @@ from dicot.data.collection import check_labels
 from dicot.data.csvfile import is_number
 from dicot.data.naming import naming
 from dicot.data.policies import Array
+from dicot.data.texts import plain_text
 from dicot.errors import InputError, did_you_mean
 from dicot.labels.store import Key, Label, LabelStore
 
@@ -99,6 +100,7 @@ def _read_table(path: Path) -> dict[Key, Label]:
             line = rows.line_num
             if None in row or None in row.values():
                 raise InputError(f"line {line} has more or fewer cells than the {len(names)} columns. Correct the row.")
+            row["label"] = plain_text(row["label"])
             if row["label"] in ("", "-1"):
                 continue
             key = _key(row, line)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dicot.data.policies import Array
+from dicot.data.texts import as_text
 from dicot.errors import InputError
 from dicot.processes.budget import refuse_beyond
 from dicot.search.folder import IndexWriter
@@ -89,5 +90,5 @@ def _values(files: Sequence[Path], shapes: Sequence[tuple[int, int]], column: _C
         if values is None:
             values = np.full(n_rows, "" if column.dtype.kind == TEXT else np.nan)
         if column.dtype.kind == TEXT and values.dtype.kind != TEXT:
-            values = np.array(["" if v != v else f"{v:g}" for v in values.tolist()])
+            values = as_text(values)
         yield values.astype(column.dtype)

@@ -16,7 +16,7 @@ from dicot.data.npyfile import PARTS, load_npz
 from dicot.data.parquetfile import open_parquet, refuse_bomb, written_out
 from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
-from dicot.data.texts import text_array
+from dicot.data.texts import as_text, join_values, text_array
 from dicot.errors import InputError, brief, did_you_mean
 from dicot.storage import arrow
 from dicot.vectors.layout import COLUMNS, SECONDS, SOURCE
@@ -160,12 +160,12 @@ def _joined(arrays: list[Array | None], lengths: list[int], column: str) -> Arra
         raise InputError(f"{column!r} must hold {wanted}; got {', '.join(str(a.dtype) for a in known)}. {_AGAIN}")
     unknown = "" if True in texts or column == "recording" else np.nan
     if column == "recording":
-        known = [array.astype(str) for array in known]
-        arrays = [None if array is None else array.astype(str) for array in arrays]
+        known = [as_text(array) for array in known]
+        arrays = [as_text(array) for array in arrays]
     joined = known[0]
     if len(arrays) > 1:
         filled = [np.full(n, unknown) if a is None else a for a, n in zip(arrays, lengths, strict=True)]
-        joined = np.concatenate(filled)
+        joined = join_values(filled)
     return joined.astype(np.float64) if column in SECONDS else joined
 
 

@@ -25,6 +25,7 @@ from dicot.data.naming import listed, naming
 from dicot.data.npyfile import load_npz
 from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
+from dicot.data.texts import plain_values
 from dicot.errors import DicotWarning, InputError, NoWindowError
 from dicot.progress import Bar
 from dicot.storage import atomic_file, remove_leftovers, write_atomic, writing
@@ -325,6 +326,9 @@ def _write(
             f"without a gap has {max(stream.lengths.values())}. Use a smaller window= (--window)."
         )
     held = [] if old is None else [{COLUMNS[name]: values for name, values in old.columns().items()}]
+    for option, key in (("label", "y"), ("group", "group")):
+        if held and source["options"].get(option) is not None and key in held[0]:
+            held[0][key] = plain_values(held[0][key])  # files of older versions have 1.0 for 1
     counts = [len(part["start"]) for part in (*held, *about)]
     columns = {key: join_column([part.get(key) for part in (*held, *about)], counts) for key in ABOUT}
     width = old.x.shape[1] if old is not None else next(parts.read(["X"]))["X"].shape[1]
