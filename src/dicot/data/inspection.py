@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.data.durations import seconds_text, window_length
-from dicot.data.folders import Source, find_recordings, recording_names
+from dicot.data.folders import Source, named_recordings, suffix_of
 from dicot.data.policies import Array
 from dicot.data.recordingfile import Choice, Recording, read_file
 from dicot.data.timestamps import GAP, SAME_RATE, check_gap, runs_between_gaps
@@ -79,10 +79,9 @@ def inspect_recordings(
     """
     gap = check_gap(gap)
     choice = Choice(time, unit, channels, label, group)
-    files = find_recordings(source)
     rows = []
-    for file, name in zip(files, recording_names(files), strict=True):
-        shown = name + file.suffix if not name.endswith(file.suffix) else name
+    for name, file in named_recordings(source).items():
+        shown = name + suffix_of(file)
         try:
             found = read_file(file, choice)
         except InputError as error:
