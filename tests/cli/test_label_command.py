@@ -9,6 +9,8 @@ from tests.commands import dicot
 from dicot import LabelStore, suggest
 from dicot.errors import InputError
 from dicot.labels.windows import put_on_windows, read_labels
+from dicot.vectors import read_vectors
+from dicot.vectors.recordings import embed_recordings
 
 
 def write(path: Path, n: int = 60) -> np.ndarray:
@@ -91,6 +93,35 @@ def test_errors_name_what_is_wrong_and_leave_no_store(tmp_path: Path) -> None:
         kept.set([("monday", 500.0, 502.0)], "walk")
     with pytest.raises(InputError, match=r"1 of 1 label\(s\) of .*labels\.sqlite are on no window"):
         dicot("label", "suggest", store, "--vectors", vectors)
+
+
+def test_a_label_stays_with_its_recording(tmp_path: Path) -> None:
+    """Also where a file is added that has the same name in another folder."""
+    folder, vectors, store = tmp_path / "recordings", tmp_path / "v.npz", tmp_path / "labels.sqlite"
+
+    def embed() -> None:
+        embed_recordings(lambda windows: windows.x.mean(axis=2), "abc", vectors, folder, {"window": 10, "stride": 10})
+
+    (folder / "monday").mkdir(parents=True)
+    table = "time,v\n" + "\n".join(f"{i / 10},{i}" for i in range(50))
+    (folder / "monday" / "rec.csv").write_text(table)
+    embed()
+    dicot("label", "add", store, 2, "walk", "--vectors", vectors)
+    (folder / "rec.csv").write_text(table.replace("0,", "0,1"))
+    embed()
+    known = read_vectors(vectors)
+    given, lost = put_on_windows(read_labels(store), *known.places())
+    assert known.recording is not None and not lost
+    assert known.recording[given == "walk"].tolist() == ["monday/rec"]
+
+
+@pytest.mark.parametrize("noise", [0, 1e-15, -1e-15])
+def test_a_label_of_an_older_version_is_on_its_window(noise: float) -> None:
+    """It had the noise of float64 in its times, also where the microsecond is a half."""
+    start = np.arange(1, 4000, 2) / 16_000
+    labels = {("a", float(time + noise), float(time + 1 + noise)): "walk" for time in start}
+    given, lost = put_on_windows(labels, np.repeat("a", len(start)), start.round(9), (start + 1).round(9))
+    assert not lost and (given == "walk").all()
 
 
 def test_one_window_cannot_have_two_labels() -> None:

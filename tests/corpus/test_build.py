@@ -212,3 +212,30 @@ def test_packed_tables_and_files_of_matlab_go_every_way(tmp_path):
         ("a.csv.gz", 80, ""),
         ("sub/b.mat", 80, ""),
     ]
+
+
+@pytest.mark.parametrize("scheme", ["", "memory"])
+def test_names_are_paths_below_what_was_named(recordings, tmp_path, scheme):
+    """Whatever other files there are; a corpus of the same files under other names is another one."""
+    root = tmp_path / "all"
+    for place in ("monday/am", "tuesday/am", "monday"):
+        (root / place).mkdir(parents=True, exist_ok=True)
+        (root / place / "r.npz").write_bytes((recordings / "r0.npz").read_bytes())
+    if scheme:
+        memory = pytest.importorskip("fsspec").filesystem("memory")
+        for path in root.rglob("*.npz"):
+            memory.pipe_file(f"/all/{path.relative_to(root).as_posix()}", path.read_bytes())
+        root = "memory://all"
+
+    def names(*sources) -> list[str]:
+        done = build_corpus(list(sources), tmp_path / "corpus", **WINDOW, channels=["x", "y"], overwrite=True)
+        return [source.name for source in done.manifest.sources]
+
+    assert names(f"{root}/monday/am") == ["r"]
+    assert names(f"{root}/monday") == ["am/r", "r"]
+    with pytest.raises(InputError, match=r"files under other names.*monday/r\.npz"):
+        build_corpus([f"{root}/*/r.npz", f"{root}/monday/am"], tmp_path / "corpus", **WINDOW, channels=["x", "y"])
+    assert names(str(root)) == names(f"{root}/**/*.npz") == ["monday/am/r", "monday/r", "tuesday/am/r"]
+    assert names(f"{root}/tuesday/am/r.npz") == ["r"]
+    with pytest.raises(InputError, match=r"monday/am/r\.npz and .*tuesday/am/r\.npz would be two .* called 'am/r'"):
+        names(f"{root}/monday", f"{root}/tuesday")

@@ -280,3 +280,46 @@ def test_a_channel_without_any_value_is_refused_and_not_made_up(
     assert windows_from(some, **cut, channels=["a"]).x.any(axis=2).all()
     short = windows_from([silent / "a.csv", silent / "d.csv"], **cut)
     assert short.x.any(axis=2).all(), "a stretch that gives no window is nobody's harm"
+
+
+def test_a_recording_is_called_after_its_path_below_what_was_named(tmp_path: Path, monkeypatch: Any) -> None:
+    recs = tmp_path / "recs"
+
+    def called(source: Any) -> list[str]:
+        return [one.name for one in read_recordings(source)]
+
+    write(recs / "monday" / "am" / "a.b.csv", np.arange(10))
+    assert called(recs) == ["monday/am/a.b"]  # also where no other file makes it necessary
+    assert called(f"{recs}/**/*.csv") == called(f"{recs}/mon*/am/*") == ["monday/am/a.b"]
+    assert called(recs / "monday") == called(f"{recs}/monday/*/a*.csv") == ["am/a.b"]
+    assert called(recs / "monday" / "am" / "a.b.csv") == ["a.b"]
+    write(recs / "a.CSV", np.arange(10))
+    write(recs / "tuesday" / "am" / "c.csv", np.arange(10))
+    assert called(recs) == ["a", "monday/am/a.b", "tuesday/am/c"]
+    assert called([recs / "monday", recs / "tuesday"]) == ["am/a.b", "am/c"]
+    assert called([recs / "tuesday" / "am" / "c.csv", recs]) == ["a", "monday/am/a.b", "c"]  # named by itself first
+    monkeypatch.chdir(recs)
+    assert called(".") == called("**/*.[cC]*") == ["a", "monday/am/a.b", "tuesday/am/c"]
+
+
+def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
+    for name in ("x/a.csv", "y/a.csv"):
+        write(tmp_path / name, np.arange(100) / 50)
+    assert [one.name for one in read_recordings(tmp_path)] == ["x/a", "y/a"]
+    for several in ([tmp_path / "x", tmp_path / "y"], [tmp_path / "x" / "a.csv", tmp_path / "y" / "a.csv"]):
+        with pytest.raises(InputError, match=r"x.a\.csv and .*y.a\.csv would .* called 'a'\. Name the folder"):
+            windows_from(several, 10)
+    np.savez(tmp_path / "x" / "a.npz", a=np.zeros(100), b=np.zeros(100), rate=50)
+    with pytest.raises(InputError, match=r"a\.csv and .*a\.npz would .* called 'x/a'\. Name those of one kind"):
+        windows_from(tmp_path, 10)
+    assert len(find_recordings(tmp_path)) == 3
+    assert [one.name for one in read_recordings(f"{tmp_path}/**/*.csv")] == ["x/a", "y/a"]
+
+
+def test_a_file_called_as_a_group_of_another_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", np.arange(40) / 10, extra={"user": [1, 2] * 20})
+    write(tmp_path / "a:2.csv", np.arange(40) / 10, extra={"user": [3] * 40})
+    with pytest.raises(InputError, match=r"a\.csv has a recording 'a:2', .* file .*a:2\.csv has such a name"):
+        windows_from(tmp_path, 10, group="user")
+    (tmp_path / "a:2.csv").rename(tmp_path / "a-2.csv")
+    assert [one.name for one in read_recordings(tmp_path, group="user")] == ["a-2", "a:1", "a:2"]

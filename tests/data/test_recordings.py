@@ -1,5 +1,6 @@
 """Cutting recordings into windows."""
 
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
@@ -189,7 +190,7 @@ def test_no_window_spans_a_gap() -> None:
     assert len(edges) > 5 and len(places) > 10
     np.testing.assert_array_equal(windows.x, [track[:, i : i + 10] for i in places])
     np.testing.assert_array_equal(windows.y, [np.bincount(labels[i : i + 10]).argmax() for i in places])
-    np.testing.assert_array_equal(windows.start, times[places])
+    np.testing.assert_allclose(windows.start, times[places], rtol=0, atol=1e-9)
     np.testing.assert_allclose(windows.end, times[places] + 0.2)
     assert windows.rate == pytest.approx(50)
     assert windows.group is not None and set(windows.group.tolist()) == {0}
@@ -247,3 +248,21 @@ def test_an_error_about_values_names_the_recording() -> None:
     track[0, 3] = np.inf
     with pytest.raises(InputError, match="'night'.*inf"):
         slide([ramp(1, 8), track], 4, 4, names=["day", "night"])
+
+
+@pytest.mark.parametrize(("first", "rate"), [(0, 50), (-3, 50), (86_400 * 300, 50), (0, 4e6)])
+def test_places_have_no_noise_of_float64(first: float, rate: float) -> None:
+    """Ends are the last time stamp and a step, which float64 makes 8.959999999999999."""
+    steps = np.arange(1, 600)
+    for times in (first + steps / rate, first + np.cumsum(np.full(599, 1 / rate))):
+        windows = slide(np.zeros((1, 599)), 7, 1, times=[times], rate=rate)
+        assert windows.start is not None and windows.end is not None
+        exact = [float(Decimal(first) + Decimal(n) / Decimal(rate)) for n in range(1, 601)]
+        assert windows.start.tolist() == exact[:593] and windows.end.tolist() == exact[7:]
+
+
+def test_a_place_does_not_depend_on_the_other_windows() -> None:
+    times = 1e6 - 2 + np.arange(300) / 30 + 1e-7
+    whole, part = (slide(np.zeros((1, n)), 10, 10, times=[times[:n]]) for n in (300, 30))
+    assert whole.start is not None and part.start is not None
+    np.testing.assert_array_equal(whole.start[: len(part)], part.start)

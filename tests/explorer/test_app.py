@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dicot.errors import InputError
 from dicot.explorer.guard import LARGEST_BODY
 from dicot.explorer.workspace import ExplorerWorkspace, open_workspace
+from dicot.vectors.recordings import embed_recordings
+from tests.commands import dicot
 from tests.explorer.conftest import PORT, TOKEN, client_of
 
 
@@ -401,3 +404,29 @@ def test_the_interface_has_a_schema_though_no_page_shows_it(client: Any) -> None
     assert "application/octet-stream" in schema["paths"]["/api/points"]["get"]["responses"]["200"]["content"]
     refusal = schema["paths"]["/api/series"]["get"]["responses"]["422"]["content"]["application/json"]["schema"]
     assert refusal == {"$ref": "#/components/schemas/Refusal"}
+
+
+def test_a_recording_that_has_changed_is_told_and_not_drawn(tmp_path: Path) -> None:
+    folder, vectors = tmp_path / "recordings", tmp_path / "v.npz"
+    folder.mkdir()
+    for name in ("ann", "bob"):
+        (folder / f"{name}.csv").write_text("time,v\n" + "\n".join(f"{i / 10},{i % 7}" for i in range(60)))
+    embed_recordings(lambda windows: windows.x[:, 0, :3], "abc", vectors, folder, {"window": 10, "stride": 5})
+    bob = folder / "bob.csv"
+    bob.write_text(bob.read_text().replace(",3", ",9"))
+    said: list[str] = []
+    client = client_of(open_workspace(vectors, say=said.append))
+    assert any(f"1 recording(s) are not drawn: bob. {bob} has changed since" in sentence for sentence in said)
+    first, last = client.get("/api/series?rows=0,21").json()["series"]
+    assert (first["recording"], last["recording"]) == ("ann", "bob")
+    assert first["channels"] and not last["channels"]
+    assert client.get("/api/context?row=0").status_code == 200
+    told = client.get("/api/context?row=21")
+    assert told.status_code == 422 and f"{bob} has changed since" in told.json()["detail"]
+    with pytest.raises(InputError, match=r"Row \d+ of .*v\.npz, bob @ .*: .*bob\.csv has changed since"):
+        dicot("search", vectors, "--like", 0, "-k", 21, "--plot", tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()
+    (folder / "ann.csv").write_text(bob.read_text())
+    said.clear()
+    assert open_workspace(vectors, say=said.append).series is None
+    assert any("have changed since they were embedded" in sentence for sentence in said)

@@ -399,3 +399,94 @@ def test_windows_with_other_long_labels_have_another_hash() -> None:
 
     assert hashed([1000001.0, 1000002.0]) != hashed([1000002.0, 1000001.0])
     assert hashed([1, 2]) == hashed([1.0, 2.0])
+
+
+def rows_of(path: Path) -> list[tuple[object, ...]]:
+    held = read_vectors(path)
+    return sorted(zip(*(values.tolist() for values in held.places()), map(tuple, held.x.tolist()), strict=True))
+
+
+def test_a_file_in_a_new_folder_does_not_rename_those_that_are_there(tmp_path: Path) -> None:
+    """Appended to, a file has the rows of one that is written anew, also where a recording has grown meanwhile."""
+    folder, out, anew = tmp_path / "recordings", tmp_path / "v.parquet", tmp_path / "anew.parquet"
+    (folder / "sub").mkdir(parents=True)
+    write(folder / "sub" / "a.csv", 100)
+    embed_recordings(moments, "abc", out, folder, CUT)
+    (folder / "new").mkdir()
+    write(folder / "new" / "a.csv", 120, seed=1)
+    write(folder / "a.csv", 80, seed=2)
+    write(folder / "sub" / "a.csv", 150)  # the same values, and more
+    embed_recordings(moments, "abc", out, folder, CUT, append=True)
+    embed_recordings(moments, "abc", anew, folder, CUT)
+    assert rows_of(out) == rows_of(anew)
+    assert set(read_vectors(out).source["recordings"]) == {"a", "new/a", "sub/a"}  # type: ignore[index]
+    altered(folder / "sub" / "a.csv")
+    with pytest.raises(InputError, match=r"sub.a\.csv has changed since"):
+        embed_recordings(moments, "abc", out, folder, CUT, append=True)
+
+
+def test_a_recording_under_another_name_is_told_and_not_embedded_twice(folder: Path, tmp_path: Path) -> None:
+    out, wider = tmp_path / "v.parquet", f"{tmp_path}/*/*.csv"
+    embed_recordings(moments, "abc", out, folder, CUT)
+    before = rows_of(out)
+    (folder / "mon.csv").rename(folder / "monday.csv")
+    with pytest.warns(DicotWarning, match=r"v\.parquet has the windows of monday \(there as mon\) under another name"):
+        assert embed_recordings(moments, "abc", out, folder, CUT, append=True).added == 0
+    with pytest.warns(DicotWarning, match=r"recordings/monday \(there as mon\), recordings/tue \(there as tue\)"):
+        assert embed_recordings(moments, "abc", out, wider, CUT, append=True).added == 0
+    assert rows_of(out) == before
+    (folder / "monday.csv").rename(folder / "mon.csv")
+    write(folder / "mon.csv", 150, "", "person 0", 0)
+    with pytest.raises(InputError, match=r"has .*mon\.csv as 'mon'\. .* it is 'recordings/mon', and it has changed"):
+        embed_recordings(moments, "abc", out, wider, CUT, append=True)
+    write(folder / "mon.csv", 100, "", "person 0", 0)
+    (folder / "copy.csv").write_bytes((folder / "mon.csv").read_bytes())  # beside it: a recording of its own
+    assert embed_recordings(moments, "abc", out, folder, CUT, append=True).added == 9
+    moved = folder.rename(tmp_path / "moved")
+    write(moved / "thu.csv", 60)
+    assert embed_recordings(moments, "abc", out, moved, CUT, append=True).added == 5  # only what is new
+
+
+def test_windows_that_an_older_version_wrote_twice_are_not_added_to(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "v.npz"
+    embed_recordings(moments, "abc", out, folder, CUT)
+    held = read_vectors(out)
+    assert held.source is not None
+    recording, start, end = held.places()
+    entries = held.source["recordings"]
+    entries["old/mon"] = entries["mon"]
+    columns = {"recording": recording, "start": start, "end": end}
+    write_vectors(out, {"": {"X": held.x, **columns}}, {**held.source, "recordings": entries})
+    with pytest.raises(InputError, match=r"has the windows of .*mon\.csv twice, as 'mon' and as 'old/mon'"):
+        embed_recordings(moments, "abc", out, folder, CUT, append=True)
+
+
+def test_a_new_file_called_as_a_group_of_an_older_one_is_refused(tmp_path: Path) -> None:
+    folder, out = tmp_path / "recordings", tmp_path / "v.parquet"
+    folder.mkdir()
+    write(folder / "a.csv", 100, who="u:1")
+    write(tmp_path / "b.csv", 100, who="u:2")
+    rows = (tmp_path / "b.csv").read_text().splitlines()[1:]
+    with (folder / "a.csv").open("a") as file:
+        file.write("\n".join(rows) + "\n")
+    embed_recordings(moments, "abc", out, folder, CUT)
+    assert set(read_vectors(out).places()[0].tolist()) == {"a:u:1", "a:u:2"}
+    with (folder / "a.csv").open("a") as file:  # a group with a colon does not hide that its file has grown
+        file.write("\n".join(f"{5 + i / 20:.2f},1,2,walk,u:2" for i in range(20)) + "\n")
+    assert embed_recordings(moments, "abc", out, folder, CUT, append=True).added == 2
+    write(folder / "a:u:1.csv", 100)
+    with pytest.raises(InputError, match=r"a\.csv has a recording 'a:u:1', .*a:u:1\.csv has such a name"):
+        embed_recordings(moments, "abc", out, folder, CUT, append=True)
+
+
+def test_times_that_an_older_version_did_not_round_are_the_same_times(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "v.parquet"
+    with monkeypatch.context() as older:
+        older.setattr("dicot.data.recordings.without_noise", lambda times, rate: times + 2e-15)
+        embed_recordings(moments, "abc", out, folder, CUT)
+    assert (read_vectors(out).places()[1] % 0.5 != 0).any()
+    for n_times, added in ((150, 5), (200, 5)):
+        write(folder / "mon.csv", n_times, "", "person 0", 0)
+        assert embed_recordings(moments, "abc", out, folder, CUT, append=True).added == added

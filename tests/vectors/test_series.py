@@ -1,5 +1,6 @@
 """The series behind vectors: the very values that were embedded, found again by the file's own word or the user's."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def test_values_are_those_that_were_embedded(folder: Path, tmp_path: Path, optio
     for row in range(len(vectors)):
         np.testing.assert_array_equal(series.window(row), windows.x[row])
         around = series.surroundings(row)
-        assert around is not None and around.time[around.first] == vectors.start[row]
+        assert around is not None and around.time[around.first] == pytest.approx(vectors.start[row], abs=1e-9)
         np.testing.assert_array_equal(around.values[:, around.first : around.last + 1], windows.x[row])
 
 
@@ -114,12 +115,40 @@ def test_a_file_of_several_groups_and_recordings_that_were_moved(tmp_path: Path)
         series_of(vectors, moved, {}, path=out)
 
 
-def test_a_file_that_was_changed_is_named(folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "v.npz"
+@pytest.mark.parametrize("how", ["at its place", "at its place, time put back", "in data that are named"])
+def test_a_file_that_was_changed_is_named_and_not_drawn(folder: Path, tmp_path: Path, how: str) -> None:
+    out, b, state = tmp_path / "v.npz", folder / "b.csv", (folder / "b.csv").stat()
     embed_recordings(mean, "abc", out, folder, {"window": "1s", "time": "t", "group": "who"})
     vectors = read_vectors(out)
-    write_walk(folder / "b.csv", np.arange(30) / 20)
+    b.write_text(b.read_text().replace("1", "2"))  # other values and times, as many bytes
+    if "time" in how:
+        os.utime(b, ns=(state.st_atime_ns, state.st_mtime_ns))
+    series = found(vectors, folder if "named" in how else None, path=out)
+    assert series.window(0) is not None
+    assert series.window(len(vectors) - 1) is None and series.surroundings(len(vectors) - 1) is None
+    assert list(series.lost) == ["b"]
+    assert f"{b} has changed since {out} was made of it" in series.lost["b"]
+    (folder / "a.csv").write_text((folder / "a.csv").read_text().replace("1", "2"))
+    assert series_of(vectors, None, {}, path=out) is None
+    said = why_absent(vectors, out)
+    assert said.startswith(f"The recordings of {out} have changed since they were embedded: {folder / 'a.csv'}, {b}.")
+
+
+def test_a_file_that_changes_later_is_not_drawn_either(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "v.npz"
+    embed_recordings(mean, "abc", out, folder, {"window": "1s", "time": "t", "group": "who"})
+    vectors, windows = read_vectors(out), windows_from(folder, "1s", time="t", group="who")
     series = found(vectors, path=out)
+    for file in folder.iterdir():
+        file.write_text(file.read_text().replace("1", "2"))
+    np.testing.assert_array_equal(series.window(0), windows.x[0])  # read when it was still as it had been
+    assert series.window(len(vectors) - 1) is None and list(series.lost) == ["b"]
+
+
+def test_without_a_hash_the_time_steps_tell(folder: Path, tmp_path: Path) -> None:
+    known, _ = vectors_of(folder, "1s", time="t", group="who")
+    write_walk(folder / "b.csv", np.arange(30) / 20)
+    series = found(known, folder, {"time": "t", "group": "who"}, path=tmp_path / "v.npz")
     for look in (series.window, series.surroundings):
         with pytest.raises(InputError, match=r"b\.csv has no time steps of 'b' from .* row 30 of .*v\.npz.*--data"):
             look(30)
@@ -190,7 +219,7 @@ def test_a_recording_that_is_not_there_is_named_and_its_windows_have_no_series(t
     known, _ = vectors_of(tmp_path / "r", 10)
     (tmp_path / "r" / "a.csv").unlink()
     series = found(known, str(tmp_path / "r"))
-    assert series.lost == ["a"]
+    assert list(series.lost) == ["a"]
     assert series.window(0) is None and series.surroundings(0) is None
     assert series.window(len(known) - 1) is not None
 

@@ -94,12 +94,12 @@ def recordings_source(data: str, options: dict[str, Any], split: "Split", model:
     """How the recordings of the vectors are found again, as `dicot embed` says it."""
     from dicot.data.contents import facts_of
     from dicot.data.durations import window_stride
-    from dicot.data.folders import find_recordings, recording_names
+    from dicot.data.folders import named_recordings
     from dicot.vectors import source_of_recordings
     from dicot.vectors.recordings import USUAL
 
-    windows, found = split.train, find_recordings(data)
-    facts = {name: facts_of(file) for name, file in zip(recording_names(found), found, strict=True)}
+    windows = split.train
+    facts = {name: facts_of(file) for name, file in named_recordings(data).items()}
     channels = list(windows.channels or ())
     options = {**USUAL, "channels": channels, **options}
     stride = window_stride(options["stride"], windows.n_times, windows.rate)

@@ -65,10 +65,7 @@ def draw(
             title_of = f"{known.recording[row]} @ {known.start[row]:.10g}"
         values = series.window(row)
         if values is None:
-            raise InputError(
-                f"The recording of row {row} of {vectors}, {title_of}, is in none of the files of recordings. Name the "
-                "folder that it was embedded from (--data)."
-            )
+            raise InputError(f"Row {row} of {vectors}, {title_of}: {series.lost[str(known.places()[0][row])]}")
         shown.append(DrawnWindow(title_of, values, {**facts, **said}, span, marked=row == marked))
     facts_of_page = {
         "vectors": vectors,

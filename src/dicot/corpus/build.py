@@ -26,7 +26,7 @@ from dicot.corpus.notes import FOLDER, Notes
 from dicot.corpus.sources import Origin, find_origins
 from dicot.data.collection import check_rate
 from dicot.data.durations import window_length, window_stride
-from dicot.data.folders import Cutting, check_units, common_rate, in_order, mixed_kinds
+from dicot.data.folders import Cutting, check_units, common_rate, in_order, mixed_kinds, refuse_mistaken
 from dicot.data.naming import listed
 from dicot.data.policies import MISSING
 from dicot.data.recordingfile import Choice
@@ -120,7 +120,7 @@ def build_corpus(
             return Build(there, 0, True, 0)
         needs = [_need(origin, budget, shard_bytes) for origin in origins]
         workers = max(1, min(workers, len(origins), (budget - PROGRAM) // max(needs)))
-        notes = Notes(folder, {"options": options, "files": [origin.file for origin in origins]})
+        notes = Notes(folder, {"options": options, "files": {origin.file: origin.name for origin in origins}})
         notes.begin()
         _remove_fetched(folder)
         tasks = [
@@ -165,6 +165,9 @@ def _settle(looked: Sequence[Note], origins: Sequence[Origin], options: Mapping[
     ]
     if not found:
         raise InputError(f"None of the {len(origins)} files can be used; the first: {looked[0]['damaged']}")
+    files = {origin.name: origin.file for origin in origins}
+    for one, origin in found:
+        refuse_mistaken([one.name], origin.name, files)
     channels, first = found[0][0].channels, found[0][1].file
     outlines = [in_order(one, channels, origin.file, first) for one, origin in found]
     check_units(outlines)
@@ -349,16 +352,17 @@ def _warn(looked: Sequence[Note], done: Mapping[int, Note], settled: _Settled) -
 def _same_corpus(folder: Path, origins: Sequence[Origin], options: Mapping[str, Any]) -> Manifest:
     """Return the manifest of a corpus that is what would be built; refuse another one."""
     manifest = read_manifest(folder)
-    there = [(source.file, source.bytes, source.changed) for source in manifest.sources]
+    there = [(source.file, source.name, source.bytes, source.changed) for source in manifest.sources]
     other = "Choose another folder, or replace it (--overwrite)."
     if manifest.options != json.loads(json.dumps(options)):
         differing = [key for key in options if manifest.options.get(key) != options[key]]
         raise InputError(f"{folder} is a corpus that was built with another {listed(differing)}. {other}")
-    wanted = [(origin.file, origin.bytes, origin.changed) for origin in origins]
+    wanted = [(origin.file, origin.name, origin.bytes, origin.changed) for origin in origins]
     if there != wanted:
         changed = sorted({file for file, *_ in set(there) ^ set(wanted)})
         raise InputError(
-            f"{folder} is a corpus of other files, or of files that have changed: {listed(changed)}. {other}"
+            f"{folder} is a corpus of other files, of files under other names, or of files that have changed: "
+            f"{listed(changed)}. {other}"
         )
     return manifest
 

@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
-from dicot.data.folders import find_recordings, names_of_paths
+from dicot.data.folders import before_pattern, below_named, by_name
 from dicot.data.recordingfile import READERS, suffix_of
 from dicot.errors import DicotError, InputError, brief, need_extra
 
@@ -39,22 +39,16 @@ class Origin:
 def find_origins(sources: Sequence[str | Path]) -> list[Origin]:
     """List the files of all sources, each once, sorted, with names that none shares."""
     local = [one for one in sources if SCHEME not in str(one)]
-    found: dict[str, tuple[int, str]] = {}
-    if local or not sources:
-        for path in find_recordings(local):
-            known = path.stat()
-            found[str(path.resolve())] = known.st_size, str(known.st_mtime_ns)
-    for one in sources:
+    found: dict[str, tuple[PurePath, int, str]] = {}  # the path below what was named, size, and when it was changed
+    for one in reversed(sources):  # a file that is named twice has the name of the first time
         if SCHEME in str(one):
             found |= _behind(str(one))
-    files = sorted(found)
-    names = names_of_paths([_as_path(file) for file in files])
-    return [Origin(file, name, *found[file]) for file, name in zip(files, names, strict=True)]
-
-
-def _as_path(file: str) -> PurePosixPath:
-    """Return a path that names a file among others; a URL's begins with its scheme."""
-    return PurePosixPath("/" + file.replace(SCHEME, "/", 1)) if SCHEME in file else PurePosixPath(Path(file).as_posix())
+    if local or not sources:
+        for path, below in below_named(local):
+            known = path.stat()
+            found[str(path.resolve())] = below, known.st_size, str(known.st_mtime_ns)
+    named = by_name((file, found[file][0]) for file in sorted(found))
+    return [Origin(file, name, *found[file][1:]) for name, file in named.items()]
 
 
 def _file_system(url: str) -> tuple[Any, str]:
@@ -69,24 +63,27 @@ def _file_system(url: str) -> tuple[Any, str]:
     return system, path
 
 
-def _behind(url: str) -> dict[str, tuple[int, str]]:
-    """Return the files of a URL of a folder, a pattern or a file."""
+def _behind(url: str) -> dict[str, tuple[PurePath, int, str]]:
+    """Return the files of a URL of a folder, a pattern or a file, as `find_origins` wants them."""
     system, path = _file_system(url)
     try:
         if glob.has_magic(path):
-            files = [str(file) for file in system.glob(path)]
+            files, root = [str(file) for file in system.glob(path)], before_pattern(PurePosixPath(path))
         else:
-            files = [str(file) for file in system.find(path)] if system.isdir(path) else [path]
+            is_folder = system.isdir(path)
+            files, root = [str(file) for file in system.find(path)] if is_folder else [path], PurePosixPath(path)
+            root = root if is_folder else root.parent
             if files == [path] and not system.exists(path):
                 raise InputError(f"There is no file or folder {url}. Check the address.")
         known = [file for file in files if suffix_of(PurePosixPath(file)) in READERS] if files != [path] else files
         if not known:
             raise InputError(f"{url} holds no recording ({', '.join(READERS)}). Check the address.")
-        found = {}
+        found: dict[str, tuple[PurePath, int, str]] = {}
         for file in known:
             info = system.info(file)
             stamp = next((str(info[key]) for key in STAMPS if info.get(key) is not None), "")
-            found[system.unstrip_protocol(file)] = int(info.get("size") or 0), stamp
+            below = PurePosixPath(file).relative_to(root)
+            found[system.unstrip_protocol(file)] = below, int(info.get("size") or 0), stamp
     except DicotError:
         raise
     except Exception as error:

@@ -1,12 +1,12 @@
 """Folders of recordings: which files there are, what they hold, and all of them as windows in one call."""
 
 import glob
-import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path, PurePath
-from typing import final
+from typing import TypeVar, final
 
 import numpy as np
 
@@ -37,25 +37,81 @@ def find_recordings(source: Source) -> list[Path]:
 
     In folders and by patterns only files with a known suffix count, and none that is hidden. Sorted, each once.
     """
+    return [file for file, _ in below_named(source)]
+
+
+def named_recordings(source: Source) -> dict[str, Path]:
+    """Find the same files, each with the name of its recording, which does not depend on what other files there are.
+
+    It is the path below the folder that was named, or below that where a pattern begins, without suffix and with "/" on
+    every system. A file that was named itself has its own name alone. Two files of one name are refused.
+    """
+    return by_name(below_named(source))
+
+
+def below_named(source: Source) -> list[tuple[Path, PurePath]]:
+    """Return files, each with its path below what was named."""
     sources = [source] if isinstance(source, str | Path) else list(source)
-    found = [path for one in sources for path in _files_of(one)]
-    unique = {path.resolve(): path for path in reversed(found)}
+    found = [file for one in sources for file in _files_of(one)]
+    unique = {path.resolve(): (path, below) for path, below in reversed(found)}
     if not unique:
         raise InputError(f"{source!r} names no recording. Pass a folder, a pattern, or files ({_known()}).")
-    return sorted(unique.values(), key=lambda path: path.as_posix())
+    return sorted(unique.values(), key=lambda one: one[0].as_posix())
 
 
-def _files_of(source: str | Path) -> list[Path]:
+AnyPath = TypeVar("AnyPath", Path, str)
+
+
+def by_name(files: Iterable[tuple[AnyPath, PurePath]]) -> dict[str, AnyPath]:
+    """Name files by their paths below what was named."""
+    named: dict[str, AnyPath] = {}
+    for file, below in files:
+        name = below.with_name(stem_of(below)).as_posix()
+        if name in named:
+            beside = PurePath(named[name]).parent == PurePath(file).parent
+            wider = "" if beside else "the folder that holds both, or "
+            raise InputError(
+                f"{named[name]} and {file} would be two recordings called {name!r}. Name {wider}those of one kind by a "
+                "pattern in quotation marks, such as 'recordings/**/*.csv', or rename one."
+            )
+        named[name] = file
+    return named
+
+
+def file_name_of(recording: str, names: Collection[str]) -> str | None:
+    """Return the name of the file that a recording is of: where it has several groups, ":" and the group follow it."""
+    while recording not in names and ":" in recording:
+        recording = recording.rpartition(":")[0]
+    return recording if recording in names else None
+
+
+def refuse_mistaken(recordings: Iterable[str], name: str, names: Mapping[str, Path | str]) -> None:
+    """Refuse recordings of the file called `name` that would be taken for those of another file."""
+    for one in recordings:
+        if (other := file_name_of(one, names)) != name:
+            raise InputError(
+                f"{names[name]} has a recording {one!r}, named after the file and its group, and the file "
+                f"{names[str(other)]} has such a name itself. Rename this file."
+            )
+
+
+def _files_of(source: str | Path) -> list[tuple[Path, PurePath]]:
     path = Path(source).expanduser()
     if path.is_dir():
-        files = [file for file in path.rglob("*") if file.is_file()]
+        files = [file for file in sorted(path.rglob("*")) if file.is_file()]
         visible = [file for file in files if not any(part.startswith(".") for part in file.relative_to(path).parts)]
-        return _of_known_suffix(visible, f"Folder {path}")
+        return [(file, file.relative_to(path)) for file in _of_known_suffix(visible, f"Folder {path}")]
     if path.is_file():
-        return [path]  # asked for by name: an unknown suffix is an error of its reader
+        return [(path, PurePath(path.name))]  # asked for by name: an unknown suffix is an error of its reader
     if glob.has_magic(str(path)):
-        return _of_known_suffix([Path(file) for file in glob.glob(str(path), recursive=True)], f"Pattern {source}")
+        found = _of_known_suffix(map(Path, sorted(glob.glob(str(path), recursive=True))), f"Pattern {source}")
+        return [(file, file.relative_to(before_pattern(path))) for file in found]
     raise InputError(f"There is no file or folder {path}. Check the path.")
+
+
+def before_pattern(path: PurePath) -> PurePath:
+    """Return the folder where a pattern begins."""
+    return type(path)(*takewhile(lambda part: not glob.has_magic(part), path.parts))
 
 
 def _of_known_suffix(files: Iterable[Path], what: str) -> list[Path]:
@@ -72,21 +128,6 @@ def _known() -> str:
     return ", ".join(READERS)
 
 
-def recording_names(files: Sequence[Path]) -> list[str]:
-    """Name recordings by their files: without suffix, and without the folders that all are in."""
-    return names_of_paths([file.resolve() for file in files])
-
-
-def names_of_paths(paths: Sequence[PurePath]) -> list[str]:
-    """Do the same for absolute paths, which need not be of this machine."""
-    root = os.path.commonpath([path.parent for path in paths])
-    names = [path.relative_to(root).with_name(stem_of(path)).as_posix() for path in paths]
-    return [
-        name if names.count(name) == 1 else path.relative_to(root).as_posix()
-        for name, path in zip(names, paths, strict=True)
-    ]
-
-
 def read_recordings(
     source: Source,
     *,
@@ -101,12 +142,14 @@ def read_recordings(
     A file whose column of groups has several values holds a recording for each. All must have the same channels, which
     get the order of the first file.
     """
-    files = find_recordings(source)
+    files = named_recordings(source)
     choice = Choice(time, unit, channels, label, group)
     recordings: list[Recording] = []
-    for file, name in zip(files, recording_names(files), strict=True):
+    for name, file in files.items():
         known = recordings[0].channels if recordings else None
-        recordings += read_named(file, name, choice, known, str(files[0]))
+        own = read_named(file, name, choice, known, str(next(iter(files.values()))))
+        refuse_mistaken([one.name for one in own], name, files)
+        recordings += own
     check_units(recordings)
     texts = mixed_kinds(recordings)
     return [with_texts(one, texts) for one in recordings]
@@ -276,7 +319,7 @@ class RecordingStream:
 
     Parameters
     ----------
-    only : says which files to take, None for all; their names are those that they have among all
+    only : says which of all files, by name, to take
     known : channels and rate of windows that were cut before, which these recordings must have too
     on_file : is told how many files were read for the first time, and how many there are
 
@@ -303,15 +346,14 @@ class RecordingStream:
         resample: bool = False,
         missing: str = "error",
         gap: float = GAP,
-        only: Callable[[Path], bool] | None = None,
+        only: Callable[[Mapping[str, Path]], Mapping[str, Path]] = lambda named: named,
         known: tuple[tuple[str, ...], float | None] | None = None,
         on_file: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
         lookup(MISSING, missing, "policy for missing values")
         gap = check_gap(gap)
-        found = find_recordings(source)
-        named = dict(zip(recording_names(found), found, strict=True))
-        self.files = {name: file for name, file in named.items() if only is None or only(file)}
+        named = named_recordings(source)
+        self.files = only(named)
         self.lengths: dict[str, int] = {}
         self._choice = Choice(time, unit, channels, label, group)
         self._first = "What was cut before" if known else str(next(iter(self.files.values()), ""))
@@ -322,6 +364,7 @@ class RecordingStream:
             for one in self._read(name, file):
                 with naming(file):
                     refuse_missing([one], missing)
+                refuse_mistaken([one.name], name, named)
                 self.channels = one.channels
                 self.lengths[one.name] = longest_stretch(one, gap)
                 outlines.append(outline(one))

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.data.durations import seconds_text, window_length
-from dicot.data.folders import Source, find_recordings, recording_names
+from dicot.data.folders import Source, named_recordings
 from dicot.data.policies import Array
 from dicot.data.recordingfile import Choice, Recording, read_file, stem_of
 from dicot.data.timestamps import GAP, SAME_RATE, check_gap, runs_between_gaps
@@ -79,11 +79,9 @@ def inspect_recordings(
     """
     gap = check_gap(gap)
     choice = Choice(time, unit, channels, label, group)
-    files = find_recordings(source)
     rows = []
-    for file, name in zip(files, recording_names(files), strict=True):
-        suffix = file.name.removeprefix(stem_of(file))
-        shown = name + suffix if not name.endswith(suffix) else name
+    for name, file in named_recordings(source).items():
+        shown = name + file.name.removeprefix(stem_of(file))
         try:
             found = read_file(file, choice)
         except InputError as error:

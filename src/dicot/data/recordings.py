@@ -1,5 +1,6 @@
 """Long recordings cut into windows."""
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -169,7 +170,7 @@ def plan_cuts(
     y = None if labels is None else _per_window(labels, tracks, places, length, "labels")
     group = _per_window(ids, tracks, places, length, "groups")
     n_channels = runs[0].shape[0]
-    start, end = clock.read(places, length)
+    start, end = (without_noise(times, clock.rate) for times in clock.read(places, length))
     about = Windows(
         np.broadcast_to(np.float32(0), (len(start), n_channels, length)),
         y,
@@ -203,6 +204,23 @@ class _Clock(NamedTuple):
         starts = [times[at] for times, at in zip(self.times, places, strict=True)]
         lasts = [times[at + length - 1] for times, at in zip(self.times, places, strict=True)]
         return np.concatenate(starts), np.concatenate(lasts) + 1 / self.rate
+
+
+def without_noise(times: Seconds, rate: float | None) -> Seconds:
+    """Round times to what they mean: 8.96 s, and not the 8.959999999999999 that float64 makes of 8.94 + 1 / 50.
+
+    To a nanosecond or a millionth of a time step, whichever is less, but to no more than 15 digits in all. Each time is
+    rounded by itself, so that a window has the same place whatever others there are.
+    """
+    if rate is None:
+        return times
+    finest = max(9, 6 + math.ceil(math.log10(rate)))
+    before_point = np.searchsorted(10.0 ** np.arange(15), np.abs(times), side="right")  # digits
+    digits = np.clip(15 - before_point, 0, finest)
+    out = times.copy()
+    for n in np.unique(digits).tolist():
+        out[digits == n] = np.round(times[digits == n], n)
+    return out
 
 
 def _is_listed(times: Any) -> bool:

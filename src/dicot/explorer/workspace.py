@@ -151,7 +151,8 @@ class ExplorerWorkspace:
         """Return the recording around a window."""
         around = None if self.series is None else self.series.surroundings(row)
         if around is None:
-            raise InputError(f"The recording of row {row} is not at hand. Name what was embedded: --data.")
+            why = (self.series.lost if self.series else {}).get(str(self.describe(row, "")["recording"]))
+            raise InputError(why or f"The recording of row {row} is not at hand. Name what was embedded: --data.")
         time, (first, last) = around.time.astype(np.float64), (around.first, around.last)
         if len(time) > CONTEXT_POINTS:
             edges = time[[first, last]]
@@ -318,4 +319,5 @@ def open_workspace(
 def _say_series(series: Series, say: Say) -> None:
     say(f"Series: {', '.join(series.channels[:12])}{' ...' if len(series.channels) > 12 else ''}")
     if series.lost:
-        say(f"Warning: {len(series.lost)} recording(s) are not among the data: {listed(series.lost)}.")
+        said = f"{len(series.lost)} recording(s) are not drawn: {listed(list(series.lost))}."
+        say(f"Warning: {said} {next(iter(series.lost.values()))}")

@@ -16,6 +16,7 @@ from dicot.labels.store import Key, Label, LabelStore
 
 COLUMNS = ("recording", "start", "end", "label")
 DIGITS = 6  # of seconds: a time that was written as text and read again is the same time
+NOISE = 9  # digits: what comes after them may differ between versions, and must not decide how the sixth is rounded
 
 
 def read_labels(path: str | Path) -> dict[Key, Label]:
@@ -81,7 +82,7 @@ class WindowKeys:
 def _rounded(key: Key) -> Key:
     if isinstance(key, str):
         return key
-    start, end = (time if isinstance(time, str) else round(float(time), DIGITS) for time in key[1:])
+    start, end = (time if isinstance(time, str) else round(round(float(time), NOISE), DIGITS) for time in key[1:])
     return key[0], start, end
 
 

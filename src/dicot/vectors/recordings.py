@@ -11,6 +11,7 @@ import json
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -19,12 +20,13 @@ import numpy as np
 
 from dicot.data import Windows
 from dicot.data.columns import join_column
-from dicot.data.contents import facts_of, is_as_before, windows_hash
-from dicot.data.folders import RecordingStream, Source
+from dicot.data.contents import are_facts, facts_of, is_as_before, windows_hash
+from dicot.data.folders import RecordingStream, Source, file_name_of, refuse_mistaken
 from dicot.data.naming import listed, naming
 from dicot.data.npyfile import load_npz
 from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
+from dicot.data.recordings import without_noise
 from dicot.data.texts import plain_values
 from dicot.errors import DicotWarning, InputError, NoWindowError
 from dicot.progress import Bar
@@ -38,7 +40,7 @@ PLAN = "plan.json"
 HASH = "hash"  # of all windows of a file of recordings, beside those in its part that are new
 USUAL = {"stride": "50%"}  # of options that are not given
 AGAIN = "Write another file, or leave out --append to write this one anew."
-Places = set[tuple[str, float, float]]  # recording, start, end
+Places = dict[tuple[str, float, float], tuple[float, float]]  # recording, start, end -> start, end as they are written
 
 
 class EmbeddingRun(NamedTuple):
@@ -95,30 +97,22 @@ def _run(
     """Embed what is not among the `old` vectors, and write all of them."""
     held = None if old is None else _held(out, old.source, options, model)
     before = {} if held is None else held["recordings"]
-    known_files = {entry["file"]: entry for entry in before.values()}
-    facts: dict[Path, dict[str, Any]] = {}
-
-    def is_new(file: Path) -> bool:
-        entry = known_files.get(str(file.resolve()))
-        if entry is not None and is_as_before(file, entry):
-            return False
-        facts[file] = facts_of(file)
-        return True
-
+    facts: dict[str, dict[str, Any]] = {}
     with Bar("read", 100) as bar:
         stream = RecordingStream(
             data,
             **options,
-            only=is_new,
+            only=lambda named: _new_files(out, before, named, facts),
             known=None if held is None else (tuple(held["channels"]), held["rate"]),
             on_file=lambda done, total: bar.update(100 * done // total, f"% of {total} files"),
         )
-    source = _source(stream, data, options, model, held, {name: facts[file] for name, file in stream.files.items()})
-    known: Places = set()
+    source = _source(stream, data, options, model, held, {name: facts[name] for name in stream.files})
+    known: Places = {}
     if old is not None and held is not None:
         _refuse_other_windows(out, held, source)
         _refuse_same_names(out, before, source["recordings"])
-        known = _places(old, stream.files.keys() & before.keys())
+        _refuse_taken_names(before, np.unique(old.places()[0]).tolist(), stream)
+        known = _places(old, stream.files.keys() & before.keys(), before.keys(), held["rate"])
         _refuse_changed(out, before, stream, known)
         _warn_of_sizes(out, before)
     parts = _FinishedParts(out, old is not None, source, list(stream.files))
@@ -144,7 +138,7 @@ def _held(out: Path, source: dict[str, Any] | None, options: Mapping[str, Any], 
         wrong += [] if isinstance(names, list) and all(isinstance(name, str) for name in names) else [key]
     wrong += [key for key in ("n_times", "stride") if not isinstance(source.get(key), int)]
     if not wrong:
-        wrong = [name for name, entry in source["recordings"].items() if not _is_entry(entry)]
+        wrong = [name for name, entry in source["recordings"].items() if not are_facts(entry)]
     if wrong or not isinstance(source.get("rate", ""), float | int | None) or not isinstance(source.get("model"), str):
         raise InputError(f"{out} is damaged: what it says about its recordings cannot be used. {AGAIN}")
     if source["model"] != model:
@@ -161,14 +155,6 @@ def _held(out: Path, source: dict[str, Any] | None, options: Mapping[str, Any], 
 def _said(key: str, value: Any) -> str:
     shown = ",".join(value) if isinstance(value, list) else value
     return f"no --{key}" if value in (None, False) else f"--{key} {shown}"
-
-
-def _is_entry(entry: Any) -> bool:
-    """Tell whether an entry is whole; older ones have neither time nor hashes."""
-    if not isinstance(entry, dict) or not isinstance(entry.get("file"), str):
-        return False
-    hashes = all(isinstance(entry.get(key), str | None) for key in ("sha256", "windows"))
-    return hashes and isinstance(entry.get("bytes"), int) and isinstance(entry.get("changed"), int | None)
 
 
 def _source(
@@ -199,6 +185,56 @@ def _refuse_other_windows(out: Path, held: Mapping[str, Any], source: Mapping[st
             )
 
 
+def _new_files(
+    out: Path, before: Mapping[str, Any], named: Mapping[str, Path], facts: dict[str, dict[str, Any]]
+) -> dict[str, Path]:
+    """Return the files that are new or have changed, and put what they hold into `facts`.
+
+    What a file holds decides, not its name alone: one that was embedded under another name is not embedded again.
+    """
+    by_file: dict[str, str] = {}
+    for name, entry in before.items():
+        if (other := by_file.setdefault(entry["file"], name)) != name:
+            raise InputError(f"{out} has the windows of {entry['file']} twice, as {other!r} and as {name!r}. {AGAIN}")
+    by_hash = {entry["sha256"]: name for name, entry in before.items() if entry.get("sha256")}
+    new: dict[str, Path] = {}
+    renamed: list[str] = []
+    for name, file in named.items():
+        entry, old = before.get(name), by_file.get(str(file.resolve()))
+        if old == name and is_as_before(file, before[name]):
+            continue
+        facts[name] = facts_of(file)
+        if entry is None and old is not None and not is_as_before(file, before[old]):
+            raise InputError(
+                f"{out} has {file} as {old!r}. Below what was named now it is {name!r}, and it has changed since. "
+                f"Name the folder that was named then. {AGAIN}"
+            )
+        if entry is None and old is None:
+            old = by_hash.get(facts[name]["sha256"])
+            old = None if old in named else old  # a copy beside it is a recording of its own
+        if entry is None and old is not None:
+            renamed.append(f"{name} (there as {old})")
+        elif entry is None or entry.get("sha256") != facts[name]["sha256"]:
+            new[name] = file
+    if renamed:
+        warnings.warn(
+            f"{out} has the windows of {listed(renamed)} under another name, which they keep. Leave out --append to "
+            "have all recordings named by their paths below what was named.",
+            DicotWarning,
+            stacklevel=7,
+        )
+    return new
+
+
+def _refuse_taken_names(before: Mapping[str, Any], old: Sequence[str], stream: RecordingStream) -> None:
+    """Refuse recordings, old or new, that would be taken for those of another file."""
+    files = {**{name: entry["file"] for name, entry in before.items()}, **stream.files}
+    for recordings, own in ((old, before), (stream.lengths, stream.files)):
+        for one in recordings:
+            if (name := file_name_of(one, own)) is not None:
+                refuse_mistaken([one], name, files)
+
+
 def _refuse_same_names(out: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     for name in before.keys() & now.keys():
         if before[name]["file"] != now[name]["file"]:
@@ -211,7 +247,8 @@ def _refuse_same_names(out: Path, before: Mapping[str, Any], now: Mapping[str, A
 def _refuse_changed(out: Path, before: Mapping[str, Any], stream: RecordingStream, known: Places) -> None:
     """Refuse files that do not hold the windows any more that were embedded; those that have only grown do."""
     for name in (name for name in stream.files if before.get(name, {}).get("sha256") is not None):
-        if windows_hash(_known_or_not(stream.windows(name), known, True)) != before[name].get("windows"):
+        there = _known_or_not(stream.windows(name), known, True)
+        if before[name].get("windows") not in (windows_hash(there), windows_hash(_as_written(there, known))):
             raise InputError(
                 f"{stream.files[name]} has changed since {out} was made of it: windows that were embedded are gone, "
                 f"or have other values, labels or groups. Put the former file back. {AGAIN}"
@@ -228,13 +265,24 @@ def _warn_of_sizes(out: Path, before: Mapping[str, Any]) -> None:
         )
 
 
-def _places(old: Vectors, grown: Set[str]) -> Places:
+def _places(old: Vectors, grown: Set[str], names: Set[str], rate: float | None) -> Places:
     """Return the windows that a file has of recordings that have grown since."""
     if not grown:
-        return set()
+        return {}
     recording, start, end = old.places()
-    own = [name in grown or name.rpartition(":")[0] in grown for name in recording.tolist()]
-    return set(zip(recording[own].tolist(), start[own].tolist(), end[own].tolist(), strict=True))
+    own = [file_name_of(name, names) in grown for name in recording.tolist()]
+    written = zip(start[own].tolist(), end[own].tolist(), strict=True)
+    times = [without_noise(one[own], rate).tolist() for one in (start, end)]
+    return dict(zip(zip(recording[own].tolist(), *times, strict=True), written, strict=True))
+
+
+def _as_written(windows: Windows | None, known: Places) -> Windows | None:
+    """Return windows with the times that a file has of them: older versions did not round these."""
+    if windows is None:
+        return None
+    places = zip(windows.recording.tolist(), windows.start.tolist(), windows.end.tolist(), strict=True)  # type: ignore[union-attr]
+    start, end = np.array([known[place] for place in places]).T
+    return replace(windows, start=start, end=end)
 
 
 def _known_or_not(windows: Windows | None, known: Places, wanted: bool) -> Windows | None:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, final
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from dicot.data.choices import choices_file, problem_of, read_choices
 from dicot.data.collection import check_rate
-from dicot.data.folders import find_recordings, read_tracks, recording_names
+from dicot.data.contents import are_facts, is_as_before, seems_as_before
+from dicot.data.folders import file_name_of, named_recordings, read_tracks
 from dicot.data.naming import listed
 from dicot.data.policies import MISSING, Array
 from dicot.data.recordingfile import Choice, Recording
@@ -42,11 +43,11 @@ class Series(ABC):
 
     channels: tuple[str, ...]
     rate: float | None  # time steps per second
-    lost: Sequence[str] = ()  # recordings whose file is not there
+    lost: dict[str, str]  # recordings that cannot be shown, and why: a sentence
 
     @abstractmethod
     def window(self, row: int) -> Array | None:
-        """Return the values (C, T) of a window; None where its recording is lost."""
+        """Return the values (C, T) of a window; None where its recording is lost, which may show only now."""
 
     @abstractmethod
     def surroundings(self, row: int) -> Surroundings | None:
@@ -84,13 +85,17 @@ def series_of(
         raise InputError(f"--{refused[0]} is for tables of cases, and these are windows of recordings. Leave it out.")
     if data is not None:
         source = _source_beside(data) if source is None else source
-        found = find_recordings(data)
-        files = dict(zip(recording_names(found), found, strict=True))
+        files = named_recordings(data)
     elif source is not None:
-        files = {name: file for name, file in source.files.items() if file.is_file()}
-    if source is None or not files:
+        files = source.files
+    if source is None:
         return None
-    return RecordedSeries(known, files, _reading(source, options, rate, what), what)
+    try:
+        return RecordedSeries(known, files, source.facts, _reading(source, options, rate, what), what)
+    except _AllLostError:
+        if data is None:
+            return None
+        raise
 
 
 def why_absent(known: Vectors, path: Path) -> str:
@@ -100,8 +105,14 @@ def why_absent(known: Vectors, path: Path) -> str:
         return f"{path} does not say what it was made of. Name what was embedded (--data)."
     if source.kind == "name":
         return f"The data set {source.place!r} of {path} is not on this machine. Name what was embedded (--data)."
+    if changed := [str(file) for file in source.files.values() if file.is_file()]:
+        return f"The recordings of {path} have changed since they were embedded: {listed(changed)}. Embed them again."
     gone, what = next(iter(source.files.values()), source.place), "recordings" if source.files else "cases"
     return f"The {what} of {path} are gone: there is no {gone}. Say where they are (--data)."
+
+
+class _AllLostError(InputError):
+    """None of the recordings can be shown."""
 
 
 class _Source(NamedTuple):
@@ -110,10 +121,15 @@ class _Source(NamedTuple):
     kind: str  # "recordings", or for cases "file" or "name"
     options: dict[str, Any]
     place: str = ""  # of cases: their file, or the name of the data set
-    files: Mapping[str, Path] = {}
+    facts: Mapping[str, dict[str, Any]] = {}  # of each file of recordings, as `data.contents` tells them
     channels: tuple[str, ...] | None = None
     rate: float | None = None
     n_times: int | None = None  # of a window
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """Return the file of each recording."""
+        return {name: Path(entry["file"]) for name, entry in self.facts.items()}
 
 
 def source_of_cases(
@@ -153,11 +169,14 @@ def _source_of(known: Vectors, what: str) -> _Source | None:
         given = {key: value for key, value in options.items() if value is not None}
         if recorded and (problems := [found for key, value in given.items() if (found := problem_of(key, value))]):
             raise ValueError(problems[0])
+        entries = dict(said["recordings"]) if recorded else {}
+        if wrong := [name for name, entry in entries.items() if not are_facts(entry)]:
+            raise ValueError(f"of {quoted(wrong[0])} it says {quoted(entries[wrong[0]])}")
         return _Source(
             kind,
             options,
             "" if recorded else str(said["data"][0]),
-            {str(name): Path(entry["file"]) for name, entry in said["recordings"].items()} if recorded else {},
+            entries,
             tuple(channels) if channels else None,
             None if said.get("rate") is None else check_rate(said["rate"]),
             n_times,
@@ -221,25 +240,39 @@ class RecordedSeries(Series):
     ----------
     known : the vectors, which say where their windows lie
     files : name of a recording, or what stands before ":" and its group -> its file
+    facts : by the same names what the files held, where that is known; one that has changed since is not shown
     reading : how they are read
     what : the vectors' file in errors
     """
 
-    def __init__(self, known: Vectors, files: Mapping[str, Path], reading: _Reading, what: str) -> None:
+    def __init__(
+        self,
+        known: Vectors,
+        files: Mapping[str, Path],
+        facts: Mapping[str, dict[str, Any]],
+        reading: _Reading,
+        what: str,
+    ) -> None:
         self._recording, self._start, self._end = known.places()
-        self._files, self._reading, self._what = files, reading, what
+        self._files, self._facts, self._reading, self._what = files, facts, reading, what
         self._held: OrderedDict[str, dict[str, _Track]] = OrderedDict()
         self._lock = Lock()
         names = list(dict.fromkeys(self._recording.tolist()))
-        self.lost = [name for name in names if self._name_of_file(name) is None]
-        if len(self.lost) == len(names):
-            raise InputError(
+        own = {name: file_name_of(name, files) for name in names}
+        if not any(own.values()):
+            raise _AllLostError(
                 f"None of the recordings that {what} names is among the data: they are {listed(names)}, the data have "
                 f"{listed(list(files))}. Name what was embedded (--data)."
             )
-        first = int(np.flatnonzero(~np.isin(self._recording, self.lost))[0])
-        track = self._track(first)
-        assert track is not None
+        problems = {name: self._problem(name, seems_as_before) for name in own.values() if name is not None}
+        absent = f"Its recording is not among the data, {listed(list(files))}. Name what was embedded (--data)."
+        self.lost = {name: said for name, file in own.items() if (said := absent if file is None else problems[file])}
+        for name in names:
+            first = int(np.argmax(self._recording == name))
+            if (track := self._track(first)) is not None:
+                break
+        else:
+            raise _AllLostError(f"No recording of {what} can be shown. {next(iter(self.lost.values()))}")
         self.rate, self.channels = reading.rate or track.rate, track.channels
         # The other files must have the channels of the first.
         self._reading = reading._replace(choice=reading.choice._replace(channels=self.channels))
@@ -277,25 +310,30 @@ class RecordedSeries(Series):
                 return slice(first, last + 1)
         recording = str(self._recording[row])
         raise InputError(
-            f"{self._files[str(self._name_of_file(recording))]} has no time steps of {recording!r} from {start:g} to "
-            f"{end:g}, where row {row} of {self._what} lies. Was the file changed? Embed it again, or name the "
-            "recordings that were embedded (--data), and their rate= (--rate) where they have no time stamps."
+            f"{self._files[str(file_name_of(recording, self._files))]} has no time steps of {recording!r} from "
+            f"{start:g} to {end:g}, where row {row} of {self._what} lies. Was the file changed? Embed it again, or "
+            "name the recordings that were embedded (--data), and their rate= (--rate) where they have no time stamps."
         )
 
-    def _name_of_file(self, recording: str) -> str | None:
-        """Find the file of a recording; of a file with several groups, the name goes on with ":" and the group."""
-        name = str(recording)
-        while name not in self._files and ":" in name:
-            name = name.rpartition(":")[0]
-        return name if name in self._files else None
+    def _problem(self, name: str, is_same: Callable[[Path, dict[str, Any]], bool]) -> str:
+        """Say why a file cannot be shown; nothing where it can."""
+        file = self._files[name]
+        if not file.is_file():
+            return f"There is no {file}. Say where the recordings are (--data)."
+        if name in self._facts and not is_same(file, self._facts[name]):
+            return f"{file} has changed since {self._what} was made of it. Put the former file back, or embed it again."
+        return ""
 
     def _track(self, row: int) -> _Track | None:
         recording = str(self._recording[row])
-        name = self._name_of_file(recording)
-        if name is None:
+        name = file_name_of(recording, self._files)
+        if name is None or recording in self.lost:
             return None
         with self._lock:
             if name not in self._held:
+                if problem := self._problem(name, is_as_before):
+                    self.lost[recording] = problem
+                    return None
                 self._held[name] = self._read(name)
                 while len(self._held) > 1 and sum(map(_size, self._held.values())) > MEMORY:
                     self._held.popitem(last=False)
@@ -352,7 +390,7 @@ class CaseSeries(Series):
     """Cases as a data set has them: row by row the ones that the vectors were made of."""
 
     def __init__(self, cases: Sequence[Array], channels: Sequence[str] | None = None) -> None:
-        self._cases = cases  # (C, T) each
+        self._cases, self.lost = cases, {}  # (C, T) each
         self.channels = tuple(channels or (f"channel {number}" for number in range(len(cases[0]))))
         self.rate = None
 
