@@ -178,12 +178,6 @@ def test_missing_values(tmp_path: Path) -> None:
         windows_from(tmp_path, 10, missing="intrapolate")
 
 
-def test_files_of_one_name_keep_their_suffix(tmp_path: Path) -> None:
-    write(tmp_path / "a.csv", np.arange(100) / 50)
-    np.savez(tmp_path / "a.npz", a=np.zeros(100), b=np.zeros(100), rate=50)
-    assert [one.name for one in read_recordings(tmp_path)] == ["a.csv", "a.npz"]
-
-
 def labelled_table(labels: Any, people: Any) -> Any:
     import pandas as pd
 
