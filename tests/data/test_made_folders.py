@@ -1,14 +1,16 @@
 """Made folders of recordings beside a plain account of the truth: no window wrong, none missing without a sentence.
 
 `DICOT_FOLDERS=100 pytest tests/data/test_made_folders.py` makes as many folders as you like. The first channel numbers
-the samples of a folder, in an order that looks like noise, so that a window tells which samples it holds. The account knows what happened (which samples
-were lost, where the rate changed, who was recorded); the library sees the files alone.
+the samples of a folder, in an order that looks like noise, so that a window tells which samples it holds.
+The account knows what happened (which samples were lost, where the rate changed, who was recorded); the library sees
+the files alone.
 """
 
 import os
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +84,7 @@ def stamps(rng: np.random.Generator, one: Recorded, rate: float) -> np.ndarray:
         moved += rng.uniform(-0.3, 0.3, len(moved)) / rate
     elif one.jitter == "late":
         edges = np.cumsum([0, *map(len, one.stretches)])
-        for start, stop in zip(edges, edges[1:], strict=False):
+        for start, stop in pairwise(edges):
             for at in rng.integers(start + 20, stop - 24, size=2):
                 moved[at] += 0.8 / rate
     return np.asarray(moved)
@@ -197,7 +199,7 @@ def test_resampled_windows_lie_on_the_line_that_was_recorded(seed: int, tmp_path
         windows = windows_from(tmp_path, window, window, channels=["ramp"], time="time", resample=True)
     edges = np.cumsum([0, *map(len, one.stretches)])
     assert windows.start is not None and windows.end is not None and windows.rate == pytest.approx(rate, rel=5e-3)
-    spans = [(one.times[a], one.times[b - 1]) for a, b in zip(edges, edges[1:], strict=False)]
+    spans = [(one.times[a], one.times[b - 1]) for a, b in pairwise(edges)]
     found = np.zeros(len(spans), int)
     for ramp, start in zip(windows.x[:, 0], windows.start, strict=True):
         np.testing.assert_allclose(ramp, start + np.arange(window) / windows.rate, atol=2e-4)
