@@ -10,7 +10,7 @@ from dicot.data.durations import seconds_text, window_length
 from dicot.data.folders import Source, find_recordings, recording_names
 from dicot.data.policies import Array
 from dicot.data.recordingfile import Choice, Recording, read_file
-from dicot.data.timestamps import GAP, SAME_RATE, check_gap, runs_between_gaps
+from dicot.data.timestamps import GAP, SAME_RATE, Stretch, check_gap, is_other_rate, stretches
 from dicot.errors import InputError
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -40,7 +40,8 @@ class Inspected:
     missing: float = 0.0  # share of values
     channels: tuple[str, ...] = ()
     sparkline: str = ""  # how far the values are from their usual level, over time
-    stretches: tuple[int, ...] = ()  # time steps between gaps
+    stretches: tuple[int, ...] = ()  # time steps between gaps, at this rate
+    others: int = 0  # time steps at another rate
     period: float | None = None  # time steps after which the values repeat, on the whole or in many stretches
     means: tuple[float, ...] = ()  # of each channel
     stds: tuple[float, ...] = ()
@@ -84,7 +85,7 @@ def inspect_recordings(
     for file, name in zip(files, recording_names(files), strict=True):
         shown = name + file.suffix if not name.endswith(file.suffix) else name
         try:
-            found = read_file(file, choice)
+            found = read_file(file, choice, gap)
         except InputError as error:
             rows.append(Inspected(shown, problem=str(error)))
             continue
@@ -94,7 +95,8 @@ def inspect_recordings(
 
 def _inspected(file: str, recording: Recording, gap: float) -> Inspected:
     values, times, rate = recording.values, recording.times, recording.rate
-    runs = [slice(0, recording.n_times)] if times is None else runs_between_gaps(times, gap)
+    found = [Stretch(slice(0, recording.n_times), rate, 0)] if times is None else stretches(times, gap)
+    runs = [one.rows for one in found if rate is None or not is_other_rate(one.rate, rate)]
     longest = max(runs, key=lambda run: run.stop - run.start)
     seconds = None
     if rate is not None:
@@ -108,11 +110,12 @@ def _inspected(file: str, recording: Recording, gap: float) -> Inspected:
         rows=recording.n_times,
         seconds=seconds,
         rate=rate,
-        gaps=len(runs) - 1,
+        gaps=len(found) - len({one.part for one in found}),
         missing=float(lost.mean()),
         channels=recording.channels,
         sparkline=sparkline(filled),
         stretches=tuple(run.stop - run.start for run in runs),
+        others=recording.n_times - sum(run.stop - run.start for run in runs),
         period=usual_period(filled[:, longest]),
         means=tuple(map(float, np.nanmean(exact, axis=1))),
         stds=tuple(map(float, np.nanstd(exact, axis=1))),
