@@ -207,7 +207,8 @@ def test_formats_can_be_mixed_and_columns_may_be_swapped(tmp_path: Path) -> None
     windows = windows_from(tmp_path, 50, 50, channels=["channel 0", "channel 1"])
     assert windows.recording is not None and windows.recording.tolist() == ["a", "a", "b", "b", "c", "c"]
     np.testing.assert_array_equal(windows.x[2:4], windows.x[:2])
-    swapped.write_text(swapped.read_text().replace("channel 1", "gyro"))
+    write(tmp_path / "a.csv", np.arange(50) / 50, columns="channel 0,channel 1")
+    write(swapped, np.arange(50) / 50, columns="gyro,channel 0", slope=-1)
     with pytest.raises(InputError, match=r"a\.csv has channel 0, channel 1; .*b\.csv has gyro, channel 0"):
         read_recordings(tmp_path)
 

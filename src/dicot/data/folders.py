@@ -44,6 +44,21 @@ def find_recordings(source: Source) -> list[Path]:
     return sorted(unique.values(), key=lambda path: path.as_posix())
 
 
+def pattern_of(folder: str | Path, files: Sequence[Path]) -> str | None:
+    """Return a pattern that names just these of a folder's recordings; None where no simple one does."""
+    root, wanted = Path(folder), {file.resolve() for file in files}
+    others = [file.name for file in find_recordings(folder) if file.resolve() not in wanted]
+    below = "**/" if any(file.parent != root for file in files) else ""
+    suffixes = {file.suffix for file in files}
+    suffix = suffixes.pop() if len(suffixes) == 1 else ".*"
+    begun = glob.escape(os.path.commonprefix([file.name for file in files]))
+    for start in ("", begun, f"[!{''.join(sorted({name[0] for name in others}))}]"):
+        pattern = f"{glob.escape(str(root))}/{below}{start}*{suffix}"
+        if {Path(file).resolve() for file in glob.glob(pattern, recursive=True)} == wanted:
+            return pattern
+    return None
+
+
 def _files_of(source: str | Path) -> list[Path]:
     path = Path(source).expanduser()
     if path.is_dir():

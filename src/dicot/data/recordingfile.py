@@ -341,9 +341,9 @@ def _without_clocks(
             )
         elif counter or len(columns[name]) >= _ENOUGH:
             raise InputError(
-                f"Column {name!r} rises evenly, like a clock or a counter of rows. Say time={name!r} (--time), with its "
-                "unit= (--unit), if it holds the time stamps; otherwise name the channels= (--channels), with it or "
-                "without."
+                f"Column {name!r} rises evenly, like a clock or a counter of rows. Say time={name!r} (--time), with "
+                "its unit= (--unit), if it holds the time stamps; otherwise name the channels= (--channels), "
+                "with it or without."
             )
         else:
             out.append(name)

@@ -100,7 +100,7 @@ def _no_date(number: Any, unit: str, remedy: str) -> InputError:
 
 def _from_text(column: Array, where: Where) -> tuple[Seconds, str]:
     """Read dates, as text or as Python's own."""
-    cells = [cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell for cell in column]
+    cells: list[Any] = [cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell for cell in column]
     cells = [cell.isoformat() if hasattr(cell, "nanosecond") else cell for cell in cells]  # pandas' own
     dates: list[datetime] = []
     finer: list[str] = []  # digits behind the microseconds, which datetime drops
@@ -272,10 +272,8 @@ def usual_rate(times: Seconds, found: Sequence[Stretch]) -> float | None:
         rates, rows = np.array([(one.rate, one.rows.stop - one.rows.start) for one in rated]).T
         order = np.argsort(rates)
         sums = np.concatenate([[0], np.cumsum(rows[order])])
-        low, high = (
-            np.searchsorted(rates[order], rates * (1 + share), side)
-            for share, side in ((-OTHER_RATE, "left"), (OTHER_RATE, "right"))
-        )
+        low = np.searchsorted(rates[order], rates * (1 - OTHER_RATE), "left")
+        high = np.searchsorted(rates[order], rates * (1 + OTHER_RATE), "right")
         most = float(rates[np.argmax(sums[high] - sums[low])])  # of several the first in time
         rated = [one for one in rated if not is_other_rate(one.rate, most)]
     return rate_of(times, [one.rows for one in rated])

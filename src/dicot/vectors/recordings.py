@@ -299,7 +299,7 @@ class _FinishedParts:
                 held = load_npz(path, [HASH, LEFT])
                 if held.keys() != {HASH, LEFT}:
                     raise InputError(f"the part is damaged. Remove {self.folder}, and run the same command again.")
-                out[name], left = str(held[HASH]), left.plus(held[LEFT])
+                out[name], left = str(held[HASH]), left.plus(held[LEFT].tolist())
         return out, left
 
     def remove(self) -> None:
