@@ -78,7 +78,7 @@ def inspect(
             if reason := getattr(advice, f"{name}_reason"):
                 typer.echo(f"{name} {getattr(advice, name) or 'none'}: {reason}")
         rates = [row.rate for row in readable if row.rate is not None]
-        if left := advice.left.sentence(rates[0] if rates else None):
+        if advice.left and (left := advice.left.sentence(rates[0] if rates else None)):
             typer.secho(in_shell(left, {"gap": "--gap"}), fg="yellow")
         words = ["dicot", "pretrain", recordings[0]]
         if len(readable) < len(rows) and Path(recordings[0]).is_dir():

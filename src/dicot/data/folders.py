@@ -51,8 +51,7 @@ def pattern_of(folder: str | Path, files: Sequence[Path]) -> str | None:
     below = "**/" if any(file.parent != root for file in files) else ""
     suffixes = {file.suffix for file in files}
     suffix = suffixes.pop() if len(suffixes) == 1 else ".*"
-    begun = glob.escape(os.path.commonprefix([file.name for file in files]))
-    for start in ("", begun, f"[!{''.join(sorted({name[0] for name in others}))}]"):
+    for start in ("", f"[!{''.join(sorted({name[0] for name in others}))}]"):
         pattern = f"{glob.escape(str(root))}/{below}{start}*{suffix}"
         if {Path(file).resolve() for file in glob.glob(pattern, recursive=True)} == wanted:
             return pattern

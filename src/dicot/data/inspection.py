@@ -67,7 +67,7 @@ class Suggestion:
     rate_reason: str = ""
     missing: str | None = None  # what to do with missing values, where there are any
     missing_reason: str = ""
-    left: LeftOut = LeftOut()  # what would lie in no window, where nothing is resampled
+    left: LeftOut | None = None  # what would lie in no window, where nothing is resampled
 
 
 def inspect_recordings(
@@ -229,7 +229,7 @@ def suggest_windows(rows: Sequence[Inspected]) -> Suggestion:
     window, steps, reason = _window(sound)
     stride, stride_reason = _stride(sound, steps)
     rate = _rate(sound)
-    left = _left_out(sound, steps, stride) if rate[0] is None else LeftOut()
+    left = _left_out(sound, steps, stride) if rate[0] is None else None
     return Suggestion(window, reason, stride, stride_reason, *_scale(sound), *rate, *_missing(sound), left)
 
 
