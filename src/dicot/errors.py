@@ -30,6 +30,8 @@ class InputError(DicotError, ValueError):
 class NoWindowError(InputError):
     """Recordings that are all shorter than a window."""
 
+    left: tuple[int, ...] = ()  # how many time steps lie in no window, as data/recordings.py counts them
+
 
 class UnlabelledDataError(InputError):
     """A data set without class labels, which cannot be used by name."""
@@ -85,6 +87,10 @@ class LayoutWarning(DicotWarning):
 
 class ShortRecordingWarning(DicotWarning):
     """A recording that is left out because it is shorter than a window."""
+
+
+class LeftOutWarning(DicotWarning):
+    """Time steps that lie in no window, because of gaps, another rate, or where windows end."""
 
 
 class UnevenSamplingWarning(DicotWarning):

@@ -1,6 +1,8 @@
 """From a folder of recordings to a table, to what is suggested, to a model and to vectors."""
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +38,40 @@ def test_a_file_that_cannot_be_read_is_named_beside_the_others(tmp_path: Path) -
     (tmp_path / "bad.csv").write_text("t,x,y\n0,1,2\n1,walking,3\n")
     said = dicot("inspect", tmp_path, code=1)
     assert "a.csv" in said and "bad.csv" in said and "walking" in said and "window" in said
+
+
+def test_what_is_suggested_runs_beside_files_that_are_no_recordings(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / f"{name}.csv")
+    for name in ("labels", "labels2"):
+        (tmp_path / f"{name}.csv").write_text("recording,what\na,walk\nb,sit\n")
+    (tmp_path / "lengths.csv").write_text("metres\n3\n4\n")
+    said = dicot("inspect", tmp_path, code=1)
+    assert said.count("There is no column of numbers") == 1 and "lengths.csv: has no channel of the others" in said
+    following = next(line for line in said.splitlines() if line.startswith("Next: "))
+    words = shlex.split(following.removeprefix("Next: dicot "))[:-1]
+    assert "2 recording(s) of x, y" in dicot(*words, tmp_path / "model", *SMALL)
+    dicot("inspect", tmp_path, "--write", code=1)
+    assert (tmp_path / "dicot.toml").is_file()
+
+
+def test_what_lies_in_no_window_is_told_by_every_command(tmp_path: Path) -> None:
+    folder, model = tmp_path / "recordings", tmp_path / "model"
+    folder.mkdir()
+    times = np.concatenate([np.arange(600) / 50, 12 + np.arange(400) / 25])
+    values = np.random.default_rng(0).normal(size=1000)
+    (folder / "a.csv").write_text("t,x\n" + "\n".join(f"{t:.2f},{v:.4f}" for t, v in zip(times, values, strict=True)))
+    told = "of rows .* of 1,000\\) lie in no window, because of another rate than 50 per second \\(400; .*--resample"
+    for words in (
+        ["inspect", folder],
+        ["pretrain", folder, "--window", "2s", "--out", model, *SMALL],
+        ["embed", model, folder, "--window", "2s", "--out", tmp_path / "v.npz", "--device", "cpu"],
+        ["corpus", "build", folder, "--window", "2s", "--out", tmp_path / "corpus"],
+    ):
+        said = " ".join(dicot(*words).split())
+        assert re.search(told, said), said
+    said = dicot("pretrain", folder, "--window", "2s", "--resample", "--out", tmp_path / "other", *SMALL)
+    assert "lie in no window" not in said
 
 
 def test_a_folder_becomes_a_model_and_a_table_of_vectors(tmp_path: Path) -> None:

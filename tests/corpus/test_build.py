@@ -181,7 +181,7 @@ def test_a_number_is_one_class_in_all_shards(tmp_path):
     folder = tmp_path / "recordings"
     folder.mkdir()
     for name, cells in (("a", ["1"] * 64), ("b", ["", *["1.0"] * 63]), ("c", ["1000001"] * 64), ("d", ["sit"] * 64)):
-        rows = [f"{t / 50:.2f},{t},{cell}" for t, cell in enumerate(cells)]
+        rows = [f"{t / 50:.2f},{t % 9},{cell}" for t, cell in enumerate(cells)]
         (folder / f"{name}.csv").write_text("\n".join(["t,x,label", *rows]))
     build_corpus(folder, tmp_path / "corpus", **WINDOW, label="label")
     labels = Corpus.open(tmp_path / "corpus").read_labels()

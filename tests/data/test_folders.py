@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dicot.data.folders import find_recordings, read_recordings, windows_from
-from dicot.errors import InputError, ShortRecordingWarning, UnevenSamplingWarning
+from dicot.data import folders
+from dicot.data.folders import find_recordings, read_recordings
+from dicot.errors import InputError, LeftOutWarning, ShortRecordingWarning, UnevenSamplingWarning
 
 
 def write(path: Path, times: Any, *, columns: str = "a,b", slope: float = 1.0, extra: Any = None) -> Path:
@@ -20,6 +21,11 @@ def write(path: Path, times: Any, *, columns: str = "a,b", slope: float = 1.0, e
         lines.append(f"{t:.6f},{slope * t:.6f},{-slope * t:.6f}" + (f",{cells[i]}" if cells is not None else ""))
     path.write_text("\n".join(lines) + "\n")
     return path
+
+
+def windows_from(source: Any, *arguments: Any, **options: Any) -> Any:
+    """Values are straight lines here, and such are asked about where nobody names them."""
+    return folders.windows_from(source, *arguments, **{"channels": ["a", "b"], **options})
 
 
 def names(files: list[Path], root: Path) -> list[str]:
@@ -116,6 +122,51 @@ def test_windows_that_last_unequally_long_are_warned_of(tmp_path: Path) -> None:
     windows_from(tmp_path, 20, resample=True)
 
 
+def test_jitter_makes_no_gaps(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    jittered = np.arange(3000) / 50 + rng.uniform(-0.006, 0.006, 3000)  # 60 s of an ordinary phone
+    write(tmp_path / "a.csv", jittered)
+    windows = windows_from(tmp_path, "2.56s")
+    assert len(windows) == (3000 - 128) // 64 + 1 and windows.rate == pytest.approx(50, rel=1e-3)
+    assert windows.start is not None and windows.end is not None
+    np.testing.assert_allclose(windows.start, np.arange(len(windows)) * 1.28, atol=0.0061)
+    np.testing.assert_allclose(windows.end - windows.start, 2.56, atol=0.0122)
+    write(tmp_path / "a.csv", np.delete(jittered, np.arange(1500, 1600)))
+    cut = windows_from(tmp_path, "2.56s")
+    assert len(cut) == (1500 - 128) // 64 + 1 + (1400 - 128) // 64 + 1, "a gap is one all the same"
+
+
+def test_what_has_another_rate_is_left_out_and_counted(tmp_path: Path) -> None:
+    times = np.concatenate([np.arange(600) / 50, 12 + np.arange(400) / 25])
+    write(tmp_path / "a.csv", times)
+    with pytest.warns(
+        LeftOutWarning, match=r"^4\d % of rows .* of 1,000\).*another rate than 50 .*\(400; .*--resample"
+    ):
+        windows = windows_from(tmp_path, "2s", "100%")
+    assert windows.rate == 50 and windows.start is not None and windows.end is not None
+    assert windows.start.tolist() == [0, 2, 4, 6, 8, 10] and windows.end.max() == pytest.approx(12)
+    even = windows_from(tmp_path, "2s", "100%", resample=True)
+    assert even.start is not None and even.start.tolist() == pytest.approx(np.arange(0, 26, 2))
+
+
+def test_stretches_that_are_too_short_are_counted_and_a_few_rows_are_not(tmp_path: Path) -> None:
+    times = np.arange(1000) / 50
+    times[400:] += 10
+    times[450:] += 10
+    write(tmp_path / "a.csv", times)
+    with pytest.warns(LeftOutWarning, match=r"gaps that are shorter than a window \(50; .*--gap"):
+        windows_from(tmp_path, 100)
+    write(tmp_path / "a.csv", np.concatenate([np.arange(5000), 6000 + np.arange(20)]) / 50)
+    assert len(windows_from(tmp_path, 100)) == 99, "0.4 % of rows: nothing is said"
+
+
+def test_gaps_are_what_is_said_also_where_the_rate_is_found(tmp_path: Path) -> None:
+    steps = np.where(np.arange(1, 400) % 4 == 0, 0.04, 0.02)  # every fifth sample is not there, on purpose
+    write(tmp_path / "a.csv", np.concatenate([[0], np.cumsum(steps)]))
+    windows = windows_from(tmp_path, 100, gap=3)
+    assert windows.rate == pytest.approx(40, rel=0.01) and len(windows) == 7
+
+
 def test_labels_of_resampled_recordings_stay_in_place(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", np.arange(100) / 50, extra={"label": [1] * 50 + [2] * 50})
     windows = windows_from(tmp_path, "200ms", "100%", rate=100, label="label")
@@ -135,13 +186,13 @@ def test_two_rates_in_one_folder_need_resampling(tmp_path: Path) -> None:
 
 def test_without_time_stamps_the_rate_is_what_is_said(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("v\n" + "\n".join(map(str, range(100))))
-    windows = windows_from(tmp_path, "1s", "100%", rate=25)
+    windows = windows_from(tmp_path, "1s", "100%", rate=25, channels=["v"])
     assert windows.x[:, 0, 0].tolist() == [0, 25, 50, 75]
     assert windows.start is not None and windows.start.tolist() == [0, 1, 2, 3]
-    assert windows_from(tmp_path, 25).rate is None
+    assert windows_from(tmp_path, 25, channels=["v"]).rate is None
     for arguments in ({"window": "1s"}, {"window": 25, "resample": True}):
         with pytest.raises(InputError, match="rate="):
-            windows_from(tmp_path, **arguments)  # type: ignore[arg-type]
+            windows_from(tmp_path, channels=["v"], **arguments)
     write(tmp_path / "b.csv", np.arange(100) / 25, columns="v,w")
     with pytest.raises(InputError, match="rate of a is not known.* b "):
         windows_from(tmp_path, 25, channels=["v"])
@@ -153,10 +204,11 @@ def test_formats_can_be_mixed_and_columns_may_be_swapped(tmp_path: Path) -> None
     with wave.open(str(tmp_path / "c.wav"), "wb") as file:
         file.setparams((2, 2, 50, 0, "NONE", ""))
         file.writeframes(np.zeros((100, 2), "<i2").tobytes())
-    windows = windows_from(tmp_path, 50, 50)
+    windows = windows_from(tmp_path, 50, 50, channels=["channel 0", "channel 1"])
     assert windows.recording is not None and windows.recording.tolist() == ["a", "a", "b", "b", "c", "c"]
     np.testing.assert_array_equal(windows.x[2:4], windows.x[:2])
-    swapped.write_text(swapped.read_text().replace("channel 1", "gyro"))
+    write(tmp_path / "a.csv", np.arange(50) / 50, columns="channel 0,channel 1")
+    write(swapped, np.arange(50) / 50, columns="gyro,channel 0", slope=-1)
     with pytest.raises(InputError, match=r"a\.csv has channel 0, channel 1; .*b\.csv has gyro, channel 0"):
         read_recordings(tmp_path)
 
@@ -196,7 +248,7 @@ def test_a_number_is_one_class_and_one_person_however_pandas_writes_it(
     tables |= {} if third is None else {"c": (labelled_table(third, "007"), "csv")}
     for name, (table, suffix) in tables.items():
         getattr(table, f"to_{suffix}")(tmp_path / f"{name}.{suffix}", index=False)
-    windows = windows_from(tmp_path, 10, 10, label="label", group="who")
+    windows = folders.windows_from(tmp_path, 10, 10, label="label", group="who")
     assert windows.y is not None and windows.group is not None
     assert list(map(str, windows.y[:4].astype(float))) == ["1.0", "1.0", "2.0", "2.0"]
     assert windows.y[4:8].tolist() == windows.y[:4].tolist()
@@ -220,7 +272,7 @@ def test_numbers_as_labels_never_merge(tmp_path: Path, labels: Any, wanted: list
     labelled_table(np.repeat(labels, 10), 1).to_parquet(tmp_path / "a.parquet")
     unlike = [other] * 20 if other else np.repeat([np.nan, 5.0], 10)
     labelled_table(unlike, 1).to_parquet(tmp_path / "b.parquet")
-    y = windows_from(tmp_path, 10, 10, label="label").y
+    y = folders.windows_from(tmp_path, 10, 10, label="label").y
     assert y is not None
     assert len(set(y[:2].tolist())) == len(set(wanted))
     assert other is None or y[:2].tolist() == wanted
@@ -229,7 +281,7 @@ def test_numbers_as_labels_never_merge(tmp_path: Path, labels: Any, wanted: list
 def test_true_and_false_are_the_same_where_one_is_missing(tmp_path: Path) -> None:
     labelled_table([True] * 10 + [False] * 10, 1).to_parquet(tmp_path / "a.parquet")
     labelled_table([None] + [True] * 9 + [False] * 10, 1).to_parquet(tmp_path / "b.parquet")
-    y = windows_from(tmp_path, 10, 10, label="label").y
+    y = folders.windows_from(tmp_path, 10, 10, label="label").y
     assert y is not None and y.tolist() == ["True", "False"] * 2
 
 
@@ -272,7 +324,8 @@ def test_a_channel_without_any_value_is_refused_and_not_made_up(
     x = windows_from(some, **cut | {"missing": "zero"}).x
     assert not x[6:, 1].any() and x[:6, 1].any(axis=1).sum() == (4 if name == "c" else 6)
     assert windows_from(some, **cut, channels=["a"]).x.any(axis=2).all()
-    short = windows_from([silent / "a.csv", silent / "d.csv"], **cut)
+    with pytest.warns(LeftOutWarning, match=r"\(20 of 160\)"):
+        short = windows_from([silent / "a.csv", silent / "d.csv"], **cut)
     assert short.x.any(axis=2).all(), "a stretch that gives no window is nobody's harm"
 
 
@@ -299,7 +352,7 @@ def test_a_recording_is_called_after_its_path_below_what_was_named(tmp_path: Pat
 def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
     for name in ("x/a.csv", "y/a.csv"):
         write(tmp_path / name, np.arange(100) / 50)
-    assert [one.name for one in read_recordings(tmp_path)] == ["x/a", "y/a"]
+    assert [one.name for one in read_recordings(tmp_path, channels=["a", "b"])] == ["x/a", "y/a"]
     for several in ([tmp_path / "x", tmp_path / "y"], [tmp_path / "x" / "a.csv", tmp_path / "y" / "a.csv"]):
         with pytest.raises(InputError, match=r"x.a\.csv and .*y.a\.csv would .* called 'a'\. Name the folder"):
             windows_from(several, 10)
@@ -307,7 +360,7 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a\.csv and .*a\.npz would .* called 'x/a'\. Name those of one kind"):
         windows_from(tmp_path, 10)
     assert len(find_recordings(tmp_path)) == 3
-    assert [one.name for one in read_recordings(f"{tmp_path}/**/*.csv")] == ["x/a", "y/a"]
+    assert [one.name for one in read_recordings(f"{tmp_path}/**/*.csv", channels=["a", "b"])] == ["x/a", "y/a"]
 
 
 def test_a_file_called_as_a_group_of_another_is_refused(tmp_path: Path) -> None:

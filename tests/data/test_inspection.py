@@ -126,6 +126,21 @@ def test_suggested_scales() -> None:
     levels = [row(means=(float(10 * i),)) for i in range(5)]
     assert suggest_windows(levels).scale == "case" and "level of u" in suggest_windows(levels).scale_reason
     assert suggest_windows([row(), row()]).scale == "dataset"
+    load = [row(channels=("u", "load"), means=(0.0, 10.0 * i), stds=(1.0, 1.0)) for i in range(5)]
+    assert suggest_windows(load).scale == "dataset", "one channel whose level tells does not speak for all"
+    louder = [row(means=(10.0 * i,), stds=(1.0 + i,)) for i in range(5)]
+    assert suggest_windows(louder).scale == "dataset", "the size tells recordings apart"
+
+
+def test_windows_of_fast_vibration_are_no_moments(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for number, size in enumerate((1.0, 1.2, 2.5, 4.0)):
+        hits = np.zeros(48_000)
+        hits[:: 120 + 10 * number] = 5  # a fault about a hundred times a second, ringing at 3 kHz
+        ring = np.convolve(hits, np.exp(-np.arange(60) / 15) * np.sin(np.pi / 2 * np.arange(60)))[:48_000]
+        np.savez(tmp_path / f"{number}.npz", X=size * (ring + rng.normal(0, 0.3, 48_000))[None], rate=12_000)
+    said = suggest_windows(inspect_recordings(tmp_path))
+    assert windows_from(tmp_path, said.window, said.stride).n_times >= 1024 and said.scale == "dataset"
     assert suggest_windows([row(stds=(0.0,))]).scale is None
 
 

@@ -58,7 +58,7 @@ def record(rng: np.random.Generator, name: str, first: int, rate: float, clean: 
     stretches, rates, times, now = [], [], [], 0.0
     jitter = str(rng.choice(["none", "none", "uniform", "late"]))
     for number in range(1 if clean else int(rng.integers(1, 5))):
-        n, slow = int(rng.integers(60, 400)), bool(number and not clean and rng.random() < 0.25)
+        n, slow = int(rng.integers(60, 400)), number > 0 and rate / 2 not in rates and rng.random() < 0.25
         own = rate / 2 if slow else rate
         n = n + 200 if not slow else max(100, n // 2)  # most of a recording has its usual rate
         if number:
@@ -85,8 +85,7 @@ def stamps(rng: np.random.Generator, one: Recorded, rate: float) -> np.ndarray:
     elif one.jitter == "late":
         edges = np.cumsum([0, *map(len, one.stretches)])
         for start, stop in pairwise(edges):
-            for at in rng.integers(start + 20, stop - 24, size=2):
-                moved[at] += 0.8 / rate
+            moved[rng.choice(np.arange(start + 20, stop - 24, 5), 2, replace=False)] += 0.8 / rate
     return np.asarray(moved)
 
 
@@ -180,7 +179,9 @@ def test_windows_of_a_made_folder_are_those_of_a_plain_account(seed: int, tmp_pa
     named = [str(one.message) for one in said if one.category is ShortRecordingWarning]
     for one in recorded:
         assert one.hits or any(one.name in sentence for sentence in named)
-    if rows - covered - short > 0.1 * rows:
+    gone = sum(n < window for one in recorded for n in map(len, one.stretches) if one.hits)
+    gone += sum(own != rate for one in recorded for own in one.rates)
+    if rows - covered - short >= 0.25 * rows or gone:
         assert len(sentences) == 1 and f"({rows - covered - short:,} of {rows:,})" in sentences[0]
     for one in said:
         assert one.category in (LeftOutWarning, ShortRecordingWarning), one.message
@@ -221,10 +222,10 @@ def test_one_signal_in_any_unit_gives_the_same_windows(seed: int, tmp_path: Path
     windows = windows_from(str(tmp_path / "*.edf"), 100, 100)
     half = len(windows) // 2
     assert half == 10
-    np.testing.assert_allclose(windows.x[:half], windows.x[half:], rtol=1e-3)
+    np.testing.assert_allclose(windows.x[:half], windows.x[half:], rtol=1e-3, atol=1e-6)
     for name, gain in (("milli", "200(0)/mV"), ("micro", "0.2(0)/uV")):
         (tmp_path / f"{name}.hea").write_text(f"{name} 1 100 1000\n{name}.dat 16 {gain} 16 0 0 0 0 EEG\n")
         (tmp_path / f"{name}.dat").write_bytes(numbers.astype("<i2").tobytes())
     assert np.isfinite(read_wfdb_signals(tmp_path / "milli")).all()
     windows = windows_from(str(tmp_path / "*.hea"), 100, 100)
-    np.testing.assert_allclose(windows.x[:half], windows.x[half:], rtol=1e-5)
+    np.testing.assert_allclose(windows.x[:half], windows.x[half:], rtol=1e-5, atol=1e-6)

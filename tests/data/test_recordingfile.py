@@ -311,3 +311,88 @@ def test_packed_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.write_bytes(gzip.compress(b"a\n" + b"1\n" * 100_000))
     with pytest.raises(InputError, match=r"walk\.csv\.gz.*100 times"):
         read_recording(path)
+
+
+def clocked(path: Path, name: str, clock: Any, more: dict[str, Any] | None = None) -> Path:
+    """A table with a column of this name and one sensor."""
+    rng = np.random.default_rng(0)
+    columns = {name: clock, **(more or {}), "x": rng.normal(size=len(clock))}
+    rows = zip(*columns.values(), strict=True)
+    path.write_text(",".join(columns) + "\n" + "\n".join(",".join(map(str, row)) for row in rows))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "per_second"),
+    [
+        ("ts_ms", 1000),
+        ("timestamp_ms", 1000),
+        ("Time (s)", 1),
+        ("Time [ms]", 1000),
+        ("time_us", 1e6),
+        ("t_ns", 1e9),
+        ("epoch", 1),
+        ("elapsed", 1),
+        ("seconds", 1),
+        ("seconds_elapsed", 1),
+        ("millis", 1000),
+        ("SensorTimestamp", 1),
+        ("LinuxTime", 1),
+        ("utc", 1),
+    ],
+)
+def test_time_under_another_name_is_time(tmp_path: Path, name: str, per_second: float) -> None:
+    seconds = np.arange(200) / 50
+    seconds[100:] += 10
+    path = clocked(tmp_path / "a.csv", name, [f"{second * per_second:.6f}" for second in seconds])
+    one = read_recording(path)
+    assert one.channels == ("x",) and one.rate == pytest.approx(50) and one.times is not None
+    np.testing.assert_allclose(one.times, seconds, atol=1e-6)
+    assert read_recording(path, channels=["x"]).rate == pytest.approx(50), "also where channels are named"
+    assert read_recording(path, channels=["x", name]).channels == ("x", name), "who names it gets it"
+    table = {"x": np.random.default_rng(0).normal(size=200), name: seconds * per_second}
+    np.savez(tmp_path / "a.npz", **table)
+    assert read_recording(tmp_path / "a.npz").rate == pytest.approx(50)
+    np.savez(tmp_path / "b.npz", **{"X": table["x"][None], name: table[name]})
+    assert read_recording(tmp_path / "b.npz").rate == pytest.approx(50)
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table(table), tmp_path / "a.parquet")
+    assert read_recording(tmp_path / "a.parquet").rate == pytest.approx(50)
+
+
+def test_dates_under_any_name_are_time(tmp_path: Path) -> None:
+    path = clocked(tmp_path / "a.csv", "when", [f"2026-03-01T12:00:{i / 50:09.6f}" for i in range(200)])
+    assert read_recording(path).rate == pytest.approx(50)
+
+
+@pytest.mark.parametrize("name", ["index", "Unnamed: 0", "sample", "frame", ""])
+def test_a_counter_of_rows_is_no_channel(tmp_path: Path, name: str) -> None:
+    path = clocked(tmp_path / "a.csv", name or "Unnamed: 0", range(200))
+    with pytest.warns(UnusedKeysWarning, match="counts the rows and is left out"):
+        one = read_recording(path)
+    assert one.channels == ("x",) and one.times is None
+    with pytest.warns(UnusedKeysWarning, match="counts the rows and is left out"):
+        both = read_recording(clocked(path, name or "Unnamed: 0", range(200), {"time": np.arange(200) / 50}))
+    assert both.channels == ("x",) and both.rate == 50, "time wins"
+    gap = [*range(100), *range(150, 250)]
+    with pytest.raises(InputError, match="rises evenly.*--time.*--channels"):
+        read_recording(clocked(path, name or "Unnamed: 0", gap))
+
+
+def test_what_rises_evenly_is_asked_about(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    steps = np.full(300, 0.02) + rng.uniform(-0.002, 0.002, 300)
+    steps[100] = 60
+    clock = np.cumsum(steps)
+    with pytest.raises(InputError, match=r"'col3' rises evenly.*time='col3' \(--time\).*--channels"):
+        read_recording(clocked(tmp_path / "a.csv", "col3", clock))
+    np.savez(tmp_path / "a.npz", X=np.stack([clock, rng.normal(size=300)]))
+    with pytest.raises(InputError, match="'channel 0' rises evenly"):
+        read_recording(tmp_path / "a.npz")
+    energy = np.cumsum(rng.exponential(1, 300))
+    assert read_recording(clocked(tmp_path / "b.csv", "energy", energy)).channels == ("energy", "x")
+    assert read_recording(clocked(tmp_path / "b.csv", "ramp", range(30))).channels == ("ramp", "x"), "few rows"
+    with pytest.raises(InputError, match="epoch, ts_ms could each hold the time stamps.*--time"):
+        read_recording(clocked(tmp_path / "b.csv", "epoch", clock, {"ts_ms": clock * 1000}))
+    with pytest.warns(UnusedKeysWarning, match="'ts_ms' holds times and is left out"):
+        assert read_recording(clocked(tmp_path / "b.csv", "time", clock, {"ts_ms": clock * 1000})).channels == ("x",)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dicot.data.recordings import slide, split_groups
-from dicot.errors import InputError
+from dicot.errors import InputError, LeftOutWarning, ShortRecordingWarning
 
 
 def ramp(channels: int, times: int, start: int = 0) -> np.ndarray:
@@ -183,7 +183,8 @@ def test_no_window_spans_a_gap() -> None:
     track = rng.standard_normal((2, 300)).astype(np.float32)
     times = np.cumsum(np.where(rng.random(300) < 0.03, 0.1, 0.02))
     labels = rng.integers(0, 3, 300)
-    windows = slide(track, 10, 4, labels=labels, times=times)
+    with pytest.warns(LeftOutWarning, match=r"6.7 % of rows \(20 of 300\)"):
+        windows = slide(track, 10, 4, labels=labels, times=times)
     # The slow reference: every stretch between gaps by itself.
     edges = [0, *(i for i in range(1, 300) if times[i] - times[i - 1] > 0.03), 300]
     places = [i for a, b in pairwise(edges) for i in range(a, b - 9, 4)]
@@ -204,7 +205,7 @@ def test_values_are_not_filled_in_across_a_gap() -> None:
 
 
 def test_pieces_of_one_recording_share_its_name() -> None:
-    with pytest.warns(UserWarning, match=r"recording short \(2 "):
+    with pytest.warns(LeftOutWarning, match=r"\(2 of 9\)"), pytest.warns(ShortRecordingWarning, match=r"short \(2 "):
         windows = slide([ramp(1, 5), ramp(1, 2), ramp(1, 2)], 4, 1, names=["night", "night", "short"])
     assert windows.recording is not None and windows.recording.tolist() == ["night", "night"]
 

@@ -13,9 +13,10 @@ from dicot.data.timestamps import (
     interpolate_at,
     nearest,
     rate_of,
-    runs_between_gaps,
+    stretches,
     time_order,
     to_seconds,
+    usual_rate,
 )
 from dicot.errors import InputError
 
@@ -48,6 +49,13 @@ def test_dates_count_from_the_first() -> None:
     assert seconds(np.array([0, 1500], dtype="timedelta64[ms]")) == ([0, 1.5], None)
 
 
+def test_digits_behind_microseconds_count() -> None:
+    written = [f"2026-03-01T12:30:00.{250 * i:09d}Z" for i in (1, 2, 4)]
+    times, origin = seconds(written)
+    assert times == pytest.approx([0, 2.5e-7, 7.5e-7], abs=1e-15) and origin == "2026-03-01T12:30:00.00000025+00:00"
+    assert seconds(["2026-03-01T12:30:00.000000500", "2026-03-01T12:30:00.5"])[0] == pytest.approx([0, 0.4999995])
+
+
 @pytest.mark.parametrize(
     ("values", "arguments", "message"),
     [
@@ -74,15 +82,60 @@ def test_rows_are_put_in_order_and_doubles_are_refused() -> None:
         time_order(double, double)
 
 
+def runs_of(times: Any, gap: float = 1.5) -> list[slice]:
+    return [one.rows for one in stretches(times, gap)]
+
+
 def test_gaps_and_rate() -> None:
-    times = np.array([0, 1, 2, 3.4, 5, 6, 7, 8.6, 9.6])
-    assert runs_between_gaps(times) == [slice(0, 4), slice(4, 7), slice(7, 9)]
-    assert runs_between_gaps(times, 1.7) == [slice(0, 9)]
-    assert runs_between_gaps(times[:1]) == [slice(0, 1)]
-    assert rate_of(times, [slice(0, 4), slice(4, 7), slice(7, 9)]) == pytest.approx(6 / 6.4)
+    steps = np.ones(29)
+    steps[[10, 20]] = 1.6
+    times = np.concatenate([[0], np.cumsum(steps)])
+    runs = [slice(0, 11), slice(11, 21), slice(21, 30)]
+    assert runs_of(times) == runs
+    assert runs_of(times, 1.7) == [slice(0, 30)]
+    assert runs_of(np.array([0, 1, 2, 3, 4.4, 5.4, 6.4])) == [slice(0, 7)]
+    assert runs_of(times[:1]) == [slice(0, 1)]
+    assert rate_of(times, runs) == 1
     assert rate_of(times[:1], [slice(0, 1)]) is None
     milliseconds = np.floor(np.arange(1000) * 2.5) / 1000  # 400 Hz as some loggers write it
-    assert rate_of(milliseconds, runs_between_gaps(milliseconds)) == pytest.approx(400, rel=1e-3)
+    assert rate_of(milliseconds, runs_of(milliseconds)) == pytest.approx(400, rel=1e-3)
+
+
+@pytest.mark.parametrize("lateness", [1, 3, 8, 20])
+def test_time_stamps_that_came_late_and_catch_up_are_no_gap(lateness: int) -> None:
+    times = np.arange(3000) / 50
+    for row in range(100, 2900, 100):  # some wait for the one behind them, and come at once
+        times[row : row + lateness] = times[row + lateness] - 1e-4 * np.arange(lateness, 0, -1)
+    assert runs_of(times) == [slice(0, 3000)]
+    lost = np.delete(times, np.arange(2950, 2950 + lateness))
+    assert runs_of(lost) == [slice(0, 2950), slice(2950, 3000 - lateness)]
+
+
+def test_lost_samples_are_found_under_jitter() -> None:
+    found = extra = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        lost = rng.choice(np.arange(50, 2950, 60), 10, replace=False)
+        times = np.sort(np.arange(3000) / 50 + rng.uniform(-0.006, 0.006, 3000))
+        starts = {run.start for run in runs_of(np.delete(times, lost))} - {0}
+        truth = {int(row - np.count_nonzero(lost < row)) for row in lost}
+        found, extra = found + len(starts & truth), extra + len(starts - truth)
+    assert found > 0.97 * 300 and extra < 0.01 * 300
+
+
+def test_stretches_of_another_rate_have_their_own() -> None:
+    times = np.concatenate([np.arange(300) / 50, 6 + np.arange(400) / 25, 122 + np.arange(500) / 50])
+    found = stretches(times)
+    assert [(one.rows.start, one.rows.stop, one.rate) for one in found] == [
+        (0, 300, 50),
+        (300, 700, 25),
+        (700, 1200, 50),
+    ]
+    assert usual_rate(times, found) == 50
+    assert usual_rate(times[:700], stretches(times[:700])) == 25
+    assert [one.part for one in stretches(times, gap=3)] == [0, 0], "steps of 40 ms are none then; the pause is"
+    drifting = np.cumsum(0.02 * (1 + 0.05 * np.sin(np.arange(20_000) / 2000)))
+    assert runs_of(drifting) == [slice(0, 20_000)]
 
 
 def test_interpolation_is_exact_for_straight_lines_and_leaves_even_time_stamps_alone() -> None:

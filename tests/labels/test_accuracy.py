@@ -151,6 +151,7 @@ def test_few_and_chosen_labels_are_warned_of():
     few, chosen = honest_accuracy(x, hide(y, 29), repeats=1), honest_accuracy(x, hide(y, 30), repeats=1, suggested=True)
     assert len(few.warnings) == 1 and "29" in few.warnings[0]
     assert len(chosen.warnings) == 1 and "random" in chosen.warnings[0]
+    assert "--drawn" in chosen.warnings[0], "the option of who drew them"
     assert f"{100 * chosen.accuracy:.1f} %" in str(chosen)
 
 

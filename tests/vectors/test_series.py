@@ -176,7 +176,7 @@ def test_uneven_time_steps_are_told_apart_without_a_source(folder: Path) -> None
 
 def test_recordings_of_one_file_are_told_apart_by_group(tmp_path: Path) -> None:
     user = np.repeat(["u:1", "u2"], 100)
-    write(tmp_path / "all.csv", {"user": user, "v": np.arange(200.0)})
+    write(tmp_path / "all.csv", {"user": user, "v": -np.arange(200.0)})
     known, x = vectors_of(tmp_path / "all.csv", 20, group="user")
     series = found(known, str(tmp_path / "all.csv"), {"group": "user"})
     for row, wanted in enumerate(x):
@@ -188,7 +188,7 @@ def test_recordings_of_one_file_are_told_apart_by_group(tmp_path: Path) -> None:
 
 
 def test_a_rate_is_needed_where_no_time_is_known(tmp_path: Path) -> None:
-    write(tmp_path / "one.csv", {"v": np.arange(200.0)})
+    write(tmp_path / "one.csv", {"v": -np.arange(200.0)})
     known, x = vectors_of(tmp_path / "one.csv", "0.5s", rate=50.0)
     series = found(known, str(tmp_path / "one.csv"), {}, 50.0)
     assert series.rate == 50

@@ -1,13 +1,16 @@
 """dicot inspect: what recordings look like, and which windows to cut them into."""
 
 import shlex
+from collections import Counter
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dicot.cli import options as opt
 from dicot.cli.tables import show
+from dicot.cli.wording import in_shell
 from dicot.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,7 +46,8 @@ def inspect(
     from rich.table import Table
 
     from dicot.data import inspect_recordings, suggest_windows
-    from dicot.data.choices import choices_file, choices_text
+    from dicot.data.choices import choices_file, choices_text, common_channels
+    from dicot.data.folders import pattern_of
     from dicot.data.naming import listed
     from dicot.storage import write_atomic
 
@@ -57,7 +61,7 @@ def inspect(
     if path is None:
         said = {**_kept(recordings), **said}
     rows = inspect_recordings(recordings, **said)
-    readable = [row for row in rows if not row.problem]
+    readable = _alike([row for row in rows if not row.problem])
     table = Table()
     table.add_column("recording")
     for title in ("rows", "lasts", "per second", "gaps", "missing"):
@@ -73,22 +77,46 @@ def inspect(
         for name in ("window", "stride", "scale", "rate", "missing"):
             if reason := getattr(advice, f"{name}_reason"):
                 typer.echo(f"{name} {getattr(advice, name) or 'none'}: {reason}")
+        rates = [row.rate for row in readable if row.rate is not None]
+        if advice.left and (left := advice.left.sentence(rates[0] if rates else None)):
+            typer.secho(in_shell(left, {"gap": "--gap"}), fg="yellow")
         words = ["dicot", "pretrain", recordings[0]]
+        if len(readable) < len(rows) and Path(recordings[0]).is_dir():
+            pattern = pattern_of(recordings[0], [row.path for row in readable if row.path])
+            words[-1] = pattern or recordings[0]
+            if pattern is None:
+                typer.echo(
+                    f"First move away what is no recording: {listed([row.file for row in rows if row not in readable])}"
+                )
         if path is not None:
             write_atomic(path, choices_text(readable, advice, said).encode())
             typer.echo(f"Wrote {path}")
         else:
+            common = common_channels(readable)
+            if channels is None and any(set(row.channels) != set(common) for row in readable):
+                channels = ",".join(common)
             asked = {"time": time, "unit": unit, "channels": channels, "label": label, "group": group, "gap": gap}
             advised = {name: getattr(advice, name) for name in ("window", "stride", "rate", "missing", "scale")}
             words += [
                 str(word) for name, value in opt.given(**asked, **advised).items() for word in (f"--{name}", value)
             ]
         typer.echo(f"Next: {shlex.join(words)} --out model")
+    problems: dict[str, list[str]] = {}  # what is wrong -> the files, so that nothing is said six times
     for row in rows:
-        if row.problem:
-            typer.secho(row.problem, fg="red", err=True)  # which names the file
-    if len(readable) < len(rows):
+        if row not in readable:
+            has = f"has no channel of the others; it has {', '.join(row.channels)}."
+            what = row.problem.partition(f"{row.file}: ")[2] or row.problem or has
+            problems.setdefault(what, []).append(str(row.path))
+    for what, files in problems.items():
+        typer.secho(f"{listed(files)}: {what}", fg="red", err=True)
+    if problems:
         raise typer.Exit(1)
+
+
+def _alike(rows: "list[Inspected]") -> "list[Inspected]":
+    """Leave out what has no channel in common with most, as a table of labels among recordings."""
+    usual = Counter(row.channels for row in rows).most_common(1)[0][0] if rows else ()
+    return [row for row in rows if set(row.channels) & set(usual)]
 
 
 def _kept(recordings: list[str]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from dicot.data.folders import Cutting, check_units, common_rate, in_order, mixe
 from dicot.data.naming import listed
 from dicot.data.policies import MISSING
 from dicot.data.recordingfile import Choice
-from dicot.data.recordings import warn_of_short
+from dicot.data.recordings import LeftOut, warn_of_short
 from dicot.data.timestamps import GAP, check_gap
 from dicot.errors import DicotWarning, InputError, LostWorkerError, NoWindowError, lookup
 from dicot.processes.budget import memory_of
@@ -340,6 +340,10 @@ def _warn(looked: Sequence[Note], done: Mapping[int, Note], settled: _Settled) -
     """Say what the processes were warned of, once each, and which recordings gave no window."""
     for message in dict.fromkeys(text for note in (*looked, *done.values()) for text in note.get("warnings", ())):
         warnings.warn(message, DicotWarning, stacklevel=3)
+    left = LeftOut()
+    for note in done.values():
+        left = left.plus(note.get("left", LeftOut()))  # damaged files have none
+    left.warn(settled.cutting.rate)
     short = {
         entry["name"]: entry["longest"]
         for number, note in enumerate(looked)

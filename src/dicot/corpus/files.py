@@ -50,7 +50,7 @@ class Task:
 
     def read(self, path: Path) -> list[Recording]:
         """Read the recordings of the file, under their names in the corpus."""
-        return read_named(path, self.origin.name, self.choice, self.channels, "What was looked at first")
+        return read_named(path, self.origin.name, self.choice, self.channels, "What was looked at first", self.gap)
 
 
 def fetched_folder(corpus: Path) -> Path:
@@ -125,8 +125,8 @@ def cut(task: Task) -> Note:
         tracks = [with_texts(one, task.texts) for one in task.read(path)]
         try:
             plan = task.cutting.plan(tracks)
-        except NoWindowError:
-            return {"shards": [], "recordings": 0, "warnings": said}
+        except NoWindowError as error:
+            return {"shards": [], "recordings": 0, "left": list(error.left), "warnings": said}
         del tracks
         about = plan.about
         assert about.recording is not None and about.start is not None and about.end is not None
@@ -139,7 +139,7 @@ def cut(task: Task) -> Note:
                 windows = plan.windows(slice(start, start + at_once))
                 name = f"{task.number:06d}-{part:03d}"
                 entries.append(vars(write_shard(task.folder / SHARDS, name, windows, task.dtype)))
-    return {"shards": entries, "recordings": recordings, "warnings": said}
+    return {"shards": entries, "recordings": recordings, "left": list(plan.left), "warnings": said}
 
 
 @contextmanager

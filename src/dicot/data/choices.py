@@ -80,10 +80,15 @@ def problem_of(key: str, value: Any) -> str:
     return "" if sound else f"{key!r} must be {words}; got {json.dumps(value, default=str)}."
 
 
+def common_channels(rows: Sequence[Inspected]) -> list[str]:
+    """Return the channels that all recordings have, in the order of the first."""
+    return [name for name in rows[0].channels if all(name in row.channels for row in rows)]
+
+
 def choices_text(rows: Sequence[Inspected], suggestion: Suggestion, given: Mapping[str, Any]) -> str:
     """Write a dicot.toml: what a user said, the channels that all readable recordings have, and what is suggested."""
     sound = [row for row in rows if not row.problem]
-    common = [name for name in sound[0].channels if all(name in row.channels for row in sound)]
+    common = common_channels(sound)
     lines = [
         "# How these recordings are read and cut. `dicot pretrain`, `embed`, `evaluate` and `inspect` go by it;",
         "# options on the command line win. Suggested by `dicot inspect`: change what you know better.",

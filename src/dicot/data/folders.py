@@ -15,7 +15,7 @@ from dicot.data.durations import window_length, window_stride
 from dicot.data.naming import listed, naming
 from dicot.data.policies import MISSING, NO_VALUE, Array
 from dicot.data.recordingfile import READERS, Choice, Recording, read_file, stem_of, suffix_of
-from dicot.data.recordings import CutPlan, plan_cuts, warn_of_short
+from dicot.data.recordings import CutPlan, LeftOut, plan_cuts, warn_of_short
 from dicot.data.texts import as_text
 from dicot.data.timestamps import (
     GAP,
@@ -24,7 +24,7 @@ from dicot.data.timestamps import (
     even_grid,
     interpolate_at,
     nearest,
-    runs_between_gaps,
+    stretches,
 )
 from dicot.errors import InputError, NoWindowError, ShortRecordingWarning, UnevenSamplingWarning, lookup
 
@@ -95,6 +95,20 @@ def refuse_mistaken(recordings: Iterable[str], name: str, names: Mapping[str, Pa
             )
 
 
+def pattern_of(folder: str | Path, files: Sequence[Path]) -> str | None:
+    """Return a pattern that names just these of a folder's recordings; None where no simple one does."""
+    root, wanted = Path(folder), {file.resolve() for file in files}
+    others = [file.name for file in find_recordings(folder) if file.resolve() not in wanted]
+    below = "**/" if any(file.parent != root for file in files) else ""
+    suffixes = {file.suffix for file in files}
+    suffix = suffixes.pop() if len(suffixes) == 1 else ".*"
+    for start in ("", f"[!{''.join(sorted({name[0] for name in others}))}]"):
+        pattern = f"{glob.escape(str(root))}/{below}{start}*{suffix}"
+        if {Path(file).resolve() for file in glob.glob(pattern, recursive=True)} == wanted:
+            return pattern
+    return None
+
+
 def _files_of(source: str | Path) -> list[tuple[Path, PurePath]]:
     path = Path(source).expanduser()
     if path.is_dir():
@@ -136,6 +150,7 @@ def read_recordings(
     channels: Sequence[str] | None = None,
     label: str | None = None,
     group: str | None = None,
+    gap: float = GAP,
 ) -> list[Recording]:
     """Read all recordings of a folder, pattern, file or list; the parameters are those of `read_recording`.
 
@@ -147,7 +162,7 @@ def read_recordings(
     recordings: list[Recording] = []
     for name, file in files.items():
         known = recordings[0].channels if recordings else None
-        own = read_named(file, name, choice, known, str(next(iter(files.values()))))
+        own = read_named(file, name, choice, known, str(next(iter(files.values()))), gap)
         refuse_mistaken([one.name for one in own], name, files)
         recordings += own
     check_units(recordings)
@@ -155,10 +170,12 @@ def read_recordings(
     return [with_texts(one, texts) for one in recordings]
 
 
-def read_named(file: Path, name: str, choice: Choice, channels: tuple[str, ...] | None, first: str) -> list[Recording]:
+def read_named(
+    file: Path, name: str, choice: Choice, channels: tuple[str, ...] | None, first: str, gap: float
+) -> list[Recording]:
     """Read the recordings of a file, named after `name`, with these channels in this order: those of `first`."""
     recordings = []
-    for one in read_file(file, choice):
+    for one in read_file(file, choice, gap):
         # A group that follows the file's own name after a colon stays.
         one = replace(one, name=name + one.name.removeprefix(stem_of(file)))
         channels = one.channels if channels is None else channels
@@ -173,7 +190,7 @@ def read_tracks(
 
     One that is resampled comes in pieces of the same name, the stretches between its gaps.
     """
-    recordings = read_named(file, name, choice, channels, "What was cut before")
+    recordings = read_named(file, name, choice, channels, "What was cut before", gap)
     return recordings if rate is None else _resampled(recordings, rate, gap)
 
 
@@ -241,7 +258,8 @@ def windows_from(
 ) -> Windows:
     """Read recordings and cut them into windows that know their recording, start, end, channels and rate.
 
-    No window spans two recordings or a gap. Recordings that are shorter than a window are named in one warning.
+    No window spans two recordings, a gap or a change of rate; time stamps that only jitter are taken as even.
+    Recordings shorter than a window are named in one warning, and another counts time steps that lie in no window.
 
     Parameters
     ----------
@@ -251,23 +269,26 @@ def windows_from(
     time, unit, channels, label, group : as for `read_recording`. A window gets the most frequent label of its time
         steps; without a column of groups its group is its recording
     rate : time steps per second. Recordings without time stamps have this rate, the others are resampled to it
-    resample : put unevenly sampled time steps on an even grid, by default at the median rate of the recordings. Values
-        are interpolated linearly, not across gaps, and without a filter: smooth them first if the rate falls a lot
+    resample : put unevenly sampled time steps, and those of another rate, on an even grid, by default at the median
+        rate of the recordings. Values are interpolated linearly, not across gaps, and without a filter: smooth them
+        first if the rate falls a lot
     missing : "error", "interpolate" or "zero" for NaN
-    gap : a step between time stamps that is longer than so many median steps is a gap
+    gap : a step between time stamps that is longer than so many usual steps is a gap, unless those behind it catch up
     keep_tail : cover the end of a recording by a last window that ends there
     name : of the result, for reports
     """
     lookup(MISSING, missing, "policy for missing values")
     gap = check_gap(gap)
-    recordings = read_recordings(source, time=time, unit=unit, channels=channels, label=label, group=group)
+    recordings = read_recordings(source, time=time, unit=unit, channels=channels, label=label, group=group, gap=gap)
     refuse_missing(recordings, missing)
     known = common_rate(recordings, None if rate is None else check_rate(rate), resample)
     length = window_length(window, known)
     even = rate is not None or resample
     step = window_stride(stride, length, known)
     cutting = Cutting(length, step, known, even, label is not None, missing, gap, keep_tail)
-    windows = replace(cutting.windows(recordings), name=name)
+    plan = cutting.plan(recordings)
+    plan.left.warn(known)
+    windows = replace(plan.windows(), name=name)
     if windows.recording is not None and windows.start is not None and windows.end is not None:
         warn_of_uneven(windows.recording, windows.end - windows.start, length, known)
     return windows
@@ -285,10 +306,6 @@ class Cutting:
     missing: str
     gap: float
     keep_tail: bool = False
-
-    def windows(self, recordings: Sequence[Recording]) -> Windows:
-        """Cut some of the recordings; those of one do not depend on the others."""
-        return self.plan(recordings).windows()
 
     def plan(self, recordings: Sequence[Recording]) -> CutPlan:
         """Say where the windows of some recordings begin, for those who cut a few at a time."""
@@ -329,6 +346,7 @@ class RecordingStream:
     cutting : what was settled for all
     channels : the names of the channels
     lengths : name of each recording -> time steps of its longest stretch without a gap
+    left : name of each file that was cut -> how many of its time steps lie in no window
     """
 
     def __init__(
@@ -355,7 +373,8 @@ class RecordingStream:
         named = named_recordings(source)
         self.files = only(named)
         self.lengths: dict[str, int] = {}
-        self._choice = Choice(time, unit, channels, label, group)
+        self.left: dict[str, LeftOut] = {}
+        self._choice, self._gap = Choice(time, unit, channels, label, group), gap
         self._first = "What was cut before" if known else str(next(iter(self.files.values()), ""))
         self.channels = known[0] if known else None
         outlines: list[Recording] = []
@@ -386,24 +405,28 @@ class RecordingStream:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ShortRecordingWarning)  # `warn` names them all
             try:
-                return self.cutting.windows(recordings)
-            except NoWindowError:
+                plan = self.cutting.plan(recordings)
+            except NoWindowError as error:
+                self.left[name] = LeftOut(*error.left)
                 return None
+        self.left[name] = plan.left
+        return plan.windows()
 
-    def warn(self, recording: Array, start: Array, end: Array) -> None:
-        """Say which recordings gave none of these windows, and where time stamps are uneven."""
+    def warn(self, recording: Array, start: Array, end: Array, left: LeftOut) -> None:
+        """Say which recordings gave none of these windows, what lies in none, and where time stamps are uneven."""
         there = set(recording.tolist())
+        left.warn(self.cutting.rate)
         warn_of_short({name: n for name, n in self.lengths.items() if name not in there}, self.cutting.length)
         warn_of_uneven(recording, end - start, self.cutting.length, self.cutting.rate)
 
     def _read(self, name: str, file: Path) -> list[Recording]:
-        return read_named(file, name, self._choice, self.channels, self._first)
+        return read_named(file, name, self._choice, self.channels, self._first, self._gap)
 
 
 def longest_stretch(recording: Recording, gap: float) -> int:
     if recording.times is None:
         return recording.n_times
-    return max(int(run.stop - run.start) for run in runs_between_gaps(recording.times, gap))
+    return max(int(run.stop - run.start) for run, *_ in stretches(recording.times, gap))
 
 
 def outline(recording: Recording) -> Recording:
@@ -479,7 +502,7 @@ def _resampled(recordings: Sequence[Recording], rate: float | None, gap: float) 
         times = one.times
         if times is None:  # without any, the rate is what was said
             times = np.arange(one.n_times) / (one.rate or rate)
-        for run in runs_between_gaps(times, gap):
+        for run, *_ in stretches(times, gap):
             stamps, label = times[run], one.label
             grid = even_grid(stamps, rate)
             values = interpolate_at(grid, stamps, one.values[:, run])

@@ -1,16 +1,18 @@
 """A first look at recordings: what each file holds, and which windows would suit them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dicot.data.durations import seconds_text, window_length
+from dicot.data.durations import seconds_text, window_length, window_stride
 from dicot.data.folders import Source, named_recordings
 from dicot.data.policies import Array
 from dicot.data.recordingfile import Choice, Recording, read_file, stem_of
-from dicot.data.timestamps import GAP, SAME_RATE, check_gap, runs_between_gaps
+from dicot.data.recordings import LeftOut
+from dicot.data.timestamps import GAP, SAME_RATE, Stretch, check_gap, is_other_rate, stretches
 from dicot.errors import InputError
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -23,9 +25,11 @@ _CLEAR = 0.3  # autocorrelation from which on a period counts
 _AS_HIGH = 0.8  # share of the highest peak from which on the first one is the period, and the others repeat it
 _REPEATS = 4  # periods in a window
 _SHORTEST, _COMMON = 16, 128  # time steps: the least window, and the size that many studies use where nothing is known
+_LEAST_SECONDS, _LEAST_FAST = 0.1, 1024  # a window lasts as long, where that is not more time steps than these
 _FEW, _MANY = 500, 200_000  # windows
 _APART = 10.0  # times that the largest channel may exceed the smallest before scaling is advised
-_SHIFTED = 3.0  # standard deviations between the levels of recordings from which on each case is scaled by itself
+_SHIFTED = 3.0  # standard deviations between the levels of recordings from which on each case is scaled by itself,
+_ALIKE = 2.0  # unless their sizes differ by more than this factor, which then tells recordings apart
 
 
 @dataclass(frozen=True)
@@ -40,11 +44,13 @@ class Inspected:
     missing: float = 0.0  # share of values
     channels: tuple[str, ...] = ()
     sparkline: str = ""  # how far the values are from their usual level, over time
-    stretches: tuple[int, ...] = ()  # time steps between gaps
+    stretches: tuple[int, ...] = ()  # time steps between gaps, at this rate
+    others: int = 0  # time steps at another rate
     period: float | None = None  # time steps after which the values repeat, on the whole or in many stretches
     means: tuple[float, ...] = ()  # of each channel
     stds: tuple[float, ...] = ()
     problem: str = ""
+    path: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,7 @@ class Suggestion:
     rate_reason: str = ""
     missing: str | None = None  # what to do with missing values, where there are any
     missing_reason: str = ""
+    left: LeftOut | None = None  # what would lie in no window, where nothing is resampled
 
 
 def inspect_recordings(
@@ -83,17 +90,20 @@ def inspect_recordings(
     for name, file in named_recordings(source).items():
         shown = name + file.name.removeprefix(stem_of(file))
         try:
-            found = read_file(file, choice)
+            found = read_file(file, choice, gap)
         except InputError as error:
-            rows.append(Inspected(shown, problem=str(error)))
+            rows.append(Inspected(shown, problem=str(error), path=file))
             continue
-        rows += [_inspected(shown + one.name.removeprefix(stem_of(file)), one, gap) for one in found]
+        rows += [
+            replace(_inspected(shown + one.name.removeprefix(stem_of(file)), one, gap), path=file) for one in found
+        ]
     return rows
 
 
 def _inspected(file: str, recording: Recording, gap: float) -> Inspected:
     values, times, rate = recording.values, recording.times, recording.rate
-    runs = [slice(0, recording.n_times)] if times is None else runs_between_gaps(times, gap)
+    found = [Stretch(slice(0, recording.n_times), rate, 0)] if times is None else stretches(times, gap)
+    runs = [one.rows for one in found if rate is None or not is_other_rate(one.rate, rate)]
     longest = max(runs, key=lambda run: run.stop - run.start)
     seconds = None
     if rate is not None:
@@ -107,11 +117,12 @@ def _inspected(file: str, recording: Recording, gap: float) -> Inspected:
         rows=recording.n_times,
         seconds=seconds,
         rate=rate,
-        gaps=len(runs) - 1,
+        gaps=len(found) - len({one.part for one in found}),
         missing=float(lost.mean()),
         channels=recording.channels,
         sparkline=sparkline(filled),
         stretches=tuple(run.stop - run.start for run in runs),
+        others=recording.n_times - sum(run.stop - run.start for run in runs),
         period=usual_period(filled[:, longest]),
         means=tuple(map(float, np.nanmean(exact, axis=1))),
         stds=tuple(map(float, np.nanstd(exact, axis=1))),
@@ -218,7 +229,18 @@ def suggest_windows(rows: Sequence[Inspected]) -> Suggestion:
         raise InputError(f"None of the {len(rows)} recording(s) could be read, so nothing can be suggested.")
     window, steps, reason = _window(sound)
     stride, stride_reason = _stride(sound, steps)
-    return Suggestion(window, reason, stride, stride_reason, *_scale(sound), *_rate(sound), *_missing(sound))
+    rate = _rate(sound)
+    left = _left_out(sound, steps, stride) if rate[0] is None else None
+    return Suggestion(window, reason, stride, stride_reason, *_scale(sound), *rate, *_missing(sound), left)
+
+
+def _left_out(rows: Sequence[Inspected], length: int, stride: str) -> LeftOut:
+    """Count the time steps that lie in no such window, as `windows_from` does."""
+    step = window_stride(stride, length, None)
+    cut = [n for row in rows for n in row.stretches if len(row.stretches) > 1 or row.others or n >= length]
+    between = sum(n for n in cut if n < length)
+    tail = sum((n - length) % step for n in cut if n >= length)
+    return LeftOut(sum(row.rows for row in rows), between, sum(row.others for row in rows), tail)
 
 
 def _rate(rows: Sequence[Inspected]) -> tuple[float | None, str]:
@@ -260,7 +282,12 @@ def _window(rows: Sequence[Inspected]) -> tuple[str | int, int, str]:
         steps = _COMMON
         seldom = f" in more than {len(periods)} of {len(rows)} recordings" if periods else ""
         reason = f"no period found{seldom}; {_COMMON} time steps are only a common size to start from"
-    steps = max(_SHORTEST, steps)
+    least = max(_SHORTEST, min(_LEAST_FAST, round(_LEAST_SECONDS * rate))) if rate else _SHORTEST
+    if steps < least and rate and least > _SHORTEST:
+        reason += (
+            f", made longer to {least} time steps: at {rate:g} per second, slower changes tell more than one period"
+        )
+    steps = max(least, steps)
     # What one recording in ten is shorter than: the others give at least one window.
     most = max(1, int(np.quantile([max(row.stretches) for row in rows], 0.1)))
     if steps > most:
@@ -296,11 +323,15 @@ def _scale(rows: Sequence[Inspected]) -> tuple[str | None, str]:
     if not moving.any():
         return None, "no channel changes in most recordings, so there is nothing to scale."
     shift = np.array([np.ptp(np.quantile(level, [0.1, 0.9])) for level in means.T])[moving] / within[moving]
-    if len(alike) > 1 and (worst := int(np.argmax(shift))) >= 0 and shift[worst] > _SHIFTED:
-        name = [c for c, is_moving in zip(channels, moving, strict=True) if is_moving][worst]
+    low, high = np.quantile(stds[:, moving], [0.1, 0.9], axis=0)
+    sizes = (high / np.maximum(low, 1e-9 * within[moving])).max()
+    # One channel whose level tells, as load or temperature do, is no reason to take the level from all.
+    if len(alike) > 1 and (least := int(np.argmin(shift))) >= 0 and shift[least] > _SHIFTED and sizes <= _ALIKE:
+        name = [c for c, is_moving in zip(channels, moving, strict=True) if is_moving][least]
         return "case", (
-            f"the level of {name} differs between recordings by {shift[worst]:.1f} times what it varies within one; "
-            "scaled by itself, each window shows its shape. Where the level matters, use dataset."
+            f"the level of {name}{' and of all other channels' * (len(shift) > 1)} differs between recordings by "
+            f"{shift[least]:.1f} times what it varies within one, and the size does not; scaled by itself, each window "
+            "shows its shape. Where the level matters, use dataset."
         )
     ratio = within[moving].max() / within[moving].min()
     if ratio > _APART:
@@ -309,6 +340,6 @@ def _scale(rows: Sequence[Inspected]) -> tuple[str | None, str]:
             f"the channels differ in size by a factor of {ratio:.0f}; one z-score per channel evens them out.",
         )
     return "dataset", (
-        f"the channels differ in size by a factor of {ratio:.1f} and recordings have similar levels; one z-score per "
-        "channel keeps differences between windows."
+        f"the channels differ in size by a factor of {ratio:.1f}; one z-score per channel keeps differences in level "
+        "and size between windows. Where gain and offset are accidents, use case."
     )

@@ -21,15 +21,31 @@ from dicot.data.parquetfile import read_table
 from dicot.data.policies import Array, FloatArray
 from dicot.data.tables import lost_values, require_columns, table_columns
 from dicot.data.texts import as_text, plain_values
-from dicot.data.timestamps import Seconds, Where, rate_of, row_name, runs_between_gaps, time_order, to_seconds
+from dicot.data.timestamps import GAP, Seconds, Where, row_name, stretches, time_order, to_seconds, usual_rate
 from dicot.data.wavfile import read_wav
 from dicot.data.wfdb import read_wfdb_header, read_wfdb_signals
 from dicot.errors import InputError, UnusedKeysWarning, did_you_mean
 
+_UNITS_SAID = {
+    "s": "s sec secs second seconds",
+    "ms": "ms msec millis millisecond milliseconds",
+    "us": "us usec µs μs micros microsecond microseconds",
+    "ns": "ns nsec nanos nanosecond nanoseconds",
+}
 # Columns that are taken for time stamps if none is named, in any capitalisation.
 TIMES = ("time", "times", "timestamp", "timestamps", "datetime", "date_time", "date", "t")
+# Words of a name that say time, the units that may stand beside them, and names of counters of rows.
+_TIME_WORDS = {*TIMES, "ts", "stamp", "epoch", "elapsed", "utc", "unix", "clock", "sec", "secs", "second", "seconds"}
+_TIME_WORDS |= {"millis", "milliseconds", "micros", "microseconds", "nanos", "nanoseconds"}
+_UNIT_WORDS = {word: unit for unit, words in _UNITS_SAID.items() for word in words.split()}
+_COUNTERS = {
+    "",
+    *["index", "idx", "row", "rows", "sample", "samples", "frame", "frames", "counter", "seq", "sequence", "n"],
+}
+_EVEN, _MOST, _ENOUGH = 0.5, 0.9, 64  # a column is a clock if so many steps are so near the median, of so many rows
 # Columns that must not be taken for channels unasked; "y" may, because it is as often an axis.
 _ROLES = {"label": {*ROLES["y"], "activity"} - {"y"}, "group": set(ROLES["group"])}
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _LARGEST = float(np.finfo(np.float32).max)
 _MICROVOLTS = {"nv": 1e-3, "uv": 1.0, "mv": 1e3, "v": 1e6}  # in each unit of voltage, as EDF and WFDB write it
 _SWALLOWED = 1e-4  # share of a channel's range that rounding to float32 may take
@@ -43,7 +59,7 @@ class Recording:
     values: FloatArray  # (C, T), NaN where missing; float32, or float64 where that would swallow all differences
     channels: tuple[str, ...]
     times: Seconds | None = None  # (T,) increasing, in seconds; None where the file has no time stamps
-    rate: float | None = None  # time steps per second; of time stamps the mean, gaps left out
+    rate: float | None = None  # time steps per second; of time stamps that of most of them, gaps left out
     label: Any = None  # (T,) one per time step, or one for the recording
     group: Any = None  # whose it is
     origin: str | None = None  # the date from which the times count, as ISO 8601
@@ -76,6 +92,7 @@ class FileParts(NamedTuple):
     origin: str | None = None
     where: Where = row_name
     units: Mapping[str, str] = {}  # of the channels, as the file has them
+    unit: str | None = None  # of the time stamps, as their name says
 
 
 def read_recording(
@@ -95,11 +112,14 @@ def read_recording(
     ----------
     path : a .csv, .csv.gz or .parquet with one row per time step, an .npz or .mat, an .edf, the .hea of a WFDB record,
         or a .wav. A name that two channels share is refused; leads of a WFDB record are then called lead 0, lead 1 ...
-    time : the column of time stamps, numbers or ISO 8601; without it one called time, timestamp, datetime, date or t;
-        "" means none. Rows are sorted by it, and a time stamp that comes twice is refused
-    unit : of time stamps that are numbers, "s", "ms", "us" or "ns"; without it seconds, unless they are so large that
-        they must count smaller units since 1970. From 1e9 s on they are dates
-    channels : the names of those to read, in this order; without it all columns of numbers that have no other role
+    time : the column of time stamps, numbers or ISO 8601; without it one called time, timestamp, datetime, date or t,
+        else the only one of dates, or of rising numbers whose name says time as `ts_ms` does; "" means none. Rows are
+        sorted by it, and a time stamp that comes twice is refused
+    unit : of time stamps that are numbers, "s", "ms", "us" or "ns"; without it what their name says, as `ts_ms` does,
+        or seconds, unless they are so large that they must count smaller units since 1970. From 1e9 s on they are dates
+    channels : the names of those to read, in this order; without it all columns of numbers that have no other role.
+        Further columns of time and counters of rows are left out with a warning, and others that rise as evenly are
+        asked about
     label, group : the columns of labels, one per time step, and of groups
     """
     found = read_file(Path(path), Choice(time, unit, channels, label, group))
@@ -109,8 +129,8 @@ def read_recording(
     return found[0]
 
 
-def read_file(path: Path, choice: Choice) -> list[Recording]:
-    """Read all recordings of a file, named after it: one, or one for each group."""
+def read_file(path: Path, choice: Choice, gap: float = GAP) -> list[Recording]:
+    """Read all recordings of a file, named after it: one, or one for each group. Their rate goes by `gap`."""
     if isinstance(choice.channels, str):
         raise InputError(
             f"channels must be a list of names; got the text {choice.channels!r}. Pass [{choice.channels!r}]."
@@ -123,7 +143,8 @@ def read_file(path: Path, choice: Choice) -> list[Recording]:
     if not path.is_file():
         raise InputError(f"There is no file {path}. Check the path.")
     with naming(path):
-        return _divided(stem_of(path), read(path, choice), choice.unit)
+        content = read(path, choice)
+        return _divided(stem_of(path), content, choice.unit or content.unit, gap)
 
 
 def suffix_of(path: PurePath) -> str:
@@ -136,7 +157,7 @@ def stem_of(path: PurePath) -> str:
     return path.name[: len(path.name) - len(suffix_of(path))]
 
 
-def _divided(name: str, content: FileParts, unit: str | None) -> list[Recording]:
+def _divided(name: str, content: FileParts, unit: str | None, gap: float) -> list[Recording]:
     """Make the recordings of a file's content: the rows of each group are one."""
     n_times = {len(column) for column in content.columns.values()}
     if n_times == {0}:
@@ -147,7 +168,7 @@ def _divided(name: str, content: FileParts, unit: str | None) -> list[Recording]
     )
     values = values if _swallows(values) else values.astype(np.float32)
     if content.group is None:
-        return [_recording(name, values, content, np.arange(n_times.pop()), unit)]
+        return [_recording(name, values, content, np.arange(n_times.pop()), unit, gap)]
     lost = lost_values(content.group)
     if lost.any():
         raise InputError(f"{content.where(int(np.argmax(lost)))} has no group. Fill it in or drop the row.")
@@ -155,7 +176,13 @@ def _divided(name: str, content: FileParts, unit: str | None) -> list[Recording]
     groups, first, codes = np.unique(ids, return_index=True, return_inverse=True)
     return [
         _recording(
-            name if len(groups) == 1 else f"{name}:{as_text(groups[code])}", values, content, rows, unit, groups[code]
+            name if len(groups) == 1 else f"{name}:{as_text(groups[code])}",
+            values,
+            content,
+            rows,
+            unit,
+            gap,
+            groups[code],
         )
         for code in np.argsort(first)
         for rows in [np.flatnonzero(codes == code)]
@@ -168,7 +195,7 @@ def _microvolts(unit: str) -> float | None:
 
 
 def _recording(
-    name: str, values: Array, content: FileParts, rows: Array, unit: str | None, group: Any = None
+    name: str, values: Array, content: FileParts, rows: Array, unit: str | None, gap: float, group: Any = None
 ) -> Recording:
     times, rate, origin = None, content.rate, content.origin
     if content.stamps is not None:
@@ -180,7 +207,7 @@ def _recording(
         times, origin = to_seconds(stamps, lost_values(stamps), unit=unit, where=where)
         order = time_order(times, stamps, where)
         rows, times = rows[order], times[order]
-        rate = rate_of(times, runs_between_gaps(times)) if rate is None else rate
+        rate = usual_rate(times, stretches(times, gap)) if rate is None else rate
     elif unit is not None:
         raise InputError(f"unit={unit!r} is for time stamps, and there are none. Name them as time= (--time).")
     label = content.label
@@ -239,7 +266,7 @@ def _from_table(columns: dict[str, Array], choice: Choice, where: Where) -> File
         usual = [c for c in columns if c.lower() in TIMES and c not in named]
         if len(usual) > 1:
             raise InputError(f"{', '.join(usual)} could each hold the time stamps. Say which by time= (--time).")
-        time = usual[0] if usual else None
+        time = usual[0] if usual else _clock(columns, named, choice.group)
     roles = {c for c in (time, choice.label, choice.group) if c is not None}
     if taken := [c for c in choice.channels or () if c in roles]:
         raise InputError(f"Column {taken[0]!r} cannot be a channel and time stamps, label or group. Name it once.")
@@ -247,6 +274,7 @@ def _from_table(columns: dict[str, Array], choice: Choice, where: Where) -> File
         rest = [c for c in columns if c not in roles]
         channels = [c for c in rest if _is_channel(columns[c])]
         _refuse_roles(channels)
+        channels = _without_clocks(columns, channels, None if choice.group is None else columns[choice.group], time)
     else:
         channels = list(choice.channels)
     if not channels:
@@ -256,7 +284,106 @@ def _from_table(columns: dict[str, Array], choice: Choice, where: Where) -> File
         )
     label, group = (None if c is None else columns[c] for c in (choice.label, choice.group))
     stamps = None if time is None else columns[time]
-    return FileParts({c: columns[c] for c in channels}, stamps, None, label, group, None, where)
+    unit = _unit_said(time) if stamps is not None and stamps.dtype.kind in "iuf" else None
+    return FileParts({c: columns[c] for c in channels}, stamps, None, label, group, None, where, unit=unit)
+
+
+def _words(name: str) -> list[str]:
+    """Return the words of a column's name in small letters: SensorTimestamp and "Time (s)" have two."""
+    return re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
+
+
+def _says_time(name: str) -> bool:
+    return any(word in _TIME_WORDS for word in _words(name))
+
+
+def _says_only_time(name: str) -> bool:
+    """Tell whether a name says time and nothing else but its unit, as ts_ms does and reaction_time does not."""
+    return _says_time(name) and set(_words(name)) <= _TIME_WORDS | _UNIT_WORDS.keys()
+
+
+def _unit_said(name: str | None) -> str | None:
+    """Return the unit that the name of a column says; None where it says none, or two."""
+    units = {_UNIT_WORDS[word] for word in _words(name or "") if word in _UNIT_WORDS}
+    return units.pop() if len(units) == 1 else None
+
+
+def _clock(columns: dict[str, Array], named: Sequence[str], group: str | None) -> str | None:
+    """Return the column of time stamps among those that nobody named: the only one of dates, or that says time."""
+    rest = {name: column for name, column in columns.items() if name not in named}
+    dates = [name for name, column in rest.items() if _are_dates(column)]
+    groups = None if group is None else columns[group]
+    clocks = dates or [
+        name
+        for name, column in rest.items()
+        if _says_time(name) and _steps(column, groups, in_order=not _says_only_time(name)) is not None
+    ]
+    if len(clocks) > 1:
+        raise InputError(f"{', '.join(clocks)} could each hold the time stamps. Say which by time= (--time).")
+    if clocks and (other := {"min", "minutes", "h", "hours", "days"} & set(_words(clocks[0]))):
+        raise InputError(
+            f"Column {clocks[0]!r} may count time in {other.pop()}, which is no unit here. Write seconds, or name "
+            "the channels= (--channels)."
+        )
+    return clocks[0] if clocks else None
+
+
+def _are_dates(column: Array) -> bool:
+    """Tell whether a column holds dates that change; the text of one that never does is no time."""
+    if column.dtype.kind == "M":
+        return len(column) > 1 and column[0] != column[-1]
+    if column.dtype.kind not in "OUS" or len(column) < 2:
+        return False
+    first, last = (c.decode("utf-8", "replace") if isinstance(c, bytes) else str(c) for c in column[[0, -1]])
+    return first != last and all(_DATE.match(text) for text in (first, last))
+
+
+def _steps(column: Array, groups: Array | None, in_order: bool = True) -> Array | None:
+    """Return the steps of numbers that rise from row to row of each group, or once sorted; None where they do not."""
+    if column.dtype.kind not in "iuf" or len(column) < 3 or lost_values(column).any():
+        return None
+    whose = np.zeros(len(column), int) if groups is None else np.unique(groups.astype(str), return_inverse=True)[1]
+    order = np.argsort(whose, kind="stable") if in_order else np.lexsort((column, whose))
+    steps: Array = np.diff(column[order].astype(np.float64))[np.diff(whose[order]) == 0]
+    return steps if len(steps) and (steps > 0).all() else None
+
+
+def _are_even(steps: Array | None) -> bool:
+    if steps is None:
+        return False
+    usual = np.median(steps)
+    return bool(np.mean(np.abs(steps - usual) <= _EVEN * usual) >= _MOST)
+
+
+def _without_clocks(
+    columns: dict[str, Array], channels: Sequence[str], groups: Array | None, time: str | None
+) -> list[str]:
+    """Leave out columns of time and counters of rows, which are no sensors; ask about others that may be."""
+    out = []
+    for name in channels:
+        column = columns[name]
+        counter = not name or " ".join(_words(name)) in _COUNTERS or name.lower().startswith("unnamed")
+        steps = _steps(column, groups, in_order=not counter)
+        asked = f"Column {name!r} rises evenly, like a clock or a counter of rows."
+        if steps is not None and (_says_time(name) or (counter and (time is not None or (steps == 1).all()))):
+            what = "counts the rows" if counter else "holds times"
+            warnings.warn(
+                f"Column {name!r} {what} and is left out. Name the channels= (--channels) to keep it as one.",
+                UnusedKeysWarning,
+                stacklevel=2,
+            )
+            continue
+        if steps is None and time is None and _says_only_time(name):
+            asked = f"Column {name!r} is called like time stamps, of which some are missing or came twice."
+        elif not _are_even(steps) or not (counter or len(column) >= _ENOUGH):
+            out.append(name)
+            continue
+        raise InputError(
+            f"{asked} Say time={name!r} (--time), with its unit= (--unit), if it holds the time stamps, and "
+            "group= (--group) if several recordings share the file; otherwise name the channels= (--channels), with "
+            "it or without."
+        )
+    return out
 
 
 def _is_channel(column: Array) -> bool:
@@ -331,13 +458,14 @@ def _from_arrays(path: Path, arrays: dict[str, Array], choice: Choice) -> FilePa
         )
     names = arrays.pop("channels", np.array([f"channel {i}" for i in range(len(x))]))
     columns = dict(zip(check_channel_names([str(name) for name in names.ravel()], len(x)), x, strict=True))
-    used = {choice.time, choice.label, choice.group, *(name for name in arrays if name.lower() in TIMES)}
+    used = {choice.time, choice.label, choice.group, *(name for name in arrays if _says_time(name))}
     beside = {name: np.full(x.shape[1], a) if a.ndim == 0 else a for name, a in arrays.items() if name in used}
     if both := sorted(columns.keys() & beside.keys()):
         raise InputError(f"{both[0]!r} is the name of a channel and of an array beside them. Rename one of them.")
     if unused := [name for name in arrays if name not in used]:
         warnings.warn(f"{path}: not used: {', '.join(unused)}.", UnusedKeysWarning, stacklevel=2)
-    wanted = choice if choice.channels is not None else choice._replace(channels=list(columns))
+    kept = _without_clocks(columns, list(columns), None, None) if choice.channels is None else list(choice.channels)
+    wanted = choice._replace(channels=kept)
     return _from_table(table_columns(columns | beside), wanted, _time_step)._replace(rate=rate)
 
 

@@ -22,8 +22,10 @@ from dicot.data.conversion import convert
 from dicot.data.naming import listed
 from dicot.data.policies import NO_VALUE, Array, Cases, cases_where, check_missing, fill_missing, name_cases
 from dicot.data.texts import join_values
-from dicot.data.timestamps import GAP, SAME_RATE, Seconds, check_gap, rate_of, runs_between_gaps
-from dicot.errors import InputError, NoWindowError, ShortRecordingWarning, is_whole
+from dicot.data.timestamps import GAP, SAME_RATE, Seconds, check_gap, is_other_rate, stretches, usual_rate
+from dicot.errors import InputError, LeftOutWarning, NoWindowError, ShortRecordingWarning, is_whole
+
+_SAID, _LARGE = 0.01, 0.25  # shares of time steps from which on those cut off, and all in no window, are told
 
 
 def slide(
@@ -64,8 +66,9 @@ def slide(
     channels : the names of the channels
     names : one for each recording; without them the numbers 0, 1 ... Pieces of one recording may share its name
     times : for each recording the increasing time stamps of its time steps, in seconds
-    gap : a step between time stamps that is longer than so many median steps is a gap. The stretches beside it are cut
-        each by itself, and missing values are not filled in across it
+    gap : a step between time stamps that is longer than so many usual steps is a gap, unless those behind it catch up.
+        The stretches beside it are cut each by itself, and missing values are not filled in across it. They are divided
+        where the rate changes too, and those of another rate are left out with a warning
     """
     plan = plan_cuts(
         recordings,
@@ -83,7 +86,40 @@ def slide(
         times=times,
         gap=gap,
     )
+    plan.left.warn(plan.about.rate)
     return plan.windows()
+
+
+class LeftOut(NamedTuple):
+    """How many time steps lie in no window, by reason; not those of recordings shorter than one, which are named."""
+
+    rows: int = 0  # all time steps
+    between: int = 0  # in stretches between gaps, or changes of rate, that are shorter than a window
+    other: int = 0  # at another rate
+    tail: int = 0  # behind the last window of a stretch
+
+    def plus(self, other: Sequence[int]) -> "LeftOut":
+        return LeftOut(*(a + int(b) for a, b in zip(self, other, strict=True)))
+
+    def sentence(self, rate: float | None) -> str:
+        """Say how many and why; nothing where they are few."""
+        cut, lost = self.between + self.other, self.between + self.other + self.tail
+        if not (cut and cut >= _SAID * self.rows) and not (lost and lost >= _LARGE * self.rows):
+            return ""
+        at = "the windows" if rate is None else f"{rate:.4g} per second"
+        reasons = {
+            f"another rate than {at} ({self.other:,}; resample=True (--resample) keeps them)": self.other,
+            f"stretches between gaps that are shorter than a window ({self.between:,}; a smaller window, or a larger "
+            "gap= (--gap), keeps more)": self.between,
+            f"ends behind the last window ({self.tail:,}; a smaller window keeps more)": self.tail,
+        }
+        why = " and ".join(reason for reason, count in reasons.items() if count)
+        return f"{100 * lost / self.rows:.2g} % of rows ({lost:,} of {self.rows:,}) lie in no window, because of {why}."
+
+    def warn(self, rate: float | None) -> None:
+        """Warn of them."""
+        if said := self.sentence(rate):
+            warnings.warn(said, LeftOutWarning, stacklevel=3)
 
 
 @final
@@ -96,6 +132,7 @@ class CutPlan:
     length: int
     stride: int
     about: Windows  # all windows with what is known of them, without values
+    left: LeftOut  # what is in none of them
 
     def __len__(self) -> int:
         return len(self.about)
@@ -162,8 +199,13 @@ def plan_cuts(
             clock,
             channels,
         )
-    _warn_of_short(runs, [known[i] for i, _ in spans], length, layout, len(tracks))
     starts = [_starts(run.shape[1], length, stride, keep_tail) for run in runs]
+    left = _left_out(tracks, known, [(known[i], run.stop - run.start) for i, run in spans], starts, length)
+    try:
+        _warn_of_short(runs, [known[i] for i, _ in spans], length, layout, len(tracks))
+    except NoWindowError as error:
+        error.left = left
+        raise
     # The same places, counted from the beginning of the recording.
     places = [np.concatenate([_NONE, *parts]) for parts in _by_recording(starts, spans, len(tracks))]
     ids = np.arange(len(tracks)) if groups is None else groups
@@ -182,7 +224,20 @@ def plan_cuts(
         channels=None if channels is None else check_channel_names(channels, n_channels),
         rate=clock.rate,
     )
-    return CutPlan(runs, starts, length, stride, about)
+    return CutPlan(runs, starts, length, stride, about, left)
+
+
+def _left_out(
+    tracks: Cases, names: Sequence[str], runs: Sequence[tuple[str, int]], starts: Sequence[Array], length: int
+) -> LeftOut:
+    """Count the time steps in no window, of runs by the name of their recording and their time steps."""
+    rows = sum(track.shape[1] for track in tracks)
+    held: dict[str, int] = {}  # time steps by recording, to tell whether it was cut
+    for name, track in zip(names, tracks, strict=True):
+        held[name] = held.get(name, 0) + track.shape[1]
+    short = sum(n for name, n in runs if n < length and n < held[name])
+    tail = sum(n - int(at[-1]) - length for (_, n), at in zip(runs, starts, strict=True) if len(at))
+    return LeftOut(rows, short, rows - sum(n for _, n in runs), tail)
 
 
 _NONE = np.array([], dtype=np.intp)
@@ -248,8 +303,8 @@ def _clock(times: Any, rate: Any, tracks: Cases, gap: Any) -> _Clock:
     stamps = [
         _stamps(one, track.shape[1], f"times[{i}]") for i, (one, track) in enumerate(zip(times, tracks, strict=True))
     ]
-    runs = [runs_between_gaps(one, gap) for one in stamps]
-    rates = {i: found for i, one in enumerate(stamps) if (found := rate_of(one, runs[i])) is not None}
+    parts = [stretches(one, gap) for one in stamps]
+    rates = {i: found for i, one in enumerate(stamps) if (found := usual_rate(one, parts[i])) is not None}
     if not rates and rate is None:
         raise InputError("times hold no two time steps without a gap, so the rate is unknown. Pass rate= too.")
     usual = rate if rate is not None else float(np.median(list(rates.values())))
@@ -260,7 +315,8 @@ def _clock(times: Any, rate: Any, tracks: Cases, gap: Any) -> _Clock:
             f"{'rate= says' if rate is not None else 'the median is'} {usual:g}. Resample them to one rate first, as "
             "windows_from does with rate=."
         )
-    return _Clock(usual, stamps, [(i, run) for i, parts in enumerate(runs) for run in parts])
+    spans = [(i, one) for i, found in enumerate(parts) for one in found]
+    return _Clock(usual, stamps, [(i, one.rows) for i, one in spans if not is_other_rate(one.rate, usual)])
 
 
 def _stamps(values: Any, n: int, what: str) -> Seconds:

@@ -1,11 +1,12 @@
 """Time stamps: read as seconds, put in order, divided at gaps, and values interpolated between them."""
 
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,14 @@ from dicot.data.csvfile import is_number
 from dicot.data.policies import Array
 from dicot.errors import InputError, lookup
 
-GAP = 1.5  # times the median step: what is longer is a gap
+GAP = 1.5  # times the usual step: what is longer is a gap, unless time stamps catch up
 SAME_RATE = 0.02  # share by which the rates of two recordings may differ and still count as one
+OTHER_RATE = 0.1  # share by which the rate of a stretch may differ from that of its recording
+_STEPS = 63  # that tell a rate
+_AROUND = 1024  # steps on either side that tell the mean step
+_FEW = 16  # time stamps on either side that tell whether those behind a long step are late
+_LOOKS = 4  # the most times that gaps are looked for, each time without those that were found
+_NONE = np.array([], dtype=np.intp)
 UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # in one second
 # Seconds since 1970 reach 1e11 in the year 5138: larger numbers count smaller units, each a thousand times as many.
 _UNIX = ((1e17, "ns"), (1e14, "us"), (1e11, "ms"))
@@ -23,6 +30,7 @@ _SINCE_1970 = 1e9  # seconds, reached in 2001; no recording has lasted that long
 _PLAUSIBLE = 631_152_000, 4_102_444_800  # seconds: a guess that leads out of the years 1990 to 2099 is none
 _MANY, _MOST_TIMES = 10**6, 1000  # time steps that resampling may make of any number, or of each
 _ON_GRID = 1e-3  # of a step: time stamps that are this close to even ones are left alone
+_FINER = re.compile(r"[.,]\d{6}(\d*[1-9])")  # digits behind microseconds in ISO 8601
 Seconds = NDArray[np.float64]
 Where = Callable[[int], str]  # a row by number -> "line 7", for errors
 
@@ -92,8 +100,10 @@ def _no_date(number: Any, unit: str, remedy: str) -> InputError:
 
 def _from_text(column: Array, where: Where) -> tuple[Seconds, str]:
     """Read dates, as text or as Python's own."""
-    cells = [cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell for cell in column]
+    cells: list[Any] = [cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell for cell in column]
+    cells = [cell.isoformat() if hasattr(cell, "nanosecond") else cell for cell in cells]  # pandas' own
     dates: list[datetime] = []
+    finer: list[str] = []  # digits behind the microseconds, which datetime drops
     for row, cell in enumerate(cells):
         try:
             date = cell if isinstance(cell, datetime) else datetime.fromisoformat(cell)
@@ -105,10 +115,17 @@ def _from_text(column: Array, where: Where) -> tuple[Seconds, str]:
                 "Write all in one form."
             )
         dates.append(date)
-    first = min(dates)
+        more = _FINER.search(cell) if isinstance(cell, str) else None
+        finer.append(more[1] if more else "")
+    first, digits = min(zip(dates, finer, strict=True))
     start = first.astimezone(UTC) if first.tzinfo else first
     # Aware dates are subtracted in UTC, so that an hour of summer time is neither lost nor doubled.
-    return np.array([(date - start).total_seconds() for date in dates]), first.isoformat()
+    seconds = np.array([(date - start).total_seconds() for date in dates])
+    if not any(finer):
+        return seconds, first.isoformat()
+    below = np.array([float(f"0.{text}e-6") if text else 0.0 for text in finer])
+    whole = first.isoformat(timespec="microseconds")
+    return seconds + (below - float(f"0.{digits or 0}e-6")), whole[:26] + digits + whole[26:]
 
 
 def _no_stamp(cells: list[Any], row: int, where: Where) -> InputError:
@@ -144,15 +161,125 @@ def check_gap(gap: Any) -> float:
     return float(gap) if gap <= sys.float_info.max else np.inf
 
 
-def runs_between_gaps(times: Seconds, gap: float = GAP) -> list[slice]:
-    """Divide increasing time stamps (T,) where a step is longer than `gap` times the median step."""
+class Stretch(NamedTuple):
+    """Time steps of one rate without a gap."""
+
+    rows: slice
+    rate: float | None  # time steps per second, as far as the rate does not change; None where there are no two
+    part: int  # counts up where the rate changes
+
+
+def stretches(times: Seconds, gap: float = GAP) -> list[Stretch]:
+    """Divide increasing time stamps (T,) at gaps and where the rate changes; docs/choosing.md says by which rules."""
     steps = np.diff(times)
-    cuts = np.flatnonzero(steps > gap * np.median(steps)) + 1 if len(steps) else np.array([], dtype=int)
-    edges = [0, *cuts.tolist(), len(times)]
-    return [slice(start, stop) for start, stop in pairwise(edges)]
+    out: list[Stretch] = []
+    for part, (first, stop) in enumerate(pairwise([0, *_rate_changes(steps, gap), len(times)])):
+        cuts = first + 1 + _gaps(times[first:stop], steps[first : stop - 1], gap)
+        runs = [slice(start, end) for start, end in pairwise([first, *cuts.tolist(), stop])]
+        out += [Stretch(run, rate, part) for rate in [rate_of(times, runs)] for run in runs]
+    return out
 
 
-def rate_of(times: Seconds, runs: list[slice]) -> float | None:
+def _rate_changes(steps: Seconds, gap: float) -> list[int]:
+    """Return the rows where a stretch of another rate begins: the median of many steps changes by a factor there."""
+    factor = max(GAP, gap)
+    usual = np.median(steps) if len(steps) else 0.0
+    # Of two medians that differ by the factor, one lies as far as its root from that of all steps.
+    unusual = (steps > usual * np.sqrt(factor)) | (steps * np.sqrt(factor) < usual)
+    counts = np.cumsum(np.pad(unusual, (_STEPS, 0)))
+    if not (counts[_STEPS:] - counts[:-_STEPS] >= _STEPS // 4).any():
+        return []
+    from scipy.ndimage import median_filter
+
+    half = _STEPS // 2
+    medians = median_filter(np.pad(steps, _STEPS, mode="symmetric"), _STEPS)
+    places = np.arange(1, len(steps))  # of the first step of a new rate
+    before, behind = medians[places - 1 - half + _STEPS], medians[places + half + _STEPS]
+    change = np.where(behind > factor * before, 1, np.where(before > factor * behind, -1, 0))
+    rows = []
+    for near in _neighbours(places[change != 0], change[change != 0]):
+        old, new = before[near[0] - 1], behind[near[-1] - 1]
+        # The place that leaves the most steps on the side of the rate that they are nearer to.
+        like_old = (steps[near[0] : near[-1]] - np.sqrt(old * new)) * (old - new) > 0
+        first = int(near[0] + np.argmax(np.cumsum([0, *np.where(like_old, 1, -1)])))
+        rows.append(first + int(steps[first] > gap * new))  # behind a gap, where the new rate begins with one
+    return rows
+
+
+def _neighbours(places: Array, kinds: Array) -> list[Array]:
+    """Divide places where they are far apart, or of another kind."""
+    return (
+        np.split(places, np.flatnonzero((np.diff(places) >= _STEPS) | (np.diff(kinds) != 0)) + 1) if len(places) else []
+    )
+
+
+def _gaps(times: Seconds, steps: Seconds, gap: float) -> Array:
+    """Return the long steps behind which time stamps stay late; where they catch up, one or a few only came late."""
+    usual = np.median(steps) if len(steps) else 0.0
+    long = np.flatnonzero(steps > (1 + gap) / 2 * usual)  # under jitter the step of a lost one may look shorter
+    if not len(long):
+        return long
+    kept, found = np.abs(steps - usual) <= (min(gap, 2.0) - 1) * usual, _NONE
+    for _ in range(_LOOKS):
+        sums, counts = (np.concatenate([[0], np.cumsum(np.where(kept, what, 0))]) for what in (steps, 1))
+        low, high = np.maximum(0, long - _AROUND), np.minimum(len(steps), long + _AROUND + 1)
+        n_kept = counts[high] - counts[low]
+        mean = np.where(n_kept > 0, (sums[high] - sums[low]) / np.maximum(1, n_kept), usual)
+        # The rows between the gaps before and behind, of those that were found so far.
+        start = np.concatenate([[0], found + 1])[np.searchsorted(found, long)]
+        stop = np.concatenate([found, [len(steps)]])[np.searchsorted(found, long, "right")]
+        due = np.minimum(np.floor(steps[long] / mean + 0.5) - 1, _STEPS // 2).astype(np.intp)  # that may have come late
+        again = np.minimum(long + 1 + due, stop)
+        even = (
+            times[again]
+            + _off(times, again, 1, stop - again, mean)
+            - times[long]
+            - _off(times, long, -1, long - start, mean)
+        )
+        before, found = found, long[even - (again - long) * mean > (gap - 1) * mean]
+        if np.array_equal(before, found):
+            break
+        kept = np.ones(len(steps), dtype=bool)
+        kept[found] = False
+    return found
+
+
+def _off(times: Seconds, rows: Array, towards: int, there: Array, step: Seconds) -> Seconds:
+    """Return how much later rows should have come by the up to so many rows that are `there` beside them.
+
+    By the mean of the middle half: an outlier does not count, and jitter evens out better than in the median.
+    """
+    few = np.arange(_FEW)
+    known = few <= there[:, None]
+    beside = times[np.where(known, rows[:, None] + towards * few, rows[:, None])] - times[rows][:, None]
+    late = np.sort(np.where(known, beside - towards * few * step[:, None], np.inf), axis=1)
+    count, number = known.sum(axis=1), np.arange(len(rows))
+    first, stop = count // 4, count - count // 4
+    sums = np.cumsum(np.where(np.isinf(late), 0.0, late), axis=1)
+    off: Seconds = (sums[number, stop - 1] - sums[number, first] + late[number, first]) / (stop - first)
+    return off
+
+
+def is_other_rate(rate: float | None, usual: float) -> bool:
+    """Tell whether a stretch has another rate than the windows."""
+    return rate is not None and abs(rate - usual) > OTHER_RATE * usual
+
+
+def usual_rate(times: Seconds, found: Sequence[Stretch]) -> float | None:
+    """Return the rate that most time steps have; None where no stretch has two."""
+    rated = [one for one in found if one.rate is not None]
+    if len({one.part for one in rated}) > 1:
+        rates, rows = np.array([(one.rate, one.rows.stop - one.rows.start) for one in rated]).T
+        order = np.argsort(rates)
+        sums = np.concatenate([[0], np.cumsum(rows[order])])
+        low = np.searchsorted(rates[order], rates * (1 - OTHER_RATE), "left")
+        high = np.searchsorted(rates[order], rates * (1 + OTHER_RATE), "right")
+        most = float(rates[np.argmax(sums[high] - sums[low])])  # of several the first in time
+        rated = [one for one in rated if not is_other_rate(one.rate, most)]
+    return rate_of(times, [one.rows for one in rated])
+
+
+def rate_of(times: Seconds, runs: Sequence[slice]) -> float | None:
     """Return time steps per second without the gaps between runs; None where no run has two.
 
     By the mean step: the median of 2 and 3 ms, as 400 Hz is written in whole milliseconds, is neither's rate.

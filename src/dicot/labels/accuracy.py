@@ -224,7 +224,8 @@ def _warnings(classes: NDArray[Any], truth: Rows, members: Rows | None, suggeste
     if suggested:
         out.append(
             "The labelled cases were chosen, not drawn at random, so they are no fair sample: the accuracy of all "
-            "cases may be higher or lower than any of this. Label some cases drawn at random to find out."
+            "cases may be higher or lower than any of this. Label some cases drawn at random to find out; where these "
+            "were drawn, say suggested=False (dicot classify --drawn)."
         )
     if len(truth) < FEW:
         out.append(f"Only {len(truth)} labelled cases: the interval is rough below {FEW}. Label more cases.")

@@ -26,7 +26,7 @@ from dicot.data.naming import listed, naming
 from dicot.data.npyfile import load_npz
 from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
-from dicot.data.recordings import without_noise
+from dicot.data.recordings import LeftOut, without_noise
 from dicot.data.texts import plain_values
 from dicot.errors import DicotWarning, InputError, NoWindowError
 from dicot.progress import Bar
@@ -38,6 +38,7 @@ from dicot.vectors.writing import ABOUT, RowFile, check_vector_file, row_files, 
 
 PLAN = "plan.json"
 HASH = "hash"  # of all windows of a file of recordings, beside those in its part that are new
+LEFT = "left"  # how many of its time steps lie in no window
 USUAL = {"stride": "50%"}  # of options that are not given
 AGAIN = "Write another file, or leave out --append to write this one anew."
 Places = dict[tuple[str, float, float], tuple[float, float]]  # recording, start, end -> start, end as they are written
@@ -122,7 +123,8 @@ def _run(
             if not parts.has(name):
                 windows = stream.windows(name)
                 arrays = _embedded(embed, _known_or_not(windows, known, False))
-                parts.write(name, {**arrays, HASH: np.array(windows_hash(windows))})
+                about = {HASH: np.array(windows_hash(windows)), LEFT: np.array(stream.left[name])}
+                parts.write(name, arrays | about)
     result = _write(out, parts, old, make, source, stream)
     parts.remove()
     return result
@@ -337,16 +339,16 @@ class _FinishedParts:
             if arrays:
                 yield arrays
 
-    def hashes(self) -> dict[str, str]:
-        """Return the hash of all windows of every file."""
-        out = {}
+    def facts(self) -> tuple[dict[str, str], LeftOut]:
+        """Return the hash of all windows of every file, and how many time steps of all lie in no window."""
+        out, left = {}, LeftOut()
         for name, path in self.paths.items():
             with naming(path):
-                held = load_npz(path, [HASH])
-                if HASH not in held:
+                held = load_npz(path, [HASH, LEFT])
+                if held.keys() != {HASH, LEFT}:
                     raise InputError(f"the part is damaged. Remove {self.folder}, and run the same command again.")
-                out[name] = str(held[HASH])
-        return out
+                out[name], left = str(held[HASH]), left.plus(held[LEFT].tolist())
+        return out, left
 
     def remove(self) -> None:
         """Remove all parts."""
@@ -391,8 +393,8 @@ def _write(
                 release(block[piece])
             at += len(block)
         known = {key: values for key, values in columns.items() if values is not None}
-        stream.warn(known["recording"], known["start"], known["end"])
-        hashes = parts.hashes()
+        hashes, left = parts.facts()
+        stream.warn(known["recording"], known["start"], known["end"], left)
         entries = {
             name: {**entry, **({"windows": hashes[name]} if name in hashes else {})}
             for name, entry in source["recordings"].items()

@@ -17,7 +17,7 @@ from dicot.data.folders import file_name_of, named_recordings, read_tracks
 from dicot.data.naming import listed
 from dicot.data.policies import MISSING, Array
 from dicot.data.recordingfile import Choice, Recording
-from dicot.data.timestamps import GAP, check_gap, nearest, runs_between_gaps
+from dicot.data.timestamps import GAP, check_gap, nearest, stretches
 from dicot.datasets import is_here, is_path, load, load_parts
 from dicot.errors import InputError, is_whole, lookup, quoted
 from dicot.vectors.reading import Vectors
@@ -377,7 +377,7 @@ def _filled(one: Recording, gap: float, missing: str) -> Array:
     """Return the values as they were cut: missing ones are filled in, but not across a gap."""
     if missing == "error" or not np.isnan(one.values).any():
         return one.values
-    runs = [slice(None)] if one.times is None else runs_between_gaps(one.times, gap)
+    runs = [slice(None)] if one.times is None else [run for run, *_ in stretches(one.times, gap)]
     return np.concatenate([MISSING[missing](one.values[:, run]) for run in runs], axis=1)
 
 
