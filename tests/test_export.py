@@ -30,6 +30,9 @@ from tests.commands import dicot  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 RELATIVE = 1e-4
+DRAWS = int(
+    os.environ.get("DICOT_EXPORTS", "6")
+)  # DICOT_EXPORTS=200: the long form, for a new processor or onnxruntime
 
 
 def cases(n: int, n_channels: int, n_times: int, seed: int = 0) -> np.ndarray:
@@ -66,6 +69,24 @@ def test_presets_agree_with_torch_for_any_batch_and_length(preset: str, shape: t
     deployed = exported(model, tmp_path)
     for n, length in ((1, shape[1]), (7, shape[1]), (3, 5), (2, 3 * shape[1] + 1)):
         x = cases(n, shape[0], length, seed=n)
+        assert_same(deployed.transform(x), model.transform(x))
+
+
+@pytest.mark.parametrize("draw", range(DRAWS))
+def test_random_shapes_and_seeds_agree_however_the_processor_rounds(draw: int, tmp_path: Path):
+    rng = np.random.default_rng([draw, 28])
+    n_channels, n_times = int(rng.choice([1, 2, 3, 6, 9, 10, 12, 20, 40])), int(rng.integers(41, 160))
+
+    def drawn(n: int, length: int) -> np.ndarray:
+        x = np.round(cases(n, n_channels, length, seed=int(rng.integers(1000))), int(rng.integers(1, 8)))  # ties
+        x[n // 2, :, length // 2 :] = x[n // 2, :, length // 2, None]
+        return x
+
+    preset, scale = ("best", "best", "paper")[draw % 3], str(rng.choice(["dataset", "case"]))
+    model = fitted(n_channels, n_times, drawn(20, n_times), preset=preset, scale=scale, random_state=draw)
+    deployed = exported(model, tmp_path, seed=draw)
+    for n, length in ((1, n_times), (20, n_times), (4, int(rng.integers(9, 3 * n_times)))):
+        x = drawn(n, length)
         assert_same(deployed.transform(x), model.transform(x))
 
 

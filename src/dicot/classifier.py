@@ -24,7 +24,7 @@ from dicot.data.collection import check_labels, labelled
 from dicot.data.policies import name_cases
 from dicot.data.preparation import Preparation
 from dicot.data.stored import CaseStore
-from dicot.embedding import POOLINGS, pooled_dim
+from dicot.embedding import POOLINGS, pooled_dim, refuse_length
 from dicot.encoders import Encoder
 from dicot.errors import InputError, ModelFileError, is_whole, lookup
 from dicot.estimator import TimeSeriesEmbedder
@@ -292,7 +292,10 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
                 "FewLabelClassifier on the vectors."
             )
         if self.pretrained is not None:
-            preparation, train = self.pretrained.preparation_.fit_another(X, numbers)
+            given = self.pretrained.preparation_
+            if given.unequal == "resample":
+                refuse_length(self.pretrained.encoder_, given.n_times, given.unequal, self.device)
+            preparation, train = given.fit_another(X, numbers)
             assert isinstance(train, Windows)
             return preparation, replace(train, group=X.group if isinstance(X, Windows) else None)
         preparation, train = Preparation(self.layout, self.unequal, self.missing, self.scale).fit(X, numbers)

@@ -14,6 +14,7 @@ from dicot.data.pieces import write_rows
 from dicot.data.policies import MISSING, UNEQUAL, Array, name_cases
 from dicot.data.preparation import Preparation
 from dicot.errors import InputError, ModelFileError, brief, is_whole, need_extra
+from dicot.processes.budget import memory_of, refuse_beyond
 from dicot.storage import check_format
 from dicot.storage.seals import check_seal, has_seal
 
@@ -23,6 +24,7 @@ ABOUT = "dicot"  # the entry of the file's metadata that holds everything, as JS
 SEAL = "dicot.sha256"  # the entry with the hash of the file
 CHANGED = "changed"  # what stands there instead once another program has changed the file on purpose
 MARK = f"{SEAL}\x12@".encode()  # that entry in the file's bytes: its name, and then text of 64 characters
+PER_TIME_STEP = 4096  # bytes that a window takes in a graph of an encoder as large as the default's, at least
 AT_ONCE = 2**17  # values of windows that go through together: what is made of them is some thousand times as much
 T = TypeVar("T", bound=Any)
 
@@ -88,6 +90,15 @@ class OnnxEmbedder:
         target = make(sum(len(cases) for _, cases in groups), width)
         for index, cases in groups:
             self._refuse_rounding(cases)
+            if cases.length > cases.lengths[cases.index].max():
+                refuse_beyond(
+                    memory_of(None),
+                    cases.length * PER_TIME_STEP,
+                    f"Lengthening windows to n_times={cases.length}, as {self.path} says,",
+                    "If its model was trained on windows of that length, use it where there is more memory. If not, "
+                    "the file was made to do harm: export the model again.",
+                    "half of what is free",
+                )
             at_once = max(1, AT_ONCE // (cases.shape[1] * cases.shape[2]))
             for start in range(0, len(cases), at_once):
                 rows = slice(start, start + at_once)

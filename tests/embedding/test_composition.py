@@ -267,7 +267,7 @@ def test_many_values_per_time_step_mean_fewer_cases_at_once(waves, monkeypatch):
     sizes = []
     whole = Contests.transform
     monkeypatch.setattr(Contests, "transform", lambda self, x: sizes.append(len(x)) or whole(self, x))
-    monkeypatch.setitem(embedding_passes.WORKING_MEMORY, "cpu", 84 * 13 // 8 * 8 * 32 * 4 * 6)
+    monkeypatch.setitem(embedding_passes.WORKING_MEMORY, "cpu", 84 * 14 // 8 * 8 * 32 * 4 * 6)
     model(bank="mixed").fit(waves).transform(waves.x)
     assert set(sizes) == {6}
 

@@ -100,13 +100,15 @@ def test_four_times_the_amplitude_wins_by_four_times_as_much():
 
 
 def test_nobody_wins_where_nothing_happens():
-    """A constant stretch gives 0 but for rounding: only the time steps that see its ends count."""
+    """A constant stretch gives 0: only the time steps that see its ends count, four at either end."""
     contests = Contests.draw(1, 9)
     assert not contests.transform(torch.zeros(2, 1, 50)).any()
     for level in (0.1, 1000.1):
         lost = contests.transform(torch.full((2, 1, 1000), level)).view(2, 2, 2, N_GROUPS, 8)[:, :, 1]
         shares = (lost**2).sum(dim=-1)
-        torch.testing.assert_close(shares[:, 0], torch.full((2, N_GROUPS), 0.008))  # four time steps at either end
+        ties = shares[:, 0] * 1000 - 8  # where two kernels give the very same both come last
+        torch.testing.assert_close(ties, ties.round(), atol=1e-4, rtol=0)
+        assert (ties.round() >= 0).all() and ties.sum() < 5
         assert not shares[:, 1].any(), "the first difference is 0 everywhere"
 
 
@@ -192,8 +194,7 @@ def test_a_gpu_gives_what_a_cpu_gives_and_a_graph_replays_it(n_channels):
     graph.replay()
     torch.cuda.synchronize()
     assert torch.equal(replayed, found)
-    assert (found.cpu() - expected).abs().median() < 1e-5
-    assert ((found.cpu() - expected).abs() < 1e-3).float().mean() > 0.99  # the others: a tie that rounding decides
+    torch.testing.assert_close(found.cpu(), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")

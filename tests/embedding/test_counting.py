@@ -15,6 +15,8 @@ SHAPES = [(1, 1), (1, 5), (1, 9), (2, 36), (6, 128), (12, 50), (70, 40), (1, 150
 
 def walks(n: int, n_channels: int, n_times: int) -> torch.Tensor:
     x = np.random.default_rng(0).normal(size=(n, n_channels, n_times)).cumsum(axis=2)
+    x[n // 2 :] = x[n // 2 :].round(1)  # ties, which rounding would decide
+    x[1, :, n_times // 2 :] = x[1, :, n_times // 2, None]
     return torch.from_numpy(x.astype(np.float32))
 
 
@@ -23,10 +25,9 @@ def test_shares_are_those_of_the_operators(n_channels, n_times):
     x = walks(7, n_channels, n_times).cuda()
     bank = Bank.fit(x.cpu().numpy(), seed=1).to(x)
     assert bank.chosen is not None
-    fast, slow = bank.transform(x), replace(bank, chosen=None).transform(x)
-    # A convolution that lies on a bias but for rounding, as the one it was taken from does, may be counted either way.
-    assert (fast - slow).abs().max() <= 2.01 / max(1, n_times - 8 * max(bank.dilations))
-    assert ((fast - slow).abs() > 1e-6).float().mean() < 0.01 + 0.2 * (n_times < 9)
+    fast, slow, host = bank.transform(x), replace(bank, chosen=None).transform(x), Bank.fit(x.cpu().numpy(), seed=1)
+    for other in (slow.cpu(), host.transform(x.cpu())):
+        torch.testing.assert_close(fast.cpu(), other, rtol=1e-6, atol=0)  # not one time step is counted otherwise
 
 
 @pytest.mark.parametrize(("n_channels", "n_times"), SHAPES)
@@ -35,8 +36,9 @@ def test_contests_are_those_of_the_operators(n_channels, n_times):
     contests = Contests.draw(n_channels, n_times, seed=1).to(x)
     assert contests.chosen is not None
     fast, slow = contests.transform(x), replace(contests, chosen=None).transform(x)
-    assert ((fast - slow).abs() > 1e-3 * slow.abs().max()).float().mean() < 0.002
-    torch.testing.assert_close(fast.square().sum(dim=1), slow.square().sum(dim=1), rtol=1e-3, atol=1e-4)
+    host = Contests.draw(n_channels, n_times, seed=1).transform(x.cpu())
+    for other in (slow.cpu(), host):
+        torch.testing.assert_close(fast.cpu(), other, rtol=1e-4, atol=1e-5)  # every time step is won by the same one
 
 
 def test_far_from_its_ends_a_constant_wins_nothing():
@@ -61,5 +63,5 @@ def test_other_lengths_and_types_than_at_fit():
     for n_times in (20, 500):
         cases = walks(5, 3, n_times).cuda()
         fast, slow = bank.to(x).transform(cases), replace(bank.to(x), chosen=None).transform(cases)
-        assert ((fast - slow).abs() > 1e-6).float().mean() < 0.01
+        torch.testing.assert_close(fast, slow, rtol=1e-6, atol=0)
     assert bank.to(x.double()).chosen is None and bank.to(x.cpu()).chosen is None

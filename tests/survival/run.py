@@ -17,11 +17,13 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+from dicot import errors
 from dicot.errors import DicotError
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.mutations import mutate
 from tests.survival.pool import Pool
 
+PACKAGE = Path(errors.__file__).parent  # the library itself, whatever the folders above are called
 WORK = 10  # seconds of the processor for one file
 WAIT = 300  # seconds in all; on a busy machine the work may take a while
 PATIENCE = 600  # until a process that does not even answer to its alarm is killed
@@ -245,5 +247,5 @@ def _cause(error: BaseException) -> str:
 
 def _place(error: BaseException) -> str:
     """The last line of the library that it came through."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f"{os.sep}dicot{os.sep}" in f.filename]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(PACKAGE)]
     return f"{'/'.join(Path(frames[-1].filename).parts[-2:])}:{frames[-1].name}" if frames else "outside the library"

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.io import savemat
 
+from dicot import OnnxEmbedder, TimeSeriesClassifier, TimeSeriesEmbedder
 from dicot.bench.exchange import read_contents
 from dicot.data import parquetfile
 from dicot.data.choices import read_choices
@@ -30,6 +31,7 @@ from dicot.data.files import read_windows
 from dicot.data.matfile import read_matrix
 from dicot.data.recordingfile import read_recording
 from dicot.errors import DicotError, InputError
+from dicot.export import export_onnx
 from dicot.labels.windows import read_labels
 from dicot.pretrained import CONFIG, read_config
 from dicot.search import EmbeddingIndex
@@ -69,6 +71,34 @@ def fate(read: Callable[[], Any]) -> str:
     assert ended == 0, "it hangs or dies"
     assert said == "right" or said.startswith("ours: "), said
     return said
+
+
+@pytest.mark.filterwarnings("ignore:Cases of . time steps are too short")
+@pytest.mark.parametrize("unequal", ["pad", "resample"])
+def test_a_small_model_that_asks_for_very_long_cases(unequal, tmp_path):
+    x = np.random.default_rng(0).normal(size=(8, 1, 20)).astype(np.float32)
+    settings = {"dim": 16, "steps": 1, "random_state": 0, "device": "cpu", "verbose": False}
+    model = TimeSeriesEmbedder("dicot", unequal=unequal, **settings).fit(x)
+    folder = model.save_pretrained(tmp_path / "model")
+    onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+    file = onnx.load(export_onnx(model, tmp_path / "sound.onnx").path)
+    config = json.loads((folder / CONFIG).read_text())
+    del config["sha256"]
+    config["preparation"]["n_times"] = 10**9
+    (folder / CONFIG).write_text(json.dumps(config))
+    about = {entry.key: entry.value for entry in file.metadata_props}
+    forged = {**json.loads(about["dicot"]), "n_times": 10**9}
+    onnx.helper.set_model_props(file, {**about, "dicot": json.dumps(forged), "dicot.sha256": "changed"})
+    onnx.save(file, tmp_path / "model.onnx")
+    long = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
+    for use in (
+        lambda: long.transform(x),
+        lambda: long.transform_time_steps(x),
+        lambda: export_onnx(long, tmp_path / "long.onnx"),
+        lambda: OnnxEmbedder(tmp_path / "model.onnx", threads=1).transform(x),
+        *([] if unequal == "pad" else [lambda: TimeSeriesClassifier(long, steps=1).fit(x, np.arange(8) % 2)]),
+    ):
+        assert "n_times=1000000000" in fate(use)
 
 
 def npy(shape: tuple[int, ...], dtype: str = "<f4") -> bytes:

@@ -1,7 +1,7 @@
 """From cases to vectors: an encoder's features pooled, a bank of kernels beside them, all of it compressed."""
 
 from dicot.embedding.composition import MIXED, Composition, check_parts, fit_composition
-from dicot.embedding.passes import EMBED_PRECISIONS, Composer, Target, cases_at_once, embed, embed_into
+from dicot.embedding.passes import EMBED_PRECISIONS, Composer, Target, cases_at_once, embed, embed_into, refuse_length
 from dicot.embedding.poolings import POOLINGS, Pooling, pooled, pooled_dim
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "fit_composition",
     "pooled",
     "pooled_dim",
+    "refuse_length",
 ]

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from dicot.data.pieces import Collection
 from dicot.embedding import counting, native
-from dicot.embedding.convolution import N_TAPS, REACH, convolve, each_by_its_own, long_enough
+from dicot.embedding.convolution import N_TAPS, REACH, convolve, each_by_its_own, long_enough, on_grid
 from dicot.errors import InputError, is_whole
 
 N_KERNELS = 84  # ways to choose three taps of nine
@@ -70,7 +70,7 @@ class Bank:
         for dilation, count in zip(dilations, counts, strict=True):
             chosen = _channels(n_channels, rng)
             drawn = rng.integers(n_cases, size=N_KERNELS).tolist()  # a case for each kernel
-            mixed = torch.stack([row @ _case(x, i) for row, i in zip(chosen, drawn, strict=True)])  # (84, T)
+            mixed = torch.stack([row @ on_grid(_case(x, i)) for row, i in zip(chosen, drawn, strict=True)])  # (84, T)
             y = each_by_its_own(long_enough(mixed), taps, dilation)
             levels = quantiles[first : first + count * N_KERNELS].view(N_KERNELS, count)
             biases.append(_quantiles(y, levels))
@@ -89,7 +89,7 @@ class Bank:
     @property
     def width(self) -> int:
         """How many numbers for each time step of a case are in memory at once."""
-        return N_KERNELS * (1 + max(self.counts))
+        return N_KERNELS * (2 + max(self.counts))  # convolutions are float64
 
     def to(self, like: Tensor) -> "Bank":
         """Return the bank for cases on the device and of the type of `like`."""
@@ -119,10 +119,10 @@ class Bank:
             return counting.shares(x, layout, lists, self.taps, self.biases)
         if native.serves(x):
             return native.shares(x, *self._lists, self.taps, self.biases)
-        features, first = [], 0
+        exact, features, first = on_grid(x), [], 0
         for number, (dilation, count) in enumerate(zip(self.dilations, self.counts, strict=True)):
             biases = self.biases[:, first : first + count].T.unsqueeze(2)
-            features.append(_shares(self.convolve(x, number), biases, dilation, number).flatten(1))
+            features.append(_shares(self.convolve(exact, number), biases, dilation, number).flatten(1))
             first += count
         return torch.cat(features, dim=1)
 
@@ -136,8 +136,11 @@ class Bank:
         return dilations, counts, starts, chosen
 
     def convolve(self, x: Tensor, number: int) -> Tensor:
-        """Compute what the kernels give at one of the dilations, (B, C, T) -> (B, 84, T), with zeros around a case."""
-        return convolve(x, self.taps, self.channels[number], self.dilations[number])
+        """Compute what the kernels give at one of the dilations, (B, C, T) -> (B, 84, T), with zeros around a case.
+
+        x is `on_grid`, so that nothing is rounded.
+        """
+        return convolve(x, self.taps.double(), self.channels[number].double(), self.dilations[number])
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what a file keeps of the bank."""
@@ -208,7 +211,9 @@ def _shares(y: Tensor, biases: Tensor, dilation: int, number: int) -> Tensor:
     Every other kernel, and at the next dilation the others, counts only where it does not reach beyond the case; where
     it always does, because the case is shorter than those of the fit, it counts everywhere.
     """
-    room = y.new_empty(len(y), len(biases), *y.shape[1:])  # a mean of booleans takes several times as long on a CPU
+    room = biases.new_empty(
+        len(y), len(biases), *y.shape[1:]
+    )  # a mean of booleans takes several times as long on a CPU
     above = torch.gt(y.unsqueeze(1), biases, out=room)
     shares = above.mean(dim=3)
     margin = REACH * dilation

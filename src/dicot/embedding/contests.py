@@ -7,6 +7,7 @@ difference. A feature is the square root of how much a kernel wins by, or of how
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import log2
 
 import numpy as np
@@ -14,14 +15,14 @@ import torch
 from torch import Tensor
 
 from dicot.embedding import counting, native
-from dicot.embedding.convolution import N_TAPS, convolve, long_enough
+from dicot.embedding.convolution import N_TAPS, WIDEST, convolve, long_enough, on_grid
 from dicot.errors import InputError
 
 N_GROUPS = 16  # at each dilation on the cases, and as many on their first difference
 PER_GROUP = 8
 FEWEST_MIXED, MOST_MIXED = 2, 8  # channels that a group adds up
 GRID = 2**-10  # taps are multiples of it, which TF32 does not round: for a constant they give 0 in that precision too
-NOTHING = 2e-6  # what a kernel gives for a constant by rounding, relative to the case's largest value
+NOTHING = 2e-6  # what a kernel may give for a constant that float32 has rounded, relative to the case's largest value
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +66,15 @@ class Contests:
     def n_channels(self) -> int:
         return self.channels.shape[3]
 
+    @cached_property
+    def most_mixed(self) -> int:
+        """How many channels a group adds up at most."""
+        return int((self.channels > 0).sum(dim=3).max())
+
     @property
     def width(self) -> int:
         """How many numbers for each time step of a case are in memory at once: convolutions, and who has won."""
-        return 2 * self.taps[0, 0, ..., 0].numel()
+        return 4 * self.taps[0, 0, ..., 0].numel()  # in float64
 
     def to(self, like: Tensor) -> "Contests":
         """Return the contests for cases on the device and of the type of `like`."""
@@ -84,20 +90,19 @@ class Contests:
         if x.dim() != 3 or x.shape[1] != self.n_channels:
             raise InputError(f"These contests take (batch, {self.n_channels} channels, time); got {tuple(x.shape)}.")
         x = long_enough(x)
-        if native.serves(x):
+        if native.serves(x) and self.most_mixed <= WIDEST:
             return native.contests(x, self.taps, self.channels, NOTHING)
-        both = (x, x.diff(dim=2))
-        nothing = NOTHING * torch.stack([values.abs().amax(dim=2).sum(dim=1) for values in both])  # (2, B)
         if self.chosen is not None:
-            return counting.contests(*both, self.chosen, self.taps, nothing)
-        rounding = nothing[:, :, None, None]
+            return counting.contests(x, x.diff(dim=2), self.chosen, self.taps, NOTHING)
+        both = (on_grid(x), on_grid(x.diff(dim=2)))
+        nothing = [NOTHING * values.abs().amax(dim=2).sum(dim=1)[:, None, None] for values in both]  # (B, 1, 1)
         features: list[Tensor] = []
         for taps, channels, dilation in zip(self.taps, self.channels, self.dilations, strict=True):
             for series, values in enumerate(both):
                 mixed = channels[series].unsqueeze(1).expand(-1, PER_GROUP, -1).flatten(0, 1)  # (8 G, C)
-                y = convolve(values, taps[series].flatten(0, 1), mixed, dilation)
-                features += _outcomes(y.reshape(len(x), -1, PER_GROUP, y.shape[2]), rounding[series])
-        return torch.cat(features, dim=1).clamp_min_(0).sqrt_()
+                y = convolve(values, taps[series].flatten(0, 1).double(), mixed.double(), dilation)
+                features += _outcomes(y.reshape(len(x), -1, PER_GROUP, y.shape[2]), nothing[series])
+        return torch.cat(features, dim=1).to(x.dtype).clamp_min_(0).sqrt_()
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what a file keeps of the contests."""
@@ -115,14 +120,14 @@ class Contests:
         return cls(taps, channels.float())
 
 
-def _outcomes(y: Tensor, rounding: Tensor) -> tuple[Tensor, Tensor]:
+def _outcomes(y: Tensor, nothing: Tensor) -> tuple[Tensor, Tensor]:
     """Return by how much each kernel of y (B, G, 8, T) wins, and how often it comes last, per time step: (B, 8 G) each.
 
-    Where the case is constant all kernels give 0 but for rounding, which must not decide: nobody wins or comes last.
+    Where the case is constant all kernels give 0, or nothing to speak of: nobody wins or comes last.
     """
     best, worst = y.amax(dim=2), y.amin(dim=2)  # (B, G, T)
-    best = best.masked_fill(best.abs() <= rounding, 0.0)
-    worst = worst.masked_fill(worst.abs() <= rounding, torch.nan)  # equal to nothing
+    best = best.masked_fill(best.abs() <= nothing, 0.0)
+    worst = worst.masked_fill(worst.abs() <= nothing, torch.nan)  # equal to nothing
     mark = torch.empty_like(y)
     won = torch.eq(y, best.unsqueeze(2), out=mark).mul_(best.unsqueeze(2)).mean(dim=3)
     lost = torch.eq(y, worst.unsqueeze(2), out=mark).mean(dim=3)

@@ -8,9 +8,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from dicot.embedding.convolution import on_grid
 from dicot.gpu.kernels import KernelFile, Size
 
-FILE = KernelFile("dicot.embedding", "counting.cu", {"shares": "PiiiPiPPiPiPiP", "contests": "PPiiiiPPiPiPP"})
+FILE = KernelFile("dicot.embedding", "counting.cu", {"shares": "PiiiPiPPiPiPiPP", "contests": "PPiiiiPPiPiPPP"})
 WARP, WARPS = 32, 8  # of a block
 
 
@@ -42,23 +43,29 @@ def shares(x: Tensor, layout: Tensor, channels: ChannelLists, taps: Tensor, bias
     out = x.new_empty(n_cases, total * n_kernels)
     FILE.launch(
         "shares", x.device, *_warps(n_cases * n_dilations * n_kernels), x.contiguous(), *x.shape, layout, n_dilations,
-        channels.own, channels.often, most, taps, n_kernels, biases, total, out,
+        channels.own, channels.often, most, taps, n_kernels, biases, total, _largest(x), out,
     )  # fmt: skip
     return out
 
 
-def contests(x: Tensor, steps: Tensor, channels: ChannelLists, taps: Tensor, rounding: Tensor) -> Tensor:
+def contests(x: Tensor, steps: Tensor, channels: ChannelLists, taps: Tensor, nothing: float) -> Tensor:
     """Compute the features of `Contests.transform`, (B, C, T) -> (B, n_features).
 
-    steps: the first difference; rounding: (2, B), what counts as nothing in either
+    steps: the first difference; nothing: what counts as none, relative to the largest values of the channels
     """
     n_cases, (n_dilations, _, n_groups, most) = len(x), channels.own.shape
     out = x.new_empty(n_cases, 2 * taps[..., 0].numel())
+    largest = torch.stack([_largest(values) for values in (x, steps)])
+    none = nothing * torch.stack([on_grid(values).abs().amax(dim=2).sum(dim=1) for values in (x, steps)])
     FILE.launch(
         "contests", x.device, *_warps(n_cases * n_dilations * 2 * n_groups), x.contiguous(), steps.contiguous(),
-        *x.shape, n_dilations, channels.own, channels.often, most, taps, n_groups, rounding, out,
+        *x.shape, n_dilations, channels.own, channels.often, most, taps, n_groups, largest, none, out,
     )  # fmt: skip
     return out
+
+
+def _largest(x: Tensor) -> Tensor:
+    return x.abs().amax(dim=(1, 2))
 
 
 def _warps(count: int) -> tuple[Size, Size]:

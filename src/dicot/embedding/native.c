@@ -1,73 +1,89 @@
 // The bank's shares, the contests' outcomes and the last product of one vector, on float32 numbers; see native.py.
 // Every case is computed by itself: its numbers depend neither on the other cases nor on the number of threads.
-// Convolutions add up taps and then channels one product at a time, each rounded once, as matrix products do.
+// Convolutions are exact: values are float64 on a grid, see convolution.py.
 
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef __AVX__
+#ifdef __AVX512F__
 enum { LANES = 8, SIDE = 1 };
+#elif defined __AVX__
+enum { LANES = 4, SIDE = 1 };
 #else
-enum { LANES = 4, SIDE = 2 };
+enum { LANES = 2, SIDE = 2 };
 #endif
-typedef float V __attribute__((vector_size(4 * LANES)));
-typedef int I __attribute__((vector_size(4 * LANES)));
+typedef double V __attribute__((vector_size(8 * LANES)));
+typedef long long I __attribute__((vector_size(8 * LANES)));
 typedef const float *restrict in;
 typedef float *restrict out;
 
 enum { TAPS = 9, REACH = 4, KERNELS = 84, GROUP = 8, WIDEST = 9, ROWS = 8, BLOCK = ROWS * LANES };
+#define GRID_ROOM 32768.0  // ROOM of convolution.py
 
-static inline V load(const float *at) {
+static inline V load(const double *at) {
   V v;
   memcpy(&v, at, sizeof v);
   return v;
 }
 
-static inline void store(float *at, V v) { memcpy(at, &v, sizeof v); }
+static inline void store(double *at, V v) { memcpy(at, &v, sizeof v); }
 
 // Zeros around the channels of a case, and behind them as many as the last block may read.
 typedef struct {
-  float *values;
+  double *values;
   long stride, margin;
 } Padded;
 
 static Padded padded_room(int n_channels, long n_times, long margin) {
   long stride = n_times + 2 * margin + BLOCK;
-  return (Padded){calloc(n_channels * stride, sizeof(float)), stride, margin};
+  return (Padded){calloc(n_channels * stride, sizeof(double)), stride, margin};
 }
 
-static void fill(Padded room, const float *x, int n_channels, long n_times) {
-  for (int c = 0; c < n_channels; ++c)
-    memcpy(room.values + c * room.stride + room.margin, x + c * n_times, n_times * sizeof(float));
-}
-
-static void fill_steps(Padded room, const float *x, int n_channels, long n_times) {
+// A case, or its first difference, on the grid of `convolution.on_grid`. Returns the sum of the channels' largest values.
+static double fill(Padded room, const float *x, int n_channels, long n_times, int difference) {
+  double most = 0, sum = 0;
   for (int c = 0; c < n_channels; ++c) {
     const float *own = x + c * n_times;
-    float *to = room.values + c * room.stride + room.margin;
-    for (long t = 0; t + 1 < n_times; ++t) to[t] = own[t + 1] - own[t];
+    double *to = room.values + c * room.stride + room.margin, strange = 0;
+    for (long t = 0; t < n_times - difference; ++t) {
+      float value = difference ? own[t + 1] - own[t] : own[t];
+      to[t] = value;
+      most = fabs(to[t]) > most ? fabs(to[t]) : most;
+      strange += to[t] * 0;
+    }
+    most += strange;  // NaN where a value is not finite, and then it stays NaN
   }
+  double grid = GRID_ROOM * most;
+  for (int c = 0; c < n_channels; ++c) {
+    double *to = room.values + c * room.stride + room.margin, largest = 0;
+    for (long t = 0; t < n_times - difference; ++t) {
+      to[t] = (to[t] + grid) - grid;
+      largest = fabs(to[t]) > largest ? fabs(to[t]) : largest;
+    }
+    sum += largest;
+  }
+  return sum + most * 0;
 }
 
 // One kernel over the channels that it adds up, y[t] for all t and some beyond.
 static void convolved(Padded x, const float *taps, const int *channels, int n_channels, long dilation, long n_times,
-                      float *y) {
-  const float *first = x.values + x.margin - REACH * dilation;
+                      double *y) {
+  const double *first = x.values + x.margin - REACH * dilation;
   for (long t = 0; t < n_times; t += BLOCK) {
     V sum[ROWS] = {0};
     for (int tap = 0; tap < TAPS; ++tap)
       for (int c = 0; c < n_channels; ++c) {
-        const float *from = first + channels[c] * x.stride + tap * dilation + t;
-        for (int i = 0; i < ROWS; ++i) sum[i] += taps[tap] * load(from + i * LANES);
+        const double *from = first + channels[c] * x.stride + tap * dilation + t;
+        for (int i = 0; i < ROWS; ++i) sum[i] += (double)taps[tap] * load(from + i * LANES);
       }
     for (int i = 0; i < ROWS; ++i) store(y + t + i * LANES, sum[i]);
   }
 }
 
-static float share_above(const float *y, long first, long stop, float bias) {
-  int count = 0;
+static float share_above(const double *y, long first, long stop, double bias) {
+  long count = 0;
   for (long t = first; t < stop; ++t) count += y[t] > bias;
   return (float)count / (float)(stop - first);
 }
@@ -83,12 +99,12 @@ void shares(in x, long n_cases, int n_channels, long n_times, int n_dilations, c
 #pragma omp parallel num_threads(n_threads)
   {
     Padded room = padded_room(n_channels, n_times, REACH * furthest);
-    float *y = malloc((n_times + BLOCK) * sizeof(float));
+    double *y = malloc((n_times + BLOCK) * sizeof(double));
     long inside = -1;
 #pragma omp for schedule(static) collapse(2)
     for (long b = 0; b < n_cases; ++b)
       for (int d = 0; d < n_dilations; ++d) {
-        if (inside != b) fill(room, x + b * n_channels * n_times, n_channels, n_times);
+        if (inside != b) fill(room, x + b * n_channels * n_times, n_channels, n_times, 0);
         inside = b;
         long before = 0, margin = REACH * (long)dilations[d];
         for (int i = 0; i < d; ++i) before += counts[i];
@@ -106,43 +122,28 @@ void shares(in x, long n_cases, int n_channels, long n_times, int n_dilations, c
   }
 }
 
-// What a kernel may give for a constant; NaN where a value is not finite.
-static float rounding_of(Padded x, int n_channels, long n_times, float nothing) {
-  float sum = 0;
-  for (int c = 0; c < n_channels; ++c) {
-    const float *own = x.values + c * x.stride + x.margin;
-    float most = 0, strange = 0;
-    for (long t = 0; t < n_times; ++t) {
-      most = fabsf(own[t]) > most ? fabsf(own[t]) : most;
-      strange += own[t] * 0;
-    }
-    sum += most + strange;
-  }
-  return nothing * sum;
-}
-
 static inline V either(I where, V a, V b) { return (V)(((I)a & where) | ((I)b & ~where)); }
 static inline V kept(I where, V v) { return (V)((I)v & where); }
 
 // Eight kernels against each other: how much each wins by, and how often each comes last, summed over time.
 static void contest(Padded x, const float *taps, const float *channels, int n_channels, long dilation, long n_times,
-                    float rounding, double *won, double *lost) {
-  float weights[TAPS * WIDEST][GROUP];
-  const float *sources[TAPS * WIDEST];
+                    double nothing, double *won, double *lost) {
+  double weights[TAPS * WIDEST][GROUP];
+  const double *sources[TAPS * WIDEST];
   int n = 0;
   for (int tap = 0; tap < TAPS; ++tap)
     for (int c = 0; c < n_channels; ++c)
       if (channels[c] != 0) {
         sources[n] = x.values + c * x.stride + x.margin + (tap - REACH) * dilation;
-        for (int k = 0; k < GROUP; ++k) weights[n][k] = taps[TAPS * k + tap] * channels[c];
+        for (int k = 0; k < GROUP; ++k) weights[n][k] = (double)taps[TAPS * k + tap] * channels[c];
         ++n;
       }
-  V none = (V){0} + NAN, room = (V){0} + rounding;
+  V none = (V){0} + NAN, room = (V){0} + nothing;
   V gains[GROUP] = {0}, lasts[GROUP] = {0};
   I lane;
   for (int i = 0; i < LANES; ++i) lane[i] = i;
-  for (int k = 0; k < GROUP; ++k) won[k] = lost[k] = rounding * 0;  // NaN is not hidden
-  for (long t = 0, since = 0; t < n_times; t += SIDE * LANES) {
+  for (int k = 0; k < GROUP; ++k) won[k] = lost[k] = nothing * 0;  // NaN is not hidden
+  for (long t = 0; t < n_times; t += SIDE * LANES) {
     V y[GROUP][SIDE] = {0};
     for (int e = 0; e < n; ++e)
       for (int i = 0; i < SIDE; ++i) {
@@ -155,7 +156,7 @@ static void contest(Padded x, const float *taps, const float *channels, int n_ch
         best = either(y[k][i] > best, y[k][i], best);
         worst = either(y[k][i] < worst, y[k][i], worst);
       }
-      I within = lane + (int)(t + i * LANES) < (int)n_times;
+      I within = lane + (t + i * LANES) < n_times;
       best = kept(within & ((best > room) | (-best > room)), best);
       worst = either(within & ((worst > room) | (-worst > room)), worst, none);
       for (int k = 0; k < GROUP; ++k) {
@@ -163,14 +164,9 @@ static void contest(Padded x, const float *taps, const float *channels, int n_ch
         lasts[k] -= __builtin_convertvector(y[k][i] == worst, V);
       }
     }
-    if (++since == 64 || t + SIDE * LANES >= n_times) {  // short sums in single precision are added up in double
-      for (int k = 0; k < GROUP; ++k) {
-        for (int i = 0; i < LANES; ++i) won[k] += gains[k][i], lost[k] += lasts[k][i];
-        gains[k] = lasts[k] = (V){0};
-      }
-      since = 0;
-    }
   }
+  for (int k = 0; k < GROUP; ++k)
+    for (int i = 0; i < LANES; ++i) won[k] += gains[k][i], lost[k] += lasts[k][i];
 }
 
 static float root_of_mean(double sum, long n) {
@@ -180,29 +176,28 @@ static float root_of_mean(double sum, long n) {
 
 // features (B, D, 2, 2, 8 G): for the cases and for their differences, gains and then last places. D dilations 1, 2, 4 ...
 void contests(in x, long n_cases, int n_channels, long n_times, int n_dilations, int n_groups, in taps, in channels,
-              float nothing, out features, int n_threads) {
+              double share, out features, int n_threads) {
   long width = (long)n_groups * GROUP;
 #pragma omp parallel num_threads(n_threads)
   {
     Padded room = padded_room(n_channels, n_times, (long)REACH << (n_dilations - 1));
     long inside = -1;
-    float rounding = 0;
+    double nothing = 0;  // this share of the largest values
 #pragma omp for schedule(static) collapse(3)
     for (long b = 0; b < n_cases; ++b)
       for (int series = 0; series < 2; ++series)
         for (int d = 0; d < n_dilations; ++d) {
           long n = n_times - series, place = 2 * d + series;
           if (inside != 2 * b + series) {
-            memset(room.values, 0, n_channels * room.stride * sizeof(float));
-            (series ? fill_steps : fill)(room, x + b * n_channels * n_times, n_channels, n_times);
-            rounding = rounding_of(room, n_channels, n, nothing);
+            memset(room.values, 0, n_channels * room.stride * sizeof(double));
+            nothing = share * fill(room, x + b * n_channels * n_times, n_channels, n_times, series);
             inside = 2 * b + series;
           }
           float *to = features + (b * 2 * n_dilations + place) * 2 * width;
           for (int g = 0; g < n_groups; ++g) {
             double won[GROUP], lost[GROUP];
             long group = place * n_groups + g;
-            contest(room, taps + group * GROUP * TAPS, channels + group * n_channels, n_channels, 1L << d, n, rounding,
+            contest(room, taps + group * GROUP * TAPS, channels + group * n_channels, n_channels, 1L << d, n, nothing,
                     won, lost);
             for (int k = 0; k < GROUP; ++k) {
               to[g * GROUP + k] = root_of_mean(won[k], n);

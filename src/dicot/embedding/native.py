@@ -1,7 +1,7 @@
 """What stands beside an encoder in C (native.c), case by case, several times as fast as PyTorch's operators.
 
-Where it cannot be compiled (see `encoders.inception.compiled`), and for other types, devices and numbers of channels,
-`bank`, `contests` and `compression` do the work by PyTorch's operators.
+Where it cannot be compiled (see `encoders.inception.compiled`), and for other types and devices, `bank`, `contests` and
+`compression` do the work by PyTorch's operators.
 """
 
 import ctypes
@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from dicot.embedding.convolution import WIDEST
 from dicot.encoders.inception.compiled import address, compiled
 
 # How matrix products split long sums, as (products of a sum, what half of the last two is a multiple of): OpenBLAS
@@ -25,7 +24,7 @@ def library() -> ctypes.CDLL | None:
 
 def serves(x: Tensor) -> bool:
     """Tell whether there are functions for such cases (B, C, T)."""
-    return x.shape[1] <= WIDEST and _plain(x) and library() is not None
+    return _plain(x) and library() is not None
 
 
 def shares(
@@ -39,10 +38,10 @@ def shares(
 
 
 def contests(x: Tensor, taps: Tensor, channels: Tensor, nothing: float) -> Tensor:
-    """Compute what `Contests.transform` does, for at least 9 time steps."""
+    """Compute what `Contests.transform` does, for at least 9 time steps and groups that add up at most 9 channels."""
     x, out = x.contiguous(), x.new_empty(len(x), 2 * taps[..., 0].numel())
     n_dilations, _, n_groups = taps.shape[:3]
-    numbers = (address(taps), address(channels), ctypes.c_float(nothing), address(out))
+    numbers = (address(taps), address(channels), ctypes.c_double(nothing), address(out))
     _call("contests", address(x), *_sizes(x), n_dilations, n_groups, *numbers)
     return out
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dicot.data.conversion import Conversion
 from dicot.data.pieces import Collection
 from dicot.embedding.poolings import Pooling, as_it_is, pooled_dim, pooling_named
 from dicot.encoders import Encoder
@@ -18,6 +19,7 @@ from dicot.errors import InputError, lookup
 from dicot.gpu.device import float32_arithmetic, resolve_device
 from dicot.gpu.memory import allowed_bytes
 from dicot.gpu.transfer import ThreadedArray, through
+from dicot.processes.budget import memory_of, refuse_beyond
 
 EMBED_PRECISIONS = ("float32", "tf32", "bf16")  # "bf16": activations too have 16 bits
 
@@ -83,6 +85,7 @@ def embed(
     on_batch : is told how many cases are done
     """
     encoder.check_shape(x.shape)
+    _refuse_lengthened(encoder, x, composer, device)
     dtype = torch.empty(0, dtype=home_of(encoder)[1]).numpy().dtype
     y = np.empty((len(x), *_shape(encoder, x.shape[2], pooling, composer)), dtype)
     embed_into(
@@ -115,6 +118,7 @@ def embed_into(
     rule = pooling_named(pooling)
     lookup(dict.fromkeys(EMBED_PRECISIONS), precision, "precision")
     encoder.check_shape(x.shape)
+    _refuse_lengthened(encoder, x, composer, device)
     shape = _shape(encoder, x.shape[2], pooling, composer)
     device = resolve_device(device)
     home, dtype = home_of(encoder)
@@ -127,8 +131,7 @@ def embed_into(
         halved = torch.bfloat16 if precision == "bf16" and device.type == "cuda" else None
         with torch.inference_mode(), float32_arithmetic(device, fast=precision != "float32"):
             per_value = dtype.itemsize if halved is None else halved.itemsize
-            beside = 0 if composer is None else composer.width // ARRAYS_PER_PASS  # after the network, not beside it
-            per_case = max(encoder.dim, encoder.n_channels, beside) * x.shape[2] * per_value
+            per_case = _widest(encoder, composer) * x.shape[2] * per_value
             if rule.layers is not None:
                 per_case += per_case * len(encoder.layer_dims()) // ARRAYS_PER_PASS
             at_once = min(batch_size, cases_at_once(per_case, device))
@@ -144,6 +147,36 @@ def embed_into(
             forget_prepared(encoder)  # its weights are the device's, and it would only use memory there
         for module in in_training:
             module.training = True
+
+
+def _widest(encoder: Encoder, composer: Composer | None) -> int:
+    beside = 0 if composer is None else composer.width // ARRAYS_PER_PASS  # after the network, not beside it
+    return max(encoder.dim, encoder.n_channels, beside)
+
+
+def _refuse_lengthened(encoder: Encoder, x: Collection, composer: Composer | None, device: str | torch.device) -> None:
+    """Refuse cases that a model's preparation makes longer where a pass of two takes more than half of the memory.
+
+    A small file can ask for any length, and no case that it is given need be so long.
+    """
+    if isinstance(x, Conversion) and x.length > x.lengths[x.index].max():
+        refuse_length(encoder, x.length, x.unequal, device, composer)
+
+
+def refuse_length(
+    encoder: Encoder, n_times: int, unequal: str, device: str | torch.device, composer: Composer | None = None
+) -> None:
+    """Refuse cases of a model's own length where a pass of two takes more than half of the memory."""
+    home = resolve_device(device)
+    memory = memory_of(None) if home.type == "cpu" else allowed_bytes(home) // 2
+    refuse_beyond(
+        memory,
+        2 * ARRAYS_PER_PASS * _widest(encoder, composer) * n_times * home_of(encoder)[1].itemsize,
+        f"Cases of n_times={n_times} time steps, as this model's config.json wants them (unequal={unequal!r}): a pass",
+        "If it was trained on cases of that length, use it where there is more memory. If not, its file is damaged or "
+        "made to do harm: save the model again.",
+        "half of what is free",
+    )
 
 
 Way = Callable[[Network, Network, Tensor], Tensor]  # from a network, a pooling and a case to the pooled features

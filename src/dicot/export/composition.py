@@ -1,7 +1,6 @@
 """What a vector holds beside the pooled features, as a graph: difference, bank, contests and compression.
 
-Convolutions are products of the same matrices as in `embedding.convolution`, in the same order of taps and channels:
-so they are rounded alike, and a comparison that is close is decided alike.
+Convolutions are exact, as in `embedding.convolution`: a comparison is decided alike, however close it is.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,8 +12,8 @@ from dicot.data.policies import Array
 from dicot.embedding import Composition
 from dicot.embedding.bank import N_KERNELS, Bank
 from dicot.embedding.contests import NOTHING, PER_GROUP, Contests
-from dicot.embedding.convolution import N_TAPS, REACH, WIDEST
-from dicot.export.graph import Graph, single, whole
+from dicot.embedding.convolution import N_TAPS, REACH, ROOM, WIDEST
+from dicot.export.graph import Graph, double, whole
 
 
 def composed(graph: Graph, x: str, composition: Composition, pool: Callable[[str], str]) -> str:
@@ -49,7 +48,7 @@ def _first_difference(graph: Graph, x: str) -> str:
 def _bank(graph: Graph, x: str, bank: Bank) -> str:
     """Return the shares of time steps at which convolutions exceed their biases, (B, n_features)."""
     taps = np.broadcast_to(_numbers(bank.taps), (len(bank.dilations), N_KERNELS, N_TAPS))
-    y = _convolved(graph, x, taps, _numbers(bank.channels), bank.dilations)  # (B, D, 84, T)
+    y = _convolved(graph, _on_grid(graph, x), taps, _numbers(bank.channels), bank.dilations)  # (B, D, 84, T)
     # Every other kernel counts only where it does not reach beyond the case, unless it always does: see `bank._shares`.
     n_times, reach = graph.length(x), REACH * np.array(bank.dilations, np.int64)[:, None, None, None]
     odd = (np.arange(len(bank.dilations))[:, None] + np.arange(2)) % 2
@@ -58,10 +57,10 @@ def _bank(graph: Graph, x: str, bank: Bank) -> str:
     time = _time(graph, x)
     inside = graph.add("And", graph.add("GreaterOrEqual", time, edges), graph.add("Less", time, stops))
     y = graph.add("Reshape", y, whole(0, 0, N_KERNELS // 2, 2, -1))
-    y = graph.add("Add", y, graph.add("Where", inside, single(0), single(-np.inf)))  # exceeds nothing outside
+    y = graph.add("Add", y, graph.add("Where", inside, double(0), double(-np.inf)))  # exceeds nothing outside
     # Each dilation as often as it has biases.
     owners = np.repeat(np.arange(len(bank.dilations)), bank.counts)
-    biases = _numbers(bank.biases).T.reshape(-1, N_KERNELS // 2, 2, 1)
+    biases = _numbers(bank.biases).T.reshape(-1, N_KERNELS // 2, 2, 1).astype(np.float64)
     above = graph.add("Greater", graph.add("Gather", y, owners, axis=1), biases)
     counts = graph.over("ReduceSum", graph.cast(above, "FLOAT"), 4)  # (B, n, 42, 2)
     lengths = graph.cast(graph.add("Gather", graph.add("Sub", stops, edges), owners, axis=0), "FLOAT")  # (n, 1, 2, 1)
@@ -72,35 +71,36 @@ def _contests(graph: Graph, x: str, contests: Contests) -> str:
     """Return by how much kernels win, and how often they come last, (B, n_features)."""
     both = (x, graph.add("Sub", graph.cut(x, 1, 2**62), graph.cut(x, 0, -1)))
     outcomes: list[str] = []
-    for series, values in enumerate(both):
+    for series, values in enumerate(_on_grid(graph, series) for series in both):
         largest = graph.over("ReduceMax", graph.add("Abs", values), 2, keep=True)
-        rounding = graph.add("Mul", graph.over("ReduceSum", largest, 1, keep=True), single(NOTHING))  # (B, 1, 1)
+        nothing = graph.add("Mul", graph.over("ReduceSum", largest, 1, keep=True), double(NOTHING))  # (B, 1, 1)
         taps = _numbers(contests.taps[:, series].flatten(1, 2))  # (D, 8 G, 9)
         mixed = np.repeat(_numbers(contests.channels[:, series]), PER_GROUP, axis=1)  # (D, 8 G, C)
         y = _convolved(graph, values, taps, mixed, contests.dilations)
         n_groups = taps.shape[0] * taps.shape[1] // PER_GROUP
         y = graph.add("Reshape", y, whole(0, n_groups, PER_GROUP, -1))  # (B, D G, 8, T)
-        outcomes += [graph.add("Reshape", part, whole(0, *taps.shape[:2])) for part in _outcomes(graph, y, rounding)]
+        outcomes += [graph.add("Reshape", part, whole(0, *taps.shape[:2])) for part in _outcomes(graph, y, nothing)]
     together = graph.add("Flatten", graph.add("Concat", *outcomes, axis=2))  # of (B, D, 4 x 8 G)
-    return graph.add("Sqrt", graph.add("Max", together, single(0)))
+    return graph.add("Sqrt", graph.cast(graph.add("Max", together, double(0)), "FLOAT"))
 
 
-def _outcomes(graph: Graph, y: str, rounding: str) -> tuple[str, str]:
+def _outcomes(graph: Graph, y: str, nothing: str) -> tuple[str, str]:
     """Return by how much each kernel of y (B, G, 8, T) wins, and how often it comes last, (B, G, 8) each."""
     best, worst = (graph.over(op, y, 2) for op in ("ReduceMax", "ReduceMin"))  # (B, G, T)
-    nobody = [graph.add("LessOrEqual", graph.add("Abs", end), rounding) for end in (best, worst)]
-    best = graph.add("Unsqueeze", graph.add("Where", nobody[0], single(0), best), whole(2))
-    worst = graph.add("Unsqueeze", graph.add("Where", nobody[1], single(np.nan), worst), whole(2))  # equal to nothing
-    wins, losses = (graph.cast(graph.add("Equal", y, end), "FLOAT") for end in (best, worst))
+    nobody = [graph.add("LessOrEqual", graph.add("Abs", end), nothing) for end in (best, worst)]
+    best = graph.add("Unsqueeze", graph.add("Where", nobody[0], double(0), best), whole(2))
+    worst = graph.add("Unsqueeze", graph.add("Where", nobody[1], double(np.nan), worst), whole(2))  # equal to nothing
+    wins, losses = (graph.cast(graph.add("Equal", y, end), "DOUBLE") for end in (best, worst))
     return graph.over("ReduceMean", graph.add("Mul", wins, best), 3), graph.over("ReduceMean", losses, 3)
 
 
 def _convolved(graph: Graph, x: str, taps: Array, channels: Array, dilations: Sequence[int]) -> str:
-    """Convolve (B, C, T) -> (B, D, K, T) with kernels (D, K, 9) over channels (D, K, C), as `convolution` does.
+    """Convolve (B, C, T) -> (B, D, K, T) with kernels (D, K, 9) over channels (D, K, C), all in float64.
 
     All dilations at once: one window is a small thing, and a graph of many nodes takes longer than their arithmetic.
     """
     n_channels = channels.shape[2]
+    taps, channels = taps.astype(np.float64), channels.astype(np.float64)
     if n_channels > WIDEST:
         return graph.add("Concat", *_one_by_one(graph, x, taps, channels, dilations), axis=1)
     furthest = REACH * max(dilations)
@@ -117,11 +117,22 @@ def _convolved(graph: Graph, x: str, taps: Array, channels: Array, dilations: Se
 
 
 def _one_by_one(graph: Graph, x: str, taps: Array, channels: Array, dilations: Sequence[int]) -> Iterator[str]:
+    """Add up channels first, then taps: onnxruntime has no Conv of float64."""
+    time, furthest = graph.add("Unsqueeze", _time(graph, x), whole(1)), REACH * max(dilations)
+    steps = graph.add("Transpose", graph.pad(x, furthest, furthest), perm=[0, 2, 1])
     for own, mixed, dilation in zip(taps, channels, dilations, strict=True):
-        margin = REACH * dilation
-        settings = {"kernel_shape": [N_TAPS], "dilations": [dilation], "pads": [margin, margin], "group": len(own)}
-        y = graph.add("Conv", graph.add("MatMul", mixed, x), own[:, None], **settings)
-        yield graph.add("Unsqueeze", y, whole(1))
+        places = graph.add("Add", time, furthest + dilation * (np.arange(N_TAPS) - REACH))  # (T, 9)
+        windows = graph.add("Gather", graph.add("MatMul", steps, mixed.T), places, axis=1)  # (B, T, 9, K)
+        y = graph.over("ReduceSum", graph.add("Mul", windows, own.T), 2)
+        yield graph.add("Unsqueeze", graph.add("Transpose", y, perm=[0, 2, 1]), whole(1))
+
+
+def _on_grid(graph: Graph, x: str) -> str:
+    """Return what `convolution.on_grid` does."""
+    x = graph.cast(x, "DOUBLE")
+    largest = graph.over("ReduceMax", graph.over("ReduceMax", graph.add("Abs", x), 2, keep=True), 1, keep=True)
+    room = graph.add("Mul", largest, double(ROOM))
+    return graph.add("Sub", graph.add("Add", x, room), room)
 
 
 def _time(graph: Graph, x: str) -> str:

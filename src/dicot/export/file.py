@@ -14,7 +14,7 @@ from dicot.classifier import TimeSeriesClassifier
 from dicot.data.policies import Array
 from dicot.data.preparation import Preparation
 from dicot.deployed import ABOUT, FORMAT, FORMAT_VERSION, INPUT, MARK, PROBABILITIES, SEAL, VECTORS, OnnxEmbedder
-from dicot.embedding import Composition, embed, pooled_dim
+from dicot.embedding import Composition, embed, pooled_dim, refuse_length
 from dicot.encoders import Encoder
 from dicot.errors import ExportError, InputError
 from dicot.estimator import TimeSeriesEmbedder, method_name
@@ -75,6 +75,7 @@ def export_onnx(
         raise InputError(f"{path} has the suffix {path.suffix!r}; give the name of an .onnx file.")
     check_writable(path)
     parts = _parts_of(model, classifier)
+    refuse_length(parts.encoder, parts.preparation.n_times, parts.preparation.unequal, "cpu", parts.composition)
     data = sealed(_model(parts).SerializeToString(), MARK)
     made = OnnxEmbedder(path, data=data)
     difference, lengths = _compare(made, parts, seed)
