@@ -150,8 +150,8 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
             self.offset_ = self._by_group.offset(self.alpha)
             if self._by_group.n_groups == 1:
                 warnings.warn(
-                    f"One group of the {len(np.unique(groups))} is held out, and cannot tell how groups differ: nothing "
-                    "will be flagged. 2 are needed: pass cases of more groups, or raise calibration=.",
+                    f"One group of the {len(np.unique(groups))} is held out, and cannot tell how groups differ: "
+                    "nothing will be flagged. 2 are needed: pass cases of more groups, or raise calibration=.",
                     CalibrationWarning,
                     stacklevel=2,
                 )
