@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 from sklearn.neighbors import NearestNeighbors
@@ -26,6 +27,9 @@ Rows = NDArray[np.intp]
 METRICS = ("euclidean", "cosine")
 PARTS = 5  # that cases are dealt out to where each is compared with the rest
 ROUNDING = 1e-9  # 0.29 * 100 is a little less than 29
+PLACE = 0.9  # the quantile of its distances by which a group lies far out or not: alarms are decided there
+KNOTS = 100  # distances at which p-values are computed where there are groups; between them they are interpolated
+SMALLEST_SPREAD = 1e-9  # of groups
 
 
 def _kth(near: Floats, around: Floats) -> Floats:
@@ -57,8 +61,12 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
 
     A normal case that is exchangeable with the calibration cases is flagged with a probability of at most `alpha`, on
     average over the draw of the calibration cases. With n of them the share varies around this by about
-    sqrt(alpha * (1 - alpha) / n). Cases of new people or machines are not exchangeable with others of known ones: pass
-    `groups`, and whole groups are held out. With few held-out groups the share still differs from one to the next.
+    sqrt(alpha * (1 - alpha) / n).
+
+    Cases of new people or machines are not exchangeable with others of known ones: pass `groups`, and whole groups are
+    held out, two at least. A p-value then allows for how much these differ from each other: a new group is taken to lie
+    as far out as one drawn from a normal distribution of theirs, by Student's t for so few (of the logarithm of the
+    distance that a tenth of a group exceeds). So few groups that differ flag little, and one alone flags nothing.
 
     An encoder that was trained on the calibration cases makes them look more normal than new ones. Pass `held_out` to
     `fit` to calibrate with cases that the encoder has not seen.
@@ -73,7 +81,8 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
     standardise : give every feature mean 0 and deviation 1 over the reference part; one that is constant there is
         only shifted
     alpha : the share of false alarms that `predict` may raise
-    calibration : the share of the cases (of the groups, where there are some) that is held out, or their number
+    calibration : the share of the cases (of the groups, where there are some, but two at least) that is held out, or
+        their number
     random_state : draws what is held out
 
     Attributes
@@ -116,6 +125,7 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
         """
         self._check_settings()
         X = validate_data(self, X, dtype=(np.float32, np.float64), ensure_min_samples=2)
+        groups = None if groups is None else check_groups(groups, len(X), "groups")
         self.reference_, self.calibration_ = self._parts(len(X), groups, held_out)
         least = self.n_neighbors + (self.distance == "relative")  # a case of the reference is not its own neighbour
         if len(self.reference_) < least:
@@ -130,10 +140,21 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
         self._reference = reference
         self._search = NearestNeighbors(n_neighbors=self.n_neighbors, algorithm="brute").fit(self._reference)
         self._around = self._own_distances() if self.distance == "relative" else np.empty(0)
-        self.calibration_scores_ = np.sort(self._scores(X, self.calibration_))
+        scores = self._scores(X, self.calibration_)
+        self.calibration_scores_ = np.sort(scores)
+        self._by_group = None if groups is None else _GroupedP(scores, groups[self.calibration_])
         # p <= alpha is the same as: fewer than `allowed` calibration cases lie at least as far out.
         allowed = math.floor(self.alpha * (len(self.calibration_) + 1) + ROUNDING)
         self.offset_ = float(self.calibration_scores_[allowed - 1]) if allowed else -math.inf
+        if allowed and self._by_group is not None:
+            self.offset_ = self._by_group.offset(self.alpha)
+            if self._by_group.n_groups == 1:
+                warnings.warn(
+                    f"One group of the {len(np.unique(groups))} is held out, and cannot tell how groups differ: "
+                    "nothing will be flagged. 2 are needed: pass cases of more groups, or raise calibration=.",
+                    CalibrationWarning,
+                    stacklevel=2,
+                )
         if not allowed:
             warnings.warn(
                 f"{len(self.calibration_)} calibration case(s) cannot tell a share of alpha={self.alpha}: nothing will "
@@ -158,10 +179,15 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     def p_values(self, X: Any) -> Floats:
-        """Return (N,) conformal p-values; with n calibration cases the smallest possible one is 1 / (n + 1)."""
+        """Return (N,) p-values; with n calibration cases the smallest possible one is 1 / (n + 1).
+
+        They are conformal; with groups, they allow for how these differ as well.
+        """
         return self._p_of(self.score_samples(X))
 
     def _p_of(self, scores: Floats) -> Floats:
+        if self._by_group is not None:
+            return self._by_group(scores)
         farther = np.searchsorted(self.calibration_scores_, scores, side="right")
         p: Floats = (1 + farther) / (len(self.calibration_scores_) + 1)
         return p
@@ -207,10 +233,12 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
             n_units, noun = n_cases, "cases"
             split = ShuffleSplit(1, test_size=self.calibration, random_state=rng)
         else:
-            groups = check_groups(groups, n_cases, "groups")
             n_units, noun = len(np.unique(groups)), "groups"
             split = GroupShuffleSplit(1, test_size=self.calibration, random_state=rng)
         held = self.calibration if is_whole(self.calibration, 1) else math.ceil(self.calibration * n_units)
+        if groups is not None and held == 1 < n_units - 1 and not is_whole(self.calibration, 1):
+            held = 2
+            split = GroupShuffleSplit(1, test_size=held, random_state=rng)
         if held >= n_units:
             raise InputError(
                 f"calibration={self.calibration} holds out {held} of {n_units} {noun}, and none is left for the "
@@ -269,6 +297,50 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
             _check_share("calibration", self.calibration, " or a whole number of cases, 1 or more")
 
 
+class _GroupedP:
+    """p-values by calibration cases of which those of one group lie farther out, or less far, together.
+
+    The logarithm of a distance is where its group lies plus its own deviation from there. Where a new group lies is
+    told by Student's t from where the held-out ones do; the p-value is the mean over the deviations, each group's with
+    the same weight.
+    """
+
+    def __init__(self, scores: Floats, groups: NDArray[Any]) -> None:
+        far = _logarithm(scores)
+        names, members, counts = np.unique(groups, return_inverse=True, return_counts=True)
+        self.n_groups, n = len(names), len(far)
+        weights = 1 / (self.n_groups * counts[members])
+        if self.n_groups == 1:  # exchangeable with the new one: it lies farther out with a probability of a half
+            self.knots = np.unique(far)
+            shares = 1 - np.searchsorted(np.sort(far), self.knots) / n
+            self.p = (1 + shares) / 2
+            return
+        where = np.array([np.quantile(far[members == group], PLACE) for group in range(self.n_groups)])
+        own = far - where[members]
+        spread = max(float(where.std(ddof=1)) * math.sqrt(1 + 1 / self.n_groups), SMALLEST_SPREAD)
+        tail = np.logspace(0, -6, KNOTS)  # denser where p is small
+        beyond = own.max() + spread * stdtrit(self.n_groups - 1, 1 - tail[KNOTS // 4 :])
+        self.knots = where.mean() + np.unique(np.concatenate([np.quantile(own, 1 - tail), beyond]))
+        shares = np.array([weights @ stdtr(self.n_groups - 1, (where.mean() + own - at) / spread) for at in self.knots])
+        self.p = np.minimum.accumulate((1 + n * shares) / (n + 1))
+
+    def __call__(self, scores: Floats) -> Floats:
+        p: Floats = np.exp(np.interp(_logarithm(scores), self.knots, np.log(self.p)))
+        return p
+
+    def offset(self, alpha: float) -> float:
+        """Return the score from which on p is above alpha; -inf where it always is."""
+        if self.p[-1] > alpha:
+            return -math.inf
+        with np.errstate(over="ignore"):
+            return -float(np.exp(np.interp(-math.log(alpha), -np.log(self.p), self.knots)))
+
+
+def _logarithm(scores: Floats) -> Floats:
+    logarithm: Floats = np.log(np.maximum(-scores, np.finfo(float).tiny))
+    return logarithm
+
+
 def distances_and_p(detector: EmbeddingOutlierDetector, X: Any) -> tuple[Floats, Floats]:
     """Return (N,) the distances and (N,) the p-values of cases by a fitted detector; neighbours are searched once."""
     scores = detector.score_samples(X)
@@ -323,7 +395,6 @@ def _given_parts(held_out: Any, n_cases: int, groups: Any) -> tuple[Rows, Rows]:
             f"held_out names {held.sum()} of {n_cases} cases; some must be held out and some be left as reference."
         )
     if groups is not None:
-        groups = check_groups(groups, n_cases, "groups")
         both = np.intersect1d(groups[held], groups[~held])
         if len(both):
             raise InputError(

@@ -43,7 +43,8 @@ def test_predictions_and_accuracy_are_those_of_the_library(tmp_path: Path) -> No
         kept.export(tmp_path / "labels.csv")
     said = dicot("classify", vectors, "--labels", store, "--out", out)
     model = FewLabelClassifier().fit(x, y)
-    told = honest_accuracy(x, y, data["recording"], suggested=True)
+    told = honest_accuracy(x, y, data["recording"], suggested=True, group_name="recording")
+    assert "held out by recording." in said
     assert str(told) in said and all(warning in said for warning in told.warnings)
     assert "whole recordings" in said and "no fair sample" in said
     got = table(out)

@@ -239,14 +239,14 @@ def steps_of(said: str) -> list[list[str]]:
 @pytest.mark.slow
 def test_it_begins_with_a_verdict_and_ends_with_commands_that_run(tmp_path, monkeypatch, cases):
     names = np.array(["rest", "walk", "run & <jump>"])[cases["y"]]
-    table = ["who,what," + ",".join(f"t{i}" for i in range(24))]
+    table = ["person,what," + ",".join(f"t{i}" for i in range(24))]
     table += [f"{g},{n}," + ",".join(map(str, x)) for g, n, x in zip(cases["group"], names, cases["X"], strict=True)]
     (tmp_path / "my people.csv").write_text("\n".join(table))
     monkeypatch.chdir(tmp_path)
-    words = ["--label", "what", "--group", "who", "--protocols", "linear,knn_all", "--out", "report"]
+    words = ["--label", "what", "--group", "person", "--protocols", "linear,knn_all", "--out", "report"]
     said = dicot("evaluate", "my people.csv", *QUICK, *words)
     sentence = re.search(r"\n\n(.* linear accuracy, .*)\n", said)[1]
-    assert "95 % interval" in sentence and "use " in sentence and "in 2 groups" in sentence
+    assert "2 test persons do not tell whether that is noise" in sentence
     page = (tmp_path / "report" / "report.html").read_text()
     assert f'<p class="verdict">{sentence}</p>' in page.replace("&amp;", "&")
     assert page.index("verdict") < page.index("What to do next") < page.index("<h2>Scores") < page.index("This run")
@@ -363,13 +363,13 @@ def test_a_folder_of_recordings_is_split_by_its_groups(tmp_path, walks):
     cut = ["--window", "1s", "--label", "activity", "--group", "user", "--protocols", "knn_all"]
     said = dicot("evaluate", walks, *QUICK, *cut, "--out", tmp_path / "out")
     assert "walks: 69 training and 23 test cases, 2 channel(s), 20 time steps" in said
-    assert "1 of 4 groups held out" in said and "Read " in said
+    assert "1 of 4 users held out" in said and "Read " in said
     assert numbers(said, "knn_all accuracy")
     by_recording = [word for word in cut if word not in ("--group", "user")]
     said = dicot(
         "evaluate", walks, "--model", tmp_path / "out" / "model", "--device", "cpu", *by_recording, "--channels", "x,y"
     )
-    assert "1 of 4 groups held out, drawn once with seed 0: user " in said, "without groups recordings are held out"
+    assert "1 of 4 recordings held out, drawn once with seed 0: user " in said, "without groups recordings are held out"
     (walks / "dicot.toml").write_text('window = "1s"\ngroup = "user"\nscale = "case"\n')
     with pytest.raises(InputError, match="scored by labels.*--label"):
         dicot("evaluate", walks, *QUICK)

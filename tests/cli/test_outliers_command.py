@@ -140,7 +140,7 @@ def test_messages_of_the_detector_name_the_options_of_the_command(tmp_path: Path
     said = in_shell(str(warned[0].message), options)
     assert "--alarm 0.001" in said and "raise --calibration or --alarm." in said
     write(tmp_path / "normal.npz", 80)
-    for share, recordings in ((0.25, 3), (0.75, 1)):  # of four that are the reference
+    for share, recordings in ((0.5, 2), (0.75, 1)):  # of four that are the reference
         words = ["--reference", tmp_path / "normal.npz", "--calibration", share]
         assert f"Reference: {20 * recordings} windows" in dicot("outliers", tmp_path / "v.npz", *words)
 

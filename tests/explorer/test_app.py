@@ -154,7 +154,7 @@ def test_classify_predicts_and_is_honest(client: Any, workspace: ExplorerWorkspa
     assert answer.status_code == 422 and "'walk'" in answer.json()["detail"]
     client.post("/api/labels", json={"rows": np.flatnonzero(~walks)[::9].tolist(), "label": "run"})
     answer = client.post("/api/classify").json()
-    assert "Accuracy" in answer["sentence"] and "held out by group" in answer["sentence"]
+    assert "Accuracy" in answer["sentence"] and "held out by recording" in answer["sentence"]
     assert any("chosen" in warning for warning in answer["warnings"])
     columns = {one["name"]: one for one in client.get("/api/about").json()["columns"]}
     predicted = numbers(client.get("/api/columns/prediction"), "<i4")

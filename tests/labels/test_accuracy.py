@@ -46,7 +46,7 @@ def test_the_result_is_that_of_a_cross_validation_by_hand(fits):
     x, y = classes()
     given = hide(y, 60)
     said = honest_accuracy(x, given, repeats=2)
-    right, scores = np.zeros(60), []
+    right, scores, others = np.zeros(60), [], np.zeros(3)
     for repeat in (fits[:5], fits[5:]):
         answers = np.full(60, -1)
         for seen_x, seen in repeat:
@@ -54,11 +54,15 @@ def test_the_result_is_that_of_a_cross_validation_by_hand(fits):
             assert len(seen_x) == 120 and (seen[60:] == -1).all(), "all cases are in the fit"
             assert np.array_equal(seen[:60][seen[:60] >= 0], y[:60][seen[:60] >= 0])
             assert (answers[held] == -1).all() and np.bincount(y[held], minlength=3).tolist() == [4, 4, 4], "stratified"
-            answers[held] = FewLabelClassifier().fit(seen_x, seen).transduction_[held]
+            all_answers = FewLabelClassifier().fit(seen_x, seen).transduction_
+            answers[held] = all_answers[held]
+            others += np.bincount(all_answers[60:], minlength=3)
         right += answers == y[:60]
         scores.append(f1_score(y[:60], answers, average="macro"))
     assert len(fits) == 10 and not np.array_equal(fits[0][1], fits[5][1]), "dealt out anew"
-    assert said.accuracy == pytest.approx(right.mean() / 2) and said.macro_f1 == pytest.approx(np.mean(scores))
+    recall = [right[y[:60] == c].mean() / 2 for c in range(3)]
+    assert said.accuracy == pytest.approx(others @ recall / others.sum()), "each class by its share of the others"
+    assert said.macro_f1 == pytest.approx(np.mean(scores))
     assert (said.n_labelled, said.n_scored, said.n_groups, said.repeats) == (60, 60, 0, 2)
     assert said.low < said.accuracy < said.high and said.warnings == ()
 
@@ -210,6 +214,24 @@ def test_the_interval_covers_groups_that_differ(n_groups, share):
             low, high = accuracy._interval(shares, members)
             kept.append(low <= share <= high)
     assert np.mean(naive) < 0.85 < 0.9 < np.mean(inside)
+
+
+def test_labels_chosen_by_class_do_not_say_how_frequent_each_is():
+    """Nine of ten cases are of an easy class, the others hard to tell apart: five labels of each are mostly hard."""
+    inside, gaps = [], []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        y = rng.choice(3, size=300, p=[0.9, 0.05, 0.05])
+        x = rng.normal(size=(300, 4)) + np.array([[6.0, 0, 0, 0], [-6, 0.3, 0, 0], [-6, -0.3, 0, 0]])[y]
+        known = np.concatenate([np.flatnonzero(y == c)[:5] for c in range(3)])
+        given = np.full(300, -1)
+        given[known] = y[known]
+        said = honest_accuracy(x, given, repeats=1)
+        rest = given < 0
+        truth = np.mean(FewLabelClassifier().fit(x, given).transduction_[rest] == y[rest])
+        inside.append(said.low <= truth <= said.high)
+        gaps.append(said.accuracy - truth)
+    assert np.mean(inside) > 0.9 and abs(np.mean(gaps)) < 0.03
 
 
 @pytest.mark.slow

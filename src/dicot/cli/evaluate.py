@@ -115,6 +115,7 @@ def evaluate(
 ) -> None:
     """Train each PRESET or METHOD (or take MODEL), embed, and score it beside both controls and both raw features."""
     from dicot.data import hold_out
+    from dicot.data.collection import name_of_groups
     from dicot.evaluation import saved, with_controls
     from dicot.report.verdict import verdict
 
@@ -149,18 +150,20 @@ def evaluate(
     else:
         cutting = recordings.options if model is None else opt.as_fitted(recordings.options, fitted)
         split = _labelled_recordings(data, cutting)
+    column = group if cutting is None else cutting.get("group")
     warning, whole = "", split
     if split.test is None:
-        split = replace(hold_out(split.train, holdout, split_seed), family=split.family, name=split.name)
+        split = replace(hold_out(split.train, holdout, split_seed, column=column), family=split.family, name=split.name)
         warning = NO_GROUPS if split.train.group is None else ""
     everyone = with_controls(subjects)
     if features is not None:
         from dicot.report.maps import check_features_file
 
         check_features_file(features, [one.name for one in everyone])
-    warning = _announce(split, warning)
+    named = name_of_groups(split.train.group, split.train.recording, column)
+    warning = _announce(split, warning, named)
     result = _score(split, everyone, chosen, numbers, subsets, device)
-    trial = _trial(split, everyone, result)
+    trial = _trial(split, everyone, result, named)
     found = verdict(trial)
     hero = subjects[0].name
     kept = out / "model" if out is not None and is_embedder(result.models.get(hero)) else model
@@ -270,14 +273,14 @@ def _trained(
     return [contender(name, method_params=params, **settings) for name in names]
 
 
-def _announce(split: "Split", warning: str) -> str:
+def _announce(split: "Split", warning: str, unit: str) -> str:
     """Say what is scored and how it was split; the warnings come back for the report."""
     from dicot.data.splits import shared_groups, short_list
 
     typer.echo(f"{split.name}: {sizes(split)}")
     typer.echo(f"  training and test part: {split.how}")
     if both := shared_groups(split):
-        warning = f"{len(both)} group(s) have cases in both parts, so scores may be too high: {short_list(both)}."
+        warning = f"{len(both)} {unit}(s) have cases in both parts, so scores may be too high: {short_list(both)}."
     if warning:
         typer.secho(f"Warning: {warning}", fg="yellow", err=True)
     return warning
@@ -299,7 +302,7 @@ def _score(
     return evaluate(split, contenders, different, seeds, controls=False, subsets=subsets, device=device, on_fit=_say)
 
 
-def _trial(split: "Split", contenders: "Sequence[Contender]", result: "Evaluation") -> "Trial":
+def _trial(split: "Split", contenders: "Sequence[Contender]", result: "Evaluation", unit: str) -> "Trial":
     """What a verdict is about."""
     from dicot.data.collection import labelled_cases
     from dicot.report.verdict import Trial
@@ -307,7 +310,7 @@ def _trial(split: "Split", contenders: "Sequence[Contender]", result: "Evaluatio
     assert split.test is not None
     test = labelled_cases(split.test)
     together = test.group if test.group is not None else test.recording
-    return Trial(_frame(result), {one.name: one.role for one in contenders}, result.right, together, len(test))
+    return Trial(_frame(result), {one.name: one.role for one in contenders}, result.right, together, len(test), unit)
 
 
 def _show(found: "Verdict", trial: "Trial", fixed: Sequence[str]) -> None:

@@ -35,7 +35,8 @@ def outliers(
     """List the windows of VECTORS that lie farthest from normal ones: distance and conformal p-value.
 
     A distance is a multiple of how far normal windows lie from each other there. A p-value is the share of held-out
-    normal windows that lie at least as far out. Whole groups are held out, or else recordings, where there are enough.
+    normal windows that lie at least as far out. Whole groups are held out, or else recordings, where there are enough:
+    then a p-value is larger by how much these differ, so that --alarm holds for new ones too.
     """
     import numpy as np
     from rich.table import Table
@@ -98,8 +99,9 @@ def outliers(
         table.add_row(str(row), *shown, f"{distance[row]:.4f}", f"{p[row]:.4f}")
     show(table)
     flagged = p <= alpha
+    most = "about" if together is None else "on average at most"
     typer.echo(
-        f"{flagged.sum()} of {len(known)} windows have p <= {alpha:g}; about {alpha * len(known):.1f} would if all "
+        f"{flagged.sum()} of {len(known)} windows have p <= {alpha:g}; {most} {alpha * len(known):.1f} would if all "
         "were normal."
     )
     if out is not None:
@@ -109,7 +111,8 @@ def outliers(
     if plot is not None:
         lead = [
             f"The {len(listed)} windows of {len(known)} that lie farthest from normal ones, farthest first. p is the "
-            "share of held-out normal windows that lie at least as far out."
+            "share of held-out normal windows that lie at least as far out"
+            + ("." if together is None else f", with an allowance for how {together[0]}s differ.")
         ]
         drawn = {row: {"p": f"{p[row]:.4f}", "distance": f"{distance[row]:.4f}"} for row in listed}
         pictures.draw(plot, f"Outliers of {vectors.name}", lead, vectors, known, drawn, data)

@@ -300,6 +300,13 @@ def check_labels(y: Any, n: int, what: str, noun: str = "cases") -> Array:
     return labels if labelled(labels).all() or labels.dtype.kind == "U" else labels.astype(np.float64, copy=False)
 
 
+def name_of_groups(group: Array | None, recording: Array | None, column: str | None = None) -> str:
+    """Name what a group is: a recording where it is one, else as its column is called, else a group."""
+    if recording is not None and (group is None or np.array_equal(group.astype(str), recording.astype(str))):
+        return "recording"
+    return column or "group"
+
+
 def check_groups(group: Any, n: int, what: str, noun: str = "cases") -> Array:
     """Return group ids as check_labels returns labels; each must be known."""
     ids = check_labels(group, n, what, noun)

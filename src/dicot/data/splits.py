@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.data.cases import to_cases, true_lengths
-from dicot.data.collection import Windows, check_collection, keep_identity, labelled, segments_under
+from dicot.data.collection import Windows, check_collection, keep_identity, labelled, name_of_groups, segments_under
 from dicot.data.policies import Array, Policies, Scale, target_length
 from dicot.data.texts import as_text
 from dicot.errors import InputError
@@ -99,10 +99,11 @@ def shared_groups(split: Split) -> list[str]:
     return both
 
 
-def hold_out(windows: Windows, share: float, seed: int = 0) -> Split:
+def hold_out(windows: Windows, share: float, seed: int = 0, *, column: str | None = None) -> Split:
     """Turn part of the cases into test cases: whole groups where there are groups, otherwise a share of each class.
 
-    Cases without a label cannot be scored: alone they stay in training, and so do groups that have no others.
+    Cases without a label cannot be scored: alone they stay in training, and so do groups that have no others. `column`
+    is what groups are called.
     """
     if not 0 < share < 1:
         raise InputError(f"The share of cases to hold out must lie between 0 and 1; got {share}.")
@@ -114,7 +115,8 @@ def hold_out(windows: Windows, share: float, seed: int = 0) -> Split:
         groups = np.unique(windows.group[known])
         chosen = np.sort(_some(groups, share, rng))
         test = np.isin(windows.group, chosen)
-        how = f"{len(chosen)} of {len(groups)} groups held out, drawn once with seed {seed}: {short_list(chosen)}"
+        unit = name_of_groups(windows.group, windows.recording, column)
+        how = f"{len(chosen)} of {len(groups)} {unit}s held out, drawn once with seed {seed}: {short_list(chosen)}"
     else:
         kinds = np.zeros(len(windows), int) if windows.y is None else windows.y
         drawn = [_some(np.flatnonzero(known & (kinds == kind)), share, rng) for kind in np.unique(kinds[known])]

@@ -31,7 +31,7 @@ class HonestAccuracy:
     They are NaN where nothing could be held out. `str` gives it as one sentence.
     """
 
-    accuracy: float  # of held-out cases, each with the same weight
+    accuracy: float  # of held-out cases, each class with its estimated share of the cases without a label
     low: float  # the 95 % interval of the accuracy
     high: float
     macro_f1: float  # mean over the classes that were held out, and over repetitions
@@ -40,14 +40,18 @@ class HonestAccuracy:
     n_groups: int  # of the labelled cases; 0 where no groups were given or there is only one
     repeats: int
     warnings: tuple[str, ...]  # what these numbers do not tell, one sentence each
+    group_name: str = "group"  # what a group is, such as "recording" or "subject"
 
     def __str__(self) -> str:
         if not self.n_scored:
             return f"The accuracy is not known: none of {self.n_labelled} labelled cases could be held out."
-        by = f" of {self.n_groups} groups, held out by group" if self.n_groups else ""
+        asked = (
+            f"cases of a {self.group_name} without labels" if self.n_groups else "other cases like the labelled ones"
+        )
+        by = f" of {self.n_groups} {self.group_name}s, held out by {self.group_name}" if self.n_groups else ""
         return (
-            f"Accuracy {100 * self.accuracy:.1f} % (95 % interval {100 * self.low:.1f} to {100 * self.high:.1f}), "
-            f"macro-F1 {100 * self.macro_f1:.1f} %, from {self.n_scored} labelled cases{by}."
+            f"Accuracy {100 * self.accuracy:.1f} % (95 % interval {100 * self.low:.1f} to {100 * self.high:.1f}) for "
+            f"{asked}, macro-F1 {100 * self.macro_f1:.1f} %, from {self.n_scored} labelled cases{by}."
         )
 
 
@@ -59,6 +63,7 @@ def honest_accuracy(
     repeats: int = 5,
     suggested: bool = False,
     random_state: int = 0,
+    group_name: str = "group",
     on_fit: Callable[[int, int], None] = lambda done, total: None,
 ) -> HonestAccuracy:
     """Estimate how often a FewLabelClassifier of these labels is right, by cross-validation over the labelled cases.
@@ -68,6 +73,9 @@ def honest_accuracy(
     is about unlabelled cases that are in the fit. Where groups are given, such as persons or recordings, all labels of
     a group are hidden together, and the result is about cases of a group without labels. Windows that overlap, or lie
     next to each other in a recording, resemble each other: without groups the result is too good for other recordings.
+
+    Each class counts by its share of the answers for cases without a label, because labels chosen by class say nothing
+    of how frequent it is; cases of unequal weight count as fewer in the interval.
 
     The interval is Wilson's for a share, at 95 %: unlike mean and deviation it keeps inside 0 and 1 and has a width
     where every answer was right. Repetitions make no new cases, so it counts each labelled case once. Cases of a group
@@ -84,6 +92,7 @@ def honest_accuracy(
     repeats : how often the labelled cases are dealt out anew
     suggested : the labelled cases were chosen, by `suggest` or by hand, and not drawn at random
     random_state : draws the folds
+    group_name : what a group is, in the sentences: "recording" or "subject"
     on_fit : is told how many classifiers are fitted, and of how many
     """
     if not is_whole(repeats, 1):
@@ -96,17 +105,19 @@ def honest_accuracy(
     truth, members = numbers[known], None
     if groups is not None:
         members = np.unique(check_groups(groups, len(x), "groups")[known], return_inverse=True)[1]
-    warnings = _warnings(classes, truth, members, suggested)
+    warnings = _warnings(classes, truth, members, suggested, group_name)
     if members is not None and members.max() == 0:
         members = None
     right, held, scores = np.zeros(len(known)), np.zeros(len(known)), []
+    others = np.zeros(len(classes))
     rng, classifiers = np.random.default_rng(random_state), Relabelled(x)
     for repeat in range(repeats):
         guesses = np.full(len(known), -1)
         folds = list(_folds(truth, members, rng))
         for done, fold in enumerate(folds):
             on_fit(repeat * len(folds) + done, repeats * len(folds))
-            guesses[fold] = _guesses(classifiers, numbers, known, fold)
+            guesses[fold], counts = _guesses(classifiers, numbers, known, fold)
+            others += counts
         scored = guesses >= 0
         right += guesses == truth
         held += scored
@@ -120,9 +131,10 @@ def honest_accuracy(
             "No labelled case could be held out with two classes left: the accuracy is not known. Label at least two "
             "cases of two classes, in two groups where there are groups."
         )
-    low, high = _interval(shares, None if members is None else members[ever])
+    weights = _weights(truth[ever], others)
+    low, high = _interval(shares, None if members is None else members[ever], weights)
     return HonestAccuracy(
-        accuracy=float(shares.mean()) if len(shares) else math.nan,
+        accuracy=float(weights @ shares) if len(shares) else math.nan,
         low=low,
         high=high,
         macro_f1=float(np.mean(scores)) if scores else math.nan,
@@ -131,22 +143,41 @@ def honest_accuracy(
         n_groups=0 if members is None else int(members.max()) + 1,
         repeats=int(repeats),
         warnings=tuple(warnings),
+        group_name=group_name,
     )
 
 
-def _guesses(classifiers: Relabelled, numbers: Rows, known: Rows, fold: Rows) -> Rows:
-    """Return a class number for each case of the fold, fitted without their labels; -1 where no fit could be right."""
+def _weights(truth: Rows, others: Floats) -> Floats:
+    """Return what each scored case (n,) weighs: its class counts as often as among the cases without a label.
+
+    `others` (K,) counts the answers for these. Labels that were chosen by class say nothing of how frequent each is.
+    """
+    counts = np.bincount(truth, minlength=len(others))
+    shares = np.where(counts > 0, others, 0.0)
+    if not shares.sum():  # every case has a label
+        shares = counts.astype(np.float64)
+    weights: Floats = (shares / np.maximum(counts, 1))[truth]
+    return weights / max(float(weights.sum()), 1.0)
+
+
+def _guesses(classifiers: Relabelled, numbers: Rows, known: Rows, fold: Rows) -> tuple[Rows, Floats]:
+    """Return a class number for each case of the fold, fitted without their labels; -1 where no fit could be right.
+
+    Beside it how many cases without a label are taken for each class (K,).
+    """
+    counts = np.zeros(int(numbers.max()) + 1)
     left = np.setdiff1d(np.arange(len(known)), fold)
     remaining = np.unique(numbers[known[left]])
     out = np.full(len(fold), -1, dtype=np.intp)
     if len(remaining) < 2:
-        return out
+        return out, counts
     seen = np.full(len(numbers), -1)
     seen[known[left]] = numbers[known[left]]
     model = classifiers.fit(seen)
     possible = np.isin(numbers[known[fold]], remaining)
     out[possible] = model.transduction_[known[fold[possible]]]
-    return out
+    counts += np.bincount(model.transduction_[numbers < 0], minlength=len(counts))
+    return out, counts
 
 
 def _folds(truth: Rows, members: Rows | None, rng: np.random.Generator) -> Iterator[Rows]:
@@ -180,19 +211,23 @@ def _dealt(truth: Rows, members: Rows, rng: np.random.Generator) -> Rows:
     return out
 
 
-def _interval(shares: Floats, members: Rows | None) -> tuple[float, float]:
-    """Return Wilson's interval for the mean of shares (n,), each from 0 to 1, at the effective number of cases."""
-    n, quantile = float(len(shares)), float(norm.ppf((1 + LEVEL) / 2))
-    if not n:
+def _interval(shares: Floats, members: Rows | None, weights: Floats | None = None) -> tuple[float, float]:
+    """Return Wilson's interval for the mean of shares (n,), each from 0 to 1, at the effective number of cases.
+
+    Unequal weights (n,), which sum to 1, make cases count as fewer (Kish's effective sample size).
+    """
+    if not len(shares):
         return 0.0, 1.0
-    mean = float(shares.mean())
+    weights = np.full(len(shares), 1 / len(shares)) if weights is None else weights
+    n, quantile = round(1 / float(weights @ weights), 9), float(norm.ppf((1 + LEVEL) / 2))
+    mean = round(float(weights @ shares), 12)  # weights sum to 1 but for the last bit
     if members is not None:
         numbers = np.unique(members, return_inverse=True)[1]
         count = int(numbers.max()) + 1
         if count == 1:
             return 0.0, 1.0
-        residuals = np.bincount(numbers, shares - mean)
-        variance = count / (count - 1) * float(np.square(residuals).sum()) / n**2
+        residuals = np.bincount(numbers, weights * (shares - mean))
+        variance = count / (count - 1) * float(np.square(residuals).sum())
         independent = float(count)  # where all answers are right, or all wrong, nothing tells how alike groups are
         if 0 < mean < 1:
             independent = mean * (1 - mean) / variance if variance > 0 else math.inf
@@ -204,22 +239,22 @@ def _interval(shares: Floats, members: Rows | None) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def _warnings(classes: NDArray[Any], truth: Rows, members: Rows | None, suggested: bool) -> list[str]:
+def _warnings(classes: NDArray[Any], truth: Rows, members: Rows | None, suggested: bool, unit: str) -> list[str]:
     counts = np.bincount(truth)
     out = []
     if single := [str(classes[c]) for c in np.flatnonzero(counts == 1)]:
         out.append(f"Only one label of {_named(single)}: nothing is known of such cases. Label more of them.")
     if members is not None and members.max() == 0:
         out.append(
-            "All labelled cases are of one group, so cases were held out one by one: nothing is known of other groups. "
-            "Label cases of more groups."
+            f"All labelled cases are of one {unit}, so cases were held out one by one: nothing is known of other "
+            f"{unit}s. Label cases of more {unit}s."
         )
     elif members is not None:
         of_class = [np.unique(members[truth == c]) for c in range(len(classes))]
         if lonely := [str(classes[c]) for c, own in enumerate(of_class) if len(own) == 1 and counts[c] > 1]:
             out.append(
-                f"All labels of {_named(lonely)} are in one group: nothing is known of such cases in other groups. "
-                "Label more of them in other groups."
+                f"All labels of {_named(lonely)} are in one {unit}: nothing is known of such cases in other {unit}s. "
+                f"Label more of them in other {unit}s."
             )
     if suggested:
         out.append(

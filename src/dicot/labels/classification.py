@@ -45,5 +45,7 @@ def classify_cases(
     """
     model = FewLabelClassifier().fit(x, y)
     name, groups = together or (None, None)
-    told = honest_accuracy(x, y, groups, repeats=repeats, suggested=suggested, on_fit=on_fit)
+    told = honest_accuracy(
+        x, y, groups, repeats=repeats, suggested=suggested, group_name=name or "group", on_fit=on_fit
+    )
     return Classification(model, told, name)

@@ -22,6 +22,8 @@ COSTS = tuple(metric.name for metric in COST_METRICS)
 LISTED = 4  # names in a sentence
 SEEDS, SETS = "seeds", "data sets"  # what a mean may be over
 ENOUGH_SETS = 5  # for an interval: differences on fewer say nothing of those on others
+ENOUGH_GROUPS = 3  # of test cases, likewise: people, devices, recordings
+AS_GOOD = 0.02  # of the best's score: whoever is farther behind is not as good, whatever noise leaves open
 # What a contender stands for; the words of dicot.evaluation, which knows who is what.
 PRETRAINED, SUPERVISED, CONTROL, BASELINE = "pretrained", "supervised", "control", "baseline"
 LEARNED = (PRETRAINED, SUPERVISED)
@@ -36,6 +38,7 @@ class Trial:
     right: Right = field(default_factory=dict)
     groups: NDArray[np.generic] | None = None  # (N,) of the labelled test cases: cases of one group vary together
     n_test: int = 0  # labelled test cases; 0 where that is not known
+    together: str = "group"  # what a group is: a recording, a subject
 
     def measures(self) -> dict[str, str]:
         """Give the first metric that a table shows of every protocol, but no costs: nobody is better by these.
@@ -57,7 +60,7 @@ class Gap:
     value: float
     low: float
     high: float
-    basis: str  # what the interval is over, in words
+    basis: str  # what the interval is over, in words, or what is too little for one
 
     @property
     def known(self) -> bool:
@@ -111,13 +114,14 @@ class Ranking:
         value = float(gaps.mean())
         by_seed = gaps.groupby("seed").mean()
         centre, noise, over = value, [], []
+        if (few := self.few_groups()) is not None:
+            return Gap(ahead, rival, value, math.nan, math.nan, few)
         if (cases := self._cases(ahead, rival)) is not None:
-            groups = self.trial.groups
-            groups = None if groups is None or len(np.unique(groups)) < 2 else groups
-            centre, variance, freedom = paired_noise(cases, groups)
+            centre, variance, freedom = paired_noise(cases, self.trial.groups)
             centre, variance = 100 * centre, 100**2 * variance
             noise.append((variance, freedom))
-            over.append(f"{len(cases):,} test cases" + (f" in {int(freedom) + 1} groups" if groups is not None else ""))
+            many = f" in {int(freedom) + 1} {self.trial.together}s" if self.trial.groups is not None else ""
+            over.append(f"{len(cases):,} test cases{many}")
         elif self.metric == ACCURACY and self.trial.n_test > 1:
             variance, freedom = shares_noise([self.mean(name) / 100 for name in (ahead, rival)], self.trial.n_test)
             noise.append((100**2 * variance, freedom))
@@ -128,7 +132,20 @@ class Ranking:
             many = f"{len(by_seed)} {self.unit}" + (f" with {draws} draws of labels each" if draws > 1 else "")
             over.append(many if len(by_seed) > 1 else f"{draws} draws of labels")
         low, high = gap_interval(value, noise, centre, max(1, len(self.names) - 1))
-        return Gap(ahead, rival, value, low, high, " and ".join(over))
+        if self.metric in PERCENT:
+            low, high = max(low, -100.0), min(high, 100.0)
+        one = "one seed" if self.unit == SEEDS else f"{len(by_seed)} {self.unit}"
+        return Gap(ahead, rival, value, low, high, " and ".join(over) or one)
+
+    def close(self, ahead: str, rival: str) -> bool:
+        """Whether the rival is about as good: noise does not tell it apart, and it is not far behind."""
+        gap = self.gap(ahead, rival)
+        return gap.known and not gap.settled and gap.value <= AS_GOOD * abs(self.mean(ahead))
+
+    def few_groups(self) -> str | None:
+        """Name the groups of the test cases where they are too few to tell of others."""
+        count = ENOUGH_GROUPS if self.trial.groups is None else len(np.unique(self.trial.groups))
+        return f"{count} test {self.trial.together}{'s' * (count > 1)}" if count < ENOUGH_GROUPS else None
 
     def _run_noise(self, gaps: pd.Series) -> tuple[float, float]:
         """Give variance and degrees of freedom of the mean gap over seeds and draws: the largest of what tells of it.
@@ -230,18 +247,19 @@ def _advice(
         use = _alike(ranking, first, plain)
         return f"nothing here was trained: use {_either(use)}.", use
     if not plain:
-        use = (first,) if gap.settled else (first, gap.rival)
+        use = _alike(ranking, first, learned)
         return f"what training adds is not known without a control: use {_either(use)}.", use
     best = learned[0]
     training = "pretraining" if ranking.trial.roles[best] == PRETRAINED else "training with labels"
     if role in LEARNED and gap.settled:
         return f"{training} pays {where}: use {first}.", (first,)
-    if not gap.known:
-        return f"{training} shows no certain gain: try more {ranking.unit}, and until then use {plain[0]}.", (plain[0],)
     if not gap.settled and elsewhere.ahead and not elsewhere.behind:
         others = f"{_listed(elsewhere.ahead)} of {elsewhere.total}"
         return f"{training} shows no gain {where}, but does by {others} and a loss by none: use {best}.", (best,)
     use = _alike(ranking, plain[0], plain)
+    if role in LEARNED and gap.value > AS_GOOD * abs(ranking.mean(first)):
+        what = f"test on more {ranking.trial.together}s" if ranking.few_groups() else f"try more {ranking.unit}"
+        return f"whether {training} pays cannot be told {where}: {what}.", ()
     if not gap.settled:
         return f"{training} shows no gain {where}: use {_either(use)}, which need{'s' * (len(use) == 1)} none.", use
     controls = [name for name in plain if ranking.trial.roles[name] == CONTROL]
@@ -253,9 +271,8 @@ def _advice(
 
 
 def _alike(ranking: Ranking, first: str, others: Sequence[str]) -> tuple[str, ...]:
-    """The first, and up to two others that noise does not tell from it."""
-    close = [gap for gap in (ranking.gap(first, name) for name in others if name != first) if gap.known]
-    return (first, *[gap.rival for gap in close if not gap.settled][:2])
+    """The first, and up to two others that are about as good."""
+    return (first, *[name for name in others if name != first and ranking.close(first, name)][:2])
 
 
 def _place(name: str, learned: Sequence[str], plain: Sequence[str]) -> str:
@@ -268,8 +285,7 @@ def _place(name: str, learned: Sequence[str], plain: Sequence[str]) -> str:
 
 def _noise(ranking: Ranking, gap: Gap) -> str:
     if not gap.known:
-        one = ranking.unit == SEEDS
-        return f"and {'one seed does' if one else f'{len(ranking.scores)} data sets do'} not tell whether that is noise"
+        return f"and {gap.basis} {'do' if gap.basis.endswith('s') else 'does'} not tell whether that is noise"
     words = "beyond noise" if gap.settled else "within noise"
     words += " for one seed" if len(seeds_of(ranking.trial.data)) == 1 and ranking.unit == SEEDS else ""
     return f"{words} (95 % interval {_interval(ranking.metric, gap)} over {gap.basis})"
@@ -374,7 +390,7 @@ def gap_row(ranking: Ranking, gap: Gap) -> list[str]:
     """Both with their numbers, the difference, its interval, and whether that is more than noise."""
     who = [f"{name} {_number(ranking, name)}" for name in (gap.ahead, gap.rival)]
     told = "yes" if gap.settled else "no" if gap.known else "not known"
-    interval = _interval(ranking.metric, gap) if gap.known else "one seed" if ranking.unit == SEEDS else "too few sets"
+    interval = _interval(ranking.metric, gap) if gap.known else f"only {gap.basis}"
     return [*who, signed(gap.value, _digits(ranking.metric)), interval, told]
 
 

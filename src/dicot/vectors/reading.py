@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from dicot.data.collection import check_groups
+from dicot.data.collection import check_groups, name_of_groups
 from dicot.data.naming import naming
 from dicot.data.npyfile import PARTS, load_npz
 from dicot.data.parquetfile import open_parquet, refuse_bomb, written_out
@@ -66,13 +66,15 @@ class Vectors:
         return said if isinstance(said, str) else None
 
     def held_together(self, least: int) -> tuple[str, Array] | None:
-        """Return what says which vectors belong together: "group" or else "recording", with its values (N,).
+        """Return what says which vectors belong together, groups or else recordings, with its values (N,).
 
-        One that has fewer than `least` different values does not count; None where neither has as many.
+        A group is called by the column it came from, and "recording" where each recording is one. One that has fewer
+        than `least` different values does not count; None where neither has as many.
         """
         for name, values in (("group", self.group), ("recording", self.recording)):
             if values is not None and len(np.unique(check_groups(values, len(self), name, "vectors"))) >= least:
-                return name, values
+                column = dict((self.source or {}).get("options") or {}).get("group") if name == "group" else name
+                return name_of_groups(values, self.recording, column if isinstance(column, str) else None), values
         return None
 
 
