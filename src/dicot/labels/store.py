@@ -33,8 +33,8 @@ SCHEMA = {
     "changes_of_a_key": 'CREATE INDEX changes_of_a_key ON changes (recording, start, "end", number)',
     "changes_of_an_action": "CREATE INDEX changes_of_an_action ON changes (action, undoes)",
 }
-# Labels in the order in which they came: a label keeps its place though no key has it any more. `action` is the call that
-# brought it, NULL where it was told before anybody gave it.
+# Labels in the order in which they came: a label keeps its place though no key has it any more. `action` is the call
+# that brought it, NULL where it was told before anybody gave it.
 NAMES = {"names": "CREATE TABLE names (number INTEGER PRIMARY KEY, label NOT NULL UNIQUE, action INTEGER)"}
 LIVE = "undoes IS NULL AND action NOT IN (SELECT undoes FROM changes WHERE undoes IS NOT NULL)"
 # Stores of version 1 have no names: they get them by first use.
@@ -213,9 +213,7 @@ class LabelStore:
 
     def _last_actions(self, n: int) -> list[int]:
         """Return the last n calls that were not taken back, the last one first."""
-        rows = self._db.execute(
-            f"SELECT DISTINCT action FROM changes WHERE {LIVE} ORDER BY action DESC LIMIT ?", (n,)
-        )
+        rows = self._db.execute(f"SELECT DISTINCT action FROM changes WHERE {LIVE} ORDER BY action DESC LIMIT ?", (n,))
         return [action for (action,) in rows.fetchall()]
 
     def _append(self, labels: Collection[tuple[Key, Label | None]], by: str, undoes: int | None = None) -> None:
