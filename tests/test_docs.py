@@ -184,6 +184,16 @@ def test_relative_links_lead_somewhere(path: Path):
     assert not broken, f"{name(path)} links to what does not exist: {broken}"
 
 
+def test_the_site_has_every_file_that_a_page_of_it_links_to():
+    """`mkdocs build --strict` lets a link to an excluded file pass, and the site answers it with 404."""
+    listed = re.search(r"exclude_docs: \|\n((?:  .*\n)+)", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))[1]
+    left_out = {file.resolve() for pattern in listed.split() for file in (ROOT / "docs").rglob(pattern.lstrip("/"))}
+    assert left_out
+    for page in (ROOT / "docs").rglob("*.md"):
+        links = re.findall(r"\]\(([^)#: ]+)", page.read_text(encoding="utf-8"))
+        assert not left_out & {(page.parent / link).resolve() for link in links}, page
+
+
 def script(name: str) -> Any:
     """A file of docs/ that makes a page or picture, as a module."""
     spec = spec_from_file_location(name, ROOT / "docs" / f"{name}.py")

@@ -162,7 +162,7 @@ def test_evaluate_writes_table_report_and_model(tmp_path):
     ):
         assert word in said
     page = (out / "report.html").read_text()
-    assert page.count("<svg") >= 5  # bars, loss and rate, series of classes, map, confusion
+    assert page.count("<svg") >= 5  # scores, loss and rate, series of classes, map, confusion
     assert not re.search(r'(src|href)="(?!#|data:)', page), "nothing is loaded from elsewhere"
     scores = list(csv.DictReader((out / "scores.csv").read_text().splitlines()))
     assert {row["contender"] for row in scores} == {"dicot", "random", "calibrated", "raw-mean", "raw-flat"}

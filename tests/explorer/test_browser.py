@@ -2,6 +2,7 @@
 
 import csv
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ playwright = pytest.importorskip("playwright.sync_api", reason="playwright drive
 
 from benchmarks.explorer import CHROMIUM, TOKEN, chromium, make_workspace, served  # noqa: E402
 
+from dicot import LabelStore  # noqa: E402
 from dicot.explorer.assets import load_assets  # noqa: E402
 from dicot.explorer.page import rows_of_page, write_page  # noqa: E402
 from dicot.explorer.workspace import ExplorerWorkspace  # noqa: E402
@@ -108,6 +110,11 @@ def pinned(page: Any, row: int) -> Any:
     """Wait until a window is pinned, with all its neighbours drawn."""
     page.wait_for_selector(f'#pinned[data-row="{row}"] path.trace')
     return page.locator("#neighbours .card")
+
+
+def shown(page: Any) -> int:
+    """Wait until the pinned window is on screen and nothing loads; return its row."""
+    return int(page.wait_for_selector('#pinned-section[aria-busy="false"] #pinned').get_attribute("data-row"))
 
 
 def lasso(page: Any, workspace: ExplorerWorkspace, cluster: int) -> set[int]:
@@ -257,6 +264,8 @@ def test_the_queue_is_worked_by_keys(page: Any, large: ExplorerWorkspace) -> Non
     page.wait_for_selector(f'#pinned:not([data-row="{first}"])')
     second = int(page.get_attribute("#pinned", "data-row"))
     page.keyboard.press("1")
+    playwright.expect(page.locator("#queue-place")).to_have_text("Suggestion 3 of 20")
+    shown(page)
     page.keyboard.press("s")
     playwright.expect(page.locator("#queue-place")).to_have_text("Suggestion 4 of 20")
     playwright.expect(page.locator("#legend .entry .count").first).to_have_text("2")
@@ -264,6 +273,118 @@ def test_the_queue_is_worked_by_keys(page: Any, large: ExplorerWorkspace) -> Non
     page.keyboard.press("u")
     playwright.expect(page.locator("#queue-place")).to_have_text("Suggestion 2 of 20")
     assert given(large) == {first: "walk"}
+
+
+def slow(monkeypatch: pytest.MonkeyPatch, workspace: ExplorerWorkspace, name: str, seconds: float = 1.0) -> None:
+    """Let the server take its time over one question."""
+    answer = getattr(workspace, name)
+
+    def late(*asked: Any) -> Any:
+        time.sleep(seconds)
+        return answer(*asked)
+
+    monkeypatch.setattr(workspace, name, late)
+
+
+# What was on screen when a key came: the row of the pinned window, or null while something loads.
+PRESSES = """() => {
+    const section = document.getElementById('pinned-section');
+    window.presses = [];
+    addEventListener('keydown', ({ key }) => {
+        const loading = section.hidden || section.getAttribute('aria-busy') === 'true';
+        presses.push([Number(key), loading ? null : Number(document.getElementById('pinned').dataset.row)]);
+    }, true);
+}"""
+
+
+def test_sixty_quick_keys_label_what_is_on_screen_and_nothing_while_suggestions_load(
+    page: Any, large: ExplorerWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["walk", "run", "sit"]
+    for row, name in enumerate(names):
+        large.labels.set([row], name)
+    page.reload()
+    page.evaluate("dicot.ready")
+    slow(monkeypatch, large, "suggest")
+    page.keyboard.press("q")
+    playwright.expect(page.locator("#queue-place")).to_have_text("Suggestion 1 of 20")
+    shown(page)
+    page.evaluate(PRESSES)
+    for number in range(60):
+        page.keyboard.press(str(number % 3 + 1))
+        page.wait_for_timeout(50)
+    for number in range(1000):  # a busy machine draws fewer windows in this time
+        if len({row for _, row in page.evaluate("presses")} - {None}) > 25:
+            break
+        page.keyboard.press(str(number % 3 + 1))
+        page.wait_for_timeout(50)
+    expected = [(row, names[key - 1]) for key, row in page.evaluate("presses") if row is not None]
+    stored: list[tuple[int, str]] = []
+    for _ in range(100):  # until the last answer is there
+        with LabelStore(large.labels.store) as kept:
+            stored = [(large.find(change.key[0], change.key[1] + 1), change.new) for change in kept.history()[3:]]
+        if len(stored) >= len(expected):
+            break
+        page.wait_for_timeout(100)
+    assert stored == expected
+    rows = [row for row, _ in stored]
+    assert len(rows) > 25 and len(set(rows)) == len(rows)  # more than one batch, and no label over another
+
+
+def test_a_late_answer_does_not_take_the_place_of_what_was_asked_for_since(
+    page: Any, large: ExplorerWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, place = row_on_map(large, 1), page.locator("#queue-place")
+    slow(monkeypatch, large, "find")
+    page.fill("#search", "walk_07@21.5")
+    page.press("#search", "Enter")
+    page.locator("#search").blur()
+    click(page, row)
+    pinned(page, row)
+    page.wait_for_timeout(1500)
+    assert shown(page) == row
+
+    slow(monkeypatch, large, "suggest")
+    page.keyboard.press("q")
+    page.keyboard.press("Escape")
+    page.wait_for_timeout(1500)
+    assert page.is_hidden("#queue") and shown(page) == row
+
+    page.keyboard.press("q")
+    other = row_on_map(large, 2)
+    click(page, other)
+    playwright.expect(place).to_have_text("Suggestion 1 of 20")
+    assert shown(page) == other
+    page.fill("#pinned-label .new-name", "walk")  # the window that was clicked gets it, and the suggestion comes next
+    page.press("#pinned-label .new-name", "Enter")
+    page.wait_for_selector(f'#pinned:not([data-row="{other}"])')
+    first = shown(page)
+    assert given(large) == {other: "walk"} and place.text_content() == "Suggestion 1 of 20"
+    click(page, row)
+    pinned(page, row)
+    page.keyboard.press("s")
+    page.wait_for_selector(f'#pinned[data-row="{first}"]')  # it was not on screen: it is not skipped
+    assert place.text_content() == "Suggestion 1 of 20"
+
+
+def test_an_undo_on_its_way_lets_no_key_act(
+    page: Any, large: ExplorerWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large.labels.set([3], "walk")
+    page.reload()
+    page.evaluate("dicot.ready")
+    page.keyboard.press("q")
+    playwright.expect(page.locator("#queue-place")).to_have_text("Suggestion 1 of 20")
+    first = shown(page)
+    page.keyboard.press("1")
+    playwright.expect(page.locator("#queue-place")).to_have_text("Suggestion 2 of 20")
+    shown(page)
+    undo = large.labels.undo
+    monkeypatch.setattr(large.labels, "undo", lambda: (time.sleep(1), undo())[1])
+    page.keyboard.press("u")
+    page.keyboard.press("1")  # the second window is on screen, and the first is on its way back
+    playwright.expect(page.locator("#queue-place")).to_have_text("Suggestion 1 of 20")
+    assert shown(page) == first and given(large) == {3: "walk"}
 
 
 @pytest.mark.slow

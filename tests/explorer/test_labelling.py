@@ -20,10 +20,14 @@ def placed(n: int = 6, **more: object) -> Vectors:
     return Vectors(np.eye(n, 4, dtype=np.float32) + 1, np.repeat("a", n), start, start + 2.56, **more)
 
 
-def test_labels_survive_a_restart(folder: Path) -> None:
-    client_of(open_workspace(folder / "vectors.npz")).post("/api/labels", json={"rows": [2], "label": "walk"})
+def test_labels_survive_a_restart_and_so_do_their_number_keys(folder: Path) -> None:
+    before = client_of(open_workspace(folder / "vectors.npz"))
+    for row, name in ((2, "walk"), (3, "run"), (4, "bike"), (3, "walk")):
+        answer = before.post("/api/labels", json={"rows": [row], "label": name}).json()
     again = client_of(open_workspace(folder / "vectors.npz")).get("/api/labels").json()
-    assert again == {"labels": {"2": "walk"}, "names": ["walk"], "can_undo": True}
+    assert again == answer
+    labels = {"2": "walk", "3": "walk", "4": "bike"}
+    assert again == {"labels": labels, "names": ["walk", "run", "bike"], "can_undo": True}  # "run" keeps its key
 
 
 def test_the_store_is_the_one_of_the_command(folder: Path) -> None:
@@ -61,7 +65,7 @@ def test_labels_by_hand_win_over_those_of_the_file(tmp_path: Path) -> None:
     assert labels.given().all.tolist() == ["2", "2", "2", "10", "2", "odd"]
     assert labels.to_learn_from().tolist() == labels.given().all.tolist()
     assert labels.codes(labels.given().all).tolist() == [1, 1, 1, 2, 1, 3]
-    assert labels.used() == ["2", "10", "odd"]  # no window is 1 any more
+    assert labels.given().names == ["1", "2", "10", "odd"]  # no window is 1 any more, and its key is still its own
 
 
 def test_where_the_file_knows_all_only_hands_teach(tmp_path: Path) -> None:
@@ -69,6 +73,18 @@ def test_where_the_file_knows_all_only_hands_teach(tmp_path: Path) -> None:
     assert labels.to_learn_from().tolist() == [""] * 6
     labels.set([1], "b")
     assert labels.to_learn_from().tolist() == ["", "b", "", "", "", ""]
+
+
+def test_number_keys_stay_when_the_file_knows_another_label(tmp_path: Path) -> None:
+    before = HandLabels(tmp_path / "l.sqlite", placed(label=np.array(["sit", "", "", "", "", "lie"])))
+    before.set([1], "walk")
+    before.set([2], "run")
+    keys = ["lie", "sit", "walk", "run"]
+    assert before.given().names == keys
+    more = np.array(["sit", "aerobics", "", "", "", "lie"])  # embedded again, and the data have a class more
+    after = HandLabels(tmp_path / "l.sqlite", placed(label=more))
+    assert after.given().names == [*keys, "aerobics"]
+    assert after.names() == after.given().names  # the colours too
 
 
 def test_a_store_of_numbers_keeps_numbers(tmp_path: Path) -> None:

@@ -187,6 +187,43 @@ def test_the_labels_of_a_store_are_a_y_for_the_classifier(path):
     assert model.transduction_.tolist() == ["even", "odd"] * 15
 
 
+def test_labels_keep_the_order_in_which_they_came(path):
+    with LabelStore(path) as store:
+        store.add_names(["sit", "stand"])  # of a file, before anybody gave one
+        store.set(["a", "b"], ["walk", "run"])
+        store.set(["c"], "stand")
+        store.set(["a"], "run")  # nobody walks any more
+        assert store.names() == ["sit", "stand", "walk", "run"]
+        store.set(["d"], "wlak")
+        store.undo()
+        store.set(["d"], "jump")
+    with LabelStore(path) as store:
+        assert store.names() == ["sit", "stand", "walk", "run", "jump"]
+        store.undo(5)
+        assert store.names() == ["sit", "stand"]
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_store_of_version_1_has_its_labels_by_first_use(path, read_only):
+    with LabelStore(path) as store:
+        for key, label in (("a", "walk"), ("b", 7), ("a", "run"), ("c", "wlak")):
+            store.set([key], label)
+        store.undo()
+        store.set(["b"], "bike")
+    with sqlite3.connect(path) as database:  # as it was written before there were names
+        database.execute("DROP TABLE names")
+        database.execute("PRAGMA user_version = 1")
+    database.close()
+    with LabelStore(path, read_only=read_only) as store:
+        assert store.names() == ["walk", 7, "run", "bike"]
+        assert store.current() == {"a": "run", "b": "bike"}
+    with LabelStore(path) as store:
+        store.set(["d"], "jump")
+        assert store.names() == ["walk", 7, "run", "bike", "jump"]
+        store.undo(2)
+        assert store.names() == ["walk", 7, "run"]
+
+
 # Files that are no label store, or cannot be written
 
 
@@ -225,9 +262,10 @@ def test_values_that_another_program_wrote_are_refused(path):
         store.set(["a"], "x")
     with sqlite3.connect(path) as database:
         database.execute("UPDATE changes SET new = x'00ff'")
+        database.execute("UPDATE names SET label = x'00ff'")
     database.close()
     with LabelStore(path) as store:
-        for read in (store.current, store.history, lambda: store.export(path.with_name("a.csv"))):
+        for read in (store.current, store.history, store.names, lambda: store.export(path.with_name("a.csv"))):
             with pytest.raises(InputError, match=r"labels\.sqlite is damaged"):
                 read()
     assert not path.with_name("a.csv").exists()

@@ -11,9 +11,9 @@ import pytest
 
 from dicot.errors import InputError, MissingExtraError
 from dicot.report.figures import (
-    bars,
     confusion,
     critical_difference,
+    dots,
     label_points,
     loss_curve,
     map_panels,
@@ -44,7 +44,7 @@ FIGURES = {
     "loss": lambda: loss_curve([3.0, 2.0, 1.5], [1e-3, 5e-4, 0.0]),
     "one step": lambda: loss_curve([3.0], [1e-3]),
     "confusion": lambda: confusion([[3, 1], [0, 4]], ["sit", "walk"]),
-    "bars": lambda: bars({"dicot": [80.0, 82.0], "raw-mean": [60.0], "tnc": []}, "accuracy"),
+    "dots": lambda: dots({"dicot": [80.0, 82.0], "raw-mean": [60.0], "tnc": []}, "accuracy"),
     "critical difference": lambda: critical_difference(ACCURACY, NAMES),
     "time": lambda: time_scatter({"dicot": (10.0, 80.0), "<b>": (11.0, 80.1)}, "average accuracy", ["dicot"]),
     "paper": lambda: paper_scatter({name: ([1.0, 2.0], [2.0, 2.0]) for name in NAMES[:2]}, "accuracy"),
@@ -101,7 +101,7 @@ def test_a_class_without_cases_does_not_divide_by_zero():
 
 
 def test_a_contender_without_scores_is_shown_as_failed():
-    assert {"dicot", "raw-mean", "tnc", "failed", "accuracy"} <= set(words(FIGURES["bars"]()))
+    assert {"dicot", "raw-mean", "tnc", "failed", "accuracy"} <= set(words(FIGURES["dots"]()))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_contender_without_scores_is_shown_as_failed():
         (lambda: loss_curve([1.0], [1.0, 2.0]), "got 1 and 2"),
         (lambda: confusion([[1, 2]], ["a", "b"]), r"counts of shape \(2, 2\)"),
         (lambda: confusion([[0.5, 0.5], [1.0, 0.0]], ["a", "b"]), "float64"),
-        (lambda: bars({}, "accuracy"), "at least one contender"),
+        (lambda: dots({}, "accuracy"), "at least one contender"),
         (lambda: critical_difference(ACCURACY, NAMES[:2]), r"got \(20, 4\) and 2 names"),
         (lambda: critical_difference(ACCURACY[:1], NAMES), "2 data sets"),
         (lambda: time_scatter({}, "accuracy"), "there must be one"),

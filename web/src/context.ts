@@ -11,6 +11,7 @@ const WIDTH = 1000;
 export class ContextDrawer {
   private readonly drawer = need("context");
   private readonly body = need("context-body");
+  private turn = 0;
 
   /** `covers` is told how many pixels of the map the drawer covers. */
   constructor(
@@ -32,6 +33,7 @@ export class ContextDrawer {
   }
 
   close(): void {
+    this.turn++;
     this.drawer.hidden = true;
     this.covers(0);
   }
@@ -43,9 +45,13 @@ export class ContextDrawer {
   }
 
   private async show(row: number): Promise<void> {
+    const turn = ++this.turn;
     await this.session.status.attempt(async () => {
-      const context = await this.session.source.context?.(row);
-      if (context === undefined || this.session.pinned.value !== row) return;
+      const context = await this.session.source.context?.(row).catch((error: unknown) => {
+        if (turn === this.turn) this.close(); // what it shows is another window's recording
+        throw error;
+      });
+      if (context === undefined || turn !== this.turn || this.session.pinned.value !== row) return;
       need("context-title").textContent = context.recording ?? `Around window ${row}`;
       this.body.replaceChildren(...this.draw(context));
       this.drawer.hidden = false;

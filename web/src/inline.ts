@@ -32,14 +32,15 @@ export class InlineSource implements Source {
   private readonly values: Uint8Array;
   private readonly near: Int32Array;
   private readonly given = new Map<number, string>();
-  private readonly history: [number, string | undefined][][] = [];
+  /** What the windows of each call had before, and how many names there were. */
+  private readonly history: { before: [number, string | undefined][]; names: number }[] = [];
 
-  /** Every name that was seen; its place is its colour, as in the other columns. */
+  /** Every name in the order of its number key. */
   private readonly names: string[];
 
   constructor(private readonly page: Inline) {
     const known = page.about.columns.find((column) => column.name === "label")?.categories ?? [];
-    this.names = [...new Set([...known, ...page.about.labels])];
+    this.names = [...new Set([...page.about.labels, ...known])];
     this.values = page.series === null ? new Uint8Array() : new Uint8Array(bytes(page.series.data));
     this.near = new Int32Array(bytes(page.neighbours));
     page.rows.forEach((window, row) => {
@@ -59,7 +60,7 @@ export class InlineSource implements Source {
     return {
       ...about,
       series: this.page.series !== null,
-      labels: this.used(),
+      labels: this.names,
       columns: [label, ...others],
     };
   }
@@ -106,20 +107,21 @@ export class InlineSource implements Source {
 
   async labels(): Promise<Labels> {
     const labels = Object.fromEntries([...this.given].map(([row, name]) => [String(row), name]));
-    return { labels, names: this.used(), can_undo: this.unsaved };
+    return { labels, names: [...this.names], can_undo: this.unsaved };
   }
 
   async label(rows: number[], name: string | null): Promise<Labels> {
-    this.history.push(rows.map((row) => [row, this.given.get(row)]));
+    this.history.push({ before: rows.map((row) => [row, this.given.get(row)]), names: this.names.length });
     for (const row of rows) this.set(row, name ?? undefined);
     if (name !== null && !this.names.includes(name)) this.names.push(name);
     return this.labels();
   }
 
   async undo(): Promise<Labels & { undone: number[] }> {
-    const last = this.history.pop() ?? [];
-    for (const [row, name] of last) this.set(row, name);
-    return { ...(await this.labels()), undone: last.map(([row]) => row) };
+    const { before, names } = this.history.pop() ?? { before: [], names: this.names.length };
+    for (const [row, name] of before) this.set(row, name);
+    this.names.length = names;
+    return { ...(await this.labels()), undone: before.map(([row]) => row) };
   }
 
   async export(rows: number[]): Promise<Blob> {
@@ -128,12 +130,6 @@ export class InlineSource implements Source {
       return [row, recording, start, end, group, label].map(cell).join(",");
     });
     return new Blob([["row,recording,start,end,group,label", ...lines].join("\r\n"), "\r\n"], { type: "text/csv" });
-  }
-
-  /** The names that some window has. */
-  private used(): string[] {
-    const now = new Set(this.given.values());
-    return this.names.filter((name) => now.has(name));
   }
 
   private set(row: number, name: string | undefined): void {

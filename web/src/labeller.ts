@@ -5,8 +5,10 @@ import type { Session } from "./session";
 
 export const KEYS = 9;
 
-/** `give` is told the chosen name, or null for "no label". */
-export function labeller(session: Session, give: (name: string | null) => void): HTMLElement {
+/** Is told the chosen name, or null for "no label"; answers whether there was a window to give it to. */
+export type Give = (name: string | null) => boolean;
+
+export function labeller(session: Session, give: Give): HTMLElement {
   const chips = h("div", { class: "chips", role: "group", "aria-label": "Known labels" });
   const field = h("input", {
     class: "new-name",
@@ -25,10 +27,9 @@ export function labeller(session: Session, give: (name: string | null) => void):
       submit: (event: Event) => {
         event.preventDefault();
         const name = field.value.trim();
-        if (name === "") return;
+        if (name === "" || !give(name)) return; // what was typed stays until it can be given
         field.value = "";
         field.blur();
-        give(name);
       },
     },
     field,

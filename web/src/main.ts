@@ -7,7 +7,7 @@ import { h, need } from "./dom";
 import { HttpSource, takeToken } from "./http";
 import { InlineSource, readInline } from "./inline";
 import { type Key, startKeys } from "./keys";
-import { KEYS } from "./labeller";
+import { type Give, KEYS } from "./labeller";
 import { Legend } from "./legend";
 import { PointMap } from "./map/map";
 import { Panel } from "./panel";
@@ -59,12 +59,13 @@ async function start(status: Status, dark: Signal<boolean>): Promise<Session> {
   const map = startMap(session, points, dark);
   const cache = new SeriesCache(source, about.limits.series_rows);
   const queue = new Queue(session);
-  const labelPinned = (name: string | null): void => {
-    const row = session.pinned.value;
-    if (row === null) return;
+  const labelPinned: Give = (name) => {
+    const row = session.onScreen;
+    if (row === null) return false;
     const labelling = session.label([row], name);
-    if (queue.active && name !== null) queue.next(); // without waiting for the answer
+    if (name !== null) queue.done(row); // without waiting for the answer
     void status.attempt(() => labelling).then(() => labelling.catch(() => queue.back(row)));
+    return true;
   };
   const panel = new Panel(session, cache, dark, labelPinned);
   const bar = new SelectionBar(session);
@@ -163,7 +164,7 @@ interface Parts {
   queue: Queue;
   bar: SelectionBar;
   drawer: ContextDrawer;
-  labelPinned(name: string | null): void;
+  labelPinned: Give;
 }
 
 function keyTable({ session, map, panel, queue, bar, drawer, labelPinned }: Parts): Key[] {

@@ -4,7 +4,7 @@ import type { SeriesCache } from "./cache";
 import { css, hue, ramp } from "./colour";
 import { h, need } from "./dom";
 import { address, number, span } from "./format";
-import { labeller } from "./labeller";
+import { type Give, labeller } from "./labeller";
 import { NONE } from "./map/renderer";
 import type { Session } from "./session";
 import type { Signal } from "./signal";
@@ -31,15 +31,18 @@ export class Panel {
     private readonly session: Session,
     private readonly cache: SeriesCache,
     private readonly dark: Signal<boolean>,
-    labelled: (name: string | null) => void,
+    labelled: Give,
   ) {
     this.small = tallness(session.about.value.channels.length, 30, 108, 9);
     this.pointer.style.minHeight = `${this.small + 50}px`; // what is below stays where it is
     this.labels.append(labeller(session, labelled));
     need("unpin").addEventListener("click", () => (session.pinned.value = null));
     need("select-near").addEventListener("click", () => {
-      if (session.pinned.value !== null) session.selection.value = [session.pinned.value, ...session.neighbours.value];
+      if (session.onScreen !== null) session.selection.value = [session.onScreen, ...session.neighbours.value];
     });
+    const busy = (): void => need("pinned-section").setAttribute("aria-busy", String(session.onScreen === null));
+    session.drawn.follow(busy);
+    session.awaited.listen(busy);
     session.hovered.listen((row) => this.hover(row));
     session.pinned.follow((row) => void session.status.attempt(() => this.pinTo(row)));
     session.stepped.listen((row, before) => this.step(row, before));
@@ -59,7 +62,7 @@ export class Panel {
     const show = (): void => {
       void this.session.status.attempt(async () => {
         const [series] = await this.cache.get([row]);
-        if (this.session.hovered.value === row) await this.drawPointer(series);
+        await this.drawPointer(series);
       });
     };
     if (this.cache.has(row)) show();
@@ -69,6 +72,7 @@ export class Panel {
   private async drawPointer(series: Series): Promise<void> {
     const { channels } = this.session.about.value;
     const facts = await this.facts(series);
+    if (this.session.hovered.value !== series.row) return;
     this.pointer.dataset.row = String(series.row);
     this.pointer.replaceChildren(facts);
     if (series.channels.length === 0) return;
@@ -78,23 +82,33 @@ export class Panel {
   }
 
   private async pinTo(row: number | null): Promise<void> {
-    this.turn++;
+    const turn = ++this.turn;
+    this.session.drawn.value = null;
     this.session.stepped.value = null;
     this.session.neighbours.value = [];
     this.found = this.scale = null;
     need("pinned-section").hidden = row === null;
     need("pinned-hint").hidden = row !== null;
     if (row === null) {
-      this.pin.replaceChildren();
-      this.near.replaceChildren();
+      this.clear();
       return;
     }
     const { status, source } = this.session;
     const found = await status.attempt(() => source.neighbours(row, NEAREST));
-    if (this.session.pinned.value !== row) return;
+    if (turn !== this.turn) return;
     this.found = found ?? { rows: [], distances: null }; // the window itself can be shown all the same
     this.session.neighbours.value = this.found.rows;
-    await this.drawPinned(row, this.found);
+    await this.drawPinned(row, this.found).catch((error: unknown) => {
+      if (this.session.pinned.value === row && this.session.drawn.value === null) this.clear(); // it shows another window
+      throw error;
+    });
+  }
+
+  private clear(): void {
+    delete this.pin.dataset.row;
+    this.pin.replaceChildren();
+    this.near.replaceChildren();
+    this.cards.clear();
   }
 
   /** Draws the same windows after labels or colours have changed. */
@@ -121,6 +135,7 @@ export class Panel {
     this.near.replaceChildren(...cards);
     this.step(this.session.stepped.value, null);
     if (held !== undefined) this.focus(held);
+    this.session.drawn.value = row;
   }
 
   private async card(series: Series, scale: Range[], place: number, distance?: number): Promise<HTMLElement> {

@@ -16,7 +16,10 @@ export function startSearch(session: Session): void {
       const cut = text.lastIndexOf("@");
       const [recording, time] = [text.slice(0, cut).trim(), text.slice(cut + 1).trim()];
       if (cut < 1 || time === "") throw new Error("Write a recording, “@” and a time, for example walk_01@12.5");
-      session.pinned.value = await session.source.find(recording, time);
+      const overtaken = session.seek();
+      const row = await session.source.find(recording, time);
+      if (overtaken()) return;
+      session.pinned.value = row;
       session.status.say(`Pinned the window of ${recording} at ${time}.`);
       field.blur();
     });

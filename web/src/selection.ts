@@ -12,7 +12,10 @@ export class SelectionBar {
     const count = h("strong", { class: "selected-count" });
     const exporter = h("button", { type: "button", id: "export-selection", click: () => void this.save() }, "Export csv");
     const clear = h("button", { type: "button", class: "quiet", click: () => (session.selection.value = []) }, "Clear");
-    const give = (name: string | null): void => void session.status.attempt(() => session.label(session.selection.value, name));
+    const give = (name: string | null): boolean => {
+      void session.status.attempt(() => session.label(session.selection.value, name));
+      return true;
+    };
     this.bar.append(count, labeller(session, give), h("div", { class: "actions" }, exporter, clear));
     session.selection.follow((rows) => {
       this.bar.hidden = rows.length === 0;
@@ -22,14 +25,13 @@ export class SelectionBar {
 
   /** Saves the selection, or everything labelled where nothing is selected. */
   async save(): Promise<void> {
-    const { selection, labelled, status, source } = this.session;
-    const rows = selection.value.length > 0 ? selection.value : [...labelled.value].sort((a, b) => a - b);
-    await status.attempt(async () => {
-      if (rows.length === 0) throw new Error("There is nothing to export: select windows with the lasso, or label some.");
-      const address = URL.createObjectURL(await source.export(rows));
+    const { session } = this;
+    await session.status.attempt(async () => {
+      const { table, count } = await session.export();
+      const address = URL.createObjectURL(table);
       h("a", { href: address, download: "windows.csv" }).click();
       setTimeout(() => URL.revokeObjectURL(address), 60_000);
-      status.say(`Exported ${windows(rows.length)} to windows.csv.`);
+      session.status.say(`Exported ${windows(count)} to windows.csv.`);
     });
   }
 }

@@ -9,6 +9,10 @@ export class Session {
   readonly about: Signal<About>;
   readonly hovered = new Signal<number | null>(null);
   readonly pinned = new Signal<number | null>(null);
+  /** The pinned window once it is drawn, and null while it is not. */
+  readonly drawn = new Signal<number | null>(null);
+  /** How many answers are on their way that may show another window: suggestions, and labels taken back. */
+  readonly awaited = new Signal(0);
   readonly neighbours = new Signal<number[]>([]);
   /** The neighbour that the arrow keys are at. */
   readonly stepped = new Signal<number | null>(null);
@@ -21,6 +25,8 @@ export class Session {
   readonly canUndo = new Signal(false);
   private readonly columns = new Map<string, Promise<Codes>>();
   private wanted = "";
+  private colourings = 0;
+  private seeks = 0;
   private last: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -30,6 +36,18 @@ export class Session {
   ) {
     this.about = new Signal(about);
     this.hidden = new Signal<Uint8Array>(new Uint8Array(about.n));
+    this.pinned.listen(() => this.seeks++);
+  }
+
+  /** The pinned window, which keys and clicks act on: as long as it is on screen and nothing is loading. */
+  get onScreen(): number | null {
+    return this.awaited.value === 0 ? this.drawn.value : null;
+  }
+
+  /** Begins to look for a window to pin; the function it gives tells whether another was pinned or looked for since. */
+  seek(): () => boolean {
+    const turn = ++this.seeks;
+    return () => turn !== this.seeks;
   }
 
   column(name: string): Column | undefined {
@@ -60,8 +78,12 @@ export class Session {
     const column = this.column(name);
     if (column === undefined) throw new Error(`There is no column “${name}” to colour by.`);
     this.wanted = name;
-    const codes = await this.codes(column);
-    if (this.wanted !== name) return; // another choice was made in the meantime
+    const turn = ++this.colourings;
+    const codes = await this.codes(column).catch((error: unknown) => {
+      if (turn === this.colourings) this.wanted = this.colouring.value?.column.name ?? "";
+      throw error;
+    });
+    if (turn !== this.colourings) return; // another choice was made in the meantime, or the column has changed
     if (this.colouring.value?.column.name !== name) this.hidden.value = new Uint8Array(this.about.value.n);
     this.colouring.value = colouring(column, codes);
   }
@@ -86,7 +108,7 @@ export class Session {
   }
 
   undo(): Promise<number[]> {
-    return this.inOrder(async () => {
+    return this.await(async () => {
       const answer = await this.source.undo();
       this.take(answer);
       await this.refresh(["label"]);
@@ -97,7 +119,17 @@ export class Session {
   }
 
   suggest(k: number): Promise<Suggestions | undefined> {
-    return this.inOrder(async () => this.source.suggest?.(k));
+    return this.await(async () => this.source.suggest?.(k));
+  }
+
+  /** A table of the selection, or of everything labelled where nothing is selected. */
+  export(): Promise<{ table: Blob; count: number }> {
+    const selected = this.selection.value;
+    return this.inOrder(async () => {
+      const rows = selected.length > 0 ? selected : [...this.labelled.value].sort((a, b) => a - b);
+      if (rows.length === 0) throw new Error("There is nothing to export: select windows with the lasso, or label some.");
+      return { table: await this.source.export(rows), count: rows.length };
+    });
   }
 
   classify(): Promise<Verdict | undefined> {
@@ -116,6 +148,12 @@ export class Session {
     return turn;
   }
 
+  /** The same for what may show another window: nothing is labelled until the answer is there. */
+  private await<T>(action: () => Promise<T>): Promise<T> {
+    this.awaited.value++;
+    return this.inOrder(action).finally(() => this.awaited.value--);
+  }
+
   private take({ labels, names, can_undo }: Labels): void {
     this.labelled.value = Object.keys(labels).map(Number);
     this.names.value = names;
@@ -126,10 +164,10 @@ export class Session {
   private async refresh(names: string[]): Promise<void> {
     for (const name of names) this.columns.delete(name);
     const about = await this.source.about();
-    const shown = this.colouring.value?.column.name;
+    const { wanted } = this;
     this.about.value = about;
-    if (shown === undefined) return;
-    if (this.column(shown) === undefined) await this.colourBy(about.columns[0].name);
-    else if (names.includes(shown)) await this.colourBy(shown);
+    if (wanted === "") return;
+    if (this.column(wanted) === undefined) await this.colourBy(about.columns[0].name);
+    else if (names.includes(wanted)) await this.colourBy(wanted);
   }
 }

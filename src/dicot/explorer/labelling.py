@@ -40,20 +40,22 @@ class Given(NamedTuple):
     hand: dict[int, str]  # labels given by hand, by row
     lost: list[Key]  # keys that are on no window
     all: NDArray[np.str_]  # (N,) the label of every window, given by hand or else the file's; "" where there is none
+    names: list[str]  # every label in the order of its number key, as the store keeps it; then the file's
 
 
 @final
 class HandLabels:
     """The labels of all windows; the store is read anew when it has changed, for other processes may write to it.
 
-    Names of labels get their numbers in the order in which they are first seen, and keep them.
+    Colours are numbered in the order in which names are first seen here; number keys by the order that the store keeps.
     """
 
     def __init__(self, store: Path, known: Vectors) -> None:
         self.store = store
         self._keys = window_keys(known)
         self._file = np.full(len(known), "") if known.label is None else _texts(known.label)  # (N,) "": nothing
-        self._names: list[str] = _in_order(set(self._file.tolist()) - {""})
+        self._in_file = _in_order(set(self._file.tolist()) - {""})
+        self._names: list[str] = []
         self._lock = Lock()
         self._read: tuple[Any, Given] | None = None  # with what the file looked like before
 
@@ -62,9 +64,11 @@ class HandLabels:
         looks, now = self._looks(), time.time_ns()
         if self._read is not None and self._read[0] == looks:
             return self._read[1]
-        rows, lost = self._keys.rows_of(self._current())
+        current, kept = self._stored()
+        rows, lost = self._keys.rows_of(current)
         hand = {row: as_text(label) for row, label in rows.items()}
-        given = Given(hand, lost, _over(self._file, hand))
+        names = dict.fromkeys([*map(as_text, kept), *self._in_file])
+        given = Given(hand, lost, _over(self._file, hand), list(names))
         # A file may change twice within one tick of its clock: what changed just now is read again the next time.
         if all(now - changed > TICK for changed, *_ in looks):
             self._read = looks, given
@@ -82,19 +86,15 @@ class HandLabels:
         """Return the numbers of names of labels, -1 for none."""
         with self._lock:
             values, inverse = np.unique(np.array(list(labels), dtype=str), return_inverse=True)
-            self._names += _in_order(set(values.tolist()) - {"", *self._names})
+            seen = [*self.given().names, *_in_order(set(values.tolist()) - {""})]
+            self._names = list(dict.fromkeys([*self._names, *seen]))
             numbers = {"": -1} | {name: number for number, name in enumerate(self._names)}
             return np.array([numbers[name] for name in values.tolist()], np.int32)[inverse]
 
     def names(self) -> list[str]:
-        """Return every name that was seen, by its number."""
-        self.codes(self.given().hand.values())
+        """Return every name that was seen, by the number of its colour."""
+        self.codes([])
         return list(self._names)
-
-    def used(self) -> list[str]:
-        """Return the names that some window has."""
-        now = set(self.given().all.tolist())
-        return [name for name in self.names() if name in now]
 
     def can_undo(self) -> bool:
         """Tell whether there is a label to take back."""
@@ -116,6 +116,7 @@ class HandLabels:
             )
         with LabelStore(self.store) as kept:
             now = kept.current()
+            kept.add_names(self._in_file)  # the keys that the page shows stay theirs, whatever the file knows later
             kept.set(self._keys.keys_of(rows, now), _as_stored(name, now.values()), BY)
 
     def _remove(self, rows: Sequence[int]) -> None:
@@ -144,11 +145,11 @@ class HandLabels:
                 looks.append((one.st_mtime_ns, one.st_size, one.st_ino))
         return tuple(looks)
 
-    def _current(self) -> dict[Key, Label]:
+    def _stored(self) -> tuple[dict[Key, Label], list[Label]]:
         if not self.store.exists():
-            return {}
+            return {}, []
         with LabelStore(self.store) as kept:
-            return kept.current()
+            return kept.current(), kept.names()
 
 
 def _texts(values: Array) -> NDArray[np.str_]:

@@ -82,7 +82,7 @@ class ExplorerWorkspace:
             "rate": self.series.rate if self.series else None,
             "series": self.series is not None,
             "columns": [self._described(name) for name in self.column_names()],
-            "labels": self.labels.used(),
+            "labels": self.labels.given().names,
             "limits": {"series_rows": SERIES_ROWS, "label_rows": LABEL_ROWS},
             "version": __version__,
         }
@@ -186,7 +186,7 @@ class ExplorerWorkspace:
         hand = self.labels.given().hand
         return {
             "labels": {str(row): hand[row] for row in sorted(hand)},
-            "names": self.labels.used(),
+            "names": self.labels.given().names,
             "can_undo": self.labels.can_undo(),
         }
 

@@ -4,7 +4,7 @@ import csv
 import io
 import math
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ Time: TypeAlias = int | float | str  # a time step, seconds, or a date and time 
 Key: TypeAlias = str | tuple[str, Time, Time]  # an id, or (recording, start, end)
 Label: TypeAlias = str | int | float
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 WHAT = "label store"  # in what is said of the file
 # One row for each key of each call; `action` counts the calls, and `undoes` names the one that this call took back.
 # Columns without a type keep numbers and text as they came. A label that is NULL means: none.
@@ -33,6 +33,15 @@ SCHEMA = {
     "changes_of_a_key": 'CREATE INDEX changes_of_a_key ON changes (recording, start, "end", number)',
     "changes_of_an_action": "CREATE INDEX changes_of_an_action ON changes (action, undoes)",
 }
+# Labels in the order in which they came: a label keeps its place though no key has it any more. `action` is the call
+# that brought it, NULL where it was told before anybody gave it.
+NAMES = {"names": "CREATE TABLE names (number INTEGER PRIMARY KEY, label NOT NULL UNIQUE, action INTEGER)"}
+LIVE = "undoes IS NULL AND action NOT IN (SELECT undoes FROM changes WHERE undoes IS NOT NULL)"
+# Stores of version 1 have no names: they get them by first use.
+FIRST_USES = (
+    "INSERT INTO names SELECT NULL, new, min(action) FROM changes "
+    f"WHERE new IS NOT NULL AND {LIVE} GROUP BY new ORDER BY min(number)"
+)
 NEWEST = (
     "SELECT * FROM changes WHERE new IS NOT NULL AND number IN "
     '(SELECT max(number) FROM changes GROUP BY recording, start, "end") ORDER BY recording, start, "end"'
@@ -74,16 +83,17 @@ class LabelStore:
         self._db.row_factory = sqlite3.Row
         try:
             with self._transaction("DEFERRED"):  # before anything is changed, a journal mode too
-                new = self._is_new()
-            if read_only and new:
+                version = self._version()
+            if read_only and not version:
                 raise InputError(f"{self.path} is no {WHAT}: there is nothing in it. Name another file.")
             with translated(self.path, WHAT):
                 keep_log(self._db, PATIENCE)
             with self._transaction():  # of several processes that meet at a new file, one makes the tables
-                if self._is_new():
-                    for statement in SCHEMA.values():
+                version = self._version()
+                if version < SCHEMA_VERSION:
+                    made = NAMES if version else SCHEMA | NAMES
+                    for statement in (*made.values(), FIRST_USES, f"PRAGMA user_version = {SCHEMA_VERSION}"):
                         self._db.execute(statement)
-                    self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             if read_only:
                 self._db.execute("PRAGMA query_only = ON")
         except BaseException:
@@ -116,7 +126,7 @@ class LabelStore:
             raise InputError(f"labels must be one label or one for each of the {len(checked)} keys; got {len(values)}.")
         news = [_label(value, key) for value, key in zip(values, checked, strict=True)]
         with self._transaction():
-            self._append(zip(checked, news, strict=True), _name(by))
+            self._append(list(zip(checked, news, strict=True)), _name(by))
 
     def remove(self, keys: Sequence[Key], by: str = "") -> None:
         """Take the labels of these keys away; the history keeps them. A key without a label is an error."""
@@ -126,7 +136,7 @@ class LabelStore:
             if bare:
                 more = f" and {len(bare) - 1} more" if len(bare) > 1 else ""
                 raise InputError(f"{self.path} has no label for {bare[0]!r}{more}. Remove only what has a label.")
-            self._append(((key, None) for key in checked), _name(by))
+            self._append([(key, None) for key in checked], _name(by))
 
     def undo(self, n: int = 1, by: str = "") -> dict[Key, Label | None]:
         """Take back the last n calls of `set` and `remove`, whoever made them, and return what changed.
@@ -142,6 +152,7 @@ class LabelStore:
                 # Everything later has been taken back already, so what these keys had before is what they get.
                 before = {key: row["old"] for key, row in self._rows("SELECT * FROM changes WHERE action = ?", action)}
                 self._append(before.items(), _name(by), undoes=action)
+                self._db.execute("DELETE FROM names WHERE action = ?", (action,))
                 changed |= before
         return changed
 
@@ -154,6 +165,23 @@ class LabelStore:
         """Return the label of every key that has one, in the order of the keys."""
         with self._transaction("DEFERRED"):
             return {key: row["new"] for key, row in self._rows(NEWEST)}
+
+    def names(self) -> list[Label]:
+        """Return every label in the order in which they came, also one that no key has any more.
+
+        A label that an undo took back counts as never given.
+        """
+        with self._transaction("DEFERRED"):
+            labels = [label for (label,) in self._db.execute("SELECT label FROM names ORDER BY number").fetchall()]
+        if not all(_is_value(label) for label in labels):
+            raise InputError(f"{self.path} is damaged: a name is no label. Go back to a copy or an export of it.")
+        return labels
+
+    def add_names(self, labels: Sequence[Label]) -> None:
+        """Give labels their places in `names` before any key has them; those that have one keep it."""
+        checked = [_label(label, "a name") for label in labels]
+        with self._transaction():
+            self._add_names(checked, None)
 
     def history(self) -> list[LabelChange]:
         """Return every change that was ever made, the first one first."""
@@ -185,18 +213,19 @@ class LabelStore:
 
     def _last_actions(self, n: int) -> list[int]:
         """Return the last n calls that were not taken back, the last one first."""
-        rows = self._db.execute(
-            "SELECT DISTINCT action FROM changes WHERE undoes IS NULL AND action NOT IN "
-            "(SELECT undoes FROM changes WHERE undoes IS NOT NULL) ORDER BY action DESC LIMIT ?",
-            (n,),
-        )
+        rows = self._db.execute(f"SELECT DISTINCT action FROM changes WHERE {LIVE} ORDER BY action DESC LIMIT ?", (n,))
         return [action for (action,) in rows.fetchall()]
 
-    def _append(self, labels: Iterable[tuple[Key, Label | None]], by: str, undoes: int | None = None) -> None:
+    def _append(self, labels: Collection[tuple[Key, Label | None]], by: str, undoes: int | None = None) -> None:
         at = datetime.now(UTC).isoformat()
         (action,) = self._db.execute("SELECT coalesce(max(action), 0) + 1 FROM changes").fetchone()
         rows = [(action, *_columns(key), self._label_of(key), new, by, at, undoes) for key, new in labels]
         self._db.executemany("INSERT INTO changes VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        if undoes is None:
+            self._add_names(dict.fromkeys(new for _, new in labels if new is not None), action)
+
+    def _add_names(self, labels: Iterable[Label], action: int | None) -> None:
+        self._db.executemany("INSERT OR IGNORE INTO names VALUES (NULL, ?, ?)", [(label, action) for label in labels])
 
     def _rows(self, query: str, *values: Any) -> list[tuple[Key, sqlite3.Row]]:
         """Return rows with their keys, checked: another program may have written to the file."""
@@ -213,16 +242,14 @@ class LabelStore:
         ).fetchone()
         return None if row is None else row["new"]
 
-    def _is_new(self) -> bool:
-        """Tell whether the file is empty; an InputError for anything that is no label store of this version."""
+    def _version(self) -> int:
+        """Return the file's version, 0 where it is empty; an InputError for anything that is no label store we read."""
         version, tables = tables_in(self._db)
-        if not version and not tables:
-            return True
-        if version == SCHEMA_VERSION and tables == SCHEMA:
-            return False
+        if {0: {}, 1: SCHEMA, SCHEMA_VERSION: SCHEMA | NAMES}.get(version) == tables:
+            return version
         later = version > SCHEMA_VERSION and "changes" in tables
         raise InputError(
-            f"{self.path} is a {WHAT} of version {version}; dicot {__version__} reads version {SCHEMA_VERSION}. "
+            f"{self.path} is a {WHAT} of version {version}; dicot {__version__} reads versions up to {SCHEMA_VERSION}. "
             "Install the dicot that wrote it."
             if later
             else f"{self.path} is no {WHAT}: it is a database with other tables. Name another file."

@@ -12,7 +12,7 @@ from sklearn.metrics import confusion_matrix
 from dicot.projection import tsne
 from dicot.protocols import Features, fit_probe
 from dicot.protocols.base import Labels
-from dicot.report.figures import bars, confusion, loss_curve
+from dicot.report.figures import confusion, dots, loss_curve
 from dicot.report.frame import shown_metrics
 from dicot.report.page import Opening, render
 from dicot.report.parts import Part, drawn
@@ -89,13 +89,14 @@ def _scores(trial: Trial, fixed: Sequence[str], protocols: Mapping[str, str]) ->
 
 
 def _overview(data: pd.DataFrame) -> Part:
-    """Show the first protocol's first metric as bars."""
+    """Show the first protocol's first metric as dots."""
     rows, _ = merged(data)
     protocol, metric = rows.protocol.iloc[0], rows.metric.iloc[0]
     own = rows[(rows.protocol == protocol) & (rows.metric == metric)]
     values = {name: rows.value.dropna().tolist() for name, rows in own.groupby("contender", sort=False)}
-    text = "Bars: means; dots: runs." if own.groupby("contender").size().max() > 1 else ""
-    return Part(f"{protocol}: {metric}", figures={"bars": partial(bars, values, metric)}, text=text)
+    runs = " Large dots: means; small dots: runs." if own.groupby("contender").size().max() > 1 else ""
+    text = f"Beside each its mean. The axis spans these scores and need not begin at 0.{runs}"
+    return Part(f"{protocol}: {metric}", figures={"dots": partial(dots, values, metric)}, text=text)
 
 
 def _who(contenders: Mapping[str, str]) -> list[Part]:

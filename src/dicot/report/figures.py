@@ -1,4 +1,4 @@
-"""Figures as inline `<svg>` strings, drawn by matplotlib: curves, bars, points, maps, critical difference."""
+"""Figures as inline `<svg>` strings, drawn by matplotlib: curves, dots, points, maps, critical difference."""
 
 import io
 import math
@@ -263,26 +263,32 @@ def confusion(matrix: ArrayLike, labels: Sequence[object]) -> str:
     return svg(draw, (side + 0.6, 0.88 * side), f"Confusion matrix of {k} classes")
 
 
-def bars(values: Mapping[str, Sequence[float]], metric: str) -> str:
-    """Draw a bar per contender: mean and sample standard deviation over seeds, each seed a dot; no seeds: failed."""
+def dots(values: Mapping[str, Sequence[float]], metric: str) -> str:
+    """Draw mean and sample standard deviation over runs by contender, each run a dot; no runs: failed.
+
+    The axis spans what was measured and not everything from 0, where scores that differ would look alike.
+    """
     if not values:
-        raise InputError("A bar chart needs at least one contender; got none.")
+        raise InputError("A chart of scores needs at least one contender; got none.")
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
         for row, runs in enumerate(values.values()):
             if len(runs) == 0:
-                axes.annotate(
-                    "failed", (0, row), xytext=(4, 0), textcoords="offset points", va="center", color="#B00020"
-                )
+                axes.text(0.01, row, "failed", transform=axes.get_yaxis_transform(), va="center", color="#B00020")
                 continue
-            spread = float(np.std(runs, ddof=1)) if len(runs) > 1 else None
-            axes.barh(row, np.mean(runs), xerr=spread, color="#9CC3E0", height=0.62, capsize=3, ecolor=GREY)
-            axes.plot(runs, [row] * len(runs), "o", color=PALETTE[0], markersize=3)
+            mean, spread = float(np.mean(runs)), float(np.std(runs, ddof=1)) if len(runs) > 1 else None
+            axes.errorbar(mean, row, xerr=spread, fmt="o", color=PALETTE[0], markersize=7, capsize=3, ecolor=GREY)
+            axes.plot(runs, [row] * len(runs), "o", color="black", markersize=2.5, alpha=0.7)
+            axes.text(
+                1.01, row, f"{mean:.{2 if abs(mean) > 1 else 3}f}", transform=axes.get_yaxis_transform(), va="center"
+            )
         axes.set_yticks(range(len(values)), list(values))
         axes.set_ylim(len(values) - 0.4, -0.6)
         axes.tick_params(axis="y", length=0)
-        axes.axvline(0, color=GREY, linewidth=0.8)
+        axes.ticklabel_format(axis="x", useOffset=False)
+        axes.grid(color="#eeeeee", linewidth=0.8)
+        axes.set_axisbelow(True)
         axes.set_xlabel(metric)
 
     return svg(draw, (7.2, 1.0 + 0.34 * len(values)), f"{metric} of {len(values)} contenders")

@@ -10,7 +10,7 @@ import pandas as pd
 
 from dicot.report.against import average_table, cell_table, pairs
 from dicot.report.best import SUBJECT, gains
-from dicot.report.figures import bars, critical_difference, paper_scatter, reference_curves, time_scatter, win_tie_loss
+from dicot.report.figures import critical_difference, dots, paper_scatter, reference_curves, time_scatter, win_tie_loss
 from dicot.report.filenames import slug
 from dicot.report.frame import (
     SETTINGS,
@@ -182,14 +182,14 @@ def scores(request: Request) -> Parts:
 
 
 def low_label(request: Request) -> Parts:
-    """Show the same, with bars in front: averages over data sets, each seed a dot."""
+    """Show the same, with a figure in front: averages over data sets, each seed a dot."""
     runs = next(iter(_tables(request.data).values()))
     for block in request.blocks(runs)[:1]:
         seeds = seed_averages(runs, block.columns)
         values = {line: seeds.loc[line].dropna().tolist() for line in block.shown.index}
         values |= {line: [] for line in block.left_out}
-        text = f"Average over {len(block.columns)} {block.unit}; bars: mean over seeds, dots: seeds."
-        figure = {"averages": partial(bars, values, f"average {metric_name(runs)}")}
+        text = f"Average over {len(block.columns)} {block.unit}; large dots: mean over seeds, small dots: seeds."
+        figure = {"averages": partial(dots, values, f"average {metric_name(runs)}")}
         yield Part("Averages", figures=figure, text=text)
     yield from scores(request)
 

@@ -18,6 +18,7 @@ MAX_CHANNELS = 12
 WIDTH = 180  # of a class' drawing, in svg units as all that follow
 STRIPS = (56, 20)  # the height of a channel: of a single one, and at least
 LABEL = 11  # the height of its name
+ACROSS, BELOW = 36, 50  # letters that fit above a channel, and below the map
 SAMPLES = 120  # stretches of a long series, of which the lowest and the highest value are drawn
 MAP, EDGE, CAPTION, PANEL = 420, 8, 16, 44  # the map's side and margin; what appears below it: a line, and the series
 POINT = 3.2
@@ -96,8 +97,10 @@ def class_series(x: Cases, labels: Labels, channels: Sequence[str], look: Mappin
         colour, lines = look[name][0], []
         for c in shown:
             top = c * (strip + LABEL)
-            text = f"{channels[c]}: {ranges.low[c]:.3g} to {ranges.high[c]:.3g}"
-            lines.append(f'<text x="0" y="{top + LABEL - 3}">{escape(text)}</text>')
+            text = f": {ranges.low[c]:.3g} to {ranges.high[c]:.3g}"
+            text = _short(channels[c], ACROSS - len(text)) + text
+            full = f"<title>{escape(channels[c])}</title>"
+            lines.append(f'<text x="0" y="{top + LABEL - 3}">{escape(text)}{full}</text>')
             box = (1.0, float(top + LABEL), WIDTH - 2.0, strip - 3.0)
             for row in rows:
                 path = ranges.path(x[row, c], c, box, SAMPLES)
@@ -109,6 +112,11 @@ def class_series(x: Cases, labels: Labels, channels: Sequence[str], look: Mappin
             f"{''.join(lines)}</svg></figure>"
         )
     return f'<div class="series">{"".join(out)}</div>'
+
+
+def _short(text: str, letters: int) -> str:
+    """Cut text that a drawing has no room for."""
+    return text if len(text) <= letters else f"{text[: letters - 1]}…"
 
 
 def series_text(labels: Labels, n_channels: int) -> str:
@@ -150,7 +158,7 @@ def hover_map(
         mark = shape.format(x=px, y=py, r=POINT, d=round(2 * POINT, 1))
         marks.append(
             f'<g class="{"point wrong" if wrong[i] else "point"}"><path d="{mark}" fill="{colour}"/><g class="tip">'
-            f'<text x="{EDGE}" y="{MAP + CAPTION - 3}">{escape(tips[i])}</text>'
+            f'<text x="{EDGE}" y="{MAP + CAPTION - 3}">{escape(_short(tips[i], BELOW))}</text>'
             f'<path d="{series}" stroke="{colour}"/></g></g>'
         )
     frame = f'<rect x=".5" y=".5" width="{MAP - 1}" height="{MAP - 1}" fill="none" stroke="{GREY}"/>'

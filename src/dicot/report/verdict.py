@@ -226,12 +226,17 @@ def decide(ranking: Ranking, elsewhere: "Elsewhere") -> Verdict:
         told = f"All {len(names)} contenders have the same {measure}, {_number(ranking, first)}"
         return Verdict(f"{told}: this test part does not tell them apart; use {cheapest}.", use=(cheapest,), level=True)
     gap = ranking.gap(first, ((plain if first in learned else learned) or names[1:])[0])
-    rival = gap.rival + _place(gap.rival, learned, plain)
+    place = _place(gap.rival, learned, plain)
+    rival = gap.rival + f" ({place})" * bool(place)
+    less = "" if find_metric(ranking.metric).higher_is_better else " (less is better)"
+    size = f"{_size(ranking.metric, gap.value)} of {measure}{less}"
     if round(gap.value, NOISE) == 0:
         told = f"{first} and {rival} are level at {measure} {_number(ranking, first)}"
-    else:
-        less = "" if find_metric(ranking.metric).higher_is_better else " (less is better)"
-        told = f"{first} is ahead of {rival} by {_size(ranking.metric, gap.value)} of {measure}{less}"
+    elif gap.settled:
+        told = f"{first} is ahead of {rival} by {size}"
+    else:  # nobody is ahead by what may be noise, and the advice may be to use the one with the lower number
+        other = ", ".join(filter(None, (place, _number(ranking, gap.rival))))
+        told = f"{first} ({_number(ranking, first)}) and {gap.rival} ({other}) differ by {size}"
     advice, use = _advice(ranking, gap, learned, plain, elsewhere)
     more = (_note(ranking, gap),) if gap.known else ()
     return Verdict(f"{told}, {_noise(ranking, gap)}; {advice}", more, use, settled=gap.settled)
@@ -279,7 +284,7 @@ def _place(name: str, learned: Sequence[str], plain: Sequence[str]) -> str:
     """Say what a rival is the best of, where it is chosen among several and both sides are there."""
     if learned and plain and name in (learned[0], plain[0]):
         side, words = (learned, "the best that is trained") if name in learned else (plain, "the best without training")
-        return f" ({words})" if len(side) > 1 else ""
+        return words if len(side) > 1 else ""
     return ""
 
 
