@@ -1,5 +1,6 @@
 """Units of work: fitted once, scored by all protocols, failures as rows."""
 
+import json
 import math
 from dataclasses import replace
 from types import SimpleNamespace
@@ -327,3 +328,12 @@ def test_an_interrupted_fit_goes_on_and_says_that_its_time_is_unknown(tmp_path, 
     whole = tmp_path / "whole.sqlite"
     finish([slow], whole)
     assert records(whole)["dicot", "linear", "accuracy", 1].value == found.value
+
+
+def test_training_end_to_end_records_its_recipe_and_that_it_was_alone(job):
+    rows = []
+    one = job(contender=Contender("end-to-end", "random"), protocol="finetune-100", steps=2)
+    run_units(units_of([one]), Site("cpu", alone=True), Shelf(), lambda job, results: rows.extend(results))
+    (row,) = rows
+    assert row.error is None and row.steps == 2 and row.batch_size > 0 and json.loads(row.recipe)["lr"] > 0
+    assert row.device.startswith("cpu ") and row.device.endswith(", alone") and row.key == one.key
