@@ -11,7 +11,7 @@ from dicot.datasets import DATASETS, archive_files, available, card, load
 from dicot.datasets.archive import ArchiveSet
 from dicot.datasets.base import Card, Sizes
 from dicot.datasets.names import UCR, UEA
-from dicot.errors import InputError, MissingDataError
+from dicot.errors import InputError, MissingDataError, WindowLengthWarning
 from dicot.evaluation import contender, evaluate
 from dicot.protocols import LinearProbe
 
@@ -63,6 +63,8 @@ def test_archive_setting(data: Path) -> None:
     assert split.train.y.tolist() == [1, 0]  # type: ignore[union-attr]
     assert split.test.y.tolist() == [1]  # type: ignore[union-attr]
     assert load("GunPoint", unequal="crop").train.x.shape == (2, 1, 1)
+    with pytest.warns(WindowLengthWarning, match="cut off"):  # who asks for it gets the length of the training part
+        assert load("GunPoint", unequal="pad").train.x.shape == (2, 1, 2)
 
 
 def test_a_channel_that_ends_early_goes_on_with_zeros(data: Path) -> None:

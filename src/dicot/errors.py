@@ -98,7 +98,7 @@ class UnevenSamplingWarning(DicotWarning):
 
 
 class WindowLengthWarning(DicotWarning):
-    """Windows of another length than those that a model was fitted on."""
+    """Cases of another length than those that a model is fitted on."""
 
 
 class CalibrationWarning(DicotWarning):

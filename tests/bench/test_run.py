@@ -1,5 +1,6 @@
 """Units of work: fitted once, scored by all protocols, failures as rows."""
 
+import json
 import math
 from dataclasses import replace
 from types import SimpleNamespace
@@ -51,7 +52,8 @@ def test_values_are_those_of_an_estimator_and_a_protocol(tmp_path, job, waves):
         for metric, value in PROTOCOLS[protocol]().score(*parts, seed=1).items():
             assert found["dicot", protocol, metric, 1].value == value
     one = found["dicot", "linear", "accuracy", 1]
-    assert (one.steps, one.batch_size, one.schedule, one.device) == (2, 4, "per_step", "cpu")
+    assert (one.steps, one.batch_size, one.schedule) == (2, 4, "per_step")
+    assert one.device.startswith("cpu") and one.device.endswith(", alone")  # one process, one unit after the other
     assert one.fit_seconds > 0
     raw = found["raw-mean", "linear", "accuracy", 1]
     assert (raw.steps, raw.batch_size, raw.schedule, raw.precision) == (0, 0, "", "")
@@ -327,3 +329,12 @@ def test_an_interrupted_fit_goes_on_and_says_that_its_time_is_unknown(tmp_path, 
     whole = tmp_path / "whole.sqlite"
     finish([slow], whole)
     assert records(whole)["dicot", "linear", "accuracy", 1].value == found.value
+
+
+def test_training_end_to_end_records_its_recipe_and_that_it_was_alone(job):
+    rows = []
+    one = job(contender=Contender("end-to-end", "random"), protocol="finetune-100", steps=2)
+    run_units(units_of([one]), Site("cpu", alone=True), Shelf(), lambda job, results: rows.extend(results))
+    (row,) = rows
+    assert row.error is None and row.steps == 2 and row.batch_size > 0 and json.loads(row.recipe)["lr"] > 0
+    assert row.device.startswith("cpu ") and row.device.endswith(", alone") and row.key == one.key

@@ -12,7 +12,7 @@ from tests.commands import dicot
 from tests.explorer.conftest import page_files
 
 from dicot.bench.ledger import Ledger
-from dicot.data import windows_from
+from dicot.data import Windows, hold_out, windows_from
 from dicot.data.splits import check_split
 from dicot.datasets import DATASETS, Card, DataSet
 from dicot.errors import DicotError, InputError, MissingExtraError
@@ -98,6 +98,31 @@ def test_a_given_split_is_called_given(tmp_path, cases):
     said = dicot("evaluate", tmp_path / "given.npz", *QUICK, "--protocols", "knn_all")
     assert "given by the file" in said and "Warning" not in said
     assert "given by the archive" in dicot("evaluate", "ItalyPowerDemand", *QUICK, "--protocols", "knn_all")
+
+
+@pytest.mark.parametrize("given", [True, False], ids=["test part", "held out"])
+@pytest.mark.parametrize(("unequal", "length", "other"), [("crop", 20, 16), ("pad", 24, 30), ("resample", 24, 30)])
+def test_lengths_of_test_cases_do_not_shape_training(tmp_path, cases, given, unequal, length, other):
+    """Cases have 20 to 24 time steps, whoever is held out; then one test case has 16 or 30."""
+    x = np.full((60, 30), np.nan)
+    x[:, :24] = cases["X"]
+    x[::10, 20:] = np.nan
+    test = np.isin(cases["group"], hold_out(Windows(cases["X"][:, None], group=cases["group"]), 0.3).test.group)
+    models = []
+    for name, n_times in (("usual", 24), ("other", other)):
+        x[test.nonzero()[0][-1]] = np.where(np.arange(30) < n_times, 1.0, np.nan)
+        parts = {**cases, "X": x}
+        if given:
+            sides = {"train": ~test, "test": test}
+            parts = {f"{key}_{side}": parts[key][rows] for key in parts for side, rows in sides.items()}
+        np.savez(tmp_path / f"{name}.npz", **parts)
+        words = [*QUICK, "--protocols", "knn_all", "--unequal", unequal, "--out", tmp_path / name]
+        text = dicot("evaluate", tmp_path / f"{name}.npz", *words)
+        assert f"{length} time steps" in text
+        assert ("Warning: Test case" in text) == (name == "other" and unequal != "resample")
+        models.append((tmp_path / name / "model" / "model.safetensors").read_bytes())
+        assert len(read_vectors(tmp_path / name / "vectors.npz")) == 60
+    assert models[0] == models[1]
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ def record(suite, contender, data, value, protocol="linear", metric="accuracy", 
         "batch_size": 8 if trained else 0,
         "precision": "float32" if trained else "",
         "fit_seconds": 2.5 if trained else 0.01,
-        "device": "cpu",
+        "device": "cpu A, alone",
         "version": "0.1.0",
         "recorded": "2026-01-02T03:04:05+00:00",
     }

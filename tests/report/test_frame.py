@@ -21,7 +21,7 @@ from dicot.report.frame import (
 
 def test_rows_of_an_evaluation_are_filled_up_and_an_incomplete_one_is_refused():
     data = frame([{"contender": "a", "protocol": "p", "metric": "m", "seed": 1, "value": 1}])
-    assert tuple(data.columns) == COLUMNS and data.draw.tolist() == [1] and data.error.isna().all()
+    assert tuple(data.columns) == (*COLUMNS, "seconds", "on") and data.draw.tolist() == [1] and data.error.isna().all()
     with pytest.raises(InputError, match="value"):
         frame([{"contender": "a", "protocol": "p", "metric": "m", "seed": 1}])
 

@@ -13,8 +13,7 @@ from dicot.report.standings import (
     baseline_line,
     baseline_table,
     blocks,
-    fit_devices,
-    fit_seconds,
+    fit_times,
     outcomes,
     seconds_text,
     standing_table,
@@ -113,17 +112,39 @@ def test_standings_over_seeds_have_both_intervals():
 def test_a_source_is_fitted_once_however_many_targets_it_has():
     rows = [record("s", "dicot", ("a", t), 70.0, seed=s, fit_seconds=10.0 * s) for t in "bc" for s in (1, 2)]
     (block,) = blocks(runs(rows))
-    assert block.columns == ["a > b", "a > c"] and fit_seconds(block) == {"dicot": 15.0}
+    assert block.columns == ["a > b", "a > c"] and fit_times(block) == {"dicot": {"cpu A": 15.0}}
     (block,) = blocks(runs([{**rows[0], "fit_seconds": math.nan}]))
-    assert math.isnan(fit_seconds(block)["dicot"])
+    assert fit_times(block) == {"dicot": {}}
+
+
+@pytest.mark.parametrize("device", ["GPU", "GPU (shared)", "cpu", ""])
+def test_a_time_is_one_of_a_run_that_was_alone_on_a_named_device(device):
+    rows = several("s", ("dicot", "random", "calibrated"), ("a", "b"))
+    (block,) = blocks(runs([{**r, "device": device} if r["target"] == "b" else r for r in rows]))
+    assert set(standing_table(block).cells["time to fit"]) == {"not measured"}
+    # What is measured by itself gives its time to the other rows of the same fit.
+    measured = several("s", ("dicot",), ("b",), ("cost",), ("fit_seconds",), device=device)
+    data = frame(
+        [*({**r, "device": device} for r in rows if r["target"] == "b"), *({**m, "value": 7.0} for m in measured)]
+    )
+    own = data[(data.contender == "dicot") & (data.metric == "accuracy")]
+    assert own.seconds.tolist() == [7.0] if device == "GPU" else own.seconds.isna().all()
+
+
+def test_the_time_of_a_forest_includes_the_forest():
+    probed = several("s", ("raw-mean", "random", "calibrated"), ("a",), ("linear", "forest"), score_seconds=30.0)
+    data = frame(probed)
+    assert set(data.seconds[data.protocol == "forest"].round(2)) == {30.01}
+    assert set(data.seconds[data.protocol == "linear"].round(2)) == {0.01}
 
 
 def test_devices_are_named_where_times_do_not_compare():
     same = several("s", ("dicot", "random", "calibrated"), ("a", "b"))
-    assert set(fit_devices(blocks(runs(same))[0]).values()) == {""}
-    (block,) = blocks(runs([{**r, "device": "GPU"} if r["contender"] == "dicot" else r for r in same]))
-    assert fit_devices(block) == {"dicot": "GPU", "random": "cpu", "calibrated": "cpu"}
-    assert sorted(standing_table(block).cells["time to fit"]) == ["0.02 s (cpu)", "0.02 s (cpu)", "5 s (GPU)"]
+    assert sorted(standing_table(blocks(runs(same))[0]).cells["time to fit"]) == ["0.02 s", "0.02 s", "5 s"]
+    (block,) = blocks(runs([{**r, "device": "GPU, alone"} if r["contender"] == "dicot" else r for r in same]))
+    assert sorted(standing_table(block).cells["time to fit"]) == ["0.02 s (cpu A)", "0.02 s (cpu A)", "5 s (GPU)"]
+    mixed = [{**r, "device": "GPU, alone"} if r["contender"] == "dicot" and r["target"] == "a" else r for r in same]
+    assert standing_table(blocks(runs(mixed))[0]).cells["time to fit"]["dicot"] == "2.5 s (GPU) and 2.5 s (cpu A)"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from dicot.datasets import family_of, is_path, transfer_channels
+from dicot.datasets import family_of, is_path, stands_in_for, transfer_channels
 from dicot.evaluation.contenders import Contender
 from dicot.evaluation.jobs import Job, JobData
 from dicot.evaluation.model_protocols import MODEL_PROTOCOLS, every_protocol, subsets_of, trains
@@ -70,7 +70,7 @@ def cross(
             source, target = (
                 replace(data, scale=options.scale, family=given_family(data.name, options)) for data in pair
             )
-            special = (exceptions or {}).get((contender.kind, source.name), {})
+            special = (exceptions or {}).get((contender.kind, stands_in_for(source.name) or source.name), {})
             one = replace(contender, method_params=own_params(contender, source, special))
             for protocol, seed in product(protocols, options.seeds or seeds):
                 steps = options.steps if trains(protocol) else None

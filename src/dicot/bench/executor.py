@@ -86,8 +86,8 @@ def execute(
                 pool.submit(unit)
             pool.wait()
     else:
-        _run_here([(unit,) for unit in others], ledger, site, on_job)
-    _run_here([(unit,) for unit in alone], ledger, site, on_job)
+        _run_here([(unit,) for unit in others], ledger, replace(site, alone=True), on_job)
+    _run_here([(unit,) for unit in alone], ledger, replace(site, alone=True), on_job)
     if site.work is not None:
         _remove_empty(site.work)
 

@@ -42,7 +42,7 @@ MAPPED = ("skoda-paper", "harth", "wisdm2")  # whose embeddings are mapped: the 
 # Without a download and small: what the library makes itself, and a set that comes with it.
 TINY = ("synthetic", "ItalyPowerDemand")
 
-# What the paper sets for one data set, beside what it sets for a family.
+# What the paper sets for one data set, and for what stands in for it, beside what it sets for a family.
 EXCEPTIONS: dict[tuple[str, str], dict[str, Any]] = {
     ("catt", name): {"temperature": 0.5} for name in ("ecg", "ecg-fixed", "ecg-full")
 }

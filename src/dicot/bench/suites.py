@@ -1,6 +1,7 @@
 """The suites by name, and the jobs of those that a user asks for."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -8,10 +9,11 @@ from dicot.bench import best_suite
 from dicot.bench import paper_suites as paper
 from dicot.bench.crossing import SuiteOptions
 from dicot.data.conversion import check_policies
-from dicot.datasets import is_here, is_path, spelled, stand_ins
+from dicot.datasets import is_here, is_path, spelled, stand_ins, stands_in_for
 from dicot.errors import InputError, did_you_mean, lookup
 from dicot.evaluation.jobs import Job
 from dicot.evaluation.model_protocols import every_protocol
+from dicot.evaluation.result import Result
 from dicot.protocols import SUBSETS, find_protocol
 
 SUITES: dict[str, Callable[[SuiteOptions], list[Job]]] = {
@@ -85,6 +87,19 @@ def with_stand_ins(suites: Sequence[str], options: SuiteOptions) -> list[Job]:
             wanted = suite_jobs([suite], replace(options, sets=sets))
             more += [job for job in wanted if (job.source.name, job.target.name) in places]
     return [*jobs, *more]
+
+
+def outdated(results: Iterable[Result]) -> dict[str, str]:
+    """Say by key which rows lack what the paper sets for their data set alone, because it was not set when they ran."""
+    out = {}
+    for one in results:
+        kind = json.loads(one.config or "{}").get("kind", "")
+        special = paper.EXCEPTIONS.get((kind, stands_in_for(one.source) or one.source), {})
+        used = json.loads(one.recipe).get("method_params", special)
+        wrong = [f"{name} {used.get(name)}, not {value}" for name, value in special.items() if used.get(name) != value]
+        if wrong:
+            out[one.key] = f"{one.contender} on {one.source} ({', '.join(wrong)})"
+    return out
 
 
 def maps_set() -> str | None:

@@ -146,7 +146,7 @@ def evaluate(
         subjects = [saved(_free_name(model.resolve().name), fitted)]
     cutting: dict[str, Any] | None = None
     if recordings is None:
-        split = opt.load_data(data, layout, policies, table)
+        split = opt.load_data(data, layout, policies, table, (holdout, split_seed))
     else:
         cutting = recordings.options if model is None else opt.as_fitted(recordings.options, fitted)
         split = _labelled_recordings(data, cutting)

@@ -207,14 +207,22 @@ def bank(text: str | None) -> int | str | None:
         return text
 
 
-def load_data(data: str, layout: str, policies: dict[str, Any], table: dict[str, Any]) -> "Split":
-    """Load a named data set or a file; column options and another layout are for files alone."""
+def load_data(
+    data: str,
+    layout: str,
+    policies: dict[str, Any],
+    table: dict[str, Any],
+    holdout: tuple[float, int] | None = None,
+) -> "Split":
+    """Load a named data set or a file; column options, another layout and `holdout` are for files alone."""
     from dicot.data.collection import warn_of_layout
     from dicot.datasets import is_path, load
 
     if not is_path(data) and (table or layout != "nct"):
         raise InputError(f"{data!r} is a data set by name; --layout and column options are for files.")
-    split = load(data, **policies, **table, **({"layout": layout} if layout != "nct" else {}))
+    if is_path(data):
+        table = {**table, **given(holdout=holdout), **({"layout": layout} if layout != "nct" else {})}
+    split = load(data, **policies, **table)
     show_read(data, split.about)
     if is_path(data) and data.lower().endswith((".npz", ".npy")):  # other files say what their channels are
         warn_of_layout(split.train.n_channels, split.train.n_times, layout)

@@ -52,6 +52,7 @@ def paper(
 ) -> None:
     """Show every figure and table of the paper on one page: ours beside the paper's, or what is missing and why."""
     from dicot.bench.crossing import SuiteOptions
+    from dicot.bench.suites import outdated
     from dicot.report.exhibits.page import chosen, write_paper
     from dicot.report.frame import frame
     from dicot.report.page import need_jinja2
@@ -77,7 +78,7 @@ def paper(
         ledger, records = ledger or LEDGER, None
     place, (results, _) = _read(ledger, records)
     data = frame(row for result in results for row in result.tidy())
-    paths = write_paper(out, data, place / MAPS, keys if only else ())
+    paths = write_paper(out, data, place / MAPS, keys if only else (), outdated(results))
     typer.echo(f"Wrote {len(paths)} files, among them {out / 'report.html'}")
     if failed:
         raise typer.Exit(1)

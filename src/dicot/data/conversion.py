@@ -140,7 +140,12 @@ def convert(
 
 def settle(cases: Conversion, unequal: str, length: int | None = None) -> Conversion:
     """Give surveyed cases one length, a type that can tell their values apart, and the statistics of their scale."""
-    fixed = replace(cases, unequal=unequal, length=target_length(cases.lengths, unequal, length))
+    return at_length(cases, unequal, target_length(cases.lengths, unequal, length))
+
+
+def at_length(cases: Conversion, unequal: str, length: int) -> Conversion:
+    """Do the same with this length, whatever the cases have: "pad" cuts longer ones, "crop" adds zeros to shorter."""
+    fixed = replace(cases, unequal=unequal, length=length)
     bare = replace(fixed, scale=None)
     if swallows(bare):
         fixed, bare = replace(fixed, dtype=np.float64), replace(bare, dtype=np.float64)

@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, Unpack
 
-from dicot.data.cases import to_cases
-from dicot.data.collection import Windows, check_collection
+from dicot.data.cases import to_cases, true_lengths
+from dicot.data.collection import Windows, check_collection, check_groups, check_labels
 from dicot.data.csvfile import SEPARATORS, columns_of, read_rows, read_sheet
 from dicot.data.naming import listed, naming
 from dicot.data.npyfile import Npz, assign_keys, looked_for, map_npy, open_npz
 from dicot.data.parquetfile import read_table
-from dicot.data.policies import Array, Cases, Policies
-from dicot.data.splits import Split, check_split
+from dicot.data.policies import Array, Cases, Policies, target_length
+from dicot.data.splits import Split, brought_to, check_split, held_out
 from dicot.data.tables import table_cases
 from dicot.data.textforms import read_arff, read_ts, read_tsv
 from dicot.errors import InputError, UnusedKeysWarning
@@ -66,16 +66,33 @@ def read_windows(path: str | Path, **options: Unpack[ReadOptions]) -> Windows:
     return _checked(Path(path), only, policies)
 
 
-def read_split(path: str | Path, **options: Unpack[ReadOptions]) -> Split:
-    """Read a file as training data, with test data if it holds a split."""
+def read_split(path: str | Path, *, holdout: tuple[float, int] | None = None, **options: Unpack[ReadOptions]) -> Split:
+    """Read a file as training data, with test data if it holds a split.
+
+    Of a file without test data `holdout` says the share and the seed by which `hold_out` will make some: the length of
+    all cases is then that of the others by `unequal`.
+    """
     columns, policies = _divide(dict(options))
     parts = read_parts(path, **columns)
     name = Path(path).stem.removesuffix("_TRAIN")
     if "test" not in parts:
         (only,) = parts.values()
+        if holdout is not None and "length" not in policies and policies.get("unequal", "error") != "error":
+            with naming(Path(path)):
+                only = _of_training_length(only, holdout, policies)
         return Split(_checked(Path(path), only, policies), name=name, about=only.about)
     with naming(Path(path)):
         return check_split(parts["train"], parts["test"], name=name, how="given by the file", **policies)
+
+
+def _of_training_length(content: Content, holdout: tuple[float, int], policies: dict[str, Any]) -> Content:
+    """Bring all cases to the length that those get which are not held out."""
+    n = len(content.X)
+    y = None if content.y is None else check_labels(content.y, n, "y")
+    group = None if content.group is None else check_groups(content.group, n, "group")
+    test, _ = held_out(n, y, group, *holdout)
+    length = target_length(true_lengths(content.X)[~test], policies["unequal"])
+    return content._replace(X=brought_to(content.X, length, policies["unequal"], policies.get("missing", "error")))
 
 
 def _checked(path: Path, content: Content, policies: dict[str, Any]) -> Windows:

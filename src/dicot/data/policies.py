@@ -35,15 +35,15 @@ def cases_where(test: Callable[[Array], NDArray[np.bool_]], cases: Cases) -> NDA
 
 
 def pad(case: Array, length: int) -> Array:
-    """Add zeros at the end: (..., T) -> (..., length)."""
+    """Add zeros at the end, or drop it where a test case is longer: (..., T) -> (..., length)."""
     out = np.zeros((*case.shape[:-1], length), dtype=case.dtype)
-    out[..., : case.shape[-1]] = case
+    out[..., : case.shape[-1]] = case[..., :length]
     return out
 
 
 def crop(case: Array, length: int) -> Array:
-    """Drop the end: (..., T) -> (..., length)."""
-    return case[..., :length]
+    """Drop the end, or add zeros where a test case is shorter: (..., T) -> (..., length)."""
+    return case[..., :length] if case.shape[-1] >= length else pad(case, length)
 
 
 def resample(case: Array, length: int) -> Array:

@@ -1,5 +1,6 @@
 """Split: a data set as a training and a test part, prepared by the same rules."""
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
@@ -9,9 +10,10 @@ from numpy.typing import NDArray
 
 from dicot.data.cases import to_cases, true_lengths
 from dicot.data.collection import Windows, check_collection, keep_identity, labelled, name_of_groups, segments_under
-from dicot.data.policies import Array, Policies, Scale, target_length
+from dicot.data.conversion import at_length, survey
+from dicot.data.policies import Array, Cases, Policies, Scale, name_cases, target_length
 from dicot.data.texts import as_text
-from dicot.errors import InputError
+from dicot.errors import InputError, WindowLengthWarning
 
 MANY = 12  # names in a sentence
 
@@ -52,13 +54,15 @@ def check_split(
 ) -> Split:
     """Return (X, y) or (X, y, group) of each part as a Split of one length; `how` says where the parts come from.
 
-    scale="dataset" means the training part's statistics.
+    The length is that of the training part by `unequal`, and test cases are brought to it. scale="dataset" means the
+    training part's statistics.
     """
     parts = [train] if test is None else [train, test]
     cases = [to_cases(x, layout) for x, *_ in parts]
     # Under "error" each part is checked on its own first, which can name the cases.
     if length is None and unequal != "error":
-        length = target_length(np.concatenate([true_lengths(c) for c in cases]), unequal)
+        length = target_length(true_lengths(cases[0]), unequal)
+        cases[1:] = [brought_to(c, length, unequal, missing) for c in cases[1:]]
     checked = [
         check_collection(
             c, y, group=group[0] if group else None, unequal=unequal, missing=missing, length=length, name=name
@@ -75,6 +79,22 @@ def check_split(
         scale = Scale.fit(checked[0].x)
     scaled = checked if scale is None else [check_collection(w, scale=scale) for w in checked]
     return Split(scaled[0], scaled[1], family, name, how) if test is not None else Split(scaled[0], None, family, name)
+
+
+def brought_to(cases: Cases, length: int, unequal: str, missing: str = "error") -> Array:
+    """Give cases the length that training cases have; say how many lose their end or get zeros by that."""
+    seen = survey(cases, missing, None)
+    other = seen.lengths > length if unequal == "pad" else seen.lengths < length
+    if unequal != "resample" and other.any():
+        which = name_cases(np.flatnonzero(other), "Test case", "Test cases")
+        where, so = ("above", "the end is cut off") if unequal == "pad" else ("below", "zeros follow")
+        warnings.warn(
+            f"{which}: {where} the {length} time steps that training cases get, so {so}. "
+            'unequal="resample" keeps a whole case.',
+            WindowLengthWarning,
+            stacklevel=3,
+        )
+    return at_length(seen, unequal, length).whole()
 
 
 def with_policies(split: Split, **policies: Unpack[Policies]) -> Split:
@@ -105,27 +125,35 @@ def hold_out(windows: Windows, share: float, seed: int = 0, *, column: str | Non
     Cases without a label cannot be scored: alone they stay in training, and so do groups that have no others. `column`
     is what groups are called.
     """
+    unit = name_of_groups(windows.group, windows.recording, column)
+    test, how = held_out(len(windows), windows.y, windows.group, share, seed, unit)
+    return Split(windows.subset(~test), windows.subset(test), name=windows.name, how=how)
+
+
+def held_out(
+    n: int, y: Array | None, group: Array | None, share: float, seed: int = 0, unit: str = "group"
+) -> tuple[NDArray[np.bool_], str]:
+    """Say which of n cases `hold_out` makes test cases (n,), and how they were drawn; a group is called a `unit`."""
     if not 0 < share < 1:
         raise InputError(f"The share of cases to hold out must lie between 0 and 1; got {share}.")
     rng = np.random.default_rng(seed)
-    known = np.ones(len(windows), bool) if windows.y is None else labelled(windows.y)
+    known = np.ones(n, bool) if y is None else labelled(y)
     if not known.any():
         raise InputError("None of the cases has a label, so none can be held out for scoring.")
-    if windows.group is not None:
-        groups = np.unique(windows.group[known])
+    if group is not None:
+        groups = np.unique(group[known])
         chosen = np.sort(_some(groups, share, rng))
-        test = np.isin(windows.group, chosen)
-        unit = name_of_groups(windows.group, windows.recording, column)
+        test: NDArray[np.bool_] = np.isin(group, chosen)
         how = f"{len(chosen)} of {len(groups)} {unit}s held out, drawn once with seed {seed}: {short_list(chosen)}"
     else:
-        kinds = np.zeros(len(windows), int) if windows.y is None else windows.y
+        kinds = np.zeros(n, int) if y is None else y
         drawn = [_some(np.flatnonzero(known & (kinds == kind)), share, rng) for kind in np.unique(kinds[known])]
-        test = np.isin(np.arange(len(windows)), np.concatenate(drawn))
-        of = "" if windows.y is None else " of each class"
+        test = np.isin(np.arange(n), np.concatenate(drawn))
+        of = "" if y is None else " of each class"
         how = f"{share * 100:g} % of the cases{of} held out, drawn once with seed {seed}: the data name no groups"
     if test.all() or not test.any():
         raise InputError("There are too few cases or groups to hold some out. Give a test part of your own.")
-    return Split(windows.subset(~test), windows.subset(test), name=windows.name, how=how)
+    return test, how
 
 
 def validation_rows(y: Array, group: Array | None, share: float, fewest: int, seed: int) -> NDArray[np.bool_]:

@@ -42,6 +42,7 @@ __all__ = [
     "paper_subset_seed",
     "spelled",
     "stand_ins",
+    "stands_in_for",
     "transfer_channels",
 ]
 
@@ -145,6 +146,12 @@ def stand_ins(name: str) -> list[str]:
     """Name the data sets on this machine that stand in for this one, or for the set that it is a version of."""
     wanted = [one for one in DATASETS.values() if one.stands_in_for and f"{name}-".startswith(f"{one.stands_in_for}-")]
     return [one.name for one in wanted if one.is_here()]
+
+
+def stands_in_for(name: str) -> str:
+    """Name the set of the paper in whose place a registered set is used; empty for any other."""
+    known = DATASETS.registered(name)
+    return "" if known is None else known.stands_in_for
 
 
 def spelled(name: str) -> str:

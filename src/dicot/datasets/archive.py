@@ -71,13 +71,16 @@ class ArchiveSet(DataSet):
     def load(self, *, channels: Sequence[int] | None = None, **policies: Unpack[Policies]) -> Split:
         """Return the official split in the archive setting: zeros at the end up to the longest case, original values.
 
-        Labels become 0 .. K-1 in the order of the sorted training labels (as numbers where all of them are numbers).
+        As in the authors' code that is the longest of both parts (D-52); an `unequal` that is asked for goes by the
+        training part. Labels become 0 .. K-1 in the order of the sorted training labels (as numbers where all of them
+        are numbers).
         """
-        usual: Policies = {"unequal": "pad", **policies}
         parts = read_archive(find_archive_file(self.name) or self._download())
         try:
             train, test = ((to_cases(X), y) for X, y in parts)
-            self._check_sizes(train, test)
+            longest = max(int(true_lengths(cases).max()) for cases, _ in (train, test))
+            self._check_sizes(train, test, longest)
+            usual: Policies = policies if "unequal" in policies else {"unequal": "pad", "length": longest, **policies}
             y_train, y_test = _encode(train[1], test[1])
             split = check_split(
                 (_end_channels(train[0]), y_train),
@@ -121,11 +124,10 @@ class ArchiveSet(DataSet):
             f"python -c \"import dicot.datasets as d; d.load('{name}')\". To check the result: dicot data check {name}"
         )
 
-    def _check_sizes(self, train: tuple[Cases, Array], test: tuple[Cases, Array]) -> None:
+    def _check_sizes(self, train: tuple[Cases, Array], test: tuple[Cases, Array], longest: int) -> None:
         """Refuse files of other sizes than the archive's: they are truncated or another data set."""
         if self.sizes == _UNKNOWN:
             return
-        longest = max(int(true_lengths(cases).max()) for cases, _ in (train, test))
         actual = Sizes(len(train[0]), len(test[0]), train[0][0].shape[0], longest, len(np.unique(train[1])))
         if wrong := differences(actual, self.sizes):
             raise InputError(

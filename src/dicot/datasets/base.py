@@ -93,6 +93,7 @@ class DataSet(ABC):
     benchmark_policies: Mapping[str, Any] = {}  # what a benchmark loads it with
     paper_subset_seed: int | None = None  # of the authors' draw of labelled cases, where theirs is another than usual
     stands_in_for: str = ""  # the set of the paper in whose place it can be used
+    class_sizes: tuple[int, ...] = ()  # labelled training cases of each class, where that is known without its files
 
     @property
     def sizes(self) -> Sizes | None:

@@ -78,4 +78,5 @@ HAPT = StandIn(
     "from its folder RawData",
     cut=cut,
     stands_in_for="harth",
+    class_sizes=(1362, 1268, 1174, 1420, 1553, 1546, 107, 86, 134, 119, 147, 115),
 )

@@ -25,6 +25,7 @@ class StandIn(DataSet):
     content: str  # the same, and how it comes from the publisher's files, in words
     cut: Callable[[Mapping[str, Array]], PreparedParts]
     stands_in_for: str = ""
+    class_sizes: tuple[int, ...] = ()
     name: str = field(init=False)
     family: str | None = field(init=False)
     transfer_channels: tuple[int, ...] = field(init=False)

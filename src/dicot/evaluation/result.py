@@ -14,7 +14,7 @@ from dicot.protocols.base import AUTHORS
 TIDY = (
     *("suite", "contender", "source", "target", "protocol", "metric", "seed", "draw", "value", "error"),
     *("schedule", "steps", "batch_size", "precision", "trial", "subsets"),
-    *("fit_seconds", "embed_seconds", "peak_memory", "device", "version", "recorded", "key"),
+    *("fit_seconds", "embed_seconds", "score_seconds", "peak_memory", "device", "version", "recorded", "key"),
 )
 
 

@@ -54,6 +54,7 @@ class Site:
     device: str
     work: Path | None = None
     at_once: int = 1  # fits that share the device
+    alone: bool = False  # one unit after the other, and nothing else of the command beside it
     verbose: bool = False
     checkpoint_seconds: float = CHECKPOINT_SECONDS
 
@@ -176,14 +177,14 @@ def _protocol(job: Job, protocols: Protocols | None) -> AnyProtocol:
 def _source_facts(source: Loaded, site: Site) -> dict[str, Any]:
     from dicot.gpu.device import describe_device
 
-    return {"source_data": source.fingerprint, "device": describe_device(site.device)}
+    return {"source_data": source.fingerprint, "device": describe_device(site.device, site.alone)}
 
 
 def _fit_facts(fitted: Fitted) -> dict[str, Any]:
     recipe = getattr(fitted.model, "recipe_", None)
     used = {}
     if recipe is not None and recipe.steps > 0:
-        used = {**asdict(recipe), "method_params": fitted.model.method_params_}
+        used = {**asdict(recipe), "method_params": getattr(fitted.model, "method_params_", {})}
     return {"recipe": used, "fit_seconds": fitted.seconds, "peak_memory": fitted.peak_memory}
 
 
@@ -231,7 +232,9 @@ def _score_network(
     except Exception as error:
         fail([job], error, record, facts, {job.protocol: lambda: protocol})
         return
-    took = {"fit_seconds": trained.seconds, "peak_memory": trained.peak_memory}
+    took = {} if trained is fitted else _fit_facts(trained)
+    if took and facts["recipe"]:  # of the pretraining, which is what the row is called by
+        took["recipe"] = {**facts["recipe"], "tuning": took["recipe"]}
     _score(job, chosen, partial(_network_scores, chosen, trained, data, job.seed), {**facts, **took}, record)
 
 

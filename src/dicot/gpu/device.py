@@ -2,6 +2,7 @@
 
 import gc
 import os
+import platform
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -82,13 +83,26 @@ def host_threads(most: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def describe_device(device: str | torch.device) -> str:
-    """The name of the GPU, or "cpu"; a GPU behind NVIDIA's multi-process service is shared, and so are its times."""
+def describe_device(device: str | torch.device, alone: bool = False) -> str:
+    """The name of the GPU, or "cpu"; a GPU behind NVIDIA's multi-process service is shared, and so are its times.
+
+    With `alone` it says so, that nothing else of the command ran beside it; a shared GPU never does. A processor has
+    its name then too.
+    """
     device = resolve_device(device)
-    if device.type != "cuda":
-        return device.type
-    shared = " (shared)" if "CUDA_MPS_PIPE_DIRECTORY" in os.environ else ""
-    return torch.cuda.get_device_name(device) + shared
+    if device.type == "cuda":
+        shared = "CUDA_MPS_PIPE_DIRECTORY" in os.environ
+        return torch.cuda.get_device_name(device) + (" (shared)" if shared else ", alone" if alone else "")
+    return f"{_processor()}, alone" if alone and device.type == "cpu" else device.type
+
+
+def _processor() -> str:
+    """What the processor is called, as far as the system tells: x86 by its model, ARM by its part."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.is_file() else []
+    told = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    part = f"{platform.machine()} {told.get('CPU part', '')}".strip()
+    return f"cpu {told.get('model name') or platform.processor() or part}"
 
 
 def load_optimisers() -> None:

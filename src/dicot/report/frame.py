@@ -5,12 +5,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dicot.classical import CLASSICAL
+from dicot.datasets import DATASETS
 from dicot.errors import InputError
+from dicot.protocols import PROTOCOLS
 from dicot.protocols.metrics import Metric, find_metric
-from dicot.report.paper import METHODS, METRICS, REFERENCES, variant_names
+from dicot.protocols.subsets import fixed_per_class, stratified_fraction
+from dicot.report.paper import METHODS, METRICS, REFERENCES, SAME_LABELS, variant_names
 
 NEEDED = ("contender", "protocol", "metric", "seed", "value")
 OPTIONAL: dict[str, Any] = {
@@ -20,12 +24,12 @@ OPTIONAL: dict[str, Any] = {
     "draw": 1,
     "error": None,
     "trial": False,
-    **dict.fromkeys(("fit_seconds", "embed_seconds"), math.nan),
+    **dict.fromkeys(("fit_seconds", "embed_seconds", "score_seconds"), math.nan),
 }
 COLUMNS = (
     *("suite", "contender", "source", "target", "protocol", "metric", "seed", "draw", "value", "error"),
     *("schedule", "steps", "batch_size", "precision", "trial", "subsets"),
-    *("fit_seconds", "embed_seconds", "peak_memory", "device", "version", "recorded", "key"),
+    *("fit_seconds", "embed_seconds", "score_seconds", "peak_memory", "device", "version", "recorded", "key"),
 )
 
 SETTINGS = ("contender", "schedule", "precision", "trial")
@@ -36,6 +40,9 @@ SUBSET_NOTES = {
     "authors": "the authors' one draw, the same for all seeds (D-40)",
     "per-seed": "drawn anew by each seed",
 }
+ALONE, SHARED = ", alone", " (shared)"  # behind the name of a device
+TIMED = "fit_seconds"  # the metric of runs that are measured, each by itself
+FORESTS = ("forest", "forest_1pct")  # which are trained when they score
 NOISE = 9  # decimals of a mean: sums in another order may differ in the last bit
 
 
@@ -46,7 +53,30 @@ def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
         if missing := [name for name in NEEDED if name not in row]:
             raise InputError(f"A row of a report needs {', '.join(missing)}; got only {', '.join(row)}.")
     data = pd.DataFrame(filled, columns=list(COLUMNS))
-    return data.astype({"value": float, "fit_seconds": float, "embed_seconds": float, "error": object, "trial": bool})
+    seconds = dict.fromkeys(("value", "fit_seconds", "embed_seconds", "score_seconds"), float)
+    return _with_times(data.astype({**seconds, "error": object, "trial": bool}))
+
+
+def _with_times(data: pd.DataFrame) -> pd.DataFrame:
+    """Add `seconds` and `on`: how long a run trained where it was alone on a device with a name, NaN and "" elsewhere.
+
+    A row tells that by its device (", alone"), or is one that measures a fit; the same fit of its suite has its time.
+    A forest is trained when it scores, so that counts too.
+    """
+    timed = (data.metric == TIMED) & data.error.isna() & ~data.device.isin(("", "cpu"))
+    alone = (timed | data.device.str.endswith(ALONE)) & ~data.device.str.endswith(SHARED)
+    forest = data.score_seconds.where(data.protocol.isin(FORESTS), 0.0)
+    data = data.assign(
+        seconds=(data.fit_seconds.where(~timed, data.value) + forest).where(alone),
+        on=data.device.str.removesuffix(ALONE).where(alone, ""),
+    )
+    fit = ["suite", *SETTINGS, "batch_size", "source", "seed"]
+    measured = data[timed & alone].drop_duplicates(fit, keep="last").set_index(fit)[["seconds", "on"]]
+    if measured.empty:
+        return data
+    found = data[fit].join(measured, on=fit)
+    plain = ~alone & found.seconds.notna() & ~data.protocol.str.startswith("finetune") & ~data.protocol.isin(FORESTS)
+    return data.assign(seconds=found.seconds.where(plain, data.seconds), on=found.on.where(plain, data.on))
 
 
 def latest(data: pd.DataFrame, varied: Sequence[str] = ()) -> pd.DataFrame:
@@ -202,13 +232,41 @@ def note(runs: pd.DataFrame, *sentences: str) -> str:
 
 
 def subset_notes(runs: pd.DataFrame) -> list[str]:
-    """Say which labelled cases were drawn, where a protocol draws them: the authors' ones or others by each seed."""
+    """Say which labelled cases were drawn, where a protocol draws them, and how many: the authors' or by each seed."""
     drawn = runs[runs.subsets.isin(list(SUBSET_NOTES))]
     out = []
     for choice, rows in drawn.groupby("subsets"):
         which = "" if drawn.protocol.nunique() == 1 else f" ({', '.join(sorted(rows.protocol.unique(), key=natural))})"
         out.append(f"Labelled cases: {SUBSET_NOTES[choice]}{which}.")
+    for share, targets in (
+        drawn.groupby(drawn.protocol.map(lambda name: SAME_LABELS.get(name, name))).target.unique().items()
+    ):
+        counts = [f"{name} {count}" for name in sorted(targets, key=natural) if (count := labelled_count(name, share))]
+        # "5 per class" speaks for itself, unless it is all there is.
+        telling = share.endswith("pct") or any(" all " in one for one in counts)
+        out += [f"{share} is, by data set: {', '.join(counts)}."] if counts and telling else []
     return out
+
+
+def labelled_count(data_set: str, protocol: str) -> str:
+    """Say how many of its training cases a protocol sees the labels of; empty where that is not known."""
+    known = DATASETS.registered(data_set)
+    sizes = known.class_sizes if known is not None else ()
+    if not sizes or protocol not in PROTOCOLS:
+        return ""
+    made = PROTOCOLS[protocol]()
+    y, share, per_class = (
+        np.repeat(np.arange(len(sizes)), sizes),
+        getattr(made, "fraction", None),
+        getattr(made, "per_class", None),
+    )
+    if share is not None:
+        count = len(stratified_fraction(y, share, 0))
+    elif per_class is not None:
+        count = len(fixed_per_class(y, per_class, 0))
+    else:
+        return ""
+    return f"all {count:,}" if count == len(y) else f"{count:,} of {len(y):,}"
 
 
 def require_controls(runs: pd.DataFrame, what: str) -> None:

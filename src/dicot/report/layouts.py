@@ -36,8 +36,7 @@ from dicot.report.standings import (
     baseline_table,
     blocks,
     favourite,
-    fit_devices,
-    fit_seconds,
+    fit_times,
     outcomes,
     standing_table,
 )
@@ -109,18 +108,19 @@ def _standings(block: Block, which: str, stem: str) -> Parts:
 
 def times(block: Block, title: str, name: str) -> Parts:
     """Show the average score against the time to fit; nothing where fewer than two times were measured."""
-    seconds, devices, averages = fit_seconds(block), fit_devices(block), block.shown.mean(axis=1)
-    ((usual, _),) = Counter(devices.values()).most_common(1)
-    names = {line: line + (f" ({device})" if device != usual else "") for line, device in devices.items()}
-    points = {names[line]: (time, float(averages[line])) for line, time in seconds.items() if time > 0}
+    times, averages = fit_times(block), block.shown.mean(axis=1)
+    single = {line: next(iter(one.items())) for line, one in times.items() if len(one) == 1}
+    usual = Counter(device for device, _ in single.values()).most_common(1)
+    names = {line: line + (f" ({on})" if on != usual[0][0] else "") for line, (on, _) in single.items()}
+    points = {names[line]: (time, float(averages[line])) for line, (_, time) in single.items() if time > 0}
     if len(points) < 2:
         return
-    missing = [line for line in seconds if names[line] not in points]
+    missing = [line for line in times if names.get(line) not in points]
     text = "Fitting alone, summed over the data sets of the standings: embedding and scoring are not counted."
-    text += f" On {usual} where nothing else is said: times on different devices do not compare." if usual else ""
-    text += f" Not measured, or too short to measure: {', '.join(missing)}." if missing else ""
+    text += f" On {usual[0][0]} where nothing else is said: times on different devices do not compare."
+    text += f" Not measured alone on one device, or too short to measure: {', '.join(missing)}." if missing else ""
     metric = metric_name(block.runs)
-    figure = partial(time_scatter, points, f"average {metric}", [names[favourite(block)]])
+    figure = partial(time_scatter, points, f"average {metric}", [names.get(favourite(block), "")])
     yield Part(title, figures={name: figure}, text=text)
 
 

@@ -1,7 +1,7 @@
 """Where contenders stand over many data sets: averages, intervals, ranks, times, and everybody against one."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,8 +26,10 @@ from dicot.report.tables import Cell, Table, mark_best, signed, text_table
 
 ENOUGH_SETS = 5  # below this, the line with the fewest sets is left out of a block, as long as there are others
 WORTHWHILE = 0.9  # share of the sets; a first block with fewer is followed by one of the lines that have all
+NOT_MEASURED = "not measured"
 SHORT = 0.001  # seconds that are not worth a number
 PREFERRED = "dicot"
+Times = dict[str, float]  # seconds by device
 SPREAD = (
     "The average is taken over data sets per seed, its spread over seeds; 95 % intervals: 1.96 standard errors as in "
     "the paper, and Student's quantile, which fits few seeds (D-61)."
@@ -142,24 +144,37 @@ def standings(block: Block) -> pd.DataFrame:
     return out.sort_values("average", ascending=block.sign < 0, kind="stable")
 
 
-def fit_seconds(block: Block) -> dict[str, float]:
-    """Sum the seconds to fit over the block's sets, mean over seeds, each source once; NaN where not measured."""
+def fit_times(block: Block) -> dict[str, Times]:
+    """Sum the seconds to fit over the block's sets by device, mean over seeds, each source once.
+
+    Empty for a line of which a run was not alone on its device, or cannot tell: part of a sum compares with nothing.
+    """
     own = block.own_runs().drop_duplicates(["line", "source", "seed"], keep="last")
-    per_source = own.groupby(["line", "source"], observed=True).fit_seconds.agg(lambda s: s.mean(skipna=False))
-    return {line: math.fsum(per_source[line]) for line in block.shown.index}
+    out: dict[str, Times] = {}
+    for line in block.shown.index:
+        runs = own[own.line == line]
+        per_source = runs.groupby(["on", "source"]).seconds.mean()
+        measured = bool(runs.seconds.notna().all())
+        out[line] = {on: math.fsum(per_source[on]) for on in sorted(set(runs.on))} if measured else {}
+    return out
 
 
-def fit_devices(block: Block) -> dict[str, str]:
-    """Say what each line was fitted on; empty where that was the same for all, because times compare then."""
-    own = block.own_runs()
-    devices = {line: " and ".join(sorted(set(own.device[own.line == line]) - {""})) for line in block.shown.index}
-    return devices if len(set(devices.values())) > 1 else dict.fromkeys(devices, "")
+def same_device(times: Mapping[str, Times]) -> str:
+    """The one device that all measured times are of; empty where there are several or none."""
+    found = {device for one in times.values() for device in one}
+    return min(found) if len(found) == 1 else ""
+
+
+def times_text(times: Times, usual: str = "") -> str:
+    """Print the times of each device by itself, with its name unless it is the `usual` one; they are never summed."""
+    said = (seconds_text(time) + (f" ({on})" if on != usual else "") for on, time in times.items())
+    return " and ".join(said) or seconds_text(math.nan)
 
 
 def seconds_text(seconds: float) -> str:
     """Print a time that a reader can compare at a glance."""
     if math.isnan(seconds):
-        return "not measured"
+        return NOT_MEASURED
     if seconds < SHORT:
         return f"under {SHORT:g} s"
     if seconds < 100:
@@ -170,7 +185,8 @@ def seconds_text(seconds: float) -> str:
 def standing_table(block: Block) -> Table:
     """Show average with its spread and both 95 % intervals, average rank, time to fit; best average first."""
     require_controls(block.own_runs(), "Standings")
-    table, times, devices, d = standings(block), fit_seconds(block), fit_devices(block), decimals(block.runs)
+    table, times, d = standings(block), fit_times(block), decimals(block.runs)
+    usual = same_device(times)
     many = bool((table.seeds > 1).any())
     averages, ranks, rest = [], [], []
     for line, row in table.iterrows():
@@ -178,8 +194,7 @@ def standing_table(block: Block) -> Table:
         averages.append(Cell(f"{row.average:.{d}f}{spread}", mean=round(row.average, d)))
         ranks.append(rank_cell(row["rank"]))
         widths = ["one seed" if math.isnan(width) else f"± {width:.{d}f}" for width in (row.normal, row.student)]
-        seconds = times[line]
-        time = seconds_text(seconds) + (f" ({devices[line]})" if devices[line] and seconds >= SHORT else "")
+        time = times_text(times[line], usual)
         rest.append([*widths, time] if many else [time])
     columns = zip(mark_best(averages, block.sign), mark_best(ranks, -1), rest, strict=True)
     return text_table(
@@ -191,7 +206,8 @@ def standing_table(block: Block) -> Table:
             block.missing_text(),
             seeds_text(seeds_of(block.runs)),
             SPREAD if many else "",
-            "Rank 1 is best, ties share their mean rank. Time to fit: sum over these sets.",
+            "Rank 1 is best, ties share their mean rank. Time to fit: sum over these sets"
+            f"{f' on {usual}' if usual else ''}, where each run was alone.",
             "Without a rank: controls, which come along." if len(block.beside) else "",
             "Less is better." if block.sign < 0 else "",
         ),

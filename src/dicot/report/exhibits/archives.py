@@ -1,7 +1,7 @@
 """Both archives at once: the paper's summary of them, ranks over all data sets there are, and the two schedules."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import pandas as pd
@@ -13,7 +13,7 @@ from dicot.report.lines import Lines, in_lines, paper_ranks
 from dicot.report.paper import ALL_LABELS, METHODS, NAMES, paper_tables
 from dicot.report.parts import Part
 from dicot.report.places import EXPECTED, Column, Printed, columns_of, of_the_paper, printed
-from dicot.report.standings import Block, fit_devices, fit_seconds, rank_cell, seconds_text, standings
+from dicot.report.standings import NOT_MEASURED, Block, fit_times, rank_cell, standings, times_text
 from dicot.report.stats import friedman_text
 from dicot.report.tables import ABSENT, NOT_RUN, Cell, Table, mark_best, signed, text_table
 
@@ -38,8 +38,7 @@ def summary_of_archives(data: pd.DataFrame) -> Table:
     labels, _ = columns_of(own, ())
     lines = in_lines(own, labels, list(table))
     cells: dict[str, list[Cell]] = {}
-    seconds: dict[str, float] = {}
-    devices: dict[str, str] = {}
+    times: dict[str, dict[str, str]] = {line: {} for line in lines.every}
     notes = []
     for suite in ARCHIVES:
         part = Lines(compact(lines.runs[lines.runs.suite == suite]), lines.names)
@@ -49,15 +48,10 @@ def summary_of_archives(data: pd.DataFrame) -> Table:
         average = {name: row[f"{suite}_accuracy"] for name, row in table.items()}
         cells |= _two_columns(lines, part, block, columns, numbers, average, word)
         if block is not None:
-            seconds = {line: seconds.get(line, 0.0) + time for line, time in fit_seconds(block).items()}
-            devices |= fit_devices(block)
+            for line, time in fit_times(block).items():
+                times[line][word] = times_text(time)
             notes.append(f"{word}: {block.missing_text()}")
-    cells["time to fit"] = [
-        Cell(NOT_RUN, ABSENT)
-        if line not in seconds
-        else Cell(seconds_text(seconds[line]) + (f" ({devices[line]})" if devices.get(line) else ""))
-        for line in lines.every
-    ]
+    cells["time to fit"] = [_time_cell(times[line]) for line in lines.every]
     kinds = {"accuracy": ".2f", "rank": ".2f"}
     for suite in ARCHIVES:
         for kind, form in kinds.items():
@@ -93,6 +87,14 @@ def _two_columns(
         rank = float(own[line])
         ranks.append(Cell(beside(f"{rank:.2f}", theirs.get(line), None, 2), mean=round(rank, 2)))
     return {f"{word} accuracy, {sets} sets": accuracy, f"{word} rank": mark_best(ranks, -1)}
+
+
+def _time_cell(times: Mapping[str, str]) -> Cell:
+    """Show the time on each archive by itself: their devices may differ."""
+    said = "; ".join(f"{word}: {time}" for word, time in times.items())
+    if set(times.values()) <= {NOT_MEASURED}:
+        return Cell(NOT_MEASURED if times else NOT_RUN, ABSENT)
+    return Cell(said)
 
 
 def _number(value: float | None, form: str) -> Cell:

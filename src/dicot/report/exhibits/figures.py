@@ -24,6 +24,7 @@ from dicot.report.scores import seeds_text
 from dicot.report.standings import seconds_text
 from dicot.report.tables import ABSENT, NOT_RUN, Cell, text_table
 from dicot.report.timing import timing_parts
+from dicot.report.variants import without_loss
 
 HERO = NAMES["dicot"]
 FIXED, UNIFORM = "Global Fixed Splits (k) -> ", "Uniform Splits Sampling (k_{max}) -> "
@@ -150,10 +151,14 @@ def splits_part(records: Records) -> Iterator[Part]:
     own = own.drop_duplicates(["contender", "source", "seed"], keep="last")
     if own.empty:
         return
-    seconds = own.groupby(["contender", "source"]).fit_seconds.agg(lambda s: s.mean(skipna=False)).unstack()
-    shared = seconds.columns[seconds.notna().all()]
-    if not len(shared):
-        yield Part("", text="There is no data set on which the time of all these variants was measured.")
+    seconds = own.groupby(["contender", "source"]).seconds.agg(lambda s: s.mean(skipna=False)).unstack()
+    one_device = own.groupby("source").on.nunique() == 1
+    shared = seconds.columns[seconds.notna().all() & one_device.reindex(seconds.columns)]
+    devices = sorted(set(own.on[own.source.isin(shared)]))
+    if len(devices) != 1:
+        found = "there is no data set on which each of these variants ran alone on one device with a name"
+        why = f"these runs are of {' and '.join(devices)}, which do not compare" if devices else found
+        yield Part("", text=f"Not measured: {why}. The paper prints no numbers for this figure.")
         return
     total = seconds[shared].sum(axis=1)
     counts = sorted({name.rpartition(" ")[2] for name in total.index}, key=natural)
@@ -163,10 +168,10 @@ def splits_part(records: Records) -> Iterator[Part]:
         if any(start + count in total.index for count in counts)
     }
     rows = ((words, [seconds_text(value) if value == value else "" for value in row]) for words, row in curves.items())
-    devices = ", ".join(sorted(set(own.device[own.source.isin(shared)]) - {""})) or "a device that is not said"
     about = (
         f"Time to fit, summed over {len(shared)} data set(s) that all {len(seconds)} variants have, mean over seeds, "
-        f"on {devices}. {HERO} is k from 2 to k_max = 10. The paper prints no numbers for this figure."
+        f"on {devices[0]}, where each run was alone. {HERO} is k from 2 to k_max = 10. The paper prints no numbers for "
+        f"this figure. {without_loss(own[own.source.isin(shared)])}"
     )
     figure = partial(reference_curves, curves, counts, "sub-blocks (k or k_max)", "seconds to fit, all data sets")
     yield Part("", text_table("sub-blocks", rows, counts, about), {"figure7": figure})

@@ -1,6 +1,6 @@
 """The paper as one page: every figure and table in its order, ours beside the paper's, and what each rests on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,10 +38,19 @@ def chosen(only: Sequence[str]) -> dict[str, Exhibit]:
     return {key: one for key, one in EXHIBITS.items() if not wanted or key in wanted}
 
 
-def write_paper(folder: Path, data: pd.DataFrame, maps: Path | None = None, only: Sequence[str] = ()) -> list[Path]:
-    """Write report.html, report.md and the figures as .svg into the folder; return the paths."""
+def write_paper(
+    folder: Path,
+    data: pd.DataFrame,
+    maps: Path | None = None,
+    only: Sequence[str] = (),
+    outdated: Mapping[str, str] | None = None,
+) -> list[Path]:
+    """Write report.html, report.md and the figures as .svg into the folder; return the paths.
+
+    `outdated` says by key which rows were made with other settings than today's, in words.
+    """
     data = _of_suites(data, only)
-    parts = drawn(paper_parts(newest(data, maps), only))
+    parts = drawn(paper_parts(newest(data, maps, outdated), only))
     facts, banner = _facts(data), trial_note(data)
     texts = {
         "report.html": render(TITLE, parts, facts, banner),
@@ -53,10 +62,15 @@ def write_paper(folder: Path, data: pd.DataFrame, maps: Path | None = None, only
     return [folder / name for name in texts]
 
 
-def paper_markdown(data: pd.DataFrame, maps: Path | None = None, only: Sequence[str] = ()) -> str:
+def paper_markdown(
+    data: pd.DataFrame,
+    maps: Path | None = None,
+    only: Sequence[str] = (),
+    outdated: Mapping[str, str] | None = None,
+) -> str:
     """Give the text of report.md without drawing a figure; it depends on the records alone, so it can be compared."""
     data = _of_suites(data, only)
-    parts = drawn(paper_parts(newest(data, maps), only), named_only=True)
+    parts = drawn(paper_parts(newest(data, maps, outdated), only), named_only=True)
     return to_document(TITLE, _facts(data), trial_note(data), parts)
 
 
@@ -86,7 +100,11 @@ def exhibit_parts(records: Records, key: str, one: Exhibit) -> Iterator[Part]:
     what is wrong.
     """
     lead = [one.caption, f"Rests on: {state(records, key, one)}"]
-    lead += [f"To fill it: {how}" for how in commands(key, one)]
+    lead += [f"To fill it: {how}" for how in commands(records, key, one)]
+    if old := sorted({records.outdated[key] for key in records.of(*one.suites).key if key in records.outdated}):
+        lead.append(
+            f"Made with other settings than the suite has today, and run anew by that command: {'; '.join(old)}."
+        )
     parts: list[Part] = []
     try:
         parts += one.parts(records)
@@ -115,10 +133,28 @@ def state(records: Records, key: str, one: Exhibit) -> str:
     return rests_on(data, one.families) + more
 
 
-def commands(key: str, one: Exhibit) -> list[str]:
-    """Say how to run what is missing of an exhibit."""
-    suites = f", which runs {' and '.join(one.suites)}" if one.suites else ""
-    return [f"`dicot paper --run --only {key}`{suites}."] if one.suites or key == MAPS else []
+def commands(records: Records, key: str, one: Exhibit) -> list[str]:
+    """Say how to run what is missing of an exhibit, in the precision of its records, so that these are continued."""
+    if not one.suites:
+        return [f"`dicot paper --run --only {key}`."] if key == MAPS else []
+    suites: dict[str, list[str]] = {}
+    for suite in one.suites:
+        suites.setdefault(_precision(records.of(suite)), []).append(suite)
+    out = []
+    for precision, own in suites.items():
+        # Suites of two precisions need two commands: each names what is made of its own suites alone.
+        keys = [key] if len(suites) == 1 else [k for k, other in EXHIBITS.items() if other.suites == tuple(own)][:1]
+        keys = keys or [next(k for k, other in EXHIBITS.items() if other.suites == (suite,)) for suite in own]
+        flag = f" --precision {precision}" if precision else ""
+        out.append(f"`dicot paper --run --only {','.join(keys)}{flag}`, which runs {' and '.join(own)}.")
+    return out
+
+
+def _precision(data: pd.DataFrame) -> str:
+    """Tell the precision that most rows were trained in; empty where that is the usual one, or nothing is recorded."""
+    trained = data.precision[data.precision != ""]
+    most = "" if trained.empty else str(trained.value_counts().index[0])
+    return "" if most == "float32" else most
 
 
 def _facts(data: pd.DataFrame) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """What a page about the whole paper is made of: the newest rows of every suite, and the file of maps."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
@@ -17,6 +18,7 @@ class Records:
 
     data: pd.DataFrame
     maps: Path | None = None
+    outdated: Mapping[str, str] = field(default_factory=dict)  # by key: made with other settings than today's, in words
 
     def of(self, *suites: str) -> pd.DataFrame:
         """The rows of these suites; a job that several of them share counts once."""
@@ -24,11 +26,12 @@ class Records:
         return own if len(suites) == 1 else latest(own)
 
 
-def newest(data: pd.DataFrame, maps: Path | None = None) -> Records:
+def newest(data: pd.DataFrame, maps: Path | None = None, outdated: Mapping[str, str] | None = None) -> Records:
     """Keep the newest row of every cell of every suite."""
     data = _on_the_papers_subsets(data)
     parts = [latest(own, ["batch_size"] if suite == SIZED else []) for suite, own in data.groupby("suite", sort=False)]
-    return Records(pd.concat(parts) if parts else data, maps if maps is not None and maps.is_file() else None)
+    there = maps if maps is not None and maps.is_file() else None
+    return Records(pd.concat(parts) if parts else data, there, outdated or {})
 
 
 def _on_the_papers_subsets(data: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from dicot.report.paper import LARGE, SAME_LABELS, data_set_key, paper_tables
 from dicot.report.parts import Part
 from dicot.report.places import EXPECTED, Column, column_of, columns_of, of_the_paper, printed
 from dicot.report.scores import MANY_SETS
-from dicot.report.standings import fit_devices, fit_seconds, seconds_text, standings
+from dicot.report.standings import fit_times, standings, times_text
 from dicot.report.tables import ABSENT, Cell, Table, mark_best, text_table
 from dicot.report.variants import TABLES, groups, variant_tables
 
@@ -77,13 +77,12 @@ def printed_hours() -> dict[str, float]:
 def time_cells(lines: Lines) -> list[Cell]:
     """Make the column of times to fit, over the sets of the average, the paper's hours behind ours."""
     block, paper = lines.block(), printed_hours()
-    seconds, devices = ({}, {}) if block is None else (fit_seconds(block), fit_devices(block))
+    times = {} if block is None else fit_times(block)
     cells = []
     for line in lines.every:
-        own = seconds_text(seconds[line]) if line in seconds else ""
-        where = f" on {devices[line]}" if line in seconds and devices[line] else ""
+        own = times_text(times[line]) if line in times else ""
         printed = f" ({paper[line]:.2f} h)" if line in paper else ""
-        cells.append(Cell(f"{own}{where}{printed}".strip(), "" if line in seconds else ABSENT))
+        cells.append(Cell(f"{own}{printed}".strip(), "" if times.get(line) else ABSENT))
     return cells
 
 
