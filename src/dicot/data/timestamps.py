@@ -237,6 +237,11 @@ def _gaps(times: Seconds, steps: Seconds, gap: float) -> Array:
             - _off(times, long, -1, long - start, mean)
         )
         before, found = found, long[even - (again - long) * mean > (gap - 1) * mean]
+        # Long steps beside each other that took each other for gaps: the longest of them may be one alone.
+        lost = np.setdiff1d(before, found)
+        groups = np.split(lost, np.flatnonzero(np.diff(lost) > _FEW) + 1)
+        longest = [group[np.argmax(steps[group])] for group in groups if len(group) > 1]
+        found = np.union1d(found, np.array(longest, dtype=np.intp))
         if np.array_equal(before, found):
             break
         kept = np.ones(len(steps), dtype=bool)
