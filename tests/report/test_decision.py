@@ -67,7 +67,7 @@ def test_one_data_set_goes_by_its_seeds():
 def test_families_are_not_averaged_with_each_other():
     large = {**LEVELS, "dicot": 50.0}
     said, _ = opening([*rows(), *rows(levels=large, sets=("ecg", "harth", "hapt", "wisdm2", "pamap2"))])
-    assert said[0].startswith("UCR: Use dicot: ") and said[2].startswith("Large sets: Use minirocket: ")
+    assert said[0].startswith("UCR. Use dicot: ") and said[2].startswith("Large sets. Use minirocket: ")
 
 
 def test_protocols_with_the_same_numbers_count_once():

@@ -75,7 +75,8 @@ CASES = {
     ),
     "two of the untrained tie with what was trained": (
         {"ours": [90, 90], "theirs": [50, 50], "calibrated": [90, 90], "raw": [90, 90]},
-        "Use raw, which needs no training: linear accuracy 90.00 against 90.00 of ours; the difference is within noise.",
+        "Use raw, which needs no training: linear accuracy 90.00 against 90.00 of ours; "
+        "the difference is within noise.",
         "Pretraining shows no gain here. calibrated would do as well.",
         ("raw", "calibrated"),
     ),
@@ -288,7 +289,7 @@ def test_where_one_protocol_leaves_it_open_the_others_decide():
     known = {**right(level), **right(won, "few_5"), **right(lost, "ridge")}
     found = verdict(Trial(frame([*rows(level), *rows(won, "few_5")]), ROLE, known, n_test=N))
     told = "Use ours: linear accuracy 90.00 against 90.25 of calibrated (untrained); "
-    assert found.sentence == f"{told}the difference is within noise, beyond it by other protocols."
+    assert found.sentence == f"{told}the difference is within noise here and beyond it by other protocols."
     assert found.more[0] == "Pretraining shows no gain by this protocol, but does by others and a loss by none."
     assert found.use == ("ours",)
     mixed = verdict(Trial(frame([*rows(level), *rows(won, "few_5"), *rows(lost, "ridge")]), ROLE, known, n_test=N))

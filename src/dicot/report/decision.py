@@ -63,7 +63,7 @@ def decision_parts(request: Request) -> Iterator[Part]:
             continue
         gaps = {ranking.protocol: gap for ranking in rankings if (gap := first_gap(ranking)) is not None}
         found = decide(rankings[0], Elsewhere.of_gaps(gaps))
-        sentences += [f"{family}: " * several + found.sentence, " ".join(found.more)]
+        sentences += [f"{family}. " * several + found.sentence, " ".join(found.more)]
         for ranking in rankings:
             if (gap := first_gap(ranking)) is not None:
                 sets = len(ranking.scores) if ranking.unit == SETS else 1

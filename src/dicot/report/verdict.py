@@ -284,7 +284,7 @@ def _noise(gap: Gap, one_seed: bool, told_elsewhere: bool) -> str:
         return f", and {gap.basis} {'do' if gap.basis.endswith('s') else 'does'} not tell whether that is noise"
     text = "beyond noise" if gap.settled else "within noise"
     text += " for one seed" if one_seed else ""
-    return f"; the difference is {text}" + (", beyond it by other protocols" if told_elsewhere else "")
+    return f"; the difference is {text}" + (" here and beyond it by other protocols" if told_elsewhere else "")
 
 
 def _difference(ranking: Ranking, gap: Gap, one_seed: bool) -> str:
