@@ -274,7 +274,7 @@ def test_other_protocols_are_summed_up():
     both = Trial(frame(data), ROLE, known, n_test=N)
     (told,) = [text for text in verdict(both).more if "protocols" in text]
     assert "ahead beyond noise by 2 (linear, forest), behind by 1 (ridge) and within noise by the other one" in told
-    assert verdict(both).more[0] == "Pretraining pays by this protocol." and verdict(both).use == ("ours",)
+    assert verdict(both).more[0] == "Pretraining pays by linear." and verdict(both).use == ("ours",)
     table = verdict_table(both)
     assert table is not None
     cells = {name: [text for text, _ in row] for name, row in table.rows()}
@@ -288,9 +288,9 @@ def test_where_one_protocol_leaves_it_open_the_others_decide():
     won, lost = {"ours": [92, 92], "calibrated": [70, 70]}, {"ours": [70, 70], "calibrated": [92, 92]}
     known = {**right(level), **right(won, "few_5"), **right(lost, "ridge")}
     found = verdict(Trial(frame([*rows(level), *rows(won, "few_5")]), ROLE, known, n_test=N))
-    told = "Use ours: linear accuracy 90.00 against 90.25 of calibrated (untrained); "
-    assert found.sentence == f"{told}the difference is within noise here and beyond it by other protocols."
-    assert found.more[0] == "Pretraining shows no gain by this protocol, but does by others and a loss by none."
+    told = "Use ours: few_5 accuracy 92.00 against 70.00 of calibrated (untrained); "
+    assert found.sentence == f"{told}the difference is beyond noise, by linear accuracy within it."
+    assert found.more[0] == "Pretraining shows no gain by linear, but does by others and a loss by none."
     assert found.use == ("ours",)
     mixed = verdict(Trial(frame([*rows(level), *rows(won, "few_5"), *rows(lost, "ridge")]), ROLE, known, n_test=N))
     assert mixed.use == ("calibrated",)

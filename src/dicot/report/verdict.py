@@ -236,10 +236,15 @@ def decide(ranking: Ranking, elsewhere: "Elsewhere") -> Verdict:
     number = f"{measure}{less} {_number(ranking, whom)}" + ("" if use else f" of {whom}")
     rival = other + " (untrained)" * (whom in learned and other in plain)
     one_seed = ranking.unit == SEEDS and len(seeds_of(ranking.trial.data)) == 1
-    noise = _noise(gap, one_seed, whom in learned and bool(use) and not gap.settled and bool(elsewhere.ahead))
+    told_elsewhere = whom in learned and bool(use) and not gap.settled and bool(elsewhere.ahead)
+    noise = _noise(gap, one_seed, told_elsewhere)
     as_well = f" {_either(use[1:])} would do as well." if use[1:] else ""
     more = (why + as_well, *([_difference(ranking, gap, one_seed)] if gap.known else []))
     sentence = f"{lead}: {number} against {_number(ranking, other)} of {rival}{noise}."
+    if told_elsewhere and elsewhere.first is not None and elsewhere.first[1].ahead == whom:
+        by, told = elsewhere.first  # the comparison that decides
+        numbers = f"{by.protocol} {by.metric} {_number(by, whom)} against {_number(by, told.rival)} of {told.rival}"
+        sentence = f"{lead}: {numbers} (untrained){_noise(told, one_seed, False)}, by {measure} within it."
     return Verdict(sentence, more, use, settled=gap.settled)
 
 
@@ -247,7 +252,7 @@ def _advice(
     ranking: Ranking, gap: Gap, learned: Sequence[str], plain: Sequence[str], elsewhere: "Elsewhere"
 ) -> tuple[str, tuple[str, ...]]:
     """Say what the gap means for training, and whom to take: the untrained wherever training shows no gain."""
-    where = "by this protocol" if elsewhere.disagree else "here"
+    where = f"by {ranking.protocol}" if elsewhere.disagree else "here"
     first, role = gap.ahead, ranking.trial.roles[gap.ahead]
     if not learned:
         return "Nothing here was trained.", _alike(ranking, first, plain)
@@ -291,7 +296,8 @@ def _difference(ranking: Ranking, gap: Gap, one_seed: bool) -> str:
     """Give the difference and its interval, how that came about, and what is not in it."""
     pairs = len(ranking.names) - 1
     size = f"{_size(ranking.metric, gap.value)} in favour of {gap.ahead}" if round(gap.value, NOISE) else "0"
-    text = f"The difference is {size} (95 % interval {_interval(ranking.metric, gap)} over {gap.basis})"
+    text = f"By {ranking.protocol} {ranking.metric} the difference is {size} "
+    text += f"(95 % interval {_interval(ranking.metric, gap)} over {gap.basis})"
     if "binomial" in gap.basis:
         text += "; which test cases were right is not known here, so their noise is overstated rather than paired"
     text += f"; the interval allows for a choice among {pairs} rivals (Bonferroni)." if pairs > 1 else "."
@@ -347,17 +353,19 @@ class Elsewhere:
     ahead: tuple[str, ...]
     behind: tuple[str, ...]
     total: int
+    first: tuple[Ranking, Gap] | None = None  # of those by which it is ahead
 
     @classmethod
     def of(cls, trial: Trial, measures: Mapping[str, str]) -> "Elsewhere":
         """Compare both by every protocol; what is within noise is neither."""
-        return cls.of_gaps({protocol: gap for protocol, (_, gap) in _first_gaps(trial, measures).items()})
+        return cls.of_gaps(_first_gaps(trial, measures))
 
     @classmethod
-    def of_gaps(cls, gaps: Mapping[str, Gap]) -> "Elsewhere":
+    def of_gaps(cls, gaps: Mapping[str, tuple[Ranking, Gap]]) -> "Elsewhere":
         """Take the gaps of all protocols."""
-        ahead = tuple(name for name, gap in gaps.items() if gap.low > 0)
-        return cls(ahead, tuple(name for name, gap in gaps.items() if gap.high < 0), len(gaps))
+        ahead = tuple(name for name, (_, gap) in gaps.items() if gap.low > 0)
+        behind = tuple(name for name, (_, gap) in gaps.items() if gap.high < 0)
+        return cls(ahead, behind, len(gaps), gaps[ahead[0]] if ahead else None)
 
     @property
     def disagree(self) -> bool:
