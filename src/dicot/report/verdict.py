@@ -242,9 +242,9 @@ def decide(ranking: Ranking, elsewhere: "Elsewhere") -> Verdict:
     more = (why + as_well, *([_difference(ranking, gap, one_seed)] if gap.known else []))
     sentence = f"{lead}: {number} against {_number(ranking, other)} of {rival}{noise}."
     if told_elsewhere and elsewhere.first is not None and elsewhere.first[1].ahead == whom:
-        by, told = elsewhere.first  # the comparison that decides
-        numbers = f"{by.protocol} {by.metric} {_number(by, whom)} against {_number(by, told.rival)} of {told.rival}"
-        sentence = f"{lead}: {numbers} (untrained){_noise(told, one_seed, False)}, by {measure} within it."
+        by, won = elsewhere.first  # the comparison that decides
+        numbers = f"{by.protocol} {by.metric} {_number(by, whom)} against {_number(by, won.rival)} of {won.rival}"
+        sentence = f"{lead}: {numbers} (untrained){_noise(won, one_seed, False)}, by {measure} within it."
     return Verdict(sentence, more, use, settled=gap.settled)
 
 
