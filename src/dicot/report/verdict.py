@@ -236,7 +236,7 @@ def decide(ranking: Ranking, elsewhere: "Elsewhere") -> Verdict:
     number = f"{measure}{less} {_number(ranking, whom)}" + ("" if use else f" of {whom}")
     rival = other + " (untrained)" * (whom in learned and other in plain)
     one_seed = ranking.unit == SEEDS and len(seeds_of(ranking.trial.data)) == 1
-    told_elsewhere = whom in learned and bool(use) and not gap.settled and bool(elsewhere.ahead)
+    told_elsewhere = whom in learned and bool(use) and gap.known and not gap.settled and bool(elsewhere.ahead)
     noise = _noise(gap, one_seed, told_elsewhere)
     as_well = f" {_either(use[1:])} would do as well." if use[1:] else ""
     more = (why + as_well, *([_difference(ranking, gap, one_seed)] if gap.known else []))
