@@ -270,7 +270,7 @@ def test_it_begins_with_a_verdict_and_ends_with_commands_that_run(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     words = ["--label", "what", "--group", "person", "--protocols", "linear,knn_all", "--out", "report"]
     said = dicot("evaluate", "my people.csv", *QUICK, *words)
-    sentence = re.search(r"\n\n(.* linear accuracy, .*)\n", said)[1]
+    sentence = re.search(r"\n\n(.*: linear accuracy .*)\n", said)[1]
     assert "2 test persons do not tell whether that is noise" in sentence
     page = (tmp_path / "report" / "report.html").read_text()
     assert f'<p class="verdict">{sentence}</p>' in page.replace("&amp;", "&")

@@ -168,5 +168,6 @@ def test_the_real_files(standin: StandIn) -> None:
     for part in (split.train, split.test):
         assert np.unique(part.y).tolist() == list(range(facts.n_classes))  # type: ignore[arg-type]
         assert part.x.flags.c_contiguous
+    assert standin.class_sizes == tuple(np.bincount(split.train.y)), "typed in, for notes below the paper's tables"
     if standin is not night.NIGHT:  # one person
         assert not set(split.train.group.tolist()) & set(split.test.group.tolist())  # type: ignore[union-attr]

@@ -104,6 +104,13 @@ def test_a_contender_without_scores_is_shown_as_failed():
     assert {"dicot", "raw-mean", "tnc", "failed", "accuracy"} <= set(words(FIGURES["dots"]()))
 
 
+def test_a_contender_far_behind_does_not_press_the_others_together():
+    close = {"best": [96.4], "dicot": [95.3], "random": [96.2], "calibrated": [94.6]}
+    shown = words(dots({**close, "raw-mean": [50.9]}, "accuracy"))
+    assert "50.90" in shown and not {"50", "60", "70", "80"} & set(shown), "its number stands there, the axis does not"
+    assert {"50", "60"} & set(words(dots({**close, "raw-mean": [50.9], "raw-flat": [62.0]}, "accuracy")))
+
+
 @pytest.mark.parametrize(
     ("draw", "message"),
     [

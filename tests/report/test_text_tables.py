@@ -58,6 +58,12 @@ def test_mean_and_sample_deviation_over_seeds():
     assert table.columns == ["linear accuracy"] and best(table) == ["a"] and "seeds 1, 2, 3" in table.note
 
 
+def test_a_score_that_rounds_to_zero_has_no_sign():
+    assert texts(compared([score("a", -0.0004, "clustering", "ari"), score("b", 0.5, "clustering", "ari")]))["a"] == [
+        "0.000"
+    ]
+
+
 def test_the_spread_is_over_draws_and_seeds_and_the_note_says_so():
     drawn = [score("a", v + s, "few_5", seed=s, draw=d) for s in (1, 2) for d, v in ((1, 70.0), (2, 74.0))]
     table = compared([*drawn, *seeds("a", [80.0, 80.0])])

@@ -90,15 +90,21 @@ def with_stand_ins(suites: Sequence[str], options: SuiteOptions) -> list[Job]:
 
 
 def outdated(results: Iterable[Result]) -> dict[str, str]:
-    """Say by key which rows lack what the paper sets for their data set alone, because it was not set when they ran."""
+    """Say by key which rows lack what a row made today has.
+
+    That is what the paper sets for their data set alone, or the recipe of an encoder that a protocol trains.
+    """
     out = {}
     for one in results:
         kind = json.loads(one.config or "{}").get("kind", "")
         special = paper.EXCEPTIONS.get((kind, stands_in_for(one.source) or one.source), {})
-        used = json.loads(one.recipe).get("method_params", special)
+        recipe = json.loads(one.recipe)
+        used = recipe.get("method_params", special)
         wrong = [f"{name} {used.get(name)}, not {value}" for name, value in special.items() if used.get(name) != value]
         if wrong:
-            out[one.key] = f"{one.contender} on {one.source} ({', '.join(wrong)})"
+            out[one.key] = f"{one.contender} on {one.source} ({', '.join(wrong)}; that command runs it anew)"
+        elif one.protocol.startswith("finetune") and not recipe and one.error is None:
+            out[one.key] = f"{one.contender} on {one.source} (recipe not recorded)"
     return out
 
 

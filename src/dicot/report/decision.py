@@ -61,9 +61,9 @@ def decision_parts(request: Request) -> Iterator[Part]:
         rankings = list(_rankings(data[families == family], request))
         if not rankings:
             continue
-        gaps = {ranking.protocol: gap for ranking in rankings if (gap := first_gap(ranking)) is not None}
+        gaps = {ranking.protocol: (ranking, gap) for ranking in rankings if (gap := first_gap(ranking)) is not None}
         found = decide(rankings[0], Elsewhere.of_gaps(gaps))
-        sentences.append(f"{family}: " * several + " ".join((found.sentence, *found.more)))
+        sentences += [f"{family}. " * several + found.sentence, " ".join(found.more)]
         for ranking in rankings:
             if (gap := first_gap(ranking)) is not None:
                 sets = len(ranking.scores) if ranking.unit == SETS else 1

@@ -266,20 +266,25 @@ def confusion(matrix: ArrayLike, labels: Sequence[object]) -> str:
 def dots(values: Mapping[str, Sequence[float]], metric: str) -> str:
     """Draw mean and sample standard deviation over runs by contender, each run a dot; no runs: failed.
 
-    The axis spans what was measured and not everything from 0, where scores that differ would look alike.
+    The axis spans what was measured and not everything from 0, where scores that differ would look alike. Whoever is
+    far below is an arrow at the edge, for the same reason.
     """
     if not values:
         raise InputError("A chart of scores needs at least one contender; got none.")
+    far = far_below({name: float(np.mean(runs)) for name, runs in values.items() if len(runs)})
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
-        for row, runs in enumerate(values.values()):
+        for row, (name, runs) in enumerate(values.items()):
             if len(runs) == 0:
                 axes.text(0.01, row, "failed", transform=axes.get_yaxis_transform(), va="center", color="#B00020")
                 continue
             mean, spread = float(np.mean(runs)), float(np.std(runs, ddof=1)) if len(runs) > 1 else None
-            axes.errorbar(mean, row, xerr=spread, fmt="o", color=PALETTE[0], markersize=7, capsize=3, ecolor=GREY)
-            axes.plot(runs, [row] * len(runs), "o", color="black", markersize=2.5, alpha=0.7)
+            if name in far:
+                axes.plot(0.015, row, "<", color=PALETTE[0], markersize=7, transform=axes.get_yaxis_transform())
+            else:
+                axes.errorbar(mean, row, xerr=spread, fmt="o", color=PALETTE[0], markersize=7, capsize=3, ecolor=GREY)
+                axes.plot(runs, [row] * len(runs), "o", color="black", markersize=2.5, alpha=0.7)
             axes.text(
                 1.01, row, f"{mean:.{2 if abs(mean) > 1 else 3}f}", transform=axes.get_yaxis_transform(), va="center"
             )
@@ -292,6 +297,12 @@ def dots(values: Mapping[str, Sequence[float]], metric: str) -> str:
         axes.set_xlabel(metric)
 
     return svg(draw, (7.2, 1.0 + 0.34 * len(values)), f"{metric} of {len(values)} contenders")
+
+
+def far_below(means: Mapping[str, float]) -> list[str]:
+    """Name those that lie three quartile distances below the lower quartile, which would press the others together."""
+    low, high = np.quantile(list(means.values()), [0.25, 0.75]) if means else (0.0, 0.0)
+    return [name for name, mean in means.items() if low < high and mean < low - 3 * (high - low)]
 
 
 def win_tie_loss(counts: Mapping[str, tuple[int, int, int]], baseline: str) -> str:
@@ -487,7 +498,7 @@ def sub_blocks(case: Sequence[float], k: int) -> str:
             right.text(j + 0.5, -0.15, str(j + 1), ha="center", va="bottom")
         right.invert_yaxis()
         right.set(aspect="equal")
-        right.set_title("similarities of sub-blocks:\ndark, what each row has to pick", pad=18)
+        right.set_title("similarities of sub-blocks:\ndark, what each row has to pick", pad=24)
         right.axis("off")
 
     return svg(draw, (7.2, 3.2), f"A case, {k} overlapping sub-blocks, and the matrix of their similarities")

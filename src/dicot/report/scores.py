@@ -32,7 +32,7 @@ def score_cell(values: Sequence[float], seeds: Sequence[int], digits: int, n_see
     if not scored:
         return Cell(FAILED, FAILED)
     mean = fmean(scored.values())
-    text = f"{mean:.{digits}f}"
+    text = f"{round(mean, digits) + 0.0:.{digits}f}"  # no minus zero
     if len(scored) > 1:
         text += f" ± {stdev(scored.values()):.{digits}f}"
     if (seen := len({seed for seed, _ in scored})) < n_seeds:

@@ -214,7 +214,7 @@ def _failed(trial: Trial, name: str) -> bool:
 
 
 def decide(ranking: Ranking, elsewhere: "Elsewhere") -> Verdict:
-    """Say who is ahead by this ranking, whether that is more than noise, and whom to use."""
+    """Say whom to use by this ranking, beside whom, and whether the difference is more than noise."""
     names, measure = ranking.names, f"{ranking.protocol} {ranking.metric}"
     first = names[0]
     if len(names) == 1:
@@ -223,56 +223,59 @@ def decide(ranking: Ranking, elsewhere: "Elsewhere") -> Verdict:
     learned, plain = ranking.by_role(LEARNED), ranking.by_role((CONTROL, BASELINE))
     if ranking.scores.round(NOISE).nunique(axis=1).eq(1).all():
         cheapest = (plain or names)[0]
-        told = f"All {len(names)} contenders have the same {measure}, {_number(ranking, first)}"
-        return Verdict(f"{told}: this test part does not tell them apart; use {cheapest}.", use=(cheapest,), level=True)
+        told = f"all {len(names)} contenders have the same {measure}, {_number(ranking, first)}"
+        sentence = f"Use {cheapest}: {told}, so this test part does not tell them apart."
+        return Verdict(sentence, use=(cheapest,), level=True)
     gap = ranking.gap(first, ((plain if first in learned else learned) or names[1:])[0])
-    place = _place(gap.rival, learned, plain)
-    rival = gap.rival + f" ({place})" * bool(place)
+    why, use = _advice(ranking, gap, learned, plain, elsewhere)
+    whom, other = (gap.rival, first) if gap.rival in use[:1] else (first, gap.rival)
+    lead = f"Use {whom}" if use else "Nobody can be recommended"
+    if use and learned and whom in plain and not gap.settled:
+        lead += ", which needs no training"
     less = "" if find_metric(ranking.metric).higher_is_better else " (less is better)"
-    size = f"{_size(ranking.metric, gap.value)} of {measure}{less}"
-    if round(gap.value, NOISE) == 0:
-        told = f"{first} and {rival} are level at {measure} {_number(ranking, first)}"
-    elif gap.settled:
-        told = f"{first} is ahead of {rival} by {size}"
-    else:  # nobody is ahead by what may be noise, and the advice may be to use the one with the lower number
-        other = ", ".join(filter(None, (place, _number(ranking, gap.rival))))
-        told = f"{first} ({_number(ranking, first)}) and {gap.rival} ({other}) differ by {size}"
-    advice, use = _advice(ranking, gap, learned, plain, elsewhere)
-    more = (_note(ranking, gap),) if gap.known else ()
-    return Verdict(f"{told}, {_noise(ranking, gap)}; {advice}", more, use, settled=gap.settled)
+    number = f"{measure}{less} {_number(ranking, whom)}" + ("" if use else f" of {whom}")
+    rival = other + " (untrained)" * (whom in learned and other in plain)
+    one_seed = ranking.unit == SEEDS and len(seeds_of(ranking.trial.data)) == 1
+    told_elsewhere = whom in learned and bool(use) and gap.known and not gap.settled and bool(elsewhere.ahead)
+    noise = _noise(gap, one_seed, told_elsewhere)
+    as_well = f" {_either(use[1:])} would do as well." if use[1:] else ""
+    more = (why + as_well, *([_difference(ranking, gap, one_seed)] if gap.known else []))
+    sentence = f"{lead}: {number} against {_number(ranking, other)} of {rival}{noise}."
+    if told_elsewhere and elsewhere.first is not None and elsewhere.first[1].ahead == whom:
+        by, won = elsewhere.first  # the comparison that decides
+        numbers = f"{by.protocol} {by.metric} {_number(by, whom)} against {_number(by, won.rival)} of {won.rival}"
+        sentence = f"{lead}: {numbers} (untrained){_noise(won, one_seed, False)}, by {measure} within it."
+    return Verdict(sentence, more, use, settled=gap.settled)
 
 
 def _advice(
     ranking: Ranking, gap: Gap, learned: Sequence[str], plain: Sequence[str], elsewhere: "Elsewhere"
 ) -> tuple[str, tuple[str, ...]]:
     """Say what the gap means for training, and whom to take: the untrained wherever training shows no gain."""
-    where = "by this protocol" if elsewhere.disagree else "here"
+    where = f"by {ranking.protocol}" if elsewhere.disagree else "here"
     first, role = gap.ahead, ranking.trial.roles[gap.ahead]
     if not learned:
-        use = _alike(ranking, first, plain)
-        return f"nothing here was trained: use {_either(use)}.", use
+        return "Nothing here was trained.", _alike(ranking, first, plain)
     if not plain:
-        use = _alike(ranking, first, learned)
-        return f"what training adds is not known without a control: use {_either(use)}.", use
+        return "What training adds is not known without a control.", _alike(ranking, first, learned)
     best = learned[0]
-    training = "pretraining" if ranking.trial.roles[best] == PRETRAINED else "training with labels"
+    training = "Pretraining" if ranking.trial.roles[best] == PRETRAINED else "Training with labels"
     if role in LEARNED and gap.settled:
-        return f"{training} pays {where}: use {first}.", (first,)
+        return f"{training} pays {where}.", (first,)
     if not gap.settled and elsewhere.ahead and not elsewhere.behind:
-        others = f"{_listed(elsewhere.ahead)} of {elsewhere.total}"
-        return f"{training} shows no gain {where}, but does by {others} and a loss by none: use {best}.", (best,)
+        return f"{training} shows no gain {where}, but does by others and a loss by none.", (best,)
     use = _alike(ranking, plain[0], plain)
     if role in LEARNED and gap.value > AS_GOOD * abs(ranking.mean(first)):
-        what = f"test on more {ranking.trial.together}s" if ranking.few_groups() else f"try more {ranking.unit}"
-        return f"whether {training} pays cannot be told {where}: {what}.", ()
+        what = f"Test on more {ranking.trial.together}s" if ranking.few_groups() else f"Try more {ranking.unit}"
+        return f"Whether {training.lower()} pays cannot be told {where}. {what}.", ()
     if not gap.settled:
-        return f"{training} shows no gain {where}: use {_either(use)}, which need{'s' * (len(use) == 1)} none.", use
+        return f"{training} shows no gain {where}.", use
     controls = [name for name in plain if ranking.trial.roles[name] == CONTROL]
     over = ranking.gap(best, controls[0]) if controls else None
     if over is not None and over.settled and over.value > 0:
         gain = _size(ranking.metric, over.value)
-        return f"{training} helps its encoder ({gain} over {controls[0]}), but not enough: use {_either(use)}.", use
-    return f"{training} adds nothing {where}: use {_either(use)}.", use
+        return f"{training} helps its encoder ({gain} over {controls[0]}), but not enough.", use
+    return f"{training} adds nothing {where}.", use
 
 
 def _alike(ranking: Ranking, first: str, others: Sequence[str]) -> tuple[str, ...]:
@@ -280,32 +283,27 @@ def _alike(ranking: Ranking, first: str, others: Sequence[str]) -> tuple[str, ..
     return (first, *[name for name in others if name != first and ranking.close(first, name)][:2])
 
 
-def _place(name: str, learned: Sequence[str], plain: Sequence[str]) -> str:
-    """Say what a rival is the best of, where it is chosen among several and both sides are there."""
-    if learned and plain and name in (learned[0], plain[0]):
-        side, words = (learned, "the best that is trained") if name in learned else (plain, "the best without training")
-        return words if len(side) > 1 else ""
-    return ""
-
-
-def _noise(ranking: Ranking, gap: Gap) -> str:
+def _noise(gap: Gap, one_seed: bool, told_elsewhere: bool) -> str:
+    """Say whether the difference is noise, as the end of the first sentence."""
     if not gap.known:
-        return f"and {gap.basis} {'do' if gap.basis.endswith('s') else 'does'} not tell whether that is noise"
-    words = "beyond noise" if gap.settled else "within noise"
-    words += " for one seed" if len(seeds_of(ranking.trial.data)) == 1 and ranking.unit == SEEDS else ""
-    return f"{words} (95 % interval {_interval(ranking.metric, gap)} over {gap.basis})"
+        return f", and {gap.basis} {'do' if gap.basis.endswith('s') else 'does'} not tell whether that is noise"
+    text = "beyond noise" if gap.settled else "within noise"
+    text += " for one seed" if one_seed else ""
+    return f"; the difference is {text}" + (" here and beyond it by other protocols" if told_elsewhere else "")
 
 
-def _note(ranking: Ranking, gap: Gap) -> str:
-    """Say how the interval came about, and what is not in it."""
+def _difference(ranking: Ranking, gap: Gap, one_seed: bool) -> str:
+    """Give the difference and its interval, how that came about, and what is not in it."""
     pairs = len(ranking.names) - 1
-    text = "The interval is that of the difference, paired over what it names"
+    size = f"{_size(ranking.metric, gap.value)} in favour of {gap.ahead}" if round(gap.value, NOISE) else "0"
+    text = f"By {ranking.protocol} {ranking.metric} the difference is {size} "
+    text += f"(95 % interval {_interval(ranking.metric, gap)} over {gap.basis})"
     if "binomial" in gap.basis:
         text += "; which test cases were right is not known here, so their noise is overstated rather than paired"
-    text += f"; it allows for a choice among {pairs} rivals (Bonferroni)." if pairs > 1 else "."
-    if len(seeds_of(ranking.trial.data)) == 1 and ranking.unit == SEEDS:
-        text += " With one seed the noise of training is not in it, nor that of labels drawn once."
-    return text
+    text += f"; the interval allows for a choice among {pairs} rivals (Bonferroni)." if pairs > 1 else "."
+    return text + (
+        " With one seed the noise of training is not in it, nor that of labels drawn once." if one_seed else ""
+    )
 
 
 def _number(ranking: Ranking, name: str) -> str:
@@ -355,17 +353,19 @@ class Elsewhere:
     ahead: tuple[str, ...]
     behind: tuple[str, ...]
     total: int
+    first: tuple[Ranking, Gap] | None = None  # of those by which it is ahead
 
     @classmethod
     def of(cls, trial: Trial, measures: Mapping[str, str]) -> "Elsewhere":
         """Compare both by every protocol; what is within noise is neither."""
-        return cls.of_gaps({protocol: gap for protocol, (_, gap) in _first_gaps(trial, measures).items()})
+        return cls.of_gaps(_first_gaps(trial, measures))
 
     @classmethod
-    def of_gaps(cls, gaps: Mapping[str, Gap]) -> "Elsewhere":
+    def of_gaps(cls, gaps: Mapping[str, tuple[Ranking, Gap]]) -> "Elsewhere":
         """Take the gaps of all protocols."""
-        ahead = tuple(name for name, gap in gaps.items() if gap.low > 0)
-        return cls(ahead, tuple(name for name, gap in gaps.items() if gap.high < 0), len(gaps))
+        ahead = tuple(name for name, (_, gap) in gaps.items() if gap.low > 0)
+        behind = tuple(name for name, (_, gap) in gaps.items() if gap.high < 0)
+        return cls(ahead, behind, len(gaps), gaps[ahead[0]] if ahead else None)
 
     @property
     def disagree(self) -> bool:

@@ -102,9 +102,7 @@ def exhibit_parts(records: Records, key: str, one: Exhibit) -> Iterator[Part]:
     lead = [one.caption, f"Rests on: {state(records, key, one)}"]
     lead += [f"To fill it: {how}" for how in commands(records, key, one)]
     if old := sorted({records.outdated[key] for key in records.of(*one.suites).key if key in records.outdated}):
-        lead.append(
-            f"Made with other settings than the suite has today, and run anew by that command: {'; '.join(old)}."
-        )
+        lead.append(f"Records that differ from what the suite makes today: {', '.join(old)}.")
     parts: list[Part] = []
     try:
         parts += one.parts(records)

@@ -18,7 +18,7 @@ class Records:
 
     data: pd.DataFrame
     maps: Path | None = None
-    outdated: Mapping[str, str] = field(default_factory=dict)  # by key: made with other settings than today's, in words
+    outdated: Mapping[str, str] = field(default_factory=dict)  # by key: what differs from a row made today, in words
 
     def of(self, *suites: str) -> pd.DataFrame:
         """The rows of these suites; a job that several of them share counts once."""
