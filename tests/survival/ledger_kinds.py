@@ -37,6 +37,7 @@ NUMERIC = {
     "value": float,
     "fit_seconds": float,
     "embed_seconds": float,
+    "score_seconds": float,
 }
 
 
