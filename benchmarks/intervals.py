@@ -16,6 +16,7 @@ from unittest.mock import patch
 import numpy as np
 
 from dicot import load
+from dicot.fewlabels import Relabelled
 from dicot.labels import accuracy
 from dicot.labels.accuracy import HonestAccuracy, honest_accuracy
 
@@ -55,7 +56,7 @@ class Means:
         return self
 
 
-def draw(setting: Setting, seed: int, repeats: int) -> Told:
+def draw(setting: Setting, seed: int, repeats: int, kind: Any = Relabelled) -> Told:
     """Return what honest_accuracy says about one draw, and the truth."""
     rng = np.random.default_rng(seed)
     n_cases = GROUP * GROUPS
@@ -76,7 +77,7 @@ def draw(setting: Setting, seed: int, repeats: int) -> Told:
     groups = group if setting.n_groups else None
     said = honest_accuracy(x, y, groups, repeats=repeats, random_state=seed, suggested=chosen)
     asked = ~possible if setting.n_groups else ~known
-    return said, right(x, y, truth, asked)
+    return said, right(kind, x, y, truth, asked)
 
 
 def some(truth: Any, possible: Any, count: int, rng: np.random.Generator) -> Any:
@@ -87,19 +88,20 @@ def some(truth: Any, possible: Any, count: int, rng: np.random.Generator) -> Any
     return known
 
 
-def right(x: Any, y: Any, truth: Any, asked: Any) -> float:
-    return float(np.mean(accuracy.Relabelled(x).fit(y).transduction_[asked] == truth[asked]))
+def right(kind: Any, x: Any, y: Any, truth: Any, asked: Any) -> float:
+    return float(np.mean(kind(x).fit(y).transduction_[asked] == truth[asked]))
 
 
 def coverage(setting: Setting, draws: int, repeats: int, means: bool = False) -> tuple[float, float, float, float]:
     """Return the share of draws whose interval holds the truth, and mean width, mean estimate and mean truth."""
-    with patch.object(accuracy, "Relabelled", Means if means else accuracy.Relabelled):
-        return summary(draw(setting, seed, repeats) for seed in range(draws))
+    kind = Means if means else Relabelled
+    with patch.object(accuracy, "Relabelled", kind):
+        return summary(draw(setting, seed, repeats, kind) for seed in range(draws))
 
 
 def summary(draws: Iterable[Told]) -> tuple[float, float, float, float]:
     rows = [(said.low <= truth <= said.high, said.high - said.low, said.accuracy, truth) for said, truth in draws]
-    return tuple(np.nanmean(np.array(rows, float), axis=0).tolist())  # type: ignore[return-value]
+    return tuple(np.nanmean(np.array(rows, float), axis=0).tolist())
 
 
 def hapt(draws: int, repeats: int) -> tuple[list[Told], list[Told]]:
@@ -119,7 +121,7 @@ def hapt(draws: int, repeats: int) -> tuple[list[Told], list[Told]]:
         y = np.where(some(truth, possible, 5, rng), truth, -1)
         for told, groups, asked in ((known_people, None, possible & (y < 0)), (new_people, group, ~possible)):
             said = honest_accuracy(x, y, groups, repeats=repeats, random_state=seed, suggested=True)
-            told.append((said, right(x, y, truth, asked)))
+            told.append((said, right(Relabelled, x, y, truth, asked)))
     return known_people, new_people
 
 
