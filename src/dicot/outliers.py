@@ -66,7 +66,9 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
     Cases of new people or machines are not exchangeable with others of known ones: pass `groups`, and whole groups are
     held out, two at least. A p-value then allows for how much these differ from each other: a new group is taken to lie
     as far out as one drawn from a normal distribution of theirs, by Student's t for so few (of the logarithm of the
-    distance that a tenth of a group exceeds). So few groups that differ flag little, and one alone flags nothing.
+    distance that a tenth of a group exceeds). So few groups that differ flag little, and one alone flags nothing. This
+    is an approximation, no bound: in simulations at alpha = 0.05, 1 to 5 % of normal cases of new groups were flagged
+    where groups differ by a normal distribution, and up to 8 % where a few differ far more than the others.
 
     An encoder that was trained on the calibration cases makes them look more normal than new ones. Pass `held_out` to
     `fit` to calibrate with cases that the encoder has not seen.

@@ -36,7 +36,7 @@ def outliers(
 
     A distance is a multiple of how far normal windows lie from each other there. A p-value is the share of held-out
     normal windows that lie at least as far out. Whole groups are held out, or else recordings, where there are enough:
-    then a p-value is larger by how much these differ, so that --alarm holds for new ones too.
+    then a p-value is larger by how much these differ, so that --alarm holds roughly for new ones too.
     """
     import numpy as np
     from rich.table import Table
@@ -99,10 +99,10 @@ def outliers(
         table.add_row(str(row), *shown, f"{distance[row]:.4f}", f"{p[row]:.4f}")
     show(table)
     flagged = p <= alpha
-    most = "about" if together is None else "on average at most"
+    but = "" if together is None else f", or more where a few {together[0]}s differ far more than the others"
     typer.echo(
-        f"{flagged.sum()} of {len(known)} windows have p <= {alpha:g}; {most} {alpha * len(known):.1f} would if all "
-        "were normal."
+        f"{flagged.sum()} of {len(known)} windows have p <= {alpha:g}; about {alpha * len(known):.1f} would if all "
+        f"were normal{but}."
     )
     if out is not None:
         part = {} if known.part is None else {"part": known.part}
