@@ -290,7 +290,7 @@ def test_where_one_protocol_leaves_it_open_the_others_decide():
     found = verdict(Trial(frame([*rows(level), *rows(won, "few_5")]), ROLE, known, n_test=N))
     told = "Use ours: few_5 accuracy 92.00 against 70.00 of calibrated (untrained); "
     assert found.sentence == f"{told}the difference is beyond noise, by linear accuracy within it."
-    assert found.more[0] == "Pretraining shows no gain by linear, but does by others and a loss by none."
+    assert found.more[0] == "Pretraining gains by other protocols, not by linear, and loses by none."
     assert found.use == ("ours",)
     mixed = verdict(Trial(frame([*rows(level), *rows(won, "few_5"), *rows(lost, "ridge")]), ROLE, known, n_test=N))
     assert mixed.use == ("calibrated",)

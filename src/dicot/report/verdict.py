@@ -263,7 +263,7 @@ def _advice(
     if role in LEARNED and gap.settled:
         return f"{training} pays {where}.", (first,)
     if not gap.settled and elsewhere.ahead and not elsewhere.behind:
-        return f"{training} shows no gain {where}, but does by others and a loss by none.", (best,)
+        return f"{training} gains by other protocols, not {where}, and loses by none.", (best,)
     use = _alike(ranking, plain[0], plain)
     if role in LEARNED and gap.value > AS_GOOD * abs(ranking.mean(first)):
         what = f"Test on more {ranking.trial.together}s" if ranking.few_groups() else f"Try more {ranking.unit}"
