@@ -39,7 +39,7 @@ def test_equals_the_definition(name, dtype, n_channels, n_times):
     assert found.shape == expected.shape == (20, pooled_dim(encoder, POOLING))
     # A value within rounding of zero may be counted or not, which moves a share by one time step.
     counted = np.abs(found - expected) > 2e-5
-    assert counted.mean() < 1e-4 and (np.abs(found - expected)[counted] < 1.01 / n_times).all()
+    assert counted.mean() < 1e-3 and (np.abs(found - expected)[counted] < 1.01 / n_times).all()
 
 
 def test_a_case_does_not_depend_on_its_company():

@@ -9,7 +9,6 @@ import hashlib
 import logging
 import os
 import platform
-import re
 import shutil
 import subprocess
 import tempfile
@@ -73,8 +72,9 @@ def _compile(compiler: str, source: str, threads: str) -> bytes:
 def _openmp() -> str:
     """Return the path of the GNU OpenMP library in this process."""
     for line in Path("/proc/self/maps").read_text().splitlines():
-        if path := re.search(r"(/\S*libgomp\S*\.so\S*)", line):
-            return path.group(1)
+        path = line.split(maxsplit=5)[-1]  # behind five columns; it may hold spaces
+        if "libgomp" in path:
+            return path
     raise LookupError("torch has no GNU OpenMP library loaded")
 
 
