@@ -162,10 +162,9 @@ def _divided(name: str, content: FileParts, unit: str | None, gap: float) -> lis
     n_times = {len(column) for column in content.columns.values()}
     if n_times == {0}:
         raise InputError("The file has no row of values. Write it again, or leave it out.")
-    factors = {channel: _microvolts(unit) for channel, unit in content.units.items()}
-    values = np.stack(
-        [_numbers(column, name, content.where, factors.get(name)) for name, column in content.columns.items()]
-    )
+    factors = {channel: _microvolts(said) for channel, said in content.units.items()}
+    columns = content.columns.items()
+    values = np.stack([_numbers(column, channel, content.where, factors.get(channel)) for channel, column in columns])
     values = values if _swallows(values) else values.astype(np.float32)
     if content.group is None:
         return [_recording(name, values, content, np.arange(n_times.pop()), unit, gap)]

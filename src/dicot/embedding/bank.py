@@ -211,9 +211,8 @@ def _shares(y: Tensor, biases: Tensor, dilation: int, number: int) -> Tensor:
     Every other kernel, and at the next dilation the others, counts only where it does not reach beyond the case; where
     it always does, because the case is shorter than those of the fit, it counts everywhere.
     """
-    room = biases.new_empty(
-        len(y), len(biases), *y.shape[1:]
-    )  # a mean of booleans takes several times as long on a CPU
+    # Not booleans, whose mean takes several times as long on a CPU.
+    room = biases.new_empty(len(y), len(biases), *y.shape[1:])
     above = torch.gt(y.unsqueeze(1), biases, out=room)
     shares = above.mean(dim=3)
     margin = REACH * dilation
