@@ -3,7 +3,7 @@
   whole    generates recordings of --gigabytes, then builds a corpus, pretrains --steps, embeds and indexes it, each by
            a `dicot` command, killed --kills times at random moments; counts and checksums in the end
   rate     steps per second of pretraining from a corpus beside the same cases in memory, in turns in the same process
-  needs    how much memory it takes to read files of each kind, beside what dicot.corpus.needs says
+  needs    how much memory it takes to read files of each kind, beside what dicot.store.corpus.needs says
   index    an index of --vectors x --features, joined from files of vectors, its queries per second, and its recall
            beside plain numpy in float64
 
@@ -185,9 +185,9 @@ def whole(options: argparse.Namespace) -> None:
 
 def check(source: Path, corpus: Path, vectors: Path, count: int, options: argparse.Namespace) -> None:
     """Compare the corpus with windows that are cut here from the generator, and count everything behind it."""
-    from dicot.corpus import Corpus
-    from dicot.corpus.embedding import read_embedded
-    from dicot.search import EmbeddingIndex
+    from dicot.store.corpus import Corpus
+    from dicot.store.corpus.embedding import read_embedded
+    from dicot.store.search import EmbeddingIndex
 
     opened = Corpus.open(corpus, verify=True)
     n_times = int(options.file_megabytes * 1e6 / 4 / options.channels)
@@ -249,10 +249,10 @@ def rate(options: argparse.Namespace) -> None:
     import torch
 
     from dicot import pretrain
-    from dicot.corpus import Corpus
-    from dicot.corpus.build import build_corpus
-    from dicot.encoders import build_encoder
     from dicot.methods.dicot import DiCOT
+    from dicot.nets.encoders import build_encoder
+    from dicot.store.corpus import Corpus
+    from dicot.store.corpus.build import build_corpus
     from dicot.train import Recipe
 
     if options.threads:
@@ -294,11 +294,12 @@ def rate(options: argparse.Namespace) -> None:
 
 def needs(options: argparse.Namespace) -> None:
     """Measure the peak of reading and cutting one file of each kind, in a process of its own."""
-    from dicot.corpus.build import SHARD_BYTES
-    from dicot.corpus.needs import need_of
+    from dicot.store.corpus.build import SHARD_BYTES
+    from dicot.store.corpus.needs import need_of
 
     code = (
-        "import sys; from dicot.corpus.build import build_corpus; from dicot.processes.budget import peak_bytes\n"
+        "import sys; from dicot.store.corpus.build import build_corpus\n"
+        "from dicot.core.processes.budget import peak_bytes\n"
         "build_corpus(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], memory='100GB')\nprint(peak_bytes())"
     )
     for kind in ("npz", "compressed npz", "float64 npz", "parquet", "csv", "wav"):
@@ -348,9 +349,9 @@ JOIN_AND_SEARCH = """
 import json, sys, time
 from pathlib import Path
 import numpy as np
-from dicot.processes.budget import peak_bytes
-from dicot.search import EmbeddingIndex
-from dicot.search.joining import join_index
+from dicot.core.processes.budget import peak_bytes
+from dicot.store.search import EmbeddingIndex
+from dicot.store.search.joining import join_index
 folder, memory = Path(sys.argv[1]), int(sys.argv[2])
 times, z = {}, np.load(folder / "queries.npy")
 def timed(name, work):
@@ -375,8 +376,8 @@ def index(options: argparse.Namespace) -> None:
     files = folder / "files"
     files.mkdir(parents=True, exist_ok=True)
     per_file = 2**26 // (4 * options.features)
-    from dicot.processes.budget import parse_bytes
-    from dicot.vectors import write_vectors
+    from dicot.core.processes.budget import parse_bytes
+    from dicot.store.vectors import write_vectors
 
     count, started = 0, time.monotonic()
     for number in range(-(-options.vectors // per_file)):

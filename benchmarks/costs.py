@@ -21,8 +21,8 @@ QUERIES = 100
 
 def corpus_of(folder: Path, n_windows: int, **options: Any) -> Any:
     """A corpus of so many windows, from one recording in an .npz."""
-    from dicot.corpus import Corpus
-    from dicot.corpus.build import build_corpus
+    from dicot.store.corpus import Corpus
+    from dicot.store.corpus.build import build_corpus
 
     if not (folder / "r").exists():
         (folder / "r").mkdir(parents=True)
@@ -48,8 +48,8 @@ def step_seconds(corpus: Any, options: argparse.Namespace, clock: Callable[[], f
     import torch
 
     from dicot import pretrain
-    from dicot.encoders import build_encoder
     from dicot.methods.dicot import DiCOT
+    from dicot.nets.encoders import build_encoder
     from dicot.train import Recipe
 
     runs = []
@@ -72,11 +72,11 @@ def costs(folder: Path, options: argparse.Namespace) -> dict[str, tuple[float, s
     import torch
 
     from dicot import TimeSeriesEmbedder
-    from dicot.corpus import Corpus
-    from dicot.corpus.embedding import embed_corpus, read_embedded
-    from dicot.search import EmbeddingIndex
-    from dicot.search.joining import join_index
-    from dicot.vectors import write_vectors
+    from dicot.store.corpus import Corpus
+    from dicot.store.corpus.embedding import embed_corpus, read_embedded
+    from dicot.store.search import EmbeddingIndex
+    from dicot.store.search.joining import join_index
+    from dicot.store.vectors import write_vectors
 
     on_cpu = options.device == "cpu"
     if on_cpu:

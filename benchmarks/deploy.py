@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from dicot.datasets import load
-from dicot.deployed import CHANGED, INPUT, SEAL, OnnxEmbedder
-from dicot.estimator import TimeSeriesEmbedder
-from dicot.export import export_onnx
-from dicot.protocols.base import Features
-from dicot.protocols.probe import fit_probe
+from dicot.data.datasets import load
+from dicot.judge.protocols.base import Features
+from dicot.judge.protocols.probe import fit_probe
+from dicot.model.deployed import CHANGED, INPUT, SEAL, OnnxEmbedder
+from dicot.model.estimator import TimeSeriesEmbedder
+from dicot.model.export import export_onnx
 
 SHAPES = ((6, 128), (1, 150), (1, 3000))  # C, T; the first is that of HAPT
 SETS = ("ItalyPowerDemand", "TwoLeadECG", "Plane", "Coffee")

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from dicot.datasets import load
-from dicot.embedding import MIXED, embed
-from dicot.embedding.composition import fit_composition
-from dicot.embedding.compression import Compression
-from dicot.encoders import InceptionTime
-from dicot.estimator import TimeSeriesEmbedder
-from dicot.protocols.base import Features
-from dicot.protocols.probe import fit_probe
-from dicot.protocols.ridge import fit_ridge
+from dicot.data.datasets import load
+from dicot.judge.protocols.base import Features
+from dicot.judge.protocols.probe import fit_probe
+from dicot.judge.protocols.ridge import fit_ridge
+from dicot.model.embedding import MIXED, embed
+from dicot.model.embedding.composition import fit_composition
+from dicot.model.embedding.compression import Compression
+from dicot.model.estimator import TimeSeriesEmbedder
+from dicot.nets.encoders import InceptionTime
 
 SETS = ("Beef", "BirdChicken", "Coffee", "DistalPhalanxTW", "ItalyPowerDemand", "Plane", "SmoothSubspace", "TwoLeadECG")
 POOLING, BANK = "shares+mean+max", 2016  # features of the bank, which are those of the mixed bank too

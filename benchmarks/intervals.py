@@ -16,9 +16,9 @@ from unittest.mock import patch
 import numpy as np
 
 from dicot import load
-from dicot.fewlabels import Relabelled
-from dicot.labels import accuracy
-from dicot.labels.accuracy import HonestAccuracy, honest_accuracy
+from dicot.model.fewlabels import Relabelled
+from dicot.use.labels import accuracy
+from dicot.use.labels.accuracy import HonestAccuracy, honest_accuracy
 
 
 class Setting(NamedTuple):

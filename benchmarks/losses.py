@@ -17,12 +17,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dicot.losses.adjacent_block import adjacent_block
-from dicot.losses.contrast import hierarchical_contrast
-from dicot.losses.nt_xent import nt_xent, poly_nt_xent
-from dicot.losses.queue import unit
-from dicot.losses.vicreg import vicreg
-from dicot.losses.view_contrast import view_contrast
 from dicot.methods.catt import adjacent_step
 from dicot.methods.cost import frequency_contrast, queue_contrast
 from dicot.methods.infots import pooled_contrast, segment_contrast
@@ -30,6 +24,12 @@ from dicot.methods.simmtm import aggregate, copies_contrast, cosine_similarity, 
 from dicot.methods.soft import soft_hierarchical_contrast
 from dicot.methods.tnc import positive_unlabelled
 from dicot.methods.tstcc import prediction_contrast
+from dicot.nets.losses.adjacent_block import adjacent_block
+from dicot.nets.losses.contrast import hierarchical_contrast
+from dicot.nets.losses.nt_xent import nt_xent, poly_nt_xent
+from dicot.nets.losses.queue import unit
+from dicot.nets.losses.vicreg import vicreg
+from dicot.nets.losses.view_contrast import view_contrast
 
 
 def dense_adjacent_step(z: Tensor, temperature: float) -> Tensor:

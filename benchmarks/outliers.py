@@ -24,9 +24,9 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
 from benchmarks.arguments import some_of
 from dicot import EmbeddingOutlierDetector, TimeSeriesEmbedder, load
-from dicot.classical import CLASSICAL
+from dicot.data.datasets.arrhythmia import ARRHYTHMIA, TEST_RECORDS, TRAIN_RECORDS
 from dicot.data.npyfile import load_npz
-from dicot.datasets.arrhythmia import ARRHYTHMIA, TEST_RECORDS, TRAIN_RECORDS
+from dicot.judge.classical import CLASSICAL
 
 ALPHA, HELD_OUT = 0.05, 0.3
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dicot.processes.launcher import launch
+from dicot.core.processes.launcher import launch
 
 SHAPES = ((8, 24, 1), (8, 150, 1), (128, 100, 6), (128, 24, 1), (64, 500, 3))  # batch, time steps, channels
 
@@ -39,8 +39,8 @@ def measure(settings: Settings, out: str) -> None:
     """Train in this process and its fellows; each writes the losses, and the seconds of every step but the first."""
     import torch
 
-    from dicot.encoders import build_encoder
     from dicot.methods import Batch, build_method
+    from dicot.nets.encoders import build_encoder
     from dicot.train import Recipe, join_ranks, pretrain
 
     batch_size, n_times, n_channels = settings.shape

@@ -17,11 +17,11 @@ import numpy as np
 
 from benchmarks.queues import Phase, Pool, flow
 from benchmarks.tables import said, said_time, table
-from dicot.corpus.build import SHARD_BYTES
-from dicot.corpus.manifest import LARGEST
-from dicot.processes.budget import PER_CASE
-from dicot.processes.cluster import GPU_SHARE
-from dicot.search.joining import NORM, PROGRAM
+from dicot.core.processes.budget import PER_CASE
+from dicot.core.processes.cluster import GPU_SHARE
+from dicot.store.corpus.build import SHARD_BYTES
+from dicot.store.corpus.manifest import LARGEST
+from dicot.store.search.joining import NORM, PROGRAM
 
 WINDOW, FEATURES, BATCH = 4 * 6 * 500, 256, 128  # bytes of a window, numbers of a vector, windows of a step
 VECTOR = 4 * FEATURES

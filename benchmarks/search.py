@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dicot.search import EmbeddingIndex, approximate
+from dicot.store.search import EmbeddingIndex, approximate
 
 K = 10
 PIECE = 50_000  # vectors that are drawn at once

@@ -21,10 +21,10 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances
 
 from dicot import FewLabelClassifier, TimeSeriesEmbedder, load, suggest
-from dicot.datasets.development import DEVELOPMENT
-from dicot.fewlabels import StandardScale
-from dicot.labels.suggestion import typical, uncertain
-from dicot.report.stats import wilcoxon_pair
+from dicot.data.datasets.development import DEVELOPMENT
+from dicot.judge.report.stats import wilcoxon_pair
+from dicot.model.fewlabels import StandardScale
+from dicot.use.labels.suggestion import typical, uncertain
 
 # The development sets of the UCR archive with at least 20 training cases per class, so that 10 labels per class are a
 # choice, and at most 1,000 cases and 900 time steps, so that all of them take minutes.

@@ -20,17 +20,17 @@ import numpy as np
 import torch
 
 from benchmarks.arguments import some_of
+from dicot.core.gpu.device import resolve_device
 from dicot.data import Windows
-from dicot.datasets import load
-from dicot.datasets.development import DEVELOPMENT
-from dicot.embedding import embed, fit_composition
-from dicot.embedding.compression import Compression
-from dicot.embedding.poolings import pooled_dim
-from dicot.encoders import Encoder
-from dicot.estimator import TimeSeriesEmbedder
-from dicot.gpu.device import resolve_device
-from dicot.protocols import PROTOCOLS
-from dicot.protocols.base import Features
+from dicot.data.datasets import load
+from dicot.data.datasets.development import DEVELOPMENT
+from dicot.judge.protocols import PROTOCOLS
+from dicot.judge.protocols.base import Features
+from dicot.model.embedding import embed, fit_composition
+from dicot.model.embedding.compression import Compression
+from dicot.model.embedding.poolings import pooled_dim
+from dicot.model.estimator import TimeSeriesEmbedder
+from dicot.nets.encoders import Encoder
 
 SCORES = {"ridge": "accuracy", "linear": "accuracy", "few_5": "accuracy", "semi_5": "accuracy", "clustering": "nmi"}
 DRAWS = {"few_5": 10, "semi_5": 3}  # of labelled cases, in each of the seeds

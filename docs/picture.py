@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from dicot import TimeSeriesEmbedder, load
-from dicot.projection import tsne
-from dicot.views import block_layout
+from dicot.nets.views import block_layout
+from dicot.use.projection import tsne
 
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]
 

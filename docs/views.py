@@ -9,7 +9,7 @@ import torch
 from matplotlib.figure import Figure
 
 from dicot import load
-from dicot.views.distortions import Distortion
+from dicot.nets.views.distortions import Distortion
 
 OFF = Distortion(noise=0, scale=0, offset=0, mask=0, crop=0, channel_drop=0)
 OPTIONS = {"frequency": 0.5, "warp": 0.7, "rotation": 0.2}  # what is off unless it is asked for

@@ -1,6 +1,6 @@
 """Audit the paper's arithmetic: recompute every average, rank and count that its printed numbers allow.
 
-`python paper/audit.py` prints what does not hold and writes it to src/dicot/report/paper_audit.json, which
+`python paper/audit.py` prints what does not hold and writes it to src/dicot/judge/report/paper_audit.json, which
 `dicot report --against-paper` shows. Run it after a change of paper_tables.json.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import rankdata
 
-from dicot.report.paper import LARGE, paper_tables
+from dicot.paper.numbers import LARGE, paper_tables
 
 TARGET = Path(__file__).resolve().parents[1] / "src" / "dicot" / "report" / "paper_audit.json"
 RANK_STEP = 2  # decimals of a printed rank

@@ -14,7 +14,7 @@ elif kind == "killed" and rank == 1:
 elif kind == "fails" and rank == 1:
     sys.exit("there is no room for me")
 elif kind == "lonely":
-    from dicot.processes.launcher import end_with_parent
+    from dicot.core.processes.launcher import end_with_parent
 
     end_with_parent()
     Path(sys.argv[2], str(os.getpid())).touch()

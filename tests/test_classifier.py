@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dicot import TimeSeriesClassifier, TimeSeriesEmbedder
-from dicot.errors import InputError, ModelFileError
+from dicot.core.errors import InputError, ModelFileError
 from tests.own import Net, Summary, slow_start
 
 QUICK = {"random_state": 0, "device": "cpu"}
@@ -144,7 +144,7 @@ def test_unequal_and_missing_values_are_handled_as_in_the_embedder(waves):
 
 @pytest.mark.parametrize("tuning", ["gradual", "all"])
 def test_fine_tuning_starts_from_the_embedder_and_leaves_it_alone(waves, embedder, tuning, monkeypatch):
-    monkeypatch.setattr("dicot.tuning._accuracy", lambda *_: 1.0)  # so that the tuned weights are kept
+    monkeypatch.setattr("dicot.model.tuning._accuracy", lambda *_: 1.0)  # so that the tuned weights are kept
     before = embedder.transform(waves.x)
     untouched = TimeSeriesClassifier(embedder, steps=0, tuning=tuning, **QUICK).fit(waves.x, waves.y)
     assert untouched.encoder_.dim == 16

@@ -3,10 +3,10 @@ import pytest
 import torch
 from torch import nn
 
-from dicot.controls import CONTROLS
 from dicot.data import Windows
-from dicot.encoders import InceptionTime, ResNet, as_encoder
-from dicot.estimator import TimeSeriesEmbedder
+from dicot.model.controls import CONTROLS
+from dicot.model.estimator import TimeSeriesEmbedder
+from dicot.nets.encoders import InceptionTime, ResNet, as_encoder
 
 
 def fresh(kind=InceptionTime):

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dicot.datasets import DATASETS, archive_files, available, card, load
-from dicot.datasets.archive import ArchiveSet
-from dicot.datasets.base import Card, Sizes
-from dicot.datasets.names import UCR, UEA
-from dicot.errors import InputError, MissingDataError, WindowLengthWarning
-from dicot.evaluation import contender, evaluate
-from dicot.protocols import LinearProbe
+from dicot.core.errors import InputError, MissingDataError, WindowLengthWarning
+from dicot.data.datasets import DATASETS, archive_files, available, card, load
+from dicot.data.datasets.archive import ArchiveSet
+from dicot.data.datasets.base import Card, Sizes
+from dicot.data.datasets.names import UCR, UEA
+from dicot.judge.evaluation import contender, evaluate
+from dicot.judge.protocols import LinearProbe
 
 NAN = np.nan
 SETS = ("GunPoint", "CharacterTrajectories", "Coffee", "Meat", "Wine", "Yoga", "Libras", "ERing", "NATOPS", "PLAID")

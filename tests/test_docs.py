@@ -122,12 +122,12 @@ def name(path: Path) -> str:
 @pytest.fixture
 def registries() -> Iterator[None]:
     """What a page registers is gone after it: other tests go through the same registries."""
-    from dicot.datasets import DATASETS
-    from dicot.embedding import POOLINGS
-    from dicot.encoders import ENCODERS
+    from dicot.data.datasets import DATASETS
+    from dicot.judge.protocols import PROTOCOLS
     from dicot.methods import METHODS
-    from dicot.presets import PRESETS
-    from dicot.protocols import PROTOCOLS
+    from dicot.model.embedding import POOLINGS
+    from dicot.model.presets import PRESETS
+    from dicot.nets.encoders import ENCODERS
 
     open_ones: list[dict[str, Any]] = [ENCODERS, METHODS, POOLINGS, PRESETS, PROTOCOLS]
     before, sets = [dict(registry) for registry in open_ones], set(DATASETS)
@@ -211,7 +211,7 @@ def test_the_api_page_is_what_the_docstrings_say():
 def test_the_picture_of_the_views_has_a_panel_for_every_part(tmp_path: Path):
     from dataclasses import fields
 
-    from dicot.views.distortions import Distortion
+    from dicot.nets.views.distortions import Distortion
 
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     views = script("views")

@@ -1,6 +1,6 @@
 import pytest
 
-from dicot.errors import InputError, MissingDataError, OutputError, did_you_mean, lookup, need_extra, quoted
+from dicot.core.errors import InputError, MissingDataError, OutputError, did_you_mean, lookup, need_extra, quoted
 
 
 def test_suggestions_see_through_case_and_punctuation():

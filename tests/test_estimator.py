@@ -15,12 +15,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dicot import TimeSeriesEmbedder
-from dicot.controls import calibrated_control
+from dicot.core.errors import InputError, ModelFileError, NonFiniteLossError, WindowLengthWarning
 from dicot.data import Windows, check_collection
-from dicot.encoders import FCN
-from dicot.encoders.inception.inference import FrozenInception
-from dicot.errors import InputError, ModelFileError, NonFiniteLossError, WindowLengthWarning
 from dicot.methods.dicot import DiCOT
+from dicot.model.controls import calibrated_control
+from dicot.nets.encoders import FCN
+from dicot.nets.encoders.inception.inference import FrozenInception
 from dicot.train import Recipe
 from tests.own import Halves, Net, OwnEncoder, Summary, slow_start
 
@@ -168,7 +168,7 @@ def test_values_are_centred_before_they_are_rounded(scale, waves):
 
 
 def test_values_that_rounding_would_swallow_are_warned_of(waves):
-    from dicot.errors import PrecisionWarning
+    from dicot.core.errors import PrecisionWarning
 
     with pytest.warns(PrecisionWarning):
         small().fit(np.rint(waves.x * 100).astype(np.int64) + 10**9)

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.classical import RAW_FEATURES
-from dicot.controls import CONTROLS
+from dicot.core.errors import InputError
 from dicot.data import Split, Windows
-from dicot.errors import InputError
-from dicot.estimator import TimeSeriesEmbedder
-from dicot.evaluation import (
+from dicot.judge.classical import RAW_FEATURES
+from dicot.judge.evaluation import (
     MODEL_PROTOCOLS,
     TIDY,
     Contender,
@@ -26,8 +24,10 @@ from dicot.evaluation import (
     saved,
     with_controls,
 )
-from dicot.protocols import PROTOCOLS, FewLabels
-from dicot.protocols.metrics import Metric
+from dicot.judge.protocols import PROTOCOLS, FewLabels
+from dicot.judge.protocols.metrics import Metric
+from dicot.model.controls import CONTROLS
+from dicot.model.estimator import TimeSeriesEmbedder
 
 QUICK = {"dim": 8, "steps": 1}
 BESIDE = (*CONTROLS, *RAW_FEATURES)
@@ -247,7 +247,7 @@ def test_controls_are_those_of_every_encoder_that_takes_part():
 
 
 def _estimators(**given):
-    from dicot.evaluation.contenders import named_contenders
+    from dicot.judge.evaluation.contenders import named_contenders
 
     return named_contenders(given)
 

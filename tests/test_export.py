@@ -19,13 +19,13 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 import torch  # noqa: E402
 
 from dicot import FewLabelClassifier, OnnxEmbedder, TimeSeriesClassifier, TimeSeriesEmbedder, Windows  # noqa: E402
-from dicot.embedding import POOLINGS, Pooling  # noqa: E402
-from dicot.encoders import ENCODERS  # noqa: E402
-from dicot.errors import ExportError, InputError, MissingExtraError, ModelFileError  # noqa: E402
-from dicot.export import export_onnx  # noqa: E402
-from dicot.export import file as export_file  # noqa: E402
-from dicot.export.networks import ENCODER_GRAPHS, POOLING_GRAPHS  # noqa: E402
-from dicot.heads import Head  # noqa: E402
+from dicot.core.errors import ExportError, InputError, MissingExtraError, ModelFileError  # noqa: E402
+from dicot.model.embedding import POOLINGS, Pooling  # noqa: E402
+from dicot.model.export import export_onnx  # noqa: E402
+from dicot.model.export import file as export_file  # noqa: E402
+from dicot.model.export.networks import ENCODER_GRAPHS, POOLING_GRAPHS  # noqa: E402
+from dicot.model.heads import Head  # noqa: E402
+from dicot.nets.encoders import ENCODERS  # noqa: E402
 from tests.commands import dicot  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent

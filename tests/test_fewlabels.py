@@ -10,8 +10,8 @@ from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import check_classifiers_classes, parametrize_with_checks
 
 from dicot import FewLabelClassifier
-from dicot.errors import InputError
-from dicot.fewlabels import Relabelled
+from dicot.core.errors import InputError
+from dicot.model.fewlabels import Relabelled
 
 # scikit-learn exempts its own semi-supervised estimators from this check by their names.
 UNKNOWN = {"check_classifiers_classes": "asks for a class called -1, which stands for an unknown label"}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.errors import InputError
-from dicot.estimator import TimeSeriesEmbedder, fit_many
+from dicot.core.errors import InputError
+from dicot.model.estimator import TimeSeriesEmbedder, fit_many
 from dicot.train import Checkpoint
 
 

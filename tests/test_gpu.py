@@ -11,15 +11,15 @@ from benchmarks.timing.shapes import Shape, effort_for
 from benchmarks.timing.steps import step_sections
 from torch.nn import functional as F
 
-from dicot.controls import CONTROLS
 from dicot.data import Windows
-from dicot.embedding import embed
-from dicot.encoders import ENCODERS, InceptionTime, build_encoder
-from dicot.encoders.inception import halves, kernels
-from dicot.encoders.inception.filter_bank import Halved
-from dicot.encoders.inception.scratch import Scratch
-from dicot.encoders.prepared import has_prepared
 from dicot.methods import METHODS, build_method
+from dicot.model.controls import CONTROLS
+from dicot.model.embedding import embed
+from dicot.nets.encoders import ENCODERS, InceptionTime, build_encoder
+from dicot.nets.encoders.inception import halves, kernels
+from dicot.nets.encoders.inception.filter_bank import Halved
+from dicot.nets.encoders.inception.scratch import Scratch
+from dicot.nets.encoders.prepared import has_prepared
 from dicot.train import Checkpoint, Recipe, pretrain
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")

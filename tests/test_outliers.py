@@ -12,10 +12,10 @@ from sklearn.metrics import average_precision_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dicot import EmbeddingOutlierDetector
-from dicot.errors import CalibrationWarning, InputError
+from dicot.core.errors import CalibrationWarning, InputError
 
 
-@pytest.mark.filterwarnings("ignore::dicot.errors.CalibrationWarning")  # many checks have ten cases
+@pytest.mark.filterwarnings("ignore::dicot.core.errors.CalibrationWarning")  # many checks have ten cases
 @parametrize_with_checks([EmbeddingOutlierDetector(), EmbeddingOutlierDetector(distance="kth", metric="cosine")])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)

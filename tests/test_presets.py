@@ -9,13 +9,13 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dicot import TimeSeriesEmbedder
-from dicot.bench.crossing import SuiteOptions, cross, whole
-from dicot.classifier import TimeSeriesClassifier
-from dicot.errors import InputError
-from dicot.evaluation import contender, evaluate, with_controls
-from dicot.evaluation.contenders import Contender, as_contender
+from dicot.core.errors import InputError
+from dicot.judge.bench.crossing import SuiteOptions, cross, whole
+from dicot.judge.evaluation import contender, evaluate, with_controls
+from dicot.judge.evaluation.contenders import Contender, as_contender
 from dicot.methods.across import Across
-from dicot.presets import BEST, DEFAULT_PRESET, FEATURES, PAPER, PRESETS, Preset, SizeRule, best_recipe
+from dicot.model.classifier import TimeSeriesClassifier
+from dicot.model.presets import BEST, DEFAULT_PRESET, FEATURES, PAPER, PRESETS, Preset, SizeRule, best_recipe
 from dicot.train import Recipe, paper_recipe
 from tests.commands import dicot as command
 
@@ -95,7 +95,7 @@ def test_a_saved_model_says_which_preset_the_default_was(waves, tmp_path, monkey
         model = TimeSeriesEmbedder(method, **quick).fit(waves.x)
         folder = model.save_pretrained(tmp_path / preset)
         with monkeypatch.context() as later:
-            later.setattr("dicot.presets.DEFAULT_PRESET", "paper" if preset == "best" else "best")
+            later.setattr("dicot.model.presets.DEFAULT_PRESET", "paper" if preset == "best" else "best")
             loaded = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
             assert loaded.preset == preset and loaded.resolve(24, 32) == (
                 loaded.method_, loaded.features_, loaded.method_params_, loaded.recipe_

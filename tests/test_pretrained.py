@@ -11,11 +11,11 @@ import torch
 from safetensors.torch import load, load_file, save
 
 import dicot
-from dicot.encoders import ENCODERS, FCN, build_encoder
-from dicot.errors import DicotError, InputError, ModelFileError
-from dicot.estimator import TimeSeriesEmbedder
-from dicot.gpu.device import peak_memory
-from dicot.pretrained import from_pretrained, save_pretrained
+from dicot.core.errors import DicotError, InputError, ModelFileError
+from dicot.core.gpu.device import peak_memory
+from dicot.model.estimator import TimeSeriesEmbedder
+from dicot.model.pretrained import from_pretrained, save_pretrained
+from dicot.nets.encoders import ENCODERS, FCN, build_encoder
 from tests.commands import dicot as command
 from tests.own import Halves, Net, OwnEncoder, Summary, slow_start
 

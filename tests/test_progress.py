@@ -2,14 +2,16 @@ import io
 
 from rich.console import Console
 
-import dicot.progress
-from dicot.progress import Bar
+import dicot.core.progress
+from dicot.core.progress import Bar
 
 
 def shown(monkeypatch, *, terminal: bool, patience: float, enabled: bool = True) -> str:
     out = io.StringIO()
-    monkeypatch.setattr(dicot.progress, "PATIENCE", patience)
-    monkeypatch.setattr(dicot.progress, "Console", lambda stderr: Console(file=out, force_terminal=terminal, width=100))
+    monkeypatch.setattr(dicot.core.progress, "PATIENCE", patience)
+    monkeypatch.setattr(
+        dicot.core.progress, "Console", lambda stderr: Console(file=out, force_terminal=terminal, width=100)
+    )
     with Bar("work", 10, enabled) as bar:
         bar.update(4, "loss 1.5")
     return out.getvalue()

@@ -12,12 +12,12 @@ import pytest
 import torch
 
 import dicot
-from dicot.errors import InputError, ModelFileError
-from dicot.gpu.device import peak_memory
-from dicot.search import EmbeddingIndex, approximate, exact
-from dicot.search.exact import Filter, Pairs, Space, nearest
-from dicot.search.rows import Rows, norms_of
-from dicot.vectors import read_vectors, write_vectors
+from dicot.core.errors import InputError, ModelFileError
+from dicot.core.gpu.device import peak_memory
+from dicot.store.search import EmbeddingIndex, approximate, exact
+from dicot.store.search.exact import Filter, Pairs, Space, nearest
+from dicot.store.search.rows import Rows, norms_of
+from dicot.store.vectors import read_vectors, write_vectors
 
 METRICS = ["cosine", "euclidean"]
 
@@ -170,7 +170,7 @@ def test_torch_finds_what_numpy_finds(metric, k):
 def test_vectors_that_do_not_fit_on_a_device_are_streamed(monkeypatch):
     x, z = drawn(300, 8), drawn(5, 8, 1)
     space = space_of(x, "cosine")
-    monkeypatch.setattr("dicot.gpu.memory.free_bytes", lambda device: 2 * x.nbytes - 1)
+    monkeypatch.setattr("dicot.core.gpu.memory.free_bytes", lambda device: 2 * x.nbytes - 1)
     for _ in range(2):
         same(nearest(space, z.astype(float), 7, device=torch.device("cpu")), slow(x, z, 7, "cosine"))
     assert space._resident is None
@@ -330,7 +330,7 @@ def test_a_save_that_fails_leaves_the_old_index(tmp_path, monkeypatch):
 
 SAVING = """
 import sys, itertools, numpy as np
-from dicot.search import EmbeddingIndex
+from dicot.store.search import EmbeddingIndex
 for n in itertools.count(1):
     x = np.full((2000 + n % 7, 64), n % 7 + 1, np.float32)
     EmbeddingIndex(x, group=np.full(len(x), n % 7)).save(sys.argv[1])

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dicot.errors import InputError, OutputError
-from dicot.tables import check_table_file, write_columns
+from dicot.core.errors import InputError, OutputError
+from dicot.store.tables import check_table_file, write_columns
 
 COLUMNS = {
     "recording": np.array(["a,b", "", 'say "no"']),

@@ -11,11 +11,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dicot import TimeSeriesClassifier, TimeSeriesEmbedder, tuning
+from dicot import TimeSeriesClassifier, TimeSeriesEmbedder
+from dicot.core.errors import InputError
 from dicot.data import Windows
-from dicot.embedding import pooled_dim
-from dicot.errors import InputError
 from dicot.methods.supervised import Supervised
+from dicot.model import tuning
+from dicot.model.embedding import pooled_dim
 from dicot.train import Recipe, pretrain
 from dicot.train.run import weights_hash
 from tests.own import Net, Summary

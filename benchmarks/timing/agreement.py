@@ -18,18 +18,18 @@ from benchmarks.timing.reference import Definition, plain_pretrain
 from benchmarks.timing.sections import Row, Section
 from benchmarks.timing.shapes import Shape
 from benchmarks.timing.turns import dicot
+from dicot.core.errors import InputError
+from dicot.core.gpu.device import float32_arithmetic, resolve_device
+from dicot.core.progress import Bar
 from dicot.data import Split, Windows
-from dicot.datasets import load
-from dicot.embedding import embed
-from dicot.encoders import Encoder, InceptionTime
-from dicot.errors import InputError
-from dicot.fitting import seeded_weights
-from dicot.gpu.device import float32_arithmetic, resolve_device
+from dicot.data.datasets import load
+from dicot.judge.protocols import PROTOCOLS
+from dicot.judge.protocols.base import Features
 from dicot.methods import Method
 from dicot.methods.dicot import DiCOT
-from dicot.progress import Bar
-from dicot.protocols import PROTOCOLS
-from dicot.protocols.base import Features
+from dicot.model.embedding import embed
+from dicot.model.fitting import seeded_weights
+from dicot.nets.encoders import Encoder, InceptionTime
 from dicot.train import Recipe, Step, paper_recipe, pretrain
 
 SMALLEST = 1e-6  # losses below this differ in nothing that counts

@@ -11,13 +11,13 @@ from benchmarks.timing.plain import plain_seconds
 from benchmarks.timing.sections import Section
 from benchmarks.timing.shapes import N_CASES
 from benchmarks.timing.turns import counts, fresh_start
+from dicot.core.errors import DicotError
+from dicot.core.progress import Bar
 from dicot.data import Windows
-from dicot.datasets import available, load
-from dicot.encoders import InceptionTime
-from dicot.errors import DicotError
-from dicot.fitting import seeded_weights
+from dicot.data.datasets import available, load
 from dicot.methods.dicot import DiCOT
-from dicot.progress import Bar
+from dicot.model.fitting import seeded_weights
+from dicot.nets.encoders import InceptionTime
 from dicot.train import Recipe, TrainingRun, paper_recipe, pretrain_many
 
 FAMILIES = ("ucr", "uea")

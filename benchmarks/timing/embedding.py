@@ -14,10 +14,10 @@ from benchmarks.timing.reference import Definition
 from benchmarks.timing.sections import Section
 from benchmarks.timing.shapes import Shape
 from benchmarks.timing.turns import fresh_start
-from dicot.embedding import EMBED_PRECISIONS, embed
-from dicot.encoders import Encoder, InceptionTime
-from dicot.fitting import seeded_weights
-from dicot.progress import Bar
+from dicot.core.progress import Bar
+from dicot.model.embedding import EMBED_PRECISIONS, embed
+from dicot.model.fitting import seeded_weights
+from dicot.nets.encoders import Encoder, InceptionTime
 
 BATCH = 256
 N_CASES = {"cpu": 256, "cuda": 32768}

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
+from dicot.core.gpu.device import resolve_device
 from dicot.data import Windows
-from dicot.encoders import Encoder, InceptionTime
-from dicot.gpu.device import resolve_device
 from dicot.methods import Batch, Method
+from dicot.nets.encoders import Encoder, InceptionTime
 from dicot.train import Recipe, lr_at
 from dicot.train.draws import epoch_order, plan_generator, seed_prepare, seed_step
 

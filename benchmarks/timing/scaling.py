@@ -14,10 +14,10 @@ from benchmarks.timing.plain import plain_seconds
 from benchmarks.timing.sections import Section
 from benchmarks.timing.shapes import HEAVY_ON_CPU, Shape
 from benchmarks.timing.turns import counts, dicot, fresh_start, our_seconds
-from dicot.encoders import InceptionTime
-from dicot.errors import need_extra
+from dicot.core.errors import need_extra
+from dicot.core.progress import Bar
 from dicot.methods import Method, build_method
-from dicot.progress import Bar
+from dicot.nets.encoders import InceptionTime
 from dicot.train import Recipe
 
 RIVALS = ("dicot", "catt")  # the paper's figure of the batch size has these two

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from dicot.storage import write_atomic
+from dicot.core.storage import write_atomic
 
 Value = float | str
 Row = tuple[str, tuple[Value, ...]]

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dicot.core.errors import InputError
 from dicot.data import Windows
-from dicot.errors import InputError
 from dicot.train import Recipe, paper_recipe
 
 N_CASES = 1024  # as many as the plain loop draws from

@@ -9,8 +9,8 @@ from benchmarks.timing.floors import Ceilings, best_of, measure_ceilings, step_w
 from benchmarks.timing.sections import Row, Section, Value
 from benchmarks.timing.shapes import Effort, Shape, effort_for
 from benchmarks.timing.turns import StepSeconds, time_method, time_shape
+from dicot.core.progress import Bar
 from dicot.methods import METHODS
-from dicot.progress import Bar
 
 EffortFor = Callable[[Shape, str], Effort]
 ALL_IN = (

@@ -14,10 +14,10 @@ from benchmarks.timing.plain import plain_seconds, plain_settings
 from benchmarks.timing.reference import Definition, plain_pretrain
 from benchmarks.timing.shapes import Effort, Shape
 from dicot.data import Windows
-from dicot.encoders import InceptionTime
-from dicot.fitting import seeded_weights
 from dicot.methods import Method, build_method
 from dicot.methods.dicot import DiCOT
+from dicot.model.fitting import seeded_weights
+from dicot.nets.encoders import InceptionTime
 from dicot.train import Recipe, Step, pretrain
 from dicot.train.draws import plan_generator
 

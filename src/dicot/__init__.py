@@ -6,56 +6,56 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from dicot.classifier import TimeSeriesClassifier as TimeSeriesClassifier
-    from dicot.corpus import Corpus as Corpus
     from dicot.data import Windows as Windows
     from dicot.data import check_collection as check_collection
     from dicot.data import from_table as from_table
     from dicot.data import slide as slide
     from dicot.data import windows_from as windows_from
-    from dicot.datasets import load as load
-    from dicot.deployed import OnnxEmbedder as OnnxEmbedder
-    from dicot.embedding import embed as embed
-    from dicot.encoders import Encoder as Encoder
-    from dicot.estimator import TimeSeriesEmbedder as TimeSeriesEmbedder
-    from dicot.evaluation.evaluation import evaluate as evaluate
-    from dicot.export import export_onnx as export_onnx
-    from dicot.fewlabels import FewLabelClassifier as FewLabelClassifier
-    from dicot.labels.accuracy import honest_accuracy as honest_accuracy
-    from dicot.labels.store import LabelStore as LabelStore
-    from dicot.labels.suggestion import suggest as suggest
+    from dicot.data.datasets import load as load
+    from dicot.judge.evaluation.evaluation import evaluate as evaluate
     from dicot.methods import Method as Method
-    from dicot.outliers import EmbeddingOutlierDetector as EmbeddingOutlierDetector
-    from dicot.search import EmbeddingIndex as EmbeddingIndex
+    from dicot.model.classifier import TimeSeriesClassifier as TimeSeriesClassifier
+    from dicot.model.deployed import OnnxEmbedder as OnnxEmbedder
+    from dicot.model.embedding import embed as embed
+    from dicot.model.estimator import TimeSeriesEmbedder as TimeSeriesEmbedder
+    from dicot.model.export import export_onnx as export_onnx
+    from dicot.model.fewlabels import FewLabelClassifier as FewLabelClassifier
+    from dicot.nets.encoders import Encoder as Encoder
+    from dicot.store.corpus import Corpus as Corpus
+    from dicot.store.search import EmbeddingIndex as EmbeddingIndex
     from dicot.train import Recipe as Recipe
     from dicot.train import join_ranks as join_ranks
     from dicot.train import pretrain as pretrain
+    from dicot.use.labels.accuracy import honest_accuracy as honest_accuracy
+    from dicot.use.labels.store import LabelStore as LabelStore
+    from dicot.use.labels.suggestion import suggest as suggest
+    from dicot.use.outliers import EmbeddingOutlierDetector as EmbeddingOutlierDetector
 
 # Public name -> the module that defines it, imported at first use.
 _HOMES = {
-    "Corpus": "dicot.corpus",
-    "EmbeddingIndex": "dicot.search",
-    "EmbeddingOutlierDetector": "dicot.outliers",
-    "Encoder": "dicot.encoders",
-    "FewLabelClassifier": "dicot.fewlabels",
-    "LabelStore": "dicot.labels.store",
+    "Corpus": "dicot.store.corpus",
+    "EmbeddingIndex": "dicot.store.search",
+    "EmbeddingOutlierDetector": "dicot.use.outliers",
+    "Encoder": "dicot.nets.encoders",
+    "FewLabelClassifier": "dicot.model.fewlabels",
+    "LabelStore": "dicot.use.labels.store",
     "Method": "dicot.methods",
-    "OnnxEmbedder": "dicot.deployed",
+    "OnnxEmbedder": "dicot.model.deployed",
     "Recipe": "dicot.train",
-    "TimeSeriesClassifier": "dicot.classifier",
-    "TimeSeriesEmbedder": "dicot.estimator",
+    "TimeSeriesClassifier": "dicot.model.classifier",
+    "TimeSeriesEmbedder": "dicot.model.estimator",
     "Windows": "dicot.data",
     "check_collection": "dicot.data",
-    "embed": "dicot.embedding",
-    "evaluate": "dicot.evaluation",
-    "export_onnx": "dicot.export",
+    "embed": "dicot.model.embedding",
+    "evaluate": "dicot.judge.evaluation",
+    "export_onnx": "dicot.model.export",
     "from_table": "dicot.data",
-    "honest_accuracy": "dicot.labels.accuracy",
+    "honest_accuracy": "dicot.use.labels.accuracy",
     "join_ranks": "dicot.train",
-    "load": "dicot.datasets",
+    "load": "dicot.data.datasets",
     "pretrain": "dicot.train",
     "slide": "dicot.data",
-    "suggest": "dicot.labels.suggestion",
+    "suggest": "dicot.use.labels.suggestion",
     "windows_from": "dicot.data",
 }
 __all__ = [

@@ -8,11 +8,17 @@ import numpy as np
 import pytest
 
 from dicot.data import Windows
-from dicot.evaluation import Contender, Job, JobData
+from dicot.judge.evaluation import Contender, Job, JobData
 from dicot.methods import METHODS, Method
 
 TINY = {"dim": 8, "steps": 2, "batch_size": 4, "schedule": "per_step", "precision": "float32"}
-LOADED = ["dicot.cli", "dicot.bench.executor", "dicot.bench.suites", "dicot.evaluation", "torch._dynamo"]
+LOADED = [
+    "dicot.cli",
+    "dicot.judge.bench.executor",
+    "dicot.judge.bench.suites",
+    "dicot.judge.evaluation",
+    "torch._dynamo",
+]
 
 
 @pytest.fixture(scope="session")

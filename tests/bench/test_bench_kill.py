@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from dicot.bench.ledger import Ledger
 from dicot.cli import main
+from dicot.judge.bench.ledger import Ledger
 
 KILLS = int(os.environ.get("DICOT_KILLS", "4"))
 WORKERS = os.environ.get("DICOT_KILL_WORKERS", "1")

@@ -6,13 +6,13 @@ from importlib.util import find_spec
 import pytest
 from tests.commands import dicot
 
-from dicot.bench.executor import Workers, site_for
-from dicot.bench.ledger import Ledger
-from dicot.bench.on_ray import execute_on
-from dicot.errors import InputError, LostWorkerError
-from dicot.evaluation import units_of
-from dicot.evaluation.result import Result
-from dicot.processes.cluster import Lost, Share, joined
+from dicot.core.errors import InputError, LostWorkerError
+from dicot.core.processes.cluster import Lost, Share, joined
+from dicot.judge.bench.executor import Workers, site_for
+from dicot.judge.bench.ledger import Ledger
+from dicot.judge.bench.on_ray import execute_on
+from dicot.judge.evaluation import units_of
+from dicot.judge.evaluation.result import Result
 
 
 def rows(path) -> dict[tuple[str, int], Result]:

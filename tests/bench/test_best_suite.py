@@ -3,16 +3,16 @@
 import pytest
 from tests.commands import dicot
 
-from dicot.bench.best_suite import VARIANTS, at_hand
-from dicot.bench.crossing import SuiteOptions
-from dicot.bench.suites import suite_jobs
-from dicot.controls import CONTROLS
-from dicot.datasets import DATASETS, family_of
-from dicot.datasets.development import DEVELOPMENT
-from dicot.datasets.hapt import HAPT
-from dicot.encoders import InceptionTime
+from dicot.data.datasets import DATASETS, family_of
+from dicot.data.datasets.development import DEVELOPMENT
+from dicot.data.datasets.hapt import HAPT
+from dicot.judge.bench.best_suite import VARIANTS, at_hand
+from dicot.judge.bench.crossing import SuiteOptions
+from dicot.judge.bench.suites import suite_jobs
 from dicot.methods import METHODS, build_method
-from dicot.presets import BEST
+from dicot.model.controls import CONTROLS
+from dicot.model.presets import BEST
+from dicot.nets.encoders import InceptionTime
 
 EVERYONE = {"best", "dicot", "tstcc", "cost", "tnc", "minirocket", *CONTROLS}
 

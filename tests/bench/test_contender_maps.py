@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dicot.bench import maps as bench_maps
-from dicot.bench.maps import run_maps
-from dicot.bench.paper_suites import NOT_IN_PAPER
-from dicot.controls import CONTROLS
-from dicot.errors import InputError, MissingDataError
-from dicot.evaluation.run import Embedded
+from dicot.core.errors import InputError, MissingDataError
+from dicot.judge.bench import maps as bench_maps
+from dicot.judge.bench.maps import run_maps
+from dicot.judge.evaluation.run import Embedded
+from dicot.judge.protocols import Features
+from dicot.judge.report.maps import drawn_maps
 from dicot.methods import METHODS
-from dicot.projection import Maps, read_maps, tsne, write_maps
-from dicot.protocols import Features
-from dicot.report.maps import drawn_maps
+from dicot.model.controls import CONTROLS
+from dicot.paper.suites import NOT_IN_PAPER
+from dicot.use.projection import Maps, read_maps, tsne, write_maps
 
 QUICK = {"device": "cpu", "steps": 2, "workers": 1}
 

@@ -13,10 +13,10 @@ import pytest
 from tests.bench.test_ledger import record
 from tests.commands import dicot
 
-from dicot.bench.exchange import export_ledger, merge_ledger
-from dicot.bench.ledger import Ledger
-from dicot.errors import DicotError, InputError
-from dicot.evaluation import Contender, Job, JobData
+from dicot.core.errors import DicotError, InputError
+from dicot.judge.bench.exchange import export_ledger, merge_ledger
+from dicot.judge.bench.ledger import Ledger
+from dicot.judge.evaluation import Contender, Job, JobData
 
 JOB = Job("ucr", Contender("dicot", "dicot"), JobData("GunPoint"), JobData("GunPoint"), "linear", 1)
 GOOD = {

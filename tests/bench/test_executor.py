@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from dicot.bench import executor
-from dicot.bench.executor import Workers, execute, site_for
-from dicot.bench.ledger import Ledger
-from dicot.evaluation import units_of
+from dicot.judge.bench import executor
+from dicot.judge.bench.executor import Workers, execute, site_for
+from dicot.judge.bench.ledger import Ledger
+from dicot.judge.evaluation import units_of
 
 
 def rows(path):

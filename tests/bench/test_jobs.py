@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from dicot.evaluation.contenders import Contender
-from dicot.evaluation.jobs import Job, JobData, unique_jobs, units_of
+from dicot.judge.evaluation.contenders import Contender
+from dicot.judge.evaluation.jobs import Job, JobData, unique_jobs, units_of
 
 BASE = Job(
     "large",

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from dicot.bench.crossing import SuiteOptions
-from dicot.bench.exchange import export_ledger, merge_ledger, read_contents
-from dicot.bench.ledger import Ledger
-from dicot.bench.paper_suites import PAPER_UCR, PAPER_UEA
-from dicot.bench.rows import COLUMNS, known_metrics
-from dicot.bench.suites import suite_jobs
-from dicot.errors import InputError
-from dicot.evaluation import Contender, Job, JobData
+from dicot.core.errors import InputError
+from dicot.judge.bench.crossing import SuiteOptions
+from dicot.judge.bench.exchange import export_ledger, merge_ledger, read_contents
+from dicot.judge.bench.ledger import Ledger
+from dicot.judge.bench.rows import COLUMNS, known_metrics
+from dicot.judge.bench.suites import suite_jobs
+from dicot.judge.evaluation import Contender, Job, JobData
+from dicot.paper.suites import PAPER_UCR, PAPER_UEA
 
 SETTINGS = {"schedule": "per_step", "precision": "tf32"}
 JOB = Job("ucr", Contender("dicot", "dicot", {}, SETTINGS), JobData("GunPoint"), JobData("GunPoint"), "linear", 1)

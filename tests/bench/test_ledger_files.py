@@ -13,11 +13,11 @@ from tests.bench.test_damaged_sources import BAD, GOOD, JOB
 from tests.bench.test_ledger import record
 from tests.commands import dicot
 
-from dicot.bench import ledger as ledgers
-from dicot.bench.executor import execute, site_for
-from dicot.bench.ledger import Ledger
-from dicot.errors import DicotError
-from dicot.evaluation import units_of
+from dicot.core.errors import DicotError
+from dicot.judge.bench import ledger as ledgers
+from dicot.judge.bench.executor import execute, site_for
+from dicot.judge.bench.ledger import Ledger
+from dicot.judge.evaluation import units_of
 
 NOBODY = 65534
 

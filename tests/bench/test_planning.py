@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.commands import dicot
 
-from dicot.bench.ledger import Ledger
+from dicot.judge.bench.ledger import Ledger
 
 FEW = ["--only", "raw-mean", "--protocols", "linear", "--seeds", "1", "--device", "cpu", "--workers", 1]
 

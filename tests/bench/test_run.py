@@ -8,21 +8,21 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dicot.bench.executor import execute, site_for
-from dicot.bench.ledger import Ledger
-from dicot.bench.plan import make_plan
-from dicot.classifier import TimeSeriesClassifier
+from dicot.core.errors import LostWorkerError
 from dicot.data import Split
-from dicot.datasets import load, paper_subset_seed
-from dicot.datasets.base import shaped
-from dicot.errors import LostWorkerError
-from dicot.estimator import TimeSeriesEmbedder
-from dicot.evaluation import Contender, JobData, units_of
-from dicot.evaluation.loading import Loaded, Shelf
-from dicot.evaluation.model_protocols import FineTuning, Fitted
-from dicot.evaluation.run import Site, run_units
-from dicot.protocols import PROTOCOLS, Features, FewLabels
-from dicot.protocols.subsets import stratified_fraction
+from dicot.data.datasets import load, paper_subset_seed
+from dicot.data.datasets.base import shaped
+from dicot.judge.bench.executor import execute, site_for
+from dicot.judge.bench.ledger import Ledger
+from dicot.judge.bench.plan import make_plan
+from dicot.judge.evaluation import Contender, JobData, units_of
+from dicot.judge.evaluation.loading import Loaded, Shelf
+from dicot.judge.evaluation.model_protocols import FineTuning, Fitted
+from dicot.judge.evaluation.run import Site, run_units
+from dicot.judge.protocols import PROTOCOLS, Features, FewLabels
+from dicot.judge.protocols.subsets import stratified_fraction
+from dicot.model.classifier import TimeSeriesClassifier
+from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.train import Checkpoint
 
 
@@ -80,7 +80,7 @@ def test_few_labels_per_seed_differ_with_the_seed_and_a_data_set_may_have_its_ow
     found = [records(path)["raw-flat", "few_1pct", "macro_f1", seed] for seed in (1, 2)]
     assert [one.value for one in found] == [own[1], own[2]] and {one.subsets for one in found} == {"per-seed"}
     assert [paper_subset_seed(name) for name in ("ecg", "ECG-full", "harth", "mine.npz")] == [0, 0, None, None]
-    monkeypatch.setattr("dicot.evaluation.run.paper_subset_seed", lambda name: 0)
+    monkeypatch.setattr("dicot.judge.evaluation.run.paper_subset_seed", lambda name: 0)
     finish([job("raw-flat", "few_1pct", seed=3)], path)
     authors = records(path)["raw-flat", "few_1pct", "macro_f1", 3]
     assert (authors.value, authors.subsets) == (own[0], "authors")
@@ -98,7 +98,7 @@ def test_fine_tuning_takes_the_labelled_cases_of_its_subset(job, waves):
             return super().fit(X, y, **more)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dicot.classifier.TimeSeriesClassifier", Spy)
+        patch.setattr("dicot.model.classifier.TimeSeriesClassifier", Spy)
         for subset_seed, seed in ((42, 1), (42, 2), ("run", 1), ("run", 2)):
             further = FineTuning(0.5).on_subset(subset_seed).train(fitted, data, seed=seed, steps=1)
             assert further.seconds > 10 and isinstance(further.model, Spy)
@@ -288,7 +288,7 @@ def test_a_device_that_fails_fails_all_fits_of_a_group(tmp_path, job, monkeypatc
     def breaks(*words, **more):
         raise RuntimeError("device lost")
 
-    monkeypatch.setattr("dicot.estimator.fit_many", breaks)
+    monkeypatch.setattr("dicot.model.estimator.fit_many", breaks)
     rows = {}
     units = units_of([job(), job("catt")])
     run_units(
@@ -298,7 +298,7 @@ def test_a_device_that_fails_fails_all_fits_of_a_group(tmp_path, job, monkeypatc
 
 
 def test_a_useless_gpu_ends_the_run_with_advice(tmp_path, job, monkeypatch):
-    monkeypatch.setattr("dicot.gpu.device.release_memory", lambda device: False)
+    monkeypatch.setattr("dicot.core.gpu.device.release_memory", lambda device: False)
     path = tmp_path / "bench.sqlite"
     with pytest.raises(LostWorkerError, match="same command again"):
         finish([job("raw-mean"), job("raw-flat")], path)

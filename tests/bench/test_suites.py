@@ -6,19 +6,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dicot.bench.crossing import SuiteOptions
-from dicot.bench.paper_suites import LARGE, NOT_IN_PAPER, PAPER_UCR, PAPER_UEA, TRANSFERS
-from dicot.bench.suites import SUITES, maps_set, suite_jobs, with_stand_ins
-from dicot.classical import CLASSICAL, RAW_FEATURES
-from dicot.controls import CONTROLS
-from dicot.datasets.hapt import HAPT
-from dicot.datasets.wisdm2019 import WISDM_2019
-from dicot.errors import InputError
-from dicot.evaluation import every_protocol
-from dicot.evaluation.loading import load_labelled
-from dicot.evaluation.model_protocols import trains
+from dicot.core.errors import InputError
+from dicot.data.datasets.hapt import HAPT
+from dicot.data.datasets.wisdm2019 import WISDM_2019
+from dicot.judge.bench.crossing import SuiteOptions
+from dicot.judge.bench.suites import SUITES, maps_set, suite_jobs, with_stand_ins
+from dicot.judge.classical import CLASSICAL, RAW_FEATURES
+from dicot.judge.evaluation import every_protocol
+from dicot.judge.evaluation.loading import load_labelled
+from dicot.judge.evaluation.model_protocols import trains
 from dicot.methods import METHODS
-from dicot.report import paper
+from dicot.model.controls import CONTROLS
+from dicot.paper import numbers as paper
+from dicot.paper.suites import LARGE, NOT_IN_PAPER, PAPER_UCR, PAPER_UEA, TRANSFERS
 
 RIVALS = {name for name, method in METHODS.items() if not method.needs_labels} - set(NOT_IN_PAPER)
 
@@ -41,7 +41,7 @@ def test_every_suite_has_both_controls_on_every_set_beside_a_trained_contender(s
 @pytest.mark.slow
 def test_the_papers_suites_have_the_papers_methods_and_what_a_user_registers(monkeypatch):
     trained = {*paper.METHODS, "supervised"}
-    of_paper = {suite for suite, jobs in SUITES.items() if jobs.__module__ == "dicot.bench.paper_suites"} - {"smoke"}
+    of_paper = {suite for suite, jobs in SUITES.items() if jobs.__module__ == "dicot.paper.suites"} - {"smoke"}
     assert {"ucr", "uea", "large", "low_label", "knn", "clustering", "transfer", "ablation"} <= of_paper
     for suite in of_paper:
         assert {job.contender.kind for job in jobs_of(suite)} & set(METHODS) <= trained, suite
@@ -79,7 +79,7 @@ def test_missing_values_of_an_archive_are_interpolated_and_those_of_a_file_refus
     path = tmp_path / "ucr" / "DodgerLoopGame.npz"
     np.savez(path, X_train=x, y_train=["1", "2"], X_test=x, y_test=["1", "2"])
     monkeypatch.setenv("DICOT_DATA", str(tmp_path))
-    monkeypatch.setattr("dicot.datasets.archive.differences", lambda *sizes: [])  # smaller than the real one
+    monkeypatch.setattr("dicot.data.datasets.archive.differences", lambda *sizes: [])  # smaller than the real one
     assert load_labelled("DodgerLoopGame").split.test.x[1, 0].tolist() == [6, 7, 8, 9, 10, 11]
     with pytest.raises(InputError, match="contains NaN"):
         load_labelled(str(path))

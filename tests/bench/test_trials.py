@@ -6,10 +6,10 @@ import sys
 import pytest
 from benchmarks import trials
 
-from dicot.datasets import DATASETS
-from dicot.encoders import InceptionTime
-from dicot.estimator import TimeSeriesEmbedder
+from dicot.data.datasets import DATASETS
 from dicot.methods import METHODS, build_method
+from dicot.model.estimator import TimeSeriesEmbedder
+from dicot.nets.encoders import InceptionTime
 
 
 @pytest.mark.parametrize("name", trials.VARIANTS)

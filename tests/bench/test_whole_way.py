@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from tests.commands import dicot
 
-from dicot.bench.crossing import SuiteOptions
-from dicot.bench.ledger import Ledger
-from dicot.bench.suites import suite_jobs
-from dicot.errors import InputError
-from dicot.evaluation import MODEL_PROTOCOLS, ModelProtocol
-from dicot.protocols import PROTOCOLS, Protocol
-from dicot.protocols.metrics import Metric
+from dicot.core.errors import InputError
+from dicot.judge.bench.crossing import SuiteOptions
+from dicot.judge.bench.ledger import Ledger
+from dicot.judge.bench.suites import suite_jobs
+from dicot.judge.evaluation import MODEL_PROTOCOLS, ModelProtocol
+from dicot.judge.protocols import PROTOCOLS, Protocol
+from dicot.judge.protocols.metrics import Metric
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.classical import CLASSICAL, MiniRocket
-from dicot.datasets import load
-from dicot.errors import InputError, MissingExtraError
-from dicot.evaluation import contender, evaluate
-from dicot.protocols import RidgeProbe
+from dicot.core.errors import InputError, MissingExtraError
+from dicot.data.datasets import load
+from dicot.judge.classical import CLASSICAL, MiniRocket
+from dicot.judge.evaluation import contender, evaluate
+from dicot.judge.protocols import RidgeProbe
 
 needs_aeon = pytest.mark.skipif(importlib.util.find_spec("aeon") is None, reason="aeon is not installed")
 

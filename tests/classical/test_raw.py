@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dicot.classical import RAW_FEATURES, RawFlat, RawMean
-from dicot.errors import InputError
+from dicot.core.errors import InputError
+from dicot.judge.classical import RAW_FEATURES, RawFlat, RawMean
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 

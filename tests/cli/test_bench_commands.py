@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.commands import dicot
 
-from dicot.errors import DicotError
-from dicot.protocols import NearestNeighbour
+from dicot.core.errors import DicotError
+from dicot.judge.protocols import NearestNeighbour
 
 
 @pytest.fixture

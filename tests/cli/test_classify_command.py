@@ -8,7 +8,7 @@ import pytest
 from tests.commands import dicot
 
 from dicot import FewLabelClassifier, LabelStore, honest_accuracy
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 
 N = 90
 

@@ -14,8 +14,8 @@ from tests.commands import dicot
 from dicot import __version__
 from dicot.cli import app, main
 from dicot.cli.wording import plain_warnings
-from dicot.errors import DicotError, DicotWarning
-from dicot.estimator import TimeSeriesEmbedder
+from dicot.core.errors import DicotError, DicotWarning
+from dicot.model.estimator import TimeSeriesEmbedder
 
 QUICK = ["--dim", "8", "--steps", "2", "--device", "cpu", "--preset", "paper"]
 
@@ -209,9 +209,9 @@ def test_list(kind, word):
 
 
 def test_what_was_registered_is_listed_even_without_a_docstring(monkeypatch):
-    from dicot.embedding import POOLINGS
-    from dicot.encoders import ENCODERS, FCN
-    from dicot.protocols import PROTOCOLS, LinearProbe
+    from dicot.judge.protocols import PROTOCOLS, LinearProbe
+    from dicot.model.embedding import POOLINGS
+    from dicot.nets.encoders import ENCODERS, FCN
 
     class Plain(FCN):
         pass

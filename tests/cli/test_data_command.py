@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tests.commands import dicot
 
-from dicot.datasets import archive_files
-from dicot.datasets.wisdm2 import ACTIVITIES
-from dicot.errors import InputError, MissingDataError
+from dicot.core.errors import InputError, MissingDataError
+from dicot.data.datasets import archive_files
+from dicot.data.datasets.wisdm2 import ACTIVITIES
 
 
 def data(*words: object, code: int = 0) -> str:

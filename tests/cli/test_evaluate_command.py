@@ -11,14 +11,14 @@ import pytest
 from tests.commands import dicot
 from tests.explorer.conftest import page_files
 
-from dicot.bench.ledger import Ledger
+from dicot.core.errors import DicotError, InputError, MissingExtraError
 from dicot.data import Windows, hold_out, windows_from
+from dicot.data.datasets import DATASETS, Card, DataSet
 from dicot.data.splits import check_split
-from dicot.datasets import DATASETS, Card, DataSet
-from dicot.errors import DicotError, InputError, MissingExtraError
-from dicot.estimator import TimeSeriesEmbedder
-from dicot.vectors import read_vectors
-from dicot.vectors.series import series_of
+from dicot.judge.bench.ledger import Ledger
+from dicot.model.estimator import TimeSeriesEmbedder
+from dicot.store.vectors import read_vectors
+from dicot.store.vectors.series import series_of
 
 QUICK = ["--dim", 8, "--steps", 1, "--device", "cpu", "--preset", "paper"]
 

@@ -13,7 +13,7 @@ import pytest
 from tests.commands import dicot
 from tests.explorer.conftest import page_files
 
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 
 # As `dicot` would be, with a page as small as can be.
 PROGRAM = (

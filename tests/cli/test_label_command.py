@@ -7,10 +7,10 @@ import pytest
 from tests.commands import dicot
 
 from dicot import LabelStore, suggest
-from dicot.errors import InputError
-from dicot.labels.windows import put_on_windows, read_labels
-from dicot.vectors import read_vectors
-from dicot.vectors.recordings import embed_recordings
+from dicot.core.errors import InputError
+from dicot.store.vectors import read_vectors
+from dicot.store.vectors.recordings import embed_recordings
+from dicot.use.labels.windows import put_on_windows, read_labels
 
 
 def write(path: Path, n: int = 60) -> np.ndarray:

@@ -10,9 +10,9 @@ from tests.commands import dicot
 from dicot import EmbeddingOutlierDetector
 from dicot.cli import app
 from dicot.cli.wording import flags, in_shell
-from dicot.errors import CalibrationWarning, InputError
-from dicot.outliers import compare_with_rest
-from dicot.vectors import write_vectors
+from dicot.core.errors import CalibrationWarning, InputError
+from dicot.store.vectors import write_vectors
+from dicot.use.outliers import compare_with_rest
 
 
 def write(path: Path, n: int = 120, odd: tuple[int, ...] = (), recordings: int = 4, seed: int = 0) -> np.ndarray:

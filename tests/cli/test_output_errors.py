@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dicot.cli import main
-from dicot.estimator import TimeSeriesEmbedder
+from dicot.model.estimator import TimeSeriesEmbedder
 
 QUICK = ["--dim", "8", "--steps", "1", "--device", "cpu", "--encoder", "fcn", "--preset", "paper"]
 
@@ -83,6 +83,6 @@ def test_any_other_error_of_the_operating_system_names_the_file(place, monkeypat
     def denied(name, config):
         raise PermissionError(errno.EACCES, "Permission denied", "model/secret")
 
-    monkeypatch.setattr("dicot.fitting.build_encoder", denied)
+    monkeypatch.setattr("dicot.model.fitting.build_encoder", denied)
     said = run(monkeypatch, capsys, *(word.format(out="new") for word in COMMANDS["pretrain"]))
     assert "model/secret" in said and "permission" in said

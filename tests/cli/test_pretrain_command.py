@@ -11,10 +11,10 @@ from tests.commands import dicot
 from tests.own import Halves, Net, slow_start
 
 from dicot import TimeSeriesEmbedder
-from dicot.errors import InputError, OutputError
+from dicot.core.errors import InputError, OutputError
+from dicot.core.storage.locks import only_writer
 from dicot.methods.dicot import DiCOT
-from dicot.runs import pretrain_into
-from dicot.storage.locks import only_writer
+from dicot.model.runs import pretrain_into
 
 STEPS = 6
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from tests.commands import dicot
 
-from dicot.errors import InputError
-from dicot.pretrained import model_hash
-from dicot.vectors import read_vectors
+from dicot.core.errors import InputError
+from dicot.model.pretrained import model_hash
+from dicot.store.vectors import read_vectors
 
 SMALL = ["--method", "dicot", "--dim", 8, "--steps", 1, "--device", "cpu"]
 

@@ -13,18 +13,18 @@ import pytest
 import torch
 from sklearn.base import clone
 
-from dicot.bench.suites import SUITES
-from dicot.classical import CLASSICAL, Classical
-from dicot.controls import CONTROLS
+from dicot.core.errors import InputError, MissingDataError
 from dicot.data import Windows
-from dicot.datasets import DATASETS, DataSet, load
-from dicot.embedding import POOLINGS, Pooling, embed
-from dicot.encoders import ENCODERS, FCN, Encoder, InceptionTime, build_encoder, encoder_name
-from dicot.errors import InputError, MissingDataError
-from dicot.estimator import TimeSeriesEmbedder
+from dicot.data.datasets import DATASETS, DataSet, load
+from dicot.judge.bench.suites import SUITES
+from dicot.judge.classical import CLASSICAL, Classical
+from dicot.judge.protocols import PROTOCOLS, Protocol
 from dicot.methods import METHODS, Batch, Method, build_method
-from dicot.presets import PRESETS, Preset
-from dicot.protocols import PROTOCOLS, Protocol
+from dicot.model.controls import CONTROLS
+from dicot.model.embedding import POOLINGS, Pooling, embed
+from dicot.model.estimator import TimeSeriesEmbedder
+from dicot.model.presets import PRESETS, Preset
+from dicot.nets.encoders import ENCODERS, FCN, Encoder, InceptionTime, build_encoder, encoder_name
 from dicot.train import Recipe, pretrain
 from dicot.train.draws import plan_generator
 from tests.commands import dicot

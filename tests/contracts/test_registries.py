@@ -2,11 +2,11 @@
 
 import pytest
 
-from dicot.datasets import DATASETS
-from dicot.datasets.names import UCR, UEA
-from dicot.encoders import FCN, build_encoder
-from dicot.errors import InputError
+from dicot.core.errors import InputError
+from dicot.data.datasets import DATASETS
+from dicot.data.datasets.names import UCR, UEA
 from dicot.methods import build_method
+from dicot.nets.encoders import FCN, build_encoder
 from tests.contracts.promises import PROMISES, REGISTRIES, SLOW, Promise
 
 
@@ -28,7 +28,7 @@ def _empty_data_folder(tmp_path, monkeypatch):
 @pytest.fixture(autouse=True)
 def _small_forests(monkeypatch):
     """What a forest promises does not depend on the number of its trees."""
-    monkeypatch.setattr("dicot.protocols.forest.TREES", 20)
+    monkeypatch.setattr("dicot.judge.protocols.forest.TREES", 20)
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor, nn
 
 from dicot.data import Split
+from dicot.data.datasets.base import Card, DataSet, pick_channels
 from dicot.data.splits import check_split
-from dicot.datasets.base import Card, DataSet, pick_channels
-from dicot.embedding import Pooling
-from dicot.encoders import Encoder
+from dicot.judge.protocols import Features, Metric, Protocol
+from dicot.judge.protocols.base import check_classes
 from dicot.methods import Batch, Method
-from dicot.presets import Preset
-from dicot.protocols import Features, Metric, Protocol
-from dicot.protocols.base import check_classes
+from dicot.model.embedding import Pooling
+from dicot.model.presets import Preset
+from dicot.nets.encoders import Encoder
 from dicot.train import Recipe
 
 

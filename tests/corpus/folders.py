@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dicot.storage import sealed
+from dicot.core.storage import sealed
 
 WINDOW = {"window": 32, "stride": 16}
 # Runs a call and ends the process by SIGKILL in the middle of the n-th file that is put in place.

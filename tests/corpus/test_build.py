@@ -9,11 +9,11 @@ import pytest
 from tests.commands import dicot
 from tests.corpus.folders import WINDOW, killed, tree, write_recordings
 
-from dicot.corpus import Corpus
-from dicot.corpus.build import build_corpus
+from dicot.core.errors import InputError, NoWindowError, OutputError, ShortRecordingWarning
+from dicot.core.storage.locks import only_writer
 from dicot.data import windows_from
-from dicot.errors import InputError, NoWindowError, OutputError, ShortRecordingWarning
-from dicot.storage.locks import only_writer
+from dicot.store.corpus import Corpus
+from dicot.store.corpus.build import build_corpus
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_any_number_of_processes_writes_the_same_bytes(recordings, tmp_path):
 @pytest.mark.slow
 def test_killed_in_the_middle_of_any_write_it_ends_with_the_same_bytes(recordings, tmp_path):
     code = """
-from dicot.corpus.build import build_corpus
+from dicot.store.corpus.build import build_corpus
 build_corpus(sys.argv[2], sys.argv[3], 32, 16, channels=["x", "y"], shard_bytes=4000)
 """
     build_corpus(recordings, tmp_path / "whole", 32, 16, channels=["x", "y"], shard_bytes=4000)
@@ -192,8 +192,8 @@ def test_packed_tables_and_files_of_matlab_go_every_way(tmp_path):
     from scipy.io import savemat
 
     from dicot.data.inspection import inspect_recordings
-    from dicot.vectors import read_vectors
-    from dicot.vectors.recordings import embed_recordings
+    from dicot.store.vectors import read_vectors
+    from dicot.store.vectors.recordings import embed_recordings
 
     folder = tmp_path / "recordings"
     (folder / "sub").mkdir(parents=True)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tests.corpus.folders import WINDOW, edit, write_recordings
 
-from dicot.corpus import Corpus, store
-from dicot.corpus.build import build_corpus
-from dicot.errors import InputError, ModelFileError
+from dicot.core.errors import InputError, ModelFileError
+from dicot.store.corpus import Corpus, store
+from dicot.store.corpus.build import build_corpus
 
 
 @pytest.fixture

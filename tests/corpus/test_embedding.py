@@ -5,12 +5,12 @@ import pytest
 from tests.commands import dicot
 from tests.corpus.folders import WINDOW, edit, killed, tree, write_recordings
 
-from dicot.corpus import Corpus
-from dicot.corpus.build import build_corpus
-from dicot.corpus.embedding import begin, embed_corpus, embed_shard, finish, read_embedded
-from dicot.errors import InputError, ModelFileError, OutputError
-from dicot.storage.locks import only_writer
-from dicot.vectors import read_vectors
+from dicot.core.errors import InputError, ModelFileError, OutputError
+from dicot.core.storage.locks import only_writer
+from dicot.store.corpus import Corpus
+from dicot.store.corpus.build import build_corpus
+from dicot.store.corpus.embedding import begin, embed_corpus, embed_shard, finish, read_embedded
+from dicot.store.vectors import read_vectors
 
 pytest.importorskip("pyarrow")
 
@@ -61,8 +61,8 @@ def test_shards_may_be_done_in_any_order_by_anybody(corpus, tmp_path):
 def test_killed_in_the_middle_of_any_write_it_ends_with_the_same_bytes(corpus, tmp_path):
     code = f"""
 {MODEL}
-from dicot.corpus import Corpus
-from dicot.corpus.embedding import embed_corpus
+from dicot.store.corpus import Corpus
+from dicot.store.corpus.embedding import embed_corpus
 embed_corpus(Model(), Corpus.open(sys.argv[2]), sys.argv[3], model_hash="m")
 """
     embed_corpus(Model(), corpus, tmp_path / "whole", model_hash="m")

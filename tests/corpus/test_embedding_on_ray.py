@@ -14,11 +14,11 @@ from tests.commands import dicot
 from tests.corpus.folders import WINDOW, tree, write_recordings
 from tests.corpus.slow_model import SlowModel
 
-from dicot.corpus import Corpus
-from dicot.corpus.build import build_corpus
-from dicot.corpus.embedding import embed_corpus
-from dicot.errors import InputError
-from dicot.processes.cluster import Share, joined
+from dicot.core.errors import InputError
+from dicot.core.processes.cluster import Share, joined
+from dicot.store.corpus import Corpus
+from dicot.store.corpus.build import build_corpus
+from dicot.store.corpus.embedding import embed_corpus
 
 pytest.importorskip("pyarrow")
 
@@ -48,7 +48,7 @@ def test_a_node_that_is_killed_costs_no_row(corpus, tmp_path, monkeypatch):
 
     from ray.cluster_utils import Cluster as Nodes
 
-    from dicot.corpus.on_ray import embed_on
+    from dicot.store.corpus.on_ray import embed_on
 
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     root = str(Path(__file__).parents[2])  # so that the processes find SlowModel

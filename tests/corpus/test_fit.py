@@ -8,12 +8,12 @@ import torch
 from tests.corpus.folders import WINDOW, write_recordings
 
 from dicot import TimeSeriesClassifier, TimeSeriesEmbedder, pretrain
-from dicot.corpus import Corpus
-from dicot.corpus.build import build_corpus
+from dicot.core.errors import InputError, ModelFileError
 from dicot.data import Windows, windows_from
-from dicot.encoders import as_encoder
-from dicot.errors import InputError, ModelFileError
 from dicot.methods.dicot import DiCOT
+from dicot.nets.encoders import as_encoder
+from dicot.store.corpus import Corpus
+from dicot.store.corpus.build import build_corpus
 from dicot.train import Checkpoint, Recipe, Step
 
 TINY = torch.nn.Sequential(torch.nn.Conv1d(2, 8, 3, padding=1), torch.nn.BatchNorm1d(8), torch.nn.ReLU())

@@ -7,13 +7,13 @@ import pytest
 from tests.commands import dicot
 from tests.corpus.folders import WINDOW, killed, write_recordings
 
-from dicot.corpus import Corpus
-from dicot.corpus.build import build_corpus
-from dicot.corpus.embedding import embed_corpus
-from dicot.errors import InputError
-from dicot.search import EmbeddingIndex
-from dicot.search.joining import join_index
-from dicot.vectors import write_vectors
+from dicot.core.errors import InputError
+from dicot.store.corpus import Corpus
+from dicot.store.corpus.build import build_corpus
+from dicot.store.corpus.embedding import embed_corpus
+from dicot.store.search import EmbeddingIndex
+from dicot.store.search.joining import join_index
+from dicot.store.vectors import write_vectors
 
 pytest.importorskip("pyarrow")
 
@@ -72,7 +72,7 @@ def test_a_killed_join_leaves_the_index_that_was_there(tmp_path):
     join_index(files[:1], tmp_path / "index")
     code = """
 from pathlib import Path
-from dicot.search.joining import join_index
+from dicot.store.search.joining import join_index
 join_index([Path(word) for word in sys.argv[3:]], sys.argv[2])
 """
     for n in (1, 2, 3):

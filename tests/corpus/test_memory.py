@@ -27,7 +27,7 @@ def folder(tmp_path_factory) -> Path:
 def peak_of(*words: object) -> float:
     """The peak in MB of a process that runs a command."""
     code = (
-        "import sys; from dicot.cli import app; from dicot.processes.budget import peak_bytes\n"
+        "import sys; from dicot.cli import app; from dicot.core.processes.budget import peak_bytes\n"
         "app(sys.argv[1:], standalone_mode=False); print(peak_bytes() / 1e6)"
     )
     done = subprocess.run([sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, check=False)

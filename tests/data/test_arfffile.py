@@ -3,9 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dicot.core.errors import InputError
 from dicot.data.files import read_split
 from dicot.data.textforms import outline_arff, read_arff
-from dicot.errors import InputError
 
 ONE = """% a comment
 @relation 'Toy'

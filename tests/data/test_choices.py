@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dicot.core.errors import InputError
 from dicot.data.choices import KEYS, choices_file, choices_text, read_choices
 from dicot.data.inspection import inspect_recordings, suggest_windows
-from dicot.errors import InputError
 
 
 def test_every_key_is_read(tmp_path: Path) -> None:

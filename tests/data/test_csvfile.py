@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from dicot.core.errors import InputError
 from dicot.data.files import read_windows
-from dicot.errors import InputError
 
 
 @pytest.fixture

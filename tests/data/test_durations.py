@@ -2,8 +2,8 @@
 
 import pytest
 
+from dicot.core.errors import InputError
 from dicot.data.durations import seconds_text, window_length, window_stride
-from dicot.errors import InputError
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from tests.signal_files import annotation_track, write_edf, write_hypnogram
 
+from dicot.core.errors import InputError, MissingExtraError
 from dicot.data.edf import Annotation, read_edf_annotations, read_edf_header, read_edf_signal
-from dicot.errors import InputError, MissingExtraError
 
 SLOW, FAST = np.array([-2048, 2047, 0]), np.arange(-6, 6)
 

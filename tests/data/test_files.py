@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dicot.core.errors import InputError, WindowLengthWarning
 from dicot.data.files import read_parts, read_split, read_windows
-from dicot.errors import InputError, WindowLengthWarning
 
 X = np.arange(12, dtype=np.float32).reshape(3, 2, 2)
 TS = "@problemName T\n@univariate true\n@equalLength false\n@classLabel true a b\n@data\n"

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dicot.core.errors import InputError, LeftOutWarning, ShortRecordingWarning, UnevenSamplingWarning
 from dicot.data import folders
 from dicot.data.folders import find_recordings, read_recordings
-from dicot.errors import InputError, LeftOutWarning, ShortRecordingWarning, UnevenSamplingWarning
 
 
 def write(path: Path, times: Any, *, columns: str = "a,b", slope: float = 1.0, extra: Any = None) -> Path:
@@ -310,8 +310,8 @@ def silent(tmp_path: Path) -> Path:
 def test_a_channel_without_any_value_is_refused_and_not_made_up(
     silent: Path, name: str, said: str, resample: bool
 ) -> None:
-    from dicot.corpus.build import build_corpus
-    from dicot.vectors.recordings import embed_recordings
+    from dicot.store.corpus.build import build_corpus
+    from dicot.store.vectors.recordings import embed_recordings
 
     cut: Any = {"window": 20, "stride": 20, "missing": "interpolate", "resample": resample}
     some = [silent / "a.csv", silent / f"{name}.csv"]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dicot.core.errors import InputError
 from dicot.data.folders import windows_from
 from dicot.data.inspection import (
     BARS,
@@ -16,7 +17,6 @@ from dicot.data.inspection import (
     suggest_windows,
     usual_period,
 )
-from dicot.errors import InputError
 
 
 def noise(seed: int, *shape: int) -> np.ndarray:

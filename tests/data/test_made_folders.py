@@ -19,10 +19,10 @@ import pandas as pd
 import pytest
 from tests.signal_files import write_edf
 
+from dicot.core.errors import LeftOutWarning, ShortRecordingWarning
 from dicot.data.collection import labelled
 from dicot.data.folders import windows_from
 from dicot.data.wfdb import read_wfdb_signals
-from dicot.errors import LeftOutWarning, ShortRecordingWarning
 
 FOLDERS = int(os.environ.get("DICOT_FOLDERS", "12"))
 NAMES = ("a", "b", "sub/a", "sub/deep/a", "monday/rec", "tuesday/rec", "rec", "x.1", "day 2/x.1")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.io import loadmat, savemat
 
+from dicot.core.errors import InputError
 from dicot.data.matfile import read_matrix
-from dicot.errors import InputError
 
 
 def element(kind: int, content: bytes, order: str = "<", size: int | None = None) -> bytes:

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dicot.core.errors import InputError
 from dicot.data.files import read_parts, read_windows
 from dicot.data.policies import Array
-from dicot.errors import InputError
 
 X = np.arange(12, dtype=np.float32).reshape(3, 2, 2)
 

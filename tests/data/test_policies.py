@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dicot.core.errors import InputError
 from dicot.data.conversion import convert
 from dicot.data.policies import (
     Scale,
@@ -15,7 +16,6 @@ from dicot.data.policies import (
     scale_each_case,
 )
 from dicot.data.policies import zero as zero_missing
-from dicot.errors import InputError
 
 NAN = np.nan
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dicot.core.errors import InputError, LeftOutWarning, ShortRecordingWarning
 from dicot.data.recordings import slide, split_groups
-from dicot.errors import InputError, LeftOutWarning, ShortRecordingWarning
 
 
 def ramp(channels: int, times: int, start: int = 0) -> np.ndarray:

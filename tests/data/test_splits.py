@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from dicot.core.errors import InputError
 from dicot.data import Split, Windows, hold_out
 from dicot.data.splits import validation_rows, with_policies
-from dicot.errors import InputError
 
 
 def windows(y=None, group=None, n: int = 20) -> Windows:

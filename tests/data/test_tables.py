@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dicot.core.errors import InputError
 from dicot.data.tables import from_table
-from dicot.errors import InputError
 
 # Cases "b" then "a" in order of first appearance; rows in no order of time.
 TABLE: dict[str, Any] = {

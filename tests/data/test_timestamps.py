@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dicot.core.errors import InputError
 from dicot.data.tables import lost_values
 from dicot.data.timestamps import (
     check_gap,
@@ -18,7 +19,6 @@ from dicot.data.timestamps import (
     to_seconds,
     usual_rate,
 )
-from dicot.errors import InputError
 
 
 def seconds(values: Any, **arguments: Any) -> tuple[list[float], str | None]:

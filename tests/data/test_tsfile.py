@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dicot.core.errors import InputError
 from dicot.data.textforms import outline_ts, read_ts
-from dicot.errors import InputError
 
 HEAD = "# a comment\n@problemName Toy\n@timeStamps false\n@missing false\n@univariate {u}\n@equalLength {e}\n"
 

@@ -3,9 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dicot.core.errors import InputError
 from dicot.data.files import read_split, read_windows
 from dicot.data.textforms import outline_tsv, read_tsv
-from dicot.errors import InputError
 
 
 def write(folder: Path, text: str, name: str = "Toy_TRAIN.tsv") -> Path:

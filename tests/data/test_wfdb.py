@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from tests.signal_files import pack_212, write_marks, write_wfdb
 
+from dicot.core.errors import InputError, MissingExtraError
 from dicot.data.wfdb import RHYTHM, Mark, read_wfdb_header, read_wfdb_marks, read_wfdb_signals
-from dicot.errors import InputError, MissingExtraError
 
 
 @pytest.mark.parametrize(("form", "extreme"), [(212, 2047), (16, 32767)])

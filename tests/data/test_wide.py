@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dicot.core.errors import InputError
 from dicot.data.files import read_split, read_windows
-from dicot.errors import InputError
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dicot.core.errors import InputError, MissingExtraError
 from dicot.data.collection import Windows, check_collection
 from dicot.data.policies import Scale
 from dicot.data.preparation import Preparation
 from dicot.data.splits import Split, with_policies
-from dicot.errors import InputError, MissingExtraError
 
 NAN = np.nan
 needs_pandas = pytest.mark.skipif(importlib.util.find_spec("pandas") is None, reason="pandas is not installed")

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from dicot.core.errors import InputError
 from dicot.data.collection import check_collection
 from dicot.data.preparation import Preparation
-from dicot.errors import InputError
 
 NAN = np.nan
 values = st.floats(-1e6, 1e6, width=32)

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dicot.core.errors import InputError, MissingDataError
 from dicot.data import Split
-from dicot.datasets import DATASETS, archive_files, available, card, check, load
-from dicot.datasets.archive import ArchiveSet
-from dicot.datasets.base import Sizes
-from dicot.datasets.names import OFFICIAL, UCR, UEA
-from dicot.errors import InputError, MissingDataError
+from dicot.data.datasets import DATASETS, archive_files, available, card, check, load
+from dicot.data.datasets.archive import ArchiveSet
+from dicot.data.datasets.base import Sizes
+from dicot.data.datasets.names import OFFICIAL, UCR, UEA
 
 TS = "@problemName T\n@univariate true\n@equalLength true\n@classLabel true 1 2\n@data\n"
 ARFF = "@relation T\n@attribute a numeric\n@attribute b numeric\n@attribute target {1,2}\n@data\n"

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from tests.signal_files import write_marks, write_wfdb
 
+from dicot.core.errors import InputError, MissingDataError
 from dicot.data import Split
-from dicot.datasets.ecg import ECG, ECG_FIXED, ECG_FULL, RECORDS, all_starts, chunk_starts
-from dicot.datasets.preparation import Workspace
-from dicot.datasets.prepared import load_prepared
-from dicot.errors import InputError, MissingDataError
+from dicot.data.datasets.ecg import ECG, ECG_FIXED, ECG_FULL, RECORDS, all_starts, chunk_starts
+from dicot.data.datasets.preparation import Workspace
+from dicot.data.datasets.prepared import load_prepared
 
 SHORTEST = 72 * 2500 + 100
 FIRST = 40  # sample of the first rhythm in every record

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dicot.datasets.harth import ACTIVITIES, HARTH, TEST_SUBJECTS, prepare, read_subject
-from dicot.datasets.preparation import Workspace
-from dicot.errors import InputError
+from dicot.core.errors import InputError
+from dicot.data.datasets.harth import ACTIVITIES, HARTH, TEST_SUBJECTS, prepare, read_subject
+from dicot.data.datasets.preparation import Workspace
 
 HEAD = "timestamp,back_x,back_y,back_z,thigh_x,thigh_y,thigh_z,label"
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dicot.datasets.pamap2 import ACTIVITIES, PAMAP2, prepare, read_recording
-from dicot.datasets.preparation import Workspace
-from dicot.errors import InputError
+from dicot.core.errors import InputError
+from dicot.data.datasets.pamap2 import ACTIVITIES, PAMAP2, prepare, read_recording
+from dicot.data.datasets.preparation import Workspace
 
 NAN = np.nan
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dicot.core.errors import InputError, MissingDataError
 from dicot.data import Windows
+from dicot.data.datasets import DATASETS
+from dicot.data.datasets.preparation import PreparedSet, Sizes, SizeWarning, Workspace, raw_files, read_each
+from dicot.data.datasets.prepared import PreparedParts, load_prepared
 from dicot.data.policies import Array
-from dicot.datasets import DATASETS
-from dicot.datasets.preparation import PreparedSet, Sizes, SizeWarning, Workspace, raw_files, read_each
-from dicot.datasets.prepared import PreparedParts, load_prepared
-from dicot.errors import InputError, MissingDataError
 
 
 def read_parts(raw: Path, workspace: Workspace) -> PreparedParts:

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dicot.core.errors import DicotError, InputError, MissingDataError
 from dicot.data import Windows
-from dicot.datasets import available, card, check, fingerprint, load
-from dicot.datasets.base import Card
-from dicot.datasets.prepared import CARD, PreparedParts, check_prepared, load_prepared, read_card, write_prepared
-from dicot.errors import DicotError, InputError, MissingDataError
+from dicot.data.datasets import available, card, check, fingerprint, load
+from dicot.data.datasets.base import Card
+from dicot.data.datasets.prepared import CARD, PreparedParts, check_prepared, load_prepared, read_card, write_prepared
 
 LABELS = ("rest", "work")
 

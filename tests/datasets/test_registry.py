@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from tests.commands import dicot
 
+from dicot.core.errors import InputError
 from dicot.data import Split, Windows
-from dicot.datasets import (
+from dicot.data.datasets import (
     DATASETS,
     Card,
     DataSet,
@@ -25,9 +26,8 @@ from dicot.datasets import (
     spelled,
     transfer_channels,
 )
-from dicot.datasets.base import shaped
-from dicot.datasets.names import UCR, UEA
-from dicot.errors import InputError
+from dicot.data.datasets.base import shaped
+from dicot.data.datasets.names import UCR, UEA
 
 
 @final

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dicot.datasets.rhythms import OTHER, majority, rhythm_per_step
-from dicot.errors import InputError
+from dicot.core.errors import InputError
+from dicot.data.datasets.rhythms import OTHER, majority, rhythm_per_step
 
 
 def test_a_rhythm_lasts_until_the_next() -> None:

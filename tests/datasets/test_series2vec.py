@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dicot.bench.paper_suites import LARGE, TRANSFERS
-from dicot.datasets.base import Sizes
-from dicot.datasets.pamap2 import ACTIVITIES, OPTIONAL
-from dicot.datasets.preparation import Workspace
-from dicot.datasets.series2vec import CONVERT, LABELS, PAMAP2_PAPER, prepare
-from dicot.errors import InputError, MissingDataError
-from dicot.report.paper import data_set_key, published
+from dicot.core.errors import InputError, MissingDataError
+from dicot.data.datasets.base import Sizes
+from dicot.data.datasets.pamap2 import ACTIVITIES, OPTIONAL
+from dicot.data.datasets.preparation import Workspace
+from dicot.data.datasets.series2vec import CONVERT, LABELS, PAMAP2_PAPER, prepare
+from dicot.paper.numbers import data_set_key, published
+from dicot.paper.suites import LARGE, TRANSFERS
 
 SMALL = Sizes(40, 20, 5, 8, 18)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dicot.datasets import archive_files, card, check, fingerprint, load
-from dicot.datasets.archive_files import read_archive
+from dicot.data.datasets import archive_files, card, check, fingerprint, load
+from dicot.data.datasets.archive_files import read_archive
 
 NAME = "ItalyPowerDemand"
 RESULTS = Path(__file__).resolve().parents[2] / "results" / "ucr.csv"

@@ -7,9 +7,9 @@ import pytest
 from scipy.io import savemat
 from sklearn.model_selection import train_test_split
 
-from dicot.datasets.preparation import Workspace
-from dicot.datasets.skoda import GESTURES, SKODA_BLOCKED, SKODA_PAPER, VARIABLE, blocked, read_arm, shuffled
-from dicot.errors import InputError
+from dicot.core.errors import InputError
+from dicot.data.datasets.preparation import Workspace
+from dicot.data.datasets.skoda import GESTURES, SKODA_BLOCKED, SKODA_PAPER, VARIABLE, blocked, read_arm, shuffled
 
 RUNS = [(32, 400), (48, 260), (32, 149), (50, 150), (57, 49), (48, 260)]
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tests.signal_files import write_edf, write_hypnogram
 
-from dicot.datasets.preparation import Workspace
-from dicot.datasets.prepared import load_prepared
-from dicot.datasets.sleep import SLEEP, around_sleep, read_night
-from dicot.errors import InputError, MissingDataError
+from dicot.core.errors import InputError, MissingDataError
+from dicot.data.datasets.preparation import Workspace
+from dicot.data.datasets.prepared import load_prepared
+from dicot.data.datasets.sleep import SLEEP, around_sleep, read_night
 
 EEG = "EEG Fpz-Cz"
 TRAIN = (14, 5, 4, 17, 8, 7, 19, 12, 0, 15, 16, 9)

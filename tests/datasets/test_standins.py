@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dicot.datasets import DATASETS, arrhythmia, available, card, check, hapt, load, night, wisdm2019
-from dicot.datasets.base import fingerprint
-from dicot.datasets.standin import StandIn
-from dicot.errors import InputError, MissingDataError
+from dicot.core.errors import InputError, MissingDataError
+from dicot.data.datasets import DATASETS, arrhythmia, available, card, check, hapt, load, night, wisdm2019
+from dicot.data.datasets.base import fingerprint
+from dicot.data.datasets.standin import StandIn
 
 STANDINS = (hapt.HAPT, wisdm2019.WISDM_2019, night.NIGHT, arrhythmia.ARRHYTHMIA)
 

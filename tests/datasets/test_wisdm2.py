@@ -7,10 +7,10 @@ import pytest
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from dicot.datasets import wisdm2
-from dicot.datasets.preparation import Workspace
-from dicot.datasets.wisdm2 import ACTIVITIES, prepare, read_log
-from dicot.errors import InputError
+from dicot.core.errors import InputError
+from dicot.data.datasets import wisdm2
+from dicot.data.datasets.preparation import Workspace
+from dicot.data.datasets.wisdm2 import ACTIVITIES, prepare, read_log
 
 NAME = "WISDM_at_v2.0_raw.txt"
 Row = tuple[int, str, float, float, float]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.embedding.bank import Bank, kernels
-from dicot.errors import InputError
+from dicot.core.errors import InputError
+from dicot.model.embedding.bank import Bank, kernels
 
 
 def noise(n: int, n_channels: int, n_times: int, seed: int = 0) -> np.ndarray:
@@ -135,9 +135,9 @@ def test_other_channels_are_refused():
 def test_as_good_as_minirocket():
     """With as many features and the same classifier; sets of the development half."""
     aeon = pytest.importorskip("aeon.transformations.collection.convolution_based")
-    from dicot.datasets import load
-    from dicot.protocols.base import Features
-    from dicot.protocols.ridge import fit_ridge
+    from dicot.data.datasets import load
+    from dicot.judge.protocols.base import Features
+    from dicot.judge.protocols.ridge import fit_ridge
 
     ours, theirs = [], []
     for name in ("CBF", "GunPointAgeSpan", "ItalyPowerDemand", "Plane", "SonyAIBORobotSurface1", "ToeSegmentation2"):

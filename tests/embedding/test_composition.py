@@ -9,18 +9,18 @@ import torch
 from safetensors.torch import load, save
 from sklearn.base import clone
 
-import dicot.embedding.passes as embedding_passes
+import dicot.model.embedding.passes as embedding_passes
 from dicot import TimeSeriesEmbedder
+from dicot.core.errors import InputError, ModelFileError
 from dicot.data import Windows
-from dicot.embedding import embed, pooled_dim
-from dicot.embedding.bank import Bank
-from dicot.embedding.composition import Composition, first_difference, fit_composition
-from dicot.embedding.contests import Contests
-from dicot.encoders import build_encoder
-from dicot.errors import InputError, ModelFileError
-from dicot.estimator import fit_many
-from dicot.evaluation import saved as saved_contender
-from dicot.pretrained import BESIDE
+from dicot.judge.evaluation import saved as saved_contender
+from dicot.model.embedding import embed, pooled_dim
+from dicot.model.embedding.bank import Bank
+from dicot.model.embedding.composition import Composition, first_difference, fit_composition
+from dicot.model.embedding.contests import Contests
+from dicot.model.estimator import fit_many
+from dicot.model.pretrained import BESIDE
+from dicot.nets.encoders import build_encoder
 from tests.commands import dicot
 from tests.own import Net
 
@@ -304,7 +304,7 @@ def test_other_lengths_and_few_time_steps(waves):
 
 
 def test_many_training_cases_are_drawn_from(monkeypatch, waves, tmp_path):
-    monkeypatch.setattr("dicot.embedding.composition.MOST_CASES", 10)
+    monkeypatch.setattr("dicot.model.embedding.composition.MOST_CASES", 10)
     np.save(tmp_path / "x.npy", waves.x)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     encoder = build_encoder("fcn", {"n_channels": 2, "dim": 8}).eval()

@@ -6,8 +6,8 @@ import torch
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
-from dicot.embedding.compression import Compression, equalised
-from dicot.errors import InputError
+from dicot.core.errors import InputError
+from dicot.model.embedding.compression import Compression, equalised
 
 
 def vectors(n: int, n_features: int, seed: int = 0) -> np.ndarray:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.embedding.contests import N_GROUPS, Contests
-from dicot.errors import InputError
-from dicot.gpu.device import float32_arithmetic
+from dicot.core.errors import InputError
+from dicot.core.gpu.device import float32_arithmetic
+from dicot.model.embedding.contests import N_GROUPS, Contests
 
 
 def noise(n: int, n_channels: int, n_times: int, seed: int = 0) -> np.ndarray:

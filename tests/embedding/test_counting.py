@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.embedding.bank import Bank
-from dicot.embedding.contests import Contests
+from dicot.model.embedding.bank import Bank
+from dicot.model.embedding.contests import Contests
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 SHAPES = [(1, 1), (1, 5), (1, 9), (2, 36), (6, 128), (12, 50), (70, 40), (1, 1501)]

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.embedding import native
-from dicot.embedding.bank import Bank
-from dicot.embedding.compression import Compression
-from dicot.embedding.contests import Contests
-from dicot.estimator import TimeSeriesEmbedder
-from dicot.gpu.device import host_threads
+from dicot.core.gpu.device import host_threads
+from dicot.model.embedding import native
+from dicot.model.embedding.bank import Bank
+from dicot.model.embedding.compression import Compression
+from dicot.model.embedding.contests import Contests
+from dicot.model.estimator import TimeSeriesEmbedder
 
 compiled = pytest.mark.skipif(native.library() is None, reason="there is no C compiler here")
 SHAPES = [(3, 1, 9), (4, 1, 150), (3, 6, 128), (2, 9, 33), (2, 2, 700), (2, 3, 5), (3, 12, 50), (2, 70, 40)]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from dicot.core.errors import InputError
 from dicot.data import Windows
-from dicot.embedding import cases_at_once, embed, passes, pooled_dim
-from dicot.encoders import ENCODERS, InceptionTime, build_encoder
-from dicot.errors import InputError
+from dicot.model.embedding import cases_at_once, embed, passes, pooled_dim
+from dicot.nets.encoders import ENCODERS, InceptionTime, build_encoder
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.embedding import POOLINGS, Pooling, embed, pooled_dim
-from dicot.encoders import ENCODERS, build_encoder
-from dicot.errors import InputError
+from dicot.core.errors import InputError
+from dicot.model.embedding import POOLINGS, Pooling, embed, pooled_dim
+from dicot.nets.encoders import ENCODERS, build_encoder
 from tests.commands import dicot
 
 FIRST_AND_LAST = Pooling(None, lambda h: torch.cat([h[..., 0], h[..., -1]], dim=1), "the first and last time step")

@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import nn
 
-from dicot.embedding import embed, pooled_dim
-from dicot.encoders import ENCODERS, InceptionTime, as_encoder, build_encoder
-from dicot.encoders.base import Encoder
+from dicot.model.embedding import embed, pooled_dim
+from dicot.nets.encoders import ENCODERS, InceptionTime, as_encoder, build_encoder
+from dicot.nets.encoders.base import Encoder
 
 POOLING = "shares+mean+max"
 

@@ -5,7 +5,7 @@ import weakref
 
 import torch
 
-from dicot.encoders.inception.constants import collect_constants, constant
+from dicot.nets.encoders.inception.constants import collect_constants, constant
 
 
 def counting(most: int):

@@ -8,9 +8,9 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from dicot.embedding import embed
-from dicot.encoders import ENCODERS, Encoder, build_encoder
-from dicot.errors import InputError
+from dicot.core.errors import InputError
+from dicot.model.embedding import embed
+from dicot.nets.encoders import ENCODERS, Encoder, build_encoder
 
 
 @pytest.fixture(params=ENCODERS)

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import nn
 
+from dicot.core.errors import InputError
 from dicot.data import Windows
-from dicot.embedding import embed, pooled_dim
-from dicot.encoders import ForeignEncoder, InceptionTime, as_encoder, encoder_name
-from dicot.errors import InputError
 from dicot.methods import METHODS, Batch, build_method
+from dicot.model.embedding import embed, pooled_dim
+from dicot.nets.encoders import ForeignEncoder, InceptionTime, as_encoder, encoder_name
 from dicot.train import Recipe, pretrain
 from dicot.train.draws import plan_generator
 

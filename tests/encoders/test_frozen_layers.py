@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from dicot.encoders import ENCODERS, as_encoder, build_encoder
+from dicot.nets.encoders import ENCODERS, as_encoder, build_encoder
 
 LENGTHS = [1, 7, 12, 13, 65, 200]
 

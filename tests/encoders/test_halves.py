@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dicot.encoders import InceptionTime
-from dicot.encoders.inception import halves, kernels
-from dicot.encoders.inception.filter_bank import Halved
+from dicot.nets.encoders import InceptionTime
+from dicot.nets.encoders.inception import halves, kernels
+from dicot.nets.encoders.inception.filter_bank import Halved
 
 
 def split_into(

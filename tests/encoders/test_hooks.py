@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from dicot.embedding import embed
-from dicot.encoders import InceptionTime
-from dicot.encoders.hooks import has_hooks
-from dicot.estimator import TimeSeriesEmbedder
 from dicot.methods import build_method
+from dicot.model.embedding import embed
+from dicot.model.estimator import TimeSeriesEmbedder
+from dicot.nets.encoders import InceptionTime
+from dicot.nets.encoders.hooks import has_hooks
 from dicot.train import Recipe, pretrain
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")

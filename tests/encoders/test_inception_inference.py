@@ -4,13 +4,13 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from dicot.encoders import InceptionTime
-from dicot.encoders.inception.convolution import joined
-from dicot.encoders.inception.filter_bank import Dense, Direct, Spectral
-from dicot.encoders.inception.inference import largest_of_three
-from dicot.encoders.inception.scratch import Scratch
-from dicot.encoders.padding import same_margins
-from dicot.errors import InputError
+from dicot.core.errors import InputError
+from dicot.nets.encoders import InceptionTime
+from dicot.nets.encoders.inception.convolution import joined
+from dicot.nets.encoders.inception.filter_bank import Dense, Direct, Spectral
+from dicot.nets.encoders.inception.inference import largest_of_three
+from dicot.nets.encoders.inception.scratch import Scratch
+from dicot.nets.encoders.padding import same_margins
 
 LENGTHS = [1, 2, 7, 12, 13, 40, 64, 65, 161, 500]
 

@@ -5,9 +5,9 @@ import copy
 import pytest
 import torch
 
-from dicot.encoders import ENCODERS, InceptionTime
-from dicot.encoders.base import Encoder
-from dicot.errors import InputError
+from dicot.core.errors import InputError
+from dicot.nets.encoders import ENCODERS, InceptionTime
+from dicot.nets.encoders.base import Encoder
 
 
 def make(n_channels: int = 2) -> InceptionTime:

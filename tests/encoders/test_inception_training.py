@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from dicot.encoders import InceptionTime
-from dicot.encoders.inception import convolution, folded, spectral
-from dicot.encoders.inception.training import block_pass
-from dicot.encoders.padding import same_margins
+from dicot.nets.encoders import InceptionTime
+from dicot.nets.encoders.inception import convolution, folded, spectral
+from dicot.nets.encoders.inception.training import block_pass
+from dicot.nets.encoders.padding import same_margins
 
 LENGTHS = [1, 2, 3, 7, 12, 25, 40, 160, 161, 333]
 

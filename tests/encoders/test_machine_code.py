@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from dicot.encoders.inception import native
+from dicot.nets.encoders.inception import native
 
 compiled = pytest.mark.skipif(native.library() is None, reason="there is no C compiler here")
 LOAD = """
 import logging
 logging.basicConfig(level="INFO")
-from dicot.encoders.inception import native
+from dicot.nets.encoders.inception import native
 print(native.library())
 """
 
@@ -73,7 +73,7 @@ def test_code_that_others_may_have_planted_is_not_run(cache, tmp_path, exposed):
 @pytest.fixture
 def use(tmp_path, monkeypatch):
     """What is loaded and how often it was made, with a cache of its own."""
-    from dicot.gpu.machine_code import use_code
+    from dicot.core.gpu.machine_code import use_code
 
     monkeypatch.setenv("DICOT_CACHE", str(tmp_path / "cache"))
     made = []

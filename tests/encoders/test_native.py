@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from dicot.encoders import InceptionTime
-from dicot.encoders.inception import native, rows
-from dicot.encoders.inception.compiled import _openmp
-from dicot.encoders.inception.training import row_operations
+from dicot.nets.encoders import InceptionTime
+from dicot.nets.encoders.inception import native, rows
+from dicot.nets.encoders.inception.compiled import _openmp
+from dicot.nets.encoders.inception.training import row_operations
 
 compiled = pytest.mark.skipif(native.library() is None, reason="there is no C compiler here")
 
@@ -85,7 +85,7 @@ def test_training_is_the_same_as_on_the_plain_path():
 def test_without_a_compiler_there_is_a_reason(switch, reason, tmp_path):
     code = (
         "import logging, torch; logging.basicConfig(level=logging.INFO)\n"
-        "from dicot.encoders.inception import rows, training\n"
+        "from dicot.nets.encoders.inception import rows, training\n"
         "assert training.row_operations(torch.zeros(3, 2, 16), 4) is rows"
     )
     environment = {**os.environ, switch: "0", "XDG_CACHE_HOME": str(tmp_path)}

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from dicot.encoders import InceptionTime
-from dicot.encoders.inception import products, spectral
+from dicot.nets.encoders import InceptionTime
+from dicot.nets.encoders.inception import products, spectral
 
 compiled = pytest.mark.skipif(products.library() is None, reason="there is no C compiler here")
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.encoders import FCN, InceptionTime, ResNet
-from dicot.encoders.padding import same_margins
-from dicot.errors import InputError
+from dicot.core.errors import InputError
+from dicot.nets.encoders import FCN, InceptionTime, ResNet
+from dicot.nets.encoders.padding import same_margins
 
 
 def convolve(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:

@@ -5,9 +5,9 @@ import copy
 import pytest
 import torch
 
-from dicot.encoders import InceptionTime
-from dicot.encoders.inception import single
-from dicot.gpu.device import host_threads
+from dicot.core.gpu.device import host_threads
+from dicot.nets.encoders import InceptionTime
+from dicot.nets.encoders.inception import single
 
 compiled = pytest.mark.skipif(single.library() is None, reason="there is no C compiler here")
 

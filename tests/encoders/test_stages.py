@@ -1,8 +1,8 @@
 from tests.own import Net
 from torch import nn
 
-from dicot.encoders import FCN, InceptionTime, ResNet, as_encoder
-from dicot.encoders.stages import stages_of
+from dicot.nets.encoders import FCN, InceptionTime, ResNet, as_encoder
+from dicot.nets.encoders.stages import stages_of
 
 
 def names(network: nn.Module, stages) -> list[list[str]]:

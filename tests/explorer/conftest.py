@@ -10,7 +10,7 @@ import pytest
 from dicot.data import windows_from
 from dicot.explorer.assets import Asset, Assets
 from dicot.explorer.workspace import ExplorerWorkspace, open_workspace
-from dicot.vectors import write_vectors
+from dicot.store.vectors import write_vectors
 
 TOKEN, PORT = "a-token-for-tests", 8123
 INDEX = (

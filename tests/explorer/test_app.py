@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 from dicot.explorer.guard import LARGEST_BODY
 from dicot.explorer.workspace import ExplorerWorkspace, open_workspace
-from dicot.vectors.recordings import embed_recordings
+from dicot.store.vectors.recordings import embed_recordings
 from tests.commands import dicot
 from tests.explorer.conftest import PORT, TOKEN, client_of
 

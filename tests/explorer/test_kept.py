@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dicot import projection
-from dicot.errors import InputError, MissingExtraError
+from dicot.core.errors import InputError, MissingExtraError
 from dicot.explorer import kept
 from dicot.explorer.kept import clusters, n_clusters, outlier_scores, overview_file, read_or_make
 from dicot.explorer.workspace import open_workspace
-from dicot.outliers import EmbeddingOutlierDetector, compare_with_rest
-from dicot.vectors import Vectors, read_vectors
+from dicot.store.vectors import Vectors, read_vectors
+from dicot.use import projection
+from dicot.use.outliers import EmbeddingOutlierDetector, compare_with_rest
 
 
 def blobs(n: int = 90) -> np.ndarray:

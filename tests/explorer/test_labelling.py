@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from dicot import LabelStore
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 from dicot.explorer.labelling import HandLabels
 from dicot.explorer.workspace import ExplorerWorkspace, open_workspace
-from dicot.vectors import Vectors
+from dicot.store.vectors import Vectors
 from tests.commands import dicot
 from tests.explorer.conftest import client_of
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 from dicot.explorer.assets import Asset, load_assets
 from dicot.explorer.page import MOST_WINDOWS, joined, rows_of_page, write_page
 from dicot.explorer.workspace import ExplorerWorkspace, open_workspace

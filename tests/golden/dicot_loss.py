@@ -2,7 +2,7 @@
 
 import torch
 
-from dicot.losses import adjacent_block
+from dicot.nets.losses import adjacent_block
 from tests.golden.compare import GRADIENT_ABSOLUTE, LOSS_RELATIVE, Comparison, Vectors, cases
 
 POSITIVE = {"preceding": "previous", "next": "next", "both": "both"}  # their word: ours

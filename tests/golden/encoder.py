@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from dicot.encoders import InceptionTime
+from dicot.nets.encoders import InceptionTime
 from tests.golden.compare import Comparison, Vectors, cases
 
 TOLERANCE = 1e-9

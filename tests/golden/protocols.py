@@ -3,9 +3,9 @@
 import numpy as np
 import sklearn
 
-from dicot.protocols import Features, KMeansClustering, LinearProbe, NearestNeighbour, fit_probe
-from dicot.protocols.neighbours import nearest_labels
-from dicot.report.stats import average_ranks, friedman, interval, nemenyi
+from dicot.judge.protocols import Features, KMeansClustering, LinearProbe, NearestNeighbour, fit_probe
+from dicot.judge.protocols.neighbours import nearest_labels
+from dicot.judge.report.stats import average_ranks, friedman, interval, nemenyi
 from tests.golden.compare import Comparison, Vectors, cases
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dicot.views.blocks import paper_rule
+from dicot.nets.views.blocks import paper_rule
 from tests.golden.compare import Comparison, Vectors
 
 

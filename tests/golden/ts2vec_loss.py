@@ -2,7 +2,7 @@
 
 import torch
 
-from dicot.losses.contrast import hierarchical_contrast, instance_contrast, temporal_contrast
+from dicot.nets.losses.contrast import hierarchical_contrast, instance_contrast, temporal_contrast
 from tests.golden.compare import GRADIENT_ABSOLUTE, LOSS_RELATIVE, Comparison, Vectors, cases
 
 

@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.errors import InputError
-from dicot.gpu.device import describe_device, float32_arithmetic, host_threads, peak_memory, resolve_device, to_device
+from dicot.core.errors import InputError
+from dicot.core.gpu.device import (
+    describe_device,
+    float32_arithmetic,
+    host_threads,
+    peak_memory,
+    resolve_device,
+    to_device,
+)
 
 
 def test_auto_is_a_gpu_where_there_is_one():
@@ -85,7 +92,7 @@ def test_peak_memory_is_that_of_what_happens_inside():
 
 
 def test_a_gpu_behind_the_multi_process_service_is_called_shared(monkeypatch):
-    monkeypatch.setattr("dicot.gpu.device.resolve_device", torch.device)
+    monkeypatch.setattr("dicot.core.gpu.device.resolve_device", torch.device)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "NVIDIA X")
     monkeypatch.delenv("CUDA_MPS_PIPE_DIRECTORY", raising=False)
     assert describe_device("cuda") == "NVIDIA X"

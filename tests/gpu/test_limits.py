@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
+from dicot.core.errors import DeviceMemoryError, InputError
+from dicot.core.gpu.memory import CONTEXT, FIXED, free_bytes, gpu_memory_of, limited_memory
 from dicot.data import Windows
-from dicot.errors import DeviceMemoryError, InputError
-from dicot.estimator import TimeSeriesEmbedder
-from dicot.gpu.memory import CONTEXT, FIXED, free_bytes, gpu_memory_of, limited_memory
-from dicot.runs import pretrain_into
+from dicot.model.estimator import TimeSeriesEmbedder
+from dicot.model.runs import pretrain_into
 from dicot.train import loop
 from tests.commands import dicot
 
@@ -111,7 +111,9 @@ def test_a_run_that_meets_the_limit_says_so(card, tmp_path, monkeypatch):
 
 def test_the_commands_take_it(card, tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr("dicot.runs.pretrain_into", lambda *_, gpu_memory, **__: asked.append(gpu_memory) or "done")
+    monkeypatch.setattr(
+        "dicot.model.runs.pretrain_into", lambda *_, gpu_memory, **__: asked.append(gpu_memory) or "done"
+    )
     dicot("pretrain", "ItalyPowerDemand", "--out", tmp_path / "m", "--device", "cuda", "--gpu-memory", "8GiB")
     assert asked == [8 * GIB]
 
@@ -123,8 +125,8 @@ def test_eight_gibibytes_train_harths_shape_and_no_more_is_taken(tmp_path):
 import sys, numpy as np
 from pathlib import Path
 from dicot.data import Windows
-from dicot.estimator import TimeSeriesEmbedder
-from dicot.runs import pretrain_into
+from dicot.model.estimator import TimeSeriesEmbedder
+from dicot.model.runs import pretrain_into
 x = np.random.default_rng(0).normal(size=(1024, 6, 500)).astype(np.float32)
 model = TimeSeriesEmbedder("dicot", steps=60, batch_size=128, random_state=0, device="cuda", verbose=False)
 print(pretrain_into(Path(sys.argv[1]), model, Windows(x), gpu_memory=8 * 2**30))

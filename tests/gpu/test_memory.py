@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
+from dicot.core.errors import DicotError
 from dicot.data import Windows
-from dicot.encoders import InceptionTime
-from dicot.errors import DicotError
 from dicot.methods import METHODS, build_method
+from dicot.nets.encoders import InceptionTime
 from dicot.train import Checkpoint, History, Recipe, Step, TrainingRun, carry_out, loop, many, pretrain, pretrain_many
 from dicot.train.stepper import EagerStepper
 

@@ -8,8 +8,8 @@ from benchmarks.intervals import Setting, coverage
 from sklearn.metrics import f1_score
 
 from dicot import FewLabelClassifier, honest_accuracy
-from dicot.errors import InputError
-from dicot.labels import accuracy
+from dicot.core.errors import InputError
+from dicot.use.labels import accuracy
 
 
 def classes(n=120, distance=2.0, n_classes=3, seed=0):

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from dicot import LabelStore
-from dicot.errors import DicotError, InputError, OutputError
-from dicot.labels import store as stores
+from dicot.core.errors import DicotError, InputError, OutputError
+from dicot.use.labels import store as stores
 
 NOBODY = 65534
 
@@ -313,7 +313,7 @@ def test_a_locked_store_says_so(path, monkeypatch):
 
 WRITER = """
 import sys
-from dicot.labels.store import LabelStore
+from dicot.use.labels.store import LabelStore
 
 path, first, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 with LabelStore(path) as store:
@@ -356,7 +356,7 @@ def test_a_kill_loses_nothing_that_was_committed_and_leaves_no_half_of_a_call(pa
 
 SHARER = """
 import sys
-from dicot.labels.store import LabelStore
+from dicot.use.labels.store import LabelStore
 
 path, name = sys.argv[1:]
 for number in range(25):

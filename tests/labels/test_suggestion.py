@@ -8,8 +8,8 @@ import pytest
 from benchmarks.suggestions import RULES, grow
 
 from dicot import FewLabelClassifier, suggest
-from dicot.errors import InputError
-from dicot.labels import suggestion
+from dicot.core.errors import InputError
+from dicot.use.labels import suggestion
 
 
 def blobs(sizes, seed=0, distance=6.0, features=4):

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicot.errors import InputError
-from dicot.losses import adjacent_block
+from dicot.core.errors import InputError
+from dicot.nets.losses import adjacent_block
 
 
 def slow(z: np.ndarray, tau: float, positive: str) -> float:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.losses.contrast import contrast, instance_contrast, temporal_contrast
+from dicot.nets.losses.contrast import contrast, instance_contrast, temporal_contrast
 
 
 def slow_pair(group1: np.ndarray, group2: np.ndarray) -> float:

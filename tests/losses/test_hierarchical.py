@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.losses import contrast as chunking
-from dicot.losses.contrast import hierarchical_contrast, mean_over_groups, paired_contrast
+from dicot.nets.losses import contrast as chunking
+from dicot.nets.losses.contrast import hierarchical_contrast, mean_over_groups, paired_contrast
 
 
 def slow_pair(view1: np.ndarray, view2: np.ndarray) -> float:

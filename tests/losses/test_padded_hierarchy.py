@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from dicot.losses import contrast
-from dicot.losses.contrast import hierarchical_contrast
-from dicot.losses.padded import padded_hierarchical_contrast
+from dicot.nets.losses import contrast
+from dicot.nets.losses.contrast import hierarchical_contrast
+from dicot.nets.losses.padded import padded_hierarchical_contrast
 
 
 def views(*shape: int, garbage: float = 0.0, length: int = 0) -> list[torch.Tensor]:

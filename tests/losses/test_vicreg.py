@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from dicot.losses.vicreg import SHIFT, vicreg
+from dicot.nets.losses.vicreg import SHIFT, vicreg
 
 
 def slow(z1, z2, invariance, variance, covariance) -> float:

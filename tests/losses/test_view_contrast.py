@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.losses.view_contrast import view_contrast
+from dicot.nets.losses.view_contrast import view_contrast
 
 
 def slow(z1, z2, temperature, queue=None, barred=None) -> float:

@@ -7,14 +7,14 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
+from dicot.core.errors import InputError
 from dicot.data import Windows
-from dicot.encoders import FCN, InceptionTime
-from dicot.errors import InputError
 from dicot.methods import Batch, build_method
 from dicot.methods.across import Across
+from dicot.nets.encoders import FCN, InceptionTime
+from dicot.nets.views.blocks import Blocks, block_layout
 from dicot.train import Checkpoint, Recipe, Step, pretrain
 from dicot.train.draws import plan_generator
-from dicot.views.blocks import Blocks, block_layout
 
 PLAIN = {"noise": 0.0, "scale": 0.0, "offset": 0.0, "mask": 0.0, "crop": 0.0, "channel_drop": 0.0}
 OBJECTIVES = [{}, {"whole": 0.0, "cross": 1.0}, {"whole": 0.0, "vic": 1.0}, {"cross": 0.5, "vic": 0.1}, {"queue": 12}]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dicot.errors import DeviceMemoryError, InputError
+from dicot.core.errors import DeviceMemoryError, InputError
 from dicot.methods.catt import MAX_ENTRIES, adjacent_step
 
 FORMS = ["two_sided", "next"]

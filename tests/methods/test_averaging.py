@@ -1,7 +1,7 @@
 import torch
 
-from dicot.encoders import FCN
 from dicot.methods.averaging import AveragedEncoder
+from dicot.nets.encoders import FCN
 
 
 def test_equal_weight_average_with_the_live_statistics():

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from dicot.core.errors import InputError
 from dicot.data import Windows
-from dicot.encoders import InceptionTime
-from dicot.errors import InputError
 from dicot.methods import Batch, CaTT
 from dicot.methods.catt import adjacent_step
+from dicot.nets.encoders import InceptionTime
 from dicot.train import Recipe, pretrain
 
 

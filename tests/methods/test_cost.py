@@ -6,11 +6,11 @@ import torch
 from tests.contracts.toys import Stack
 from torch.nn.functional import normalize
 
+from dicot.core.errors import InputError
 from dicot.data import Windows
-from dicot.encoders import FCN, InceptionTime
-from dicot.errors import InputError
 from dicot.methods import Batch, CoST, Places
 from dicot.methods.cost import frequency_contrast, queue_contrast
+from dicot.nets.encoders import FCN, InceptionTime
 from dicot.train import Checkpoint, Recipe, pretrain
 from dicot.train.draws import plan_generator
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 from dicot.methods.cropping import Crops, cut_crops, draw_crops, draw_shifts, shared_part
 
 SEEDS = st.integers(0, 2**32)

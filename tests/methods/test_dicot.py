@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 import torch
 
+from dicot.core.errors import InputError
 from dicot.data import Windows
-from dicot.encoders import InceptionTime
-from dicot.errors import InputError
-from dicot.losses import adjacent_block
 from dicot.methods import Batch
 from dicot.methods.dicot import DiCOT
+from dicot.nets.encoders import InceptionTime
+from dicot.nets.losses import adjacent_block
+from dicot.nets.views import block_layout
 from dicot.train.draws import plan_generator
-from dicot.views import block_layout
 
 
 def encoder() -> InceptionTime:

@@ -4,9 +4,9 @@ import torch
 from tests.own import Net
 from torch.nn.functional import cross_entropy
 
-from dicot.encoders import FCN, InceptionTime, ResNet, as_encoder
 from dicot.methods import Batch
 from dicot.methods.gradual import GradualTuning, StandardisedHead
+from dicot.nets.encoders import FCN, InceptionTime, ResNet, as_encoder
 from dicot.train import Recipe, pretrain
 
 

@@ -6,13 +6,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from dicot.core.errors import InputError
 from dicot.data import Windows
-from dicot.encoders import InceptionTime
-from dicot.errors import InputError
 from dicot.methods import Batch, InfoTS
 from dicot.methods import infots as module
 from dicot.methods.infots import Choices, meta_number, pooled_contrast, segment_contrast
 from dicot.methods.infots.mixture import mixing_weights, mixture
+from dicot.nets.encoders import InceptionTime
 from dicot.train import Checkpoint, Recipe, Step, pretrain
 from dicot.train.draws import plan_generator
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.losses.queue import enqueued, unit
 from dicot.methods.cost import queue_contrast, queue_logits
+from dicot.nets.losses.queue import enqueued, unit
 
 
 def units(*shape: int) -> torch.Tensor:

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 from dicot.methods.tnc import (
     check_width,
     close_centres,

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from dicot.data import Windows
-from dicot.encoders import ENCODERS, InceptionTime
 from dicot.methods import METHODS, Batch, Method, Places
 from dicot.methods.cropping import Crops, advance, crops_of, encode_crops
+from dicot.nets.encoders import ENCODERS, InceptionTime
 from dicot.train.batches import DeviceBatches
 from dicot.train.draws import plan_generator
 from dicot.train.stepper import EagerStepper, GraphStepper, Outcome

@@ -4,9 +4,9 @@ import pytest
 import torch
 from tests.commands import dicot
 
-from dicot.encoders import FCN
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 from dicot.methods import build_method
+from dicot.nets.encoders import FCN
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 import torch
 
+from dicot.core.errors import InputError
 from dicot.data import Windows
-from dicot.encoders import InceptionTime
-from dicot.errors import InputError
 from dicot.methods import Batch, Soft, TS2Vec
 from dicot.methods import soft as similarity_module
 from dicot.methods.cropping import Crops
 from dicot.methods.soft import sharpen, soft_hierarchical_contrast
+from dicot.nets.encoders import InceptionTime
 from dicot.train import Checkpoint, Recipe, pretrain
 from dicot.train.draws import plan_generator
 

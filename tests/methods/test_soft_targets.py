@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.losses import contrast as chunking
-from dicot.losses.contrast import hierarchical_contrast, paired_contrast
 from dicot.methods.soft import soft_contrast, soft_hierarchical_contrast, time_lag_weights
+from dicot.nets.losses import contrast as chunking
+from dicot.nets.losses.contrast import hierarchical_contrast, paired_contrast
 
 CPU = torch.device("cpu")
 

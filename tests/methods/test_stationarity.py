@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from dicot.errors import MissingExtraError
+from dicot.core.errors import MissingExtraError
 from dicot.methods.tnc import adf_epsilon, adf_table
 
 

@@ -3,10 +3,10 @@ import pytest
 import torch
 
 from dicot import TimeSeriesEmbedder
+from dicot.core.errors import InputError, ModelFileError
 from dicot.data import Windows
-from dicot.encoders import InceptionTime
-from dicot.errors import InputError, ModelFileError
 from dicot.methods import Batch, Supervised
+from dicot.nets.encoders import InceptionTime
 from dicot.train import Checkpoint, Recipe, pretrain
 
 

@@ -2,15 +2,15 @@ import numpy as np
 import pytest
 import torch
 
+from dicot.core.errors import InputError
 from dicot.data import Windows
-from dicot.encoders import FCN, InceptionTime, ResNet
-from dicot.errors import InputError
-from dicot.losses.nt_xent import nt_xent, poly_nt_xent
 from dicot.methods import Batch
 from dicot.methods.tfc import TFC, distort_spectrum, magnitude_spectrum
+from dicot.nets.encoders import FCN, InceptionTime, ResNet
+from dicot.nets.losses.nt_xent import nt_xent, poly_nt_xent
+from dicot.nets.views.augmentation import jitter
 from dicot.train import Recipe, pretrain
 from dicot.train.draws import plan_generator
-from dicot.views.augmentation import jitter
 
 
 def build(**settings) -> TFC:

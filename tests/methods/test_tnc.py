@@ -6,11 +6,11 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import dicot.methods.tnc as module
+from dicot.core.errors import InputError
 from dicot.data import Windows
-from dicot.encoders import InceptionTime
-from dicot.errors import InputError
 from dicot.methods import TNC, Batch
 from dicot.methods.tnc import Discriminator, positive_unlabelled, reference_range
+from dicot.nets.encoders import InceptionTime
 from dicot.train import Checkpoint, Recipe, pretrain
 from dicot.train.draws import plan_generator
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 from dicot.methods.cost import SeasonHead, TrendHead
 
 

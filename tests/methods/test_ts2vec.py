@@ -3,12 +3,12 @@ import pytest
 import torch
 from torch import nn
 
+from dicot.core.errors import InputError
 from dicot.data import Windows
-from dicot.encoders import FCN, InceptionTime
-from dicot.errors import InputError
-from dicot.losses.contrast import hierarchical_contrast
 from dicot.methods import Batch, TS2Vec
 from dicot.methods.cropping import Crops, crops_of, encode_crops
+from dicot.nets.encoders import FCN, InceptionTime
+from dicot.nets.losses.contrast import hierarchical_contrast
 from dicot.train import Recipe, pretrain
 from dicot.train.draws import plan_generator
 

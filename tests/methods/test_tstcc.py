@@ -2,15 +2,15 @@ import numpy as np
 import pytest
 import torch
 
+from dicot.core.errors import InputError
 from dicot.data import Windows
-from dicot.encoders import FCN, InceptionTime
-from dicot.errors import InputError
-from dicot.losses.nt_xent import nt_xent
 from dicot.methods import Batch, Places
 from dicot.methods.tstcc import TSTCC, future_steps
+from dicot.nets.encoders import FCN, InceptionTime
+from dicot.nets.losses.nt_xent import nt_xent
+from dicot.nets.views.augmentation import jitter, permute, scale
 from dicot.train import Recipe, pretrain
 from dicot.train.draws import plan_generator
-from dicot.views.augmentation import jitter, permute, scale
 
 
 def build(n_times: int = 32, **settings) -> TSTCC:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dicot.report.against import audit_table
+from dicot.paper.against import audit_table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "paper"))
 from audit import TARGET, Verdict, audit, check_average, check_ranks, divergence, paper_checks

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from dicot.errors import InputError, LostWorkerError, MissingExtraError
-from dicot.processes.cluster import ATTEMPTS, Cluster, Lost, Share, joined
+from dicot.core.errors import InputError, LostWorkerError, MissingExtraError
+from dicot.core.processes.cluster import ATTEMPTS, Cluster, Lost, Share, joined
 
 
 class RayError(Exception):

@@ -12,9 +12,9 @@ import pytest
 from tests.commands import dicot
 from tests.survival.processes import is_alive
 
-from dicot.errors import InputError, LostWorkerError
-from dicot.processes import launcher
-from dicot.processes.launcher import launch
+from dicot.core.errors import InputError, LostWorkerError
+from dicot.core.processes import launcher
+from dicot.core.processes.launcher import launch
 
 
 @pytest.fixture(autouse=True)
@@ -45,9 +45,8 @@ def test_an_error_of_the_first_process_needs_no_second_one(capfd):
 
 
 def test_where_the_one_that_started_them_is_killed_all_end(tmp_path):
-    start = (
-        f"from dicot.processes.launcher import launch; launch(2, ['lonely', {str(tmp_path)!r}], '', 'tests.launched')"
-    )
+    call = f"launch(2, ['lonely', {str(tmp_path)!r}], '', 'tests.launched')"
+    start = f"from dicot.core.processes.launcher import launch; {call}"
     driver = subprocess.Popen([sys.executable, "-c", start])
     pids = _after(lambda: [int(path.name) for path in tmp_path.iterdir()], lambda found: len(found) == 2)
     driver.kill()

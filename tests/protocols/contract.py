@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dicot.errors import InputError
-from dicot.protocols import Features, Protocol, find_metric
+from dicot.core.errors import InputError
+from dicot.judge.protocols import Features, Protocol, find_metric
 
 Make = Callable[[], Protocol]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sklearn
 
-from dicot.protocols import Features, KMeansClustering
+from dicot.judge.protocols import Features, KMeansClustering
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "protocols.npz", allow_pickle=False)
 CASES = range(int(GOLDEN["n_cases"]))

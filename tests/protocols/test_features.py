@@ -6,9 +6,9 @@ import sys
 import numpy as np
 import pytest
 
-from dicot.errors import InputError
-from dicot.protocols import Features
-from dicot.protocols.base import check_classes, check_pair
+from dicot.core.errors import InputError
+from dicot.judge.protocols import Features
+from dicot.judge.protocols.base import check_classes, check_pair
 
 
 def test_whole_numbers_as_floats_are_labels():
@@ -68,7 +68,7 @@ def test_protocols_do_not_load_torch_for_many_cases_either():
     code = """
 import sys
 import numpy as np
-from dicot.protocols import PROTOCOLS, Features
+from dicot.judge.protocols import PROTOCOLS, Features
 x, y = np.random.default_rng(0).normal(size=(20_010, 16)), np.arange(20_010) % 2
 for name in ("linear", "ridge", "knn_all"):
     PROTOCOLS[name]().score(Features(x, y), Features(x[:9], y[:9]), seed=1)

@@ -5,9 +5,9 @@ import pytest
 from tests.protocols.contract import overlapping
 
 from dicot import FewLabelClassifier
-from dicot.errors import InputError
-from dicot.protocols import Features, FewLabels, ForestProbe, LinearProbe
-from dicot.protocols.subsets import stratified_fraction
+from dicot.core.errors import InputError
+from dicot.judge.protocols import Features, FewLabels, ForestProbe, LinearProbe
+from dicot.judge.protocols.subsets import stratified_fraction
 
 
 def test_few_labels_is_the_mean_of_probes_on_ten_subsets():

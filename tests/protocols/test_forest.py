@@ -3,10 +3,10 @@
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
-from dicot.protocols import Features, ForestProbe, LinearProbe
-from dicot.protocols.forest import fit_forest
-from dicot.protocols.metrics import classification_scores
-from dicot.protocols.subsets import stratified_cap
+from dicot.judge.protocols import Features, ForestProbe, LinearProbe
+from dicot.judge.protocols.forest import fit_forest
+from dicot.judge.protocols.metrics import classification_scores
+from dicot.judge.protocols.subsets import stratified_cap
 
 
 def rings(n, seed):

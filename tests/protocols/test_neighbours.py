@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dicot.errors import InputError
-from dicot.protocols import Features, NearestNeighbour
-from dicot.protocols.subsets import fixed_per_class
+from dicot.core.errors import InputError
+from dicot.judge.protocols import Features, NearestNeighbour
+from dicot.judge.protocols.subsets import fixed_per_class
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "protocols.npz", allow_pickle=False)
 CASES = range(int(GOLDEN["n_cases"]))

@@ -8,8 +8,8 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from dicot.protocols import Features, LinearProbe, fit_probe
-from dicot.protocols.subsets import stratified_cap
+from dicot.judge.protocols import Features, LinearProbe, fit_probe
+from dicot.judge.protocols.subsets import stratified_cap
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "protocols.npz", allow_pickle=False)
 CASES = range(int(GOLDEN["n_cases"]))

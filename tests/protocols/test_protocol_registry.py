@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tests.protocols.contract import CHECKS, overlapping
 
-from dicot.errors import InputError
-from dicot.protocols import PROTOCOLS, Features, Metric, Protocol, find_metric, find_protocol
-from dicot.protocols.base import check_classes, check_pair
+from dicot.core.errors import InputError
+from dicot.judge.protocols import PROTOCOLS, Features, Metric, Protocol, find_metric, find_protocol
+from dicot.judge.protocols.base import check_classes, check_pair
 
 
 class Distance(Protocol):

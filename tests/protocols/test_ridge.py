@@ -6,10 +6,10 @@ import sys
 import numpy as np
 import pytest
 
-from dicot.protocols import Features, RidgeProbe
-from dicot.protocols.metrics import classification_scores
-from dicot.protocols.ridge import fit_ridge, fit_wide
-from dicot.protocols.subsets import stratified_cap
+from dicot.judge.protocols import Features, RidgeProbe
+from dicot.judge.protocols.metrics import classification_scores
+from dicot.judge.protocols.ridge import fit_ridge, fit_wide
+from dicot.judge.protocols.subsets import stratified_cap
 
 
 def blobs(n, k, f, seed, spread=0.7):
@@ -83,8 +83,8 @@ def test_wide_features_are_scored_within_their_own_memory_once_more():
     """600 x 60,000 as float32 are 137 MiB, as float64 with scikit-learn's copies close to 1 GiB."""
     code = """
 import numpy as np
-import dicot.protocols.ridge as ridge
-from dicot.protocols import Features
+import dicot.judge.protocols.ridge as ridge
+from dicot.judge.protocols import Features
 rng = np.random.default_rng(0)
 def peak():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dicot.errors import InputError
-from dicot.protocols.subsets import (
+from dicot.core.errors import InputError
+from dicot.judge.protocols.subsets import (
     check_subsets,
     fixed_per_class,
     stratified_cap,

@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 import pytest
 from tests.report.samples import SUITES, failed, several
 
-from dicot.errors import InputError
-from dicot.report.benchmark import write_report
-from dicot.report.frame import frame
+from dicot.core.errors import InputError
+from dicot.judge.report.benchmark import write_report
+from dicot.judge.report.frame import frame
 
 EVIL = '<script>alert("1")</script> & 100 % | k_{max}'
 

@@ -7,11 +7,11 @@ import pytest
 from tests.commands import dicot
 from tests.report.samples import failed, record, write_csv
 
-from dicot.datasets import family_of
-from dicot.datasets.development import DEVELOPMENT
-from dicot.errors import InputError
-from dicot.report.best import gains, groups, short_table
-from dicot.report.frame import frame, latest
+from dicot.core.errors import InputError
+from dicot.data.datasets import family_of
+from dicot.data.datasets.development import DEVELOPMENT
+from dicot.judge.report.best import gains, groups, short_table
+from dicot.judge.report.frame import frame, latest
 
 CONTENDERS = ("best", "dicot", "minirocket", "calibrated", "random", "tnc")
 CORE = ("best", "dicot", "minirocket", "calibrated", "random")

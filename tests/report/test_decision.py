@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from tests.report.samples import record
 
-from dicot.datasets.development import DEVELOPMENT
-from dicot.report.benchmark import report_facts, report_parts, requested, to_document, write_report
-from dicot.report.decision import decision_parts
-from dicot.report.frame import frame
+from dicot.data.datasets.development import DEVELOPMENT
+from dicot.judge.report.benchmark import report_facts, report_parts, requested, to_document, write_report
+from dicot.judge.report.decision import decision_parts
+from dicot.judge.report.frame import frame
 
 SETS = ("Beef", "Car", "BME", "Fish", "Wine", "Yoga", "Ham", "Meat")
 LEVELS = {"dicot": 80.0, "calibrated": 70.0, "random": 60.0, "minirocket": 75.0}

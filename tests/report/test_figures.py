@@ -9,8 +9,8 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from dicot.errors import InputError, MissingExtraError
-from dicot.report.figures import (
+from dicot.core.errors import InputError, MissingExtraError
+from dicot.judge.report.figures import (
     confusion,
     critical_difference,
     dots,
@@ -68,7 +68,7 @@ def test_figures_are_repeatable_inline_svg(draw):
 
 
 def test_pyplot_and_its_global_state_are_not_touched():
-    code = "import sys; from dicot.report.figures import loss_curve; early = 'matplotlib' in sys.modules;"
+    code = "import sys; from dicot.judge.report.figures import loss_curve; early = 'matplotlib' in sys.modules;"
     code += "loss_curve([1.0], [1.0]); sys.exit(early or 'matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -6,9 +6,9 @@ import pytest
 from tests.commands import dicot
 from tests.report.samples import SUITES, write_csv
 
-from dicot.report.benchmark import write_report
-from dicot.report.filenames import folder_name, slug
-from dicot.report.frame import frame
+from dicot.judge.report.benchmark import write_report
+from dicot.judge.report.filenames import folder_name, slug
+from dicot.judge.report.frame import frame
 
 EVIL = ("x/../../../stolen", "/tmp/stolen", "é" * 300, "a\0b")
 

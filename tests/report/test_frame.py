@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from tests.report.samples import SUITES, failed, record, several
 
-from dicot.errors import InputError
-from dicot.report.frame import (
+from dicot.core.errors import InputError
+from dicot.judge.report.frame import (
     COLUMNS,
     by_data_set,
     frame,

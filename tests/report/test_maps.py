@@ -5,9 +5,9 @@ import pytest
 from tests.commands import dicot
 from tests.report.samples import SUITES, write_csv
 
-from dicot.errors import InputError, MissingDataError
-from dicot.projection import tsne
-from dicot.report.maps import maps, write_features
+from dicot.core.errors import InputError, MissingDataError
+from dicot.judge.report.maps import maps, write_features
+from dicot.use.projection import tsne
 
 EVERYBODY = ["dicot", "random", "calibrated", "raw-mean", "raw-flat"]
 QUICK = ["--dim", 8, "--steps", 2, "--device", "cpu", "--protocols", "knn_all", "--preset", "paper"]

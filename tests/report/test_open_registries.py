@@ -5,15 +5,15 @@ import re
 import pytest
 from tests.report.samples import CONTROLS, several
 
-from dicot.protocols import PROTOCOLS
-from dicot.protocols.base import Protocol
-from dicot.protocols.metrics import Metric
-from dicot.report.benchmark import write_report
-from dicot.report.frame import by_data_set, frame, shown_metrics
-from dicot.report.scores import comparison, data_set_table
-from dicot.report.standings import baseline_table, blocks, outcomes, standing_table, standings
-from dicot.report.tables import BEST
-from dicot.report.variants import groups, variant_tables
+from dicot.judge.protocols import PROTOCOLS
+from dicot.judge.protocols.base import Protocol
+from dicot.judge.protocols.metrics import Metric
+from dicot.judge.report.benchmark import write_report
+from dicot.judge.report.frame import by_data_set, frame, shown_metrics
+from dicot.judge.report.scores import comparison, data_set_table
+from dicot.judge.report.standings import baseline_table, blocks, outcomes, standing_table, standings
+from dicot.judge.report.tables import BEST
+from dicot.paper.variants import groups, variant_tables
 
 SETS = ("my data", "<b>yours</b>", "third")
 ERRORS = {"toy": 1.0, "dicot": 2.0, "random": 9.0, "calibrated": 4.0}

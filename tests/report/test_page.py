@@ -6,10 +6,10 @@ import re
 import pytest
 from tests.report.test_benchmark_report import Page
 
-from dicot.errors import MissingExtraError
-from dicot.report.page import render
-from dicot.report.parts import Part, drawn
-from dicot.report.tables import ABSENT, BEST, FAILED, Cell, text_table
+from dicot.core.errors import MissingExtraError
+from dicot.judge.report.page import render
+from dicot.judge.report.parts import Part, drawn
+from dicot.judge.report.tables import ABSENT, BEST, FAILED, Cell, text_table
 
 EVIL = '"><script>alert(1)</script>'
 TABLE = text_table(

@@ -2,11 +2,12 @@
 
 import pytest
 
-from dicot.classical import CLASSICAL
-from dicot.controls import CONTROLS
+from dicot.judge.classical import CLASSICAL
+from dicot.judge.report import frame
 from dicot.methods import METHODS
-from dicot.report import frame, paper
-from dicot.report.paper import KEYS, NAMES, paper_cells, paper_name, published
+from dicot.model.controls import CONTROLS
+from dicot.paper import numbers as paper
+from dicot.paper.numbers import KEYS, NAMES, paper_cells, paper_name, published
 
 
 def test_every_contender_of_the_paper_has_a_key_and_every_key_exists():

@@ -9,17 +9,17 @@ from tests.report.paper_records import METHODS, UCR, UEA, everything
 from tests.report.samples import CONTROLS, several, write_csv
 from tests.report.test_benchmark_report import Page
 
-from dicot.bench.crossing import SuiteOptions
-from dicot.bench.exchange import read_records
-from dicot.bench.suites import outdated, suite_jobs
-from dicot.errors import InputError
-from dicot.report.benchmark import report_facts, report_parts, requested, to_document
-from dicot.report.exhibits import EXHIBITS
-from dicot.report.exhibits.page import chosen, paper_markdown, write_paper
-from dicot.report.frame import frame, trial_note
-from dicot.report.paper import paper_tables
-from dicot.report.parts import drawn
-from dicot.report.places import Column, column_of
+from dicot.core.errors import InputError
+from dicot.judge.bench.crossing import SuiteOptions
+from dicot.judge.bench.exchange import read_records
+from dicot.judge.bench.suites import outdated, suite_jobs
+from dicot.judge.report.benchmark import report_facts, report_parts, requested, to_document
+from dicot.judge.report.frame import frame, trial_note
+from dicot.judge.report.parts import drawn
+from dicot.paper.exhibits import EXHIBITS
+from dicot.paper.exhibits.page import chosen, paper_markdown, write_paper
+from dicot.paper.numbers import paper_tables
+from dicot.paper.places import Column, column_of
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = (

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from dicot.report.sketches import (
+from dicot.judge.report.sketches import (
     BUDGET,
     MAX_CHANNELS,
     MAX_CLASSES,

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from tests.report.samples import CONTROLS, SUITES, failed, record, several
 
-from dicot.errors import InputError
-from dicot.report.frame import by_data_set, frame
-from dicot.report.paper import KEYS, NAMES, paper_cells, paper_tables
-from dicot.report.standings import (
+from dicot.core.errors import InputError
+from dicot.judge.report.frame import by_data_set, frame
+from dicot.judge.report.standings import (
     baseline_line,
     baseline_table,
     blocks,
@@ -19,6 +18,7 @@ from dicot.report.standings import (
     standing_table,
     standings,
 )
+from dicot.paper.numbers import KEYS, NAMES, paper_cells, paper_tables
 
 UCR = by_data_set(frame(SUITES["ucr"]), ["accuracy"])
 LARGE = by_data_set(frame(SUITES["large"]), ["accuracy"])

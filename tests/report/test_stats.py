@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata, wilcoxon
 
-from dicot.errors import InputError
-from dicot.report.stats import (
+from dicot.core.errors import InputError
+from dicot.judge.report.stats import (
     average_ranks,
     cliques,
     friedman,

@@ -9,13 +9,23 @@ import pytest
 from rich.console import Console
 from tests.report.samples import ARCHIVE, CONTROLS, SUITES, failed, record, several
 
-from dicot.errors import InputError
-from dicot.report.against import average_table, cell_table
-from dicot.report.frame import by_data_set, frame
-from dicot.report.scores import comparison, data_set_table, evaluation_table, failure_table, interval_table
-from dicot.report.standings import blocks, standing_table
-from dicot.report.tables import BEST, LATEX, Cell, escape_latex, signed, text_table, to_latex, to_markdown, to_rich
-from dicot.report.variants import groups, variant_tables
+from dicot.core.errors import InputError
+from dicot.judge.report.frame import by_data_set, frame
+from dicot.judge.report.scores import comparison, data_set_table, evaluation_table, failure_table, interval_table
+from dicot.judge.report.standings import blocks, standing_table
+from dicot.judge.report.tables import (
+    BEST,
+    LATEX,
+    Cell,
+    escape_latex,
+    signed,
+    text_table,
+    to_latex,
+    to_markdown,
+    to_rich,
+)
+from dicot.paper.against import average_table, cell_table
+from dicot.paper.variants import groups, variant_tables
 
 EVIL = 'a_b & 5 % of $x^2 {k} \\tau ~ #1 <->|"\n±…'
 

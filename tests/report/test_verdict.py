@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
-from dicot.evaluation.contenders import ROLES
-from dicot.protocols import PROTOCOLS
-from dicot.protocols.base import Protocol
-from dicot.protocols.metrics import Metric
-from dicot.report import verdict as words
-from dicot.report.frame import frame
-from dicot.report.stats import gap_interval, mean_noise, paired_noise
-from dicot.report.verdict import Ranking, Trial, verdict, verdict_table
+from dicot.judge.evaluation.contenders import ROLES
+from dicot.judge.protocols import PROTOCOLS
+from dicot.judge.protocols.base import Protocol
+from dicot.judge.protocols.metrics import Metric
+from dicot.judge.report import verdict as words
+from dicot.judge.report.frame import frame
+from dicot.judge.report.stats import gap_interval, mean_noise, paired_noise
+from dicot.judge.report.verdict import Ranking, Trial, verdict, verdict_table
 
 N = 200
 ROLE = {"ours": "pretrained", "theirs": "pretrained", "labels": "supervised", "random": "control"}

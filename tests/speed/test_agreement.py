@@ -9,10 +9,10 @@ from benchmarks.timing.agreement import accuracy_section, check_losses, first_lo
 from benchmarks.timing.reference import Definition, plain_pretrain
 from benchmarks.timing.shapes import Shape
 
-from dicot.encoders import InceptionTime
-from dicot.fitting import seeded_weights
 from dicot.methods import METHODS, build_method
 from dicot.methods.dicot import DiCOT
+from dicot.model.fitting import seeded_weights
+from dicot.nets.encoders import InceptionTime
 from dicot.train import Recipe, pretrain
 
 SHAPE = Shape(4, 16, 1)

@@ -11,9 +11,9 @@ from benchmarks.timing.turns import counts, dicot, forget_caches, fresh_start
 from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from dicot.encoders.inception.folded import folding
+from dicot.nets.encoders.inception.folded import folding
+from dicot.nets.views.blocks import block_layout
 from dicot.train.draws import plan_generator
-from dicot.views.blocks import block_layout
 
 
 class TheirModule(nn.Module):

@@ -22,9 +22,9 @@ from benchmarks.timing.turns import RunSeconds, in_turns, run_length
 from torch import nn
 from typer.testing import CliRunner
 
+from dicot.core.errors import InputError
 from dicot.data import Windows
-from dicot.encoders import InceptionTime
-from dicot.errors import InputError
+from dicot.nets.encoders import InceptionTime
 from dicot.train import Recipe
 
 ROOT = Path(__file__).resolve().parents[2]

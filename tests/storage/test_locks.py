@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from dicot.errors import DicotWarning, OutputError
-from dicot.storage import locks
-from dicot.storage.locks import only_writer
+from dicot.core.errors import DicotWarning, OutputError
+from dicot.core.storage import locks
+from dicot.core.storage.locks import only_writer
 
 MANY = """
 import sys
 from pathlib import Path
-from dicot.errors import OutputError
-from dicot.storage.locks import only_writer
+from dicot.core.errors import OutputError
+from dicot.core.storage.locks import only_writer
 place, done = Path(sys.argv[1]), 0
 while done < 60:
     try:

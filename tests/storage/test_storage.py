@@ -3,10 +3,10 @@ import os
 
 import pytest
 
-from dicot.errors import DicotError, ModelFileError, OutputError
-from dicot.labels.store import LabelStore
-from dicot.storage import check_format, check_writable, write_atomic
-from dicot.vectors import check_vector_file
+from dicot.core.errors import DicotError, ModelFileError, OutputError
+from dicot.core.storage import check_format, check_writable, write_atomic
+from dicot.store.vectors import check_vector_file
+from dicot.use.labels.store import LabelStore
 
 
 def test_replaces_as_a_whole_and_makes_folders(tmp_path):

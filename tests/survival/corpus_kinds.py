@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from dicot.corpus import Corpus
-from dicot.corpus.build import build_corpus
-from dicot.corpus.embedding import embed_corpus, read_embedded
-from dicot.search import EmbeddingIndex
-from dicot.search.joining import join_index
+from dicot.store.corpus import Corpus
+from dicot.store.corpus.build import build_corpus
+from dicot.store.corpus.embedding import embed_corpus, read_embedded
+from dicot.store.search import EmbeddingIndex
+from dicot.store.search.joining import join_index
 from tests.survival.kind import Kind
 from tests.survival.mutations import BINARY, JSON, NPY, ZIP
 

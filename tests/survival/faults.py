@@ -120,11 +120,11 @@ class _Jumping(datetime):
 
 def clock_jumps() -> None:
     """Put the clock of this process back at every look. `time.monotonic` goes on, as it does in the kernel."""
-    import dicot.evaluation.jobs
-    import dicot.labels.store
+    import dicot.judge.evaluation.jobs
+    import dicot.use.labels.store
 
-    dicot.evaluation.jobs.datetime = _Jumping  # type: ignore[misc]
-    dicot.labels.store.datetime = _Jumping  # type: ignore[misc]
+    dicot.judge.evaluation.jobs.datetime = _Jumping  # type: ignore[misc]
+    dicot.use.labels.store.datetime = _Jumping  # type: ignore[misc]
     usual, looks = time.time, [0]
 
     def jumping() -> float:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from dicot.core.errors import DicotError
 from dicot.data import Split, Windows
-from dicot.datasets import available, check, load
-from dicot.datasets.base import Card
-from dicot.datasets.prepared import CARD, PreparedParts, write_prepared
-from dicot.errors import DicotError
+from dicot.data.datasets import available, check, load
+from dicot.data.datasets.base import Card
+from dicot.data.datasets.prepared import CARD, PreparedParts, write_prepared
 from tests.commands import dicot
 from tests.survival.kind import Kind
 from tests.survival.mutations import JSON, NPY, TEXT, ZIP

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from dicot.deployed import ABOUT, SEAL, OnnxEmbedder
-from dicot.export import export_onnx
-from dicot.labels.windows import read_labels
-from dicot.projection import Maps, read_maps, write_maps
+from dicot.model.deployed import ABOUT, SEAL, OnnxEmbedder
+from dicot.model.export import export_onnx
+from dicot.use.labels.windows import read_labels
+from dicot.use.projection import Maps, read_maps, write_maps
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.model_kinds import X as CASES
 from tests.survival.model_kinds import _model, sane

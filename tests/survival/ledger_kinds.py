@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dicot.bench.exchange import export_ledger, merge_ledger
-from dicot.bench.ledger import Ledger
-from dicot.bench.rows import COLUMNS
-from dicot.errors import DicotError
-from dicot.evaluation import TIDY, Contender, Job, JobData
-from dicot.report.maps import maps, write_features
-from dicot.report.summary import Marks
+from dicot.core.errors import DicotError
+from dicot.judge.bench.exchange import export_ledger, merge_ledger
+from dicot.judge.bench.ledger import Ledger
+from dicot.judge.bench.rows import COLUMNS
+from dicot.judge.evaluation import TIDY, Contender, Job, JobData
+from dicot.judge.report.maps import maps, write_features
+from dicot.judge.report.summary import Marks
 from tests.commands import dicot
 from tests.survival.array_kinds import parse_npz
 from tests.survival.kind import Kind, UnreadableError

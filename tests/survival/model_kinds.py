@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from dicot import TimeSeriesEmbedder
 from dicot.cli import app
-from dicot.pretrained import CONFIG, WEIGHTS
+from dicot.model.pretrained import CONFIG, WEIGHTS
 from dicot.train import Checkpoint, History
 from tests.survival.kind import Kind
 from tests.survival.mutations import JSON, TENSORS

@@ -15,7 +15,7 @@ from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dicot.errors import DicotError
+from dicot.core.errors import DicotError
 
 # What is reported before the file system is changed. `open` counts where it may write.
 CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "os.symlink", "os.chmod"}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.io import loadmat, savemat
 
-from dicot.datasets import harth, pamap2, skoda, wisdm2
+from dicot.data.datasets import harth, pamap2, skoda, wisdm2
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.mutations import BINARY, TEXT
 from tests.survival.reference import csv_rows, lines_of, number, same_length

@@ -17,8 +17,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from dicot import errors
-from dicot.errors import DicotError
+from dicot.core import errors
+from dicot.core.errors import DicotError
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.mutations import mutate
 from tests.survival.pool import Pool

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 
 import dicot.__main__
-from dicot.bench.ledger import Ledger
 from dicot.cli import main
-from dicot.corpus import Corpus
-from dicot.corpus.build import build_corpus
-from dicot.corpus.embedding import read_embedded
-from dicot.evaluation import Contender, Job, JobData
-from dicot.labels.store import LabelStore
-from dicot.search import EmbeddingIndex
-from dicot.vectors import read_vectors
+from dicot.judge.bench.ledger import Ledger
+from dicot.judge.evaluation import Contender, Job, JobData
+from dicot.store.corpus import Corpus
+from dicot.store.corpus.build import build_corpus
+from dicot.store.corpus.embedding import read_embedded
+from dicot.store.search import EmbeddingIndex
+from dicot.store.vectors import read_vectors
+from dicot.use.labels.store import LabelStore
 from tests.conftest import make_waves
 from tests.survival.processes import actors, children
 

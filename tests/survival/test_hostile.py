@@ -24,18 +24,18 @@ from hypothesis.extra import numpy as hnp
 from scipy.io import savemat
 
 from dicot import OnnxEmbedder, TimeSeriesClassifier, TimeSeriesEmbedder
-from dicot.bench.exchange import read_contents
+from dicot.core.errors import DicotError, InputError
 from dicot.data import parquetfile
 from dicot.data.choices import read_choices
 from dicot.data.files import read_windows
 from dicot.data.matfile import read_matrix
 from dicot.data.recordingfile import read_recording
-from dicot.errors import DicotError, InputError
-from dicot.export import export_onnx
-from dicot.labels.windows import read_labels
-from dicot.pretrained import CONFIG, read_config
-from dicot.search import EmbeddingIndex
-from dicot.vectors import read_vectors, vector_shape
+from dicot.judge.bench.exchange import read_contents
+from dicot.model.export import export_onnx
+from dicot.model.pretrained import CONFIG, read_config
+from dicot.store.search import EmbeddingIndex
+from dicot.store.vectors import read_vectors, vector_shape
+from dicot.use.labels.windows import read_labels
 from tests.signal_files import write_edf, write_wfdb
 from tests.survival.run import MEMORY, WORK, _for_memory
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from dicot.errors import InputError
-from dicot.storage import remove_leftovers, write_atomic
+from dicot.core.errors import InputError
+from dicot.core.storage import remove_leftovers, write_atomic
 from tests.survival import faults
 from tests.survival.kills import Pace, Report, begin, kill_once, torment
 from tests.survival.processes import REFUSED, Run

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 from tests.survival import run
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.kinds import KINDS

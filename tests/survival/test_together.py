@@ -12,20 +12,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dicot.bench.ledger import Ledger
-from dicot.corpus import Corpus
-from dicot.corpus.build import build_corpus
-from dicot.corpus.embedding import embed_corpus, read_embedded
-from dicot.errors import DicotError, InputError, OutputError
-from dicot.evaluation import Contender, Job, JobData
-from dicot.labels.store import LabelStore
-from dicot.search import EmbeddingIndex
+from dicot.core.errors import DicotError, InputError, OutputError
+from dicot.judge.bench.ledger import Ledger
+from dicot.judge.evaluation import Contender, Job, JobData
+from dicot.store.corpus import Corpus
+from dicot.store.corpus.build import build_corpus
+from dicot.store.corpus.embedding import embed_corpus, read_embedded
+from dicot.store.search import EmbeddingIndex
+from dicot.use.labels.store import LabelStore
 from tests.corpus.folders import WINDOW, tree, write_recordings
 
 WRITERS, CALLS, CHUNK = 4, 8, 5
 PATIENCE = 300  # seconds, on a machine that is busy with other things
-LOADED = ["dicot.bench.ledger", "dicot.corpus.build", "dicot.corpus.embedding", "dicot.evaluation"]
-LOADED += ["dicot.labels.store", "dicot.search", "numpy", "tests.corpus.folders"]
+LOADED = [
+    "dicot.judge.bench.ledger",
+    "dicot.store.corpus.build",
+    "dicot.store.corpus.embedding",
+    "dicot.judge.evaluation",
+]
+LOADED += ["dicot.use.labels.store", "dicot.store.search", "numpy", "tests.corpus.folders"]
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="processes are forked from a server"),
     pytest.mark.slow,

@@ -13,17 +13,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dicot import FewLabelClassifier, LabelStore, OnnxEmbedder, TimeSeriesEmbedder
+from dicot.core.storage.seals import OPEN, sealed
 from dicot.data.choices import FILE, read_choices
 from dicot.data.folders import windows_from
-from dicot.deployed import CHANGED, SEAL
 from dicot.explorer.kept import overview_file, read_or_make
-from dicot.export import export_onnx
-from dicot.heads import MARK, Head
-from dicot.search import EmbeddingIndex
-from dicot.storage.seals import OPEN, sealed
-from dicot.vectors import SOURCE, Vectors, read_vectors, write_vectors
-from dicot.vectors.recordings import embed_recordings
-from dicot.vectors.series import series_of
+from dicot.model.deployed import CHANGED, SEAL
+from dicot.model.export import export_onnx
+from dicot.model.heads import MARK, Head
+from dicot.store.search import EmbeddingIndex
+from dicot.store.vectors import SOURCE, Vectors, read_vectors, write_vectors
+from dicot.store.vectors.recordings import embed_recordings
+from dicot.store.vectors.series import series_of
 from tests.survival.array_kinds import parse_npz
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.model_kinds import X, same_bits

@@ -17,9 +17,9 @@ from safetensors.torch import save_file
 from tests.conftest import make_waves
 from torch import nn
 
-from dicot.encoders import as_encoder, build_encoder
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 from dicot.methods import Method, build_method
+from dicot.nets.encoders import as_encoder, build_encoder
 from dicot.train import Checkpoint, History, Recipe, join_ranks, pretrain, ranks
 
 STEPS, BATCH = 5, 9  # shares of unequal size for 2 and 4 processes

@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch.utils.data import Dataset
 
+from dicot.core.errors import InputError
 from dicot.data import Windows
-from dicot.encoders import FCN
-from dicot.errors import InputError
 from dicot.methods import METHODS, build_method
+from dicot.nets.encoders import FCN
 from dicot.train import Checkpoint, Recipe, TrainingRun, pretrain, pretrain_many
 from dicot.train.batches import SMALL, as_training_set, is_streamed
 
@@ -166,8 +166,8 @@ import sys
 import numpy as np
 import torch
 from dicot.data import Windows
-from dicot.encoders import Encoder
-from dicot.gpu.device import peak_memory
+from dicot.nets.encoders import Encoder
+from dicot.core.gpu.device import peak_memory
 from dicot.methods import build_method
 from dicot.train import Recipe, pretrain
 

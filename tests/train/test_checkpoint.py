@@ -9,9 +9,9 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load, save
 
-from dicot.encoders import InceptionTime, ResNet
-from dicot.errors import ModelFileError
+from dicot.core.errors import ModelFileError
 from dicot.methods.dicot import DiCOT
+from dicot.nets.encoders import InceptionTime, ResNet
 from dicot.train import Checkpoint, History, Recipe, Step, pretrain
 
 

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from dicot import TimeSeriesEmbedder
+from dicot.core.errors import InputError
 from dicot.data import Windows, check_collection
 from dicot.data.splits import Split, with_policies
-from dicot.encoders import FCN
-from dicot.errors import InputError
 from dicot.methods import build_method
 from dicot.methods.base import Method
+from dicot.nets.encoders import FCN
 from dicot.train import Checkpoint, Recipe, Step, pretrain
 from dicot.train.batches import DrawnWindows, visited
 

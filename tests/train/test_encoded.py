@@ -5,9 +5,9 @@ import torch
 
 from dicot.methods import METHODS
 from dicot.methods.base import Method
+from dicot.nets.views.blocks import block_layout
 from dicot.train.draws import plan_generator
 from dicot.train.encoded import PLANS, encoded_per_time_step
-from dicot.views.blocks import block_layout
 
 
 @pytest.mark.parametrize(

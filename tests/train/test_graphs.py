@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from dicot.data import Windows
-from dicot.encoders import InceptionTime
-from dicot.encoders.inception import kernels, rows
 from dicot.methods import METHODS, Batch, build_method
+from dicot.nets.encoders import InceptionTime
+from dicot.nets.encoders.inception import kernels, rows
+from dicot.nets.views.blocks import block_layout
 from dicot.train import Checkpoint, History, Recipe, Step, TrainingRun, pretrain, pretrain_many
 from dicot.train.batches import is_streamed
 from dicot.train.loop import own_stream, persistent
-from dicot.views.blocks import block_layout
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
 

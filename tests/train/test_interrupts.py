@@ -5,8 +5,8 @@ import signal
 import pytest
 import torch
 
-from dicot.encoders import InceptionTime
 from dicot.methods.dicot import DiCOT
+from dicot.nets.encoders import InceptionTime
 from dicot.train import Checkpoint, Recipe, pretrain
 
 RECIPE = Recipe(8, 8)

@@ -9,11 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from dicot.core.errors import InputError, ModelFileError, NonFiniteLossError
 from dicot.data import Windows
-from dicot.encoders import FCN, InceptionTime
-from dicot.errors import InputError, ModelFileError, NonFiniteLossError
 from dicot.methods import Batch, build_method
 from dicot.methods.dicot import DiCOT
+from dicot.nets.encoders import FCN, InceptionTime
 from dicot.train import Checkpoint, History, Recipe, Step, TrainingRun, pretrain, pretrain_many
 from dicot.train.draws import batch_rows, epoch_order, plan_generator
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from dicot.core.errors import NonFiniteLossError
 from dicot.data import Windows
-from dicot.encoders import InceptionTime
-from dicot.errors import NonFiniteLossError
 from dicot.methods import build_method
+from dicot.nets.encoders import InceptionTime
 from dicot.train import Checkpoint, Recipe, TrainingRun, pretrain, pretrain_many
 
 

@@ -17,8 +17,8 @@ from safetensors.torch import load_file
 from tests.conftest import make_waves
 from tests.train.ranks_worker import RUNS, build, train
 
-from dicot.errors import InputError, LostWorkerError
-from dicot.processes.launcher import MEETING, find_place
+from dicot.core.errors import InputError, LostWorkerError
+from dicot.core.processes.launcher import MEETING, find_place
 from dicot.train import Checkpoint, join_ranks, ranks
 from dicot.train.ranks import ALONE, Place, Ranks, current_ranks
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 from dicot.train import Recipe, lr_at, paper_recipe
 
 

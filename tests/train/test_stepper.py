@@ -6,14 +6,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from dicot.encoders import InceptionTime
-from dicot.errors import DicotError
+from dicot.core.errors import DicotError
 from dicot.methods import Places, build_method
 from dicot.methods.cropping import Crops
+from dicot.nets.encoders import InceptionTime
+from dicot.nets.views.blocks import Blocks
 from dicot.train import Recipe, pretrain
 from dicot.train.batches import DeviceBatches
 from dicot.train.stepper import FEWEST_REPLAYS, GraphStepper
-from dicot.views.blocks import Blocks
 
 
 def history(waves, **more):

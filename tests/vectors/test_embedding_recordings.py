@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from dicot import windows_from
+from dicot.core.errors import DicotWarning, InputError, NoWindowError, OutputError, ShortRecordingWarning
 from dicot.data import Windows
 from dicot.data.collection import labelled
 from dicot.data.policies import Array
-from dicot.errors import DicotWarning, InputError, NoWindowError, OutputError, ShortRecordingWarning
-from dicot.vectors import read_vectors, write_vectors
-from dicot.vectors.recordings import embed_recordings
+from dicot.store.vectors import read_vectors, write_vectors
+from dicot.store.vectors.recordings import embed_recordings
 
 CUT = {"window": "1s", "stride": "50%", "label": "activity", "group": "who"}
 
@@ -291,7 +291,7 @@ def test_killed_again_and_again_it_ends_with_the_same_bytes(folder: Path, tmp_pa
 import sys, time
 from pathlib import Path
 import numpy as np
-from dicot.vectors.recordings import embed_recordings
+from dicot.store.vectors.recordings import embed_recordings
 def slow(windows):
     time.sleep(0.05)
     return np.concatenate([windows.x.mean(axis=2), windows.x.std(axis=2)], axis=1)
@@ -326,7 +326,7 @@ embed_recordings(slow, "abc", Path(sys.argv[1]), sys.argv[2], cut, append=sys.ar
 WRITER = """
 import sys, time
 from pathlib import Path
-from dicot.storage.locks import only_writer
+from dicot.core.storage.locks import only_writer
 with only_writer(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from dicot import windows_from
+from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.data.policies import Array
-from dicot.errors import InputError
-from dicot.vectors import Vectors, read_vectors, write_vectors
-from dicot.vectors import series as module
-from dicot.vectors.recordings import embed_recordings
-from dicot.vectors.series import Series, series_of, source_of_cases, why_absent
+from dicot.store.vectors import Vectors, read_vectors, write_vectors
+from dicot.store.vectors import series as module
+from dicot.store.vectors.recordings import embed_recordings
+from dicot.store.vectors.series import Series, series_of, source_of_cases, why_absent
 
 
 def mean(windows: Windows) -> Array:

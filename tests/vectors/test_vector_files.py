@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from dicot.errors import InputError
-from dicot.vectors import check_vector_file, read_vectors, row_files, write_vectors
+from dicot.core.errors import InputError
+from dicot.store.vectors import check_vector_file, read_vectors, row_files, write_vectors
 
 X = np.array([[1.5, 2.5], [3.5, 4.5]], np.float32)
 TWO = {"train": {"X": X, "y": np.array(["a", "b"])}, "test": {"X": X[:1], "group": np.array([7])}}
@@ -129,7 +129,7 @@ def test_many_rows_are_written_and_read_in_groups(tmp_path, arrow, monkeypatch):
 
 @pytest.mark.slow
 def test_writing_a_parquet_does_not_hold_all_rows(tmp_path, arrow):
-    from dicot.gpu.device import peak_memory
+    from dicot.core.gpu.device import peak_memory
 
     n, f = 150_000, 256  # 146 MiB
     with row_files(tmp_path / "v.parquet") as make:

@@ -3,8 +3,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicot.errors import InputError
-from dicot.views.blocks import block_layout, cut_blocks, paper_rule, subblocks
+from dicot.core.errors import InputError
+from dicot.nets.views.blocks import block_layout, cut_blocks, paper_rule, subblocks
 
 LENGTHS = st.integers(4, 3000)
 COUNTS = st.integers(2, 20)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.errors import InputError
-from dicot.views.distortions import (
+from dicot.core.errors import InputError
+from dicot.nets.views.distortions import (
     Distortion,
     crop_and_resample,
     drop_channels,

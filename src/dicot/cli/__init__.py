@@ -26,9 +26,9 @@ from dicot.cli.pretrain import pretrain
 from dicot.cli.report import report
 from dicot.cli.search import search
 from dicot.cli.wording import flags, in_shell, plain_warnings
-from dicot.errors import DicotError, InputError, LostWorkerError
-from dicot.processes.launcher import LOST, find_place, is_launched
-from dicot.storage import cannot_use
+from dicot.core.errors import DicotError, InputError, LostWorkerError
+from dicot.core.processes.launcher import LOST, find_place, is_launched
+from dicot.core.storage import cannot_use
 
 
 class Commands(typer.core.TyperGroup):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from dicot.evaluation import Contender
-    from dicot.report.verdict import Verdict
+    from dicot.judge.evaluation import Contender
+    from dicot.judge.report.verdict import Verdict
 
 MORE_SEEDS = (1, 2, 3, 4, 5)
 HARDER = "few_1,few_5"  # protocols for data on which all labels leave nothing to tell
@@ -82,8 +82,8 @@ def _embedding(
 
 def _is_made(one: "Contender") -> bool:
     """Whether `dicot pretrain` can make it: a method or control whose settings can be typed."""
-    from dicot.controls import CONTROLS
     from dicot.methods import METHODS
+    from dicot.model.controls import CONTROLS
 
     typed = all(name in TYPED and isinstance(value, str | int | float) for name, value in one.settings.items())
     return typed and (one.kind in CONTROLS or (one.kind in METHODS and one.own is None))
@@ -91,7 +91,7 @@ def _is_made(one: "Contender") -> bool:
 
 def _settings(one: "Contender") -> dict[str, Any]:
     """The options of `dicot pretrain` that make this contender."""
-    from dicot.presets import PRESETS, preset_name
+    from dicot.model.presets import PRESETS, preset_name
 
     settings = {name: value for name, value in one.settings.items() if UNSAID.get(name) != value}
     out: dict[str, Any] = {"preset": settings.pop("preset", None), "method": one.kind}

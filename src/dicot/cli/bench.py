@@ -9,14 +9,14 @@ from typer.core import TyperGroup
 
 from dicot.cli import options as opt
 from dicot.cli.tables import show
-from dicot.errors import InputError, lookup
+from dicot.core.errors import InputError, lookup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
 
-    from dicot.bench.executor import Finished
-    from dicot.bench.plan import Plan
-    from dicot.evaluation.jobs import Unit
+    from dicot.judge.bench.executor import Finished
+    from dicot.judge.bench.plan import Plan
+    from dicot.judge.evaluation.jobs import Unit
 
 LEDGER = Path("out/bench.sqlite")
 
@@ -79,11 +79,11 @@ def run(
 
     Exit code 1 where a job failed or a data set could not be used; the others are run all the same.
     """
-    from dicot.bench.crossing import SuiteOptions
-    from dicot.bench.exchange import check_export
-    from dicot.bench.ledger import Ledger
-    from dicot.bench.plan import make_plan
-    from dicot.bench.suites import suite_jobs
+    from dicot.judge.bench.crossing import SuiteOptions
+    from dicot.judge.bench.exchange import check_export
+    from dicot.judge.bench.ledger import Ledger
+    from dicot.judge.bench.plan import make_plan
+    from dicot.judge.bench.suites import suite_jobs
 
     options = SuiteOptions(
         contenders=names_in(only),
@@ -123,8 +123,8 @@ def export_ledger(
     out: Annotated[Path, typer.Argument(help="A .csv or .parquet file.")], ledger: LedgerFile = LEDGER
 ) -> None:
     """Write the ledger as a table."""
-    from dicot.bench import exchange
-    from dicot.bench.ledger import Ledger
+    from dicot.judge.bench import exchange
+    from dicot.judge.bench.ledger import Ledger
 
     with Ledger(ledger, read_only=True) as book:
         typer.echo(f"Wrote {exchange.export_ledger(book, out)} rows to {out}")
@@ -136,8 +136,8 @@ def merge_ledgers(
     ledger: LedgerFile = LEDGER,
 ) -> None:
     """Take the rows of other ledgers over into this one, all or none; of two for one job the newer stays."""
-    from dicot.bench import exchange
-    from dicot.bench.ledger import Ledger
+    from dicot.judge.bench import exchange
+    from dicot.judge.bench.ledger import Ledger
 
     sources = [exchange.read_contents(other) for other in others]
     with Ledger(ledger) as book:
@@ -176,7 +176,7 @@ def show_plan(plan: "Plan") -> None:
     """Show how many jobs are in which state."""
     from rich.table import Table
 
-    from dicot.bench.plan import STATES
+    from dicot.judge.bench.plan import STATES
 
     table = Table("contender", *STATES)
     for name, counts in plan.counts().items():
@@ -197,9 +197,9 @@ def run_units(
 
     What an earlier run here kept of finished fits is removed.
     """
-    from dicot.bench.executor import Tally, clear_finished, default_workers, execute, site_for
-    from dicot.gpu.device import resolve_device
-    from dicot.progress import Bar
+    from dicot.core.gpu.device import resolve_device
+    from dicot.core.progress import Bar
+    from dicot.judge.bench.executor import Tally, clear_finished, default_workers, execute, site_for
 
     with Bar("bench", len(units)) as bar:
 
@@ -214,8 +214,8 @@ def run_units(
             clear_finished(site, finished_fits)
             execute(units, ledger, site, workers or default_workers(), tally)
         elif units:
-            from dicot.bench.on_ray import execute_on
-            from dicot.processes.cluster import joined
+            from dicot.core.processes.cluster import joined
+            from dicot.judge.bench.on_ray import execute_on
 
             with joined(ray, workers) as cluster:
                 share = cluster.share(device, gpus=gpus)

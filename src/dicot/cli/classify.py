@@ -8,12 +8,12 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.tables import cell, show
-from dicot.errors import InputError
-from dicot.progress import Bar
+from dicot.core.errors import InputError
+from dicot.core.progress import Bar
 
 if TYPE_CHECKING:
     from dicot.data.policies import Array
-    from dicot.vectors import Vectors
+    from dicot.store.vectors import Vectors
 
 
 def classify(
@@ -45,10 +45,10 @@ def classify(
     from rich.table import Table
 
     from dicot.data.naming import naming
-    from dicot.heads import Head, check_head_file
-    from dicot.labels.classification import classify_cases
-    from dicot.tables import check_table_file, write_columns
-    from dicot.vectors import read_vectors
+    from dicot.model.heads import Head, check_head_file
+    from dicot.store.tables import check_table_file, write_columns
+    from dicot.store.vectors import read_vectors
+    from dicot.use.labels.classification import classify_cases
 
     if out is not None:
         check_table_file(out)
@@ -94,7 +94,7 @@ def _given(vectors: Path, known: "Vectors", labels: Path | None) -> "Array":
     """Return the labels that are known, from the file of labels or from the vectors' own column."""
     from dicot.data.collection import labelled
     from dicot.data.naming import naming
-    from dicot.labels.windows import put_on_windows, read_labels
+    from dicot.use.labels.windows import put_on_windows, read_labels
 
     if labels is None:
         if known.label is None or not labelled(known.label).any():
@@ -113,7 +113,7 @@ def _given(vectors: Path, known: "Vectors", labels: Path | None) -> "Array":
 
 def _class_numbers(source: Path, given: "Array") -> "Array":
     """Return the number of each window's class, -1 where it has no label; the error names the file of the labels."""
-    from dicot.fewlabels import class_numbers
+    from dicot.model.fewlabels import class_numbers
 
     try:
         return class_numbers(given, len(given))[1]

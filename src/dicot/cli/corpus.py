@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dicot.cli import options as opt
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
-    from dicot.corpus.embedding import Embedder
+    from dicot.store.corpus.embedding import Embedder
 
 corpus = typer.Typer(help="Corpora: windows of recordings, more than memory holds.", no_args_is_help=True)
 CorpusArgument = Annotated[Path, typer.Argument(help="A folder that `dicot corpus build` wrote.")]
@@ -47,8 +47,8 @@ def build(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in the folder.")] = False,
 ) -> None:
     """Cut recordings into windows and keep these in a folder, file by file. A killed build is continued."""
-    from dicot.corpus.build import build_corpus
-    from dicot.processes.budget import said_bytes
+    from dicot.core.processes.budget import said_bytes
+    from dicot.store.corpus.build import build_corpus
 
     kept = _choices(sources)
     asked = opt.given(
@@ -87,8 +87,8 @@ def info(
     verify: Annotated[bool, typer.Option("--verify", help="Read every byte and compare it with its hash.")] = False,
 ) -> None:
     """Describe a corpus: its windows, its files and what was left out."""
-    from dicot.corpus import Corpus
-    from dicot.processes.budget import said_bytes
+    from dicot.core.processes.budget import said_bytes
+    from dicot.store.corpus import Corpus
 
     opened = Corpus.open(corpus, verify=verify)
     manifest, (n, c, t) = opened.manifest, opened.shape
@@ -133,12 +133,12 @@ def embed(
     from functools import partial
 
     from dicot.cli.embed import hash_of
-    from dicot.corpus import Corpus
-    from dicot.corpus.embedding import embed_corpus
-    from dicot.corpus.on_ray import embed_on
-    from dicot.gpu.memory import gpu_memory_of, limited_memory
-    from dicot.processes.budget import TORCH, memory_of, peak_bytes, refuse_beyond
-    from dicot.processes.cluster import joined
+    from dicot.core.gpu.memory import gpu_memory_of, limited_memory
+    from dicot.core.processes.budget import TORCH, memory_of, peak_bytes, refuse_beyond
+    from dicot.core.processes.cluster import joined
+    from dicot.store.corpus import Corpus
+    from dicot.store.corpus.embedding import embed_corpus
+    from dicot.store.corpus.on_ray import embed_on
 
     if ray is None and not (actors is None and gpus_per_actor is None and cpus_per_actor == 1):
         raise InputError("--actors, --cpus-per-actor and --gpus-per-actor go with --ray.")
@@ -175,7 +175,7 @@ def embed(
 def _quiet(model: Path, backend: str | None, device: str, precision: str | None) -> "Embedder":
     """Load a model that shows no bar of its own: there is one for all shards."""
     from dicot.cli.embed import load_embedder
-    from dicot.deployed import OnnxEmbedder
+    from dicot.model.deployed import OnnxEmbedder
 
     embedder = load_embedder(model, backend, device, precision)
     if not isinstance(embedder, OnnxEmbedder):
@@ -185,8 +185,8 @@ def _quiet(model: Path, backend: str | None, device: str, precision: str | None)
 
 def _choices(sources: list[str]) -> dict[str, Any]:
     """Return what the dicot.toml beside the recordings says; two of them cannot both be followed."""
-    from dicot.corpus.sources import SCHEME
     from dicot.data.choices import choices_file, read_choices
+    from dicot.store.corpus.sources import SCHEME
 
     paths = dict.fromkeys(choices_file(source) for source in sources if SCHEME not in source)
     there = [path for path in paths if path.is_file()]

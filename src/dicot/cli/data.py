@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dicot.cli import options as opt
-from dicot.errors import DicotError
+from dicot.core.errors import DicotError
 
 if TYPE_CHECKING:
-    from dicot.datasets import Card
+    from dicot.data.datasets import Card
 
 data = typer.Typer(help="Data sets: what is here, how to get the rest.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(help="A name from `dicot data list`.")]
@@ -20,7 +20,7 @@ Name = Annotated[str, typer.Argument(help="A name from `dicot data list`.")]
 @data.command("list")
 def list_sets() -> None:
     """List all known data sets, here or not."""
-    from dicot.datasets import DATASETS, on_hand
+    from dicot.data.datasets import DATASETS, on_hand
 
     here, damaged = on_hand()
     lines = {card.name: (card.family, sizes(card)) for card in here}
@@ -40,7 +40,7 @@ def list_sets() -> None:
 @data.command()
 def show(name: Name) -> None:
     """Show the card of a data set, or how to get it."""
-    from dicot.datasets import DATASETS
+    from dicot.data.datasets import DATASETS
 
     dataset = DATASETS.find(name)
     card = dataset.card()
@@ -65,9 +65,9 @@ def prepare(
     ] = None,
 ) -> None:
     """Make a large data set from its publisher's files; run it again to continue after an interruption."""
-    from dicot.datasets import DATASETS
-    from dicot.datasets.preparation import SizeWarning
-    from dicot.progress import Bar
+    from dicot.core.progress import Bar
+    from dicot.data.datasets import DATASETS
+    from dicot.data.datasets.preparation import SizeWarning
 
     dataset = DATASETS.find(name)
     with Bar(f"prepare {dataset.name}", 100) as bar, warnings.catch_warnings():
@@ -88,9 +88,9 @@ def prepare(
 @data.command()
 def check(name: Annotated[str | None, typer.Argument(help="One data set; default: all that are here.")] = None) -> None:
     """Read data sets whole, compare their sizes and values with what is known, and show their fingerprints."""
-    from dicot.datasets import check as check_set
-    from dicot.datasets import on_hand
-    from dicot.progress import Bar
+    from dicot.core.progress import Bar
+    from dicot.data.datasets import check as check_set
+    from dicot.data.datasets import on_hand
 
     names = [name] if name is not None else []
     if name is None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dicot.cli import options as opt
-from dicot.errors import InputError, lookup
+from dicot.core.errors import InputError, lookup
 
 if TYPE_CHECKING:
-    from dicot.corpus import Corpus
-    from dicot.deployed import OnnxEmbedder
-    from dicot.estimator import TimeSeriesEmbedder
+    from dicot.model.deployed import OnnxEmbedder
+    from dicot.model.estimator import TimeSeriesEmbedder
+    from dicot.store.corpus import Corpus
 
 BACKENDS = ("torch", "onnx")
 
@@ -53,7 +53,7 @@ def embed(
 
     Recordings are embedded one file after the other. A run that was killed is continued by the same command.
     """
-    from dicot.vectors import check_vector_file
+    from dicot.store.vectors import check_vector_file
 
     check_vector_file(out)
     embedder = load_embedder(model, backend, device, precision)
@@ -89,8 +89,8 @@ def _embed_recordings(
     options: dict[str, Any],
     append: bool,
 ) -> None:
-    from dicot.deployed import OnnxEmbedder
-    from dicot.vectors.recordings import embed_recordings
+    from dicot.model.deployed import OnnxEmbedder
+    from dicot.store.vectors.recordings import embed_recordings
 
     options = opt.as_fitted(options, embedder)
     if not isinstance(embedder, OnnxEmbedder):
@@ -108,9 +108,9 @@ def _embed_recordings(
 
 def _embed_corpus(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, corpus: "Corpus", out: Path) -> None:
     """Embed a corpus into one file; `dicot corpus embed` writes one for each shard, and continues when killed."""
-    from dicot.corpus.embedding import source_of_vectors
-    from dicot.corpus.shards import COLUMNS
-    from dicot.vectors import row_files, write_vectors
+    from dicot.store.corpus.embedding import source_of_vectors
+    from dicot.store.corpus.shards import COLUMNS
+    from dicot.store.vectors import row_files, write_vectors
 
     with row_files(out) as make:
         vectors = embedder.transform_into(corpus, make, layout="nct").read()
@@ -123,10 +123,10 @@ def _embed_corpus(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, co
 def _embed_cases(
     embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, data: str, out: Path, columns: dict[str, Any]
 ) -> None:
-    from dicot.datasets import load_parts
-    from dicot.storage.locks import only_writer
-    from dicot.vectors import check_vector_file, row_files, write_vectors
-    from dicot.vectors.series import source_of_cases
+    from dicot.core.storage.locks import only_writer
+    from dicot.data.datasets import load_parts
+    from dicot.store.vectors import check_vector_file, row_files, write_vectors
+    from dicot.store.vectors.series import source_of_cases
 
     columns = opt.as_fitted(columns, embedder) if "case" in columns else columns  # of a long table
     contents = load_parts(data, **columns)
@@ -156,14 +156,14 @@ def load_embedder(
         remedy = f"Leave --backend {backend} out" if is_file else f"Write one: dicot export {model} --onnx model.onnx"
         raise InputError(f"--backend onnx goes with an .onnx file and torch with a folder; got {model}. {remedy}.")
     if not is_file:
-        from dicot.estimator import TimeSeriesEmbedder
+        from dicot.model.estimator import TimeSeriesEmbedder
 
         embedder = TimeSeriesEmbedder.from_pretrained(model, device=device)
         embedder.set_params(**opt.given(embed_precision=precision))
         return embedder
     if device not in ("auto", "cpu") or precision is not None:
         raise InputError("--device and --precision are torch's; an .onnx file runs on the CPU. Leave them out.")
-    from dicot.deployed import OnnxEmbedder
+    from dicot.model.deployed import OnnxEmbedder
 
     return OnnxEmbedder(model)
 
@@ -173,6 +173,6 @@ def hash_of(model: Path) -> str:
     if model.suffix == ".onnx":
         return hashlib.sha256(model.read_bytes()).hexdigest()
 
-    from dicot.pretrained import model_hash
+    from dicot.model.pretrained import model_hash
 
     return model_hash(model)

@@ -22,18 +22,18 @@ from dicot.cli.evaluated import (
     write_vectors_file,
 )
 from dicot.cli.tables import say, show_blocks
-from dicot.errors import InputError
-from dicot.storage import check_writable
+from dicot.core.errors import InputError
+from dicot.core.storage import check_writable
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from dicot.cli.advice import Step
     from dicot.data import Split
-    from dicot.estimator import TimeSeriesEmbedder
-    from dicot.evaluation import Contender, Evaluation, Fitted, Unit
-    from dicot.evaluation.model_protocols import AnyProtocol
-    from dicot.report.verdict import Trial, Verdict
+    from dicot.judge.evaluation import Contender, Evaluation, Fitted, Unit
+    from dicot.judge.evaluation.model_protocols import AnyProtocol
+    from dicot.judge.report.verdict import Trial, Verdict
+    from dicot.model.estimator import TimeSeriesEmbedder
 
 NO_GROUPS = (
     "the data name no groups (people, devices, recordings), so windows of one recording may be in both parts and "
@@ -116,8 +116,8 @@ def evaluate(
     """Train each PRESET or METHOD (or take MODEL), embed, and score it beside both controls and both raw features."""
     from dicot.data import hold_out
     from dicot.data.collection import name_of_groups
-    from dicot.evaluation import saved, with_controls
-    from dicot.report.verdict import verdict
+    from dicot.judge.evaluation import saved, with_controls
+    from dicot.judge.report.verdict import verdict
 
     chosen = _protocols(protocols)
     numbers = opt.whole_numbers(seeds, "--seeds")
@@ -137,7 +137,7 @@ def evaluate(
     if model is None:
         subjects = _trained(method, preset, settings, params)
     else:
-        from dicot.estimator import TimeSeriesEmbedder
+        from dicot.model.estimator import TimeSeriesEmbedder
 
         fitted = TimeSeriesEmbedder.from_pretrained(model, device=device)
         flags = {**settings, **policies, "family": family, "method": method, "preset": preset, "set_": params}
@@ -157,7 +157,7 @@ def evaluate(
         warning = NO_GROUPS if split.train.group is None else ""
     everyone = with_controls(subjects)
     if features is not None:
-        from dicot.report.maps import check_features_file
+        from dicot.judge.report.maps import check_features_file
 
         check_features_file(features, [one.name for one in everyone])
     named = name_of_groups(split.train.group, split.train.recording, column)
@@ -194,8 +194,8 @@ def _labelled_recordings(data: str, options: dict[str, Any]) -> "Split":
 
 
 def _protocols(text: str) -> "list[AnyProtocol]":
-    from dicot.evaluation import every_protocol
-    from dicot.protocols import PROTOCOLS, find_protocol
+    from dicot.judge.evaluation import every_protocol
+    from dicot.judge.protocols import PROTOCOLS, find_protocol
 
     names = list(PROTOCOLS) if text == "all" else [name.strip() for name in text.split(",")]
     return [find_protocol(every_protocol(), name)() for name in names]
@@ -203,18 +203,18 @@ def _protocols(text: str) -> "list[AnyProtocol]":
 
 def _free_name(name: str) -> str:
     """The name of a saved model in the table, which must not be that of a control or of raw features."""
-    from dicot.evaluation.contenders import registered
+    from dicot.judge.evaluation.contenders import registered
 
     return f"{name} (saved)" if name in registered() else name
 
 
 def _check_outputs(out: Path | None, features: Path | None) -> None:
     """Check whatever the results need, before anything is trained for them."""
-    import dicot.report  # noqa: F401  (says what to install where a table cannot be made)
+    import dicot.judge.report  # noqa: F401  (says what to install where a table cannot be made)
 
     if out is not None:
-        from dicot.report.figures import need_matplotlib
-        from dicot.report.page import need_jinja2
+        from dicot.judge.report.figures import need_matplotlib
+        from dicot.judge.report.page import need_jinja2
 
         need_matplotlib()
         need_jinja2()
@@ -231,7 +231,7 @@ def _policies(fitted: "TimeSeriesEmbedder") -> dict[str, Any]:
 
 def _refuse_contradictions(ctx: typer.Context, fitted: "TimeSeriesEmbedder", flags: dict[str, Any]) -> None:
     """A saved model and its controls have the model's settings: no flag may say otherwise."""
-    from dicot.presets import preset_name
+    from dicot.model.presets import preset_name
 
     own = {**fitted.get_params(deep=False), **fitted.features_, "method": fitted.method_, "set_": fitted.method_params}
     own["preset"] = preset_name(fitted.preset, fitted.method)
@@ -253,9 +253,9 @@ def _trained(
     methods: str | None, wanted: str | None, settings: dict[str, Any], params: dict[str, Any] | None
 ) -> "list[Contender]":
     """Methods that are trained here, with what a preset says, or presets with their own methods."""
-    from dicot.evaluation import contender
+    from dicot.judge.evaluation import contender
     from dicot.methods import METHODS
-    from dicot.presets import PAPER, find_preset, preset_name
+    from dicot.model.presets import PAPER, find_preset, preset_name
 
     usual = [preset_name(None, methods)]
     if methods is None:  # the default is shown beside what it is measured by
@@ -294,7 +294,7 @@ def _score(
     subsets: str,
     device: str,
 ) -> "Evaluation":
-    from dicot.evaluation import distinct, evaluate
+    from dicot.judge.evaluation import distinct, evaluate
 
     different, same = distinct(protocols, split)
     for name, others in same.items():
@@ -305,7 +305,7 @@ def _score(
 def _trial(split: "Split", contenders: "Sequence[Contender]", result: "Evaluation", unit: str) -> "Trial":
     """What a verdict is about."""
     from dicot.data.collection import labelled_cases
-    from dicot.report.verdict import Trial
+    from dicot.judge.report.verdict import Trial
 
     assert split.test is not None
     test = labelled_cases(split.test)
@@ -315,8 +315,8 @@ def _trial(split: "Split", contenders: "Sequence[Contender]", result: "Evaluatio
 
 def _show(found: "Verdict", trial: "Trial", fixed: Sequence[str]) -> None:
     """Print the verdict, then the scores and what every protocol is."""
-    from dicot.report.frame import shown_metrics
-    from dicot.report.scores import evaluation_table
+    from dicot.judge.report.frame import shown_metrics
+    from dicot.judge.report.scores import evaluation_table
 
     typer.echo()
     say(found.sentence, bold=True)
@@ -341,7 +341,7 @@ def _show_steps(steps: "Sequence[Step]") -> None:
 
 def _class_names(data: str, split: "Split") -> dict[object, str]:
     """What the classes of a data set by name are called, where its card says so; other labels are names themselves."""
-    from dicot.datasets import card, is_path
+    from dicot.data.datasets import card, is_path
 
     y = split.train.y
     if is_path(data) or y is None or y.dtype.kind not in "iu":
@@ -350,7 +350,7 @@ def _class_names(data: str, split: "Split") -> dict[object, str]:
 
 
 def _frame(result: "Evaluation") -> "pd.DataFrame":
-    from dicot.report.frame import frame
+    from dicot.judge.report.frame import frame
 
     return frame(row for one in result.results for row in one.tidy())
 

@@ -11,15 +11,15 @@ import typer
 
 from dicot import __version__
 from dicot.cli import options as opt
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from dicot.cli.advice import Step
     from dicot.data import Split
-    from dicot.evaluation import Evaluation
-    from dicot.report.verdict import Trial, Verdict
+    from dicot.judge.evaluation import Evaluation
+    from dicot.judge.report.verdict import Trial, Verdict
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ def write_report(
     out: Path, split: "Split", hero: str, result: "Evaluation", trial: "Trial", found: "Verdict", page: PageTexts
 ) -> None:
     """Write report.html, scores.csv and the model into the folder."""
-    from dicot.bench.exchange import write_table
+    from dicot.core.storage import write_atomic
     from dicot.data.collection import labelled_cases
-    from dicot.evaluation.run import embed_labelled
-    from dicot.report.evaluation import Hero, ShownCases, evaluation_page
-    from dicot.storage import write_atomic
+    from dicot.judge.bench.exchange import write_table
+    from dicot.judge.evaluation.run import embed_labelled
+    from dicot.judge.report.evaluation import Hero, ShownCases, evaluation_page
 
     write_table(out / "scores.csv", result.results)
     typer.echo(f"Wrote {out / 'scores.csv'}")
@@ -74,7 +74,7 @@ def write_report(
 
 def identity(hero: str, model: object, folder: Path) -> str:
     """What made the vectors: the hash of the model that was saved, or the name of what has none."""
-    from dicot.pretrained import model_hash
+    from dicot.model.pretrained import model_hash
 
     return model_hash(folder) if is_embedder(model) else hero
 
@@ -83,8 +83,8 @@ def cases_source(
     data: str, layout: str, policies: dict[str, Any], table: dict[str, Any], split: "Split", model: str
 ) -> dict[str, Any]:
     """How the cases of the vectors are found again: those of a file as it holds them, others by the same policies."""
-    from dicot.datasets import is_path
-    from dicot.vectors.series import source_of_cases
+    from dicot.data.datasets import is_path
+    from dicot.store.vectors.series import source_of_cases
 
     columns = {**table, **({"layout": layout} if layout != "nct" else {})}
     return source_of_cases(data, columns if is_path(data) else policies, split.train.channels, model)
@@ -95,8 +95,8 @@ def recordings_source(data: str, options: dict[str, Any], split: "Split", model:
     from dicot.data.contents import facts_of
     from dicot.data.durations import window_stride
     from dicot.data.folders import named_recordings
-    from dicot.vectors import source_of_recordings
-    from dicot.vectors.recordings import USUAL
+    from dicot.store.vectors import source_of_recordings
+    from dicot.store.vectors.recordings import USUAL
 
     windows = split.train
     facts = {name: facts_of(file) for name, file in named_recordings(data).items()}
@@ -108,8 +108,8 @@ def recordings_source(data: str, options: dict[str, Any], split: "Split", model:
 
 def write_vectors_file(path: Path, split: "Split", model: Any, source: dict[str, Any]) -> None:
     """Write the vectors of all cases, in the order of DATA."""
-    from dicot.evaluation.run import cases_for
-    from dicot.vectors import write_vectors
+    from dicot.judge.evaluation.run import cases_for
+    from dicot.store.vectors import write_vectors
 
     parts = {"": split.train} if split.test is None else {"train": split.train, "test": split.test}
     known = {
@@ -137,7 +137,7 @@ def _facts(split: "Split", result: "Evaluation") -> dict[str, object]:
 def write_features_file(path: Path, split: "Split", result: "Evaluation") -> None:
     """Write the embeddings of the labelled test cases, of each contender's first fit that did not fail."""
     from dicot.data.collection import labelled_cases
-    from dicot.report.maps import write_features
+    from dicot.judge.report.maps import write_features
 
     if not result.embeddings:
         raise InputError(f"Every contender failed, so there are no embeddings for {path}.")
@@ -165,13 +165,13 @@ def sizes(split: "Split") -> str:
 
 def descriptions(data: "pd.DataFrame") -> dict[str, str]:
     """What each protocol of the scores is, as it says itself."""
-    from dicot.evaluation import every_protocol
+    from dicot.judge.evaluation import every_protocol
 
     known = every_protocol()
     return {name: known[name]().description for name in data.protocol.unique() if name in known}
 
 
 def is_embedder(model: object) -> bool:
-    from dicot.estimator import TimeSeriesEmbedder
+    from dicot.model.estimator import TimeSeriesEmbedder
 
     return isinstance(model, TimeSeriesEmbedder)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dicot.cli import options as opt
-from dicot.errors import InputError, did_you_mean
+from dicot.core.errors import InputError, did_you_mean
 
 
 def explore(
@@ -49,13 +49,13 @@ def explore(
 
     Map, clusters and outlier scores are made once and kept beside VECTORS.
     """
+    from dicot.core.storage import check_writable
     from dicot.explorer.assets import load_assets
     from dicot.explorer.kept import KEYS
     from dicot.explorer.page import rows_of_page, write_page
     from dicot.explorer.serve import check_installed, listen, serve
     from dicot.explorer.workspace import open_workspace
-    from dicot.storage import check_writable
-    from dicot.vectors import read_vectors
+    from dicot.store.vectors import read_vectors
 
     # What can be refused is refused before the map is made, which takes minutes.
     if map_kind not in KEYS:

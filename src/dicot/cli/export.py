@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dicot.cli import options as opt
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 
 
 def export(
@@ -24,11 +24,11 @@ def export(
     Scale, missing values, encoder, bank and compression are inside. The file is compared with torch on random windows
     of several lengths before it is put in its place.
     """
-    from dicot.classifier import TimeSeriesClassifier
-    from dicot.estimator import TimeSeriesEmbedder
-    from dicot.export import export_onnx
-    from dicot.heads import Head
-    from dicot.pretrained import model_hash, read_config
+    from dicot.model.classifier import TimeSeriesClassifier
+    from dicot.model.estimator import TimeSeriesEmbedder
+    from dicot.model.export import export_onnx
+    from dicot.model.heads import Head
+    from dicot.model.pretrained import model_hash, read_config
 
     head = None if classifier is None else Head.load(classifier)
     if head is not None and head.model is not None and head.model != (own := model_hash(model)):

@@ -11,7 +11,7 @@ import typer
 from dicot.cli import options as opt
 from dicot.cli.tables import show
 from dicot.cli.wording import in_shell
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
     from dicot.data.inspection import Inspected
@@ -45,11 +45,11 @@ def inspect(
     """
     from rich.table import Table
 
+    from dicot.core.storage import write_atomic
     from dicot.data import inspect_recordings, suggest_windows
     from dicot.data.choices import choices_file, choices_text, common_channels
     from dicot.data.folders import pattern_of
     from dicot.data.naming import listed
-    from dicot.storage import write_atomic
 
     if force and not write:
         raise InputError("--force is for --write. Give both, or leave it out.")

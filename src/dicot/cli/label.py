@@ -8,11 +8,11 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.tables import cell, show
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
-    from dicot.labels.store import Key
-    from dicot.vectors import Vectors
+    from dicot.store.vectors import Vectors
+    from dicot.use.labels.store import Key
 
 label = typer.Typer(help="Labels given by hand, and what to label next.", no_args_is_help=True)
 Store = Annotated[Path, typer.Argument(help="The file of labels, such as labels.sqlite.")]
@@ -29,8 +29,8 @@ def add(
 ) -> None:
     """Give one window of VECTORS a label; the file is made where it is not there, and an older label is kept in it."""
     from dicot.data.naming import naming
-    from dicot.labels.store import LabelStore
-    from dicot.search import EmbeddingIndex
+    from dicot.store.search import EmbeddingIndex
+    from dicot.use.labels.store import LabelStore
 
     if not name.strip():
         raise InputError("LABEL is empty. Write a name; `dicot label undo` takes the last label away.")
@@ -53,7 +53,7 @@ def show_labels(store: Store) -> None:
     """List the labels, and how many there are of each."""
     from rich.table import Table
 
-    from dicot.labels.store import LabelStore
+    from dicot.use.labels.store import LabelStore
 
     with LabelStore(store, read_only=True) as kept:
         labels = kept.current()
@@ -80,8 +80,8 @@ def suggest_windows(
     from rich.table import Table
 
     from dicot.data.naming import naming
-    from dicot.labels.suggestion import suggest
-    from dicot.labels.windows import put_on_windows, read_labels
+    from dicot.use.labels.suggestion import suggest
+    from dicot.use.labels.windows import put_on_windows, read_labels
 
     known = _placed(vectors)
     labels = read_labels(store) if store.exists() else {}
@@ -108,7 +108,7 @@ def suggest_windows(
 @label.command()
 def undo(store: Store, n: Annotated[int, typer.Option("--number", "-n", help="How many to take back.")] = 1) -> None:
     """Take back what was labelled last, whoever did it; the history keeps it."""
-    from dicot.labels.store import LabelStore
+    from dicot.use.labels.store import LabelStore
 
     if not store.exists():
         raise InputError(f"There is no label store at {store}. Name another file.")
@@ -122,7 +122,7 @@ def undo(store: Store, n: Annotated[int, typer.Option("--number", "-n", help="Ho
 
 def _placed(path: Path) -> "Vectors":
     from dicot.data.naming import naming
-    from dicot.vectors import read_vectors
+    from dicot.store.vectors import read_vectors
 
     known = read_vectors(path, finite=True)
     with naming(path):

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dicot.errors import lookup
+from dicot.core.errors import lookup
 
 Lines = Iterable[tuple[str, str]]  # name and description
 
@@ -17,40 +17,40 @@ def _methods() -> Lines:
 
 
 def _presets() -> Lines:
-    from dicot.presets import DEFAULT_PRESET, METHOD_PRESET, PRESETS
+    from dicot.model.presets import DEFAULT_PRESET, METHOD_PRESET, PRESETS
 
     notes = {METHOD_PRESET: "; the default where a method is named", DEFAULT_PRESET: "; the default"}
     return [(name, f"{preset.method}: {preset.summary}{notes.get(name, '')}") for name, preset in PRESETS.items()]
 
 
 def _controls() -> Lines:
-    from dicot.classical import CLASSICAL
-    from dicot.controls import CONTROLS
+    from dicot.judge.classical import CLASSICAL
+    from dicot.model.controls import CONTROLS
 
     return [(name, _first_line(kind)) for name, kind in {**CONTROLS, **CLASSICAL}.items()]
 
 
 def _encoders() -> Lines:
-    from dicot.encoders import ENCODERS
+    from dicot.nets.encoders import ENCODERS
 
     return [(name, _first_line(kind)) for name, kind in ENCODERS.items()]
 
 
 def _poolings() -> Lines:
-    from dicot.embedding import POOLINGS
+    from dicot.model.embedding import POOLINGS
 
     return [(name, pooling.summary) for name, pooling in POOLINGS.items()]
 
 
 def _protocols() -> Lines:
-    from dicot.evaluation import every_protocol
+    from dicot.judge.evaluation import every_protocol
 
     return [(name, make().description) for name, make in every_protocol().items()]
 
 
 def _datasets() -> Lines:
     from dicot.cli.data import sizes
-    from dicot.datasets import on_hand
+    from dicot.data.datasets import on_hand
 
     cards, damaged = on_hand()
     here = [(card.name, f"{card.family or '-':10} {sizes(card)}") for card in cards]
@@ -58,7 +58,7 @@ def _datasets() -> Lines:
 
 
 def _suites() -> Lines:
-    from dicot.bench.suites import SUITES
+    from dicot.judge.bench.suites import SUITES
 
     return [(name, _first_line(suite)) for name, suite in SUITES.items()]
 

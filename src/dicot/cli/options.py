@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dicot.corpus import Corpus
     from dicot.data import Windows
-    from dicot.datasets import Split
-    from dicot.deployed import OnnxEmbedder
-    from dicot.estimator import TimeSeriesEmbedder
-    from dicot.labels.store import Key
-    from dicot.search import EmbeddingIndex
+    from dicot.data.datasets import Split
+    from dicot.model.deployed import OnnxEmbedder
+    from dicot.model.estimator import TimeSeriesEmbedder
+    from dicot.store.corpus import Corpus
+    from dicot.store.search import EmbeddingIndex
+    from dicot.use.labels.store import Key
 
 AT = "RECORDING@SECONDS"
 INTERRUPTED = 130  # exit code: 128 and the number of SIGINT, as shells have it
@@ -216,7 +216,7 @@ def load_data(
 ) -> "Split":
     """Load a named data set or a file; column options, another layout and `holdout` are for files alone."""
     from dicot.data.collection import warn_of_layout
-    from dicot.datasets import is_path, load
+    from dicot.data.datasets import is_path, load
 
     if not is_path(data) and (table or layout != "nct"):
         raise InputError(f"{data!r} is a data set by name; --layout and column options are for files.")
@@ -231,8 +231,8 @@ def load_data(
 
 def corpus_at(data: str, said: dict[str, Any]) -> "Corpus | None":
     """Open DATA where they are a corpus; refuse what was said when it was built. None where they are none."""
-    from dicot.corpus import Corpus
-    from dicot.corpus.manifest import MANIFEST
+    from dicot.store.corpus import Corpus
+    from dicot.store.corpus.manifest import MANIFEST
 
     if not (Path(data).is_dir() and (Path(data) / MANIFEST).is_file()):
         return None
@@ -263,7 +263,7 @@ def recorded(
     `usual` are the time steps of a window of a folder or pattern for which neither says any.
     """
     from dicot.data.choices import choices_file, read_choices
-    from dicot.datasets import is_path
+    from dicot.data.datasets import is_path
 
     # A folder is one also where a data set has its name: nothing else has a dicot.toml inside.
     path = choices_file(data) if is_path(data) or Path(data).is_dir() else None

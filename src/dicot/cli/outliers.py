@@ -7,7 +7,7 @@ import typer
 
 from dicot.cli import pictures
 from dicot.cli.tables import cell, show
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
     from dicot.data.policies import Array
@@ -42,9 +42,9 @@ def outliers(
     from rich.table import Table
 
     from dicot.data.naming import naming
-    from dicot.outliers import EmbeddingOutlierDetector, compare_with_rest, distances_and_p
-    from dicot.tables import check_table_file, write_columns
-    from dicot.vectors import read_vectors
+    from dicot.store.tables import check_table_file, write_columns
+    from dicot.store.vectors import read_vectors
+    from dicot.use.outliers import EmbeddingOutlierDetector, compare_with_rest, distances_and_p
 
     if out is not None:
         check_table_file(out)

@@ -7,13 +7,13 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.bench import LEDGER, announce, names_in, run_units, show_plan
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dicot.bench.crossing import SuiteOptions
-    from dicot.bench.ledger import Contents
+    from dicot.judge.bench.crossing import SuiteOptions
+    from dicot.judge.bench.ledger import Contents
 
 RECORDS = Path("results")  # what is published with the library
 MAPS = "maps.npz"  # beside the records
@@ -51,11 +51,11 @@ def paper(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="RUN: only say what would be run.")] = False,
 ) -> None:
     """Show every figure and table of the paper on one page: ours beside the paper's, or what is missing and why."""
-    from dicot.bench.crossing import SuiteOptions
-    from dicot.bench.suites import outdated
-    from dicot.report.exhibits.page import chosen, write_paper
-    from dicot.report.frame import frame
-    from dicot.report.page import need_jinja2
+    from dicot.judge.bench.crossing import SuiteOptions
+    from dicot.judge.bench.suites import outdated
+    from dicot.judge.report.frame import frame
+    from dicot.judge.report.page import need_jinja2
+    from dicot.paper.exhibits.page import chosen, write_paper
 
     need_jinja2()
     if ledger is not None and records is not None and not run:
@@ -86,14 +86,14 @@ def paper(
 
 def _published(records: Path | None) -> "Sequence[Path]":
     """What is taken over before anything is run: the records that are named, or those published with the library."""
-    from dicot.bench.exchange import tables_in
+    from dicot.judge.bench.exchange import tables_in
 
     return tables_in(records or RECORDS) if records is not None or RECORDS.is_dir() else []
 
 
 def _read(ledger: Path | None, records: Path | None) -> "tuple[Path, Contents]":
     """Read what was recorded; the folder that it is in comes with it."""
-    from dicot.bench.exchange import read_records
+    from dicot.judge.bench.exchange import read_records
 
     if ledger is None and records is None:
         ledger, records = (LEDGER, None) if LEDGER.exists() or not RECORDS.is_dir() else (None, RECORDS)
@@ -112,13 +112,13 @@ def _run(
     dry_run: bool,
 ) -> bool:
     """Run what is missing of these exhibits; whether something failed."""
-    from dicot.bench.costs import cheapest_first
-    from dicot.bench.exchange import read_contents
-    from dicot.bench.ledger import Ledger
-    from dicot.bench.plan import make_plan
-    from dicot.bench.suites import with_stand_ins
-    from dicot.report.exhibits import EXHIBITS
-    from dicot.report.exhibits import MAPS as MAPS_KEY
+    from dicot.judge.bench.costs import cheapest_first
+    from dicot.judge.bench.exchange import read_contents
+    from dicot.judge.bench.ledger import Ledger
+    from dicot.judge.bench.plan import make_plan
+    from dicot.judge.bench.suites import with_stand_ins
+    from dicot.paper.exhibits import EXHIBITS
+    from dicot.paper.exhibits import MAPS as MAPS_KEY
 
     suites = list(dict.fromkeys(suite for key in keys for suite in EXHIBITS[key].suites))
     failed = False
@@ -145,9 +145,9 @@ def _run(
 
 def _run_maps(path: Path, published: "Sequence[Path]", options: "SuiteOptions", device: str, dry_run: bool) -> None:
     """Make the maps of the paper's data set, or of one that is at hand; those that are published are gone on with."""
-    from dicot.bench.maps import run_maps
-    from dicot.bench.suites import maps_set
-    from dicot.storage import write_atomic
+    from dicot.core.storage import write_atomic
+    from dicot.judge.bench.maps import run_maps
+    from dicot.judge.bench.suites import maps_set
 
     before = next((one for table in published if (one := table.with_name(MAPS)).is_file()), None)
     if before is not None and not path.exists() and not dry_run:

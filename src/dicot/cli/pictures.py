@@ -10,10 +10,10 @@ import typer
 
 from dicot import __version__
 from dicot.cli.tables import cell
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
-    from dicot.vectors import Vectors
+    from dicot.store.vectors import Vectors
 
 Plot = Annotated[Path | None, typer.Option(help="Draw the windows on a page, an .html.")]
 Data = Annotated[
@@ -27,8 +27,8 @@ def check_plot(plot: Path | None, data: str | None) -> None:
         if data is not None:
             raise InputError("--data is for --plot, which draws recordings. Give both, or leave it out.")
         return
-    from dicot.report.page import need_jinja2
-    from dicot.storage import check_writable
+    from dicot.core.storage import check_writable
+    from dicot.judge.report.page import need_jinja2
 
     need_jinja2()
     if plot.suffix.lower() not in (".html", ".htm"):
@@ -47,9 +47,9 @@ def draw(
     marked: int | None = None,
 ) -> None:
     """Write the page: the windows of these rows with what is said of each, in this order."""
-    from dicot.report.windows import DrawnWindow, windows_page
-    from dicot.storage import write_atomic
-    from dicot.vectors.series import series_of, why_absent
+    from dicot.core.storage import write_atomic
+    from dicot.judge.report.windows import DrawnWindow, windows_page
+    from dicot.store.vectors.series import series_of, why_absent
 
     series = series_of(known, data, {}, path=vectors)
     if series is None:

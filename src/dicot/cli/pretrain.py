@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from dicot.cli import options as opt
-from dicot.errors import InputError
-from dicot.processes.launcher import end_with_parent, find_place, is_launched, launch
+from dicot.core.errors import InputError
+from dicot.core.processes.launcher import end_with_parent, find_place, is_launched, launch
 
 
 def pretrain(
@@ -82,13 +82,13 @@ def pretrain(
     if is_launched() or "TORCHELASTIC_RUN_ID" in os.environ:
         end_with_parent()
 
+    from dicot.core.gpu.memory import gpu_memory_of
+    from dicot.core.processes.budget import memory_of
     from dicot.data import Windows
     from dicot.data.splits import Split
     from dicot.data.stored import CaseStore
-    from dicot.estimator import TimeSeriesEmbedder
-    from dicot.gpu.memory import gpu_memory_of
-    from dicot.processes.budget import memory_of
-    from dicot.runs import CHECKPOINT, pretrain_into
+    from dicot.model.estimator import TimeSeriesEmbedder
+    from dicot.model.runs import CHECKPOINT, pretrain_into
     from dicot.train import join_ranks
 
     on_gpu = gpu_memory_of(gpu_memory, device)

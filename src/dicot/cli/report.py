@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dicot.cli.bench import LEDGER, names_in
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,11 +49,11 @@ def report(
     ] = False,
 ) -> None:
     """Report a SUITE: tables, ranks, tests and figures, with the controls in every table."""
-    from dicot.bench.exchange import read_records, write_table
-    from dicot.report.benchmark import write_report
-    from dicot.report.filenames import folder_name
-    from dicot.report.frame import frame
-    from dicot.report.layouts import JOIN
+    from dicot.judge.bench.exchange import read_records, write_table
+    from dicot.judge.report.benchmark import write_report
+    from dicot.judge.report.filenames import folder_name
+    from dicot.judge.report.frame import frame
+    from dicot.judge.report.layouts import JOIN
 
     if check and into is None:
         raise InputError("--check needs --into FILE: it says whether the table in that file is up to date.")
@@ -83,7 +83,7 @@ def report(
 
 
 def _sum_up(path: Path, data: "pd.DataFrame", suites: list[str], check: bool) -> None:
-    from dicot.report.summary import Marks, block_is_current, summary_markdown, write_block
+    from dicot.judge.report.summary import Marks, block_is_current, summary_markdown, write_block
 
     block, marks = summary_markdown(data), Marks.of(suites)
     if not check:

@@ -8,11 +8,11 @@ import typer
 from dicot.cli import options as opt
 from dicot.cli import pictures
 from dicot.cli.tables import cell, show
-from dicot.errors import InputError, lookup
+from dicot.core.errors import InputError, lookup
 
 if TYPE_CHECKING:
-    from dicot.search import EmbeddingIndex
-    from dicot.vectors import Vectors
+    from dicot.store.search import EmbeddingIndex
+    from dicot.store.vectors import Vectors
 
 
 def search(
@@ -38,8 +38,8 @@ def search(
     """
     from rich.table import Table
 
-    from dicot.search import EmbeddingIndex
-    from dicot.vectors import read_vectors
+    from dicot.store.search import EmbeddingIndex
+    from dicot.store.vectors import read_vectors
 
     pictures.check_plot(plot, data)
     if vectors.is_dir():
@@ -88,13 +88,13 @@ def _index_of_folder(folder: Path, metric: str, device: str, memory: str | None)
     """Open the index of a folder of vectors; one that is missing, or of other vectors, is made first."""
     import hashlib
 
-    from dicot.corpus.embedding import MANIFEST, read_embedded
-    from dicot.processes.budget import memory_of
-    from dicot.search import EmbeddingIndex
-    from dicot.search.folder import source_of_index
-    from dicot.search.index import METRICS
-    from dicot.search.joining import join_index
-    from dicot.storage.locks import only_writer
+    from dicot.core.processes.budget import memory_of
+    from dicot.core.storage.locks import only_writer
+    from dicot.store.corpus.embedding import MANIFEST, read_embedded
+    from dicot.store.search import EmbeddingIndex
+    from dicot.store.search.folder import source_of_index
+    from dicot.store.search.index import METRICS
+    from dicot.store.search.joining import join_index
 
     lookup(dict.fromkeys(METRICS), metric, "metric")
     read_embedded(folder)  # a folder that is not finished is an error
@@ -113,8 +113,8 @@ def _known_of_folder(folder: Path, index: "EmbeddingIndex") -> "Vectors":
     """Say what is known of the vectors of a folder, as a file of vectors says it."""
     import numpy as np
 
-    from dicot.corpus.embedding import read_embedded
-    from dicot.vectors import Vectors
+    from dicot.store.corpus.embedding import read_embedded
+    from dicot.store.vectors import Vectors
 
     about = {name: getattr(index, name) for name in ("recording", "start", "end", "group", "label")}
     nothing = np.broadcast_to(np.float32(0), (len(index), index.n_features))  # nobody asks for the vectors themselves

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dicot.report.tables import Table as TextTable
+    from dicot.judge.report.tables import Table as TextTable
 
 
 def show(table: "Table") -> None:
@@ -24,7 +24,7 @@ def show(table: "Table") -> None:
 
 def show_blocks(table: "TextTable") -> None:
     """Print a table of scores, its columns in as many blocks as the screen needs, and the note below them."""
-    from dicot.report.tables import to_rich
+    from dicot.judge.report.tables import to_rich
 
     width, start = screen_width(), 0
     if width is None:
@@ -44,7 +44,7 @@ def _needs(table: "TextTable") -> int:
     from rich.console import Console
     from rich.measure import Measurement
 
-    from dicot.report.tables import to_rich
+    from dicot.judge.report.tables import to_rich
 
     console = Console()
     return Measurement.get(console, console.options.update(width=10_000), to_rich(table)).maximum

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from dicot.errors import DicotWarning
+from dicot.core.errors import DicotWarning
 
 # Parameters of the library whose option has another name.
 _OTHER_NAMES = {"random_state": "--seed", "method_params": "--set"}

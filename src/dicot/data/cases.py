@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from dicot.core.errors import InputError
 from dicot.data.policies import Array, Cases, name_cases
-from dicot.errors import InputError
 
 LAYOUTS = ("nct", "ntc")
 _SHAPE = {"nct": "(cases, channels, time)", "ntc": "(cases, time, channels)"}

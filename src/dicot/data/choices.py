@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dicot.core.errors import InputError, did_you_mean
 from dicot.data.folders import Source
 from dicot.data.inspection import Inspected, Suggestion
-from dicot.errors import InputError, did_you_mean
 
 FILE = "dicot.toml"
 _LARGEST = 2**20  # bytes

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dicot.core.errors import InputError, LayoutWarning, need_extra
 from dicot.data.cases import to_array
 from dicot.data.conversion import convert, fingerprint
 from dicot.data.policies import Array, FloatArray, Scale, name_cases
 from dicot.data.texts import EXACT, as_text, text_array
-from dicot.errors import InputError, LayoutWarning, need_extra
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dicot.core.errors import InputError, lookup
 from dicot.data.cases import to_cases, true_length
 from dicot.data.pieces import Collection, is_mapped, pieces, release
 from dicot.data.policies import (
@@ -21,7 +22,6 @@ from dicot.data.policies import (
     scale_each_case,
     target_length,
 )
-from dicot.errors import InputError, lookup
 
 if TYPE_CHECKING:
     from dicot.data.stored import CaseStore

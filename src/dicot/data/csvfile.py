@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dicot.core.errors import InputError, did_you_mean
 from dicot.data.policies import Array
 from dicot.data.texts import plain_text, text_array
-from dicot.errors import InputError, did_you_mean
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
 _MOST_COLUMNS = 2**16  # of a long table: no recording has as many channels, and each takes its time

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from dicot.errors import InputError, is_whole
+from dicot.core.errors import InputError, is_whole
 
 _SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
 _MOST = 2**40  # time steps, more than any recording has

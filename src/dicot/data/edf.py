@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dicot.core.errors import InputError, did_you_mean, need_extra
 from dicot.data.policies import FloatArray
-from dicot.errors import InputError, did_you_mean, need_extra
 
 if TYPE_CHECKING:
     from pyedflib import EdfReader

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, Unpack
 
+from dicot.core.errors import InputError, UnusedKeysWarning
 from dicot.data.cases import to_cases, true_lengths
 from dicot.data.collection import Windows, check_collection, check_groups, check_labels
 from dicot.data.csvfile import SEPARATORS, columns_of, read_rows, read_sheet
@@ -16,7 +17,6 @@ from dicot.data.policies import Array, Cases, Policies, target_length
 from dicot.data.splits import Split, brought_to, check_split, held_out
 from dicot.data.tables import table_cases
 from dicot.data.textforms import read_arff, read_ts, read_tsv
-from dicot.errors import InputError, UnusedKeysWarning
 
 
 class Columns(TypedDict, total=False):

@@ -10,6 +10,7 @@ from typing import TypeVar, final
 
 import numpy as np
 
+from dicot.core.errors import InputError, NoWindowError, ShortRecordingWarning, UnevenSamplingWarning, lookup
 from dicot.data.collection import Windows, check_rate
 from dicot.data.durations import window_length, window_stride
 from dicot.data.naming import listed, naming
@@ -26,7 +27,6 @@ from dicot.data.timestamps import (
     nearest,
     stretches,
 )
-from dicot.errors import InputError, NoWindowError, ShortRecordingWarning, UnevenSamplingWarning, lookup
 
 Source = str | Path | Sequence[str | Path]
 _UNEVEN = 0.1  # share by which windows of one length may differ in time before it is worth a warning

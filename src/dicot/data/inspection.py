@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dicot.core.errors import InputError
 from dicot.data.durations import seconds_text, window_length, window_stride
 from dicot.data.folders import Source, named_recordings
 from dicot.data.policies import Array
 from dicot.data.recordingfile import Choice, Recording, read_file, stem_of
 from dicot.data.recordings import LeftOut
 from dicot.data.timestamps import GAP, SAME_RATE, Stretch, check_gap, is_other_rate, stretches
-from dicot.errors import InputError
 
 BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 24  # characters of a sparkline

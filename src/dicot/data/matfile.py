@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from dicot.core.errors import InputError
 from dicot.data.policies import Array
-from dicot.errors import InputError
 
 _HEADER = 128  # bytes of text, version and order of bytes before the elements
 _ORDERS = {b"IM": "<", b"MI": ">"}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from dicot.errors import InputError, brief
+from dicot.core.errors import InputError, brief
 
 MOST_NAMED = 12
 

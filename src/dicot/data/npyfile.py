@@ -13,9 +13,9 @@ from typing import IO, Any, NamedTuple, final
 
 import numpy as np
 
+from dicot.core.errors import InputError, did_you_mean
 from dicot.data.naming import naming
 from dicot.data.policies import Array
-from dicot.errors import InputError, did_you_mean
 
 _MAGIC = b"\x93NUMPY"
 _LENGTH_BYTES = {1: 2, 2: 4, 3: 4}  # of the header's length, by version of the format

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dicot.errors import InputError, need_extra
+from dicot.core.errors import InputError, need_extra
 
 # As for .npz: what unpacks to less is harmless; above it a file must be worth a hundredth of what it asks for.
 _SMALL = 1 << 28

@@ -7,8 +7,8 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from dicot.core.errors import InputError, lookup
 from dicot.data.pieces import Collection, pieces, release
-from dicot.errors import InputError, lookup
 
 Array = NDArray[Any]
 FloatArray = NDArray[np.floating[Any]]

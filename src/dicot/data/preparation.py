@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dicot.core.errors import InputError, PrecisionWarning, WindowLengthWarning
 from dicot.data.cases import to_cases
 from dicot.data.collection import Windows, check_labels, segments_under, warn_of_layout
 from dicot.data.conversion import Conversion, check_policies, convert, settle, survey
@@ -14,7 +15,6 @@ from dicot.data.naming import listed
 from dicot.data.policies import Array, Scale
 from dicot.data.stored import CaseStore, OrderedStore, StoredWindows, TrainingCases
 from dicot.data.timestamps import SAME_RATE
-from dicot.errors import InputError, PrecisionWarning, WindowLengthWarning
 
 # The length a case of length `own` gets after a fit on length `fitted`: it depends on that case alone.
 LENGTHS: dict[str, Callable[[int, int], int]] = {"pad": max, "crop": min, "resample": lambda own, fitted: fitted}

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dicot.core.errors import InputError, UnusedKeysWarning, did_you_mean
 from dicot.data.collection import check_channel_names, check_labels
 from dicot.data.csvfile import columns_of, decimal_comma, is_number, read_sheet
 from dicot.data.edf import read_edf_header, read_edf_signal
@@ -24,7 +25,6 @@ from dicot.data.texts import as_text, plain_values
 from dicot.data.timestamps import GAP, Seconds, Where, row_name, stretches, time_order, to_seconds, usual_rate
 from dicot.data.wavfile import read_wav
 from dicot.data.wfdb import read_wfdb_header, read_wfdb_signals
-from dicot.errors import InputError, UnusedKeysWarning, did_you_mean
 
 _UNITS_SAID = {
     "s": "s sec secs second seconds",

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from dicot.core.errors import InputError, LeftOutWarning, NoWindowError, ShortRecordingWarning, is_whole
 from dicot.data.cases import to_array, to_cases
 from dicot.data.collection import (
     Windows,
@@ -23,7 +24,6 @@ from dicot.data.naming import listed
 from dicot.data.policies import NO_VALUE, Array, Cases, cases_where, check_missing, fill_missing, name_cases
 from dicot.data.texts import join_values
 from dicot.data.timestamps import GAP, SAME_RATE, Seconds, check_gap, is_other_rate, stretches, usual_rate
-from dicot.errors import InputError, LeftOutWarning, NoWindowError, ShortRecordingWarning, is_whole
 
 _SAID, _LARGE = 0.01, 0.25  # shares of time steps from which on those cut off, and all in no window, are told
 

@@ -8,12 +8,12 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from dicot.core.errors import InputError, WindowLengthWarning
 from dicot.data.cases import to_cases, true_lengths
 from dicot.data.collection import Windows, check_collection, keep_identity, labelled, name_of_groups, segments_under
 from dicot.data.conversion import at_length, survey
 from dicot.data.policies import Array, Cases, Policies, Scale, name_cases, target_length
 from dicot.data.texts import as_text
-from dicot.errors import InputError, WindowLengthWarning
 
 MANY = 12  # names in a sentence
 

@@ -8,11 +8,11 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from dicot.core.errors import InputError, brief, did_you_mean
 from dicot.data.cases import to_array
 from dicot.data.collection import Windows, check_collection, check_labels
 from dicot.data.csvfile import is_number
 from dicot.data.policies import Array, Policies, name_cases
-from dicot.errors import InputError, brief, did_you_mean
 
 
 def from_table(

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from dicot.core.errors import InputError
 from dicot.data.policies import Array
 from dicot.data.texts import plain_text, text_array
-from dicot.errors import InputError
 
 _YES_NO = {"true": True, "false": False}
 _QUOTES = "'\""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dicot.errors import InputError, quoted
+from dicot.core.errors import InputError, quoted
 
 # What takes less is harmless; above it one long text must not make many short ones a hundred times as wide.
 _SMALL = 1 << 26

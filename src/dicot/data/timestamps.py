@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dicot.core.errors import InputError, lookup
 from dicot.data.csvfile import is_number
 from dicot.data.policies import Array
-from dicot.errors import InputError, lookup
 
 GAP = 1.5  # times the usual step: what is longer is a gap, unless time stamps catch up
 SAME_RATE = 0.02  # share by which the rates of two recordings may differ and still count as one

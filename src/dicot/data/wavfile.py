@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
+from dicot.core.errors import InputError
 from dicot.data.policies import FloatArray
-from dicot.errors import InputError
 
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE  # how the numbers are stored; the last says it further behind
 _WIDTHS = {_PCM: (1, 2, 3, 4), _FLOAT: (4, 8)}  # bytes of a number

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from dicot.core.errors import InputError, lookup, need_extra
 from dicot.data.policies import FloatArray
-from dicot.errors import InputError, lookup, need_extra
 
 RHYTHM = "+"  # the symbol of a change of rhythm; its name is the annotation's aux text
 _SKIP, _NUM, _SUB, _CHN, _AUX = 59, 60, 61, 62, 63  # codes that modify the annotation before them

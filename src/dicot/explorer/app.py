@@ -4,7 +4,7 @@ import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 from dicot import __version__
-from dicot.errors import DicotError, InputError, need_extra
+from dicot.core.errors import DicotError, InputError, need_extra
 from dicot.explorer.assets import INDEX, Assets
 from dicot.explorer.guard import Guard
 from dicot.explorer.workspace import LABEL_ROWS, SERIES_ROWS, ExplorerWorkspace

@@ -5,7 +5,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 
 INDEX = "index.html"
 KINDS = {

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dicot.core.errors import CalibrationWarning, InputError, OutputError
+from dicot.core.progress import Bar
+from dicot.core.storage import write_atomic
 from dicot.data.npyfile import load_npz
 from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
-from dicot.errors import CalibrationWarning, InputError, OutputError
-from dicot.progress import Bar
-from dicot.storage import write_atomic
-from dicot.vectors import Vectors
+from dicot.store.vectors import Vectors
 
 FORMAT = "dicot explorer 1"
 SEED = 0
@@ -107,7 +107,7 @@ def n_clusters(n_windows: int, n_classes: int) -> int:
 
 
 def _map(x: Array, kind: str) -> Map:
-    from dicot.projection import overview, overview_steps
+    from dicot.use.projection import overview, overview_steps
 
     with Bar("Map", overview_steps(len(x), kind)) as bar:
         found = overview(x, kind=kind, seed=SEED, on_step=bar.update)
@@ -122,7 +122,7 @@ def clusters(x: Array, count: int) -> NDArray[np.int32]:
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    from dicot.projection import LANDMARKS, drawn_rows, principal_components
+    from dicot.use.projection import LANDMARKS, drawn_rows, principal_components
 
     z = principal_components(x, seed=SEED)
     with threadpool_limits(1), warnings.catch_warnings():  # one thread: the same bytes on every run
@@ -143,8 +143,8 @@ def outlier_scores(known: Vectors) -> NDArray[np.float32] | None:
     """
     from threadpoolctl import threadpool_limits
 
-    from dicot.outliers import EmbeddingOutlierDetector, compare_with_rest
-    from dicot.projection import drawn_rows
+    from dicot.use.outliers import EmbeddingOutlierDetector, compare_with_rest
+    from dicot.use.projection import drawn_rows
 
     rows = drawn_rows(len(known), REFERENCE, SEED)
     together = known.held_together(3)

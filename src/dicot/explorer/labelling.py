@@ -11,13 +11,13 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
+from dicot.core.errors import InputError
 from dicot.data.collection import labelled
 from dicot.data.policies import Array
 from dicot.data.texts import as_text
-from dicot.errors import InputError
-from dicot.labels.store import Key, Label, LabelStore
-from dicot.labels.windows import WindowKeys
-from dicot.vectors import Vectors
+from dicot.store.vectors import Vectors
+from dicot.use.labels.store import Key, Label, LabelStore
+from dicot.use.labels.windows import WindowKeys
 
 TICK = 50_000_000  # nanoseconds; clocks of files are coarser than those of machines
 LONGEST = 200  # characters of a label

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dicot.core.errors import InputError, is_whole
+from dicot.core.progress import Bar
+from dicot.core.storage import check_writable, write_atomic
 from dicot.data.thinning import stretched
-from dicot.errors import InputError, is_whole
 from dicot.explorer.assets import INDEX, Assets
 from dicot.explorer.workspace import ExplorerWorkspace
-from dicot.progress import Bar
-from dicot.projection import drawn_rows
-from dicot.search import EmbeddingIndex
-from dicot.storage import check_writable, write_atomic
-from dicot.vectors.series import Series
+from dicot.store.search import EmbeddingIndex
+from dicot.store.vectors.series import Series
+from dicot.use.projection import drawn_rows
 
 MOST_WINDOWS = 20_000
 NEIGHBOURS = 8

@@ -5,7 +5,7 @@ import socket
 import webbrowser
 from collections.abc import Callable
 
-from dicot.errors import InputError, need_extra
+from dicot.core.errors import InputError, need_extra
 from dicot.explorer.app import create_app
 from dicot.explorer.assets import Assets
 from dicot.explorer.workspace import ExplorerWorkspace

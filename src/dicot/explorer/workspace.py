@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot import __version__
+from dicot.core.errors import InputError
 from dicot.data.naming import listed, naming
 from dicot.data.policies import Array
 from dicot.data.texts import as_text
 from dicot.data.thinning import decimate
-from dicot.errors import InputError
 from dicot.explorer.kept import Overview, Say, read_or_make
 from dicot.explorer.labelling import HandLabels
-from dicot.search import EmbeddingIndex
-from dicot.vectors import Vectors, read_vectors
-from dicot.vectors.series import Series, series_of, why_absent
+from dicot.store.search import EmbeddingIndex
+from dicot.store.vectors import Vectors, read_vectors
+from dicot.store.vectors.series import Series, series_of, why_absent
 
 SERIES_ROWS, LABEL_ROWS = 64, 20_000  # of one request
 WINDOW_POINTS, CONTEXT_POINTS = 1000, 2000  # per channel
@@ -192,7 +192,7 @@ class ExplorerWorkspace:
 
     def suggest(self, k: int) -> tuple[list[int], str]:
         """Return rows to label next, and by what they were chosen."""
-        from dicot.labels.suggestion import reason, suggest
+        from dicot.use.labels.suggestion import reason, suggest
 
         given = self.labels.to_learn_from()
         named = given[given != ""]
@@ -201,7 +201,7 @@ class ExplorerWorkspace:
 
     def classify(self) -> Prediction:
         """Predict a label for every window from those that have one; it is shown from now on."""
-        from dicot.labels.classification import classify_cases
+        from dicot.use.labels.classification import classify_cases
 
         with self._classifying:
             given = self.labels.to_learn_from()

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dicot.encoders import Encoder
-from dicot.errors import lookup
+from dicot.core.errors import lookup
 from dicot.methods.across import Across
 from dicot.methods.base import Batch, Method, Places, TrainingSet
 from dicot.methods.catt import CaTT
@@ -19,6 +18,7 @@ from dicot.methods.tfc import TFC
 from dicot.methods.tnc import TNC
 from dicot.methods.ts2vec import TS2Vec
 from dicot.methods.tstcc import TSTCC
+from dicot.nets.encoders import Encoder
 
 __all__ = ["METHODS", "Batch", "Method", "Places", "TrainingSet", "build_method"]
 

@@ -8,16 +8,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dicot.encoders import Encoder
-from dicot.errors import InputError
-from dicot.losses.queue import enqueued, unit
-from dicot.losses.vicreg import vicreg
-from dicot.losses.view_contrast import view_contrast
+from dicot.core.errors import InputError
 from dicot.methods.base import Batch, Method, TrainingSet
 from dicot.methods.negatives import require_negatives
 from dicot.methods.noise import channel_statistics
-from dicot.views.blocks import Blocks, block_layout, cut_blocks, k_range
-from dicot.views.distortions import Distortion, check_axes
+from dicot.nets.encoders import Encoder
+from dicot.nets.losses.queue import enqueued, unit
+from dicot.nets.losses.vicreg import vicreg
+from dicot.nets.losses.view_contrast import view_contrast
+from dicot.nets.views.blocks import Blocks, block_layout, cut_blocks, k_range
+from dicot.nets.views.distortions import Distortion, check_axes
 
 
 class Across(Method):
@@ -31,7 +31,7 @@ class Across(Method):
     queue: how many keys of earlier steps are further candidates for `whole`, where the batch is small; 0 keeps none.
     A case's own earlier keys do not count: in a small training set it comes again before the queue has forgotten it.
     width: of the output of the head, which serves training only; 0 for no head.
-    noise, scale, offset, mask, crop, channel_drop, frequency, warp, rotation: see `dicot.views.distortions.Distortion`.
+    noise, scale, offset, mask, crop, channel_drop, frequency, warp, rotation: see `nets.views.distortions`.
     centred: scaling and dropped channels go by the mean of the channel in the training set; else by 0.
     """
 

@@ -5,7 +5,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from dicot.encoders import Encoder
+from dicot.nets.encoders import Encoder
 
 
 class AveragedEncoder(nn.Module):

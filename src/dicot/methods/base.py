@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from torch import Tensor, nn
 
-from dicot.encoders import Encoder
-from dicot.errors import InputError
+from dicot.core.errors import InputError
+from dicot.nets.encoders import Encoder
 
 
 class Cases(Protocol):

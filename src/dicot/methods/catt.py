@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from dicot.encoders import Encoder
-from dicot.errors import DeviceMemoryError, InputError, lookup
-from dicot.losses.precision import wide
+from dicot.core.errors import DeviceMemoryError, InputError, lookup
 from dicot.methods.base import Batch, Method, TrainingSet
+from dicot.nets.encoders import Encoder
+from dicot.nets.losses.precision import wide
 
 # Find the neighbouring time steps of a time step among all time steps of the batch (CaTT).
 

@@ -11,12 +11,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-from dicot.encoders import Encoder
-from dicot.errors import InputError
-from dicot.losses.contrast import instance_contrast
-from dicot.losses.precision import wide
-from dicot.losses.queue import enqueued, unit
+from dicot.core.errors import InputError
 from dicot.methods.base import Batch, Method, Places, TrainingSet
+from dicot.nets.encoders import Encoder
+from dicot.nets.losses.contrast import instance_contrast
+from dicot.nets.losses.precision import wide
+from dicot.nets.losses.queue import enqueued, unit
 
 # Distortion: a case scaled, shifted and jittered, each by chance (CoST).
 

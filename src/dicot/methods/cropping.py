@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from dicot.encoders import Encoder
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 from dicot.methods.base import Places, TrainingSet
+from dicot.nets.encoders import Encoder
 
 # Two overlapping crops of each case, with one geometry per batch and one shift per case (TS2Vec).
 

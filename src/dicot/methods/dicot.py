@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor, nn
 
-from dicot.encoders import Encoder
-from dicot.errors import InputError, lookup
-from dicot.losses.adjacent_block import POSITIVES, adjacent_block
+from dicot.core.errors import InputError, lookup
 from dicot.methods.base import Batch, Method, TrainingSet
-from dicot.views.blocks import ROUNDINGS, Blocks, block_layout, cut_blocks, k_range
+from dicot.nets.encoders import Encoder
+from dicot.nets.losses.adjacent_block import POSITIVES, adjacent_block
+from dicot.nets.views.blocks import ROUNDINGS, Blocks, block_layout, cut_blocks, k_range
 
 WIDTH_PROJECTION = 128
 
@@ -20,7 +20,7 @@ class DiCOT(Method):
     """Every ablation row of the paper is an argument.
 
     k: how many sub-blocks, drawn anew at each step from a range (both ends included) or one fixed number.
-    overlap: share of a block that the next one covers again. rounding: see `dicot.views`.
+    overlap: share of a block that the next one covers again. rounding: see `dicot.nets.views`.
     positive: the block to be picked, "previous", "next", "both" or "shuffled".
     projection: a non-linear head behind the encoder (it lowered accuracy in the paper).
     """

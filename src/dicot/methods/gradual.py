@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from dicot.encoders import Encoder
 from dicot.methods.base import Batch, Method, TrainingSet
+from dicot.nets.encoders import Encoder
 
 FIRST_STAGE = 0.3  # rate of the stage nearest to the input, as a share of the head's
 LOOKS = 10  # states that a run keeps, evenly spaced

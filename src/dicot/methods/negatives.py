@@ -1,6 +1,6 @@
 """What contrast across the batch needs: other cases."""
 
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 
 
 def require_negatives(n_cases: int, method: str, *, what: str) -> None:

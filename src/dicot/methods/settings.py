@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin
 
 import numpy as np
 
-from dicot.errors import InputError, did_you_mean
+from dicot.core.errors import InputError, did_you_mean
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a finite number", str: "text", NoneType: "none"}
 _LARGEST = 2**63  # what a drawn whole number may not reach

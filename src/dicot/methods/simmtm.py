@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dicot.encoders import Encoder
-from dicot.errors import InputError, lookup
-from dicot.losses.precision import wide
+from dicot.core.errors import InputError, lookup
 from dicot.methods.base import Batch, Method
+from dicot.nets.encoders import Encoder
+from dicot.nets.losses.precision import wide
 
 # Runs of masked values from a two-state Markov chain (SimMTM).
 

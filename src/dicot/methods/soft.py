@@ -11,12 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from dicot.core.errors import InputError
 from dicot.data.pieces import release
-from dicot.encoders import Encoder
-from dicot.errors import InputError
-from dicot.losses.contrast import contrast, hard_level, mean_over_groups, over_levels, paired_targets
-from dicot.losses.padded import over_padded_levels
-from dicot.losses.precision import wide, wide_dtype
 from dicot.methods.averaging import AveragedEncoder
 from dicot.methods.base import Batch, Cases, Method, Places, TrainingSet
 from dicot.methods.cropping import (
@@ -28,6 +24,10 @@ from dicot.methods.cropping import (
     encode_crops,
     plan_crops,
 )
+from dicot.nets.encoders import Encoder
+from dicot.nets.losses.contrast import contrast, hard_level, mean_over_groups, over_levels, paired_targets
+from dicot.nets.losses.padded import over_padded_levels
+from dicot.nets.losses.precision import wide, wide_dtype
 
 # How alike the cases of a training set are, without the N x N matrix of all pairs (Soft).
 

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from dicot.encoders import Encoder
-from dicot.errors import InputError, lookup
+from dicot.core.errors import InputError, lookup
 from dicot.methods.base import Batch, Method, TrainingSet
+from dicot.nets.encoders import Encoder
 
 # (B, F, T) -> (B, F)
 POOLS: dict[str, Callable[[Tensor], Tensor]] = {"mean": lambda h: h.mean(dim=-1), "max": lambda h: h.amax(dim=-1)}

@@ -7,13 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dicot.encoders import Encoder
-from dicot.errors import InputError, lookup
-from dicot.losses.nt_xent import nt_xent, poly_nt_xent
+from dicot.core.errors import InputError, lookup
 from dicot.methods.base import Batch, Method, TrainingSet
 from dicot.methods.negatives import require_negatives
 from dicot.methods.noise import noise_unit
-from dicot.views.augmentation import jitter
+from dicot.nets.encoders import Encoder
+from dicot.nets.losses.nt_xent import nt_xent, poly_nt_xent
+from dicot.nets.views.augmentation import jitter
 
 # The magnitude spectrum of a case, and a distorted copy of it (TF-C).
 

@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dicot.encoders import Encoder
-from dicot.errors import InputError, need_extra
-from dicot.losses.precision import wide
+from dicot.core.errors import InputError, need_extra
 from dicot.methods.base import Batch, Method, TrainingSet
+from dicot.nets.encoders import Encoder
+from dicot.nets.losses.precision import wide
 
 # Neighbourhoods: a short window of a case, windows close to it and windows far away (TNC).
 #

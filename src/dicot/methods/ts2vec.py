@@ -6,9 +6,6 @@ from typing import ClassVar
 import numpy as np
 from torch import Tensor
 
-from dicot.encoders import Encoder
-from dicot.losses.contrast import hierarchical_contrast
-from dicot.losses.padded import padded_hierarchical_contrast
 from dicot.methods.averaging import AveragedEncoder
 from dicot.methods.base import Batch, Method, Places, TrainingSet
 from dicot.methods.cropping import (
@@ -20,6 +17,9 @@ from dicot.methods.cropping import (
     encode_crops,
     plan_crops,
 )
+from dicot.nets.encoders import Encoder
+from dicot.nets.losses.contrast import hierarchical_contrast
+from dicot.nets.losses.padded import padded_hierarchical_contrast
 
 
 class TS2Vec(Method):

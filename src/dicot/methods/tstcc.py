@@ -8,14 +8,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dicot.encoders import Encoder
-from dicot.errors import InputError
-from dicot.losses.nt_xent import nt_xent
-from dicot.losses.precision import wide
+from dicot.core.errors import InputError
 from dicot.methods.base import Batch, Method, Places, TrainingSet
 from dicot.methods.negatives import require_negatives
 from dicot.methods.noise import noise_unit
-from dicot.views.augmentation import jitter, permute, scale
+from dicot.nets.encoders import Encoder
+from dicot.nets.losses.nt_xent import nt_xent
+from dicot.nets.losses.precision import wide
+from dicot.nets.views.augmentation import jitter, permute, scale
 
 # Contrastive prediction: what really followed must be told by its own prediction among those of the batch.
 

@@ -15,14 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dicot.core.errors import InputError, lookup
+from dicot.core.gpu.device import to_device
+from dicot.core.gpu.memory import free_bytes
 from dicot.data import Windows, check_collection
 from dicot.data.collection import check_labels, labelled
 from dicot.data.conversion import fingerprint
 from dicot.data.pieces import pieces, release
 from dicot.data.stored import CaseStore, StoredWindows, as_they_are
-from dicot.errors import InputError, lookup
-from dicot.gpu.device import to_device
-from dicot.gpu.memory import free_bytes
 from dicot.methods import Batch
 from dicot.train.draws import batch_rows, window_starts
 

@@ -14,9 +14,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from dicot.errors import InputError, ModelFileError, brief
-from dicot.storage import write_atomic
-from dicot.storage.seals import OPEN, TENSORS, check_seal, sealed
+from dicot.core.errors import InputError, ModelFileError, brief
+from dicot.core.storage import write_atomic
+from dicot.core.storage.seals import OPEN, TENSORS, check_seal, sealed
 from dicot.train.history import History
 
 log = logging.getLogger(__name__)

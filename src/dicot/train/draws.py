@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dicot.gpu.device import PROCESS_WIDE
+from dicot.core.gpu.device import PROCESS_WIDE
 
 # The first number after the seed says what is drawn, so that no two streams coincide.
 WEIGHTS, ORDER, PLAN, DEVICE, PREPARE, WINDOW = range(6)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from dicot.data import Windows
-from dicot.encoders import as_encoder
 from dicot.methods import Batch, Method, build_method
+from dicot.nets.encoders import as_encoder
 from dicot.train.draws import plan_generator
 
 CASES, BATCH = 16, 2  # that are looked at: what a case costs does not depend on how many there are

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dicot.errors import NonFiniteLossError
+from dicot.core.errors import NonFiniteLossError
 
 EVERY = 50  # steps whose losses are fetched at once from a GPU
 

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dicot.core.errors import DeviceMemoryError
+from dicot.core.gpu.device import float32_arithmetic, release_memory, resolve_device
+from dicot.core.gpu.memory import out_of_memory, said_memory
 from dicot.data import Windows
-from dicot.errors import DeviceMemoryError
-from dicot.gpu.device import float32_arithmetic, release_memory, resolve_device
-from dicot.gpu.memory import out_of_memory, said_memory
 from dicot.methods import Method
 from dicot.train.batches import open_batches, visited, with_labels
 from dicot.train.checkpoint import Checkpoint

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from dicot.errors import InputError
-from dicot.gpu.device import float32_arithmetic, release_memory, resolve_device
-from dicot.gpu.memory import Room, out_of_memory, taken_bytes
+from dicot.core.errors import InputError
+from dicot.core.gpu.device import float32_arithmetic, release_memory, resolve_device
+from dicot.core.gpu.memory import Room, out_of_memory, taken_bytes
 from dicot.train.draws import OwnDraws
 from dicot.train.history import History, Reporter
 from dicot.train.loop import own_stream, persistent

@@ -17,10 +17,10 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.rendezvous import rendezvous
 
-from dicot.encoders.division import LEAST, check_divisible, divided, outermost_encoders
-from dicot.errors import DicotError, InputError, LostWorkerError, ModelFileError
+from dicot.core.errors import DicotError, InputError, LostWorkerError, ModelFileError
+from dicot.core.processes.launcher import ONLY, Place, find_place
 from dicot.methods import Method
-from dicot.processes.launcher import ONLY, Place, find_place
+from dicot.nets.encoders.division import LEAST, check_divisible, divided, outermost_encoders
 from dicot.train.batches import Training
 from dicot.train.draws import seed_step
 from dicot.train.history import History

@@ -7,7 +7,7 @@ from functools import partial
 from numbers import Real
 from typing import Any
 
-from dicot.errors import InputError, is_whole
+from dicot.core.errors import InputError, is_whole
 
 SCHEDULES = ("per_step", "per_epoch")
 PRECISIONS = ("float32", "tf32", "float64")

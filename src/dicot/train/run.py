@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from dicot import __version__
-from dicot.errors import InputError
+from dicot.core.errors import InputError
 from dicot.methods import Method
 from dicot.train.batches import AHEAD, Training, as_training_set, is_streamed
 from dicot.train.checkpoint import Checkpoint

@@ -9,13 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dicot.encoders import Encoder
-from dicot.errors import InputError
-from dicot.losses.contrast import paired_contrast
-from dicot.losses.precision import wide
+from dicot.core.errors import InputError
 from dicot.methods.averaging import AveragedEncoder
 from dicot.methods.base import Batch, Method, TrainingSet
 from dicot.methods.infots.mixture import candidates, mixing_weights, mixture
+from dicot.nets.encoders import Encoder
+from dicot.nets.losses.contrast import paired_contrast
+from dicot.nets.losses.precision import wide
 
 # InfoTS's two losses: max-pooled series against each other, and neighbouring segments of one series.
 

@@ -1,0 +1,141 @@
+"""Cases to a device and results back, batch by batch, with the copies hidden behind the arithmetic on a GPU."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dicot.core.gpu.device import to_device
+from dicot.core.gpu.graphs import capture, clear_scratch
+from dicot.data.pieces import Collection
+
+log = logging.getLogger(__name__)
+FEWEST_BATCHES = 6  # for which capturing a graph pays
+
+
+class ThreadedArray:
+    """An array whose rows are written by several threads: memory that is touched for the first time is slow."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+
+    def __setitem__(self, rows: slice, values: NDArray[Any]) -> None:
+        torch.from_numpy(self.array[rows]).copy_(torch.from_numpy(values))
+
+
+class Lane:
+    """The memory of one batch on its way to a GPU and back; two of them take turns."""
+
+    def __init__(
+        self, n_cases: int, x: Collection, shape: tuple[int, ...], device: torch.device, dtype: torch.dtype
+    ) -> None:
+        shape_in, shape_out = (n_cases, *x.shape[1:]), (n_cases, *shape)
+        # Page-locked, so that the GPU copies by itself while the host goes on.
+        self.host_in = torch.empty(shape_in, dtype=dtype, pin_memory=True)
+        self.host_out = torch.empty(shape_out, dtype=dtype, pin_memory=True)
+        self.device_in = torch.empty(shape_in, dtype=dtype, device=device)
+        self.device_out = torch.empty(shape_out, dtype=dtype, device=device)
+        self.arrived, self.computed, self.returned = (torch.cuda.Event() for _ in range(3))  # type: ignore[no-untyped-call]
+        self.rows: slice | None = None  # of the batch that is under way
+        self.graph: torch.cuda.CUDAGraph | None = None  # of the work on a full batch
+
+
+def through(
+    compute: Callable[[Tensor], Tensor],
+    x: Collection,
+    y: Any,
+    shape: tuple[int, ...],
+    batch_size: int,
+    device: torch.device,
+    dtype: torch.dtype,
+    on_batch: Callable[[int], None] | None = None,
+    *,
+    graphs: bool = True,
+) -> None:
+    """y[rows] = compute(x[rows]) for all rows, at most batch_size cases at a time; a case's result has this `shape`.
+
+    x is read once, batch by batch, and never copied whole; y may be an array or whatever takes rows in order.
+    `on_batch` is told how many cases are done. `graphs` says whether `compute` may be replayed as a CUDA graph.
+    """
+    pieces = [slice(start, min(start + batch_size, len(x))) for start in range(0, len(x), batch_size)]
+    done = on_batch or (lambda n_done: None)
+    if device.type == "cuda":
+        _overlapped(compute, x, y, shape, pieces, device, dtype, done, graphs and len(pieces) >= FEWEST_BATCHES)
+        return
+    for rows in pieces:
+        y[rows] = compute(to_device(x[rows], device, dtype)).cpu().numpy()
+        done(rows.stop)
+
+
+def _overlapped(
+    compute: Callable[[Tensor], Tensor],
+    x: Collection,
+    y: Any,
+    shape: tuple[int, ...],
+    pieces: list[slice],
+    device: torch.device,
+    dtype: torch.dtype,
+    done: Callable[[int], None],
+    capturing: bool,
+) -> None:
+    """While the GPU works on one batch the host reads the next one; copies run on streams of their own."""
+    largest = max((rows.stop - rows.start for rows in pieces), default=0)
+    lanes = [Lane(largest, x, shape, device, dtype) for _ in pieces[:2]]
+    callers = torch.cuda.current_stream(device)
+    working, inwards, outwards = (torch.cuda.Stream(device) for _ in range(3))  # type: ignore[no-untyped-call]
+    for stream in (working, inwards):  # the lanes' memory may have been in use on the caller's stream until now
+        stream.wait_stream(callers)
+
+    def work(lane: Lane, n_cases: int) -> None:
+        lane.device_out[:n_cases] = compute(lane.device_in[:n_cases])
+
+    def run(lane: Lane, n_cases: int, number: int) -> None:
+        """Load what the work needs with the first batches, capture one more in each lane, replay the rest."""
+        nonlocal capturing
+        if capturing and lane.graph is None and number >= len(lanes) and n_cases == largest:
+            # Both lanes work on one stream, never at once: what one leaves in memory the other may overwrite.
+            pool = next((other.graph.pool() for other in lanes if other.graph is not None), None)
+            try:
+                lane.graph, _ = capture(lambda: work(lane, n_cases), pool)
+            except RuntimeError as error:
+                capturing = False
+                log.info("batches are embedded op by op: %s", str(error).splitlines()[0])
+        if lane.graph is not None and n_cases == largest:
+            lane.graph.replay()
+        else:
+            work(lane, n_cases)
+
+    def finish(lane: Lane) -> None:
+        if lane.rows is not None:
+            lane.returned.synchronize()
+            y[lane.rows] = lane.host_out[: lane.rows.stop - lane.rows.start].numpy()
+            done(lane.rows.stop)
+            lane.rows = None
+
+    try:
+        for number, rows in enumerate(pieces):
+            lane, n_cases = lanes[number % 2], rows.stop - rows.start
+            finish(lane)  # after this nothing reads or writes the lane's memory
+            lane.host_in[:n_cases].numpy()[...] = x[rows]
+            lane.rows = rows
+            with torch.cuda.stream(inwards):
+                lane.device_in[:n_cases].copy_(lane.host_in[:n_cases], non_blocking=True)
+                lane.arrived.record(inwards)
+            working.wait_event(lane.arrived)
+            with torch.cuda.stream(working):
+                run(lane, n_cases, number)
+            lane.computed.record(working)
+            outwards.wait_event(lane.computed)
+            with torch.cuda.stream(outwards):
+                lane.host_out[:n_cases].copy_(lane.device_out[:n_cases], non_blocking=True)
+                lane.returned.record(outwards)
+        for number in range(len(pieces), len(pieces) + len(lanes)):  # the older one first
+            finish(lanes[number % len(lanes)])
+    finally:
+        # The lanes' memory goes back to the caller's stream: nothing may be under way then, error or not.
+        for stream in (inwards, working, outwards):
+            stream.synchronize()
+        clear_scratch()  # cuBLAS has up to 32 MiB for each stream that it was used on, and these are never used again

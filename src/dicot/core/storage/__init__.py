@@ -1,0 +1,169 @@
+"""Files that are written whole or not at all, and the folders for data and for what can be made again."""
+
+import errno
+import glob
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from dicot import __version__
+from dicot.core.errors import InputError, ModelFileError, OutputError, need_extra, quoted
+
+REMEDIES = {
+    errno.ENOSPC: "Free some space on that disk, or choose another place",
+    errno.EDQUOT: "Free some space of your quota, or choose another place",
+    errno.EROFS: "That file system is read-only; choose another place",
+    errno.EACCES: "Ask for permission to write there, or choose another place",
+    errno.EPERM: "Ask for permission to write there, or choose another place",
+    errno.ENOTDIR: "A part of that path is a file; choose another place",
+    errno.EEXIST: "A part of that path is a file; choose another place",
+    errno.EISDIR: "That is a folder; give the name of a file",
+    errno.ENAMETOOLONG: "Choose a shorter name",
+}
+SEAL = "content_sha256"
+OTHERWISE = "Mend this, or choose another place"
+
+
+def cache_folder() -> Path:
+    """Return DICOT_CACHE, or else the user's usual folder for such files; it may not exist yet."""
+    if own := os.environ.get("DICOT_CACHE"):
+        return Path(own).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dicot"
+
+
+def user_folder() -> Path | None:
+    """Return the folder that DICOT_DATA names, if it is set."""
+    root = os.environ.get("DICOT_DATA")
+    if root and not Path(root).is_dir():
+        raise InputError(f"DICOT_DATA names {root}, which is not a folder. Correct or unset the variable.")
+    return Path(root) if root else None
+
+
+def data_folders() -> list[Path]:
+    """List the folders that are searched for data sets, in this order; new ones are written into the first."""
+    user = user_folder()
+    return [cache_folder()] if user is None else [user, cache_folder()]
+
+
+def cannot_use(error: OSError) -> str:
+    """Put into words what the operating system refuses, without knowing what the file was for."""
+    said, remedy = error.strerror or str(error) or type(error).__name__, REMEDIES.get(error.errno or 0, OTHERWISE)
+    return f"{error.filename or 'A file or the screen'}: {said}. {remedy}."
+
+
+def cannot_write(path: str | Path, error: Exception) -> OutputError:
+    """Return the error for something at `path` that cannot be written; raise it from `error`."""
+    number = getattr(error, "errno", None)
+    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    remedy = REMEDIES.get(number or 0, OTHERWISE)
+    return OutputError(f"{path} cannot be written: {said}. {remedy}.")
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """Turn what the operating system refuses inside a block that writes at `path` into an OutputError."""
+    try:
+        yield
+    except OutputError:
+        raise
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def check_writable(path: Path, *, folder: bool = False) -> None:
+    """Refuse at once, before any work is done, a file, or a `folder`, that could not be written later."""
+    with writing(path):
+        if path.is_dir() and not folder:
+            raise IsADirectoryError(errno.EISDIR, "Is a directory")
+        place = path.absolute()
+        while not place.exists():
+            place = place.parent
+        if place == path.absolute() and not place.is_dir():
+            place = place.parent  # a file to be replaced
+        if not place.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, f"{place} is not a folder")
+        tempfile.TemporaryFile(dir=place).close()
+
+
+def write_atomic(path: Path, data: bytes, *, private: bool = False) -> None:
+    """Write a file with these bytes, whole or not at all."""
+    with atomic_file(path, private=private) as file:
+        file.write(data)
+
+
+@contextmanager
+def atomic_file(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
+    """Open a file beside the target that is forced to disk and put in place in one step at the end."""
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w+b") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            if not private:  # as mkstemp makes it
+                umask = os.umask(0)
+                os.umask(umask)
+                os.chmod(temporary, 0o666 & ~umask)
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    _sync_folder(path.parent)
+
+
+def arrow() -> tuple[Any, Any]:
+    """Return pyarrow and its module for .parquet files, or say how to install them."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise need_extra("pyarrow", "tables", "A .parquet file") from error
+    return pyarrow, parquet
+
+
+def check_format(path: Path, config: Any, name: str, version: int) -> dict[str, Any]:
+    """Return what was read from a config file, or say that another program or version wrote it."""
+    if not isinstance(config, dict) or config.get("format") != name:
+        raise ModelFileError(f"{path} was not written by dicot: its format is not {name!r}.")
+    if config.get("format_version") != version:
+        raise ModelFileError(
+            f"{path} has format version {quoted(config.get('format_version'))}; this dicot {__version__} reads "
+            f"{version}. Install the version that wrote it, {quoted(config.get('library_version'))}."
+        )
+    return config
+
+
+def sealed(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a file of JSON is to hold, with a hash of it: damage that leaves it JSON is noticed too."""
+    plain = {key: value for key, value in config.items() if key != SEAL}
+    text = json.dumps(plain, sort_keys=True, allow_nan=False)
+    return {**plain, SEAL: hashlib.sha256(text.encode()).hexdigest()}
+
+
+def check_seal(config: Mapping[str, Any]) -> None:
+    """Refuse what was read from a file of JSON where it is not what was sealed."""
+    if config.get(SEAL) != sealed(json.loads(json.dumps(config)))[SEAL]:
+        raise ValueError("its content does not fit to its hash")
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what `write_atomic` left beside `path` when the process was killed inside it."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.????????"):  # as mkstemp names them
+        left.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make two files that were put in place one after the other reach the disk in this order, where a system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

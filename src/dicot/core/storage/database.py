@@ -1,0 +1,145 @@
+"""SQLite files that several processes write to: one way to open them, to change them, and to say what went wrong."""
+
+import errno
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from dicot.core.errors import DicotError, InputError, OutputError
+from dicot.core.storage import writing
+
+PATIENCE = 60.0  # seconds that a writer waits for another
+UNFINISHED = ("-wal", "-journal")  # files beside it that hold changes which are not in the file itself yet
+
+_PERMISSION = (
+    "Ask for permission to write to the file and its folder, copy it and the files beside it that begin with its name "
+    "to a folder of your own, or name another {what}"
+)
+_WAIT = "Another process holds it: wait for that one to end, and run the same command again"
+REMEDIES = {
+    sqlite3.SQLITE_FULL: "The disk is full: free some space and run the same command again, which goes on from here",
+    **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN), _PERMISSION),
+    sqlite3.SQLITE_IOERR: "The disk may be full or broken: mend that and run the same command again",
+    **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), _WAIT),
+    sqlite3.SQLITE_NOLFS: "The file is too large for this disk: name a {what} elsewhere",
+}
+
+# What SQLite quotes of a damaged file in its own message may be no text.
+ERRORS = (sqlite3.Error, UnicodeDecodeError)
+
+
+def connect(path: Path, what: str, patience: float) -> sqlite3.Connection:
+    """Open a file, or make an empty one, to read and write. `what` is what the file is to the user."""
+    with writing(path):
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "Is a directory")
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with translated(path, what):
+        return sqlite3.connect(path, timeout=patience, isolation_level=None)
+
+
+def keep_log(database: sqlite3.Connection, patience: float) -> None:
+    """Write changes ahead into a log, forced to disk: a kill loses nothing that was committed.
+
+    Where several processes meet at a new file, SQLite refuses this one without waiting.
+    """
+    given_up = time.monotonic() + patience
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > given_up:
+                raise
+            time.sleep(0.05)
+    database.execute("PRAGMA synchronous = FULL")
+
+
+@contextmanager
+def transaction(database: sqlite3.Connection, path: Path, what: str, kind: str = "IMMEDIATE") -> Iterator[None]:
+    """All of the block or nothing; DEFERRED sees one moment and does not keep others from writing."""
+    with translated(path, what):
+        database.execute(f"BEGIN {kind}")
+        try:
+            yield
+            database.execute("COMMIT")
+        except BaseException:
+            if database.in_transaction:  # SQLite may have given it up itself, for want of space for one
+                database.execute("ROLLBACK")
+            raise
+
+
+@contextmanager
+def translated(path: Path, what: str) -> Iterator[None]:
+    """What SQLite says becomes an error of ours that names the file."""
+    try:
+        yield
+    except sqlite3.ProgrammingError:
+        raise  # a mistake of this code
+    except ERRORS as error:
+        raise refusal(path, what, error) from error
+
+
+def refusal(path: Path, what: str, error: sqlite3.Error | UnicodeDecodeError) -> DicotError:
+    """The error for a file that cannot be used; raise it from `error`."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # Python's own errors have none
+    if code in REMEDIES:
+        return OutputError(f"The {what} {path} cannot be used ({error}). {REMEDIES[code].format(what=what)}.")
+    return InputError(f"{path} cannot be opened as a {what} ({error}). It is another file or damaged: name another.")
+
+
+def tables_in(database: sqlite3.Connection) -> tuple[int, dict[str, str]]:
+    """Return the version that a file says it has, 0 for a new one, and its tables and indices as they were made."""
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    made = database.execute("SELECT name, sql FROM sqlite_master WHERE name NOT GLOB 'sqlite_*'").fetchall()
+    return version, dict(made)
+
+
+def snapshot(path: Path, what: str, patience: float) -> sqlite3.Connection:
+    """A whole database in memory, as it is at this moment. The file is not changed and nothing stays beside it."""
+    given_up = time.monotonic() + patience
+    while True:
+        before = _state(path)
+        # A log beside the file may be growing just now, and is read with locks; otherwise the file is all there is, and
+        # can be read where no lock can be made, such as in a read-only folder.
+        logged = any(size for size, _ in before[1:])
+        memory = sqlite3.connect(":memory:", isolation_level=None)
+        try:
+            how = "mode=ro" if logged else "immutable=1"
+            source = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=patience)
+            with closing(source):
+                source.backup(memory)
+            if logged or _state(path) == before:
+                _check(memory, path, what)
+                return memory
+        except ERRORS as error:
+            memory.close()
+            if logged or _state(path) == before:
+                raise refusal(path, what, error) from error
+        except BaseException:
+            memory.close()
+            raise
+        memory.close()
+        if time.monotonic() > given_up:
+            raise OutputError(f"The {what} {path} changes all the time. Run the same command again a little later.")
+
+
+def _state(path: Path) -> list[tuple[int, int]]:
+    """Size and time of the file and of those beside it that belong to it."""
+    out = []
+    for one in (path, *(path.with_name(path.name + end) for end in UNFINISHED)):
+        try:
+            facts = one.stat()
+            out.append((facts.st_size, facts.st_mtime_ns))
+        except OSError:
+            out.append((0, 0))
+    return out
+
+
+def _check(database: sqlite3.Connection, path: Path, what: str) -> None:
+    answer = database.execute("PRAGMA integrity_check(1)").fetchall()
+    if answer != [("ok",)]:
+        complaint = " ".join(str(answer[0][0]).split()) if answer else "it cannot be checked"
+        raise InputError(f"{path} is damaged ({complaint}). Take an export or a copy of it over into a new {what}.")

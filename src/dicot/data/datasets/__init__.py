@@ -1,0 +1,178 @@
+"""Data sets by name or path: `load` one, see what is `available`; DATASETS is where a new one is registered."""
+
+from pathlib import Path
+from typing import Any
+
+from dicot.core.errors import InputError, UnlabelledDataError
+from dicot.data.datasets.archive import archive_sets, discovered_archives
+from dicot.data.datasets.arrhythmia import ARRHYTHMIA
+from dicot.data.datasets.base import Card, DataSet, OnHand, Split, fingerprint
+from dicot.data.datasets.ecg import ECG, ECG_FIXED, ECG_FULL
+from dicot.data.datasets.hapt import HAPT
+from dicot.data.datasets.harth import HARTH
+from dicot.data.datasets.night import NIGHT
+from dicot.data.datasets.pamap2 import PAMAP2
+from dicot.data.datasets.prepared import prepared_folders
+from dicot.data.datasets.registry import Registry
+from dicot.data.datasets.series2vec import PAMAP2_PAPER
+from dicot.data.datasets.skoda import SKODA_BLOCKED, SKODA_PAPER
+from dicot.data.datasets.sleep import SLEEP
+from dicot.data.datasets.synthetic import SYNTHETIC
+from dicot.data.datasets.wisdm2 import WISDM2
+from dicot.data.datasets.wisdm2019 import WISDM_2019
+from dicot.data.files import Content, read_parts, read_split
+
+__all__ = [
+    "DATASETS",
+    "Card",
+    "DataSet",
+    "OnHand",
+    "Split",
+    "available",
+    "benchmark_policies",
+    "card",
+    "check",
+    "family_of",
+    "fingerprint",
+    "is_here",
+    "is_path",
+    "load",
+    "load_parts",
+    "on_hand",
+    "paper_subset_seed",
+    "spelled",
+    "stand_ins",
+    "stands_in_for",
+    "transfer_channels",
+]
+
+DATASETS = Registry(
+    [
+        HARTH,
+        PAMAP2,
+        PAMAP2_PAPER,
+        SKODA_PAPER,
+        SKODA_BLOCKED,
+        WISDM2,
+        SLEEP,
+        ECG,
+        ECG_FIXED,
+        ECG_FULL,
+        HAPT,
+        WISDM_2019,
+        NIGHT,
+        ARRHYTHMIA,
+        SYNTHETIC,
+        *archive_sets(),
+    ],
+    discover=(prepared_folders, discovered_archives),
+)
+
+
+def load(name_or_path: str | Path, **options: Any) -> Split:
+    """Load a data set by its name, or a file by its path.
+
+    `options` are the policies unequal, missing, scale and length, and for a name `channels`, the numbers of those to
+    keep; a file also takes the options of read_split.
+    """
+    if is_path(name_or_path):
+        return read_split(name_or_path, **options)
+    return DATASETS.find(str(name_or_path)).load(**options)
+
+
+def card(name: str) -> Card:
+    """Return the facts about one data set on this machine, without reading its values."""
+    return DATASETS.find(name).card()
+
+
+def check(name: str) -> Card:
+    """Read a whole data set and return its card with the fingerprint; an InputError says what is wrong with it."""
+    return DATASETS.find(name).check()
+
+
+def is_path(name_or_path: str | Path) -> bool:
+    """Tell a file from a name: a Path, text with a suffix or a folder, or a file that no data set is named like."""
+    path = Path(name_or_path)
+    if isinstance(name_or_path, Path) or path.suffix or path.parent != Path("."):
+        return True
+    return path.exists() and name_or_path not in DATASETS
+
+
+def load_parts(name_or_path: str | Path, **columns: Any) -> dict[str, Content]:
+    """Return the cases of a data set as they are, by part; for a model that brings its own policies."""
+    if is_path(name_or_path):
+        return read_parts(name_or_path, **columns)
+    if columns:
+        raise InputError(f"{name_or_path!r} is a data set by name; {', '.join(columns)} are options of files.")
+    split = load(name_or_path)
+    parts = {"train": split.train, "test": split.test}
+    return {part: Content(w.x, w.y, w.group) for part, w in parts.items() if w is not None}
+
+
+def on_hand() -> OnHand:
+    """List what is on this machine; a set that cannot be read is among the damaged ones and stops nothing."""
+    cards: list[Card] = []
+    damaged: dict[str, str] = {}
+    for one in sorted(DATASETS.values(), key=lambda one: one.name.lower()):
+        if not one.is_here():
+            continue
+        try:
+            cards.append(one.card())
+        except UnlabelledDataError:  # a regression problem, which nothing here can be done with
+            continue
+        except InputError as error:
+            damaged[one.name] = str(error)
+    return OnHand(cards, damaged)
+
+
+def available() -> list[Card]:
+    """List what `load` can give right now without a download; damaged sets are left out."""
+    return on_hand().cards
+
+
+def family_of(name: str) -> str | None:
+    """Return the family whose recipe a registered set is trained by; it does not depend on the files of a machine."""
+    known = DATASETS.registered(name)
+    return None if known is None else known.family
+
+
+def is_here(name: str) -> bool:
+    """Tell whether a data set of this name is on this machine."""
+    known = DATASETS.get(name)
+    return known is not None and known.is_here()
+
+
+def stand_ins(name: str) -> list[str]:
+    """Name the data sets on this machine that stand in for this one, or for the set that it is a version of."""
+    wanted = [one for one in DATASETS.values() if one.stands_in_for and f"{name}-".startswith(f"{one.stands_in_for}-")]
+    return [one.name for one in wanted if one.is_here()]
+
+
+def stands_in_for(name: str) -> str:
+    """Name the set of the paper in whose place a registered set is used; empty for any other."""
+    known = DATASETS.registered(name)
+    return "" if known is None else known.stands_in_for
+
+
+def spelled(name: str) -> str:
+    """Return the usual spelling of a registered name in any capitalisation; anything else as it is."""
+    known = DATASETS.registered(name)
+    return name if known is None else known.name
+
+
+def transfer_channels(name: str) -> tuple[int, ...]:
+    """Return the channels of the sensor that a registered set shares with others; empty where none are known."""
+    known = DATASETS.registered(name)
+    return () if known is None else known.transfer_channels
+
+
+def paper_subset_seed(name: str) -> int | None:
+    """Return the seed of the authors' draw of labelled cases where a registered set has one of its own (D-40)."""
+    known = DATASETS.registered(name)
+    return None if known is None else known.paper_subset_seed
+
+
+def benchmark_policies(name_or_path: str | Path) -> dict[str, Any]:
+    """Return the policies that a benchmark loads a data set with; none for a file or an unknown name."""
+    known = None if is_path(name_or_path) else DATASETS.get(str(name_or_path))
+    return {} if known is None else dict(known.benchmark_policies)

@@ -1,5 +1,0 @@
-"""InceptionTime: what it computes (definition), and how training and inference compute the same faster."""
-
-from dicot.encoders.inception.definition import InceptionTime
-
-__all__ = ["InceptionTime"]

@@ -1,0 +1,1 @@
+"""Scores: protocols, evaluation, benchmark, reports."""

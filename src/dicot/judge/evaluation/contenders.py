@@ -1,0 +1,424 @@
+"""Contenders: whatever answers `fit` and `transform`, by a name of a registry or made by the user."""
+
+import hashlib
+import inspect
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dicot.core.errors import InputError, lookup
+from dicot.data.policies import Array
+
+if TYPE_CHECKING:
+    from dicot.model.estimator import TimeSeriesEmbedder
+
+# What a contender stands for in a comparison.
+PRETRAINED, SUPERVISED, CONTROL, BASELINE = ROLES = ("pretrained", "supervised", "control", "baseline")
+REFERENCE = re.compile(r" \([^()]*D-\d+\)|^\(N, C, T\) -> \(.*?\): ")  # shapes and divergences, for those who read code
+SAVED = "saved"  # the kind of a fitted model that is scored as it is
+CIRCUMSTANCES = ("device", "verbose")  # parameters of an estimator that no embedding depends on
+# What an untrained encoder's embeddings depend on: two contenders that agree in these share their controls.
+CONTROL_SETTINGS = (
+    "preset",
+    "encoder",
+    "encoder_params",
+    "dim",
+    "pooling",
+    "difference",
+    "bank",
+    "n_components",
+    "embed_precision",
+    "layout",
+    "unequal",
+    "missing",
+    "scale",
+)
+
+
+class Transformer(Protocol):
+    """What every contender answers."""
+
+    def fit(self, X: Any, y: Any = None) -> Any: ...
+
+    def transform(self, X: Any) -> Array: ...
+
+
+@dataclass(frozen=True)
+class Own:
+    """How to make a transformer that is in no registry."""
+
+    make: Callable[[int], Transformer]  # a fresh one for a seed
+    needs_labels: bool = False  # is fitted on the labelled cases alone; all others see every case and no label
+    fixed: bool = False  # the same for every seed
+
+
+@dataclass(frozen=True)
+class Contender:
+    """Who is compared, with all settings that its result depends on."""
+
+    name: str  # in tables; part of no key, unless the settings alone do not tell what it is
+    kind: str  # its key among the methods, controls or classical baselines, or what sort of transformer it is
+    method_params: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of TimeSeriesEmbedder: encoder, schedule, steps ...
+    own: Own | None = None  # how it is made, where no registry knows it
+
+    @property
+    def needs_labels(self) -> bool:
+        from dicot.methods import METHODS
+
+        if self.own is not None:
+            return self.own.needs_labels
+        return self.kind in METHODS and METHODS[self.kind].needs_labels
+
+    @property
+    def fixed(self) -> bool:
+        """Whether it is the same for every seed."""
+        from dicot.judge.classical import CLASSICAL
+
+        if self.own is not None:
+            return self.own.fixed
+        return self.kind in CLASSICAL and not CLASSICAL[self.kind].random
+
+    @property
+    def trained(self) -> bool:
+        """Whether it is a registered method, whose training takes a schedule and can be continued."""
+        from dicot.methods import METHODS
+
+        return self.own is None and self.kind in METHODS
+
+    @property
+    def classical(self) -> bool:
+        """Whether it has no network."""
+        from dicot.judge.classical import CLASSICAL
+
+        return self.own is None and self.kind in CLASSICAL
+
+    @property
+    def role(self) -> str:
+        """What it stands for in a comparison: one of ROLES."""
+        from dicot.methods import METHODS
+        from dicot.model.controls import CONTROLS
+
+        model = _embedder_of(self)
+        kind = getattr(model, "method_", self.kind) if self.kind == SAVED else self.kind
+        if kind in CONTROLS:
+            return CONTROL
+        if self.needs_labels or getattr(METHODS.get(kind), "needs_labels", False):
+            return SUPERVISED
+        return PRETRAINED if kind in METHODS or model is not None else BASELINE
+
+    @property
+    def about(self) -> str:
+        """What it is, in one line, as the registries say; empty for what is in none."""
+        from dicot.judge.classical import CLASSICAL
+        from dicot.methods import METHODS
+        from dicot.model.controls import CONTROLS
+        from dicot.model.presets import PRESETS
+
+        if self.kind == SAVED:
+            return "the saved model"
+        if self.name in PRESETS:
+            return PRESETS[self.name].summary
+        if self.kind in METHODS:
+            return METHODS[self.kind].summary
+        known = {**CONTROLS, **CLASSICAL}.get(self.kind)
+        line = ((known.__doc__ or "") if known else "").partition("\n")[0]
+        return REFERENCE.sub("", line).removesuffix(".")
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Everything a fit depends on but data and seed, as plain data; the name where objects are among it."""
+        plain = given(
+            kind=self.kind,
+            method_params=dict(self.method_params),
+            settings=dict(self.settings),
+            preset=self._preset_digest(),
+        )
+        try:
+            if self.own is None:
+                json.dumps(plain)
+                return plain
+        except TypeError:
+            pass
+        told: dict[str, Any] = json.loads(json.dumps(plain, default=described))
+        return {**told, "name": self.name}
+
+    def _preset_digest(self) -> str | None:
+        """What the preset means today, so that a preset with other values is not taken for what was recorded."""
+        if "preset" not in self.settings:
+            return None
+        from dicot.model.presets import find_preset
+
+        return find_preset(self.settings["preset"]).digest()
+
+    def make(self, seed: int, **circumstances: Any) -> Transformer:
+        """Make a fresh transformer; settings come before the family, device and verbosity of the run."""
+        if self.own is not None:
+            return self.own.make(seed)
+        from dicot.judge.classical import CLASSICAL
+
+        if self.kind in CLASSICAL:
+            baseline, scale = CLASSICAL[self.kind](random_state=seed), self.settings.get("scale")
+            return baseline if scale is None else Scaled(baseline, scale)
+        from dicot.model.estimator import TimeSeriesEmbedder
+        from dicot.model.presets import PAPER
+
+        lookup(registered(), self.kind, "contender")
+        # Without a preset a contender is the paper's, whatever an embedder's default is.
+        settings = {"preset": PAPER.name, **circumstances, **self.settings}
+        return TimeSeriesEmbedder(self.kind, method_params=dict(self.method_params), random_state=seed, **settings)
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """A fitted transformer that stays as it is when it is fitted again, to score a saved model."""
+
+    model: Transformer
+
+    def fit(self, X: Any, y: Any = None) -> "Frozen":
+        return self
+
+    def transform(self, X: Any) -> Array:
+        return self.model.transform(X)
+
+
+class Scaled:
+    """A classical baseline that is given scaled cases, because the encoder next to it sees such."""
+
+    def __init__(self, baseline: Transformer, scale: str) -> None:
+        self.baseline, self.scale = baseline, scale
+
+    def fit(self, X: Any, y: Any = None) -> "Scaled":
+        from dicot.data.policies import Scale
+
+        self.scale_ = Scale.fit(X) if self.scale == "dataset" else self.scale
+        self.baseline.fit(self._scaled(X), y)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        return self.baseline.transform(self._scaled(X))
+
+    def _scaled(self, X: Any) -> Array:
+        from dicot.data import check_collection
+
+        return check_collection(X, scale=self.scale_).x
+
+
+def registered() -> dict[str, Any]:
+    """Everything that can be a contender by its name."""
+    from dicot.judge.classical import CLASSICAL
+    from dicot.methods import METHODS
+    from dicot.model.controls import CONTROLS
+    from dicot.model.presets import PRESETS
+
+    return {**PRESETS, **METHODS, **CONTROLS, **CLASSICAL}
+
+
+def contender(name: str, *, method_params: Mapping[str, Any] | None = None, **settings: Any) -> Contender:
+    """A method, preset, control or baseline by name, with settings of TimeSeriesEmbedder.
+
+    A baseline takes `scale` alone.
+    """
+    from dicot.judge.classical import CLASSICAL
+    from dicot.methods import METHODS
+    from dicot.model.presets import PRESETS
+
+    lookup(registered(), name, "contender")
+    if name in PRESETS and name not in METHODS:
+        made = contender(PRESETS[name].method, method_params=method_params, **{**settings, "preset": name})
+        return replace(made, name=name)
+    own = changed({**settings, "method": name})
+    if name in CLASSICAL:
+        scaled = CLASSICAL[name].scaled and "scale" in own
+        return Contender(name, name, {}, {"scale": own["scale"]} if scaled else {})
+    if name in METHODS:  # as a benchmark says it, so that equal settings have equal keys
+        own = {"schedule": "per_step", "precision": "float32", **own}
+    return Contender(name, name, method_params or {}, own)
+
+
+def own(
+    name: str, make: Callable[[int], Transformer], *, needs_labels: bool = False, fixed: bool = False, **settings: Any
+) -> Contender:
+    """A transformer of your own, made for each seed by `make`; `settings` are recorded with its results."""
+    return Contender(name, "own", {}, settings, Own(make, needs_labels, fixed))
+
+
+def own_estimator(name: str, estimator: Any) -> Contender:
+    """An estimator of your own, such as a TimeSeriesEmbedder: cloned for each seed, its `random_state` set to it."""
+    from sklearn.base import clone
+
+    def make(seed: int) -> Any:
+        fresh = clone(estimator)
+        return fresh.set_params(random_state=seed) if "random_state" in fresh.get_params() else fresh
+
+    params = estimator.get_params(deep=False)
+    method = _method_of(estimator)
+    kind = method if isinstance(method, str) else described(method or type(estimator))
+    needs_labels = getattr(_method_class(method), "needs_labels", False)
+    fixed = "random_state" not in params
+    return Contender(name, str(kind), {}, changed(params, type(estimator)), Own(make, needs_labels, fixed))
+
+
+def saved(name: str, model: "TimeSeriesEmbedder") -> Contender:
+    """A fitted model as it is."""
+    digest = hashlib.sha256()
+    for key, tensor in sorted({**model.encoder_.state_dict(), **model.composition_.tensors()}.items()):
+        digest.update(key.encode() + tensor.numpy().tobytes())
+    made = Own(lambda seed: Frozen(model), fixed=True)
+    return Contender(name, SAVED, {}, {"weights": digest.hexdigest()[:32]}, made)
+
+
+def beside(model: "TimeSeriesEmbedder", of: str = "") -> list[Contender]:
+    """The controls and raw features of a model: everything is the model's but its weights. `of` goes into the names."""
+    from sklearn.base import clone
+
+    from dicot.judge.classical import RAW_FEATURES
+    from dicot.model.controls import CONTROLS
+    from dicot.model.presets import preset_name
+
+    # A control is named as a method is, which alone would choose another preset.
+    preset = preset_name(model.preset, model.method)
+
+    def untrained(kind: str) -> Callable[[int], Transformer]:
+        def make(seed: int) -> Transformer:
+            own = {"preset": preset, "method": kind, "method_params": None, "random_state": seed}
+            fresh: Transformer = clone(model).set_params(**own)
+            return fresh
+
+        return make
+
+    settings = changed(model.get_params(deep=False))
+    settings = {name: value for name, value in settings.items() if name in CONTROL_SETTINGS}
+    controls = [
+        Contender(f"{name} of {of}" if of else name, name, {}, settings, Own(untrained(name))) for name in CONTROLS
+    ]
+    return [*controls, *(contender(name, scale=model.scale) for name in RAW_FEATURES)]
+
+
+def with_controls(contenders: Sequence[Contender]) -> list[Contender]:
+    """Add to the contenders both controls of every encoder among them, and the raw features.
+
+    Those of the first encoder have their plain names, those of another one say which contender they belong to.
+    """
+    from dicot.judge.classical import RAW_FEATURES
+    from dicot.model.controls import CONTROLS
+
+    known: list[Mapping[str, Any]] = []
+    added: list[Contender] = []
+    for one in contenders:
+        model = _embedder_of(one)
+        if one.classical or (one.own is not None and model is None):
+            continue
+        settings = changed(model.get_params(deep=False)) if model is not None and one.kind == SAVED else one.settings
+        settings = {name: value for name, value in settings.items() if name in CONTROL_SETTINGS}
+        if settings in known:
+            continue
+        of = one.name if known else ""
+        known.append(settings)
+        if model is not None:
+            added += [control for control in beside(model, of) if not control.classical]
+        else:
+            added += [Contender(f"{name} of {of}" if of else name, name, {}, settings) for name in CONTROLS]
+    if not known:
+        added += [Contender(name, name) for name in CONTROLS]
+    added += [contender(name, scale=known[0].get("scale") if known else None) for name in RAW_FEATURES]
+    taken = {one.name for one in contenders}
+    return [*contenders, *(one for one in added if one.name not in taken)]
+
+
+def named_contenders(given_ones: Mapping[str, Any] | Sequence[Any]) -> list[Contender]:
+    """Contenders from names, estimators, transformers and Contender objects; a mapping says what they are called."""
+    pairs = list(given_ones.items()) if isinstance(given_ones, Mapping) else [(None, one) for one in given_ones]
+    out: list[Contender] = []
+    for name, one in pairs:
+        made = as_contender(one, name)
+        if made.name in {other.name for other in out}:
+            if name is not None or isinstance(one, str | Contender):
+                raise InputError(f"There are two contenders called {made.name!r}. Give each a name of its own.")
+            made = as_contender(one, f"{made.name} ({sum(made.name == o.name.split(' (')[0] for o in out) + 1})")
+        out.append(made)
+    return out
+
+
+def as_contender(one: Any, name: str | None = None) -> Contender:
+    """A contender from a name of a registry, an estimator, any transformer, or a Contender itself."""
+    if isinstance(one, Contender):
+        return one
+    if isinstance(one, str):
+        made = contender(one)
+        return made if name is None else Contender(name, made.kind, made.method_params, made.settings)
+    if hasattr(one, "get_params") and hasattr(one, "transform"):
+        method = _method_of(one)
+        shown = method if isinstance(method, str) else getattr(method or type(one), "__name__", "own")
+        return own_estimator(name or shown, one)
+    raise InputError(
+        f"A contender is a name, a TimeSeriesEmbedder, a scikit-learn transformer or a Contender; got {one!r}. "
+        "dicot.judge.evaluation.own(name, make) makes one of anything that has fit and transform."
+    )
+
+
+def _embedder_of(one: Contender) -> "TimeSeriesEmbedder | None":
+    """The estimator behind a contender of one's own, where it is one of ours."""
+    from dicot.model.estimator import TimeSeriesEmbedder
+
+    if one.own is None:
+        return None
+    made: Any = one.own.make(0)
+    model = made.model if isinstance(made, Frozen) else made
+    return model if isinstance(model, TimeSeriesEmbedder) else None
+
+
+def _method_of(estimator: Any) -> Any:
+    """The method of an estimator, by its preset where it names none; None for a transformer that has no such thing."""
+    from dicot.model.estimator import TimeSeriesEmbedder
+    from dicot.model.presets import PRESETS, preset_name
+
+    method = getattr(estimator, "method", None)
+    if method is not None or not isinstance(estimator, TimeSeriesEmbedder):
+        return method
+    preset = preset_name(estimator.preset, method)
+    return PRESETS[preset].method if preset in PRESETS else None
+
+
+def _method_class(method: Any) -> Any:
+    from dicot.methods import METHODS
+
+    return METHODS.get(method) if isinstance(method, str) else method
+
+
+def changed(settings: Mapping[str, Any], estimator: type | None = None) -> dict[str, Any]:
+    """Settings that differ from an estimator's defaults, which are TimeSeriesEmbedder's unless said otherwise."""
+    from dicot.model.estimator import TimeSeriesEmbedder
+    from dicot.model.presets import PAPER, preset_name
+
+    estimator = estimator or TimeSeriesEmbedder
+    usual = {name: parameter.default for name, parameter in inspect.signature(estimator).parameters.items()}
+    if issubclass(estimator, TimeSeriesEmbedder):  # the same key whatever the default becomes
+        usual["preset"] = PAPER.name
+        if "preset" in settings:
+            settings = {**settings, "preset": preset_name(settings["preset"], settings.get("method"))}
+    left_out = (*CIRCUMSTANCES, "method", "random_state")
+    return {
+        name: value
+        for name, value in settings.items()
+        if name not in left_out
+        and (value is not usual.get(name, inspect.Parameter.empty))
+        and not (type(value) in (int, float, str, bool) and value == usual.get(name))
+    }
+
+
+def described(value: Any) -> Any:
+    """Objects among settings in words: a dataclass by its fields, anything else by its class or name."""
+    if value is None or isinstance(value, str | int | float | bool | list | tuple | dict):
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    where = value if hasattr(value, "__qualname__") else type(value)
+    return f"{where.__module__}.{where.__qualname__}"
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """Leave out what is empty, so that a setting that nobody uses changes no key."""
+    return {name: value for name, value in values.items() if value is not None and value != {}}

@@ -1,0 +1,104 @@
+"""Data sets for jobs: loaded once for neighbouring units, with a fingerprint that says which data a name stood for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dicot.core.errors import DicotError, InputError
+from dicot.data import Split, Windows
+from dicot.data.collection import labelled, labelled_cases
+from dicot.data.datasets import benchmark_policies, card, fingerprint, is_path, load
+from dicot.data.datasets.base import pick_channels
+from dicot.data.splits import hold_out, with_policies
+from dicot.judge.evaluation.jobs import JobData
+
+IN_MEMORY = 2  # data sets at a time: a source and a target
+HELD_OUT = 0.3  # of the cases, where there is no test part: the share that `dicot evaluate` holds out
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """A training and a test part with labels, the fingerprint of both, and what was done to get there."""
+
+    split: Split
+    fingerprint: str
+    note: str = ""
+
+
+class Shelf:
+    """The data sets of a process: those given, which stay, and those that were loaded last."""
+
+    def __init__(self, given: Mapping[str, Loaded] | None = None) -> None:
+        self._given = dict(given or {})
+        self._loaded: dict[str, Loaded] = {}
+        self._fingerprints: dict[str, str] = {}  # also of sets that had to make room: each is hashed once
+
+    def get(self, wanted: JobData) -> Loaded:
+        name = wanted.name
+        loaded = self._given.get(name) or self._loaded.pop(name, None) or self._load(name)
+        if name not in self._given:
+            self._loaded[name] = loaded
+            for oldest in list(self._loaded)[:-IN_MEMORY]:
+                del self._loaded[oldest]
+        split = pick_channels(loaded.split, wanted.channels)
+        split = split if wanted.scale is None else with_policies(split, scale=wanted.scale)
+        return replace(loaded, split=replace(split, family=wanted.family or split.family))
+
+    def _load(self, name: str) -> Loaded:
+        loaded = load_labelled(name, self._fingerprints.get(name))
+        self._fingerprints[name] = loaded.fingerprint
+        return loaded
+
+
+def load_labelled(name: str, known_fingerprint: str | None = None) -> Loaded:
+    """Load a data set that can be scored on, or raise an InputError; the archive's missing values are interpolated.
+
+    Of a file without a test part some cases are held out, the same ones every time: whole groups where there are any.
+    """
+    split = load(name, **benchmark_policies(name))
+    note = ""
+    if split.test is None:
+        _check_labels(name, "", split.train)
+        split = replace(hold_out(split.train, HELD_OUT), family=split.family, name=split.name)
+        assert split.test is not None
+        note = (
+            f"{name} has no test part: {len(split.test)} of {len(split.train) + len(split.test)} cases are held out, "
+            f"{'whole groups' if split.test.group is not None else 'a share of each class'}, as by dicot evaluate"
+        )
+    assert split.test is not None
+    for part, windows in (("training", split.train), ("test", split.test)):
+        _check_labels(name, part, windows)
+    labels = labelled_cases(split.train).y
+    if labels is not None and len(np.unique(labels)) < 2:
+        raise InputError(f"The training cases of {name} have one class, and scoring needs two or more.")
+    return Loaded(split, known_fingerprint or fingerprint(split), note)
+
+
+def family(wanted: JobData) -> str | None:
+    """The family of a file where it was given one, else that on a data set's card; None for sets that are not here."""
+    try:
+        return wanted.family if is_path(wanted.name) else card(wanted.name).family
+    except DicotError:
+        return None
+
+
+def check_scorable(split: Split) -> None:
+    """Refuse a split unless both parts are there and have labels."""
+    if split.test is None:
+        raise InputError(
+            f"{split.name or 'The data'} has no test part. Give one, or hold cases out of the training part."
+        )
+    for what, part in (("training", split.train), ("test", split.test)):
+        if part.y is None:
+            raise InputError("Scoring needs labels, and these cases have none. Name a label column or pass y.")
+        if not labelled(part.y).any():
+            raise InputError(f"Scoring needs labels, and none of the {len(part)} {what} cases has one.")
+
+
+def _check_labels(name: str, part: str, windows: Windows) -> None:
+    if windows.y is None or not labelled(windows.y).any():
+        where = f"{part} cases of {name}" if part else f"cases of {name}"
+        raise InputError(
+            f"The {where} have no labels, and scoring needs them. Add them to the file: y, or y_train and y_test."
+        )

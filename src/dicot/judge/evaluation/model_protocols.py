@@ -1,0 +1,215 @@
+"""Protocols that score a fitted network where its embeddings do not tell: fine-tuning, and what the training took."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dicot.core.errors import InputError
+from dicot.data import Split
+from dicot.data.collection import labelled_cases
+from dicot.judge.protocols import AUTHORS, PROTOCOLS, Protocol, SubsetSeed
+from dicot.judge.protocols.metrics import (
+    CLASSIFICATION_METRICS,
+    COST_METRICS,
+    REGISTRIES,
+    Metric,
+    classification_scores,
+)
+from dicot.judge.protocols.subsets import PAPER_SUBSET_SEED, check_subset_seed, stratified_fraction, subset_seeds
+
+EPOCHS = 50
+# The authors train 50 epochs on four of the large sets and 5 on the two where that would take longest (D-97).
+MAX_STEPS = 10_000
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A contender after its fit, and what that took; a protocol that trains makes another one of it."""
+
+    model: Any  # has `transform`; a TimeSeriesEmbedder where the contender has a network
+    seconds: float  # NaN where it was interrupted
+    peak_memory: int = 0  # bytes; 0 where it was not measured
+
+
+class ModelProtocol(ABC):
+    """One way to score a fitted network."""
+
+    metrics: tuple[Metric, ...]
+    subsets: str = AUTHORS  # which draw of labelled cases the paper's tables are on, where a protocol draws any
+    trains: bool = False  # and would take fewer steps in a trial
+    alone: bool = False  # what it measures is only true while nothing else runs
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The registry key."""
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """One line for a listing."""
+
+    def on_subset(self, seed: SubsetSeed) -> "ModelProtocol":
+        """Return the protocol on one draw of labelled cases, as `Protocol.on_subset`; itself where nothing is drawn."""
+        return self
+
+    def train(self, fitted: Fitted, data: Split, *, seed: int, steps: int | None = None) -> Fitted:
+        """Train further what is then scored, where the protocol trains; `steps` limits it.
+
+        What that takes is added to what the fit took: training time is time to fit wherever it happens.
+        """
+        return fitted
+
+    @abstractmethod
+    def score(self, fitted: Fitted, data: Split, *, seed: int) -> dict[str, float]:
+        """Compute numbers for `metrics` of what `train` gave."""
+
+
+class FineTuning(ModelProtocol):
+    """Train all weights further with a part of the labels: mean over time and one linear layer for everybody (D-57).
+
+    The labelled cases are those of the few-label probes: one draw, by `subset_seed` (D-40). Batches have the size of
+    the pretraining of the data set's family. With tuning="gradual" the classifier's own way of tuning, budget and
+    pooling are taken instead.
+    """
+
+    metrics = CLASSIFICATION_METRICS
+    trains = True
+
+    def __init__(self, fraction: float, subset_seed: SubsetSeed = PAPER_SUBSET_SEED, *, tuning: str = "all") -> None:
+        if not 0 < fraction <= 1:
+            raise InputError(f"fraction must lie in (0, 1]; got {fraction}.")
+        check_subset_seed(subset_seed)
+        self.fraction, self.subset_seed, self.tuning = fraction, subset_seed, tuning
+
+    @property
+    def name(self) -> str:
+        return f"finetune-{100 * self.fraction:g}" + ("" if self.tuning == "all" else f"-{self.tuning}")
+
+    @property
+    def description(self) -> str:
+        how = {"all": "trained further", "gradual": "tuned gradually from the frozen probe"}[self.tuning]
+        return f"encoder and linear layer {how} with {100 * self.fraction:g} % of the training labels"
+
+    def on_subset(self, seed: SubsetSeed) -> "FineTuning":
+        return self if self.fraction == 1 else FineTuning(self.fraction, seed, tuning=self.tuning)
+
+    def train(self, fitted: Fitted, data: Split, *, seed: int, steps: int | None = None) -> Fitted:
+        from dicot.core.gpu.device import peak_memory
+        from dicot.model.classifier import TimeSeriesClassifier
+        from dicot.train import paper_recipe
+
+        train = labelled_cases(data.train)
+        assert train.y is not None
+        (draw,) = subset_seeds(self.subset_seed, seed, 1)
+        labelled = train.subset(stratified_fraction(train.y, self.fraction, draw))
+        batch_size = usual = None
+        if self.tuning == "all":
+            batch_size = paper_recipe(data.family, len(labelled), labelled.n_times).batch_size
+            usual = min(MAX_STEPS, EPOCHS * max(1, len(labelled) // batch_size))
+        limits = [limit for limit in (steps, usual) if limit is not None]
+        classifier = TimeSeriesClassifier(
+            fitted.model,
+            tuning=self.tuning,
+            steps=min(limits, default=None),
+            batch_size=batch_size,
+            random_state=seed,
+            device=fitted.model.device,
+            verbose=False,
+        )
+        with peak_memory(fitted.model.device) as peak:
+            started = time.perf_counter()
+            classifier.fit(labelled, labelled.y)
+            seconds = time.perf_counter() - started
+            return Fitted(classifier, fitted.seconds + seconds, max(fitted.peak_memory, peak()))
+
+    def score(self, fitted: Fitted, data: Split, *, seed: int) -> dict[str, float]:
+        assert data.test is not None
+        test = labelled_cases(data.test)
+        assert test.y is not None
+        return classification_scores(test.y, fitted.model.predict(test))
+
+
+class TrainingTime(ModelProtocol):
+    """Report milliseconds per step over the whole training, whatever was built on the way included, and memory.
+
+    To embed counts the shortest of three passes over the labelled cases of both parts.
+
+    Memory is what the tensors on a GPU took at most, on a CPU by how much the process grew; it is left out where
+    neither can be told. What is encoded is counted on the encoder's inputs: methods that share an encoder do not give
+    it the same work (D-54). A control takes no steps and has no time per step.
+    """
+
+    metrics = COST_METRICS
+    alone = True
+    name = "cost"  # in the keys of every ledger
+    description = "time per step, to fit and to embed, peak memory of the fit and how much of each case it encodes"
+
+    def score(self, fitted: Fitted, data: Split, *, seed: int) -> dict[str, float]:
+        from dicot.train.encoded import encoded_per_time_step
+
+        model, history = fitted.model, fitted.model.history_
+        values = {"fit_seconds": fitted.seconds, "embed_seconds": min(_seconds_to_embed(model, data) for _ in range(3))}
+        if len(history):
+            values["step_ms"] = 1e3 * history.seconds / len(history)
+            values["encoded"] = encoded_per_time_step(
+                model.method_, model.method_params_, data.train, seed=model.seed_, steps=len(history)
+            )
+        if fitted.peak_memory:
+            values["peak_mib"] = fitted.peak_memory / 2**20
+        return values
+
+
+def _seconds_to_embed(model: Any, data: Split) -> float:
+    assert data.test is not None
+    parts = [labelled_cases(part) for part in (data.train, data.test)]
+    started = time.perf_counter()
+    for part in parts:
+        model.transform(part)
+    return time.perf_counter() - started
+
+
+MODEL_PROTOCOLS: dict[str, Callable[[], ModelProtocol]] = {
+    "finetune-1": lambda: FineTuning(0.01),
+    "finetune-10": lambda: FineTuning(0.1),
+    "finetune-100": lambda: FineTuning(1.0),
+    "finetune-1-gradual": lambda: FineTuning(0.01, tuning="gradual"),
+    "finetune-10-gradual": lambda: FineTuning(0.1, tuning="gradual"),
+    "finetune-100-gradual": lambda: FineTuning(1.0, tuning="gradual"),
+    "cost": TrainingTime,
+}
+REGISTRIES.append(MODEL_PROTOCOLS)
+
+AnyProtocol = Protocol | ModelProtocol
+
+
+def every_protocol() -> dict[str, Callable[[], AnyProtocol]]:
+    """Both kinds by name; read anew each time, because others may register more."""
+    return {**PROTOCOLS, **MODEL_PROTOCOLS}
+
+
+def metric_names(protocol: AnyProtocol) -> tuple[str, ...]:
+    """What the numbers of a protocol are called."""
+    return tuple(metric.name for metric in protocol.metrics)
+
+
+def draws_labels(protocol: AnyProtocol) -> bool:
+    """Whether the labelled cases that a protocol sees are drawn, so that it matters which draw it is."""
+    return protocol.on_subset("run") is not protocol
+
+
+def subsets_of(protocol: AnyProtocol, wanted: str = "") -> str:
+    """Which draw a job takes by this protocol: what is wanted, or that of the paper's tables."""
+    return (wanted or protocol.subsets) if draws_labels(protocol) else AUTHORS
+
+
+def trains(name: str) -> bool:
+    """Whether a protocol trains, so that a trial gives it fewer steps."""
+    return name in MODEL_PROTOCOLS and MODEL_PROTOCOLS[name]().trains
+
+
+def runs_alone(name: str) -> bool:
+    """Whether a protocol measures something that other work would disturb."""
+    return name in MODEL_PROTOCOLS and MODEL_PROTOCOLS[name]().alone

@@ -1,0 +1,151 @@
+"""The contract of a protocol: labelled embeddings in, named numbers out."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dicot.core.errors import InputError
+from dicot.judge.protocols.metrics import Metric
+
+Floats = NDArray[np.float64]
+Labels = NDArray[Any]
+SubsetSeed = int | Literal["run"]  # draws labelled cases: the same ones in all runs, or others with each run's seed
+
+AUTHORS, PER_SEED = "authors", "per-seed"  # the one draw of a job: the authors', or one by the seed of the run
+SUBSETS = (AUTHORS, PER_SEED)
+
+
+def _checked_labels(y: ArrayLike | None) -> Labels:
+    if y is None:
+        raise InputError("A protocol needs one label per case, but y is missing. Load a labelled data set or pass y.")
+    labels = np.asarray(y)
+    if labels.dtype == object:  # a pandas column of strings arrives like this
+        if not all(isinstance(v, str) for v in labels.ravel()):
+            raise InputError("Labels must be integers or strings; got a mixture of objects. Convert them to one type.")
+        labels = labels.astype(str)
+    if labels.ndim != 1:
+        raise InputError(f"Labels must have shape (cases,); got {labels.shape}.")
+    if labels.dtype.kind == "f" and np.isfinite(labels).all() and np.array_equal(labels, np.round(labels)):
+        labels = labels.astype(np.int64)  # whole numbers, as a text file gives them
+    if labels.dtype.kind not in "biuU":
+        raise InputError(f"Labels must be integers or strings; got {labels.dtype}. Convert them first.")
+    return labels
+
+
+class Features:
+    """Embeddings x (N, F), as float64, with their labels y (N,).
+
+    `stored` is what the memory is spent on: float32 stays float32 there, and every look at `x` makes a copy. A protocol
+    that looks once need not know; one for wide features takes pieces of `stored`.
+    """
+
+    __slots__ = ("stored", "y")
+
+    def __init__(self, x: ArrayLike, y: ArrayLike | None) -> None:
+        given = np.asarray(x)
+        if given.ndim != 2:
+            raise InputError(f"Features must have shape (cases, features); got {given.shape}.")
+        if given.dtype.kind not in "biuf":
+            raise InputError(f"Features must be real numbers; got {given.dtype}.")
+        labels = _checked_labels(y)
+        if len(given) != len(labels):
+            raise InputError(f"Features and labels must have the same length; got {len(given)} and {len(labels)}.")
+        if given.size == 0:
+            raise InputError(f"Features must have at least one case and one feature; got shape {given.shape}.")
+        stored = given if given.dtype == np.float32 else given.astype(np.float64, copy=False)
+        bad = np.flatnonzero(~np.isfinite(stored).all(axis=1))
+        if len(bad):
+            raise InputError(
+                f"Features must be finite; {len(bad)} of {len(given)} cases have NaN or infinity, first case {bad[0]}."
+                " Look for missing values in the data or a diverged encoder."
+            )
+        self.stored: NDArray[np.float32] | Floats = stored
+        self.y: Labels = labels
+
+    @property
+    def x(self) -> Floats:
+        """Give the embeddings (N, F) as float64."""
+        # A float32 lbfgs stops early, and the reference decision values are double precision.
+        return self.stored.astype(np.float64, copy=False)
+
+    @property
+    def n_features(self) -> int:
+        """Give the number of features F."""
+        return int(self.stored.shape[1])
+
+    def rows(self, index: NDArray[np.intp]) -> "Features":
+        """Return the cases at `index`."""
+        return Features(self.stored[index], self.y[index])
+
+
+class Protocol(ABC):
+    """One way to turn embeddings into scores."""
+
+    metrics: tuple[Metric, ...]
+    subsets: str = AUTHORS  # which draw of labelled cases the paper's tables are on, where a protocol draws any
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Return a short name, unique among different settings: the registry key where there is one."""
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """Describe the protocol in one line, for a listing."""
+
+    @abstractmethod
+    def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
+        """Return a number for each of `metrics`: the mean where labelled cases are drawn more than once."""
+
+    def score_draws(self, train: Features, test: Features, *, seed: int) -> list[dict[str, float]]:
+        """Return the numbers of every draw of labelled cases; a list of one where nothing is drawn."""
+        return [self.score(train, test, seed=seed)]
+
+    def on_subset(self, seed: SubsetSeed) -> "Protocol":
+        """Return the protocol on one draw of labelled cases, by this seed or by that of the run ("run").
+
+        It is the protocol itself, and no other object, where nothing is drawn.
+        """
+        return self
+
+    def without_draws(self, y: Labels) -> "Protocol":
+        """Return what the protocol comes to with these training labels.
+
+        That is another protocol where every draw would take them all.
+        """
+        return self
+
+
+def mean_scores(draws: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Average each metric over draws; a single draw stays as it is."""
+    if len(draws) == 1:
+        return draws[0]
+    return {metric: fmean(draw[metric] for draw in draws) for metric in draws[0]}
+
+
+def check_pair(train: Features, test: Features) -> None:
+    """Refuse train and test that differ in their features or in the type of their labels."""
+    if train.n_features != test.n_features:
+        raise InputError(
+            f"Train and test must have the same number of features; got {train.n_features} and {test.n_features}."
+        )
+    if (train.y.dtype.kind == "U") != (test.y.dtype.kind == "U"):
+        raise InputError(
+            f"Train and test labels must be of the same type; got {train.y.dtype} and {test.y.dtype}. "
+            "Encode both alike."
+        )
+
+
+def check_classes(features: Features, purpose: str) -> None:
+    """Refuse a single class: every score would be perfect by construction."""
+    classes = np.unique(features.y)
+    if len(classes) < 2:
+        raise InputError(
+            f"{purpose} needs at least 2 classes; all {len(features.y)} cases have the label {classes[0]!r}. "
+            "Use more cases or another split."
+        )

@@ -1,0 +1,281 @@
+"""The tidy frame: one row per number of a result. Every table and figure is a function of it."""
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dicot.core.errors import InputError
+from dicot.data.datasets import DATASETS
+from dicot.judge.classical import CLASSICAL
+from dicot.judge.protocols import PROTOCOLS
+from dicot.judge.protocols.metrics import Metric, find_metric
+from dicot.judge.protocols.subsets import fixed_per_class, stratified_fraction
+from dicot.paper.numbers import METHODS, METRICS, REFERENCES, SAME_LABELS, variant_names
+
+NEEDED = ("contender", "protocol", "metric", "seed", "value")
+OPTIONAL: dict[str, Any] = {
+    **dict.fromkeys(("suite", "source", "target", "schedule", "precision", "device", "version", "recorded", "key"), ""),
+    "subsets": "",
+    **dict.fromkeys(("steps", "batch_size", "peak_memory"), 0),
+    "draw": 1,
+    "error": None,
+    "trial": False,
+    **dict.fromkeys(("fit_seconds", "embed_seconds", "score_seconds"), math.nan),
+}
+COLUMNS = (
+    *("suite", "contender", "source", "target", "protocol", "metric", "seed", "draw", "value", "error"),
+    *("schedule", "steps", "batch_size", "precision", "trial", "subsets"),
+    *("fit_seconds", "embed_seconds", "score_seconds", "peak_memory", "device", "version", "recorded", "key"),
+)
+
+SETTINGS = ("contender", "schedule", "precision", "trial")
+LINE = (*SETTINGS, "protocol")  # rows that differ in one of these have lines of their own, where nothing else is said
+CONTROLS = (
+    "random",
+    "calibrated",
+)  # what every table of methods must have; as in dicot.model.controls, without torch
+PAPER_SCHEDULE = "per_step"
+SUBSET_NOTES = {
+    "authors": "the authors' one draw, the same for all seeds (D-40)",
+    "per-seed": "drawn anew by each seed",
+}
+ALONE, SHARED = ", alone", " (shared)"  # behind the name of a device
+TIMED = "fit_seconds"  # the metric of runs that are measured, each by itself
+FORESTS = ("forest", "forest_1pct")  # which are trained when they score
+NOISE = 9  # decimals of a mean: sums in another order may differ in the last bit
+
+
+def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Make the frame of tidy rows; each needs contender, protocol, metric, seed and value, a failed one an error."""
+    filled = [{**OPTIONAL, **row} for row in rows]
+    for row in filled:
+        if missing := [name for name in NEEDED if name not in row]:
+            raise InputError(f"A row of a report needs {', '.join(missing)}; got only {', '.join(row)}.")
+    data = pd.DataFrame(filled, columns=list(COLUMNS))
+    seconds = dict.fromkeys(("value", "fit_seconds", "embed_seconds", "score_seconds"), float)
+    return _with_times(data.astype({**seconds, "error": object, "trial": bool}))
+
+
+def _with_times(data: pd.DataFrame) -> pd.DataFrame:
+    """Add `seconds` and `on`: how long a run trained where it was alone on a device with a name, NaN and "" elsewhere.
+
+    A row tells that by its device (", alone"), or is one that measures a fit; the same fit of its suite has its time.
+    A forest is trained when it scores, so that counts too.
+    """
+    timed = (data.metric == TIMED) & data.error.isna() & ~data.device.isin(("", "cpu"))
+    alone = (timed | data.device.str.endswith(ALONE)) & ~data.device.str.endswith(SHARED)
+    forest = data.score_seconds.where(data.protocol.isin(FORESTS), 0.0)
+    data = data.assign(
+        seconds=(data.fit_seconds.where(~timed, data.value) + forest).where(alone),
+        on=data.device.str.removesuffix(ALONE).where(alone, ""),
+    )
+    fit = ["suite", *SETTINGS, "batch_size", "source", "seed"]
+    measured = data[timed & alone].drop_duplicates(fit, keep="last").set_index(fit)[["seconds", "on"]]
+    if measured.empty:
+        return data
+    found = data[fit].join(measured, on=fit)
+    plain = ~alone & found.seconds.notna() & ~data.protocol.str.startswith("finetune") & ~data.protocol.isin(FORESTS)
+    return data.assign(seconds=found.seconds.where(plain, data.seconds), on=found.on.where(plain, data.on))
+
+
+def latest(data: pd.DataFrame, varied: Sequence[str] = ()) -> pd.DataFrame:
+    """Keep one row per cell, seed and draw: the one recorded last. `varied` names more columns that make a cell.
+
+    A protocol that was run on both choices of labelled cases becomes two: scores on different ones do not compare.
+    """
+    cell = [*LINE, "subsets", "source", "target", "metric", "seed", "draw", *varied]
+    kept = data.sort_values("recorded", kind="stable").drop_duplicates(cell, keep="last")
+    both = kept.groupby("protocol").subsets.transform("nunique") > 1
+    return kept.assign(protocol=kept.protocol.where(~both, kept.protocol + " (" + kept.subsets + ")"))
+
+
+def data_sets(data: pd.DataFrame) -> pd.Series:
+    """Name the data set of each row: source > target where they differ."""
+    return data.target.where(data.source == data.target, data.source + " > " + data.target)
+
+
+def natural(text: str) -> list[tuple[int, int, str]]:
+    """Give a key to sort by that puts 5 before 10, numbers before words, and ignores capitals."""
+    words = re.findall(r"\d+|\D+", text)
+    return [(0, int(word), "") if word.isdecimal() else (1, 0, word.lower()) for word in words]
+
+
+def placed(data: pd.DataFrame, columns: Iterable[str], fields: Sequence[str] = LINE) -> pd.DataFrame:
+    """Add where each row stands in a table: the categories `line` and `column`, both in the order of a table.
+
+    `columns` names the column of each row; rows that differ in one of `fields` have lines of their own.
+    """
+    names = pd.Series(list(columns), index=data.index, dtype=object)
+    lines = pd.Series(list(data[list(fields)].itertuples(index=False, name=None)), index=data.index, dtype=object)
+    labels = _labels(sorted(set(lines), key=lambda line: _order(dict(zip(fields, line, strict=True)))), fields)
+    return data.assign(
+        line=pd.Categorical(lines.map(labels), list(labels.values()), ordered=True),
+        column=pd.Categorical(names, sorted(names.unique(), key=natural), ordered=True),
+    )
+
+
+def by_data_set(data: pd.DataFrame, metrics: Sequence[str], protocols: Sequence[str] | None = None) -> pd.DataFrame:
+    """Place the rows of these metrics (by these protocols), a column per data set, for several metrics one for each."""
+    chosen = data[data.metric.isin(metrics) & (True if protocols is None else data.protocol.isin(protocols))]
+    if chosen.empty:
+        asked = ", ".join(protocols or ["any protocol"])
+        raise InputError(f"There is no record of {' and '.join(metrics)} by {asked}.")
+    sets = data_sets(chosen)
+    return placed(chosen, sets if len(metrics) == 1 else sets + " " + chosen.metric)
+
+
+def _order(line: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Sort lines by contender, then by what its own lines differ in."""
+    schedule = line["schedule"]
+    how = (line.get("protocol", ""), schedule != PAPER_SCHEDULE, schedule, line["precision"], line["trial"])
+    return (*contender_order(line["contender"]), *how)
+
+
+def contender_order(name: str) -> tuple[int, int, str]:
+    """Sort the paper's methods before all others, then its variants, what sees labels or no network, the controls."""
+    last = (*REFERENCES, *CLASSICAL, *CONTROLS)
+    for block, names in ((0, METHODS), (2, variant_names()), (3, last)):
+        if name in names:
+            return block, names.index(name), ""
+    return 1, 0, name
+
+
+def _labels(lines: Sequence[tuple[Any, ...]], fields: Sequence[str]) -> dict[tuple[Any, ...], str]:
+    """Name each line: the contender, and only those settings in which its own lines differ."""
+    rows = [dict(zip(fields, line, strict=True)) for line in lines]
+    seen: dict[tuple[str, str], set[str]] = {}  # what the lines of a contender have in a field
+    for row in rows:
+        for name in ("protocol", "schedule", "precision"):
+            seen.setdefault((row["contender"], name), set()).add(row.get(name, ""))
+    out: dict[tuple[Any, ...], str] = {}
+    for line, row in zip(lines, rows, strict=True):
+        differ = [name for name in ("protocol", "schedule", "precision") if len(seen[row["contender"], name]) > 1]
+        words = ", ".join([row["contender"], *(row[name] or f"no {name}" for name in differ)])
+        label = words + (" (trial)" if row["trial"] else "")
+        out[line] = label if label not in out.values() else f"{label} ({len(out)})"
+    return out
+
+
+def compact(runs: pd.DataFrame) -> pd.DataFrame:
+    """Forget lines and columns that have no rows any more."""
+    return runs.assign(**{name: runs[name].cat.remove_unused_categories() for name in ("line", "column")})
+
+
+def means(runs: pd.DataFrame) -> pd.DataFrame:
+    """Average the runs of each cell: lines x columns, NaN where a run failed or was not made."""
+    value = runs.groupby(["line", "column"], observed=False).value
+    return value.mean().where(value.count() == value.size()).unstack().round(NOISE)
+
+
+def seed_averages(runs: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """Average over these columns per seed: lines x seeds, NaN for a seed that one of them lacks."""
+    chosen = runs[runs.column.isin(list(columns))]
+    per_set = chosen.groupby(["line", "seed", "column"], observed=True).value.agg(lambda v: v.mean(skipna=False))
+    wide = per_set.unstack().reindex(columns=list(columns))
+    return wide.mean(axis=1, skipna=False).unstack()
+
+
+def metric_of(runs: pd.DataFrame) -> pd.Series:
+    """Give the metric of each column."""
+    return runs.drop_duplicates("column").set_index("column").metric.map(find_metric)
+
+
+def metric_names(data: pd.DataFrame) -> list[str]:
+    """List the metrics there are, the paper's first."""
+    return sorted(data.metric.unique(), key=lambda name: (*METRICS, name).index(name))
+
+
+def metric_name(runs: pd.DataFrame) -> str:
+    """Name what is shown; several metrics are joined by `and`."""
+    return " and ".join(metric_names(runs))
+
+
+def shown_metrics(data: pd.DataFrame) -> list[str]:
+    """List the metrics that a benchmark's tables show: headlines without macro averages, which repeat accuracy."""
+    names = metric_names(data)
+    return [name for name in names if find_metric(name).headline and not name.startswith("macro_")] or names
+
+
+def decimals(runs: pd.DataFrame) -> int:
+    """Print all numbers of a table alike, as the most precise metric wants it."""
+    return max(find_metric(name).decimals for name in runs.metric.unique())
+
+
+def direction(metric: Metric) -> int:
+    """1 where more is better, -1 where less is."""
+    return 1 if metric.higher_is_better else -1
+
+
+def contender_of(runs: pd.DataFrame) -> dict[str, str]:
+    """Give the contender of each line."""
+    return dict(zip(runs.line, runs.contender, strict=True))
+
+
+def seeds_of(data: pd.DataFrame) -> list[int]:
+    """List the seeds, sorted."""
+    return sorted(data.seed.unique().tolist())
+
+
+def trial_note(data: pd.DataFrame) -> str:
+    """Say that trials are no results; empty where there are none."""
+    steps = sorted(data[data.trial].steps.unique().tolist())
+    shown = " or ".join(map(str, steps))
+    return f"Not a result: {shown} step{'' if steps == [1] else 's'}, to show that the code runs." if steps else ""
+
+
+def note(runs: pd.DataFrame, *sentences: str) -> str:
+    """Write what stands below a table: whether it shows trials, what its schedules are, and these sentences."""
+    both = runs.schedule[runs.schedule != ""].nunique() > 1
+    schedules = "per_step is the paper's schedule, per_epoch that of the authors' code (D-01)." if both else ""
+    return " ".join(filter(None, (trial_note(runs), schedules, *sentences, *subset_notes(runs))))
+
+
+def subset_notes(runs: pd.DataFrame) -> list[str]:
+    """Say which labelled cases were drawn, where a protocol draws them, and how many: the authors' or by each seed."""
+    drawn = runs[runs.subsets.isin(list(SUBSET_NOTES))]
+    out = []
+    for choice, rows in drawn.groupby("subsets"):
+        which = "" if drawn.protocol.nunique() == 1 else f" ({', '.join(sorted(rows.protocol.unique(), key=natural))})"
+        out.append(f"Labelled cases: {SUBSET_NOTES[choice]}{which}.")
+    for share, targets in (
+        drawn.groupby(drawn.protocol.map(lambda name: SAME_LABELS.get(name, name))).target.unique().items()
+    ):
+        counts = [f"{name} {count}" for name in sorted(targets, key=natural) if (count := labelled_count(name, share))]
+        # "5 per class" speaks for itself, unless it is all there is.
+        telling = share.endswith("pct") or any(" all " in one for one in counts)
+        out += [f"{share} is, by data set: {', '.join(counts)}."] if counts and telling else []
+    return out
+
+
+def labelled_count(data_set: str, protocol: str) -> str:
+    """Say how many of its training cases a protocol sees the labels of; empty where that is not known."""
+    known = DATASETS.registered(data_set)
+    sizes = known.class_sizes if known is not None else ()
+    if not sizes or protocol not in PROTOCOLS:
+        return ""
+    made = PROTOCOLS[protocol]()
+    y, share, per_class = (
+        np.repeat(np.arange(len(sizes)), sizes),
+        getattr(made, "fraction", None),
+        getattr(made, "per_class", None),
+    )
+    if share is not None:
+        count = len(stratified_fraction(y, share, 0))
+    elif per_class is not None:
+        count = len(fixed_per_class(y, per_class, 0))
+    else:
+        return ""
+    return f"all {count:,}" if count == len(y) else f"{count:,} of {len(y):,}"
+
+
+def require_controls(runs: pd.DataFrame, what: str) -> None:
+    """Refuse a table of methods without both controls (D-02)."""
+    if missing := [name for name in CONTROLS if name not in set(runs.contender)]:
+        raise InputError(
+            f"{what}: a table of methods needs the controls {' and '.join(CONTROLS)}; there is no record of "
+            f"{' and '.join(missing)}. Run them (`dicot bench` does by default) and report again."
+        )

@@ -1,0 +1,200 @@
+"""Statistics over data sets, seeds and test cases: average ranks, Friedman, Nemenyi, Wilcoxon with Holm, intervals."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import friedmanchisquare, rankdata, studentized_range, wilcoxon
+from scipy.stats import t as student_t
+
+from dicot.core.errors import InputError
+
+Floats = NDArray[np.float64]
+Truth = NDArray[np.bool_]
+
+NORMAL_95 = 1.96
+ALPHA = 0.05
+FEW = 13  # data sets up to which scipy's p is exact too, where some gaps tie
+NOISE = 9  # decimals: means of the same runs may differ in the last bit, and that is a tie
+
+
+def _complete(scores: ArrayLike) -> Floats:
+    table = np.asarray(scores, dtype=np.float64)
+    if table.ndim != 2 or table.size == 0:
+        raise InputError(f"Scores must have shape (data sets, methods); got {table.shape}.")
+    if not np.isfinite(table).all():
+        raise InputError("Every method needs a score on every data set; some are NaN. Drop those data sets.")
+    return table
+
+
+def average_ranks(scores: ArrayLike) -> Floats:
+    """(data sets, methods) -> (methods,): 1 is the highest score, ties share their mean rank."""
+    ranks: Floats = rankdata(-_complete(scores), axis=1).mean(axis=0)
+    return ranks
+
+
+def nemenyi(n_methods: int, n_sets: int, alpha: float = ALPHA) -> tuple[float, float]:
+    """Give the quantile q and the critical difference of average ranks. Use it after a Friedman test."""
+    if n_methods < 2 or n_sets < 1:
+        raise InputError(f"Nemenyi needs at least 2 methods and 1 data set; got {n_methods} and {n_sets}.")
+    q = float(studentized_range.ppf(1 - alpha, n_methods, np.inf)) / math.sqrt(2)
+    return q, q * math.sqrt(n_methods * (n_methods + 1) / (6 * n_sets))
+
+
+def friedman(scores: ArrayLike) -> tuple[float, float]:
+    """Test the hypothesis that all methods rank alike: statistic and p-value."""
+    table = _complete(scores)
+    if table.shape[1] < 3 or table.shape[0] < 2:
+        raise InputError(f"A Friedman test needs at least 2 data sets and 3 methods; got {table.shape}.")
+    if (table == table[:, :1]).all():
+        raise InputError("All methods tie on every data set, so the Friedman statistic is not defined.")
+    result = friedmanchisquare(*table.T)
+    return float(result.statistic), float(result.pvalue)
+
+
+def interval(runs: ArrayLike, quantile: Literal["normal", "t"] = "normal") -> tuple[float, float]:
+    """Give mean and half width of the 95 % confidence interval over runs.
+
+    D-61: the paper uses 1.96 whatever the number of runs; "t" uses Student's quantile (2.776 for five runs).
+    """
+    values = np.asarray(runs, dtype=np.float64)
+    if values.ndim != 1 or len(values) < 2:
+        raise InputError(f"An interval needs at least 2 runs; got an array of shape {values.shape}.")
+    factor = NORMAL_95 if quantile == "normal" else float(student_t.ppf(0.975, len(values) - 1))
+    return float(values.mean()), factor * float(values.std(ddof=1)) / math.sqrt(len(values))
+
+
+def gap_interval(
+    value: float, noise: Sequence[tuple[float, float]], centre: float | None = None, comparisons: int = 1
+) -> tuple[float, float]:
+    """Give the 95 % interval of a difference that varies for several reasons; NaN where none is known.
+
+    `noise` has a variance of the mean and its degrees of freedom for each reason. Each reason has the half width of its
+    own t interval, and their squares add up. One quantile for the sum, with degrees of freedom by Satterthwaite's rule,
+    would be too sure: two seeds that agree by luck would count for little, and 10 to 13 % of equal contenders be told
+    apart. `comparisons` that were open to choice share the 5 % (Bonferroni).
+    """
+    if not noise:
+        return math.nan, math.nan
+    middle = value if centre is None else centre
+    share = 1 - ALPHA / (2 * comparisons)
+    half = math.sqrt(math.fsum(variance * float(student_t.ppf(share, df)) ** 2 for variance, df in noise))
+    return middle - half, middle + half
+
+
+def mean_noise(values: ArrayLike) -> tuple[float, float]:
+    """Give the variance of the mean of independent values, and its degrees of freedom."""
+    runs = np.asarray(values, dtype=np.float64)
+    return float(runs.var(ddof=1)) / len(runs), len(runs) - 1.0
+
+
+def paired_noise(gaps: ArrayLike, groups: ArrayLike | None = None) -> tuple[float, float, float]:
+    """Give centre, variance and degrees of freedom of the mean gap of two contenders over the same test cases.
+
+    `gaps` (N,) lie from -1 to 1: right minus right, averaged over runs. Cases of one group vary together. Two cases are
+    added, of which half are gaps in either direction: without them (Agresti and Min, 2005) a handful of gaps would pass
+    for certainty, and none at all for proof that two contenders are equal.
+    """
+    values = np.asarray(gaps, dtype=np.float64)
+    _, members = np.unique(np.arange(len(values)) if groups is None else np.asarray(groups), return_inverse=True)
+    count = int(members.max()) + 1
+    if count < 2:
+        raise InputError(f"Noise over test cases needs at least 2 cases or groups; got {count}.")
+    n = len(values) + 2
+    centre = float(values.sum()) / n
+    sums = np.bincount(members, values - centre, minlength=count)
+    return centre, (count / (count - 1) * float(sums @ sums) + 1) / n**2, count - 1.0
+
+
+def shares_noise(shares: Sequence[float], n: int) -> tuple[float, float]:
+    """Give variance and degrees of freedom of the gap of two shares (0 to 1) of n cases, as if drawn independently.
+
+    What is left to do where it is not known which cases were right: it overstates the noise of classifiers that are
+    right about the same cases. One right and one wrong case are added to each (Agresti and Caffo, 2000).
+    """
+    adjusted = [(share * n + 1) / (n + 2) for share in shares]
+    return math.fsum(p * (1 - p) for p in adjusted) / (n + 2), n - 1.0
+
+
+def wilcoxon_pair(a: ArrayLike, b: ArrayLike) -> float:
+    """Give the two-sided p of the signed-rank test over data sets. Ties are dropped; ties alone give 1."""
+    gaps = np.round(np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64), NOISE)
+    gaps = gaps[gaps != 0]
+    if len(gaps) == 0:
+        return 1.0
+    return _exact_signed_rank(gaps) if len(gaps) <= FEW else float(wilcoxon(gaps).pvalue)
+
+
+def _exact_signed_rank(gaps: Floats) -> float:
+    """Count all signs that as many gaps can have. scipy tries each one where gaps tie, which takes half a second."""
+    ranks = (2 * rankdata(np.abs(gaps))).astype(np.int64)  # whole numbers, where ties share a half
+    ways = np.zeros(ranks.sum() + 1)
+    ways[0] = 1
+    for rank in ranks:
+        ways[rank:] = ways[rank:] + ways[:-rank]
+    observed = ranks[gaps > 0].sum()
+    tails = ways[: observed + 1].sum(), ways[observed:].sum()
+    return float(min(1.0, 2 * min(tails) / ways.sum()))
+
+
+def holm(p_values: ArrayLike) -> Floats:
+    """Correct a family of p-values by Holm's step-down method, in their order."""
+    p = np.asarray(p_values, dtype=np.float64)
+    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
+        raise InputError(f"Holm's correction needs a list of p-values from 0 to 1; got {p_values!r}.")
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    out = np.empty_like(p)
+    out[order] = np.minimum(stepped, 1.0)
+    return out
+
+
+def wilcoxon_holm(scores: ArrayLike) -> Floats:
+    """(data sets, methods) -> (methods, methods): p of every pair, corrected for all pairs; 1 on the diagonal."""
+    table = _complete(scores)
+    pairs = list(itertools.combinations(range(table.shape[1]), 2))
+    out = np.ones((table.shape[1], table.shape[1]))
+    for (i, j), p in zip(pairs, holm([wilcoxon_pair(table[:, i], table[:, j]) for i, j in pairs]), strict=True):
+        out[i, j] = out[j, i] = p
+    return out
+
+
+def nemenyi_differs(ranks: ArrayLike, n_sets: int, alpha: float = ALPHA) -> Truth:
+    """(methods, methods): whether two average ranks are further apart than the critical difference."""
+    r = np.asarray(ranks, dtype=np.float64)
+    differs: Truth = np.abs(r[:, None] - r[None, :]) > nemenyi(len(r), n_sets, alpha)[1]
+    return differs
+
+
+def cliques(ranks: ArrayLike, differs: ArrayLike) -> list[tuple[int, ...]]:
+    """Find the longest runs of neighbouring ranks in which no two methods differ, best first, two methods or more."""
+    order = np.argsort(np.asarray(ranks), kind="stable")
+    apart = np.asarray(differs, dtype=bool)[np.ix_(order, order)]
+    out: list[tuple[int, ...]] = []
+    reached = 0  # the end of the last run: a run that ends no further lies inside it
+    for start in range(len(order)):
+        end = start + 1
+        while end < len(order) and not apart[start : end + 1, start : end + 1].any():
+            end += 1
+        if end - start > 1 and end > reached:
+            out.append(tuple(order[start:end].tolist()))
+            reached = end
+    return out
+
+
+def friedman_text(scores: ArrayLike) -> str:
+    """Say whether ranks differ at all, and how the bars of a critical-difference diagram are to be read."""
+    table = np.asarray(scores, dtype=np.float64)
+    reading = (
+        "A bar joins neighbours in rank of which no two differ: blue by Nemenyi's critical difference, orange by "
+        f"Wilcoxon signed-rank tests of all pairs with Holm's correction, both at {100 * ALPHA:g} %."
+    )
+    if table.shape[1] < 3 or len(table) < 2 or (table == table[:, :1]).all():
+        return f"Too few methods or data sets for a Friedman test. {reading}"
+    statistic, p = friedman(table)
+    verdict = "differ" if p < ALPHA else "do not differ beyond chance, so the bars mean little"
+    shown = f"p = {p:.2g}" if p >= 1e-300 else "p < 1e-300"
+    return f"Friedman: chi-squared {statistic:.1f}, {shown}: the average ranks {verdict}. {reading}"

@@ -1,0 +1,604 @@
+"""TimeSeriesEmbedder: the library as one scikit-learn transformer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from dicot.core.errors import InputError, ModelFileError, lookup
+from dicot.core.progress import Bar
+from dicot.data.conversion import Conversion
+from dicot.data.policies import Array
+from dicot.data.preparation import Preparation
+from dicot.data.stored import CaseStore, TrainingCases
+from dicot.methods import METHODS, Method, build_method
+from dicot.model.controls import CONTROLS, calibrated_control
+from dicot.model.embedding import (
+    EMBED_PRECISIONS,
+    MIXED,
+    POOLINGS,
+    Composition,
+    Target,
+    check_parts,
+    embed,
+    fit_composition,
+    pooled_dim,
+)
+from dicot.model.fitting import (
+    become,
+    check_columns,
+    columns_of,
+    embed_cases,
+    finished,
+    load_initial,
+    merge_recipe,
+    new_encoder,
+    refuse_non_finite,
+    seed_from,
+    seeded_weights,
+    train_with_bar,
+)
+from dicot.model.presets import FEATURES, PAPER, Preset, find_preset, preset_name
+from dicot.model.pretrained import (
+    arguments_of,
+    check_config,
+    check_types,
+    from_pretrained,
+    qualified_name,
+    save_pretrained,
+)
+from dicot.model.saved import fitted_of, reading, restore, settings_of
+from dicot.nets.encoders import ENCODERS, Encoder
+from dicot.train import Checkpoint, History, Recipe, TrainingRun, carry_out, pretrain_many
+from dicot.train.history import OnStep
+from dicot.train.many import AT_ONCE
+from dicot.train.recipe import FAMILIES, schedule_name
+from dicot.train.run import OptimiserFactory, weights_hash
+
+T = TypeVar("T", bound=Target)
+DIRECT = ("steps", "batch_size", "lr", "schedule", "precision")  # parameters that win over `recipe`
+FITTED = {"data": Mapping[str, Any], "method_params": Mapping[str, Any]}
+ORDINARY = {"optimiser": "", "initial": ""}  # the recipe's AdamW, new weights; so are models without an entry
+# What a preset comes to, as the config names it; models that were saved before there were presets have no entry.
+CHOSEN = {"method": str, "pooling": str, "calibrate": bool, "difference": bool, "bank": int | str, "n_components": int}
+# What configs of older versions have beside ours. Their `preset`, which had one value, is not the one of today.
+GONE = {"estimator": ("preset",), "recipe": ("temperature",)}
+
+
+class Resolved(NamedTuple):
+    """What a fit will use, with everything resolved that the preset decides."""
+
+    method: str | type[Method]
+    features: dict[str, Any]  # by the names in FEATURES
+    params: dict[str, Any]  # of the method; a control has none
+    recipe: Recipe
+
+
+class _Fit(NamedTuple):
+    """A fit that is under way."""
+
+    learned: dict[str, Any]  # attributes that do not wait for the training
+    encoder: Encoder
+    train: TrainingCases
+    run: TrainingRun | None  # the training; a control has none
+
+
+class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Learn from unlabelled cases in `fit`, turn cases into vectors in `transform`.
+
+    X is an array (cases, channels, time) or (cases, time), a list of (channels, time) arrays, or `Windows`. For 2-D
+    input the number of time steps is fixed at fit, otherwise it may change; the number of channels may not.
+    Without further arguments the preset "best" is used, with a method alone the Di-COT paper's recipe and pooling.
+
+    A preset says what `method`, `method_params`, `pooling`, `calibrate`, `difference`, `bank` and `n_components` are
+    where they are None, and which recipe is used. False and 0 switch a part of it off.
+
+    Parameters
+    ----------
+    method : a name of `dicot list methods`, a control ("random", "calibrated"), or a subclass of `Method`. One that is
+        not the preset's own has the preset's features and recipe, and its own settings
+    preset : a name of `dicot list presets`: "best", one recipe for every kind of data, or "paper", Di-COT as in its
+        paper. None means "best" where `method` is None too, and "paper" where a method is given
+    family : "ucr", "uea" or "large" chooses the paper's recipe and settings for such data sets; None, for your own
+        data, takes those of "uea". The recipe of "best" is the same for all families
+    encoder : a name of `dicot list encoders`, an `Encoder`, or any torch module (B, C, T) -> (B, F, T) or (B, F). A
+        module is copied and given new weights drawn from `random_state`; to start from its own weights, pass it to
+        `fit` as `initial`
+    dim : number of features, for an encoder given by name; a module has its own
+    method_params : arguments of the method, for example {"temperature": 0.1, "k": (2, 5)}; they win over the preset's
+    encoder_params : further arguments of an encoder given by name, for example {"original": True} for "resnet"
+    recipe : a `Recipe`, or a mapping of some of its fields such as {"weight_decay": 0, "warmup": 0}; what it leaves
+        out is the preset's
+    steps, batch_size, lr, schedule, precision : fields of the recipe; given here, they win over `recipe`. `schedule` is
+        "per_step", "per_epoch" or a function step -> learning rate
+    pooling : how features become one vector: "mean", "max" or "mean+max+std" over time, "shares+mean+max" over layers,
+        or another name in POOLINGS
+    calibrate : after training, set BatchNorm's statistics by one pass of the training cases as they are, as the
+        "calibrated" control does: those of training come from its last batches, and from parts or views of cases
+    difference : also pool the encoder's features of each case's first difference, beside its own
+    bank : how many features of a fixed bank of dilated kernels stand beside the encoder's, 84 to 9,996; "mixed": 2,016
+        of them, and contests between random kernels, 1,024 for each of their dilations; 0: none
+    n_components : compress the vectors to at most so many numbers, 2,048 or fewer, by principal components of the
+        training cases (10,000 of them at most), of which there are fewer than cases; 0: as they are
+    embed_precision : of `transform` on a GPU: "float32", or faster with fewer digits "tf32" (three), "bf16" (two)
+    layout : "nct" (cases, channels, time) or "ntc" for 3-D arrays and lists; `Windows` are always "nct"
+    unequal : "error", "pad", "crop" or "resample" for cases of unequal length
+    missing : "error", "interpolate" or "zero" for NaN
+    scale : None, "dataset" (z-score per channel with the training set's statistics) or "case"
+    random_state : an int fixes the result, in threads too, where fits wait for each other; None draws a fresh seed;
+        numpy's global state is never touched
+    device : "auto", "cpu", "cuda" or "cuda:N"
+    verbose : show a progress bar in a terminal when something takes longer than two seconds
+
+    Attributes
+    ----------
+    encoder_ : the trained encoder, on the CPU
+    history_ : loss and learning rate of every step
+    method_, recipe_, method_params_, seed_ : what was used, defaults resolved
+    features_ : pooling, calibrate, difference, bank and n_components as they were used; `transform` goes by them
+    origin_ : the optimiser and initial weights that were passed to `fit`, by name and hash; "" where there were none
+    preparation_ : how input becomes cases, with what was learned from the training set
+    composition_ : the fitted parts of a vector that are not the encoder's: `difference`, `bank`, `n_components`
+    n_features_in_ : number of time steps, for 2-D input
+    """
+
+    encoder_: Encoder
+    history_: History
+    method_: str | type[Method]
+    recipe_: Recipe
+    method_params_: dict[str, Any]
+    features_: dict[str, Any]
+    origin_: dict[str, str]
+    seed_: int
+    preparation_: Preparation
+    composition_: Composition
+    data_: dict[str, Any]
+
+    def __init__(
+        self,
+        method: str | type[Method] | None = None,
+        *,
+        preset: str | None = None,
+        family: str | None = None,
+        encoder: str | nn.Module = "inception_time",
+        dim: int = 256,
+        method_params: Mapping[str, Any] | None = None,
+        encoder_params: Mapping[str, Any] | None = None,
+        recipe: Recipe | Mapping[str, Any] | None = None,
+        steps: int | None = None,
+        batch_size: int | None = None,
+        lr: float | None = None,
+        schedule: str | Callable[[int], float] | None = None,
+        precision: str | None = None,
+        pooling: str | None = None,
+        calibrate: bool | None = None,
+        difference: bool | None = None,
+        bank: int | str | None = None,
+        n_components: int | None = None,
+        embed_precision: str = "float32",
+        layout: str = "nct",
+        unequal: str = "error",
+        missing: str = "error",
+        scale: str | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        device: str = "auto",
+        verbose: bool = True,
+    ) -> None:
+        self.method = method
+        self.preset = preset
+        self.family = family
+        self.encoder = encoder
+        self.dim = dim
+        self.method_params = method_params
+        self.encoder_params = encoder_params
+        self.recipe = recipe
+        self.steps = steps
+        self.batch_size = batch_size
+        self.lr = lr
+        self.schedule = schedule
+        self.precision = precision
+        self.pooling = pooling
+        self.calibrate = calibrate
+        self.difference = difference
+        self.bank = bank
+        self.n_components = n_components
+        self.embed_precision = embed_precision
+        self.layout = layout
+        self.unequal = unequal
+        self.missing = missing
+        self.scale = scale
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        checkpoint: Checkpoint | str | Path | None = None,
+        optimiser: OptimiserFactory | None = None,
+        on_step: OnStep | Sequence[OnStep] | None = None,
+        initial: str | Path | BaseEstimator | nn.Module | Mapping[str, Tensor] | None = None,
+    ) -> TimeSeriesEmbedder:
+        """Train the encoder; labels are used by methods that need them and ignored by all others.
+
+        Parameters
+        ----------
+        checkpoint : a `Checkpoint`, or a path for one: the run is kept on disk, and a run found there is continued
+        optimiser : called with the method's parameter groups, returns a torch optimiser; the schedule sets its rate
+            before every step. For example `partial(torch.optim.SGD, lr=0.1, momentum=0.9)`; None is the recipe's AdamW
+        on_step : a function, or several, called after each step with a `Step` (number, steps, loss, lr, seconds); one
+            that returns True ends the training
+        initial : weights of the encoder to start from instead of new ones: a folder of `save_pretrained`, a fitted
+            estimator, a module, or a state dict. A control refuses them: it would no longer be one
+        """
+        fit = self._start(X, y, checkpoint, optimiser, on_step, initial)
+        history = History()
+        if fit.run is not None:
+            what = f"pretrain {method_name(fit.learned['method_'])}"
+            history = train_with_bar(what, fit.run, device=self.device, verbose=self.verbose)
+        self._finish(fit, history)
+        return self
+
+    def take_part(self, X: Any, y: Any = None, *, checkpoint: Checkpoint | str | Path | None = None) -> None:
+        """Do what another process of a run does for the `fit` of the first one (see `join_ranks`): the training alone.
+
+        This estimator is not fitted. Both are given the same data.
+        """
+        fit = self._start(X, y, checkpoint)
+        if fit.run is not None:
+            carry_out(fit.run, device=self.device)
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Return (N, F) embeddings; a case's row does not depend on the other cases.
+
+        X is read piece by piece, so that a memory map need not fit into memory.
+        """
+        groups = self._groups(X)
+        out = np.empty((sum(len(cases) for _, cases in groups), self._n_features_out), np.float32)
+        self._embed(groups, out)
+        return out
+
+    def transform_into(self, X: Any, make: Callable[[int, int], T], *, layout: str | None = None) -> T:
+        """Write embeddings, some rows at a time, into what `make(N, F)` returns: they need not fit into memory.
+
+        The target is assigned to as an array is, `target[rows] = values`. `layout` is that of this X where it is not
+        the estimator's.
+        """
+        groups = self._groups(X, layout)
+        target = make(sum(len(cases) for _, cases in groups), self._n_features_out)
+        self._embed(groups, target)
+        return target
+
+    def transform_time_steps(self, X: Any) -> NDArray[np.float32] | list[NDArray[np.float32]]:
+        """Return features per time step, (N, F, T), or a list of (F, T_i) where the lengths differ."""
+        rows: dict[int, NDArray[np.float32]] = {}
+        groups = self._groups(X)
+        for index, cases in groups:
+            block = embed(self.encoder_, cases, pooling=None, device=self.device, precision=self.embed_precision)
+            refuse_non_finite(block, index, cases)
+            if len(groups) == 1:
+                return block
+            rows |= dict(zip(index.tolist(), block, strict=True))
+        return [rows[i] for i in sorted(rows)]
+
+    def save_pretrained(self, directory: str | Path) -> Path:
+        """Write config.json and model.safetensors into a folder, without pickle.
+
+        A module that is not a registered encoder is saved as its state dict, a method or function as its name.
+        """
+        check_is_fitted(self)
+        return save_pretrained(
+            directory,
+            self.encoder_,
+            {
+                "estimator": {**saved_settings(self), "random_state": self.seed_},
+                "chosen": {"method": method_name(self.method_), **self.features_},
+                "method_params": self.method_params_,
+                "origin": self.origin_,
+                "data": self.data_,
+                **fitted_of(self),
+            },
+            self.composition_.tensors(),
+        )
+
+    @classmethod
+    def from_pretrained(
+        cls, directory: str | Path, *, encoder: nn.Module | None = None, device: str = "auto"
+    ) -> TimeSeriesEmbedder:
+        """Return the fitted embedder that `save_pretrained` wrote.
+
+        A model whose encoder is not registered has only its weights in the folder: pass the module again as `encoder`.
+        It is copied. What was a function, a schedule for example, has to be set again before another `fit`; a method
+        that is not registered is shown by its name.
+        """
+        network, config, beside = from_pretrained(directory, encoder)
+        if "classes" in config:
+            raise ModelFileError(
+                f"{directory} holds a classifier. Load it by TimeSeriesClassifier.from_pretrained, or name the folder "
+                "of an embedder."
+            )
+        with reading(directory):
+            parts = _of_today(config)
+            check_types(directory, "estimator", parts["estimator"], arguments_of(cls))
+            fitted = {name: config[name] for name in FITTED}
+            check_types(directory, "what was fitted", fitted, FITTED)
+            model = cls(**{**parts["estimator"], "device": device})
+            if encoder is not None:
+                model.encoder = encoder
+            model._check_names()
+            check_types(directory, "chosen", parts["chosen"], CHOSEN)
+            model.method_ = parts["chosen"]["method"]
+            model.features_ = {name: parts["chosen"][name] for name in FEATURES}
+            _check_features(model.features_)
+            model.data_, model.method_params_ = config["data"], config["method_params"]
+            model.origin_ = config.get("origin", dict(ORDINARY))
+            check_types(directory, "origin", model.origin_, dict.fromkeys(ORDINARY, str))
+            restore(model, directory, network, parts)
+            model.composition_ = Composition.from_tensors(beside)
+            _check_composition(model)
+        check_config(directory, config)
+        model._n_features_out = model.composition_.dim(pooled_dim(network, model.features_["pooling"]))
+        return model
+
+    def resolve(self, n_cases: int, n_times: int) -> Resolved:
+        """Return what a fit on so many cases of so many time steps will use; nothing is trained or changed."""
+        preset, method, features = self._chosen()
+        usual = preset.recipe(self.family, n_cases, n_times)
+        recipe = merge_recipe(usual, self.recipe, {name: getattr(self, name) for name in DIRECT})
+        kind = find_method(method)
+        if kind is None:
+            return Resolved(method, features, {}, replace(recipe, steps=0))
+        params = kind.paper_params(self.family) | preset.params_of(method_name(method)) | dict(self.method_params or {})
+        return Resolved(method, features, params, recipe)
+
+    def _chosen(self) -> tuple[Preset, str | type[Method], dict[str, Any]]:
+        """Return the preset, the method and the features: all that does not depend on the data."""
+        self._check_names()
+        preset = find_preset(preset_name(self.preset, self.method))
+        method = preset.method if self.method is None else self.method
+        find_method(method)
+        features = preset.features({name: getattr(self, name) for name in FEATURES})
+        _check_features(features)
+        kinds = {"calibrate": bool, "difference": bool, "bank": int, "n_components": int}  # of a file: False is no 0
+        plain = {name: kind(features[name]) for name, kind in kinds.items() if not isinstance(features[name], str)}
+        return preset, method, features | plain
+
+    def _start(
+        self,
+        X: Any,
+        y: Any,
+        checkpoint: Checkpoint | str | Path | None = None,
+        optimiser: OptimiserFactory | None = None,
+        on_step: OnStep | Sequence[OnStep] | None = None,
+        initial: Any = None,
+    ) -> _Fit:
+        """Do all of a fit but the training. The estimator itself stays as it is until the end."""
+        self._chosen()  # a wrong name is told before the data are looked at
+        columns = columns_of(X)
+        preparation, train = Preparation(self.layout, self.unequal, self.missing, self.scale).fit(X, y)
+        seed = seed_from(self.random_state)
+        used = self.resolve(len(train), train.n_times)
+        kind = find_method(used.method)
+        origin = dict(ORDINARY)
+        run = None
+        with seeded_weights(seed):
+            encoder = new_encoder(self.encoder, train, dim=self.dim, encoder_params=self.encoder_params)
+            if kind is None:
+                if initial is not None:
+                    raise InputError(f"The control {used.method!r} learned nothing: it takes no initial weights.")
+                CONTROLS[str(used.method)](encoder, train, self.device)
+            else:
+                # Loaded before the method is built, which may make copies of its encoder.
+                weights = None if initial is None else load_initial(encoder, initial)
+                method = build_method(kind, encoder, used.params)
+                kept = Checkpoint.of(checkpoint)
+                run = TrainingRun(method, train, used.recipe, seed, kept, optimiser, on_step, weights)
+                origin = {"optimiser": schedule_name(optimiser or ""), "initial": weights_hash(weights)}
+        learned = {
+            "preparation_": preparation,
+            "data_": data_card(used.method, train, preparation.fingerprint),
+            "seed_": seed,
+            "method_": used.method,
+            "features_": used.features,
+            "recipe_": used.recipe,
+            "method_params_": used.params,
+            "origin_": origin,
+            **columns,
+        }
+        return _Fit(learned, encoder, train, run)
+
+    def _finish(self, fit: _Fit, history: History) -> None:
+        encoder = finished(fit.encoder if fit.run is None else fit.run.method.trained_encoder())
+        features = fit.learned["features_"]
+        if features["calibrate"] and fit.run is not None:  # a control is what it says
+            with seeded_weights(fit.learned["seed_"]):  # an encoder with dropout draws
+                calibrated_control(encoder, fit.train, self.device)
+        composition = self._compose(encoder, fit.train, features, fit.learned["seed_"])
+        become(self, {**fit.learned, "encoder_": encoder, "history_": history, "composition_": composition})
+        self._n_features_out = composition.dim(pooled_dim(encoder, features["pooling"]))
+
+    def _compose(self, encoder: Encoder, train: TrainingCases, features: Mapping[str, Any], seed: int) -> Composition:
+        """Fit what a vector holds beside the encoder's features on the training cases as they were prepared."""
+        with Bar("compress", len(train), self.verbose) as bar:
+            return fit_composition(
+                encoder,
+                train.x,
+                pooling=features["pooling"],
+                bank=features["bank"],
+                difference=features["difference"],
+                n_components=features["n_components"],
+                seed=seed,
+                device=self.device,
+                precision=self.embed_precision,
+                on_batch=bar.update,
+            )
+
+    def _groups(self, X: Any, layout: str | None = None) -> list[tuple[Array, Conversion]]:
+        check_is_fitted(self)
+        check_columns(self, X)
+        preparation = self.preparation_ if layout is None else replace(self.preparation_, layout=layout)
+        return list(preparation.apply(X))
+
+    def _embed(self, groups: list[tuple[Array, Conversion]], target: Target) -> None:
+        embed_cases(
+            self.encoder_,
+            groups,
+            target,
+            self.features_["pooling"],
+            composer=self.composition_ if self.composition_.tensors() else None,
+            device=self.device,
+            verbose=self.verbose,
+            precision=self.embed_precision,
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]  # embeddings are float32 whatever X is
+        return tags
+
+    def _check_names(self) -> None:
+        if isinstance(self.encoder, str):
+            lookup(ENCODERS, self.encoder, "encoder")
+        lookup(dict.fromkeys(EMBED_PRECISIONS), self.embed_precision, "precision")
+        if self.family is not None and self.family not in FAMILIES:
+            raise InputError(f"family must be one of {FAMILIES} or None; got {self.family!r}.")
+        _check_features(PAPER.features({name: getattr(self, name) for name in FEATURES}))
+
+
+def find_method(method: str | type[Method]) -> type[Method] | None:
+    """Return the class of a method given by name or as such; None for a control."""
+    if isinstance(method, type) and issubclass(method, Method):
+        return method
+    if not isinstance(method, str):
+        raise InputError(f"method must be a name or a subclass of Method (the class itself); got {method!r}.")
+    lookup({**METHODS, **CONTROLS}, method, "method")
+    return METHODS.get(method)
+
+
+def method_name(method: str | type[Method]) -> str:
+    """Return the name a method is registered by, or that of its class with its module."""
+    if isinstance(method, str):
+        return method
+    return next((name for name, kind in METHODS.items() if kind is method), qualified_name(method))
+
+
+def saved_settings(model: TimeSeriesEmbedder) -> dict[str, Any]:
+    """Return the parameters of a model as its config names them."""
+    settings = settings_of(model)
+    settings["method"] = None if model.method is None else method_name(model.method)
+    settings["preset"] = preset_name(model.preset, model.method)  # the default may become another one
+    return settings
+
+
+def _of_today(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a config as this version writes it: a model without an entry "chosen" was saved before presets."""
+    if "chosen" in config:
+        return {**config, "recipe": _without(config["recipe"], GONE["recipe"])}
+    parts = {**config, **{part: _without(config[part], gone) for part, gone in GONE.items()}}
+    given = parts["estimator"] if isinstance(parts["estimator"], dict) else {}
+    parts["chosen"] = {"method": given.get("method") or PAPER.method, **PAPER.features(given)}
+    return {**parts, "estimator": {**given, "preset": PAPER.name}} if given else parts
+
+
+def _without(part: Any, names: Sequence[str]) -> Any:
+    return {name: value for name, value in part.items() if name not in names} if isinstance(part, dict) else part
+
+
+def _check_features(features: Mapping[str, Any]) -> None:
+    """Refuse settings of the vectors that do not exist."""
+    lookup(POOLINGS, features["pooling"], "pooling")
+    if not isinstance(features["calibrate"], bool | np.bool_):
+        raise InputError(f"calibrate must be True or False; got {features['calibrate']!r}.")
+    check_parts(features["bank"], features["difference"], features["n_components"])
+
+
+def _check_composition(model: TimeSeriesEmbedder) -> None:
+    """Refuse parts of a vector that no fit with these settings can have left."""
+    composition = model.composition_
+    features = model.features_
+    parts = (
+        ("difference", bool(features["difference"]), composition.difference),
+        ("bank", bool(features["bank"]), composition.bank),
+        ("bank", features["bank"] == MIXED, composition.contests),
+        ("n_components", bool(features["n_components"]), composition.compression),
+    )
+    for name, asked, part in parts:
+        if asked != (part is not None):
+            raise InputError(
+                f"{name} is {features[name]!r}, and its tensors are {'missing' if part is None else 'there'}"
+            )
+    composition.check(model.encoder_, model.features_["pooling"], model.preparation_.n_times)
+
+
+def data_card(method: str | type[Method], train: TrainingCases | CaseStore, fingerprint: str) -> dict[str, Any]:
+    """Say what a model remembers of its training set; labels count only where the method learns from them."""
+    kind = find_method(method)
+    labels = train.label_fingerprint() if kind is not None and kind.needs_labels else ""
+    return {"name": train.name, "fingerprint": fingerprint, "labels": labels, "n_cases": len(train)}
+
+
+def fit_many(
+    models: Sequence[TimeSeriesEmbedder],
+    data: Sequence[tuple[Any, Any]],
+    *,
+    checkpoints: Sequence[Checkpoint | None] | None = None,
+    at_once: int = AT_ONCE,
+    memory: int | None = None,
+    on_fit: Callable[[int], None] = lambda number: None,
+    on_error: Callable[[int, Exception], None] | None = None,
+) -> None:
+    """Fit each model on its (X, y) as its own `fit` would, on a GPU several of them `at_once`.
+
+    `on_fit` is told the number of a model as soon as it is fitted, `on_error` that of a model whose fit failed, and
+    why; the others go on. Without it the first failure is raised. The seconds of a history are the model's own share.
+    `memory` is how many bytes of the GPU they may take together, by default nine tenths of what is free.
+    """
+    if len({model.device for model in models}) > 1:
+        raise InputError(f"All models must be for one device; got {sorted({model.device for model in models})}.")
+    fits: dict[int, _Fit] = {}
+    runs: list[TrainingRun] = []
+    for number, (model, (X, y)) in enumerate(zip(models, data, strict=True)):
+        try:
+            fit = model._start(X, y, checkpoints[number] if checkpoints else None)
+        except Exception as error:
+            if on_error is None:
+                raise
+            on_error(number, error)
+            continue
+        fits[number] = fit
+        if fit.run is not None:
+            runs.append(fit.run)
+
+    def finish(number: int, history: History) -> None:
+        try:
+            models[number]._finish(fits[number], history)
+        except Exception as error:
+            if on_error is None:
+                raise
+            on_error(number, error)
+            return
+        on_fit(number)
+
+    for number in [number for number, fit in fits.items() if fit.run is None]:
+        finish(number, History())
+    numbers = [number for number, fit in fits.items() if fit.run is not None]
+
+    pretrain_many(
+        runs,
+        device=models[0].device if models else "cpu",
+        at_once=at_once,
+        memory=memory,
+        on_run=lambda position, history: finish(numbers[position], history),
+        on_error=None if on_error is None else lambda position, error: on_error(numbers[position], error),
+    )

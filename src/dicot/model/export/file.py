@@ -1,0 +1,199 @@
+"""export_onnx: the graph of a whole model, what the file says of itself, and the comparison with torch."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from dicot import __version__
+from dicot.core.errors import ExportError, InputError
+from dicot.core.storage import check_writable, write_atomic
+from dicot.core.storage.seals import OPEN, sealed
+from dicot.data.policies import Array
+from dicot.data.preparation import Preparation
+from dicot.model.classifier import TimeSeriesClassifier
+from dicot.model.deployed import ABOUT, FORMAT, FORMAT_VERSION, INPUT, MARK, PROBABILITIES, SEAL, VECTORS, OnnxEmbedder
+from dicot.model.embedding import Composition, embed, pooled_dim, refuse_length
+from dicot.model.estimator import TimeSeriesEmbedder, method_name
+from dicot.model.export.composition import composed
+from dicot.model.export.graph import Graph, single
+from dicot.model.export.networks import pooled
+from dicot.model.export.preparation import prepare
+from dicot.model.export.probabilities import probabilities
+from dicot.model.fewlabels import FewLabelClassifier
+from dicot.model.heads import Head
+from dicot.model.pretrained import weights_hash
+from dicot.nets.encoders import Encoder
+
+TOLERANCE = 1e-4  # difference of two vectors, relative to the length of torch's
+BATCHES = (1, 5, 16)  # windows of each length that are compared
+SHORTEST = 9  # time steps of windows that are compared, where the model's own are not shorter
+
+
+class Exported(NamedTuple):
+    """What was written."""
+
+    path: Path
+    n_bytes: int
+    difference: float  # the largest relative one between onnxruntime and torch
+    lengths: tuple[int, ...]  # time steps of the windows that were compared
+
+
+class _ModelParts(NamedTuple):
+    """What a file consists of."""
+
+    preparation: Preparation
+    encoder: Encoder
+    pooling: str
+    composition: Composition
+    head: Head | None
+    trained: str  # how
+
+
+def export_onnx(
+    model: TimeSeriesEmbedder | TimeSeriesClassifier,
+    path: str | Path,
+    *,
+    classifier: FewLabelClassifier | Head | None = None,
+    seed: int = 0,
+) -> Exported:
+    """Write a fitted model as one ONNX file that takes raw windows, float32 (batch, channels, time), of any length.
+
+    The output "embedding" holds what `transform` gives; with a classifier of such embeddings, or for a
+    TimeSeriesClassifier, "probabilities" holds what `predict_proba` gives. Missing values, unequal length and scale are
+    treated in the file by the model's own policies. What these refuse becomes NaN: a graph cannot raise an error.
+
+    Before the file is put in its place it is compared with torch on random windows that the seed draws, of several
+    lengths and batch sizes. Where any vector differs by more than 1e-4 of its length nothing is written.
+    """
+    path = Path(path)
+    if path.suffix != ".onnx":
+        raise InputError(f"{path} has the suffix {path.suffix!r}; give the name of an .onnx file.")
+    check_writable(path)
+    parts = _parts_of(model, classifier)
+    refuse_length(parts.encoder, parts.preparation.n_times, parts.preparation.unequal, "cpu", parts.composition)
+    data = sealed(_model(parts).SerializeToString(), MARK)
+    made = OnnxEmbedder(path, data=data)
+    difference, lengths = _compare(made, parts, seed)
+    if not difference <= TOLERANCE:
+        raise ExportError(
+            f"{path} was not written: onnxruntime and torch differ by {difference:.1e} of a vector's length on random "
+            f"windows, more than {TOLERANCE:.0e}. Report this with the versions of both; torch embeds meanwhile."
+        )
+    write_atomic(path, data)
+    return Exported(path, len(data), difference, lengths)
+
+
+def _parts_of(model: Any, classifier: FewLabelClassifier | Head | None) -> _ModelParts:
+    if not isinstance(model, TimeSeriesEmbedder | TimeSeriesClassifier):
+        raise InputError(f"model must be a TimeSeriesEmbedder or TimeSeriesClassifier; got {type(model).__name__}.")
+    check_is_fitted(model)
+    if isinstance(model, TimeSeriesClassifier):
+        if classifier is not None:
+            raise InputError("A TimeSeriesClassifier has its own classifier. Leave the other one out.")
+        weight, bias = (values.detach().double().numpy() for values in (model.head_.weight, model.head_.bias))
+        zeros = np.zeros(weight.shape[1])
+        head = Head(tuple(model.classes_.tolist()), zeros, zeros + 1, weight, bias)
+        return _ModelParts(model.preparation_, model.encoder_, model.pooling_, Composition(), head, "classifier")
+    if isinstance(classifier, FewLabelClassifier):
+        check_is_fitted(classifier)
+        classifier = Head.of(classifier)
+    if classifier is not None and classifier.n_features != model._n_features_out:
+        raise InputError(
+            f"The classifier takes vectors of {classifier.n_features} numbers; this model makes "
+            f"{model._n_features_out}. Train it on vectors of this very model: dicot embed, then dicot classify --save."
+        )
+    composition, pooling = model.composition_, model.features_["pooling"]
+    return _ModelParts(model.preparation_, model.encoder_, pooling, composition, classifier, method_name(model.method_))
+
+
+def _model(parts: _ModelParts) -> Any:
+    """Return the whole graph."""
+    graph = Graph()
+    x, usable = prepare(graph, INPUT, parts.preparation)
+    z = composed(graph, x, parts.composition, lambda values: pooled(graph, values, parts.encoder, parts.pooling))
+    outputs = {VECTORS: z}
+    if parts.head is not None:
+        outputs[PROBABILITIES] = probabilities(graph, z, parts.head)
+    for name, value in outputs.items():
+        told = graph.add("Where", usable, value, single(np.nan))
+        graph.nodes.append(graph.onnx.helper.make_node("Identity", [told], [name]))
+    about = _about(parts)
+    shapes = {VECTORS: ("batch", about["n_features"]), PROBABILITIES: ("batch", len(about["classes"]))}
+    model = graph.finish(
+        {INPUT: ("batch", about["n_channels"], "time")},
+        {name: shapes[name] for name in outputs},
+        producer_name="dicot",
+        producer_version=__version__,
+        doc_string=f"{about['vector']} Input {INPUT!r}: raw windows (batch, {about['n_channels']} channels, time).",
+    )
+    graph.onnx.helper.set_model_props(model, {ABOUT: json.dumps(about), SEAL: OPEN})
+    return model
+
+
+def _about(parts: _ModelParts) -> dict[str, Any]:
+    """Return what the file says of itself."""
+    preparation, composition = parts.preparation, parts.composition
+    beside = {
+        "its first difference": composition.difference,
+        "a bank of dilated kernels": composition.bank,
+        "contests between kernels": composition.contests,
+        "principal components of it all": composition.compression,
+    }
+    named = [name for name, part in beside.items() if part is not None]
+    encoder = f"{type(parts.encoder).__name__} ({parts.trained}), pooled by {parts.pooling}"
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "library_version": __version__,
+        "vector": f"{', '.join([encoder, *named])}.",
+        "n_features": composition.dim(pooled_dim(parts.encoder, parts.pooling)),
+        "classes": [] if parts.head is None else list(parts.head.classes),
+        "n_channels": preparation.n_channels,
+        "n_times": preparation.n_times,  # of the training windows; others are taken too
+        "channels": preparation.channels,
+        "rate": preparation.rate,
+        "layout": preparation.layout,
+        "unequal": preparation.unequal,
+        "missing": preparation.missing,
+        "scale": preparation.scale,
+        "sha256": weights_hash(parts.encoder, composition.tensors()),
+    }
+
+
+def _compare(made: OnnxEmbedder, parts: _ModelParts, seed: int) -> tuple[float, tuple[int, ...]]:
+    """Return the largest relative difference from torch over random windows, and their lengths."""
+    preparation = replace(parts.preparation, layout="nct")
+    composer = parts.composition if parts.composition.tensors() else None
+    differences, lengths = [], []
+    for x in _random_windows(preparation, seed):
+        ((_, cases),) = preparation.apply(x)
+        right = {VECTORS: embed(parts.encoder, cases, pooling=parts.pooling, composer=composer, device="cpu")}
+        if parts.head is not None:
+            right[PROBABILITIES] = parts.head.predict_proba(right[VECTORS])
+        for values, got in zip(right.values(), made.session.run(list(right), {INPUT: x}), strict=True):
+            apart, size = (np.linalg.norm(rows, axis=1) for rows in (got - values, values))
+            differences.append(np.max(apart / np.maximum(size, np.finfo(np.float32).tiny)))
+        lengths.append(x.shape[2])
+    return float(np.max(differences)), tuple(lengths)
+
+
+def _random_windows(preparation: Preparation, seed: int) -> Iterator[Array]:
+    """Yield windows (B, C, T): noise around waves, constant in places, of the training windows' length and of others.
+
+    Where the model knows the mean and deviation of its channels, they have the same.
+    """
+    rng, n_times = np.random.default_rng(seed), preparation.n_times
+    others = rng.integers(min(SHORTEST, n_times), 2 * n_times + 1, size=len(BATCHES) - 1)
+    for n, length in zip(BATCHES, (n_times, *others.tolist()), strict=True):
+        shape = (n, preparation.n_channels, length)
+        turns = rng.uniform(0, 20, size=(*shape[:2], 1)) * np.linspace(0, 1, length)
+        x = np.sin(2 * np.pi * turns) + rng.normal(scale=0.3, size=shape)
+        x[n // 2, :, length // 2 :] = x[n // 2, :, length // 2, None]
+        if preparation.statistics is not None:
+            x = x * preparation.statistics.std[:, None] + preparation.statistics.mean[:, None]
+        yield x.astype(np.float32)

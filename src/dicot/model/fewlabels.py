@@ -1,0 +1,403 @@
+"""FewLabelClassifier: a classifier for the embeddings of many cases of which only a few have a label."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from copy import copy
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dicot.core.errors import InputError, is_whole, lookup
+from dicot.data.collection import check_labels, labelled
+from dicot.data.pieces import pieces
+
+Floats = NDArray[Any]
+Rows = NDArray[np.intp]
+
+# How far a probability moves along the graph, and how much the logistic regression's guess of an unlabelled case
+# weighs beside a label. Chosen on development sets, see docs/log.md.
+SPREADINGS: dict[str, tuple[float, float]] = {"none": (0.0, 1.0), "guesses": (0.5, 1.0), "labels": (0.8, 0.02)}
+AUTO = ("none", "guesses")  # what held-out labels choose from: with several labels per class "labels" won too seldom
+WITHOUT_CHOICE = "labels"  # of "auto", where too few labels are known to hold some out, and there are cases enough
+USUAL_TEMPERATURE = 1.0  # of probabilities, where none can be measured; a measured one is drawn towards it
+TEMPERATURE_TRUST = 0.3  # deviation of a temperature's logarithm before it is measured
+FOLDS, REPEATS = 5, 2
+GRAPH_FEATURES = 128  # principal components that distances are taken in
+SMALLEST = 1e-12  # probability
+
+
+class FewLabelClassifier(ClassifierMixin, BaseEstimator):
+    """Classify embeddings by a few labels and all cases: logistic regression, and spreading over the neighbour graph.
+
+    X (N, F) holds the embeddings of all cases and y (N,) the labels of some: -1, NaN, None and the empty string stand
+    for an unknown label, so -1 cannot be a class. Features are standardised by the statistics of all cases and scaled
+    to vectors of length 1 on average. Probabilities are calibrated by one temperature.
+
+    The labelled cases, each held out once in each of two rounds of five folds, choose the temperature and, for "auto",
+    between "none" and "guesses" by their log-loss. A class with one label is never held out. Where fewer than two
+    classes have two labels nothing can be: then the temperature is 1, and "auto" means "labels", or "none" where there
+    are so few cases that a neighbourhood, n_neighbors cases and their middle, would be larger than a class.
+
+    Parameters
+    ----------
+    C : strength of the labels against the penalty of the logistic regression
+    spreading : "none"; "guesses", the logistic regression's probabilities are averaged over neighbours; "labels", the
+        labels wander far over the graph, and guesses count where none arrives; or "auto"
+    n_neighbors : of a case in the graph, by distance in at most 128 principal components
+    graph_cases : in the graph at most, labelled ones first and others drawn; time grows with its square, and a case
+        outside the graph takes part through its nearest ones in it
+    random_state : draws the folds and the cases of the graph
+
+    Attributes
+    ----------
+    classes_ : the labels in ascending order
+    transduction_ : (N,) a label for every case of the fit, the given one where it is known
+    label_distributions_ : (N, K) the probabilities of every case of the fit
+    spreading_ : what was chosen
+    temperature_ : what logarithms of probabilities are divided by
+    log_losses_ : of the held-out labelled cases, by spreading; empty where none was held out
+    coef_, intercept_ : (K, F) and (K,) of the logistic regression, for scaled features
+    n_features_in_ : F
+    """
+
+    classes_: NDArray[Any]
+    transduction_: NDArray[Any]
+    label_distributions_: Floats
+    spreading_: str
+    temperature_: float
+    log_losses_: dict[str, float]
+    coef_: Floats
+    intercept_: Floats
+
+    def __init__(
+        self,
+        *,
+        C: float = 30.0,
+        spreading: str = "auto",
+        n_neighbors: int = 5,
+        graph_cases: int = 10_000,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.C = C
+        self.spreading = spreading
+        self.n_neighbors = n_neighbors
+        self.graph_cases = graph_cases
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> FewLabelClassifier:
+        """Learn from all cases X (N, F) and the labels y (N,) of some of them."""
+        return self._fit(X, y, None)
+
+    def _fit(self, X: Any, y: Any, graphs: list[_Graph] | None) -> FewLabelClassifier:
+        """Fit; a graph of all cases is taken from the list, or put there for the next fit."""
+        self._check_settings()
+        X = validate_data(self, X, dtype=(np.float32, np.float64))
+        self.classes_, numbers = class_numbers(y, len(X))
+        known, rng = np.flatnonzero(numbers >= 0), check_random_state(self.random_state)
+        self._scale = StandardScale(X)
+        regression = _Regression(self._scale(X[known]), numbers[known], self.C)
+        self.coef_, self.intercept_ = regression.fit(np.arange(len(known)))
+        self._graph = None
+        if self.spreading != "none" and len(X) > 2:
+            rows = _graph_rows(known, len(X), self.graph_cases, rng)
+            if graphs:
+                self._graph = graphs[0].relabelled(numbers, rng)
+            else:
+                self._graph = _Graph(self._scale(X[rows]), rows, numbers[rows], self.n_neighbors, rng)
+                if graphs is not None and len(rows) == len(X):  # it does not depend on which cases have a label
+                    graphs.append(self._graph)
+        self._choose(X, regression, known, rng)
+        if self.spreading_ == "none":
+            self._graph = None
+        else:
+            assert self._graph is not None
+            guesses = softmax(self._scores(X[self._graph.rows]), axis=1)
+            self._settled = self._graph.settle(guesses, self._graph.numbers, self.spreading_)
+        self.label_distributions_ = self._fitted_probabilities(X, numbers)
+        self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return (N, K) probabilities in the order of `classes_`; a case's row does not depend on the other cases."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=(np.float32, np.float64), reset=False)
+        return np.concatenate([self._probabilities(X[rows]) for rows in pieces(X.shape)])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return (N,) the most probable label of each case."""
+        best = self.predict_proba(X).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[best]
+        return labels
+
+    def _scores(self, X: Floats) -> Floats:
+        scores: Floats = self._scale(X) @ self.coef_.T + self.intercept_
+        return scores
+
+    def _probabilities(self, X: Floats) -> Floats:
+        """Read the graph at the nearest of its cases, or do without one, and calibrate."""
+        scores = self._scores(X)
+        if self._graph is None:
+            return _tempered(log_softmax(scores, axis=1), self.temperature_)
+        reach, weight = SPREADINGS[self.spreading_]
+        near = self._settled[self._graph.nearest(self._scale(X))].mean(axis=1)
+        return _tempered(_logarithm((1 - reach) * weight * softmax(scores, axis=1) + reach * near), self.temperature_)
+
+    def _fitted_probabilities(self, X: Floats, numbers: Rows) -> Floats:
+        """Give the cases of the fit their place in the graph where they have one, and a known label for certain."""
+        given = np.eye(len(self.classes_))
+        probabilities = np.empty((len(X), len(self.classes_)))
+        known = numbers >= 0
+        probabilities[known] = given[numbers[known]]
+        rest = ~known
+        if self._graph is not None:
+            inside = rest[self._graph.rows]
+            rows = self._graph.rows[inside]
+            probabilities[rows] = _tempered(_logarithm(self._settled[inside]), self.temperature_)
+            rest[rows] = False
+        others = np.flatnonzero(rest)
+        for part in pieces((len(others), X.shape[1])):
+            probabilities[others[part]] = self._probabilities(X[others[part]])
+        return probabilities
+
+    def _choose(self, X: Floats, regression: _Regression, known: Rows, rng: np.random.RandomState) -> None:
+        """Choose spreading and temperature by the labelled cases, each held out in turn."""
+        graph = self._graph
+        heads = AUTO if self.spreading == "auto" else (self.spreading,)
+        heads = ("none",) if graph is None else heads
+        guessed = np.empty((0, 0)) if graph is None else self._scale(X[graph.rows]) @ regression.basis
+        place = np.full(len(X), -1)
+        if graph is not None:
+            place[graph.rows] = np.arange(len(graph.rows))
+        may_leave = np.ones(len(known), dtype=bool) if graph is None else place[known] >= 0
+        truth: list[Rows] = []
+        held: dict[str, list[Floats]] = {head: [] for head in heads}
+        for train, test in _folds(regression.numbers, may_leave, rng):
+            weights, intercepts = regression.fit_reduced(train)
+            truth.append(regression.numbers[test])
+            guesses, seen = np.empty((0, 0)), np.empty(0, np.intp)
+            if graph is not None:
+                guesses = softmax(guessed @ weights.T + intercepts, axis=1)
+                seen = graph.numbers.copy()
+                seen[place[known[test]]] = -1
+            for head in heads:
+                if graph is None or head == "none":
+                    held[head].append(log_softmax(regression.reduced[test] @ weights.T + intercepts, axis=1))
+                else:
+                    held[head].append(_logarithm(graph.settle(guesses, seen, head)[place[known[test]]]))
+        if not truth:
+            enough = len(X) >= (self.n_neighbors + 1) * len(self.classes_)
+            self.spreading_ = heads[0] if len(heads) == 1 else WITHOUT_CHOICE if enough else "none"
+            self.temperature_, self.log_losses_ = USUAL_TEMPERATURE, {}
+            return
+        measured = {head: _temperature(np.concatenate(held[head]), np.concatenate(truth)) for head in heads}
+        self.log_losses_ = {head: loss for head, (_, loss) in measured.items()}
+        self.spreading_ = min(self.log_losses_, key=self.log_losses_.__getitem__)
+        self.temperature_ = measured[self.spreading_][0]
+
+    def _check_settings(self) -> None:
+        lookup(dict.fromkeys([*SPREADINGS, "auto"]), self.spreading, "spreading")
+        if not (isinstance(self.C, int | float) and 0 < self.C < math.inf):
+            raise InputError(f"C must be a positive number; got {self.C!r}.")
+        for name, least in (("n_neighbors", 1), ("graph_cases", 2)):
+            if not is_whole(getattr(self, name), least):
+                raise InputError(f"{name} must be a whole number, {least} or more; got {getattr(self, name)!r}.")
+
+
+@final
+class Relabelled:
+    """Fits a FewLabelClassifier to one labelling of the same cases X (N, F) after the other.
+
+    Each is what a fit of its own gives, but the graph of the cases is made once, which takes most of the time.
+    """
+
+    def __init__(self, X: Floats) -> None:
+        self._X = X
+        self._graphs: list[_Graph] = []
+
+    def fit(self, y: Any) -> FewLabelClassifier:
+        """Return a new classifier of these labels (N,)."""
+        return FewLabelClassifier()._fit(self._X, y, self._graphs)
+
+
+class StandardScale:
+    """Standardise by the statistics of all cases, to vectors whose squared length is 1 on average over these."""
+
+    def __init__(self, X: Floats) -> None:
+        scaler = StandardScaler()
+        for rows in pieces(X.shape):  # in pieces, or the sums would be taken of a copy of all cases
+            scaler.partial_fit(X[rows])
+        varying: NDArray[np.bool_] = scaler.var_ > 0
+        self.mean = scaler.mean_
+        # A feature that is constant stays out, whatever it is in new cases.
+        self.factor = np.where(varying, 1 / scaler.scale_, 0.0) / math.sqrt(max(1, int(varying.sum())))
+
+    def __call__(self, X: Floats) -> Floats:
+        scaled: Floats = (X - self.mean) * self.factor  # float64
+        return scaled
+
+
+class _Regression:
+    """Multinomial logistic regression on the labelled cases z (L, F), or on some of them.
+
+    Its weights lie in the span of the labelled cases, so it is solved there: L numbers per case instead of F.
+    """
+
+    def __init__(self, z: Floats, numbers: Rows, C: float) -> None:
+        n_cases, n_features = z.shape
+        self.basis: Floats = np.linalg.qr(z.T)[0] if n_cases < n_features else np.eye(n_features)
+        self.reduced: Floats = z @ self.basis
+        self.numbers = numbers
+        self.C = C
+
+    def fit_reduced(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Return weights (K, L) and intercepts (K,) by the labelled cases in these rows."""
+        model = LogisticRegression(C=self.C, max_iter=10_000).fit(self.reduced[rows], self.numbers[rows])
+        weights, intercepts = model.coef_, model.intercept_
+        if len(weights) == 1:  # two classes, whose scores differ by this one
+            weights, intercepts = np.concatenate([-weights, weights]) / 2, np.concatenate([-intercepts, intercepts]) / 2
+        return weights, intercepts
+
+    def fit(self, rows: Rows) -> tuple[Floats, Floats]:
+        """Return weights (K, F) and intercepts (K,)."""
+        weights, intercepts = self.fit_reduced(rows)
+        return weights @ self.basis.T, intercepts
+
+
+class _Graph:
+    """The nearest neighbours of some cases z (n, F) among each other; an edge counts in both directions."""
+
+    def __init__(self, z: Floats, rows: Rows, numbers: Rows, n_neighbors: int, rng: np.random.RandomState) -> None:
+        self.rows, self.numbers = rows, numbers
+        self.directions: Floats | None = None
+        if min(z.shape) > GRAPH_FEATURES:
+            pca = PCA(GRAPH_FEATURES, svd_solver="randomized", random_state=rng.randint(2**31 - 1)).fit(z)
+            self.directions = pca.components_.T  # the centre is nearly 0 and moves no distance
+        count = min(n_neighbors, len(z) - 1)
+        self.search = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(self._coordinates(z))
+        edges = self.search.kneighbors_graph()
+        edges = edges.maximum(edges.T)
+        self.steps = sparse.diags(1 / edges.sum(axis=1).A1) @ edges  # each row is a mean over neighbours
+
+    def relabelled(self, numbers: Rows, rng: np.random.RandomState) -> _Graph:
+        """Return the graph of the same cases with other labels, and draw as making it anew would."""
+        if self.directions is not None:
+            rng.randint(2**31 - 1)
+        graph = copy(self)
+        graph.numbers = numbers[self.rows]
+        return graph
+
+    def _coordinates(self, z: Floats) -> Floats:
+        return z if self.directions is None else z @ self.directions
+
+    def nearest(self, z: Floats) -> Rows:
+        """Return (N, k) the nearest cases of the graph for each row of z (N, F)."""
+        near: Rows = self.search.kneighbors(self._coordinates(z), return_distance=False)
+        return near
+
+    def settle(self, guesses: Floats, numbers: Rows, spreading: str) -> Floats:
+        """Spread labels (-1: unknown) and guesses (n, K) until they rest.
+
+        A case has (1 - reach) of what it brings in, its label or its guess, and reach times the mean of its neighbours.
+        """
+        reach, weight = SPREADINGS[spreading]
+        source = weight * guesses
+        known = np.flatnonzero(numbers >= 0)
+        source[known] = np.eye(guesses.shape[1])[numbers[known]]
+        settled = source
+        for _ in range(math.ceil(math.log(1e-6) / math.log(reach))):  # what is left out is a millionth
+            settled = reach * (self.steps @ settled) + (1 - reach) * source
+        return settled
+
+
+def class_numbers(y: Any, n_cases: int, least: int = 2) -> tuple[NDArray[Any], Rows]:
+    """Return the classes, at least so many, and the number of each case's class (N,), -1 where its label is unknown."""
+    if y is None:
+        raise InputError(
+            "FewLabelClassifier requires y to be passed, but the target y is None. Pass one label per case, -1 where it"
+            " is unknown."
+        )
+    if isinstance(y, list | tuple) and any(isinstance(v, str) for v in y):
+        y = np.array(y, dtype=object)  # or numpy would write -1 and None among strings as text
+    given = column_or_1d(y, warn=True)
+    if given.dtype == object:  # scikit-learn's way for text: -1 among strings
+        given = np.array([None if not isinstance(v, str) and v == -1 else v for v in given], dtype=object)
+    assert_all_finite(given if given.dtype.kind == "f" else 0.0, allow_nan=True, input_name="y")
+    labels = check_labels(given, n_cases, "y")
+    known = labelled(labels)
+    if labels.dtype.kind in "if":
+        known &= labels != -1
+    check_classification_targets(labels[known])
+    classes, numbers = np.unique(labels[known], return_inverse=True)
+    if len(classes) < least:
+        raise InputError(
+            f"FewLabelClassifier needs labels of at least {least} classes; got {known.sum()} label(s) of "
+            f"{len(classes)} class(es) among n_samples={n_cases} cases. Label more cases."
+        )
+    out = np.full(n_cases, -1, dtype=np.intp)
+    out[known] = numbers
+    return classes, out
+
+
+def _graph_rows(known: Rows, n_cases: int, limit: int, rng: np.random.RandomState) -> Rows:
+    """Return the cases of the graph in order: all, or the labelled ones and others drawn."""
+    if n_cases <= limit:
+        return np.arange(n_cases)
+    unknown = np.setdiff1d(np.arange(n_cases), known)
+    drawn: Rows = np.concatenate([rng.permutation(known), rng.permutation(unknown)])[:limit]
+    return np.sort(drawn)
+
+
+def _folds(numbers: Rows, may_leave: NDArray[np.bool_], rng: np.random.RandomState) -> Iterator[tuple[Rows, Rows]]:
+    """Yield the labelled cases that remain and those that are held out; a class with one label is never held out.
+
+    Nothing is yielded where fewer than two classes have two labels that may be held out.
+    """
+    members = [np.flatnonzero((numbers == c) & may_leave) for c in np.unique(numbers)]
+    if sum(len(rows) > 1 for rows in members) < 2:
+        return
+    for _ in range(REPEATS):
+        fold = np.full(len(numbers), -1)
+        for rows in members:
+            if len(rows) > 1:  # of one class, in different folds: some of each class remain
+                fold[rng.permutation(rows)] = (np.arange(len(rows)) + rng.randint(FOLDS)) % FOLDS
+        for f in np.unique(fold[fold >= 0]):
+            yield np.flatnonzero(fold != f), np.flatnonzero(fold == f)
+
+
+def _temperature(logs: Floats, truth: Rows) -> tuple[float, float]:
+    """Return the temperature with the least log-loss of held-out cases, drawn towards the usual one; and that loss."""
+    rows = np.arange(len(truth))
+
+    def loss(logarithm: float) -> float:
+        return -float(log_softmax(logs / math.exp(logarithm), axis=1)[rows, truth].mean())
+
+    def cost(logarithm: float) -> float:
+        away = (logarithm - math.log(USUAL_TEMPERATURE)) / TEMPERATURE_TRUST
+        return loss(logarithm) * len(truth) / REPEATS + away**2 / 2
+
+    best = minimize_scalar(cost, bounds=(math.log(0.05), math.log(20)), method="bounded").x
+    return math.exp(best), loss(best)
+
+
+def _logarithm(probabilities: Floats) -> Floats:
+    logs: Floats = np.log(np.maximum(probabilities, SMALLEST))
+    return logs
+
+
+def _tempered(logs: Floats, temperature: float) -> Floats:
+    tempered: Floats = softmax(logs / temperature, axis=1)
+    return tempered

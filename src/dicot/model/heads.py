@@ -1,0 +1,160 @@
+"""A trained few-label classifier on disk: one .safetensors file, never pickle.
+
+It holds what turns an embedding into probabilities. The cases of the fit are in it only where labels spread over the
+neighbour graph, as places in that graph.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+from scipy.special import softmax
+
+from dicot import __version__
+from dicot.core.errors import InputError, ModelFileError, brief
+from dicot.core.storage import check_format, check_writable, write_atomic
+from dicot.core.storage.seals import OPEN, check_seal, sealed
+from dicot.data.policies import Array
+from dicot.model.fewlabels import SMALLEST, SPREADINGS, FewLabelClassifier
+
+FORMAT, FORMAT_VERSION = "dicot-head", 1
+SUFFIX = ".safetensors"
+LARGEST = 1e100  # products of such numbers are numbers still
+# Of the hash, inside the only entry of the metadata: safetensors writes several in any order, another one each time.
+MARK = rb"\"sha256\": \""
+REGRESSION, NEIGHBOURS = ("mean", "factor", "coef", "intercept"), ("places", "settled", "directions")
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """The neighbour graph as a new case needs it: places (n, d) of its cases, and the probabilities there (n, K)."""
+
+    places: Array
+    settled: Array
+    directions: Array  # (F, d): scaled features @ directions are a place
+    count: int  # of neighbours that a new case asks
+    spreading: str
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """Embeddings (N, F) -> probabilities (N, K): standardised, logistic regression, neighbours, one temperature."""
+
+    classes: tuple[str, ...] | tuple[int, ...] | tuple[float, ...]
+    mean: Array  # (F,)
+    factor: Array  # (F,)
+    coef: Array  # (K, F)
+    intercept: Array  # (K,)
+    temperature: float = 1.0
+    neighbours: Neighbours | None = None
+    model: str | None = None  # the hash of the model whose embeddings it takes, where that is known
+
+    @property
+    def n_features(self) -> int:
+        return len(self.mean)
+
+    @classmethod
+    def of(cls, model: FewLabelClassifier) -> "Head":
+        """Take from a fitted classifier what `predict_proba` needs."""
+        scale, graph, neighbours = model._scale, model._graph, None
+        if graph is not None:
+            directions = np.eye(len(scale.mean)) if graph.directions is None else graph.directions
+            places, count = graph.search._fit_X, graph.search.n_neighbors
+            neighbours = Neighbours(places, model._settled, directions, count, model.spreading_)
+        classes = tuple(model.classes_.tolist())
+        return cls(classes, scale.mean, scale.factor, model.coef_, model.intercept_, model.temperature_, neighbours)
+
+    def predict_proba(self, X: Array) -> Array:
+        """Return (N, K) probabilities in the order of `classes`, as the classifier does."""
+        scaled = (X - self.mean) * self.factor
+        scores = scaled @ self.coef.T + self.intercept
+        if self.neighbours is not None:
+            places, own = self.neighbours.places, scaled @ self.neighbours.directions
+            distances = (places**2).sum(axis=1) - 2 * own @ places.T  # but for what is the same for all places
+            near = np.argsort(distances, axis=1, kind="stable")[:, : self.neighbours.count]
+            reach, weight = SPREADINGS[self.neighbours.spreading]
+            guesses = (1 - reach) * weight * softmax(scores, axis=1) + reach * self.neighbours.settled[near].mean(
+                axis=1
+            )
+            scores = np.log(np.maximum(guesses, SMALLEST))
+        probabilities: Array = softmax(scores / self.temperature, axis=1)
+        return probabilities
+
+    def save(self, path: str | Path) -> Path:
+        """Write the file, whole or not at all."""
+        path = Path(path)
+        check_head_file(path)
+        arrays = {name: getattr(self, name) for name in REGRESSION}
+        about: dict[str, Any] = {"classes": self.classes, "temperature": self.temperature, "model": self.model}
+        if self.neighbours is not None:
+            arrays |= {name: getattr(self.neighbours, name) for name in NEIGHBOURS}
+            about |= {"count": self.neighbours.count, "spreading": self.neighbours.spreading}
+        config = {"format": FORMAT, "format_version": FORMAT_VERSION, "library_version": __version__, **about}
+        config["sha256"] = OPEN
+        plain = {name: np.ascontiguousarray(array, np.float64) for name, array in arrays.items()}
+        write_atomic(path, sealed(save(plain, {"dicot": json.dumps(config)}), MARK))
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Head":
+        """Read what `save` wrote, or raise an error that says why this is not such a file."""
+        path = Path(path)
+        if not path.is_file():
+            raise InputError(f"There is no file {path}. `dicot classify VECTORS --save {path}` writes one.")
+        try:
+            data = path.read_bytes()
+            header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+            config = json.loads(header.get("__metadata__", {}).get("dicot", "null"))
+            check_format(path, config, FORMAT, FORMAT_VERSION)
+            check_seal(data, MARK)
+            arrays = load(data)
+            neighbours = None
+            if "places" in arrays:
+                own = {name: arrays[name] for name in NEIGHBOURS}
+                neighbours = Neighbours(**own, count=config["count"], spreading=config["spreading"])
+            own, known = {name: arrays[name] for name in REGRESSION}, tuple(config["classes"])
+            if not isinstance(model := config.get("model"), str | None):
+                raise ValueError(f"its model is {model!r}")
+            head = cls(known, **own, temperature=float(config["temperature"]), neighbours=neighbours, model=model)
+            head._check(arrays)
+        except ModelFileError:
+            raise
+        except (
+            OSError,
+            LookupError,
+            AttributeError,
+            TypeError,
+            ValueError,
+            ArithmeticError,
+            RecursionError,
+            SafetensorError,
+        ) as error:
+            raise ModelFileError(f"{path} cannot be read ({brief(error)}). Save the classifier again.") from error
+        return head
+
+    def _check(self, arrays: dict[str, Array]) -> None:
+        """Refuse what no fit can have left."""
+        n_classes, n_features = len(self.classes), self.n_features
+        wanted = {"mean": (n_features,), "factor": (n_features,), "coef": (n_classes, n_features)}
+        wanted["intercept"] = (n_classes,)
+        if self.neighbours is not None:
+            n, d = self.neighbours.places.shape
+            wanted |= {"places": (n, d), "settled": (n, n_classes), "directions": (n_features, d)}
+            if not 1 <= self.neighbours.count <= n or self.neighbours.spreading not in SPREADINGS:
+                raise ValueError(f"{self.neighbours.count} neighbours, {self.neighbours.spreading!r}")
+        for name, array in arrays.items():
+            if array.dtype != np.float64 or array.shape != wanted.get(name) or not (np.abs(array) < LARGEST).all():
+                raise ValueError(f"{name} has the shape {array.shape} or holds numbers that no fit leaves")
+        if n_classes < 2 or not self.temperature > 0:
+            raise ValueError(f"{n_classes} class(es), temperature {self.temperature}")
+
+
+def check_head_file(path: Path) -> None:
+    """Refuse a name that cannot be written before any work is done."""
+    if path.suffix != SUFFIX:
+        raise InputError(f"{path} has the suffix {path.suffix!r}; a classifier is saved as {SUFFIX}.")
+    check_writable(path)

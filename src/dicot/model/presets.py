@@ -1,0 +1,120 @@
+"""Presets: a method, its features and its recipe under one name. PRESETS is where a new one is registered."""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass
+from typing import Any, NamedTuple
+
+from dicot.core.errors import lookup
+from dicot.train.recipe import Recipe, paper_recipe, schedule_name
+
+FEATURES = ("pooling", "calibrate", "difference", "bank", "n_components")  # what a preset says about the vectors
+RecipeRule = Callable[[str | None, int, int], Recipe]  # (family, cases, time steps) -> recipe
+
+
+@dataclass(frozen=True)
+class Preset:
+    """What TimeSeriesEmbedder uses where its own argument is None.
+
+    The names are those of the estimator's arguments; False and 0 mean that a part is off. `recipe` is called with the
+    family of the data set, its number of cases and its number of time steps.
+    """
+
+    name: str
+    summary: str  # one line, for `dicot list presets`
+    method: str
+    recipe: RecipeRule
+    method_params: Mapping[str, Any] = field(default_factory=dict)
+    pooling: str = "mean"
+    calibrate: bool = False
+    difference: bool = False
+    bank: int | str = 0
+    n_components: int = 0
+
+    def params_of(self, method: str) -> dict[str, Any]:
+        """Return the arguments for a method: those of the preset for its own, none for any other."""
+        return dict(self.method_params) if method == self.method else {}
+
+    def features(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings in FEATURES: those that were given, and the preset's where that is None."""
+        chosen = {name: given.get(name) for name in FEATURES}
+        return {name: getattr(self, name) if value is None else value for name, value in chosen.items()}
+
+    def digest(self) -> str:
+        """Return a short hash of all values, for the keys of recorded results: other values, another key."""
+        values = {name: getattr(self, name) for name in ("method", *FEATURES)} | {"params": dict(self.method_params)}
+        rule = self.recipe
+        values |= {"rule": schedule_name(rule)}
+        if is_dataclass(rule) and not isinstance(rule, type):
+            values |= {"values": asdict(rule)}
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]
+
+
+class Tier(NamedTuple):
+    """Training sets up to this size, cases x time steps, and how they are trained."""
+
+    size: float
+    batch_size: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class SizeRule:
+    """A recipe by the size of the training set alone; the family of the data set does not count.
+
+    tiers: in ascending order; the first one that the training set fits into counts. No batch has more than all cases.
+    long: cases of so many time steps or more have a quarter of the largest tier's batch and half of its steps
+    """
+
+    tiers: tuple[Tier, ...] = (
+        Tier(1e5, 32, 150),
+        Tier(1e6, 32, 300),
+        Tier(math.inf, 128, 1500),
+    )
+    long: int = 2000
+
+    def __call__(self, family: str | None, n_cases: int, n_times: int) -> Recipe:
+        tier = next(tier for tier in self.tiers if n_cases * n_times <= tier.size)
+        batch_size, steps = tier.batch_size, tier.steps
+        if tier is self.tiers[-1] and n_times >= self.long:
+            batch_size, steps = batch_size // 4, steps // 2
+        return Recipe(steps=steps, batch_size=max(1, min(batch_size, n_cases)))
+
+
+def best_recipe(n_cases: int, n_times: int) -> Recipe:
+    """Return the recipe of the preset "best" for a training set of this size."""
+    return BEST.recipe(None, n_cases, n_times)
+
+
+PAPER = Preset(
+    name="paper",
+    summary="the Di-COT paper's method, mean over time, and its recipe for the family of the data set",
+    method="dicot",
+    recipe=paper_recipe,
+)
+BEST = Preset(
+    name="best",
+    summary="one recipe for every kind of data: views across cases, beside a bank of fixed kernels, compressed",
+    method="across",
+    recipe=SizeRule(),
+    pooling="mean+max+std",
+    bank="mixed",
+    n_components=2048,
+)
+PRESETS: dict[str, Preset] = {preset.name: preset for preset in (PAPER, BEST)}
+DEFAULT_PRESET = BEST.name
+METHOD_PRESET = PAPER.name  # of a method that is named without a preset: what its paper says
+
+
+def preset_name(preset: str | None, method: object) -> str:
+    """Return the preset that is meant by these two arguments; either may be None."""
+    if preset is not None:
+        return preset
+    return DEFAULT_PRESET if method is None else METHOD_PRESET
+
+
+def find_preset(name: str) -> Preset:
+    """Return the preset of this name, or raise an error that names the known ones."""
+    return lookup(PRESETS, name, "preset")

@@ -1,0 +1,146 @@
+"""Pretraining into a folder: a run that can be killed, repeated and resumed by the same call."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from dicot.core.errors import InputError, ModelFileError
+from dicot.core.gpu.memory import limited_memory, refuse_beyond_on_gpu
+from dicot.core.processes.budget import PER_CASE, TORCH, peak_bytes, refuse_beyond
+from dicot.core.storage import check_writable, remove_leftovers, writing
+from dicot.core.storage.locks import LOCK, only_writer
+from dicot.data import Windows
+from dicot.data.stored import CaseStore
+from dicot.model.estimator import TimeSeriesEmbedder, data_card, method_name, saved_settings
+from dicot.model.presets import FEATURES
+from dicot.model.pretrained import CONFIG, is_registered, plain_json
+from dicot.train import Checkpoint, Step
+from dicot.train.batches import AHEAD
+from dicot.train.history import OnStep
+from dicot.train.ranks import current_ranks
+
+LOOKS = 5  # steps after which memory hardly grows any more
+CHECKPOINT = "checkpoint.safetensors"
+RESOLVED = ("preset", "method", "method_params", "recipe", *FEATURES)  # arguments compared by what they come to
+
+
+def pretrain_into(
+    folder: Path,
+    model: TimeSeriesEmbedder,
+    train: Windows | CaseStore,
+    *,
+    checkpoint_seconds: float = 10.0,
+    overwrite: bool = False,
+    memory: int | None = None,
+    gpu_memory: int | None = None,
+) -> str:
+    """Fit and save the model unless the folder already holds this very run; return a sentence on what happened.
+
+    A run that was killed or interrupted goes on from its checkpoint, one that overwrites another model too. `memory`
+    are the bytes that this process may take: what is known beforehand is refused beforehand, and what a step takes
+    after the first steps. `gpu_memory` are those that it may take of a GPU, which torch enforces. Of several ranks the
+    first one looks at the folder and writes; the others, which need not see it, take part in the training. A second run
+    into the same folder is refused while this one lasts.
+    """
+    ranks = current_ranks()
+    checkpoint = Checkpoint(folder / CHECKPOINT, checkpoint_seconds, overwrite=overwrite)
+    with ExitStack() as held:
+        outcome = ranks.from_first(lambda: _outcome(folder, model, train, overwrite, held).encode())
+        if outcome:
+            return outcome.decode()
+        if gpu_memory is not None:
+            refuse_beyond_on_gpu(gpu_memory, _batch_bytes(model, train), f"A batch of {train.n_times} time steps")
+        held.enter_context(limited_memory(model.device, gpu_memory))
+        return _train_into(folder, model, train, checkpoint, memory)
+
+
+def _train_into(
+    folder: Path, model: TimeSeriesEmbedder, train: Windows | CaseStore, checkpoint: Checkpoint, memory: int | None
+) -> str:
+    ranks = current_ranks()
+    labels = train.y if isinstance(train, Windows) else None  # those of a store are read if the method learns from them
+    if not ranks.is_first:
+        model.take_part(train, labels, checkpoint=checkpoint)
+        return ""
+    watch = None if memory is None else _watch(memory, model, train)
+    model.fit(train, labels, checkpoint=checkpoint, on_step=watch)
+    model.save_pretrained(folder)
+    _remove(checkpoint.path)  # only now: until the model is saved the run can still be lost
+    history = model.history_
+    trained = f"{len(history)} steps, loss {history.loss[0]:.3f} -> {history.loss[-1]:.3f}, " if history.loss else ""
+    how = "resumed and finished" if checkpoint.resumed else "trained"
+    return f"{how}: {trained}{history.seconds:.1f} s. Wrote {folder}"
+
+
+def _watch(memory: int, model: TimeSeriesEmbedder, train: Windows | CaseStore) -> OnStep:
+    """Refuse a run whose data and batches take more than it may; return what looks at the first steps."""
+    case = train.n_channels * train.n_times * 4
+    held = 0 if isinstance(train, CaseStore) else 2 * len(train) * case  # as they came, and as they are prepared
+    rows = PER_CASE * len(train)
+    batches = _batch_bytes(model, train)
+    remedy = "Use a smaller batch size, shorter windows or a smaller encoder (batch_size=, dim=), or allow more."
+    refuse_beyond(memory, TORCH + held + rows + batches, f"Training on {len(train):,} cases", remedy)
+
+    def look(step: Step) -> None:
+        if step.number <= LOOKS:
+            refuse_beyond(memory, peak_bytes(), f"Step {step.number} of the training", remedy)
+
+    return look
+
+
+def _batch_bytes(model: TimeSeriesEmbedder, train: Windows | CaseStore) -> int:
+    """Return how much the batch of a step takes, with those that are read ahead of it."""
+    batch_size = min(model.resolve(len(train), train.n_times).recipe.batch_size, len(train))
+    return (AHEAD + 1) * batch_size * train.n_channels * train.n_times * 4
+
+
+def _outcome(
+    folder: Path, model: TimeSeriesEmbedder, train: Windows | CaseStore, overwrite: bool, lock: ExitStack
+) -> str:
+    """Return a sentence where the folder holds this run already; else lock it for the training and return nothing."""
+    is_there = not overwrite and _is_there(folder, model, train)
+    if not is_there:
+        check_writable(folder, folder=True)
+        lock.enter_context(only_writer(folder, folder=True))
+        is_there = not overwrite and _is_there(folder, model, train)  # another process may just have finished it
+    elif any((folder / name).exists() for name in (CHECKPOINT, LOCK)):  # of a run that was killed in its last moment
+        lock.enter_context(only_writer(folder, folder=True))
+    if is_there:
+        _remove(folder / CHECKPOINT)
+    return f"{folder} already holds this run; nothing to do." if is_there else ""
+
+
+def _is_there(folder: Path, model: TimeSeriesEmbedder, train: Windows | CaseStore) -> bool:
+    """Tell whether the folder holds this run; another model is an error."""
+    if not (folder / CONFIG).exists():
+        return False
+    if not _holds_run(folder, model, train):
+        raise InputError(f"{folder} holds another model. Choose another folder, or overwrite it (--overwrite).")
+    return True
+
+
+def _holds_run(folder: Path, model: TimeSeriesEmbedder, train: Windows | CaseStore) -> bool:
+    """Tell whether the folder holds what this run would end with; a damaged model is an error that says so."""
+    module = None if isinstance(model.encoder, str) or is_registered(model.encoder) else model.encoder
+    try:
+        saved = TimeSeriesEmbedder.from_pretrained(folder, encoder=module)
+    except ModelFileError as error:
+        raise ModelFileError(f"{error} To train it anew in this folder, overwrite it (--overwrite).") from error
+    used = model.resolve(len(train), train.n_times)
+    same_data = saved.data_ == data_card(used.method, train, train.fingerprint())
+    # A preset may have had other values when the model was saved.
+    there = (saved.method_, saved.method_params_, saved.recipe_.to_dict(), saved.features_)
+    wanted = (method_name(used.method), used.params, used.recipe.to_dict(), used.features)
+    return same_data and _plain(saved, there) == _plain(model, wanted)
+
+
+def _plain(model: TimeSeriesEmbedder, resolved: tuple[Any, ...]) -> dict[str, Any]:
+    """Return the settings of a model as a file has them, and what those come to that a preset decides."""
+    settings = {name: value for name, value in saved_settings(model).items() if name not in RESOLVED}
+    return plain_json({**settings, "resolved": resolved})
+
+
+def _remove(checkpoint: Path) -> None:
+    with writing(checkpoint):
+        remove_leftovers(checkpoint)
+        checkpoint.unlink(missing_ok=True)

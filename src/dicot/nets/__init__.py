@@ -1,0 +1,1 @@
+"""Tensors: encoders, views and losses."""

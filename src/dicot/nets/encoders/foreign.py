@@ -1,0 +1,127 @@
+"""Any nn.Module as an encoder."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from dicot.core.errors import InputError
+from dicot.nets.encoders.base import Encoder
+from dicot.nets.encoders.probe import home_of, in_eval_mode
+
+N_PROBE = 2  # cases; one alone would pass for a module that mixes up its axes
+
+
+def as_encoder(module: nn.Module, n_channels: int, n_times: int) -> Encoder:
+    """Return a module as an encoder for cases of n_channels and, at first, n_times; an Encoder stays what it is.
+
+    The module maps (B, C, T) to features (B, F, T'), or to one vector per case (B, F). It is asked once, with a small
+    batch of zeros in eval mode, and is not changed.
+    """
+    if isinstance(module, Encoder):
+        return module
+    return ForeignEncoder(module, n_channels, n_times)
+
+
+@final
+class ForeignEncoder(Encoder):
+    """A module that was not written for this library; `features` has its modules' names.
+
+    A vector per case, (B, F), counts as features of one time step, (B, F, 1). `keep` sets time steps of the input to
+    zero: where a foreign module projects its input is not known. Cases of other lengths than n_times are handed to the
+    module as they are.
+    """
+
+    def __init__(self, module: nn.Module, n_channels: int, n_times: int) -> None:
+        if not isinstance(module, nn.Module):
+            raise InputError(f"An encoder must be an nn.Module (an instance, not its class); got {module!r}.")
+        device, _ = home_of(module)
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):  # it may draw in eval mode too
+            shape = _shape_out(module, n_channels, n_times)
+        super().__init__(n_channels, shape[1])
+        self.module = module
+        self.n_times = self.probe_length = n_times
+        self.per_time_step = shape[2:] == (n_times,)
+
+    def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+        self.check_shape(x.shape)
+        try:
+            y: Tensor = self.module(x if keep is None else x * keep.unsqueeze(1))
+        except RuntimeError as error:  # of any kind, memory too: it stays what it is
+            if x.shape[2] != self.n_times:
+                error.add_note(
+                    f"{self.describe()} was given cases {tuple(x.shape)}. It takes {self.n_times} time steps, but a "
+                    "method may cut cases into shorter ones: use a module that takes any length, or another method."
+                )
+            raise
+        y = y.unsqueeze(-1) if y.dim() == 2 else y
+        if y.shape[:2] != (len(x), self.dim) or (self.per_time_step and y.shape[2] != x.shape[2]):
+            raise InputError(
+                f"{self.describe()} gives {tuple(y.shape)} for cases {tuple(x.shape)}; for {self.n_times} time steps "
+                f"it gave {self.dim} features{' per time step' if self.per_time_step else ''}."
+            )
+        return y
+
+    def layers(self) -> Mapping[str, nn.Module]:
+        return {name: part for name, part in self.module.named_modules() if name}
+
+    def centred_layers(self) -> Sequence[str]:
+        """Return the layers that are BatchNorms; all of them where there is none."""
+        norms = {name for name, part in self.layers().items() if isinstance(part, _BatchNorm)}
+        names = list(self.layer_dims())
+        return [name for name in names if name.partition(":")[0] in norms] or names
+
+    def out_length(self, n_times: int) -> int:
+        if self.per_time_step:
+            return n_times
+        return (*_shape_out(self.module, self.n_channels, n_times), 1)[2]
+
+    def fresh(self) -> "ForeignEncoder":
+        """Return a copy whose parts have drawn new weights, each by its `reset_parameters`."""
+        encoder = copy.deepcopy(self)
+        # Parts before the whole: nn.MultiheadAttention sets weights of its parts.
+        for name, part in reversed(list(encoder.module.named_modules())):
+            reset = getattr(part, "reset_parameters", None) or getattr(part, "_reset_parameters", None)
+            if reset is not None:
+                reset()
+            elif next(part.parameters(recurse=False), None) is not None:
+                whole = f"{name!r} of {self.describe()}" if name else self.describe()
+                raise InputError(
+                    f"{whole}, a {type(part).__name__}, has weights and no reset_parameters() to draw new ones. Add it."
+                )
+        return encoder
+
+    def config(self) -> Mapping[str, Any]:
+        """Say which module it is; it cannot be made from that alone."""
+        return {
+            "module": self.describe(),
+            "n_channels": self.n_channels,
+            "n_times": self.n_times,
+            "dim": self.dim,
+        }
+
+    def describe(self) -> str:
+        kind = type(self.module)
+        return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _shape_out(module: nn.Module, n_channels: int, n_times: int) -> tuple[int, ...]:
+    """Return (B, F, T') or (B, F), the shape of what the module gives for a small batch."""
+    device, dtype = home_of(module)
+    shape = (N_PROBE, n_channels, n_times)
+    name = type(module).__name__
+    with in_eval_mode(module):
+        try:
+            y = module(torch.zeros(shape, device=device, dtype=dtype))
+        except (RuntimeError, ValueError, TypeError, IndexError, AssertionError) as error:
+            raise InputError(f"{name} does not take cases {shape}: {error}") from error
+    if not isinstance(y, Tensor) or not y.is_floating_point():
+        raise InputError(f"{name} must give a tensor of floats (B, F, T) or (B, F); got {type(y).__name__}.")
+    if y.dim() not in (2, 3) or len(y) != N_PROBE or 0 in y.shape:
+        raise InputError(
+            f"{name} must give (B, F, T) or (B, F), with B = {N_PROBE} for cases {shape}; got {tuple(y.shape)}."
+        )
+    return tuple(y.shape)

@@ -1,0 +1,67 @@
+"""The residual ablation backbone, in the Di-COT authors' form and in the original one."""
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from dicot.nets.encoders.base import Encoder
+from dicot.nets.encoders.batch_norm import check_variance
+from dicot.nets.encoders.hooks import layer_outputs
+from dicot.nets.encoders.padding import at_least_five, same_conv
+
+KERNELS = (8, 5, 3)
+DROPOUT = 0.3
+
+
+class ResidualBlock(nn.Module):
+    """Three convolutions with a shortcut around them.
+
+    As the Di-COT authors have it: BatchNorm and dropout after each convolution, ReLU after the third only.
+    `original=True` is Wang et al. (2017): ReLU after the first two, none before the sum, no dropout.
+    """
+
+    def __init__(self, width_in: int, width_out: int, original: bool) -> None:
+        super().__init__()
+        widths = (width_in, width_out, width_out)
+        self.convs = nn.ModuleList(
+            nn.Conv1d(width, width_out, kernel) for width, kernel in zip(widths, KERNELS, strict=True)
+        )
+        self.norms = nn.ModuleList(nn.BatchNorm1d(width_out) for _ in KERNELS)
+        self.drop = nn.Identity() if original else nn.Dropout(DROPOUT)
+        same_width = width_in == width_out
+        self.shortcut = nn.Identity() if same_width else nn.Conv1d(width_in, width_out, 1)
+        self.shortcut_norm = nn.BatchNorm1d(width_out)
+        self.active = (True, True, False) if original else (False, False, True)
+
+    def forward(self, v: Tensor) -> Tensor:
+        y = v
+        for conv, norm, active in zip(self.convs, self.norms, self.active, strict=True):
+            y = self.drop(norm(same_conv(conv, y)))  # type: ignore[arg-type]
+            y = torch.relu(y) if active else y
+        return torch.relu(y + self.shortcut_norm(self.shortcut(v)))
+
+
+class ResNet(Encoder):
+    """Three residual blocks of width 64, 128 and F."""
+
+    def __init__(self, n_channels: int, dim: int = 256, original: bool = False) -> None:
+        super().__init__(n_channels, dim)
+        self.original = original
+        widths = (n_channels, 64, 128, dim)
+        self.blocks = nn.Sequential(*(ResidualBlock(a, b, original) for a, b in pairwise(widths)))
+
+    def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
+        self.check_shape(x.shape)
+        check_variance(self.training, x.shape)
+        # There is no input projection here, so `keep` blanks the input itself.
+        v, inner = at_least_five(x if keep is None else x * keep.unsqueeze(1))
+        y: Tensor = self.blocks(v)
+        return y[..., inner]
+
+    def features(self, x: Tensor) -> dict[str, Tensor]:
+        self.check_shape(x.shape)
+        check_variance(self.training, x.shape)
+        v, inner = at_least_five(x)
+        layers = {f"blocks.{number}": block for number, block in enumerate(self.blocks)}
+        return {name: output[..., inner] for name, output in layer_outputs(self.blocks, v, layers).items()}

@@ -1,0 +1,208 @@
+"""The paper's experiments as data: its variants, data sets and seeds, and every table and figure as a suite of jobs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from dicot.data.datasets import family_of, transfer_channels
+from dicot.data.datasets.names import UCR, UEA
+from dicot.judge.bench import crossing as who
+from dicot.judge.bench.crossing import Entry, Pair, SuiteOptions, transfer, whole
+from dicot.judge.evaluation.contenders import Contender
+from dicot.judge.evaluation.jobs import Job
+from dicot.judge.evaluation.model_protocols import every_protocol, runs_alone
+
+PAPER_METHOD = "dicot"
+# Whose cost grows with the square of the batch; without chunks, as the authors run it, its memory does too (D-33).
+SCALED: dict[str, tuple[str, dict[str, Any]]] = {
+    PAPER_METHOD: (PAPER_METHOD, {}),
+    "catt": ("catt", {}),
+    "catt without chunks": ("catt", {"chunked": False}),
+}
+BATCH_SIZES = (8, 16, 32, 64, 128, 256, 512)
+SCALING_STEPS = 50  # what a step costs does not need a whole run
+TIMING = "cost"  # the protocol that measures it
+
+FIVE_SEEDS = (1, 2, 3, 4, 5)
+ONE_SEED = (1,)
+SMOKE_STEPS = 10
+KNN = ("knn_5", "knn_10", "knn_50", "knn_100", "knn_500")
+
+LARGE = ("ecg", "harth", "pamap2-paper", "skoda-paper", "sleep", "wisdm2")
+# The paper leaves out the sets with missing values (UCR) and two of the largest (UEA): 124 and 28 remain.
+_NOT_UCR = {"DodgerLoopDay", "DodgerLoopGame", "DodgerLoopWeekend", "MelbournePedestrian"}
+_NOT_UEA = {"InsectWingbeat", "EigenWorms"}
+PAPER_UCR = tuple(name for name in UCR if name not in _NOT_UCR)
+PAPER_UEA = tuple(name for name in UEA if name not in _NOT_UEA)
+FULL = tuple("ecg-full" if name == "ecg" else name for name in LARGE)  # for neighbours, all windows of a record count
+TRANSFERS = (("harth", "pamap2-paper"), ("harth", "wisdm2"), ("wisdm2", "pamap2-paper"), ("wisdm2", "harth"))
+SCALING = ("harth",)
+MAPPED = ("skoda-paper", "harth", "wisdm2")  # whose embeddings are mapped: the paper's, or else other movements
+# Without a download and small: what the library makes itself, and a set that comes with it.
+TINY = ("synthetic", "ItalyPowerDemand")
+
+# What the paper sets for one data set, and for what stands in for it, beside what it sets for a family.
+EXCEPTIONS: dict[tuple[str, str], dict[str, Any]] = {
+    ("catt", name): {"temperature": 0.5} for name in ("ecg", "ecg-fixed", "ecg-full")
+}
+
+# The rows of the paper's tables, under its own names.
+ABLATION: dict[str, dict[str, Any]] = {
+    "dicot": {},
+    "w/o Overlap": {"overlap": 0.0},
+    "w/o Temperature": {"temperature": 1.0},
+    "Uniform Splits Sampling -> Global Fixed Splits": {"k": 10},
+    "Preceding Sub-block Contrast -> Next Sub-block Contrast": {"positive": "next"},
+    "Preceding Sub-block Contrast -> Shuffled Sub-block Contrast": {"positive": "shuffled"},
+    "+ Non-linear Projection": {"projection": True},
+}
+BACKBONES = {"InceptionTime -> FCN": "fcn", "InceptionTime -> ResNet": "resnet"}
+EXTENDED: dict[str, dict[str, Any]] = {
+    **{f"Temperature \\tau -> {value}": {"temperature": value} for value in (0.07, 0.1, 0.5, 1.0)},
+    **{f"Overlap -> {value:.0%}": {"overlap": value} for value in (0.0, 0.25, 0.5, 0.75)},
+    **{f"Global Fixed Splits (k) -> {k}": {"k": k} for k in (2, 5, 10, 15)},
+    **{f"Uniform Splits Sampling (k_{{max}}) -> {k}": {"k": (2, k)} for k in (5, 10, 15, 20)},
+}
+POSITIVES: dict[str, dict[str, Any]] = {
+    "Preceding Sub-block": {"positive": "previous"},
+    "Next Sub-block": {"positive": "next"},
+    "Bidirectional (Preceding + Next)": {"positive": "both"},
+}
+
+# Methods of this library that the paper does not have: its tables stay the paper's. What a user registers takes part.
+NOT_IN_PAPER = ("across",)
+
+cross = partial(who.cross, exceptions=EXCEPTIONS)
+paper_methods = partial(who.methods, without=NOT_IN_PAPER)
+
+
+def smoke(options: SuiteOptions) -> list[Job]:
+    """Every contender and every protocol on tiny data with ten steps: shows that the code runs."""
+    options = replace(options, steps=options.steps or SMOKE_STEPS)
+    protocols = tuple(name for name in every_protocol() if not runs_alone(name))
+    everyone = [*who.methods(*protocols, labelled=True), *who.controls(*protocols), *who.classical(*protocols)]
+    pairs = [whole(name) for name in options.sets or TINY]
+    # Once each: a transfer, and a timed run with the schedule of the authors' code.
+    first, last = (replace(pairs[end][0], channels=(0,)) for end in (0, -1))
+    moved = [*_variants({PAPER_METHOD: {}}, "linear"), *who.controls("linear")]
+    timed = _variants({PAPER_METHOD: {}}, "linear", *filter(runs_alone, every_protocol()))
+    return [
+        *cross("smoke", everyone, pairs, ONE_SEED, options),
+        *cross("smoke", moved, [(first, last)], ONE_SEED, options),
+        *cross("smoke", timed, pairs[:1], ONE_SEED, replace(options, schedules=("per_epoch",))),
+    ]
+
+
+def large(options: SuiteOptions) -> list[Job]:
+    """Linear probes on the six large sets, beside training end to end with all labels."""
+    return cross("large", [*_probed(), *_end_to_end("finetune-100")], _large(options), FIVE_SEEDS, options)
+
+
+def low_label(options: SuiteOptions) -> list[Job]:
+    """The same with one label in a hundred; the paper's forest, which scores its MiniRocket too, has as many."""
+    entries = [*paper_methods("few_1pct"), *who.controls("few_1pct"), *who.classical("few_1pct", "forest_1pct")]
+    return cross("low_label", [*entries, *_end_to_end("finetune-1")], _large(options), FIVE_SEEDS, options)
+
+
+def knn(options: SuiteOptions) -> list[Job]:
+    """One nearest neighbour among 5 to 500 labelled cases per class."""
+    pairs = [whole(name) for name in options.sets or FULL]
+    return cross("knn", [*paper_methods(*KNN), *who.controls(*KNN)], pairs, FIVE_SEEDS, options)
+
+
+def clustering(options: SuiteOptions) -> list[Job]:
+    """k-means on the embeddings, also those of an encoder that was trained with labels."""
+    entries = [*paper_methods("clustering", labelled=True), *who.controls("clustering")]
+    return cross("clustering", entries, _large(options), FIVE_SEEDS, options)
+
+
+def transfers(options: SuiteOptions) -> list[Job]:
+    """Fitted on one set's accelerometer, scored on another's."""
+    return cross(
+        "transfer", [*paper_methods("linear"), *who.controls("linear")], _crossed(options), FIVE_SEEDS, options
+    )
+
+
+def ucr(options: SuiteOptions) -> list[Job]:
+    """Linear probes on the univariate archive."""
+    return cross("ucr", _probed(), _archive(options, PAPER_UCR, "uea"), ONE_SEED, options)
+
+
+def uea(options: SuiteOptions) -> list[Job]:
+    """Linear probes on the multivariate archive."""
+    return cross("uea", _probed(), _archive(options, PAPER_UEA, "ucr"), ONE_SEED, options)
+
+
+def ablation(options: SuiteOptions) -> list[Job]:
+    """Di-COT without one of its parts, or with another one."""
+    backbones = [(Contender(name, PAPER_METHOD, {}, {"encoder": key}), ("linear",)) for name, key in BACKBONES.items()]
+    return _everywhere("ablation", [*_variants(ABLATION, "linear"), *backbones, *who.controls("linear")], options)
+
+
+def extended_ablation(options: SuiteOptions) -> list[Job]:
+    """Di-COT's temperature, overlap and numbers of sub-blocks."""
+    return _everywhere("extended_ablation", [*_variants(EXTENDED, "linear"), *who.controls("linear")], options)
+
+
+def positive_selection(options: SuiteOptions) -> list[Job]:
+    """Which neighbour is the positive one, by every protocol of the paper."""
+    protocols = ("linear", "few_1pct", "knn_500", "clustering")
+    on_large = [*_variants(POSITIVES, *protocols), *who.controls(*protocols)]
+    elsewhere = [*_variants(POSITIVES, "linear"), *who.controls("linear")]
+    jobs = _everywhere("positive_selection", on_large, options, elsewhere)
+    moved = [pair for pair in _crossed(options) if all(transfer_channels(data.name) for data in pair)]
+    return [*jobs, *cross("positive_selection", elsewhere, moved, FIVE_SEEDS, options)]
+
+
+def batch_scaling(options: SuiteOptions) -> list[Job]:
+    """Time and memory of a step against the batch size; the controls show what fitting takes without any step."""
+    entries = [
+        (Contender(name, kind, params, {"batch_size": size, "steps": SCALING_STEPS}), (TIMING,))
+        for name, (kind, params) in SCALED.items()
+        for size in BATCH_SIZES
+    ]
+    pairs = [whole(name) for name in options.sets or SCALING]
+    return cross("batch_scaling", [*entries, *who.controls(TIMING)], pairs, ONE_SEED, options)
+
+
+def _variants(rows: Mapping[str, Mapping[str, Any]], *protocols: str) -> list[Entry]:
+    return [(Contender(name, PAPER_METHOD, params), protocols) for name, params in rows.items()]
+
+
+def _end_to_end(protocol: str) -> list[Entry]:
+    """Fine-tuning an encoder that nothing was done to is training it from scratch with labels."""
+    return [(Contender("end-to-end", "random"), (protocol,))]
+
+
+def _probed() -> list[Entry]:
+    baselines = who.classical("linear", raw=("forest",), others=("ridge",))
+    return [*paper_methods("linear"), *who.controls("linear"), *baselines]
+
+
+def _archive(options: SuiteOptions, own: Sequence[str], other: str) -> list[Pair]:
+    """What the paper uses of an archive, or the given sets as far as they are not of the other one."""
+    return [
+        whole(name) for name in options.sets or own if (who.given_family(name, options) or family_of(name)) != other
+    ]
+
+
+def _large(options: SuiteOptions) -> list[Pair]:
+    return [whole(name) for name in options.sets or LARGE]
+
+
+def _crossed(options: SuiteOptions) -> list[Pair]:
+    """The paper's pairs, or every pair among the given sets."""
+    pairs = [(a, b) for a in options.sets for b in options.sets if a != b]
+    return [transfer(source, target) for source, target in (pairs if options.sets else TRANSFERS)]
+
+
+def _everywhere(
+    suite: str, entries: list[Entry], options: SuiteOptions, on_archives: list[Entry] | None = None
+) -> list[Job]:
+    """On the large sets, and where no others were asked for on both archives, perhaps with other entries."""
+    jobs = cross(suite, entries, _large(options), FIVE_SEEDS, options)
+    if options.sets:
+        return jobs
+    archives = [whole(name) for name in (*PAPER_UCR, *PAPER_UEA)]
+    return [*jobs, *cross(suite, on_archives or entries, archives, ONE_SEED, options)]

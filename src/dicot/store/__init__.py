@@ -1,0 +1,1 @@
+"""Vectors, corpora and indexes on disk, and search."""

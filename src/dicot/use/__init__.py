@@ -1,0 +1,1 @@
+"""What vectors are for: labels, outliers, maps."""

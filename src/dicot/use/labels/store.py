@@ -1,0 +1,340 @@
+"""LabelStore: labels in a SQLite file that many processes may write to; nothing is overwritten, the newest row wins."""
+
+import csv
+import io
+import math
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeAlias, final
+
+from dicot import __version__
+from dicot.core.errors import InputError, is_whole
+from dicot.core.storage import check_writable, write_atomic
+from dicot.core.storage.database import PATIENCE, connect, keep_log, snapshot, tables_in, transaction, translated
+
+Time: TypeAlias = int | float | str  # a time step, seconds, or a date and time in ISO 8601
+Key: TypeAlias = str | tuple[str, Time, Time]  # an id, or (recording, start, end)
+Label: TypeAlias = str | int | float
+
+SCHEMA_VERSION = 2
+WHAT = "label store"  # in what is said of the file
+# One row for each key of each call; `action` counts the calls, and `undoes` names the one that this call took back.
+# Columns without a type keep numbers and text as they came. A label that is NULL means: none.
+SCHEMA = {
+    "changes": (
+        "CREATE TABLE changes (number INTEGER PRIMARY KEY, action INTEGER NOT NULL, recording TEXT NOT NULL, start, "
+        '"end", old, new, by TEXT NOT NULL, at TEXT NOT NULL, undoes INTEGER)'
+    ),
+    "changes_of_a_key": 'CREATE INDEX changes_of_a_key ON changes (recording, start, "end", number)',
+    "changes_of_an_action": "CREATE INDEX changes_of_an_action ON changes (action, undoes)",
+}
+# Labels in the order in which they came: a label keeps its place though no key has it any more. `action` is the call
+# that brought it, NULL where it was told before anybody gave it.
+NAMES = {"names": "CREATE TABLE names (number INTEGER PRIMARY KEY, label NOT NULL UNIQUE, action INTEGER)"}
+LIVE = "undoes IS NULL AND action NOT IN (SELECT undoes FROM changes WHERE undoes IS NOT NULL)"
+# Stores of version 1 have no names: they get them by first use.
+FIRST_USES = (
+    "INSERT INTO names SELECT NULL, new, min(action) FROM changes "
+    f"WHERE new IS NOT NULL AND {LIVE} GROUP BY new ORDER BY min(number)"
+)
+NEWEST = (
+    "SELECT * FROM changes WHERE new IS NOT NULL AND number IN "
+    '(SELECT max(number) FROM changes GROUP BY recording, start, "end") ORDER BY recording, start, "end"'
+)
+LARGEST = 2**63  # SQLite's whole numbers lie below
+
+
+@dataclass(frozen=True)
+class LabelChange:
+    """One row of a label store's history; None means no label."""
+
+    key: Key
+    old: Label | None
+    new: Label | None
+    by: str  # who changed it
+    at: str  # when, in UTC, as ISO 8601 writes it
+    action: int  # changes of one call share this number
+    undoes: int | None  # the action that was taken back, where this is an undo
+
+
+@final
+class LabelStore:
+    """An open store of labels; close it, or use it in a `with`. Every process and every thread opens its own.
+
+    A key says what is labelled: (recording, start, end) with numbers or text for the times, or the text of an id.
+    Labels are text or numbers. A file that is not there is made. What a call wrote is on disk when it returns.
+
+    Parameters
+    ----------
+    path : of the SQLite file, such as labels.sqlite
+    read_only : open a copy in memory, as the file is now: the file may be read-only and is never changed
+    """
+
+    def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
+        self.path = Path(path)
+        if read_only and not self.path.exists():
+            raise InputError(f"There is no {WHAT} at {self.path}. Name another file, or label something first.")
+        self._db = snapshot(self.path, WHAT, PATIENCE) if read_only else connect(self.path, WHAT, PATIENCE)
+        self._db.row_factory = sqlite3.Row
+        try:
+            with self._transaction("DEFERRED"):  # before anything is changed, a journal mode too
+                version = self._version()
+            if read_only and not version:
+                raise InputError(f"{self.path} is no {WHAT}: there is nothing in it. Name another file.")
+            with translated(self.path, WHAT):
+                keep_log(self._db, PATIENCE)
+            with self._transaction():  # of several processes that meet at a new file, one makes the tables
+                version = self._version()
+                if version < SCHEMA_VERSION:
+                    made = NAMES if version else SCHEMA | NAMES
+                    for statement in (*made.values(), FIRST_USES, f"PRAGMA user_version = {SCHEMA_VERSION}"):
+                        self._db.execute(statement)
+            if read_only:
+                self._db.execute("PRAGMA query_only = ON")
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> "LabelStore":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def set(self, keys: Sequence[Key], labels: Label | Sequence[Label], by: str = "") -> None:
+        """Give each key its label, or all of them the same one; all of this call or nothing.
+
+        Parameters
+        ----------
+        keys : a list of keys, none of them twice
+        labels : one for each key, or one for all
+        by : who says so, for the history
+        """
+        checked = checked_keys(keys)
+        one_for_all = isinstance(labels, str) or not hasattr(labels, "__len__")
+        values = [labels] * len(checked) if one_for_all else list(labels)  # type: ignore[arg-type]
+        if len(values) != len(checked):
+            raise InputError(f"labels must be one label or one for each of the {len(checked)} keys; got {len(values)}.")
+        news = [_label(value, key) for value, key in zip(values, checked, strict=True)]
+        with self._transaction():
+            self._append(list(zip(checked, news, strict=True)), _name(by))
+
+    def remove(self, keys: Sequence[Key], by: str = "") -> None:
+        """Take the labels of these keys away; the history keeps them. A key without a label is an error."""
+        checked = checked_keys(keys)
+        with self._transaction():
+            bare = [key for key in checked if self._label_of(key) is None]
+            if bare:
+                more = f" and {len(bare) - 1} more" if len(bare) > 1 else ""
+                raise InputError(f"{self.path} has no label for {bare[0]!r}{more}. Remove only what has a label.")
+            self._append([(key, None) for key in checked], _name(by))
+
+    def undo(self, n: int = 1, by: str = "") -> dict[Key, Label | None]:
+        """Take back the last n calls of `set` and `remove`, whoever made them, and return what changed.
+
+        An undo is a change like any other: it is added to the history, and the next undo goes one call further back.
+        Where fewer calls are left, all of them are taken back.
+        """
+        if not is_whole(n, 1):
+            raise InputError(f"n must be a whole number of calls, 1 or more; got {n!r}.")
+        changed: dict[Key, Label | None] = {}
+        with self._transaction():
+            for action in self._last_actions(int(n)):
+                # Everything later has been taken back already, so what these keys had before is what they get.
+                before = {key: row["old"] for key, row in self._rows("SELECT * FROM changes WHERE action = ?", action)}
+                self._append(before.items(), _name(by), undoes=action)
+                self._db.execute("DELETE FROM names WHERE action = ?", (action,))
+                changed |= before
+        return changed
+
+    def can_undo(self) -> bool:
+        """Tell whether there is anything to take back."""
+        with self._transaction("DEFERRED"):
+            return bool(self._last_actions(1))
+
+    def current(self) -> dict[Key, Label]:
+        """Return the label of every key that has one, in the order of the keys."""
+        with self._transaction("DEFERRED"):
+            return {key: row["new"] for key, row in self._rows(NEWEST)}
+
+    def names(self) -> list[Label]:
+        """Return every label in the order in which they came, also one that no key has any more.
+
+        A label that an undo took back counts as never given.
+        """
+        with self._transaction("DEFERRED"):
+            labels = [label for (label,) in self._db.execute("SELECT label FROM names ORDER BY number").fetchall()]
+        if not all(_is_value(label) for label in labels):
+            raise InputError(f"{self.path} is damaged: a name is no label. Go back to a copy or an export of it.")
+        return labels
+
+    def add_names(self, labels: Sequence[Label]) -> None:
+        """Give labels their places in `names` before any key has them; those that have one keep it."""
+        checked = [_label(label, "a name") for label in labels]
+        with self._transaction():
+            self._add_names(checked, None)
+
+    def history(self) -> list[LabelChange]:
+        """Return every change that was ever made, the first one first."""
+        with self._transaction("DEFERRED"):
+            rows = self._rows("SELECT * FROM changes ORDER BY number")
+        about = ("old", "new", "by", "at", "action", "undoes")
+        return [LabelChange(key, *(row[name] for name in about)) for key, row in rows]
+
+    def export(self, path: str | Path) -> int:
+        """Write the current labels to a .csv file, whole or not at all, and return how many there are.
+
+        Its columns are recording, start, end, label, by and at. An id is in the first, with start and end empty.
+        """
+        path = Path(path)
+        if path.suffix != ".csv":
+            raise InputError(f"{path} has an unknown suffix {path.suffix!r}; labels go to .csv.")
+        check_writable(path)
+        with self._transaction("DEFERRED"):
+            rows = self._rows(NEWEST)
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["recording", "start", "end", "label", "by", "at"])
+        writer.writerows([row[name] for name in ("recording", "start", "end", "new", "by", "at")] for _, row in rows)
+        write_atomic(path, text.getvalue().encode())
+        return len(rows)
+
+    def _transaction(self, kind: str = "IMMEDIATE") -> AbstractContextManager[None]:
+        return transaction(self._db, self.path, WHAT, kind)
+
+    def _last_actions(self, n: int) -> list[int]:
+        """Return the last n calls that were not taken back, the last one first."""
+        rows = self._db.execute(f"SELECT DISTINCT action FROM changes WHERE {LIVE} ORDER BY action DESC LIMIT ?", (n,))
+        return [action for (action,) in rows.fetchall()]
+
+    def _append(self, labels: Collection[tuple[Key, Label | None]], by: str, undoes: int | None = None) -> None:
+        at = datetime.now(UTC).isoformat()
+        (action,) = self._db.execute("SELECT coalesce(max(action), 0) + 1 FROM changes").fetchone()
+        rows = [(action, *_columns(key), self._label_of(key), new, by, at, undoes) for key, new in labels]
+        self._db.executemany("INSERT INTO changes VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        if undoes is None:
+            self._add_names(dict.fromkeys(new for _, new in labels if new is not None), action)
+
+    def _add_names(self, labels: Iterable[Label], action: int | None) -> None:
+        self._db.executemany("INSERT OR IGNORE INTO names VALUES (NULL, ?, ?)", [(label, action) for label in labels])
+
+    def _rows(self, query: str, *values: Any) -> list[tuple[Key, sqlite3.Row]]:
+        """Return rows with their keys, checked: another program may have written to the file."""
+        rows = self._db.execute(query, values).fetchall()
+        try:
+            return [(_checked_row(row), row) for row in rows]
+        except InputError as error:
+            raise InputError(f"{self.path} is damaged: {error} Go back to a copy or an export of it.") from error
+
+    def _label_of(self, key: Key) -> Label | None:
+        row = self._db.execute(
+            'SELECT new FROM changes WHERE recording = ? AND start IS ? AND "end" IS ? ORDER BY number DESC LIMIT 1',
+            _columns(key),
+        ).fetchone()
+        return None if row is None else row["new"]
+
+    def _version(self) -> int:
+        """Return the file's version, 0 where it is empty; an InputError for anything that is no label store we read."""
+        version, tables = tables_in(self._db)
+        if {0: {}, 1: SCHEMA, SCHEMA_VERSION: SCHEMA | NAMES}.get(version) == tables:
+            return version
+        later = version > SCHEMA_VERSION and "changes" in tables
+        raise InputError(
+            f"{self.path} is a {WHAT} of version {version}; dicot {__version__} reads versions up to {SCHEMA_VERSION}. "
+            "Install the dicot that wrote it."
+            if later
+            else f"{self.path} is no {WHAT}: it is a database with other tables. Name another file."
+        )
+
+
+def checked_keys(keys: Any) -> list[Key]:
+    """Return keys in the one form that equal ones have; an InputError names the first that is none."""
+    if isinstance(keys, str | bytes | Mapping) or not hasattr(keys, "__len__"):
+        raise InputError(f"keys must be a list of keys; got {keys!r}. For one key pass [key].")
+    out = [_checked_key(key) for key in keys]
+    seen: set[Key] = set()
+    for key in out:
+        if key in seen:
+            raise InputError(f"keys has {key!r} twice. Pass each key once.")
+        seen.add(key)
+    return out
+
+
+def _checked_key(key: Any) -> Key:
+    if isinstance(key, str):
+        return str(key) if _is_text(key) else _refuse_key(key)
+    parts = tuple(key) if isinstance(key, list | tuple) else ()
+    if len(parts) != 3 or not isinstance(parts[0], str) or not _is_text(parts[0]):
+        return _refuse_key(key)
+    start, end = (_plain(time) for time in parts[1:])
+    if not _is_value(start) or not _is_value(end) or isinstance(start, str) != isinstance(end, str) or start > end:
+        return _refuse_key(key)
+    return str(parts[0]), start, end
+
+
+def _refuse_key(key: Any) -> Key:
+    raise InputError(
+        f"A key is (recording, start, end), the times both numbers or both text and in this order, or the text of an "
+        f"id; got {key!r}."
+    )
+
+
+def _label(label: Any, key: Key) -> Label:
+    value = _plain(label)
+    if not _is_value(value) or value == -1:
+        raise InputError(
+            f"A label is text or a finite number, but not -1, which stands for an unknown one; got {label!r} for "
+            f"{key!r}. Take a label away with remove."
+        )
+    checked: Label = value
+    return checked
+
+
+def _name(by: Any) -> str:
+    if not isinstance(by, str) or (by and not _is_text(by)):
+        raise InputError(f"by must be text, such as a person's name; got {by!r}.")
+    return str(by)
+
+
+def _plain(value: Any) -> Any:
+    """Turn numpy's scalars into Python's, whose equal values are one key."""
+    return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
+
+
+def _is_value(value: Any) -> bool:
+    if isinstance(value, str):
+        return _is_text(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) if isinstance(value, float) else -LARGEST <= value < LARGEST
+
+
+def _is_text(value: str) -> bool:
+    """Tell whether text can be written: some characters, no half of a pair, and none that ends a text in C."""
+    try:
+        return bool(value.encode()) and "\0" not in value
+    except UnicodeEncodeError:
+        return False
+
+
+def _columns(key: Key) -> tuple[str, Time | None, Time | None]:
+    return (key, None, None) if isinstance(key, str) else key
+
+
+def _checked_row(row: sqlite3.Row) -> Key:
+    """Return the key of a row whose values all are what this class writes."""
+    whole = isinstance(row["action"], int) and isinstance(row["undoes"], int | None)
+    text = isinstance(row["by"], str) and isinstance(row["at"], str)
+    if not (whole and text and all(row[name] is None or _is_value(row[name]) for name in ("old", "new"))):
+        raise InputError(f"row {row['number']} holds values that are no label.")
+    is_id = row["start"] is None and row["end"] is None
+    return _checked_key(row["recording"] if is_id else (row["recording"], row["start"], row["end"]))

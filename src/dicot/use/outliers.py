@@ -1,0 +1,416 @@
+"""EmbeddingOutlierDetector: which embeddings lie far from a reference part, at a known share of false alarms."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
+from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import StandardScaler, normalize
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dicot.core.errors import CalibrationWarning, InputError, is_whole, lookup
+from dicot.data.collection import check_groups
+from dicot.data.pieces import pieces
+
+Floats = NDArray[Any]
+Rows = NDArray[np.intp]
+
+METRICS = ("euclidean", "cosine")
+PARTS = 5  # that cases are dealt out to where each is compared with the rest
+ROUNDING = 1e-9  # 0.29 * 100 is a little less than 29
+PLACE = 0.9  # the quantile of its distances by which a group lies far out or not: alarms are decided there
+KNOTS = 100  # distances at which p-values are computed where there are groups; between them they are interpolated
+SMALLEST_SPREAD = 1e-9  # of groups
+
+
+def _kth(near: Floats, around: Floats) -> Floats:
+    farthest: Floats = near[:, -1]
+    return farthest
+
+
+def _mean(near: Floats, around: Floats) -> Floats:
+    mean: Floats = near.mean(axis=1)
+    return mean
+
+
+def _relative(near: Floats, around: Floats) -> Floats:
+    ratio: Floats = near.mean(axis=1) / around.mean(axis=1)
+    return ratio
+
+
+# Of the distances of a case to its neighbours (N, k), in ascending order, and how far these lie from theirs (N, k).
+# "relative" with five neighbours was chosen on development sets: python -m benchmarks.outliers --choose
+DISTANCES: dict[str, Callable[[Floats, Floats], Floats]] = {"kth": _kth, "mean": _mean, "relative": _relative}
+
+
+class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
+    """Find embeddings that lie far from those of normal cases, and hold the share of false alarms.
+
+    X (N, F) holds embeddings of normal cases. One part of them is the reference, and a case is scored by its distance
+    to its nearest neighbours there. The rest is held out for calibration: the p-value of a new case is the share of
+    calibration cases, itself included, that lie at least as far out (split conformal). `predict` flags p <= alpha.
+
+    A normal case that is exchangeable with the calibration cases is flagged with a probability of at most `alpha`, on
+    average over the draw of the calibration cases. With n of them the share varies around this by about
+    sqrt(alpha * (1 - alpha) / n).
+
+    Cases of new people or machines are not exchangeable with others of known ones: pass `groups`, and whole groups are
+    held out, two at least. A p-value then allows for how much these differ from each other: a new group is taken to lie
+    as far out as one drawn from a normal distribution of theirs, by Student's t for so few (of the logarithm of the
+    distance that a tenth of a group exceeds). So few groups that differ flag little, and one alone flags nothing. This
+    is an approximation, no bound: in simulations at alpha = 0.05, 1 to 5 % of normal cases of new groups were flagged
+    where groups differ by a normal distribution, and up to 8 % where a few differ far more than the others.
+
+    An encoder that was trained on the calibration cases makes them look more normal than new ones. Pass `held_out` to
+    `fit` to calibrate with cases that the encoder has not seen.
+
+    Parameters
+    ----------
+    n_neighbors : of a case in the reference part
+    metric : "euclidean" or "cosine"
+    distance : from the reference part: "kth", to the farthest of the neighbours; "mean", to all of them on average;
+        "relative", the latter as a multiple of how far the neighbours lie from theirs, which makes cases comparable
+        where the reference is dense and where it is thin; the time of `fit` then grows with the square of its size
+    standardise : give every feature mean 0 and deviation 1 over the reference part; one that is constant there is
+        only shifted
+    alpha : the share of false alarms that `predict` may raise
+    calibration : the share of the cases (of the groups, where there are some, but two at least) that is held out, or
+        their number
+    random_state : draws what is held out
+
+    Attributes
+    ----------
+    reference_, calibration_ : the rows of X in the reference part, and those held out
+    calibration_scores_ : the scores of the latter as `score_samples` gives them, in ascending order
+    offset_ : where `decision_function` is 0, a score; -inf where too few cases are held out to flag any
+    n_features_in_ : F
+    """
+
+    reference_: Rows
+    calibration_: Rows
+    calibration_scores_: Floats
+    offset_: float
+
+    def __init__(
+        self,
+        *,
+        n_neighbors: int = 5,
+        metric: str = "euclidean",
+        distance: str = "relative",
+        standardise: bool = True,
+        alpha: float = 0.05,
+        calibration: float = 0.3,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.distance = distance
+        self.standardise = standardise
+        self.alpha = alpha
+        self.calibration = calibration
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, held_out: Any = None) -> EmbeddingOutlierDetector:
+        """Learn from normal cases X (N, F); y is ignored.
+
+        `groups` (N,) says which cases belong together, and these are held out together. `held_out` (N,) of booleans
+        names the calibration cases; without it they are drawn.
+        """
+        self._check_settings()
+        X = validate_data(self, X, dtype=(np.float32, np.float64), ensure_min_samples=2)
+        groups = None if groups is None else check_groups(groups, len(X), "groups")
+        self.reference_, self.calibration_ = self._parts(len(X), groups, held_out)
+        least = self.n_neighbors + (self.distance == "relative")  # a case of the reference is not its own neighbour
+        if len(self.reference_) < least:
+            raise InputError(
+                f"The reference part has {len(self.reference_)} of the n_samples={len(X)} cases, and "
+                f"n_neighbors={self.n_neighbors} needs {least}. Pass more cases, or lower n_neighbors= or calibration=."
+            )
+        reference = X[self.reference_]
+        self._scaler = _scaler_of(reference) if self.standardise else None
+        for rows in pieces(reference.shape):  # in place: it is a copy already
+            reference[rows] = self._scaled(reference[rows])
+        self._reference = reference
+        self._search = NearestNeighbors(n_neighbors=self.n_neighbors, algorithm="brute").fit(self._reference)
+        self._around = self._own_distances() if self.distance == "relative" else np.empty(0)
+        scores = self._scores(X, self.calibration_)
+        self.calibration_scores_ = np.sort(scores)
+        self._by_group = None if groups is None else _GroupedP(scores, groups[self.calibration_])
+        # p <= alpha is the same as: fewer than `allowed` calibration cases lie at least as far out.
+        allowed = math.floor(self.alpha * (len(self.calibration_) + 1) + ROUNDING)
+        self.offset_ = float(self.calibration_scores_[allowed - 1]) if allowed else -math.inf
+        if allowed and self._by_group is not None:
+            self.offset_ = self._by_group.offset(self.alpha)
+            if self._by_group.n_groups == 1:
+                warnings.warn(
+                    f"One group of the {len(np.unique(groups))} is held out, and cannot tell how groups differ: "
+                    "nothing will be flagged. 2 are needed: pass cases of more groups, or raise calibration=.",
+                    CalibrationWarning,
+                    stacklevel=2,
+                )
+        if not allowed:
+            warnings.warn(
+                f"{len(self.calibration_)} calibration case(s) cannot tell a share of alpha={self.alpha}: nothing will "
+                f"be flagged. {_needed(self.alpha)} are needed: pass more cases, or raise calibration= or alpha=.",
+                CalibrationWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def score_samples(self, X: Any) -> Floats:
+        """Return (N,) how normal each case is: its distance with a minus sign, so that higher is more normal."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=self._reference.dtype, reset=False)  # of two types the search needs a GiB
+        return self._scores(X, np.arange(len(X)))
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return (N,) `score_samples` less `offset_`: below 0 where `predict` flags a case."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> NDArray[np.intp]:
+        """Return (N,) -1 for each case whose p-value is at most alpha, and 1 for the others."""
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def p_values(self, X: Any) -> Floats:
+        """Return (N,) p-values; with n calibration cases the smallest possible one is 1 / (n + 1).
+
+        They are conformal; with groups, they allow for how these differ as well.
+        """
+        return self._p_of(self.score_samples(X))
+
+    def _p_of(self, scores: Floats) -> Floats:
+        if self._by_group is not None:
+            return self._by_group(scores)
+        farther = np.searchsorted(self.calibration_scores_, scores, side="right")
+        p: Floats = (1 + farther) / (len(self.calibration_scores_) + 1)
+        return p
+
+    def select(self, X: Any, *, fdr: float = 0.1) -> NDArray[np.bool_]:
+        """Return (N,) which cases of a batch to look at, so that at most the share `fdr` of them is expected normal.
+
+        By Benjamini and Hochberg on the p-values: whether a case is selected depends on the other cases of the call.
+        """
+        _check_share("fdr", fdr)
+        p = self.p_values(X)
+        ordered = np.sort(p)
+        ranks = np.arange(1, len(p) + 1)
+        passed = np.flatnonzero(ordered <= fdr * ranks / len(p) * (1 + ROUNDING))
+        if len(passed):
+            chosen: NDArray[np.bool_] = p <= ordered[passed[-1]]
+            return chosen
+        n = len(self.calibration_scores_)
+        beyond = int(np.sum(p * (n + 1) < 1.5))
+        if beyond:
+            warnings.warn(
+                f"{beyond} of {len(p)} cases lie beyond all {n} calibration cases, too few to select them at "
+                f"fdr={fdr}: {_needed(fdr * beyond / len(p))} are needed. Pass more cases to fit, or a smaller batch.",
+                CalibrationWarning,
+                stacklevel=2,
+            )
+        return np.zeros(len(p), dtype=bool)
+
+    @property
+    def fit_predict(self) -> NoReturn:
+        """Not available: what was fitted on cannot be judged. Fit on normal cases and predict others."""
+        raise AttributeError(
+            "EmbeddingOutlierDetector has no fit_predict: a case of the reference is its own neighbour, and of the "
+            "cases held out a fixed share would be flagged. Fit on normal cases and predict others."
+        )
+
+    def _parts(self, n_cases: int, groups: Any, held_out: Any) -> tuple[Rows, Rows]:
+        """Return the rows of the reference part and those held out, each in ascending order."""
+        if held_out is not None:
+            return _given_parts(held_out, n_cases, groups)
+        rng = check_random_state(self.random_state)
+        if groups is None:
+            n_units, noun = n_cases, "cases"
+            split = ShuffleSplit(1, test_size=self.calibration, random_state=rng)
+        else:
+            n_units, noun = len(np.unique(groups)), "groups"
+            split = GroupShuffleSplit(1, test_size=self.calibration, random_state=rng)
+        held = self.calibration if is_whole(self.calibration, 1) else math.ceil(self.calibration * n_units)
+        if groups is not None and held == 1 < n_units - 1 and not is_whole(self.calibration, 1):
+            held = 2
+            split = GroupShuffleSplit(1, test_size=held, random_state=rng)
+        if held >= n_units:
+            raise InputError(
+                f"calibration={self.calibration} holds out {held} of {n_units} {noun}, and none is left for the "
+                f"reference part. Pass more {noun} or lower calibration=."
+            )
+        reference, calibration = next(split.split(np.zeros((n_cases, 1)), groups=groups))
+        return np.sort(reference), np.sort(calibration)
+
+    def _scaled(self, X: Floats) -> Floats:
+        """Return cases as distances are taken of them; for the cosine of length 1, or 0 where all features are 0."""
+        if self._scaler is not None:
+            X = self._scaler.transform(X)
+        return normalize(X) if self.metric == "cosine" else X
+
+    def _distances(self, z: Floats, near: Rows) -> Floats:
+        """Return (N, k) distances of scaled cases to these cases of the reference, in ascending order.
+
+        The search takes them from products, where two equal cases come out a little apart: here they do not.
+        """
+        squares = np.empty(near.shape)
+        for column, rows in enumerate(near.T):
+            difference = z.astype(np.float64) - self._reference[rows]
+            squares[:, column] = np.einsum("nf,nf->n", difference, difference)
+        return np.sort(squares / 2 if self.metric == "cosine" else np.sqrt(squares), axis=1)
+
+    def _own_distances(self) -> Floats:
+        """Return (n,) the mean distance of every case of the reference to its neighbours there; never 0."""
+        own = []
+        for rows in pieces(self._reference.shape):
+            near = self._search.kneighbors(self._reference[rows], self.n_neighbors + 1, return_distance=False)
+            itself = near == np.arange(rows.start, rows.stop)[:, None]
+            itself[~itself.any(axis=1), -1] = True  # among many equal cases it need not be found; leave out the last
+            others = near[~itself].reshape(len(near), -1)
+            own.append(self._distances(self._reference[rows], others).mean(axis=1))
+        means = np.concatenate(own)
+        never_zero: Floats = np.maximum(means, 1e-9 * float(means.mean()) or 1.0)  # 1 where all cases have equal ones
+        return never_zero
+
+    def _scores(self, X: Floats, rows: Rows) -> Floats:
+        """Return the scores of these rows of X, the higher the more normal."""
+        distance = DISTANCES[self.distance]
+        out = np.empty(len(rows))
+        for part in pieces((len(rows), X.shape[1])):
+            z = self._scaled(X[rows[part]])
+            near = self._search.kneighbors(z, return_distance=False)
+            out[part] = -distance(self._distances(z, near), self._around[near] if len(self._around) else np.empty(0))
+        return out
+
+    def _check_settings(self) -> None:
+        lookup(dict.fromkeys(METRICS), self.metric, "metric")
+        lookup(DISTANCES, self.distance, "distance")
+        if not is_whole(self.n_neighbors, 1):
+            raise InputError(f"n_neighbors must be a whole number, 1 or more; got {self.n_neighbors!r}.")
+        _check_share("alpha", self.alpha)
+        if not is_whole(self.calibration, 1):
+            _check_share("calibration", self.calibration, " or a whole number of cases, 1 or more")
+
+
+class _GroupedP:
+    """p-values by calibration cases of which those of one group lie farther out, or less far, together.
+
+    The logarithm of a distance is where its group lies plus its own deviation from there. Where a new group lies is
+    told by Student's t from where the held-out ones do; the p-value is the mean over the deviations, each group's with
+    the same weight.
+    """
+
+    def __init__(self, scores: Floats, groups: NDArray[Any]) -> None:
+        far = _logarithm(scores)
+        names, members, counts = np.unique(groups, return_inverse=True, return_counts=True)
+        self.n_groups, n = len(names), len(far)
+        weights = 1 / (self.n_groups * counts[members])
+        if self.n_groups == 1:  # exchangeable with the new one: it lies farther out with a probability of a half
+            self.knots = np.unique(far)
+            shares = 1 - np.searchsorted(np.sort(far), self.knots) / n
+            self.p = (1 + shares) / 2
+            return
+        where = np.array([np.quantile(far[members == group], PLACE) for group in range(self.n_groups)])
+        own = far - where[members]
+        spread = max(float(where.std(ddof=1)) * math.sqrt(1 + 1 / self.n_groups), SMALLEST_SPREAD)
+        tail = np.logspace(0, -6, KNOTS)  # denser where p is small
+        beyond = own.max() + spread * stdtrit(self.n_groups - 1, 1 - tail[KNOTS // 4 :])
+        self.knots = where.mean() + np.unique(np.concatenate([np.quantile(own, 1 - tail), beyond]))
+        shares = np.array([weights @ stdtr(self.n_groups - 1, (where.mean() + own - at) / spread) for at in self.knots])
+        self.p = np.minimum.accumulate((1 + n * shares) / (n + 1))
+
+    def __call__(self, scores: Floats) -> Floats:
+        p: Floats = np.exp(np.interp(_logarithm(scores), self.knots, np.log(self.p)))
+        return p
+
+    def offset(self, alpha: float) -> float:
+        """Return the score from which on p is above alpha; -inf where it always is."""
+        if self.p[-1] > alpha:
+            return -math.inf
+        with np.errstate(over="ignore"):
+            return -float(np.exp(np.interp(-math.log(alpha), -np.log(self.p), self.knots)))
+
+
+def _logarithm(scores: Floats) -> Floats:
+    logarithm: Floats = np.log(np.maximum(-scores, np.finfo(float).tiny))
+    return logarithm
+
+
+def distances_and_p(detector: EmbeddingOutlierDetector, X: Any) -> tuple[Floats, Floats]:
+    """Return (N,) the distances and (N,) the p-values of cases by a fitted detector; neighbours are searched once."""
+    scores = detector.score_samples(X)
+    return -scores, detector._p_of(scores)
+
+
+def compare_with_rest(detector: EmbeddingOutlierDetector, X: Any, groups: Any = None) -> tuple[Floats, Floats]:
+    """Return (N,) distances and (N,) p-values of cases of which nobody knows yet which are normal.
+
+    The cases, or whole groups (N,), are dealt out to five parts. Each part is judged by a copy of the detector that is
+    fitted to the other parts, so no case is its own neighbour. What is odd in the other parts is taken as normal there:
+    where much is, p-values are too large. Distances of two parts are by two references: order cases by p first.
+    """
+    X = check_array(X, dtype=(np.float32, np.float64), input_name="X", estimator="compare_with_rest")
+    units = np.arange(len(X)) if groups is None else check_groups(groups, len(X), "groups")
+    names, numbers = np.unique(units, return_inverse=True)
+    if len(names) < 3:
+        what = "cases" if groups is None else "groups"
+        raise InputError(f"Comparing {what} with each other needs at least 3 of them; got {len(names)}. Pass more.")
+    parts = min(PARTS, len(names))
+    part = (check_random_state(detector.random_state).permutation(len(names)) % parts)[numbers]
+    distances, p = np.empty(len(X)), np.empty(len(X))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", CalibrationWarning)
+        for number in range(parts):
+            rest, here = np.flatnonzero(part != number), np.flatnonzero(part == number)
+            fitted = clone(detector).fit(X[rest], groups=None if groups is None else units[rest])
+            distances[here], p[here] = distances_and_p(fitted, X[here])
+    said: set[type[Warning]] = set()
+    for warning in caught:  # the parts say the same, up to a case or two
+        if warning.category not in said:
+            said.add(warning.category)
+            warnings.warn(warning.message, stacklevel=2)
+    return distances, p
+
+
+def _scaler_of(reference: Floats) -> StandardScaler:
+    scaler = StandardScaler()
+    for rows in pieces(reference.shape):  # in pieces, or the sums would be taken of a copy of all cases
+        scaler.partial_fit(reference[rows])
+    return scaler
+
+
+def _given_parts(held_out: Any, n_cases: int, groups: Any) -> tuple[Rows, Rows]:
+    held = np.asarray(held_out)
+    if held.shape != (n_cases,) or held.dtype != bool:
+        raise InputError(
+            f"held_out must hold one boolean per case, shape ({n_cases},); got {held.dtype} of shape {held.shape}."
+        )
+    if held.all() or not held.any():
+        raise InputError(
+            f"held_out names {held.sum()} of {n_cases} cases; some must be held out and some be left as reference."
+        )
+    if groups is not None:
+        both = np.intersect1d(groups[held], groups[~held])
+        if len(both):
+            raise InputError(
+                f"held_out takes only some cases of {len(both)} group(s), the first is {both[0]!s}. "
+                "Hold out whole groups, or pass no groups."
+            )
+    return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def _check_share(name: str, value: Any, otherwise: str = "") -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < 1:
+        raise InputError(f"{name} must be a number between 0 and 1{otherwise}; got {value!r}.")
+
+
+def _needed(share: float) -> int:
+    """Return how many calibration cases the smallest p-value needs to be at most this share."""
+    return math.ceil(1 / share - 1 - ROUNDING)

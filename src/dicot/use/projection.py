@@ -1,0 +1,256 @@
+"""Embeddings in two dimensions, for looking at, not for measuring, and the file that such maps are kept in."""
+
+import io
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.manifold import TSNE
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from dicot.core.errors import InputError, need_extra
+from dicot.core.storage import write_atomic
+from dicot.data.npyfile import load_npz
+from dicot.data.pieces import pieces
+from dicot.judge.protocols.base import Features, Floats, Labels
+from dicot.judge.protocols.subsets import stratified_cap
+
+FACTS = ("labels", "data_set", "fingerprint", "seed", "steps", "titles")  # of a file; any other array is a map
+TAKEN = ("file", "allow_pickle")  # np.savez's own words
+MAX_POINTS = 2000
+MIN_CASES = 5
+MAX_PERPLEXITY = 30.0
+STEPS = 1000  # of t-SNE's descent
+LANDMARKS = 20_000  # cases of `overview` that t-SNE places: its time grows with them
+UMAP_LANDMARKS = 100_000  # those that UMAP places
+MANY, FEWER_STEPS = 10_000, 500  # with more cases, `overview` takes fewer steps: nearly as good, in half the time
+UMAP_STEPS, UMAP_FEWER_STEPS = 500, 200  # umap-learn's own numbers, on both sides of MANY
+UMAP_NEIGHBOURS = 15
+COMPONENTS = 50  # principal components that `overview` takes distances in
+NEAREST = 3  # landmarks that place any other case
+
+Progress = Callable[[int], None]  # is told how many steps are done
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """points (M, 2) of the cases `rows` (M,) of the input, and a title that says how they came about."""
+
+    points: Floats
+    rows: NDArray[np.intp]
+    title: str
+
+
+def _principal(x: Floats) -> Floats:
+    """Compute the first two principal components; zeros where there are fewer."""
+    u, s, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
+    scores = (u * s)[:, :2]
+    return np.pad(scores, ((0, 0), (0, 2 - scores.shape[1])))
+
+
+def tsne(x: ArrayLike, labels: ArrayLike, *, seed: int, limit: int | None = MAX_POINTS) -> Projection:
+    """Compute t-SNE of standardised embeddings (N, F), of at most `limit` cases with the classes in proportion.
+
+    Without a limit every case is shown. Falls back to principal components where t-SNE is not defined; the
+    title says so.
+    """
+    data = Features(np.asarray(x), np.asarray(labels))
+    rows = np.arange(len(data.y)) if limit is None else stratified_cap(data.y, limit, seed)
+    shown = f"{len(rows)} cases" if len(rows) == len(data.y) else f"{len(rows)} of {len(data.y)} cases"
+    z: Floats = StandardScaler().fit_transform(data.x[rows])
+    points, title = _flattened(z, shown, seed)
+    return Projection(points, rows, title)
+
+
+def _flattened(
+    z: Floats, shown: str, seed: int, steps: int = STEPS, on_step: Progress | None = None
+) -> tuple[Floats, str]:
+    """Return points (N, 2) of scaled cases, and how they came about."""
+    if len(z) < MIN_CASES:
+        return _principal(z), f"Principal components of {shown} (too few for t-SNE)"
+    if z.shape[1] < 2:
+        return _principal(z), f"The single feature of {shown} (too few features for t-SNE)"
+    if not z.any():
+        return _principal(z), f"{shown}, all embeddings identical (t-SNE not defined)"
+    perplexity = min(MAX_PERPLEXITY, (len(z) - 1) / 3)
+    model = TSNE(init="pca", perplexity=perplexity, max_iter=steps, random_state=seed)
+    with threadpool_limits(1):  # sums over threads in arbitrary order would make the map differ between runs
+        if on_step is None:
+            points = model.fit_transform(z)
+        else:  # it tells how far it is by printing, and in no other way
+            with redirect_stdout(_Heard(on_step)):
+                points = model.set_params(verbose=2).fit_transform(z)
+    return points.astype(np.float64), f"t-SNE of {shown}, perplexity {perplexity:.3g}"
+
+
+class _Heard(io.TextIOBase):
+    """Takes what scikit-learn or umap-learn prints, and hears how many steps are done."""
+
+    def __init__(self, on_step: Progress | None) -> None:
+        self.on_step = on_step
+
+    def write(self, text: str) -> int:
+        if self.on_step is not None and (done := re.search(r"Iteration (\d+)", text)):
+            self.on_step(int(done[1]))
+        return len(text)
+
+
+def _by_umap(z: Floats, shown: str, seed: int, steps: int, on_step: Progress | None) -> tuple[Floats, str]:
+    """Return points (N, 2) of scaled cases by UMAP, and how they came about."""
+    UMAP = load_umap()
+    neighbours = min(UMAP_NEIGHBOURS, len(z) - 1)
+    model = UMAP(
+        n_neighbors=neighbours,
+        n_epochs=steps,
+        init="pca",  # as t-SNE's: no search for eigenvectors that may fail
+        random_state=seed,
+        n_jobs=1,  # with a seed it has one thread, and warns where others were asked for
+        tqdm_kwds={"disable": on_step is None, "file": _Heard(on_step), "bar_format": "Iteration {n_fmt}"},
+    )
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about its own defaults and those of numba
+        points = np.asarray(model.fit_transform(z.astype(np.float32)), np.float64)
+    return points, f"UMAP of {shown}, {neighbours} neighbours"
+
+
+def load_umap() -> Any:
+    """Return umap-learn's UMAP, or an error that says how to install it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that tensorflow is not there
+        try:
+            from umap import UMAP
+        except ImportError as error:
+            raise need_extra("umap-learn", "umap", "A map by UMAP") from error
+    return UMAP
+
+
+def overview(
+    x: Any, *, kind: str = "tsne", seed: int = 0, landmarks: int | None = None, on_step: Progress | None = None
+) -> Projection:
+    """Place every case of embeddings (N, F), however many, in two dimensions; memory beside x is bounded.
+
+    Cases are standardised and reduced to at most 50 principal components. t-SNE places up to 20,000 cases or UMAP up to
+    100,000, or `landmarks`, drawn where there are more, and each other case is put between the three of these that are
+    nearest to it. UMAP needs umap-learn; fewer than five cases have no map but their principal components.
+    """
+    most = landmarks_of(kind) if landmarks is None else landmarks
+    z = principal_components(x, seed=seed, fitted=min(most, LANDMARKS))
+    rows = drawn_rows(len(z), most, seed)
+    shown = f"{len(rows)} cases" if len(rows) == len(z) else f"{len(rows)} of {len(z)} cases"
+    chosen, steps = z[rows].astype(np.float64), overview_steps(len(rows), kind)
+    if kind == "umap" and len(chosen) >= MIN_CASES and chosen.shape[1] > 1 and chosen.any():
+        placed, title = _by_umap(chosen, shown, seed, steps, on_step)
+    else:
+        placed, title = _flattened(chosen, shown, seed, steps, on_step)
+    points = np.empty((len(z), 2))
+    points[rows] = placed
+    others = np.setdiff1d(np.arange(len(z)), rows)
+    if len(others):
+        search = NearestNeighbors(n_neighbors=NEAREST, algorithm="brute").fit(z[rows])
+        with threadpool_limits(1):
+            for part in pieces((len(others), 1, z.shape[1])):
+                distances, near = search.kneighbors(z[others[part]])
+                weights = 1 / np.maximum(np.square(distances), 1e-12)
+                weights /= weights.sum(axis=1, keepdims=True)
+                points[others[part]] = np.einsum("nk,nkd->nd", weights, placed[near])
+        title += f"; the others lie between their {NEAREST} nearest of these"
+    return Projection(points, np.arange(len(z)), title)
+
+
+def landmarks_of(kind: str) -> int:
+    """Return how many cases of an overview are placed by its own method."""
+    return UMAP_LANDMARKS if kind == "umap" else LANDMARKS
+
+
+def overview_steps(n: int, kind: str = "tsne") -> int:
+    """Return how many steps `overview` takes for n cases."""
+    many = min(n, landmarks_of(kind)) > MANY
+    if kind == "umap":
+        return UMAP_FEWER_STEPS if many else UMAP_STEPS
+    return FEWER_STEPS if many else STEPS
+
+
+def drawn_rows(n: int, limit: int, seed: int) -> NDArray[np.intp]:
+    """Return all n rows, or `limit` of them drawn, in order."""
+    if n <= limit:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(seed).permutation(n)[:limit])
+
+
+def principal_components(x: Any, *, seed: int = 0, fitted: int = LANDMARKS) -> NDArray[np.float32]:
+    """Return at most 50 principal components of standardised embeddings (N, F), by at most `fitted` cases, drawn."""
+    some = np.asarray(x[drawn_rows(len(x), fitted, seed)], np.float64)
+    scaler = StandardScaler().fit(some)
+    z = scaler.transform(some)
+    count = min(COMPONENTS, *z.shape)
+    out = np.empty((len(x), count), np.float32)
+    with threadpool_limits(1):
+        if len(z) < z.shape[1]:
+            directions = np.linalg.svd(z, full_matrices=False)[2][:count].T
+        else:
+            directions = np.linalg.eigh(z.T @ z)[1][:, ::-1][:, :count]
+        for rows in pieces((len(x), 1, x.shape[1])):
+            out[rows] = scaler.transform(np.asarray(x[rows], np.float64)) @ directions
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Maps:
+    """Every test case of a data set in two dimensions, by contender, and what these maps depend on."""
+
+    data_set: str
+    fingerprint: str  # of the data
+    seed: int
+    steps: int  # of every training in a trial; 0: as many as the recipe says
+    labels: Labels  # (N,)
+    points: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)  # (N, 2)
+    titles: Mapping[str, str] = field(default_factory=dict)  # how the points came about
+
+
+def check_map_names(path: Path, names: Iterable[str]) -> None:
+    """Refuse a contender whose map `write_maps` could not write, before any work is done."""
+    if clash := sorted({*FACTS, *TAKEN} & set(names)):
+        raise InputError(f"{path}: no contender of a map may be called {' or '.join(clash)}. Rename it.")
+
+
+def write_maps(path: Path, maps: Maps) -> None:
+    """Write the maps whole or not at all: one array (N, 2) under each contender's name, and the facts beside them."""
+    check_map_names(path, maps.points)
+    buffer = io.BytesIO()
+    facts = (maps.labels, maps.data_set, maps.fingerprint, maps.seed, maps.steps, [maps.titles[n] for n in maps.points])
+    arrays: dict[str, Any] = {**dict(zip(FACTS, map(np.array, facts), strict=True)), **maps.points}
+    np.savez_compressed(buffer, **arrays)
+    write_atomic(path, buffer.getvalue())
+
+
+def read_maps(path: Path) -> Maps:
+    """Read what `write_maps` wrote, checked."""
+    arrays = load_npz(path)
+    if absent := [name for name in FACTS if name not in arrays]:
+        raise InputError(f"{path} is no file of maps: {', '.join(absent)} is missing. `dicot paper --run` writes one.")
+    labels, data_set, mark, seed, steps, titles = (arrays.pop(name) for name in FACTS)
+    whole = [
+        fact.shape == () and fact.dtype.kind == kind
+        for fact, kind in zip((data_set, mark, seed, steps), "UUii", strict=True)
+    ]
+    shapes = {(*labels.shape, 2)} | {points.shape for points in arrays.values()}
+    plain = all(points.dtype == np.float32 and np.isfinite(points).all() for points in arrays.values())
+    if not all(whole) or labels.ndim != 1 or len(shapes) > 1 or titles.shape != (len(arrays),) or not plain:
+        raise InputError(f"{path} is damaged: its maps and labels do not fit together. Remove it and make it again.")
+    return Maps(
+        str(data_set),
+        str(mark),
+        int(seed),
+        int(steps),
+        labels,
+        arrays,
+        dict(zip(arrays, map(str, titles), strict=True)),
+    )
