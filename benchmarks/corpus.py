@@ -186,7 +186,7 @@ def whole(options: argparse.Namespace) -> None:
 def check(source: Path, corpus: Path, vectors: Path, count: int, options: argparse.Namespace) -> None:
     """Compare the corpus with windows that are cut here from the generator, and count everything behind it."""
     from dicot.store.corpus import Corpus
-    from dicot.store.corpus.embedding import read_embedded
+    from dicot.store.embedding import read_embedded
     from dicot.store.search import EmbeddingIndex
 
     opened = Corpus.open(corpus, verify=True)
@@ -252,7 +252,7 @@ def rate(options: argparse.Namespace) -> None:
     from dicot.methods.dicot import DiCOT
     from dicot.nets.encoders import build_encoder
     from dicot.store.corpus import Corpus
-    from dicot.store.corpus.build import build_corpus
+    from dicot.store.build import build_corpus
     from dicot.train import Recipe
 
     if options.threads:
@@ -294,11 +294,11 @@ def rate(options: argparse.Namespace) -> None:
 
 def needs(options: argparse.Namespace) -> None:
     """Measure the peak of reading and cutting one file of each kind, in a process of its own."""
-    from dicot.store.corpus.build import SHARD_BYTES
+    from dicot.store.build import SHARD_BYTES
     from dicot.store.corpus.needs import need_of
 
     code = (
-        "import sys; from dicot.store.corpus.build import build_corpus\n"
+        "import sys; from dicot.store.build import build_corpus\n"
         "from dicot.core.processes.budget import peak_bytes\n"
         "build_corpus(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], memory='100GB')\nprint(peak_bytes())"
     )

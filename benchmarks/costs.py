@@ -22,7 +22,7 @@ QUERIES = 100
 def corpus_of(folder: Path, n_windows: int, **options: Any) -> Any:
     """A corpus of so many windows, from one recording in an .npz."""
     from dicot.store.corpus import Corpus
-    from dicot.store.corpus.build import build_corpus
+    from dicot.store.build import build_corpus
 
     if not (folder / "r").exists():
         (folder / "r").mkdir(parents=True)
@@ -73,7 +73,7 @@ def costs(folder: Path, options: argparse.Namespace) -> dict[str, tuple[float, s
 
     from dicot import TimeSeriesEmbedder
     from dicot.store.corpus import Corpus
-    from dicot.store.corpus.embedding import embed_corpus, read_embedded
+    from dicot.store.embedding import embed_corpus, read_embedded
     from dicot.store.search import EmbeddingIndex
     from dicot.store.search.joining import join_index
     from dicot.store.vectors import write_vectors

@@ -19,7 +19,7 @@ from benchmarks.queues import Phase, Pool, flow
 from benchmarks.tables import said, said_time, table
 from dicot.core.processes.budget import PER_CASE
 from dicot.core.processes.cluster import GPU_SHARE
-from dicot.store.corpus.build import SHARD_BYTES
+from dicot.store.build import SHARD_BYTES
 from dicot.store.corpus.manifest import LARGEST
 from dicot.store.search.joining import NORM, PROGRAM
 

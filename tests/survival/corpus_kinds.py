@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from dicot.store.corpus import Corpus
-from dicot.store.corpus.build import build_corpus
-from dicot.store.corpus.embedding import embed_corpus, read_embedded
+from dicot.store.build import build_corpus
+from dicot.store.embedding import embed_corpus, read_embedded
 from dicot.store.search import EmbeddingIndex
 from dicot.store.search.joining import join_index
 from tests.survival.kind import Kind

@@ -19,8 +19,8 @@ from dicot.cli import main
 from dicot.judge.bench.ledger import Ledger
 from dicot.judge.evaluation import Contender, Job, JobData
 from dicot.store.corpus import Corpus
-from dicot.store.corpus.build import build_corpus
-from dicot.store.corpus.embedding import read_embedded
+from dicot.store.build import build_corpus
+from dicot.store.embedding import read_embedded
 from dicot.store.search import EmbeddingIndex
 from dicot.store.vectors import read_vectors
 from dicot.use.labels.store import LabelStore

@@ -16,8 +16,8 @@ from dicot.core.errors import DicotError, InputError, OutputError
 from dicot.judge.bench.ledger import Ledger
 from dicot.judge.evaluation import Contender, Job, JobData
 from dicot.store.corpus import Corpus
-from dicot.store.corpus.build import build_corpus
-from dicot.store.corpus.embedding import embed_corpus, read_embedded
+from dicot.store.build import build_corpus
+from dicot.store.embedding import embed_corpus, read_embedded
 from dicot.store.search import EmbeddingIndex
 from dicot.use.labels.store import LabelStore
 from tests.corpus.folders import WINDOW, tree, write_recordings
@@ -26,8 +26,8 @@ WRITERS, CALLS, CHUNK = 4, 8, 5
 PATIENCE = 300  # seconds, on a machine that is busy with other things
 LOADED = [
     "dicot.judge.bench.ledger",
-    "dicot.store.corpus.build",
-    "dicot.store.corpus.embedding",
+    "dicot.store.build",
+    "dicot.store.embedding",
     "dicot.judge.evaluation",
 ]
 LOADED += ["dicot.use.labels.store", "dicot.store.search", "numpy", "tests.corpus.folders"]

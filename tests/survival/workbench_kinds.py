@@ -22,8 +22,8 @@ from dicot.model.export import export_onnx
 from dicot.model.heads import MARK, Head
 from dicot.store.search import EmbeddingIndex
 from dicot.store.vectors import SOURCE, Vectors, read_vectors, write_vectors
-from dicot.store.vectors.recordings import embed_recordings
-from dicot.store.vectors.series import series_of
+from dicot.store.recordings import embed_recordings
+from dicot.store.series import series_of
 from tests.survival.array_kinds import parse_npz
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.model_kinds import X, same_bits

@@ -11,10 +11,10 @@ from dicot import windows_from
 from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.data.policies import Array
+from dicot.store import series as module
+from dicot.store.recordings import embed_recordings
+from dicot.store.series import Series, series_of, source_of_cases, why_absent
 from dicot.store.vectors import Vectors, read_vectors, write_vectors
-from dicot.store.vectors import series as module
-from dicot.store.vectors.recordings import embed_recordings
-from dicot.store.vectors.series import Series, series_of, source_of_cases, why_absent
 
 
 def mean(windows: Windows) -> Array:

@@ -84,7 +84,7 @@ def cases_source(
 ) -> dict[str, Any]:
     """How the cases of the vectors are found again: those of a file as it holds them, others by the same policies."""
     from dicot.data.datasets import is_path
-    from dicot.store.vectors.series import source_of_cases
+    from dicot.store.series import source_of_cases
 
     columns = {**table, **({"layout": layout} if layout != "nct" else {})}
     return source_of_cases(data, columns if is_path(data) else policies, split.train.channels, model)
@@ -95,8 +95,8 @@ def recordings_source(data: str, options: dict[str, Any], split: "Split", model:
     from dicot.data.contents import facts_of
     from dicot.data.durations import window_stride
     from dicot.data.folders import named_recordings
+    from dicot.store.recordings import USUAL
     from dicot.store.vectors import source_of_recordings
-    from dicot.store.vectors.recordings import USUAL
 
     windows = split.train
     facts = {name: facts_of(file) for name, file in named_recordings(data).items()}

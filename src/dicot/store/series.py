@@ -20,7 +20,7 @@ from dicot.data.naming import listed
 from dicot.data.policies import MISSING, Array
 from dicot.data.recordingfile import Choice, Recording
 from dicot.data.timestamps import GAP, check_gap, nearest, stretches
-from dicot.store.vectors.reading import Vectors
+from dicot.store.vectors import Vectors
 
 MEMORY = 2**28  # bytes of recordings that are kept for the next look
 WIDTHS = 10  # of a window, that its surroundings show

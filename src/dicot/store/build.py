@@ -1,0 +1,477 @@
+"""Build a corpus: look at every file, settle what all have in common, cut, and write the manifest last.
+
+Each file is read twice: an error of the last one is told before anything is cut. The bytes of a corpus depend on
+sources and options alone, not on how many processes build it or how often they are killed.
+"""
+
+import hashlib
+import multiprocessing
+import shutil
+import signal
+import time
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dicot.core.errors import DicotWarning, InputError, LostWorkerError, NoWindowError, ShortRecordingWarning, lookup
+from dicot.core.processes.budget import memory_of, refuse_beyond, said_bytes
+from dicot.core.processes.launcher import end_with_parent
+from dicot.core.progress import Bar
+from dicot.core.storage import arrow, check_writable
+from dicot.core.storage.locks import only_writer
+from dicot.data.collection import check_rate
+from dicot.data.durations import window_length, window_stride
+from dicot.data.folders import (
+    Cutting,
+    check_units,
+    common_rate,
+    in_order,
+    longest_stretch,
+    mixed_kinds,
+    outline,
+    read_named,
+    refuse_missing,
+    refuse_mistaken,
+    warn_of_uneven,
+    with_texts,
+)
+from dicot.data.naming import listed, naming
+from dicot.data.policies import MISSING
+from dicot.data.recordingfile import Choice, Recording, suffix_of
+from dicot.data.recordings import LeftOut, warn_of_short
+from dicot.data.timestamps import GAP, check_gap
+from dicot.store.corpus import Corpus, Source
+from dicot.store.folder import WINDOWS, Shard, UnfinishedStore, finish_unit, known_of, write_manifest, write_shard
+from dicot.store.sources import Origin, at_hand, find_origins
+
+SHARD_BYTES = 64 * 2**20
+FETCHED = ".fetched"  # where files behind URLs lie while they are read
+PROGRAM = 150 * 10**6  # bytes of the program itself, whatever it reads
+# Bytes at the peak for each byte of a file, or, where that is known, of the numbers in it: about twice what
+# `python -m benchmarks.corpus needs` found.
+TIMES = {".csv": 40, ".csv.gz": 40, ".parquet": 10, ".npz": 8, ".mat": 40, ".edf": 20, ".hea": 20, ".wav": 20}
+Note = dict[str, Any]  # what became of a file, in plain values
+
+
+class Build(NamedTuple):
+    """What a build did."""
+
+    corpus: Corpus
+    continued: int = 0  # files that an earlier run had cut
+    was_there: bool = False  # the corpus had been built before, from the same sources
+    workers: int = 0
+
+
+def build_corpus(
+    sources: str | Path | Sequence[str | Path],
+    out: str | Path,
+    window: str | int,
+    stride: str | int = "50%",
+    *,
+    time: str | None = None,
+    unit: str | None = None,
+    channels: Sequence[str] | None = None,
+    rate: float | None = None,
+    label: str | None = None,
+    group: str | None = None,
+    resample: bool = False,
+    missing: str = "error",
+    gap: float = GAP,
+    shard_bytes: int = SHARD_BYTES,
+    workers: int = 1,
+    memory: str | None = None,
+    skip_damaged: bool = False,
+    overwrite: bool = False,
+) -> Build:
+    """Cut recordings into windows and keep these in a folder, a corpus; killed, the same call continues.
+
+    Parameters
+    ----------
+    sources : folders, patterns, files, or URLs of such by fsspec, as in "s3://bucket/ecg"
+    out : the folder of the corpus
+    window, stride, time, unit, channels, rate, label, group, resample, missing, gap : as for `windows_from`
+    shard_bytes : the most that the windows of one shard take
+    workers : processes that read and cut files, as far as `memory` allows
+    memory : how much all of them may take, such as "4GB"; None means half of what is free
+    skip_damaged : leave out files that cannot be used, and list them in the manifest; otherwise the first is an error
+    overwrite : replace another corpus, or another unfinished one, that is in the folder
+    """
+    folder = Path(out)
+    lookup(MISSING, missing, "policy for missing values")
+    gap = check_gap(gap)
+    choice = Choice(time, unit, None if channels is None else list(channels), label, group)
+    options = {
+        "window": window,
+        "stride": stride,
+        **choice._asdict(),
+        "rate": None if rate is None else check_rate(rate),
+        "resample": bool(resample),
+        "missing": missing,
+        "gap": gap,
+    }
+    check_writable(folder, folder=True)
+    origins = find_origins([sources] if isinstance(sources, str | Path) else list(sources))
+    budget = memory_of(memory)
+    with only_writer(folder, folder=True):
+        files = {origin.file: origin.name for origin in origins}
+        plan = {**options, "shard_bytes": shard_bytes, "files": files}
+        work = UnfinishedStore(folder, plan, overwrite=overwrite)
+        if work.finished is not None:
+            changed = _changed(Corpus(folder), origins)
+            if not changed:
+                return Build(Corpus(folder), was_there=True)
+            if not overwrite:
+                raise InputError(
+                    f"{folder} is a corpus of files that have changed: {listed(changed)}. Choose another folder, or "
+                    "replace it (--overwrite)."
+                )
+            work.begin_anew()
+        need = max(_need(origin, budget, shard_bytes) for origin in origins)
+        workers = max(1, min(workers, len(origins), (budget - PROGRAM) // need))
+        tasks = [
+            _Task(origin, number, folder, choice, missing, gap, shard_bytes, budget)
+            for number, origin in enumerate(origins)
+        ]
+        try:
+            with _pool(workers) as pool:
+                looked = _Stage("look", _look, work, skip_damaged).run(tasks, pool)
+                settled = _settle(looked, origins, options)
+                ready = [
+                    replace(task, settled=settled)
+                    for task, note in zip(tasks, looked, strict=True)
+                    if not note.get("damaged")
+                ]
+                stage = _Stage("cut", _cut, work, skip_damaged)
+                done = dict(zip([task.number for task in ready], stage.run(ready, pool), strict=True))
+        finally:
+            shutil.rmtree(folder / FETCHED, ignore_errors=True)
+        shards = [Shard(**one) for note in done.values() for one in note.get("shards", ())]
+        cutting = settled.cutting
+        if not shards:
+            raise NoWindowError(
+                f"No recording is as long as a window of {cutting.length} time steps; the longest stretch without a "
+                f"gap has {max(_longest(looked).values())}. Use a smaller window= (--window)."
+            )
+        _warn(looked, done, cutting)
+        about = {
+            "plan": plan,
+            "channels": settled.channels,
+            "rate": cutting.rate,
+            "stride": cutting.stride,
+            "options": options,
+            "sources": [asdict(_source(o, done.get(number, looked[number]))) for number, o in enumerate(origins)],
+        }
+        write_manifest(folder, WINDOWS, [len(settled.channels), cutting.length], shards, about)
+    return Build(Corpus(folder), stage.continued, workers=workers)
+
+
+@dataclass(frozen=True)
+class _Settled:
+    """What holds for all recordings."""
+
+    channels: tuple[str, ...]
+    cutting: Cutting
+    texts: tuple[str, ...]  # which of label and group are written as text
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What a process is told about one file."""
+
+    origin: Origin
+    number: int
+    folder: Path  # of the corpus
+    choice: Choice
+    missing: str
+    gap: float
+    shard_bytes: int
+    memory: int  # bytes that this file may take
+    settled: _Settled | None = None  # before it is cut
+
+    def unit(self, stage: str) -> str:
+        return f"{stage}-{self.number:06d}"
+
+    def key(self) -> str:
+        """Tell whether what was done before still counts: the same file, cut in the same way."""
+        said = repr((self.origin, self.settled))
+        return hashlib.sha256(said.encode()).hexdigest()
+
+    def read(self, path: Path) -> list[Recording]:
+        """Read the recordings of the file, under their names in the corpus."""
+        channels = None if self.settled is None else self.settled.channels
+        return read_named(path, self.origin.name, self.choice, channels, "What was looked at first", self.gap)
+
+
+def _look(task: _Task) -> Note:
+    """Read a file for what all recordings of a corpus must have in common."""
+    with _opened(task) as path, _gathered() as said:
+        _check_need(path, task.memory, task.shard_bytes, task.origin.file)
+        recordings = task.read(path)
+        with naming(path):
+            refuse_missing(recordings, task.missing)
+            for one in recordings:
+                if one.values.dtype != np.float32:  # kept in float64 because float32 would swallow what differs
+                    raise InputError(
+                        f"The values of recording {one.name!r} differ by less than float32 can tell apart at their "
+                        "size, and a corpus keeps no more. Subtract what they have in common, or leave the channel out "
+                        "by channels= (--channels)."
+                    )
+        entries = [
+            {
+                "name": one.name,
+                "channels": list(one.channels),
+                "units": list(one.units),
+                "rate": one.rate,
+                "timed": one.times is not None,
+                "label": _kind(one.label),
+                "group": _kind(one.group),
+                "longest": longest_stretch(one, task.gap),
+            }
+            for one in recordings
+        ]
+    return finish_unit(task.folder, task.unit("look"), [], {"recordings": entries, "warnings": said}, task.key())
+
+
+def _kind(value: Any) -> str | None:
+    return None if value is None else "U" if np.asarray(value).dtype.kind == "U" else "f"
+
+
+def _recalled(entry: Note) -> Recording:
+    """Make of an entry the outline of a recording, without values."""
+    kinds: dict[str, Any] = {
+        what: None if entry[what] is None else np.empty(0, entry[what]) for what in ("label", "group")
+    }
+    times = np.empty(0) if entry["timed"] else None
+    channels, units = tuple(entry["channels"]), tuple(entry["units"])
+    values = np.empty((len(channels), 0), np.float32)
+    return outline(Recording(entry["name"], values, channels, times, entry["rate"], units=units, **kinds))
+
+
+def _settle(looked: Sequence[Note], origins: Sequence[Origin], options: Mapping[str, Any]) -> _Settled:
+    """Find channels, rate, window and kinds of labels of all files that are sound; refuse what does not agree."""
+    found = [
+        (_recalled(entry), origin)
+        for note, origin in zip(looked, origins, strict=True)
+        for entry in note.get("recordings", ())
+    ]
+    if not found:
+        raise InputError(f"None of the {len(origins)} files can be used; the first: {looked[0]['damaged']}")
+    files = {origin.name: origin.file for origin in origins}
+    for one, origin in found:
+        refuse_mistaken([one.name], origin.name, files)
+    channels, first = found[0][0].channels, found[0][1].file
+    outlines = [in_order(one, channels, origin.file, first) for one, origin in found]
+    check_units(outlines)
+    rate = common_rate(outlines, options["rate"], options["resample"])
+    length = window_length(options["window"], rate)
+    stride = window_stride(options["stride"], length, rate)
+    even, labelled = options["rate"] is not None or options["resample"], options["label"] is not None
+    cutting = Cutting(length, stride, rate, even, labelled, options["missing"], options["gap"])
+    return _Settled(channels, cutting, tuple(mixed_kinds(outlines)))
+
+
+def _cut(task: _Task) -> Note:
+    """Cut the windows of a file and write them in shards of bounded size."""
+    assert task.settled is not None
+    cutting, shards = task.settled.cutting, []
+    note: Note
+    with _opened(task) as path, _gathered() as said:
+        tracks = [with_texts(one, task.settled.texts) for one in task.read(path)]
+        try:
+            plan = cutting.plan(tracks)
+        except NoWindowError as error:
+            note = {"recordings": 0, "left": list(error.left)}
+        else:
+            del tracks
+            about = plan.about
+            assert about.recording is not None and about.start is not None and about.end is not None
+            warn_of_uneven(about.recording, about.end - about.start, cutting.length, cutting.rate)
+            note = {"recordings": len(np.unique(about.recording)), "left": list(plan.left)}
+            at_once = max(1, task.shard_bytes // (4 * plan.n_channels * plan.length))
+            with naming(path):
+                for part, start in enumerate(range(0, len(plan), at_once)):
+                    some = plan.windows(slice(start, start + at_once))
+                    shards.append(write_shard(task.folder, f"{task.number:06d}-{part:03d}", some.x, known_of(some)))
+    return finish_unit(task.folder, task.unit("cut"), shards, {**note, "warnings": said}, task.key())
+
+
+@contextmanager
+def _opened(task: _Task) -> Iterator[Path]:
+    """Give the file, and make sure that it is still the one that was found at first."""
+    with at_hand(task.origin, task.folder / FETCHED) as path:
+        if not task.origin.is_url:
+            with naming(path):
+                now = path.stat()
+            if (now.st_size, str(now.st_mtime_ns)) != (task.origin.bytes, task.origin.changed):
+                raise InputError(f"{path} was changed while the corpus was built. Run the same command again.")
+        try:
+            yield path
+        except InputError as error:
+            if task.origin.is_url:  # not under the name of a copy that nobody knows
+                raise InputError(str(error).replace(str(path), task.origin.file)) from error
+            raise
+
+
+@contextmanager
+def _gathered() -> Iterator[list[str]]:
+    """Gather what is warned of, once each; another process shows it. Short recordings are named together later."""
+    said: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DicotWarning)
+        warnings.simplefilter("ignore", ShortRecordingWarning)
+        yield said
+    said += dict.fromkeys(str(one.message) for one in caught)
+
+
+class _Stage:
+    """One thing that is done to every file, by some processes, and noted so that no run does it again."""
+
+    def __init__(self, name: str, work: Callable[[_Task], Note], store: UnfinishedStore, skip_damaged: bool) -> None:
+        self.name, self.work, self.store, self.skip_damaged, self.continued = name, work, store, skip_damaged, 0
+
+    def run(self, tasks: Sequence[_Task], pool: ProcessPoolExecutor | None) -> list[Note]:
+        """Return a note for each task, in their order."""
+        found = {task.number: self.store.note(task.unit(self.name), task.key()) for task in tasks}
+        done = {number: note for number, note in found.items() if note is not None}
+        self.continued = len(done)
+        left = [task for task in tasks if task.number not in done]
+        started, n_bytes = time.monotonic(), 0
+        with Bar(self.name, len(tasks)) as bar:
+            for task, result in _over(pool, self.work, left):
+                if isinstance(result, InputError) and self.skip_damaged:
+                    result = {"damaged": str(result)}
+                elif isinstance(result, InputError):
+                    raise InputError(
+                        f"{result} To leave such files out, and list them: skip_damaged=True (--skip-damaged)."
+                    )
+                elif isinstance(result, Exception):
+                    raise result
+                done[task.number] = result
+                n_bytes += task.origin.bytes
+                bar.update(len(done), f"files, {n_bytes / 1e6 / max(1e-9, time.monotonic() - started):.0f} MB/s")
+        return [done[task.number] for task in tasks]
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[ProcessPoolExecutor | None]:
+    """Start processes, where there is to be more than this one."""
+    if workers == 1:
+        yield None
+        return
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_begin)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin() -> None:
+    """Prepare a process for work on files."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that tells this one what to do
+    end_with_parent()
+
+
+def _over(
+    pool: ProcessPoolExecutor | None, work: Callable[[_Task], Note], tasks: Sequence[_Task]
+) -> Iterator[tuple[_Task, Note | Exception]]:
+    """Yield each task and what came of it, in the order in which they end."""
+    if pool is None:
+        for task in tasks:
+            yield task, _outcome(work, task)
+        return
+    try:
+        under_way = {pool.submit(_outcome, work, task): task for task in tasks}
+        for future in as_completed(under_way):
+            yield under_way[future], future.result()
+    except BrokenProcessPool as error:
+        raise LostWorkerError(
+            "A process that built the corpus has ended in the middle of its work; it may have run out of memory. "
+            "Run the same command again, with fewer --workers; it goes on from here."
+        ) from error
+
+
+def _outcome(work: Callable[[_Task], Note], task: _Task) -> Note | Exception:
+    try:
+        return work(task)
+    except Exception as error:
+        return error
+
+
+def _source(origin: Origin, note: Note) -> Source:
+    windows = sum(shard["rows"] for shard in note.get("shards", ()))
+    recordings = note["recordings"] if windows else 0
+    return Source(origin.file, origin.name, origin.bytes, origin.changed, windows, recordings, note.get("damaged", ""))
+
+
+def _longest(looked: Sequence[Note]) -> dict[str, int]:
+    """Return the time steps of the longest stretch without a gap of each recording."""
+    return {entry["name"]: entry["longest"] for note in looked for entry in note.get("recordings", ())}
+
+
+def _warn(looked: Sequence[Note], done: Mapping[int, Note], cutting: Cutting) -> None:
+    """Say what the processes were warned of, once each, and which recordings gave no window."""
+    for message in dict.fromkeys(text for note in (*looked, *done.values()) for text in note.get("warnings", ())):
+        warnings.warn(message, DicotWarning, stacklevel=3)
+    left = LeftOut()
+    for note in done.values():
+        left = left.plus(note.get("left", LeftOut()))  # damaged files have none
+    left.warn(cutting.rate)
+    longest = _longest([looked[number] for number in done])
+    short = {name: n for name, n in longest.items() if n < cutting.length and not cutting.even}
+    warn_of_short(short, cutting.length)
+
+
+def _changed(corpus: Corpus, origins: Sequence[Origin]) -> list[str]:
+    """List the files that have changed since a corpus was built."""
+    there = {(source.file, source.bytes, source.changed) for source in corpus.sources}
+    now = {(origin.file, origin.bytes, origin.changed) for origin in origins}
+    return sorted({file for file, *_ in there ^ now})
+
+
+def _need(origin: Origin, budget: int, shard_bytes: int) -> int:
+    """Return what a file takes; one behind a URL is looked at again once it is here."""
+    if origin.is_url:
+        return PROGRAM + 2 * shard_bytes
+    return _check_need(Path(origin.file), budget, shard_bytes, origin.file)
+
+
+def _check_need(path: Path, memory: int, shard_bytes: int, name: str) -> int:
+    """Return the memory that a file takes; refuse one that would take more than it may."""
+    need = need_of(path, shard_bytes)
+    what = f"{name} ({said_bytes(path.stat().st_size)}), read as a whole,"
+    refuse_beyond(memory, need, what, "Divide the file into shorter recordings, or allow more.")
+    return need
+
+
+def need_of(path: Path, shard_bytes: int) -> int:
+    """Return how many bytes reading and cutting this file takes at most, told from its size before it is read."""
+    return PROGRAM + 2 * shard_bytes + TIMES.get(suffix_of(path), max(TIMES.values())) * _content(path)
+
+
+def _content(path: Path) -> int:
+    """Count the bytes of the numbers in a file; of one that does not say, those of the file."""
+    suffix, size = suffix_of(path), path.stat().st_size
+    try:
+        if suffix == ".npz":
+            with zipfile.ZipFile(path) as archive:
+                return sum(member.file_size for member in archive.infolist())
+        if suffix == ".parquet":
+            with arrow()[1].ParquetFile(path) as file:
+                return int(file.metadata.num_rows * file.metadata.num_columns * 8)
+    except Exception:  # its reader says what is wrong; pyarrow has many errors of its own
+        return size
+    if suffix == ".csv.gz":  # the last four bytes say how long it is unpacked, up to 4 GB
+        with path.open("rb") as packed:
+            packed.seek(max(0, size - 4))
+            return max(size, int.from_bytes(packed.read(), "little"))
+    if suffix == ".hea":
+        return sum(file.stat().st_size for file in path.parent.glob(f"{path.stem}.*"))
+    return size
