@@ -231,12 +231,11 @@ class _Asked:
             if self.allowed is not None and not self.allowed[here].any():
                 continue
             norms = self.rows.norms[here]
-            a = self._scaled(on.exact(values), on.put(norms)[:, None])
             # A vector of zeros is at distance 1 of a unit vector, and 1 + 1 over 2 is that.
             squares = on.put(np.ones_like(norms) if self.is_cosine else norms**2)
             sizes = squares + z_squares[:, None]  # (Q, B)
-            low = z @ a.T
-            low *= -2
+            low = z @ on.exact(values).T
+            low *= -2 / on.put(norms + (norms == 0)) if self.is_cosine else -2
             low += (1 - self.share) * sizes
             if self.allowed is not None:
                 low[:, on.put(~self.allowed[here])] = np.inf
