@@ -296,10 +296,9 @@ def as_fitted(options: dict[str, Any], model: "TimeSeriesEmbedder | OnnxEmbedder
 
 def load_recordings(data: str, options: dict[str, Any]) -> "Windows":
     """Cut a folder, a pattern or a file of recordings into windows, and say what they are."""
-    from dicot.data.folders import windows as read_windows
-    from dicot.data.reading import Reading
+    from dicot.data import Windows
 
-    windows = read_windows(data, Reading(**options))
+    windows = Windows.from_folder(data, **options)
     recordings = len(set(windows.recording)) if windows.recording is not None else 0
     show_recordings(data, recordings, windows.channels or (), windows.rate)
     return windows

@@ -11,6 +11,7 @@ import numpy as np
 
 from dicot.core.errors import DicotWarning, InputError, NoWindowError, ShortRecordingWarning
 from dicot.core.processes.budget import refuse_beyond, said_bytes
+from dicot.data.collection import Windows
 from dicot.data.cutting import Cut, Outline, outline_of, warn_of_uneven
 from dicot.data.folders import read_named
 from dicot.data.naming import naming
@@ -84,14 +85,13 @@ def cut(task: Task) -> Note:
         except NoWindowError as error:
             return {"shards": [], "recordings": 0, "left": list(error.left), "warnings": said}
         about = plan.about
-        assert about.recording is not None and about.start is not None and about.end is not None
-        recordings = len(np.unique(about.recording))
-        warn_of_uneven(about.recording, about.end - about.start, task.settled.length, task.settled.rate)
-        width = about.n_channels * plan.length * np.dtype(task.dtype).itemsize
+        recordings = len(np.unique(about["recording"]))
+        warn_of_uneven(about["recording"], about["end"] - about["start"], task.settled.length, task.settled.rate)
+        width = len(plan.cut.channels) * plan.cut.length * np.dtype(task.dtype).itemsize
         at_once = max(1, task.shard_bytes // width)
         with naming(path):
             for part, start in enumerate(range(0, len(plan), at_once)):
-                windows = plan.windows(slice(start, start + at_once))
+                windows = Windows(**plan.fields(slice(start, start + at_once)))
                 name = f"{task.number:06d}-{part:03d}"
                 entries.append(vars(write_shard(task.folder / SHARDS, name, windows, task.dtype)))
     return {"shards": entries, "recordings": recordings, "left": list(plan.left), "warnings": said}

@@ -26,12 +26,13 @@ from dicot.data import Windows
 from dicot.data.columns import join_column
 from dicot.data.contents import are_facts, facts_of, is_as_before, windows_hash
 from dicot.data.cutting import LeftOut, without_noise
-from dicot.data.folders import RecordingStream, file_name_of, refuse_mistaken
+from dicot.data.folders import file_name_of, refuse_mistaken
 from dicot.data.naming import listed, naming
 from dicot.data.npyfile import load_npz
 from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
 from dicot.data.reading import Reading, Source
+from dicot.data.stream import RecordingStream
 from dicot.data.texts import plain_values
 from dicot.store.vectors.layout import COLUMNS, KEEP_SOURCE
 from dicot.store.vectors.reading import Vectors, read_vectors
