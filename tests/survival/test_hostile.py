@@ -26,9 +26,9 @@ from scipy.io import savemat
 from dicot import OnnxEmbedder, TimeSeriesClassifier, TimeSeriesEmbedder
 from dicot.core.errors import DicotError, InputError
 from dicot.data import parquetfile
-from dicot.data.choices import read_choices
 from dicot.data.files import read_windows
 from dicot.data.matfile import read_matrix
+from dicot.data.reading import read_toml
 from dicot.data.recordingfile import read_recording
 from dicot.judge.bench.exchange import read_contents
 from dicot.model.export import export_onnx
@@ -272,7 +272,7 @@ DEEP = 100_000
 
 def test_text_that_is_nested_a_hundred_thousand_times(tmp_path: Path) -> None:
     (tmp_path / "dicot.toml").write_text("window = " + "[" * DEEP + "]" * DEEP)
-    assert fate(lambda: read_choices(tmp_path / "dicot.toml")).startswith("ours")
+    assert fate(lambda: read_toml(tmp_path / "dicot.toml")).startswith("ours")
     for name, text in ((CONFIG, "[" * DEEP), ("manifest.json", '{"a":' * DEEP)):
         (tmp_path / name).write_text(text)
     assert fate(lambda: read_config(tmp_path)).startswith("ours")
@@ -350,4 +350,4 @@ def test_arbitrary_choices(tmp_path: Path, values: list[Any]) -> None:
     lines = [f"{name} = {json.dumps(value)}" for name, value in zip(names, values, strict=False)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
     with suppress(InputError):
-        assert set(read_choices(path)) <= set(names)
+        assert set(read_toml(path)) <= set(names)

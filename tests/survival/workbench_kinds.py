@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from dicot import FewLabelClassifier, LabelStore, OnnxEmbedder, TimeSeriesEmbedder
 from dicot.core.storage.seals import OPEN, sealed
-from dicot.data.choices import FILE, read_choices
-from dicot.data.folders import windows_from
+from dicot.data import Windows
+from dicot.data.reading import FILE, read_toml
 from dicot.explorer.kept import overview_file, read_or_make
 from dicot.model.deployed import CHANGED, SEAL
 from dicot.model.export import export_onnx
@@ -60,9 +60,9 @@ def _choices(folder: Path) -> None:
     (folder / "data" / FILE).write_text(TOML)
 
 
-def _read_choices(folder: Path) -> Any:
-    choices = read_choices(folder / "data" / FILE)
-    return choices, windows_from(folder / "data", **{"window": 10, **choices})
+def _read_toml(folder: Path) -> Any:
+    choices = read_toml(folder / "data" / FILE)
+    return choices, Windows.from_folder(folder / "data", **{"window": 10, **choices})
 
 
 def judge_choices(folder: Path, result: Any, sound: Any) -> str:
@@ -317,7 +317,7 @@ def judge_about(folder: Path, result: np.ndarray, sound: np.ndarray) -> str:
 
 
 KINDS = [
-    Kind("choices", _choices, {f"data/{FILE}": TEXT}, _read_choices, judge_choices),
+    Kind("choices", _choices, {f"data/{FILE}": TEXT}, _read_toml, judge_choices),
     Kind("vectors-npz", _save_vectors("npz"), {"v.npz": ZIP}, lambda f: read_vectors(f / "v.npz"), judge_npz),
     Kind(
         "vectors-parquet",

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dicot import windows_from
 from dicot.core.errors import DicotWarning, InputError, NoWindowError, OutputError, ShortRecordingWarning
 from dicot.data import Windows
 from dicot.data.collection import labelled
@@ -45,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 def test_rows_are_those_of_all_windows_at_once(folder: Path, tmp_path: Path, suffix: str) -> None:
     out = tmp_path / f"v.{suffix}"
     done = embed_recordings(moments, "abc", out, folder, CUT)
-    whole, held = windows_from(folder, **CUT), read_vectors(out)
+    whole, held = Windows.from_folder(folder, **CUT), read_vectors(out)
     assert (done.added, done.files, done.recordings, done.n_features) == (len(whole), 3, 3, 4)
     np.testing.assert_array_equal(held.x, moments(whole))
     for name, wanted in (("recording", whole.recording), ("start", whole.start), ("end", whole.end)):
@@ -63,7 +62,7 @@ def test_the_file_says_what_it_was_made_of(folder: Path, tmp_path: Path, suffix:
     assert source is not None
     assert (source["kind"], source["data"], source["model"]) == ("recordings", [str(folder)], "abc")
     assert (source["channels"], source["rate"], source["n_times"], source["stride"]) == (["x", "y"], 20.0, 20, 10)
-    assert source["options"] == CUT
+    assert CUT.items() <= source["options"].items()
     assert source["recordings"]["tue"]["file"] == str(folder / "tue.csv")
     write_vectors(out, {"": {"X": np.zeros((2, 3), np.float32)}})
     assert read_vectors(out).source is None, "files of older versions do not say it"
@@ -192,7 +191,7 @@ def test_other_windows_or_models_are_not_mixed(folder: Path, tmp_path: Path) -> 
         ("a" * 64, folder, {**CUT, "channels": ["x"]}, r"--channels None; now --channels \['x'\]"),
         ("a" * 64, folder, {**CUT, "rate": 10.0}, "--rate None; now --rate 10"),
         ("a" * 64, other, CUT, "has a recording 'mon' of the file .*recordings/mon.csv; .*other/mon.csv"),
-        ("a" * 64, slow, CUT, "'fri' has 1 time steps per second; what was cut before has 20"),
+        ("a" * 64, slow, CUT, "what was cut before has 20 .*'fri' 1 "),
     ):
         with pytest.raises(InputError, match=message):
             embed_recordings(moments, model, out, data, options, append=True)
@@ -222,7 +221,7 @@ def test_a_bad_file_is_told_before_any_is_embedded(folder: Path, tmp_path: Path)
     with pytest.raises(InputError, match=r"zzz.*channel 'y'"):
         embed_recordings(never, "abc", tmp_path / "v.parquet", folder, CUT)
     (folder / "zzz.csv").write_text("time,x,z,activity,who\n0,1,2,walk,ann\n0.05,1,2,walk,ann\n")
-    with pytest.raises(InputError, match=r"mon\.csv has x, y; .*zzz\.csv has x, z"):
+    with pytest.raises(InputError, match=r"'mon' has x, y; 'zzz' has x, z"):
         embed_recordings(never, "abc", tmp_path / "v.parquet", folder, CUT)
     assert [path.name for path in tmp_path.iterdir()] == ["recordings"]
 
@@ -262,7 +261,7 @@ def test_parts_of_another_run_are_not_taken(folder: Path, tmp_path: Path) -> Non
     with pytest.raises(KeyboardInterrupt):
         embed_recordings(breaks, "abc", out, folder, CUT)
     assert embed_recordings(lambda windows: 2 * moments(windows), "xyz", out, folder, CUT).continued == 0
-    np.testing.assert_array_equal(read_vectors(out).x, 2 * moments(windows_from(folder, **CUT)))
+    np.testing.assert_array_equal(read_vectors(out).x, 2 * moments(Windows.from_folder(folder, **CUT)))
 
 
 @pytest.mark.slow

@@ -108,13 +108,13 @@ def _embed_recordings(
 
 def _embed_corpus(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, corpus: "Corpus", out: Path) -> None:
     """Embed a corpus into one file; `dicot corpus embed` writes one for each shard, and continues when killed."""
-    from dicot.store.embedding import source_of_corpus
+    from dicot.store.embedding import made_of_corpus
     from dicot.store.vectors import COLUMNS, row_files, write_vectors
 
     with row_files(out) as make:
         vectors = embedder.transform_into(corpus, make, layout="nct").read()
         about = {COLUMNS[name]: values for name, values in corpus.columns().items()}
-        write_vectors(out, {"": {"X": vectors, **about}}, source_of_corpus(corpus, hash_of(model)))
+        write_vectors(out, {"": {"X": vectors, **about}}, made_of_corpus(corpus, hash_of(model)))
     typer.echo(f"{corpus.name}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
     typer.echo(f"Wrote {out}")
 
@@ -124,7 +124,7 @@ def _embed_cases(
 ) -> None:
     from dicot.core.storage.locks import only_writer
     from dicot.data.datasets import load_parts
-    from dicot.store.series import source_of_cases
+    from dicot.store.made_of import MadeOf
     from dicot.store.vectors import row_files, write_vectors
 
     columns = opt.as_fitted(columns, embedder) if "case" in columns else columns  # of a long table
@@ -140,7 +140,7 @@ def _embed_cases(
             typer.echo(f"{data}{part and ' '}{part}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
             parts[part] = {"X": vectors, **opt.given(y=cases.y, group=cases.group)}
         channels = next(iter(contents.values())).channels
-        write_vectors(out, parts, source_of_cases(data, columns, channels, hash_of(model)))
+        write_vectors(out, parts, MadeOf.of_cases(data, columns, channels, hash_of(model)))
     typer.echo(f"Wrote {out}")
 
 

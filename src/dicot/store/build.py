@@ -21,33 +21,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dicot.core.errors import DicotWarning, InputError, LostWorkerError, NoWindowError, ShortRecordingWarning, lookup
+from dicot.core.errors import DicotWarning, InputError, LostWorkerError, NoWindowError, ShortRecordingWarning
 from dicot.core.processes.budget import memory_of, refuse_beyond, said_bytes
 from dicot.core.processes.launcher import end_with_parent
 from dicot.core.progress import Bar
 from dicot.core.storage import arrow, check_writable
 from dicot.core.storage.locks import only_writer
-from dicot.data.collection import check_rate
-from dicot.data.durations import window_length, window_stride
-from dicot.data.folders import (
-    Cutting,
-    check_units,
-    common_rate,
-    in_order,
-    longest_stretch,
-    mixed_kinds,
-    outline,
-    read_named,
-    refuse_missing,
-    refuse_mistaken,
-    warn_of_uneven,
-    with_texts,
-)
+from dicot.data import Windows
+from dicot.data.cutting import Cut, LeftOut, Outline, outline_of, settle, warn_of_short, warn_of_uneven
+from dicot.data.folders import read_named, refuse_mistaken
 from dicot.data.naming import listed, naming
-from dicot.data.policies import MISSING
-from dicot.data.recordingfile import Choice, Recording, suffix_of
-from dicot.data.recordings import LeftOut, warn_of_short
-from dicot.data.timestamps import GAP, check_gap
+from dicot.data.reading import Reading
+from dicot.data.recordingfile import suffix_of
 from dicot.store.corpus import Corpus, Source
 from dicot.store.folder import WINDOWS, Shard, UnfinishedStore, finish_unit, known_of, write_manifest, write_shard
 from dicot.store.sources import Origin, at_hand, find_origins
@@ -76,20 +61,12 @@ def build_corpus(
     window: str | int,
     stride: str | int = "50%",
     *,
-    time: str | None = None,
-    unit: str | None = None,
-    channels: Sequence[str] | None = None,
-    rate: float | None = None,
-    label: str | None = None,
-    group: str | None = None,
-    resample: bool = False,
-    missing: str = "error",
-    gap: float = GAP,
     shard_bytes: int = SHARD_BYTES,
     workers: int = 1,
     memory: str | None = None,
     skip_damaged: bool = False,
     overwrite: bool = False,
+    **options: Any,
 ) -> Build:
     """Cut recordings into windows and keep these in a folder, a corpus; killed, the same call continues.
 
@@ -97,32 +74,20 @@ def build_corpus(
     ----------
     sources : folders, patterns, files, or URLs of such by fsspec, as in "s3://bucket/ecg"
     out : the folder of the corpus
-    window, stride, time, unit, channels, rate, label, group, resample, missing, gap : as for `windows_from`
+    window, stride, options : as for `Windows.from_folder`: channels, rate, label and so on
     shard_bytes : the most that the windows of one shard take
     workers : processes that read and cut files, as far as `memory` allows
     memory : how much all of them may take, such as "4GB"; None means half of what is free
     skip_damaged : leave out files that cannot be used, and list them in the manifest; otherwise the first is an error
     overwrite : replace another corpus, or another unfinished one, that is in the folder
     """
-    folder = Path(out)
-    lookup(MISSING, missing, "policy for missing values")
-    gap = check_gap(gap)
-    choice = Choice(time, unit, None if channels is None else list(channels), label, group)
-    options = {
-        "window": window,
-        "stride": stride,
-        **choice._asdict(),
-        "rate": None if rate is None else check_rate(rate),
-        "resample": bool(resample),
-        "missing": missing,
-        "gap": gap,
-    }
+    folder, reading = Path(out), Reading(window, stride, **options)
     check_writable(folder, folder=True)
     origins = find_origins([sources] if isinstance(sources, str | Path) else list(sources))
     budget = memory_of(memory)
     with only_writer(folder, folder=True):
         files = {origin.file: origin.name for origin in origins}
-        plan = {**options, "shard_bytes": shard_bytes, "files": files}
+        plan = {**reading.to_dict(), "shard_bytes": shard_bytes, "files": files}
         work = UnfinishedStore(folder, plan, overwrite=overwrite)
         if work.finished is not None:
             changed = _changed(Corpus(folder), origins)
@@ -136,50 +101,35 @@ def build_corpus(
             work.begin_anew()
         need = max(_need(origin, budget, shard_bytes) for origin in origins)
         workers = max(1, min(workers, len(origins), (budget - PROGRAM) // need))
-        tasks = [
-            _Task(origin, number, folder, choice, missing, gap, shard_bytes, budget)
-            for number, origin in enumerate(origins)
-        ]
+        tasks = [_Task(origin, number, folder, reading, shard_bytes, budget) for number, origin in enumerate(origins)]
         try:
             with _pool(workers) as pool:
                 looked = _Stage("look", _look, work, skip_damaged).run(tasks, pool)
-                settled = _settle(looked, origins, options)
+                cut = _settled(looked, origins, reading)
                 ready = [
-                    replace(task, settled=settled)
-                    for task, note in zip(tasks, looked, strict=True)
-                    if not note.get("damaged")
+                    replace(task, cut=cut) for task, note in zip(tasks, looked, strict=True) if not note.get("damaged")
                 ]
                 stage = _Stage("cut", _cut, work, skip_damaged)
                 done = dict(zip([task.number for task in ready], stage.run(ready, pool), strict=True))
         finally:
             shutil.rmtree(folder / FETCHED, ignore_errors=True)
         shards = [Shard(**one) for note in done.values() for one in note.get("shards", ())]
-        cutting = settled.cutting
         if not shards:
             raise NoWindowError(
-                f"No recording is as long as a window of {cutting.length} time steps; the longest stretch without a "
+                f"No recording is as long as a window of {cut.length} time steps; the longest stretch without a "
                 f"gap has {max(_longest(looked).values())}. Use a smaller window= (--window)."
             )
-        _warn(looked, done, cutting)
+        _warn(looked, done, cut)
         about = {
             "plan": plan,
-            "channels": settled.channels,
-            "rate": cutting.rate,
-            "stride": cutting.stride,
-            "options": options,
+            "channels": cut.channels,
+            "rate": cut.rate,
+            "stride": cut.stride,
+            "reading": reading.to_dict(),
             "sources": [asdict(_source(o, done.get(number, looked[number]))) for number, o in enumerate(origins)],
         }
-        write_manifest(folder, WINDOWS, [len(settled.channels), cutting.length], shards, about)
+        write_manifest(folder, WINDOWS, [len(cut.channels), cut.length], shards, about)
     return Build(Corpus(folder), stage.continued, workers=workers)
-
-
-@dataclass(frozen=True)
-class _Settled:
-    """What holds for all recordings."""
-
-    channels: tuple[str, ...]
-    cutting: Cutting
-    texts: tuple[str, ...]  # which of label and group are written as text
 
 
 @dataclass(frozen=True)
@@ -189,34 +139,26 @@ class _Task:
     origin: Origin
     number: int
     folder: Path  # of the corpus
-    choice: Choice
-    missing: str
-    gap: float
+    reading: Reading
     shard_bytes: int
     memory: int  # bytes that this file may take
-    settled: _Settled | None = None  # before it is cut
+    cut: Cut | None = None  # what was settled for all files, before they are cut
 
     def unit(self, stage: str) -> str:
         return f"{stage}-{self.number:06d}"
 
     def key(self) -> str:
         """Tell whether what was done before still counts: the same file, cut in the same way."""
-        said = repr((self.origin, self.settled))
-        return hashlib.sha256(said.encode()).hexdigest()
-
-    def read(self, path: Path) -> list[Recording]:
-        """Read the recordings of the file, under their names in the corpus."""
-        channels = None if self.settled is None else self.settled.channels
-        return read_named(path, self.origin.name, self.choice, channels, "What was looked at first", self.gap)
+        return hashlib.sha256(repr((self.origin, self.cut)).encode()).hexdigest()
 
 
 def _look(task: _Task) -> Note:
     """Read a file for what all recordings of a corpus must have in common."""
     with _opened(task) as path, _gathered() as said:
         _check_need(path, task.memory, task.shard_bytes, task.origin.file)
-        recordings = task.read(path)
+        recordings = read_named(path, task.origin.name, task.reading)
         with naming(path):
-            refuse_missing(recordings, task.missing)
+            outlines = [outline_of(one, task.reading)._asdict() for one in recordings]
             for one in recordings:
                 if one.values.dtype != np.float32:  # kept in float64 because float32 would swallow what differs
                     raise InputError(
@@ -224,41 +166,13 @@ def _look(task: _Task) -> Note:
                         "size, and a corpus keeps no more. Subtract what they have in common, or leave the channel out "
                         "by channels= (--channels)."
                     )
-        entries = [
-            {
-                "name": one.name,
-                "channels": list(one.channels),
-                "units": list(one.units),
-                "rate": one.rate,
-                "timed": one.times is not None,
-                "label": _kind(one.label),
-                "group": _kind(one.group),
-                "longest": longest_stretch(one, task.gap),
-            }
-            for one in recordings
-        ]
-    return finish_unit(task.folder, task.unit("look"), [], {"recordings": entries, "warnings": said}, task.key())
+    return finish_unit(task.folder, task.unit("look"), [], {"recordings": outlines, "warnings": said}, task.key())
 
 
-def _kind(value: Any) -> str | None:
-    return None if value is None else "U" if np.asarray(value).dtype.kind == "U" else "f"
-
-
-def _recalled(entry: Note) -> Recording:
-    """Make of an entry the outline of a recording, without values."""
-    kinds: dict[str, Any] = {
-        what: None if entry[what] is None else np.empty(0, entry[what]) for what in ("label", "group")
-    }
-    times = np.empty(0) if entry["timed"] else None
-    channels, units = tuple(entry["channels"]), tuple(entry["units"])
-    values = np.empty((len(channels), 0), np.float32)
-    return outline(Recording(entry["name"], values, channels, times, entry["rate"], units=units, **kinds))
-
-
-def _settle(looked: Sequence[Note], origins: Sequence[Origin], options: Mapping[str, Any]) -> _Settled:
-    """Find channels, rate, window and kinds of labels of all files that are sound; refuse what does not agree."""
+def _settled(looked: Sequence[Note], origins: Sequence[Origin], reading: Reading) -> Cut:
+    """Find what holds for all files that are sound; refuse what does not agree."""
     found = [
-        (_recalled(entry), origin)
+        (Outline(**{**entry, "channels": tuple(entry["channels"]), "units": tuple(entry["units"])}), origin)
         for note, origin in zip(looked, origins, strict=True)
         for entry in note.get("recordings", ())
     ]
@@ -267,38 +181,27 @@ def _settle(looked: Sequence[Note], origins: Sequence[Origin], options: Mapping[
     files = {origin.name: origin.file for origin in origins}
     for one, origin in found:
         refuse_mistaken([one.name], origin.name, files)
-    channels, first = found[0][0].channels, found[0][1].file
-    outlines = [in_order(one, channels, origin.file, first) for one, origin in found]
-    check_units(outlines)
-    rate = common_rate(outlines, options["rate"], options["resample"])
-    length = window_length(options["window"], rate)
-    stride = window_stride(options["stride"], length, rate)
-    even, labelled = options["rate"] is not None or options["resample"], options["label"] is not None
-    cutting = Cutting(length, stride, rate, even, labelled, options["missing"], options["gap"])
-    return _Settled(channels, cutting, tuple(mixed_kinds(outlines)))
+    return settle([one for one, _ in found], reading)
 
 
 def _cut(task: _Task) -> Note:
     """Cut the windows of a file and write them in shards of bounded size."""
-    assert task.settled is not None
-    cutting, shards = task.settled.cutting, []
+    assert task.cut is not None
+    cut, shards = task.cut, []
     note: Note
     with _opened(task) as path, _gathered() as said:
-        tracks = [with_texts(one, task.settled.texts) for one in task.read(path)]
         try:
-            plan = cutting.plan(tracks)
+            plan = cut.plan(read_named(path, task.origin.name, task.reading))
         except NoWindowError as error:
             note = {"recordings": 0, "left": list(error.left)}
         else:
-            del tracks
             about = plan.about
-            assert about.recording is not None and about.start is not None and about.end is not None
-            warn_of_uneven(about.recording, about.end - about.start, cutting.length, cutting.rate)
-            note = {"recordings": len(np.unique(about.recording)), "left": list(plan.left)}
-            at_once = max(1, task.shard_bytes // (4 * plan.n_channels * plan.length))
+            warn_of_uneven(about["recording"], about["end"] - about["start"], cut.length, cut.rate)
+            note = {"recordings": len(np.unique(about["recording"])), "left": list(plan.left)}
+            at_once = max(1, task.shard_bytes // (4 * len(cut.channels) * cut.length))
             with naming(path):
                 for part, start in enumerate(range(0, len(plan), at_once)):
-                    some = plan.windows(slice(start, start + at_once))
+                    some = Windows(**plan.fields(slice(start, start + at_once)))
                     shards.append(write_shard(task.folder, f"{task.number:06d}-{part:03d}", some.x, known_of(some)))
     return finish_unit(task.folder, task.unit("cut"), shards, {**note, "warnings": said}, task.key())
 
@@ -416,17 +319,17 @@ def _longest(looked: Sequence[Note]) -> dict[str, int]:
     return {entry["name"]: entry["longest"] for note in looked for entry in note.get("recordings", ())}
 
 
-def _warn(looked: Sequence[Note], done: Mapping[int, Note], cutting: Cutting) -> None:
+def _warn(looked: Sequence[Note], done: Mapping[int, Note], cut: Cut) -> None:
     """Say what the processes were warned of, once each, and which recordings gave no window."""
     for message in dict.fromkeys(text for note in (*looked, *done.values()) for text in note.get("warnings", ())):
         warnings.warn(message, DicotWarning, stacklevel=3)
     left = LeftOut()
     for note in done.values():
         left = left.plus(note.get("left", LeftOut()))  # damaged files have none
-    left.warn(cutting.rate)
+    left.warn(cut.rate)
     longest = _longest([looked[number] for number in done])
-    short = {name: n for name, n in longest.items() if n < cutting.length and not cutting.even}
-    warn_of_short(short, cutting.length)
+    short = {name: n for name, n in longest.items() if n < cut.length and not cut.reading.even}
+    warn_of_short(short, cut.length)
 
 
 def _changed(corpus: Corpus, origins: Sequence[Origin]) -> list[str]:

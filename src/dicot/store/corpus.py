@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from dicot.core.errors import ModelFileError, is_whole, quoted
 from dicot.data import Windows
 from dicot.data.columns import join_column
 from dicot.data.policies import Array, FloatArray
+from dicot.data.reading import Reading
 from dicot.data.stored import CaseStore
 from dicot.store.folder import AGAIN, WINDOWS, Shard, Store
 
@@ -87,9 +88,9 @@ class Corpus(CaseStore):
         return [source for source in self.sources if source.damaged]
 
     @property
-    def options(self) -> dict[str, Any]:
+    def reading(self) -> Reading:
         """Say how recordings became windows."""
-        return dict(self.store.about["options"])
+        return Reading.from_dict(self.store.about["reading"])
 
     def read_rows(self, rows: Array, out: FloatArray) -> None:
         """Write the windows in these rows, in this order, to `out` (len(rows), C, T) of float32."""

@@ -15,7 +15,7 @@ from dicot.core.processes.cluster import Cluster, Lost, Share
 from dicot.core.progress import Bar
 from dicot.core.storage.locks import only_writer
 from dicot.data.policies import Array
-from dicot.store.corpus import Corpus, Source
+from dicot.store.corpus import Corpus
 from dicot.store.folder import (
     UNFINISHED,
     VECTORS,
@@ -27,8 +27,8 @@ from dicot.store.folder import (
     write_manifest,
     write_shard,
 )
+from dicot.store.made_of import MadeOf
 from dicot.store.sources import SCHEME
-from dicot.store.vectors import source_of_recordings
 
 
 class Embedder(Protocol):
@@ -91,7 +91,8 @@ def embed_corpus(
                 on_shard(peak)
         shards = [Shard(**one) for unit in units for one in work.note(unit)["shards"]]  # type: ignore[index]
         n_features = work.note(units[0])["features"]  # type: ignore[index]
-        about = {"plan": plan, "model": model_hash, "source": source_of_corpus(corpus, model_hash)}
+        made = made_of_corpus(corpus, model_hash)
+        about = {"plan": plan, "model": model_hash, "source": None if made is None else made.to_dict()}
         return write_manifest(folder, VECTORS, [n_features], shards, about)
 
 
@@ -137,18 +138,19 @@ class _Shards:
         return embed
 
 
-def source_of_corpus(corpus: Corpus, model: str) -> dict[str, Any] | None:
+def made_of_corpus(corpus: Corpus, model: str) -> MadeOf | None:
     """Say which recordings the vectors of a corpus were made of and how; nothing where these lay behind URLs."""
-    sources: list[Source] = [source for source in corpus.sources if source.windows]
+    sources = [source for source in corpus.sources if source.windows]
     if any(SCHEME in source.file for source in sources):
         return None
-    return source_of_recordings(
-        [source.file for source in sources],
-        {key: value for key, value in corpus.options.items() if value not in (None, False)},
-        {source.name: {"file": source.file, "bytes": source.bytes} for source in sources},
+    return MadeOf(
+        "recordings",
+        tuple(source.file for source in sources),
+        corpus.reading.to_dict(),
+        model,
         corpus.channels,
         corpus.rate,
         corpus.n_times,
         corpus.stride,
-        model,
+        {source.name: {"file": source.file, "bytes": source.bytes} for source in sources},
     )

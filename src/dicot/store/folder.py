@@ -321,7 +321,9 @@ def _of_older_corpus(config: dict[str, Any]) -> dict[str, Any]:
     """Read the manifest of a corpus that version 0.1 built: its shards are the same."""
     if config["dtype"] != "float32":
         raise ValueError("corpora of float16 are not read any more; build it with float32")
-    about = {key: config[key] for key in ("channels", "rate", "stride", "options", "sources")}
+    about = {key: config[key] for key in ("channels", "rate", "stride", "sources")}
+    own = {key: value for key, value in config["options"].items() if key not in ("dtype", "shard_bytes")}
+    about["reading"] = own
     shards = [{("rows" if key == "windows" else key): value for key, value in one.items()} for one in config["shards"]]
     return {**config, "kind": WINDOWS, "shards": shards, "about": about}
 

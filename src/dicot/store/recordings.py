@@ -8,6 +8,7 @@ there, and the output has the bytes of a run that was left alone. A second run a
 import shutil
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,12 +20,14 @@ from dicot.core.storage import remove_leftovers
 from dicot.core.storage.locks import only_writer
 from dicot.data import Windows
 from dicot.data.columns import join_column
-from dicot.data.contents import are_facts, facts_of, is_as_before, windows_hash
-from dicot.data.folders import RecordingStream, Source, file_name_of, refuse_mistaken
+from dicot.data.contents import facts_of, is_as_before, windows_hash
+from dicot.data.cutting import LeftOut
+from dicot.data.folders import file_name_of, refuse_mistaken
 from dicot.data.naming import listed
 from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
-from dicot.data.recordings import LeftOut
+from dicot.data.reading import Reading, Source
+from dicot.data.stream import RecordingStream
 from dicot.store.folder import (
     VECTORS,
     Shard,
@@ -35,6 +38,7 @@ from dicot.store.folder import (
     write_manifest,
     write_shard,
 )
+from dicot.store.made_of import MadeOf
 from dicot.store.vectors import (
     COLUMNS,
     RowFile,
@@ -42,11 +46,9 @@ from dicot.store.vectors import (
     check_vector_file,
     read_vectors,
     row_files,
-    source_of_recordings,
     write_vectors,
 )
 
-USUAL = {"stride": "50%"}  # of options that are not given
 AGAIN = "Write another file, or leave out --append to write this one anew."
 Facts = dict[str, dict[str, Any]]  # by the name of a file of recordings
 Place = tuple[str, float, float]  # recording, start and end of a window
@@ -82,14 +84,14 @@ def embed_recordings(
     model : the hash of the model that `embed` is of
     out : the .parquet or .npz to write
     data : a folder, a pattern, a file or a list of these
-    options : of `windows_from`: window, stride, channels and so on
+    options : how recordings become windows, fields of Reading: window, stride, channels and so on
     append : keep the vectors that the file has and embed only windows that are not among them
     """
     check_vector_file(out)
     with only_writer(out), row_files(out) as make:
         remove_leftovers(out)
         old = read_vectors(out, make=make) if append and out.exists() else None
-        return _run(embed, model, out, data, {**USUAL, **options}, old, make)
+        return _run(embed, model, out, data, Reading(**options), old, make)
 
 
 def _run(
@@ -97,33 +99,33 @@ def _run(
     model: str,
     out: Path,
     data: Source,
-    options: Mapping[str, Any],
+    reading: Reading,
     old: Vectors | None,
     make: Callable[[int, int], RowFile],
 ) -> EmbeddingRun:
     """Embed what is not among the `old` vectors, and write all of them."""
-    held = None if old is None else _held(out, old.source, options, model)
-    before: Facts = {} if held is None else held["recordings"]
+    held = None if old is None else _held(out, old, reading, model)
+    before: Facts = {} if held is None else held.recordings
     facts: Facts = {}
     with Bar("read", 100) as bar:
         stream = RecordingStream(
             data,
-            **options,
+            reading,
             only=lambda named: _new_files(out, before, named, facts),
-            known=None if held is None else (tuple(held["channels"]), held["rate"]),
+            known=None if held is None else (held.channels or (), held.rate),
             on_file=lambda done, total: bar.update(100 * done // total, f"% of {total} files"),
         )
-    cutting, facts = stream.cutting, {name: facts[name] for name in stream.files}
-    source = source_of_recordings(
-        data, options, facts, stream.channels or (), cutting.rate, cutting.length, cutting.stride, model
-    )
+    cut, given = stream.cut, [data] if isinstance(data, str | Path) else data
+    places = tuple(str(Path(one).expanduser().absolute()) for one in given)
+    now = {name: facts[name] for name in stream.files}
+    made = MadeOf("recordings", places, reading.to_dict(), model, cut.channels, cut.rate, cut.length, cut.stride, now)
     known: set[Place] = set()
     if old is not None and held is not None:
         known = _places_of_grown(old, stream.files.keys() & before.keys(), before)
-        _refuse_to_append(out, held, source, old, stream, known)
-        source["data"] = list(dict.fromkeys([*held["data"], *source["data"]]))
-        source["recordings"] = before | facts
-    plan = {"source": source, "base": out.stat().st_mtime_ns if old is not None else None}
+        _refuse_to_append(out, held, made, old, stream, known)
+        both = tuple(dict.fromkeys([*held.data, *places]))
+        made = replace(made, data=both, recordings=before | now)
+    plan = {"source": made.to_dict(), "base": out.stat().st_mtime_ns if old is not None else None}
     work = UnfinishedStore(out.parent / f".{out.name}.parts", plan, overwrite=True)
     units = {name: f"{number:06d}" for number, name in enumerate(stream.files)}
     continued = len(units) if work.finished else sum(work.note(unit) is not None for unit in units.values())
@@ -132,17 +134,16 @@ def _run(
     if not there and not added:
         shutil.rmtree(work.folder)
         raise NoWindowError(
-            f"No recording is as long as a window of {cutting.length} time steps; the longest stretch without a gap "
+            f"No recording is as long as a window of {cut.length} time steps; the longest stretch without a gap "
             f"has {max(stream.lengths.values())}. Use a smaller window= (--window)."
         )
     columns = {} if old is None else old.columns()
     if store is not None:
-        columns = _write(out, old, store, make, source, stream)
+        columns = _write(out, old, store, make, made, stream)
     shutil.rmtree(work.folder)
     n_features = store.shape[1] if store is not None else old.x.shape[1]  # type: ignore[union-attr]
     n_recordings = len(np.unique(columns["recording"]))
-    channels = tuple(source["channels"])
-    return EmbeddingRun(added, there, n_features, n_recordings, len(units), continued, channels, source["rate"])
+    return EmbeddingRun(added, there, n_features, n_recordings, len(units), continued, cut.channels, cut.rate)
 
 
 def _embedded(
@@ -180,7 +181,7 @@ def _write(
     old: Vectors | None,
     store: Store,
     make: Callable[[int, int], RowFile],
-    source: dict[str, Any],
+    made: MadeOf,
     stream: RecordingStream,
 ) -> dict[str, Array]:
     """Join what the file has and what is new into the output, and return what is known of all vectors."""
@@ -195,34 +196,30 @@ def _write(
             rows[slice(at + piece.start, at + piece.stop)] = block[piece]
             release(block[piece])
         at += len(block)
-    left = LeftOut()
+    left, facts = LeftOut(), dict(made.recordings)
     for name, note in store.about["notes"].items():
-        source["recordings"][name] = {**source["recordings"][name], "windows": note["windows"]}
+        facts[name] = {**facts[name], "windows": note["windows"]}
         left = left.plus(note["left"])
     stream.warn(columns["recording"], columns["start"], columns["end"], left)
     arrays = {COLUMNS[name]: values for name, values in columns.items()}
-    write_vectors(out, {"": {"X": rows.read(), **arrays}}, source)
+    write_vectors(out, {"": {"X": rows.read(), **arrays}}, replace(made, recordings=facts))
     return columns
 
 
-def _held(out: Path, source: dict[str, Any] | None, options: Mapping[str, Any], model: str) -> dict[str, Any]:
-    """Return the source of the file that is appended to; refuse one of another model or of other options."""
-    if source is None or source.get("kind") != "recordings":
+def _held(out: Path, old: Vectors, reading: Reading, model: str) -> MadeOf:
+    """Return what the file that is appended to was made of; refuse another model or other options."""
+    held = None if old.source is None else MadeOf.from_dict(old.source, str(out))
+    if held is None or held.kind != "recordings":
         raise InputError(f"{out} does not say which recordings it was made of. {AGAIN}")
-    kinds = {"options": dict, "recordings": dict, "channels": list, "data": list, "n_times": int, "stride": int}
-    entries = source.get("recordings")
-    whole = all(isinstance(source.get(key), kind) for key, kind in {**kinds, "model": str}.items())
-    if not whole or not isinstance(entries, dict) or not all(map(are_facts, entries.values())):
-        raise InputError(f"{out} is damaged: what it says about its recordings cannot be used. {AGAIN}")
-    if not all("sha256" in entry and "windows" in entry for entry in entries.values()):
+    if not all({"sha256", "windows"} <= entry.keys() for entry in held.recordings.values()):
         raise InputError(f"{out} does not say what its recordings held, so nobody can tell what is new. {AGAIN}")
-    if source["model"] != model:
-        raise InputError(f"{out} was made by the model {source['model'][:12]}, and this one is {model[:12]}. {AGAIN}")
-    was = source["options"]
-    for key in sorted((was.keys() | options.keys()) - {"window", "stride"}):  # these two are compared in time steps
-        if was.get(key) != options.get(key):
-            raise InputError(f"{out} was made with --{key} {was.get(key)}; now --{key} {options.get(key)}. {AGAIN}")
-    return source
+    if held.model != model:
+        raise InputError(f"{out} was made by the model {held.model[:12]}, and this one is {model[:12]}. {AGAIN}")
+    was, now = Reading.from_dict(held.options).to_dict(), reading.to_dict()
+    for key in sorted((was.keys() | now.keys()) - {"window", "stride"}):  # these two are compared in time steps
+        if was.get(key) != now.get(key):
+            raise InputError(f"{out} was made with --{key} {was.get(key)}; now --{key} {now.get(key)}. {AGAIN}")
+    return held
 
 
 def _new_files(out: Path, before: Facts, named: Mapping[str, Path], facts: Facts) -> dict[str, Path]:
@@ -262,23 +259,18 @@ def _new_files(out: Path, before: Facts, named: Mapping[str, Path], facts: Facts
 
 
 def _refuse_to_append(
-    out: Path,
-    held: Mapping[str, Any],
-    source: Mapping[str, Any],
-    old: Vectors,
-    stream: RecordingStream,
-    known: set[Place],
+    out: Path, held: MadeOf, made: MadeOf, old: Vectors, stream: RecordingStream, known: set[Place]
 ) -> None:
     """Refuse other windows, names that two files would share, and recordings that have changed and not only grown."""
-    before: Facts = held["recordings"]
-    for key, option in (("n_times", "window"), ("stride", "stride")):
-        if held[key] != source[key]:
+    before = held.recordings
+    for option, was, now in (("window", held.n_times, made.n_times), ("stride", held.stride, made.stride)):
+        if was != now:
             raise InputError(
-                f"{out} was made with --{option} {held['options'].get(option)}, {held[key]} time steps; now "
-                f"--{option} {source['options'][option]} are {source[key]}. {AGAIN}"
+                f"{out} was made with --{option} {held.options.get(option)}, {was} time steps; now --{option} "
+                f"{made.options[option]} are {now}. {AGAIN}"
             )
     for name in before.keys() & stream.files.keys():
-        if before[name]["file"] != source["recordings"][name]["file"]:
+        if before[name]["file"] != made.recordings[name]["file"]:
             raise InputError(
                 f"{out} has a recording {name!r} of the file {before[name]['file']}; {stream.files[name]} has the same "
                 "name. Rename the new one, or write another file."

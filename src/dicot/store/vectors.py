@@ -7,7 +7,7 @@ what their vectors were made of, as JSON under SOURCE. The folder that `dicot co
 import json
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
 from dicot.data.texts import as_text, text_array
 from dicot.store.folder import VECTORS, Store
+from dicot.store.made_of import MadeOf
 
 # Column of a .parquet, in this order -> its array in an .npz. The vector comes last, "part" first where there are two.
 COLUMNS = {"recording": "recording", "start": "start", "end": "end", "group": "group", "label": "y"}
@@ -35,7 +36,6 @@ SOURCE = "dicot.source"
 SUFFIXES = (".parquet", ".npz")
 # "train" and "test", or "" for the only part -> its arrays: X (N, F) and, where known, those of COLUMNS' values (N,)
 Parts = Mapping[str, Mapping[str, Array]]
-Made = Mapping[str, Any]  # a source as it is before it becomes JSON
 AGAIN = "Write the file again by `dicot embed`."
 
 
@@ -283,8 +283,8 @@ def check_vector_file(path: Path) -> None:
     check_writable(path)
 
 
-def write_vectors(path: Path, parts: Parts, source: Made | None = None) -> None:
-    """Write all parts into one .parquet or .npz, with `source`: what the vectors were made of."""
+def write_vectors(path: Path, parts: Parts, made_of: MadeOf | None = None) -> None:
+    """Write all parts into one .parquet or .npz, with what the vectors were made of."""
     check_vector_file(path)
     for arrays in parts.values():
         n = len(arrays["X"])
@@ -293,37 +293,9 @@ def write_vectors(path: Path, parts: Parts, source: Made | None = None) -> None:
                 raise InputError(
                     f"{key} must be numbers or text, one for each of the {n} vectors; got {array.dtype} {array.shape}."
                 )
-    said = None if source is None else json.dumps(source, sort_keys=True, allow_nan=False)
+    said = None if made_of is None else json.dumps(made_of.to_dict(), sort_keys=True, allow_nan=False)
     with atomic_file(path) as file:
         (_write_npz if path.suffix == ".npz" else _write_parquet)(file, parts, said)
-
-
-def source_of_recordings(
-    data: str | Path | Sequence[str | Path],
-    options: Mapping[str, Any],
-    facts: Mapping[str, Mapping[str, Any]],
-    channels: Sequence[str],
-    rate: float | None,
-    n_times: int,
-    stride: int,
-    model: str,
-) -> dict[str, Any]:
-    """Say of vectors which recordings they were made of and how, in plain values, for `write_vectors`.
-
-    `facts` are those of each recording's file, as `data.contents.facts_of` gives them; "file" and "bytes" at least.
-    """
-    given = [data] if isinstance(data, str | Path) else list(data)
-    return {
-        "kind": "recordings",
-        "data": [str(Path(one).expanduser().absolute()) for one in given],
-        "options": {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()},
-        "n_times": n_times,
-        "stride": stride,
-        "channels": list(channels),
-        "rate": rate,
-        "model": model,
-        "recordings": {name: dict(own) for name, own in facts.items()},
-    }
 
 
 def _write_npz(file: BinaryIO, parts: Parts, source: str | None) -> None:
