@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from scipy.io import loadmat, savemat
 
-from dicot.data.recordingfile import Recording, read_recording
+from dicot.data import Recording, read_recording
 from tests.survival.array_kinds import parse_npz
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.mutations import BINARY, TEXT, ZIP

@@ -25,11 +25,10 @@ from scipy.io import savemat
 
 from dicot import OnnxEmbedder, TimeSeriesClassifier, TimeSeriesEmbedder
 from dicot.core.errors import DicotError, InputError
-from dicot.data import parquetfile
+from dicot.data import parquetfile, read_recording
 from dicot.data.files import read_windows
 from dicot.data.matfile import read_matrix
 from dicot.data.reading import read_toml
-from dicot.data.recordingfile import read_recording
 from dicot.judge.bench.exchange import read_contents
 from dicot.model.export import export_onnx
 from dicot.model.pretrained import CONFIG, read_config

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ import numpy as np
 
 from dicot.core.errors import InputError, did_you_mean, need_extra
 from dicot.data.policies import FloatArray
+from dicot.data.reading import Reading
+from dicot.data.recording import Parts, signals
 
 if TYPE_CHECKING:
     from pyedflib import EdfReader
@@ -195,3 +198,31 @@ def read_edf_annotations(path: str | Path) -> list[Annotation]:
         except ValueError as error:
             raise InputError(f"{path}: cannot read the annotation {text[:40]!r} ({error}). Fetch it again.") from error
     return annotations
+
+
+def read_edf(path: Path, reading: Reading) -> Parts:
+    """Read the signals of a file, which must have one rate."""
+    header = read_edf_header(path)
+    labels = [channel.label for channel in header.channels if channel.label != _ANNOTATIONS]
+    if not labels:
+        raise InputError(
+            "The file holds annotations and no signal. Leave it out, for example by a pattern such as *PSG.edf."
+        )
+    found = {label: read_edf_signal(path, label) for label in reading.channels or labels}
+    rates = {label: signal.rate for label, signal in found.items()}
+    if len(set(rates.values())) > 1:
+        said = ", ".join(f"{label} {rate:g} Hz" for label, rate in rates.items())
+        raise InputError(f"The signals have several rates: {said}. Choose those of one with channels= (--channels).")
+    columns = {label: signal.values for label, signal in found.items()}
+    units = {label: signal.unit for label, signal in found.items()}
+    return signals(columns, reading, rate=next(iter(rates.values())), origin=_start(header.start), units=units)
+
+
+def _start(text: str) -> str | None:
+    """Return the start of a file as ISO text; None where the header holds no date."""
+    try:
+        start = datetime.strptime(text, "%d.%m.%y %H.%M.%S")
+    except ValueError:
+        return None
+    # The format counts years from 1985 to 2084.
+    return start.replace(year=start.year % 100 + (1900 if start.year % 100 >= 85 else 2000)).isoformat()

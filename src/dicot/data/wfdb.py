@@ -16,6 +16,8 @@ import numpy as np
 
 from dicot.core.errors import InputError, lookup, need_extra
 from dicot.data.policies import FloatArray
+from dicot.data.reading import Reading
+from dicot.data.recording import Parts, signals
 
 RHYTHM = "+"  # the symbol of a change of rhythm; its name is the annotation's aux text
 _SKIP, _NUM, _SUB, _CHN, _AUX = 59, 60, 61, 62, 63  # codes that modify the annotation before them
@@ -184,3 +186,15 @@ def _lead(line: str) -> Lead:
     if not math.isfinite(gain) or abs(baseline) > _BASELINE_LIMIT:
         raise ValueError(f"{line!r}: gain and baseline must be ordinary numbers")
     return Lead(words[0], words[1], gain, baseline, scale["unit"] or "mV", words[8])
+
+
+def read_wfdb(path: Path, reading: Reading) -> Parts:
+    """Read the leads of a record, given its header."""
+    header = read_wfdb_header(path.with_suffix(""))
+    values = read_wfdb_signals(path.with_suffix(""))
+    names = [lead.name for lead in header.leads]
+    # Many records of PhysioNet call every lead "ECG", and no file says which is which.
+    if "" in names or len(set(names)) < len(names):
+        names = [f"lead {i}" for i in range(len(names))]
+    units = {name: lead.unit for name, lead in zip(names, header.leads, strict=True)}
+    return signals(dict(zip(names, values, strict=True)), reading, rate=header.rate, units=units)

@@ -16,7 +16,7 @@ from dicot.data.cutting import Cut, Outline, outline_of, warn_of_uneven
 from dicot.data.folders import read_named
 from dicot.data.naming import naming
 from dicot.data.reading import Reading
-from dicot.data.recordingfile import Recording
+from dicot.data.recording import Recording
 from dicot.store.corpus.manifest import SHARDS
 from dicot.store.corpus.needs import need_of
 from dicot.store.corpus.shards import write_shard

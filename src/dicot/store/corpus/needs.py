@@ -11,7 +11,7 @@ from pathlib import Path
 from dicot.core.storage import arrow
 from dicot.data.naming import naming
 from dicot.data.npyfile import open_npz
-from dicot.data.recordingfile import suffix_of
+from dicot.data.readers import suffix_of
 
 PROGRAM = 150 * 10**6  # of the program itself, whatever it reads
 # Bytes at the peak for each byte of a file, or, where that is known, of the numbers in it.

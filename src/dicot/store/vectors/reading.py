@@ -15,7 +15,7 @@ from dicot.core.storage import arrow
 from dicot.data.collection import check_groups, name_of_groups
 from dicot.data.naming import naming
 from dicot.data.npyfile import PARTS, load_npz
-from dicot.data.parquetfile import open_parquet, refuse_bomb, written_out
+from dicot.data.parquetfile import open_parquet, refuse_bomb
 from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
 from dicot.data.texts import as_text, join_values, text_array
@@ -215,7 +215,7 @@ def column_of(path: Path, name: str) -> Array | None:
     with _opened_parquet(path) as (file, _):
         if name not in file.schema_arrow.names:
             return None
-        return _values(path, name, written_out(path, file.read(columns=[name], use_threads=False)).column(name))
+        return _values(path, name, file.read(columns=[name], use_threads=False).column(name))
 
 
 def column_kinds(path: Path) -> dict[str, tuple[str, int]]:
@@ -266,7 +266,7 @@ def _from_parquet(path: Path, file: Any, make: Callable[[int, int], Any] | None)
     if pa.types.is_fixed_size_list(kind):
         refuse_bomb(path, n_rows * kind.list_size)
     x, at = cast(Any, np.empty((0, 0), np.float32)), 0
-    about = written_out(path, file.read(columns=columns, use_threads=False))
+    about = file.read(columns=columns, use_threads=False)
     for number in range(file.num_row_groups):
         table = file.read_row_group(number, columns=["vector"], use_threads=False)
         for batch in table.to_batches():
