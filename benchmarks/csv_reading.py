@@ -14,7 +14,6 @@ import pandas as pd
 
 from dicot.data import Windows
 
-
 PART = 10_000  # rows that are written at once, so that writing takes little memory
 
 
