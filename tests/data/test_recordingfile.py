@@ -93,7 +93,6 @@ def test_npz_with_one_array_or_one_per_channel(tmp_path: Path) -> None:
 
 
 def test_edf(tmp_path: Path) -> None:
-    pytest.importorskip("pyedflib")
     limits = (-100.0, 100.0, -1000, 1000)
     stored = np.arange(40)
     tracks = {"EEG": (stored, 10, limits), "EOG": (-stored, 10, limits), "Temp": (stored[:4], 1, limits)}
@@ -111,7 +110,6 @@ def test_edf(tmp_path: Path) -> None:
 
 
 def test_wfdb(tmp_path: Path) -> None:
-    pytest.importorskip("wfdb")
     stored = np.arange(60).reshape(30, 2)
     write_wfdb(tmp_path / "100", stored, rate=360)
     one = read_recording(tmp_path / "100.hea")
@@ -191,7 +189,6 @@ def test_empty_files_and_files_of_another_kind_are_refused_by_name(tmp_path: Pat
 
 @pytest.mark.parametrize("kind", ["wfdb", "edf"])
 def test_a_voltage_is_the_same_in_whatever_unit_and_format_it_is_kept(tmp_path: Path, kind: str) -> None:
-    pytest.importorskip("pyedflib"), pytest.importorskip("wfdb")
     stored = np.arange(-20, 40).reshape(30, 2)
     for name, gain in (("a", "200/mV"), ("b", "0.2/uV"), ("c", "200"), ("d", "200000/V"), ("e", "0.2/µV")):
         write_wfdb(tmp_path / name, stored, rate=10, gain=gain)
@@ -206,7 +203,6 @@ def test_a_voltage_is_the_same_in_whatever_unit_and_format_it_is_kept(tmp_path: 
 
 
 def test_units_that_nothing_converts_are_refused_by_name(tmp_path: Path) -> None:
-    pytest.importorskip("pyedflib")
     for name, unit in (("a", "degC"), ("b", "degF"), ("c", ""), ("d", "DEGC")):
         write_edf(tmp_path / f"{name}.edf", {"Temp": (np.arange(40), 10, (0.0, 50.0, 0, 100))}, unit=unit)
     same = read_recordings([tmp_path / "a.edf", tmp_path / "c.edf", tmp_path / "d.edf"])
@@ -235,7 +231,6 @@ def test_two_channels_of_one_name_are_refused(tmp_path: Path) -> None:
 
 
 def test_leads_of_one_name_are_numbered_and_signals_of_one_name_refused(tmp_path: Path) -> None:
-    pytest.importorskip("pyedflib"), pytest.importorskip("wfdb")
     write_wfdb(tmp_path / "a", np.arange(40).reshape(20, 2))
     header = (tmp_path / "a.hea").read_text()
     (tmp_path / "a.hea").write_text(header.replace("ECG1", "ECG").replace("ECG2", "ECG"))
