@@ -63,12 +63,6 @@ def test_features_without_spread_play_no_part():
     np.testing.assert_allclose(found, compress(plain, z), atol=1e-4)
 
 
-def test_same_bytes_again():
-    z = vectors(30, 50)
-    one, two = Compression.fit(z, 20), Compression.fit(z.copy(), 20)
-    assert torch.equal(one.weight, two.weight) and torch.equal(one.mean, two.mean)
-
-
 def test_cases_that_do_not_differ_are_refused():
     with pytest.raises(InputError, match="all 5 are the same"):
         Compression.fit(np.ones((5, 4), np.float32), 2)

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from dicot.core.errors import InputError, is_whole
 from dicot.data.pieces import Collection
-from dicot.model.embedding import counting, native
-from dicot.model.embedding.convolution import N_TAPS, REACH, convolve, each_by_its_own, long_enough, on_grid
+from dicot.model.embedding import counting
+from dicot.model.embedding.counting import N_TAPS, REACH, convolve, each_by_its_own, long_enough, on_grid
 
 N_KERNELS = 84  # ways to choose three taps of nine
 MOST_FEATURES = 9_996
@@ -116,9 +116,9 @@ class Bank:
         x = long_enough(x)
         if self.chosen is not None:
             lists, layout = self.chosen
-            return counting.shares(x, layout, lists, self.taps, self.biases)
-        if native.serves(x):
-            return native.shares(x, *self._lists, self.taps, self.biases)
+            return counting.cuda_shares(x, layout, lists, self.taps, self.biases)
+        if counting.c_serves(x):
+            return counting.c_shares(x, *self._lists, self.taps, self.biases)
         exact, features, first = on_grid(x), [], 0
         for number, (dilation, count) in enumerate(zip(self.dilations, self.counts, strict=True)):
             biases = self.biases[:, first : first + count].T.unsqueeze(2)

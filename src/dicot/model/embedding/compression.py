@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from torch import Tensor
 
 from dicot.core.errors import InputError, is_whole
 from dicot.data.policies import Array
-from dicot.model.embedding import native
 
 MOST_COMPONENTS = 2_048
 NO_SPREAD = 3e-7  # deviation relative to the mean that float32 makes of a constant by rounding
@@ -79,22 +77,9 @@ class Compression:
         return Compression(self.mean.to(like), self.weight.to(like))
 
     def transform(self, z: Tensor) -> Tensor:
-        """Compute (B, F) -> (B, n), a single row as one of two: alone it would be rounded in another way.
-
-        That takes several times as long as reading the weights, which is all that `native.one_row` does.
-        """
+        """Compute (B, F) -> (B, n), a single row as one of two: alone it would be rounded in another way."""
         rows = z - self.mean
-        if len(z) > 1:
-            return rows @ self.weight
-        if self._split is not None:
-            return native.one_row(rows, self.weight, self._split)
-        return (rows.repeat(2, 1) @ self.weight)[:1]
-
-    @cached_property
-    def _split(self) -> tuple[int, int] | None:
-        """How a product with two rows or more splits its sums; None where one row cannot be computed alike."""
-        drawn = torch.randn(8, len(self.mean), generator=torch.Generator().manual_seed(0))
-        return native.find_split(drawn.to(self.mean), self.weight)
+        return rows @ self.weight if len(z) > 1 else (rows.repeat(2, 1) @ self.weight)[:1]
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what a file keeps of the compression."""
