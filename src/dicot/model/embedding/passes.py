@@ -18,7 +18,7 @@ from dicot.data.conversion import Conversion
 from dicot.data.pieces import Collection
 from dicot.model.embedding.poolings import Pooling, pooled_dim, pooling_named
 from dicot.nets.encoders import Encoder
-from dicot.nets.encoders.base import Frozen, Prepared
+from dicot.nets.encoders.base import FrozenNetwork, Prepared
 from dicot.nets.encoders.inspection import home_of
 
 EMBED_PRECISIONS = ("float32", "tf32", "bf16")  # "bf16": activations too have 16 bits
@@ -207,7 +207,7 @@ def _pooled_together(encoder: Encoder, rule: Pooling, dtype: torch.dtype | None,
     return rule.pool({name: lookup(features, name, "layer") for name in rule.chosen(encoder)})
 
 
-def _pooled_layers(network: Frozen, names: list[str], rule: Pooling, x: Tensor) -> Tensor:
+def _pooled_layers(network: FrozenNetwork, names: list[str], rule: Pooling, x: Tensor) -> Tensor:
     """Pool layer by layer, while the network computes the next one."""
     assert rule.each is not None
     each, pooled = rule.each, dict[str, Tensor]()

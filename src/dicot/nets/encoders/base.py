@@ -18,7 +18,7 @@ NOBODY: Readers = {}
 CACHE = "_cache_"  # attributes whose names begin so can be computed again; copies and pickles do without
 
 
-class Frozen(Protocol):
+class FrozenNetwork(Protocol):
     """A network with fixed weights, for cases of one length."""
 
     def __call__(self, x: Tensor, readers: Readers = NOBODY, /) -> Tensor:
@@ -33,7 +33,7 @@ class Frozen(Protocol):
 class Prepared:
     """A frozen network, and whether it gives a single case the bits that it has among others; None: not known yet."""
 
-    network: Frozen
+    network: FrozenNetwork
     key: object
     same_alone: bool | None = None
 
@@ -141,7 +141,7 @@ class Encoder(nn.Module, ABC):
         """Return the number of time steps of the features for cases of n_times."""
         return n_times
 
-    def frozen(self, n_times: int, dtype: torch.dtype | None = None) -> Frozen:
+    def frozen(self, n_times: int, dtype: torch.dtype | None = None) -> FrozenNetwork:
         """Return a function that computes `forward` with the weights as they are, for many batches of cases of n_times.
 
         Here the encoder itself, in the mode it is in; an encoder that can prepare its weights for inference does so.

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dicot.core.errors import InputError
-from dicot.nets.encoders.base import Encoder, Frozen
+from dicot.nets.encoders.base import Encoder, FrozenNetwork
 from dicot.nets.encoders.inception.frozen import FrozenInception
 from dicot.nets.encoders.inception.training import block_pass, pad_rows
 from dicot.nets.encoders.padding import repeat_edges, same_margins
@@ -123,7 +123,7 @@ class InceptionTime(Encoder):
         """Return the modules: each ends in BatchNorm and ReLU. A block adds a residual, the input has no BatchNorm."""
         return [name for name, module in self.layers().items() if isinstance(module, InceptionModule)]
 
-    def frozen(self, n_times: int, dtype: torch.dtype | None = None) -> Frozen:
+    def frozen(self, n_times: int, dtype: torch.dtype | None = None) -> FrozenNetwork:
         if self.is_plain() or self.inner_modules().have_hooks():
             return super().frozen(n_times, dtype)
         return FrozenInception(self, n_times, dtype)

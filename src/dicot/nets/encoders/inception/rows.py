@@ -47,17 +47,7 @@ class Normed(NamedTuple):
     statistics: Tensor  # (2 or more, C): mean, 1 / standard deviation
 
 
-class Pooling(Protocol):
-    """The largest of three neighbouring time steps of (T, B, C)."""
-
-    def pool_forward(self, u: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return the pooled time steps, and what `pool_backward` needs beside u."""
-
-    def pool_backward(self, dy: Tensor, u: Tensor, pairs: Tensor | None) -> Tensor:
-        """Return the gradient of u, which goes to the first of equal values; dy may be overwritten."""
-
-
-class RowOperations(Pooling, Protocol):
+class RowOperations(Protocol):
     """What the training pass does beside matrix products."""
 
     def norm_forward(
@@ -75,6 +65,12 @@ class RowOperations(Pooling, Protocol):
 
         With masked=False, dy is the gradient in front of ReLU already.
         """
+
+    def pool_forward(self, u: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return the largest of three neighbouring time steps of (T, B, C), and what `pool_backward` needs beside u."""
+
+    def pool_backward(self, dy: Tensor, u: Tensor, pairs: Tensor | None) -> Tensor:
+        """Return the gradient of u, which goes to the first of equal values; dy may be overwritten."""
 
 
 def row_operations(u: Tensor, width: int) -> RowOperations:
@@ -317,7 +313,7 @@ class PaddedRows:
     Nothing waits for the device, and sums are taken in a fixed order. Repeated time steps do not change `pooling`.
     """
 
-    def __init__(self, length: Tensor, shape: Sequence[int], dtype: torch.dtype, pooling: Pooling) -> None:
+    def __init__(self, length: Tensor, shape: Sequence[int], dtype: torch.dtype, pooling: RowOperations) -> None:
         n_times, n_cases, _ = shape
         time, count = torch.arange(n_times, device=length.device), (length * n_cases).to(dtype)
         self.shape = n_times, n_cases, -1

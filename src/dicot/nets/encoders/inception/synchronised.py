@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from dicot.nets.encoders.inception.rows import Normed, Pooling
+from dicot.nets.encoders.inception.rows import Normed, RowOperations
 from dicot.nets.encoders.synchronised import Exchange, input_gradient, moments_of_all, move_statistics
 
 aten = torch.ops.aten
@@ -14,7 +14,7 @@ aten = torch.ops.aten
 class SynchronisedRows:
     """The four functions of `rows`; `pooling` is used as it is, since no other case changes it."""
 
-    def __init__(self, exchange: Exchange, pooling: Pooling) -> None:
+    def __init__(self, exchange: Exchange, pooling: RowOperations) -> None:
         self.exchange = exchange
         self.pool_forward, self.pool_backward = pooling.pool_forward, pooling.pool_backward
 
