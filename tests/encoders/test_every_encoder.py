@@ -77,18 +77,6 @@ def test_batch_norm_refuses_a_single_value(name):
     assert embed(encoder, np.zeros((1, 2, 1), np.float32), device="cpu").shape == (1, 16), "no batch is trained on"
 
 
-def test_an_argument_that_is_not_kept_is_named():
-    class Forgetful(Encoder):
-        def __init__(self, n_channels: int, dim: int = 4, depth: int = 1) -> None:
-            super().__init__(n_channels, dim)
-
-        def forward(self, x, keep=None):
-            return x
-
-    with pytest.raises(InputError, match="'depth'"):
-        Forgetful(1).config()
-
-
 def names(network: nn.Module, stages: list[list[nn.Parameter]]) -> list[list[str]]:
     known = {id(parameter): name for name, parameter in network.named_parameters()}
     return [[known[id(parameter)] for parameter in stage] for stage in stages]

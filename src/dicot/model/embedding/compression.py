@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from scipy.linalg.blas import drot
 from torch import Tensor
 
-from dicot.core.errors import InputError, is_whole
+from dicot.core.errors import InputError
 from dicot.data.policies import Array
 
 MOST_COMPONENTS = 2_048
@@ -38,7 +37,6 @@ class Compression:
         parts: lengths of the parts that a vector consists of. Each part counts as much as any other, however many
         features it has; without them every feature does.
         """
-        check_components(n_components)
         if len(z) < 2:
             raise InputError(
                 f"n_components={n_components} needs two training cases or more; got n_samples={len(z)}. "
@@ -94,12 +92,6 @@ class Compression:
         if not all(part.dtype == torch.float32 and part.isfinite().all() for part in (mean, weight)):
             raise InputError("the compression does not consist of finite numbers")
         return cls(mean, weight)
-
-
-def check_components(n_components: Any) -> None:
-    """Refuse a number of components that is none."""
-    if not is_whole(n_components, 1) or n_components > MOST_COMPONENTS:
-        raise InputError(f"n_components must be a whole number from 1 to {MOST_COMPONENTS:,}; got {n_components!r}.")
 
 
 def _principal(x: Tensor, most: int) -> tuple[Tensor, Tensor]:

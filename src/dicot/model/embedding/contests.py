@@ -87,8 +87,6 @@ class Contests:
 
         T may be any. Cases of fewer than 9 time steps are continued with zeros to 9.
         """
-        if x.dim() != 3 or x.shape[1] != self.n_channels:
-            raise InputError(f"These contests take (batch, {self.n_channels} channels, time); got {tuple(x.shape)}.")
         x = long_enough(x)
         if counting.c_serves(x) and self.most_mixed <= WIDEST:
             return counting.c_contests(x, self.taps, self.channels, NOTHING)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -53,16 +53,22 @@ class Target(Protocol):
     def __setitem__(self, rows: slice, values: np.ndarray, /) -> None: ...
 
 
+class PassOptions(TypedDict, total=False):
+    """How cases go through an encoder; see `embed`."""
+
+    batch_size: int
+    device: str | torch.device
+    precision: str
+    on_batch: Callable[[int], None] | None
+
+
 def embed(
     encoder: Encoder,
     x: Collection,
     *,
     pooling: str | None = "mean",
     composer: Composer | None = None,
-    batch_size: int = 1024,
-    device: str | torch.device = "auto",
-    precision: str = "float32",
-    on_batch: Callable[[int], None] | None = None,
+    **options: Unpack[PassOptions],
 ) -> np.ndarray:
     """Turn cases (N, C, T) into vectors (N, F).
 
@@ -86,17 +92,7 @@ def embed(
     encoder.check_shape(x.shape)
     dtype = torch.empty(0, dtype=home_of(encoder)[1]).numpy().dtype
     y = np.empty((len(x), *_shape(encoder, x.shape[2], pooling, composer)), dtype)
-    embed_into(
-        ThreadedArray(y),
-        encoder,
-        x,
-        pooling=pooling,
-        composer=composer,
-        batch_size=batch_size,
-        device=device,
-        precision=precision,
-        on_batch=on_batch,
-    )
+    embed_into(ThreadedArray(y), encoder, x, pooling=pooling, composer=composer, **options)
     return y
 
 
@@ -116,7 +112,8 @@ def embed_into(
     rule = pooling_named(pooling)
     lookup(dict.fromkeys(EMBED_PRECISIONS), precision, "precision")
     encoder.check_shape(x.shape)
-    _refuse_lengthened(encoder, x, composer, device)
+    if isinstance(x, Conversion) and x.length > x.lengths[x.index].max():  # a small file can ask for any length
+        refuse_length(encoder, x.length, x.unequal, device, composer)
     shape = _shape(encoder, x.shape[2], pooling, composer)
     device = resolve_device(device)
     home, dtype = home_of(encoder)
@@ -149,15 +146,6 @@ def embed_into(
 def _widest(encoder: Encoder, composer: Composer | None) -> int:
     beside = 0 if composer is None else composer.width // ARRAYS_PER_PASS  # after the network, not beside it
     return max(encoder.dim, encoder.n_channels, beside)
-
-
-def _refuse_lengthened(encoder: Encoder, x: Collection, composer: Composer | None, device: str | torch.device) -> None:
-    """Refuse cases that a model's preparation makes longer where a pass of two takes more than half of the memory.
-
-    A small file can ask for any length, and no case that it is given need be so long.
-    """
-    if isinstance(x, Conversion) and x.length > x.lengths[x.index].max():
-        refuse_length(encoder, x.length, x.unequal, device, composer)
 
 
 def refuse_length(

@@ -80,13 +80,7 @@ class Encoder(nn.Module, ABC):
 
     def config(self) -> Mapping[str, Any]:
         """Return the constructor arguments that make an encoder of the same shape."""
-        names = list(inspect.signature(type(self)).parameters)
-        if missing := [name for name in names if not hasattr(self, name)]:
-            raise InputError(
-                f"{type(self).__name__} does not keep its argument {missing[0]!r} as an attribute of that name; "
-                "keep it, or override config()."
-            )
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     def describe(self) -> str:
         """Return the full name of the class that computes the features."""

@@ -27,15 +27,6 @@ LONGEST_SEGMENT = 160  # outputs; longer cases are cut into equal segments, whos
 _collectors: list[list[object]] = []
 
 
-def groups(names: Sequence[str], device: torch.device) -> list[Sequence[str]]:
-    """Say which kernels of different length over one input to join into one convolution.
-
-    A GPU likes few and large products. On a CPU it is the arithmetic that counts, and joined kernels are all as long as
-    the longest of them.
-    """
-    return [names] if device.type == "cuda" else [[name] for name in names]
-
-
 def forward(v: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Convolve (T, B, C) with kernels (O, C, n), each with its n -> (T, B, sum of O), and what `backward` needs."""
     taps = joined(weights)

@@ -6,7 +6,7 @@ pass, the kernels' spectra are computed once, and a case is cut into short segme
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -39,19 +39,11 @@ class Scratch:
         return self.buffers[name][:size].view(shape)
 
 
-class FilterBank(Protocol):
-    """A convolution prepared for cases of one length."""
+def filter_bank(taps: Tensor, bias: Tensor, n_times: int, like: Tensor) -> "Direct | Dense | Spectral":
+    """Prepare a convolution for cases of n_times in the type of `like`; taps (n, C, O) and bias (O,) are float64.
 
-    @property
-    def bias(self) -> Tensor | None:
-        """Return the bias (O,) that the caller still has to add, if any."""
-
-    def __call__(self, v: Tensor, scratch: Scratch) -> Tensor:
-        """Convolve (T, B, C) -> (T, B, O), in memory of `scratch`."""
-
-
-def filter_bank(taps: Tensor, bias: Tensor, n_times: int, like: Tensor) -> FilterBank:
-    """Prepare a convolution for cases of n_times in the type of `like`; taps (n, C, O) and bias (O,) are float64."""
+    It convolves (T, B, C) -> (T, B, O) in memory of a scratch. A `bias` (O,) that it has is still to be added.
+    """
     if like.dtype in HALVES:
         return Direct(taps, bias, like)
     return (Dense if n_times <= LONGEST_DENSE else Spectral)(taps, bias, n_times, like)

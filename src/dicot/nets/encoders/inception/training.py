@@ -130,7 +130,13 @@ def module_backward(
 
 
 def _groups(module: Any, device: torch.device) -> list[list[Tensor]]:
-    return [[getattr(module, name).weight for name in group] for group in convolution.groups(module.branches, device)]
+    """Return the kernels over one input, in groups that are joined into one convolution.
+
+    A GPU likes few and large products. On a CPU it is the arithmetic that counts, and joined kernels are all as long as
+    the longest of them.
+    """
+    weights = [getattr(module, name).weight for name in module.branches]
+    return [weights] if device.type == "cuda" else [[weight] for weight in weights]
 
 
 def _pool_branch(module: Any, u: Tensor, ops: RowOperations) -> tuple[Tensor, Tensor | None, Tensor]:
