@@ -1,8 +1,4 @@
 import os
-import signal
-import subprocess
-import sys
-import time
 from fractions import Fraction
 
 import numpy as np
@@ -291,33 +287,6 @@ def test_a_save_that_fails_leaves_the_old_index(tmp_path, monkeypatch):
     assert EmbeddingIndex.load(tmp_path).n_features == 5 and len(tree(tmp_path)) == 3
 
 
-SAVING = """
-import sys, itertools, numpy as np
-from dicot.store.search import EmbeddingIndex
-for n in itertools.count(1):
-    x = np.full((2000 + n % 7, 64), n % 7 + 1, np.float32)
-    EmbeddingIndex(x, group=np.full(len(x), n % 7)).save(sys.argv[1])
-    if n == 1:
-        print("saved", flush=True)
-"""
-
-
-@pytest.mark.slow
-def test_an_index_survives_kills(tmp_path):
-    dice = np.random.default_rng(0)
-    for _ in range(6):
-        process = subprocess.Popen([sys.executable, "-c", SAVING, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None and process.stdout.readline() == "saved\n"
-        time.sleep(dice.uniform(0, 0.2))
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        index = EmbeddingIndex.load(tmp_path)
-        kind = len(index) - 2000
-        assert (index.group == kind).all() and (index.vectors([0, 2000 + kind - 1]) == kind + 1).all()
-    EmbeddingIndex(drawn(4, 3)).save(tmp_path)
-    assert len(tree(tmp_path)) == 3, "what was left behind is removed"
-
-
 def test_every_damaged_byte_is_noticed(tmp_path):
     EmbeddingIndex(drawn(N, 3), **ABOUT).save(tmp_path)
     whole, dice = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}, np.random.default_rng(0)
@@ -450,19 +419,6 @@ def test_candidates_of_a_graph_are_put_in_order_by_exact_distances(monkeypatch):
     out = [best[1][q, 1:3] for q in range(3)]
     same(index.query(z, 3, leave_out=out), (best[0][:, 3:], best[1][:, 3:]))
     same(index.query(z, 5, groups=1), EmbeddingIndex(x, group=np.arange(60) % 2).query(z, 5, groups=1))
-
-
-@pytest.mark.skipif(not has_usearch(), reason="usearch is not installed")
-@pytest.mark.parametrize("metric", METRICS)
-def test_usearch_finds_nearly_all(metric):
-    x, z = drawn(5000, 16), drawn(100, 16, 1)
-    index, truth = EmbeddingIndex(x, metric=metric, method="usearch"), EmbeddingIndex(x, metric=metric).query(z)
-    distances, rows = index.query(z)
-    found = np.mean([len(set(one) & set(other)) / 10 for one, other in zip(rows, truth[1], strict=True)])
-    assert found >= 0.99
-    assert (np.diff(distances, axis=1) >= 0).all()
-    first = index.query(z[:1])
-    assert np.array_equal(first[1][0], rows[0])
 
 
 @pytest.mark.skipif(not has_usearch(), reason="usearch is not installed")
