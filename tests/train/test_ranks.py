@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
+from dicot.train.ranks import ALONE, Place, Ranks, current_ranks
 from safetensors.torch import load_file
 from tests.conftest import make_waves
 from tests.train.ranks_worker import RUNS, build, train
@@ -20,7 +21,6 @@ from tests.train.ranks_worker import RUNS, build, train
 from dicot.core.errors import InputError, LostWorkerError
 from dicot.core.processes.launcher import MEETING, find_place
 from dicot.train import Checkpoint, join_ranks, ranks
-from dicot.train.ranks import ALONE, Place, Ranks, current_ranks
 
 ALL = "DICOT_RANKS" in os.environ
 CHOSEN = os.environ.get("DICOT_RANKS", "").split(",")

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from dicot.core.errors import InputError
-from dicot.data.policies import Array, Cases, name_cases
+from dicot.data.policies import Array, RawCases, name_cases
 
 LAYOUTS = ("nct", "ntc")
 _SHAPE = {"nct": "(cases, channels, time)", "ntc": "(cases, time, channels)"}
 _COMPLEX = "Complex data not supported: pass the real and the imaginary part as two channels."
 
 
-def to_cases(X: Any, layout: str = "nct") -> Cases:
+def to_cases(X: Any, layout: str = "nct") -> RawCases:
     """Return X in the order cases, channels, time; NaN and inf stay, and a memory map stays one."""
     if layout not in LAYOUTS:
         raise InputError(f'layout must be "nct" or "ntc"; got {layout!r}.')
@@ -98,7 +98,7 @@ def _from_array(x: Array, layout: str) -> Array:
     return x
 
 
-def _from_list(items: Sequence[Any], layout: str) -> Cases:
+def _from_list(items: Sequence[Any], layout: str) -> RawCases:
     if not items:
         raise InputError("X has 0 sample(s) (an empty list) while a minimum of 1 is required: pass at least 1 case.")
     arrays = [to_array(item) for item in items]
@@ -124,7 +124,7 @@ def _refuse(rule: str, broken_by: list[int], arrays: list[Array]) -> None:
         raise InputError(f"In a list, each case {rule}; {name_cases(broken_by)} does not: got shape {first}.")
 
 
-def true_lengths(cases: Cases) -> Array:
+def true_lengths(cases: RawCases) -> Array:
     """Count the time steps (N,) of each case without those at its end that are NaN in all channels."""
     if isinstance(cases, list):
         return np.array([true_length(case) for case in cases])

@@ -1,6 +1,6 @@
 """What to do with unequal lengths, missing values and scale. Pure numpy functions; no input is changed in place."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, lookup
-from dicot.data.pieces import Collection, pieces, release
+from dicot.data.pieces import Collection, blocks
 
 Array = NDArray[Any]
 FloatArray = NDArray[np.floating[Any]]
-Cases = Array | list[Array]  # (N, C, T), or N arrays (C, T_i), of any real type
+RawCases = Array | list[Array]  # (N, C, T), or N arrays (C, T_i), of any real type
+Cases = RawCases  # the name that readers use until they are merged
 
 
 def name_cases(index: Iterable[int], noun: str = "case", plural: str = "cases") -> str:
@@ -22,16 +23,11 @@ def name_cases(index: Iterable[int], noun: str = "case", plural: str = "cases") 
     return f"{noun if len(named) == 1 else plural} {', '.join(map(str, named[:5]))}{more}"
 
 
-def cases_where(test: Callable[[Array], NDArray[np.bool_]], cases: Cases) -> NDArray[np.intp]:
+def cases_where(test: Callable[[Array], NDArray[np.bool_]], cases: RawCases) -> NDArray[np.intp]:
     """Return the positions of the cases with any value for which `test` is true."""
     if isinstance(cases, list):
         return np.flatnonzero([test(case).any() for case in cases])
-    positions = []
-    for rows in pieces(cases.shape):
-        block = cases[rows]
-        positions.append(rows.start + np.flatnonzero(test(block).any((1, 2))))
-        release(block)
-    return np.concatenate(positions)
+    return np.concatenate([rows.start + np.flatnonzero(test(block).any((1, 2))) for rows, block in blocks(cases)])
 
 
 def pad(case: Array, length: int) -> Array:
@@ -134,7 +130,7 @@ def _keep(case: Array) -> Array:
 MISSING: dict[str, Callable[[Array], Array]] = {"error": _keep, "interpolate": interpolate, "zero": zero}
 
 
-def fill_missing(cases: Cases, policy: str, noun: str = "case") -> Cases:
+def fill_missing(cases: RawCases, policy: str, noun: str = "case") -> RawCases:
     """Return cases filled in by a policy, or raise an error that names those with NaN; copied only if need be."""
     gaps = cases_where(np.isnan, cases)
     check_missing(gaps, policy, noun)
@@ -175,13 +171,13 @@ class Scale:
         n_channels = x.shape[1]
         mean, variance = np.zeros(n_channels), np.zeros(n_channels)
         low, high = np.full(n_channels, np.inf), np.full(n_channels, -np.inf)
-        for rows, block in _blocks(x):
+        for rows, block in blocks(x):
             share = len(block) / rows.stop  # of the cases so far
             mean += (np.array([channel.mean(dtype=np.float64) for channel in _channels(block)]) - mean) * share
             low, high = np.minimum(low, block.min(axis=(0, 2))), np.maximum(high, block.max(axis=(0, 2)))
         if not np.isfinite(mean).all():
             raise InputError("Scale.fit needs values without NaN and inf. Pass the x of checked Windows.")
-        for rows, block in _blocks(x):
+        for rows, block in blocks(x):
             share = len(block) / rows.stop
             squares = [
                 np.square(channel - centre).mean() for channel, centre in zip(_channels(block), mean, strict=True)
@@ -199,13 +195,6 @@ class Scale:
         with np.errstate(over="ignore"):  # what is too large is refused by whoever knows the case
             scaled: FloatArray = ((x - self.mean[:, None]) / self.std[:, None]).astype(np.float32)
         return scaled
-
-
-def _blocks(x: Collection) -> Iterator[tuple[slice, Array]]:
-    for rows in pieces(x.shape):
-        block = x[rows]
-        yield rows, block
-        release(block)
 
 
 def _channels(block: Array) -> Array:

@@ -16,8 +16,8 @@ from dicot.core.errors import InputError, ModelFileError
 from dicot.data import Windows
 from dicot.data.columns import join_column
 from dicot.data.npyfile import read_array_header
+from dicot.data.pieces import Cases
 from dicot.data.policies import Array, FloatArray
-from dicot.data.stored import CaseStore
 from dicot.store.corpus.manifest import AGAIN, SHARDS, Shard, Source, read_manifest
 from dicot.store.corpus.shards import COLUMNS, read_about
 
@@ -27,7 +27,7 @@ FEWEST_ROWS = 16  # for which threads pay
 
 
 @final
-class Corpus(CaseStore):
+class Corpus(Cases):
     """Windows of recordings in a folder that `dicot corpus build` wrote, as many as the disk holds.
 
     `fit` and `transform` of an estimator and `pretrain` take a corpus as they take Windows: batches are read from disk
@@ -94,9 +94,14 @@ class Corpus(CaseStore):
             raise ModelFileError(f"{path} holds {header.dtype} {header.shape}, not {self.dtype} {wanted}. {AGAIN}")
         return header.start
 
-    def read_rows(self, rows: Array, out: FloatArray) -> None:
-        """Write the windows in these rows, in this order, to `out` (len(rows), C, T) of float32."""
-        rows = np.asarray(rows, np.int64)
+    def __getitem__(self, rows: slice | Array, /) -> FloatArray:
+        """Read a slice of the windows, or those at these positions, as float32."""
+        rows = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.asarray(rows, np.int64)
+        out = np.empty((len(rows), *self.shape[1:]), np.float32)
+        self._read_rows(rows, out)
+        return out
+
+    def _read_rows(self, rows: Array, out: FloatArray) -> None:
         if len(rows) and not (rows.min() >= 0 and rows.max() < len(self)):
             raise InputError(f"The corpus has the rows 0 to {len(self) - 1}; got {rows.min()} to {rows.max()}.")
         with self._lock:
@@ -193,7 +198,7 @@ class Corpus(CaseStore):
         joined = {name: join_column([part.get(name) for part in parts], counts) for name in COLUMNS}
         return {name: values for name, values in joined.items() if values is not None}
 
-    def read_labels(self) -> Array | None:
+    def labels(self) -> Array | None:
         """Return the labels (N,) of all windows, or None where there are none."""
         counts = [shard.windows for shard in self.shards]
         return join_column([self.about(number).get("label") for number in range(len(counts))], counts)
