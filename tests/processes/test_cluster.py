@@ -1,7 +1,6 @@
 """Tasks on a cluster: lost ones are handed out again, errors of ours come back, what never comes is refused."""
 
 import os
-import socket
 import sys
 from types import SimpleNamespace
 
@@ -200,21 +199,10 @@ def test_what_no_node_has_is_refused():
         cluster.share("cuda:1")
 
 
-def test_a_missing_package_and_a_silent_address_are_named(monkeypatch):
+def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'dicot\[ray\]'"):
         joined("local").__enter__()
-    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False))
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    for address, said in (
-        (f"127.0.0.1:{port}", "No Ray cluster answers at 127.0.0.1"),
-        ("127.0.0.1:99999999", "No Ray cluster answers at"),
-        ("ray://host:10001", "takes host:port, auto or local"),
-        ("host", "takes host:port, auto or local"),
-    ):
-        with pytest.raises(InputError, match=said):
-            joined(address).__enter__()
 
 
 def test_an_address_that_only_listens_is_tried_once_and_a_cluster_of_our_own_has_all_the_time(monkeypatch):
@@ -226,35 +214,8 @@ def test_an_address_that_only_listens_is_tried_once_and_a_cluster_of_our_own_has
 
     monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False, init=init))
     monkeypatch.delenv("RAY_NUM_REDIS_GET_RETRIES", raising=False)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"127.0.0.1:{server.getsockname()[1]}"
-        for one in ("local", "auto", address):
-            with pytest.raises(InputError, match="No Ray cluster could be joined at"):
-                joined(one).__enter__()
-        assert said[address]["RAY_NUM_REDIS_GET_RETRIES"] == said["auto"]["RAY_NUM_REDIS_GET_RETRIES"] == "1"
-        assert "RAY_NUM_REDIS_GET_RETRIES" not in said["local"] and "RAY_NUM_REDIS_GET_RETRIES" not in os.environ
-        monkeypatch.setenv("RAY_NUM_REDIS_GET_RETRIES", "7")
-        with pytest.raises(InputError):
-            joined(address).__enter__()
-        assert said[address]["RAY_NUM_REDIS_GET_RETRIES"] == "7"  # what the user has said stands
-
-
-def test_a_cluster_that_asks_for_a_token_says_so(monkeypatch):
-    def init(address, **more):
-        try:
-            raise RuntimeError("Last connection error: AuthenticationError: RPC error: InvalidAuthToken: missing")
-        except RuntimeError:
-            raise ConnectionError("Failed to connect to Ray cluster") from None
-
-    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False, init=init))
-    with pytest.raises(InputError, match="It asks for a token: set RAY_AUTH_MODE=token"):
-        joined("auto").__enter__()
-
-
-def test_a_cluster_that_does_not_start_is_not_told_to_be_started(monkeypatch):
-    def init(address, **more):
-        raise Exception("The current node timed out during startup.")
-
-    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False, init=init))
-    with pytest.raises(InputError, match=r"at local \(The current node timed out during startup.*run the same command"):
-        joined("local").__enter__()
+    for one in ("local", "auto", "host:1"):
+        with pytest.raises(InputError, match=f"No Ray cluster could be joined at {one}.*Failed to connect"):
+            joined(one).__enter__()
+    assert said["host:1"]["RAY_NUM_REDIS_GET_RETRIES"] == said["auto"]["RAY_NUM_REDIS_GET_RETRIES"] == "1"
+    assert "RAY_NUM_REDIS_GET_RETRIES" not in said["local"] and "RAY_NUM_REDIS_GET_RETRIES" not in os.environ

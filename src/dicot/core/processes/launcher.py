@@ -13,13 +13,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from dicot.core.errors import InputError, LostWorkerError
+from dicot.core.errors import LostWorkerError
 
 MEETING = "DICOT_MEETING"  # the file by which the ranks that `launch` has started find each other
 PARENT = "DICOT_PARENT"  # the process that has started them
 LOST = 3  # exit code of a rank that ended because another one had
 LOOK = 0.05  # seconds between two looks at the processes
-GRACE = 10.0  # seconds that the others have to end by themselves, and again after they were asked to
+GRACE = 10.0  # seconds that the others have to end by themselves
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,8 @@ def find_place(environment: Mapping[str, str] = os.environ) -> Place:
     names = ("RANK", "WORLD_SIZE")
     if not all(name in environment for name in names) or not {MEETING, "MASTER_ADDR"} & set(environment):
         return ONLY
-    try:
-        rank, world = (int(environment[name]) for name in names)
-        local = int(environment.get("LOCAL_RANK", rank))
-    except ValueError as error:
-        raise InputError(f"RANK, WORLD_SIZE and LOCAL_RANK must be whole numbers: {error}.") from error
-    if not 0 <= rank < world:
-        raise InputError(f"RANK must be from 0 to WORLD_SIZE - 1; got {rank} of {world}.")
-    return Place(rank, world, local, environment.get(MEETING, ""))
+    rank, world = (int(environment[name]) for name in names)
+    return Place(rank, world, int(environment.get("LOCAL_RANK", rank)), environment.get(MEETING, ""))
 
 
 def is_launched() -> bool:
@@ -98,9 +92,11 @@ def launch(n_processes: int, words: Sequence[str], again: str, module: str = "di
         codes = [process.returncode for process in processes]
         if forwarding.arrived or codes[0] in (1, 2) or not any(codes):
             return codes[0] if codes[0] >= 0 else 128 - codes[0]
+        code = codes[victim]
+        fate = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         said = logs[victim].read_text(errors="replace").strip() if victim else ""
         raise LostWorkerError(
-            f"Process {victim} of {n_processes} {_fate(codes[victim])}, and the others were ended."
+            f"Process {victim} of {n_processes} {fate}, and the others were ended."
             + (f" It said: {said[-2000:]}" if said else "")
             + f" {again}"
         )
@@ -126,30 +122,21 @@ def _start(rank: int, world: int, command: Sequence[str], folder: str, log: Path
 
 
 def _wait(processes: "Sequence[subprocess.Popen[Any]]") -> int:
-    """Wait until all have ended, and return the number of the first that failed; what then goes on is ended."""
-    victim, deadline, harder = 0, float("inf"), [signal.SIGTERM, signal.SIGKILL]
+    """Wait until all have ended, and return the number of the first that failed; what then goes on is killed."""
+    victim, deadline = 0, float("inf")
     while running := [process for process in processes if process.poll() is None]:
         failed = [number for number, process in enumerate(processes) if process.poll() not in (None, 0)]
-        if failed and deadline == float("inf"):
-            # One that was lost itself is no cause: that rank is dead, and will be seen in a moment.
-            victim, deadline = failed[0], time.monotonic() + GRACE
-        if failed and processes[victim].returncode == LOST:
-            victim = next((number for number in failed if processes[number].returncode != LOST), victim)
-        if time.monotonic() > deadline and harder:
-            for process in running:
-                process.send_signal(harder[0])
-            harder, deadline = harder[1:], time.monotonic() + GRACE
+        if failed and (deadline == float("inf") or processes[victim].returncode == LOST):
+            # One that was lost itself is no cause: another rank is dead, and will be seen in a moment.
+            victim = next((number for number in failed if processes[number].returncode != LOST), failed[0])
+            deadline = min(deadline, time.monotonic() + GRACE)
+        for process in running if time.monotonic() > deadline else ():
+            process.kill()
         time.sleep(LOOK)
     codes = [process.returncode for process in processes]
     if codes[victim] in (0, LOST):
         victim = next((number for number, code in enumerate(codes) if code not in (0, LOST)), victim)
     return victim
-
-
-def _fate(code: int) -> str:
-    if code < 0:
-        return f"was killed by {signal.Signals(-code).name}"
-    return f"ended with exit code {code}"
 
 
 class _Forwarding:
