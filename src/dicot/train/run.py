@@ -86,18 +86,10 @@ class TrainingRun:
         if self.initial is None:
             return
         encoder, trained = self.method.encoder, self.method.trained_encoder()
-        wanted = encoder.state_dict()
-        for name in [*wanted, *self.initial]:
-            if name not in self.initial:
-                raise InputError(f"initial has no {name!r}, which the encoder has. Pass its whole state dict.")
-            if name not in wanted:
-                raise InputError(f"initial has {name!r}, which the encoder does not have.")
-            if self.initial[name].shape != wanted[name].shape:
-                raise InputError(
-                    f"initial has {name!r} of shape {tuple(self.initial[name].shape)}; "
-                    f"the encoder's has {tuple(wanted[name].shape)}."
-                )
-        encoder.load_state_dict(self.initial)
+        try:
+            encoder.load_state_dict(self.initial)
+        except RuntimeError as error:
+            raise InputError(f"initial does not fit the encoder: {error}") from error
         if trained is not encoder:
             trained.load_state_dict(self.initial)
 
