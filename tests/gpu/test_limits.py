@@ -14,7 +14,6 @@ from dicot.data import Windows
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.runs import pretrain_into
 from dicot.train import loop
-from tests.commands import dicot
 
 GIB = 2**30
 
@@ -61,17 +60,6 @@ def test_torch_may_take_what_is_allowed_less_what_cuda_takes_itself(card):
     assert card.share == 1, "whatever happens"
 
 
-def test_more_than_the_card_has_is_no_limit_and_a_lower_one_stays(card):
-    with limited_memory("cuda", 80 * GIB):
-        assert card.share == 1
-    card.share = 0.1
-    with limited_memory("cuda:0", 8 * GIB):
-        assert card.share == 0.1
-    with limited_memory("cuda", None):
-        assert card.share == 0.1
-    assert len(card.said) == 4, "None sets nothing"
-
-
 def test_what_no_run_could_keep_to_is_refused_at_once(card):
     assert gpu_memory_of("8GiB", "cuda") == 8 * GIB
     assert gpu_memory_of(None, "cpu") is None
@@ -107,15 +95,6 @@ def test_a_run_that_meets_the_limit_says_so(card, tmp_path, monkeypatch):
     with pytest.raises(DeviceMemoryError, match=r"into the 7\.52 GB that torch may take of a card, not even"):
         pretrain_into(tmp_path / "m", model(batch_size=8), train, gpu_memory=8 * GIB)
     assert shares == [pytest.approx(7 / 24)] * 2 and card.share == 1, "op by op as well"
-
-
-def test_the_commands_take_it(card, tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(
-        "dicot.model.runs.pretrain_into", lambda *_, gpu_memory, **__: asked.append(gpu_memory) or "done"
-    )
-    dicot("pretrain", "ItalyPowerDemand", "--out", tmp_path / "m", "--device", "cuda", "--gpu-memory", "8GiB")
-    assert asked == [8 * GIB]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")

@@ -127,26 +127,6 @@ def test_one_that_finds_no_room_after_a_node_is_lost_gets_that_of_the_idle():
     assert sorted(answers) == sorted([(n, n) for n in range(6)] * 2)
 
 
-def test_the_idle_go_on_where_ray_notices_late_that_a_node_is_lost():
-    """Until then a process is asked for that finds no room, and waits for that of the one that could do its task."""
-
-    class Late(Ray):
-        looks = 0
-
-        def cluster_resources(self):
-            self.looks += self.room == 1
-            return {"CPU": self.room if self.looks > 1 else 2}
-
-    def dies(task, process):
-        if process == 2:
-            ray.room = 1
-        return process == 2
-
-    ray = Late(dies=dies)
-    answers = list(Cluster(ray).answers(twice, range(6), Share()))
-    assert sorted(answers) == sorted([(n, n) for n in range(6)] * 2) and ray.looks > 2
-
-
 def test_a_task_that_no_process_outlives_does_not_go_on_for_ever():
     ray = Ray(dies=lambda task, process: task == 1)
     answers = dict(Cluster(ray).answers(twice, range(3), Share()))

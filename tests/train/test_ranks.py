@@ -145,9 +145,6 @@ def test_each_process_needs_a_gpu_of_its_own(monkeypatch):
         pass
 
 
-def test_a_wrong_environment_is_named():
-    with pytest.raises(InputError, match="whole numbers"):
-        find_place({"RANK": "one", "WORLD_SIZE": "2", "MASTER_ADDR": "here"})
-    with pytest.raises(InputError, match="got 2 of 2"):
-        find_place({"RANK": "2", "WORLD_SIZE": "2", "MASTER_ADDR": "here"})
-    assert find_place({"RANK": "1", "WORLD_SIZE": "2"}).world == 1, "somebody else's variables"
+def test_variables_of_somebody_else_are_no_place_among_others():
+    assert find_place({"RANK": "1", "WORLD_SIZE": "2"}).world == 1
+    assert find_place({"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "here"}).rank == 1

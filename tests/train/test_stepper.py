@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from dicot.core.errors import DicotError
 from dicot.methods import Places, build_method
 from dicot.methods.cropping import Crops
 from dicot.nets.encoders import InceptionTime
@@ -27,11 +26,6 @@ def test_without_a_gpu_graphs_fall_back_with_a_reason(waves, caplog):
         fallen_back = history(waves, stepper="graphs")
     assert "need a GPU" in caplog.text
     assert fallen_back.loss == history(waves, stepper="eager").loss == history(waves).loss
-
-
-def test_unknown_steppers_are_refused(waves):
-    with pytest.raises(DicotError, match="graphs"):
-        history(waves, stepper="graph")
 
 
 def test_only_what_comes_often_is_captured(waves):
