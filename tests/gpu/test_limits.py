@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.core.errors import DeviceMemoryError, InputError
+from dicot.core.errors import InputError
 from dicot.core.gpu.memory import CONTEXT, FIXED, free_bytes, gpu_memory_of, limited_memory
 from dicot.data import Windows
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.runs import pretrain_into
-from dicot.train import loop
 
 GIB = 2**30
 
@@ -78,23 +77,6 @@ def test_batches_that_are_larger_than_the_limit_are_refused_before_any_step(card
     with pytest.raises(InputError, match=r"A batch of 40000 time steps takes about .*\(--gpu-memory\)"):
         pretrain_into(tmp_path / "m", model(batch_size=64), train, gpu_memory=CONTEXT + FIXED + 10**8)
     assert not card.said and not list(tmp_path.iterdir())
-
-
-def test_a_run_that_meets_the_limit_says_so(card, tmp_path, monkeypatch):
-    shares = []
-
-    def training(*_: object):
-        shares.append(card.share)
-        raise torch.OutOfMemoryError("CUDA out of memory.")
-        yield
-
-    monkeypatch.setattr(loop, "training", training)
-    monkeypatch.setattr(loop, "own_stream", lambda device: loop.nullcontext())
-    monkeypatch.setattr(loop, "OwnDraws", lambda device: loop.nullcontext())
-    train = Windows(np.zeros((16, 1, 64), np.float32))
-    with pytest.raises(DeviceMemoryError, match=r"into the 7\.52 GB that torch may take of a card, not even"):
-        pretrain_into(tmp_path / "m", model(batch_size=8), train, gpu_memory=8 * GIB)
-    assert shares == [pytest.approx(7 / 24)] * 2 and card.share == 1, "op by op as well"
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")

@@ -153,14 +153,11 @@ def _checked_identity(windows: Windows) -> dict[str, Any]:
 
 def check_channel_names(channels: Any, n_channels: int) -> tuple[str, ...]:
     """Return one name per channel, all different, as a tuple."""
-    if isinstance(channels, str) or not all(isinstance(name, str) and name for name in channels):
+    names = tuple(channels)
+    if isinstance(channels, str) or not all(isinstance(name, str) and name for name in names):
         raise InputError(f"channels must be a sequence of names; got {channels!r}. Pass one text for each channel.")
-    names = tuple(str(name) for name in channels)
-    if len(names) != n_channels:
-        raise InputError(f"channels must name each of the {n_channels} channel(s); got {len(names)}: {names}.")
-    if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise InputError(f"Every channel needs a name of its own; {', '.join(twice)} came more than once.")
+    if len(names) != n_channels or len(set(names)) < len(names):
+        raise InputError(f"channels must give each of the {n_channels} channel(s) a name of its own; got {names}.")
     return names
 
 
@@ -262,10 +259,8 @@ def check_labels(y: Any, n: int, what: str, noun: str = "cases") -> Array:
     NaN, None, pandas.NA and the empty string mean unlabelled; `labelled` tells which are not.
     """
     labels = _to_values(y)
-    if labels.ndim != 1:
-        raise InputError(f"{what} must have shape ({noun},); got {labels.shape}. Pass one value for each.")
-    if len(labels) != n:
-        raise InputError(f"{what} must have one value for each of the {n} {noun}; got {len(labels)}.")
+    if labels.shape != (n,):
+        raise InputError(f"{what} must have one value for each of the {n} {noun}; got shape {labels.shape}.")
     if labels.dtype == object:
         labels = _plain(labels, what)
     elif labels.dtype.kind == "S":
@@ -301,10 +296,7 @@ def _to_values(y: Any) -> Array:
         y = y.tolist()  # None for what is masked
     if isinstance(y, list | tuple):
         # Not by way of one dtype for all: numpy would write NaN among strings as "nan", and round large numbers.
-        try:
-            return np.array(y, dtype=object)
-        except ValueError as error:
-            raise InputError(f"The values cannot be read as one array ({error}). Pass numpy arrays.") from error
+        return np.array(y, dtype=object)
     if hasattr(y, "iloc") and y.isna().to_numpy().any():
         return np.asarray(y.to_numpy(dtype=object, na_value=None))
     values = to_array(y)
@@ -312,7 +304,11 @@ def _to_values(y: Any) -> Array:
 
 
 def _plain(values: Array, what: str) -> Array:
-    """Turn objects into one array of strings or of numbers, with missing ones marked as `labelled` expects it."""
+    """Turn objects into one array of strings or of numbers, with missing ones marked as `labelled` expects it.
+
+    Whole numbers stay as they are, or become text where no dtype can represent all values exactly. True and False
+    beside what is missing are text too, as they are without it in other files.
+    """
     items = [v.item() if getattr(v, "ndim", None) == 0 else v for v in values]  # numpy's scalars and tensors
     items = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in items]
     known = [v for v in items if not _is_lost(v)]
@@ -320,22 +316,11 @@ def _plain(values: Array, what: str) -> Array:
         if not any(isinstance(v, str) for v in items):
             return np.full(len(items), np.nan)
         return text_array(["" if _is_lost(v) else v for v in items])
-    if all(isinstance(v, int | float) for v in known):
-        return _numbers(items, known)
-    kinds = ", ".join(sorted({type(v).__name__ for v in known}))
-    raise InputError(f"{what} must hold only strings or only numbers; got {kinds}. Convert them to one type.")
-
-
-def _numbers(items: list[Any], known: list[Any]) -> Array:
-    """Return whole numbers as they are, or as text where no dtype can represent all values exactly.
-
-    True and False beside what is missing are text too, as they are without it in other files.
-    """
-    whole = all(isinstance(v, int) for v in known)
-    if whole and len(known) == len(items):
-        numbers = np.array(items)
-        if numbers.dtype.kind in "biu":
-            return numbers
+    if not all(isinstance(v, int | float) for v in known):
+        kinds = ", ".join(sorted({type(v).__name__ for v in known}))
+        raise InputError(f"{what} must hold only strings or only numbers; got {kinds}. Convert them to one type.")
+    if len(known) == len(items) and all(isinstance(v, int) for v in known) and np.array(items).dtype.kind in "biu":
+        return np.array(items)
     is_bool = all(isinstance(v, bool) for v in known)
     if not is_bool and all(isinstance(v, float) or abs(v) <= EXACT for v in known):
         return np.array([np.nan if _is_lost(v) else v for v in items], dtype=np.float64)
@@ -344,10 +329,8 @@ def _numbers(items: list[Any], known: list[Any]) -> Array:
 
 def _is_lost(value: Any) -> bool:
     # pandas.NA cannot be compared, so it is told by its name.
-    nan = isinstance(value, float) and math.isnan(value)
-    return (
-        value is None or nan or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, str) and not value)
-    )
+    lost = value is None or type(value).__name__ in ("NAType", "NaTType")
+    return lost or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
 def warn_of_layout(n_channels: int, n_times: int, layout: str = "nct") -> None:

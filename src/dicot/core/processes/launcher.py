@@ -10,7 +10,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from dicot.core.errors import LostWorkerError
@@ -69,40 +68,43 @@ def end_with_parent() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def launch(n_processes: int, words: Sequence[str], again: str, module: str = "dicot") -> int:
+def launch(n_processes: int, words: Sequence[str], again: str, module: str = "dicot", grace: float = GRACE) -> int:
     """Run `python -m dicot WORDS` in so many processes of this machine, and return the exit code of the first.
 
-    The first one has the terminal; of the others an error is shown. Where one dies, the rest is ended, and the error
-    says how to go on (`again`). Ctrl-C and SIGTERM reach all of them as Ctrl-C, once.
+    The first one has the terminal; of the others an error is shown. Where one dies, the rest has `grace` seconds to
+    end, and the error says how to go on (`again`). Ctrl-C and SIGTERM reach all of them as Ctrl-C.
     """
-    with tempfile.TemporaryDirectory(prefix="dicot-ranks-") as folder, _Forwarding() as forwarding:
-        logs = [Path(folder, f"rank{rank}.log") for rank in range(n_processes)]
-        processes: list[subprocess.Popen[Any]] = []
+    processes: list[subprocess.Popen[bytes]] = []
+    usual = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with tempfile.TemporaryDirectory(prefix="dicot-ranks-") as folder:
+        log = Path(folder, "others.log")
         try:
             for rank in range(n_processes):
-                command = [sys.executable, "-m", module, *words]
-                processes.append(_start(rank, n_processes, command, folder, logs[rank]))
-                forwarding.processes = processes
-            victim = _wait(processes)
-        finally:
+                processes.append(_start(rank, n_processes, [sys.executable, "-m", module, *words], folder, log))
+            victim = _wait(processes, grace)
+        except KeyboardInterrupt:
             for process in processes:
-                if process.poll() is None:
-                    process.kill()
+                process.send_signal(signal.SIGINT)
+            for process in processes:
                 process.wait()
-        codes = [process.returncode for process in processes]
-        if forwarding.arrived or codes[0] in (1, 2) or not any(codes):
-            return codes[0] if codes[0] >= 0 else 128 - codes[0]
-        code = codes[victim]
+            return 130
+        finally:
+            signal.signal(signal.SIGTERM, usual)
+            for process in processes:
+                process.kill()
+                process.wait()
+        first, code = processes[0].returncode, processes[victim].returncode
+        if first in (1, 2, 130) or not code:
+            return first
         fate = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        said = logs[victim].read_text(errors="replace").strip() if victim else ""
+        said = log.read_text(errors="replace").strip()[-2000:]
+        quote = f" It said: {said}" if said else ""
         raise LostWorkerError(
-            f"Process {victim} of {n_processes} {fate}, and the others were ended."
-            + (f" It said: {said[-2000:]}" if said else "")
-            + f" {again}"
+            f"Process {victim} of {n_processes} {fate}, and the others were ended.{quote} {again}"
         )
 
 
-def _start(rank: int, world: int, command: Sequence[str], folder: str, log: Path) -> "subprocess.Popen[Any]":
+def _start(rank: int, world: int, command: Sequence[str], folder: str, log: Path) -> subprocess.Popen[bytes]:
     environment = {
         **os.environ,
         "RANK": str(rank),
@@ -113,51 +115,25 @@ def _start(rank: int, world: int, command: Sequence[str], folder: str, log: Path
         # Each would take all cores otherwise, and they would mostly wait for each other.
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // world))),
     }
-    if rank == 0:
-        return subprocess.Popen(command, env=environment, start_new_session=True)
-    with log.open("wb") as errors:
-        return subprocess.Popen(
-            command, env=environment, start_new_session=True, stdout=subprocess.DEVNULL, stderr=errors
-        )
+    with log.open("ab") as errors:
+        quiet: dict[str, Any] = {} if rank == 0 else {"stdout": subprocess.DEVNULL, "stderr": errors}
+        return subprocess.Popen(command, env=environment, start_new_session=True, **quiet)
 
 
-def _wait(processes: "Sequence[subprocess.Popen[Any]]") -> int:
+def _wait(processes: Sequence[subprocess.Popen[bytes]], grace: float) -> int:
     """Wait until all have ended, and return the number of the first that failed; what then goes on is killed."""
     victim, deadline = 0, float("inf")
-    while running := [process for process in processes if process.poll() is None]:
-        failed = [number for number, process in enumerate(processes) if process.poll() not in (None, 0)]
-        if failed and (deadline == float("inf") or processes[victim].returncode == LOST):
-            # One that was lost itself is no cause: another rank is dead, and will be seen in a moment.
-            victim = next((number for number in failed if processes[number].returncode != LOST), failed[0])
-            deadline = min(deadline, time.monotonic() + GRACE)
-        for process in running if time.monotonic() > deadline else ():
-            process.kill()
+    while any(process.poll() is None for process in processes):
+        codes = [process.poll() for process in processes]
+        # One that was lost itself is no cause: another one is dead, and will be seen in a moment.
+        failed = [number for number, code in enumerate(codes) if code not in (None, 0, LOST)]
+        if failed and deadline == float("inf"):
+            victim, deadline = failed[0], time.monotonic() + grace
+        if time.monotonic() > deadline:
+            for process in processes:
+                process.kill()
         time.sleep(LOOK)
-    codes = [process.returncode for process in processes]
-    if codes[victim] in (0, LOST):
-        victim = next((number for number, code in enumerate(codes) if code not in (0, LOST)), victim)
+    if deadline == float("inf"):
+        codes = [process.returncode for process in processes]
+        victim = max(range(len(codes)), key=lambda number: codes[number] not in (0, LOST))
     return victim
-
-
-class _Forwarding:
-    """A context in which Ctrl-C and SIGTERM are sent on to processes, and this one waits for them."""
-
-    def __init__(self) -> None:
-        self.processes: Sequence[subprocess.Popen[Any]] = ()
-        self.arrived = 0
-        self.callers: dict[int, Any] = {}
-
-    def __enter__(self) -> "_Forwarding":
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self.callers[number] = signal.signal(number, self._arrive)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self.callers.items():
-            signal.signal(number, handler)
-
-    def _arrive(self, number: int, frame: FrameType | None) -> None:
-        self.arrived += 1
-        for process in self.processes:
-            if process.poll() is None:
-                process.send_signal(signal.SIGINT)
