@@ -14,7 +14,7 @@ import numpy as np
 
 from dicot.core.errors import InputError, ModelFileError
 from dicot.data import Windows
-from dicot.data.columns import join_column
+from dicot.data.labels import join_column
 from dicot.data.npyfile import read_array_header
 from dicot.data.pieces import Cases
 from dicot.data.policies import Array, FloatArray

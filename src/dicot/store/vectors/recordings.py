@@ -23,9 +23,9 @@ from dicot.core.progress import Bar
 from dicot.core.storage import atomic_file, remove_leftovers, write_atomic, writing
 from dicot.core.storage.locks import only_writer
 from dicot.data import Windows
-from dicot.data.columns import join_column
 from dicot.data.contents import are_facts, facts_of, is_as_before, windows_hash
 from dicot.data.folders import RecordingStream, Source, file_name_of, refuse_mistaken
+from dicot.data.labels import join_column
 from dicot.data.naming import listed, naming
 from dicot.data.npyfile import load_npz
 from dicot.data.pieces import pieces, release
