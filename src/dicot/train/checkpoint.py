@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -25,7 +25,7 @@ from dicot.train.history import History
 log = logging.getLogger(__name__)
 
 MOMENTS = {"step", "exp_avg", "exp_avg_sq"}  # the state that AdamW has for a parameter
-REST = 10.0  # times as long as a write took, nothing in the process is written again: most of its time is for training
+REST = 10.0  # times as long as a write took, the run is not written again: most of its time is for training
 # What comes of a file that is no checkpoint; RecursionError is a RuntimeError.
 UNREADABLE = (SafetensorError, LookupError, ValueError, TypeError, AttributeError, OverflowError, RuntimeError)
 Fetch = Callable[[Callable[[], bytes | None]], bytes | None]
@@ -43,8 +43,8 @@ class Checkpoint:
     writes: bool = field(default=True, init=False)  # of several ranks of a run, only the first writes it
     under_way: bool = field(default=False, init=False, repr=False)  # whether steps have begun
     asked: bool = field(default=False, init=False, repr=False)  # whether it is to be written after the present step
-    _rest_until: ClassVar[float] = 0.0  # of all runs of the process, which may take turns
     _written: float = field(default_factory=time.monotonic, init=False, repr=False)
+    _took: float = field(default=0.0, init=False, repr=False)  # seconds of the last write
 
     def __post_init__(self) -> None:
         self.path = Path(self.path)
@@ -60,9 +60,8 @@ class Checkpoint:
 
     def due(self) -> bool:
         """Whether it is time to write, or somebody has asked for it."""
-        now = time.monotonic()
-        rested = self.seconds == 0 or now >= Checkpoint._rest_until
-        return self.asked or (rested and now - self._written >= self.seconds)
+        pause = max(self.seconds, REST * self._took) if self.seconds else 0.0
+        return self.asked or time.monotonic() - self._written >= pause
 
     def write(
         self,
@@ -74,8 +73,7 @@ class Checkpoint:
         ended: bool = False,
     ) -> None:
         """Replace the file as a whole: a reader sees the old run or the new one, never a half."""
-        started, self.asked = time.monotonic(), False
-        self._written = started
+        self._written, self.asked = time.monotonic(), False
         if not self.writes:
             return
         tensors = {f"method.{name}": value for name, value in method.state_dict().items()}
@@ -95,8 +93,8 @@ class Checkpoint:
         about = {"run": json.dumps(run, sort_keys=True), "sha256": OPEN}
         data = save({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, about)
         write_atomic(self.path, sealed(data, TENSORS))
-        self._written = time.monotonic()
-        Checkpoint._rest_until = self._written + REST * (self._written - started)
+        started, self._written = self._written, time.monotonic()
+        self._took = self._written - started
 
     def read(
         self,
