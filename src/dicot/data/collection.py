@@ -68,6 +68,11 @@ class Windows(Cases):
         """Return y."""
         return self.y
 
+    @property
+    def array(self) -> FloatArray:
+        """Give x."""
+        return self.x
+
     def __repr__(self) -> str:
         name = f"name={self.name!r}, " if self.name else ""
         counts = [_count(len(self), "case"), _count(self.n_channels, "channel"), _count(self.n_times, "time step")]

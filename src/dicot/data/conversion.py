@@ -131,15 +131,23 @@ class Conversion(Cases):
         return block if block.shape[2] == self.length else change(block, self.length)
 
 
-def as_checked(
-    cases: Array | Cases, missing: str = "error", scale: str | Scale | None = None, order: Sequence[int] | None = None
+def look(
+    X: Any,
+    layout: str = "nct",
+    missing: str = "error",
+    scale: str | Scale | None = None,
+    order: Sequence[int] | None = None,
 ) -> Conversion:
-    """Take cases of one length that were checked when they were made: those of Windows, or on disk."""
+    """Check whatever a user may pass as X; what is `Cases` already was looked at when it was made."""
+    if not isinstance(X, Cases):
+        return survey(to_cases(X, layout), missing, scale)
     check_policies(missing, scale)
-    n, _, n_times = cases.shape
+    if not (n := len(X)):
+        raise InputError("X has 0 sample(s) (empty Windows) while a minimum of 1 is required: pass one.")
     # One value for all: there may be very many.
-    lengths, gaps = np.broadcast_to(np.intp(n_times), n), np.broadcast_to(np.False_, n)
-    return Conversion(cases, lengths, gaps, np.arange(n), n_times, missing=missing, scale=scale, order=order)
+    lengths, gaps = np.broadcast_to(np.intp(X.n_times), n), np.broadcast_to(np.False_, n)
+    cases = X if X.array is None else X.array
+    return Conversion(cases, lengths, gaps, np.arange(n), X.n_times, missing=missing, scale=scale, order=order)
 
 
 def convert(
@@ -150,26 +158,25 @@ def convert(
     missing: str = "error",
     scale: str | Scale | None = None,
     length: int | None = None,
+    order: Sequence[int] | None = None,
 ) -> Conversion:
-    """Check whatever a user may pass as X by these policies (see check_collection); scale="dataset" is fitted to it."""
-    cases = to_cases(X, layout)
-    plain = survey(cases, missing, scale)
-    short = np.flatnonzero(plain.lengths < [case.shape[1] for case in cases])
-    if unequal == "error" and len(short):
-        raise InputError(
-            f"X contains NaN in all channels at the end of {name_cases(short)}, which marks a shorter case. "
-            'Set unequal="pad", "crop" or "resample", or replace these values.'
-        )
-    return settle(plain, unequal, length)
+    """Make X cases of one length by these policies (see check_collection), with a type that can tell values apart.
 
-
-def settle(cases: Conversion, unequal: str, length: int | None = None) -> Conversion:
-    """Give surveyed cases one length, a type that can tell their values apart, and the statistics of their scale."""
-    return at_length(cases, unequal, target_length(cases.lengths, unequal, length))
+    scale="dataset" is fitted to X.
+    """
+    plain = look(X, layout, missing, scale, order)
+    if unequal == "error" and not isinstance(plain.cases, Cases):
+        short = np.flatnonzero(plain.lengths < [case.shape[1] for case in plain.cases])
+        if len(short):
+            raise InputError(
+                f"X contains NaN in all channels at the end of {name_cases(short)}, which marks a shorter case. "
+                'Set unequal="pad", "crop" or "resample", or replace these values.'
+            )
+    return at_length(plain, unequal, target_length(plain.lengths, unequal, length))
 
 
 def at_length(cases: Conversion, unequal: str, length: int) -> Conversion:
-    """Do the same with this length, whatever the cases have: "pad" cuts longer ones, "crop" adds zeros to shorter."""
+    """Give cases this length, whatever they have: "pad" cuts longer ones, "crop" adds zeros to shorter ones."""
     fixed = replace(cases, unequal=unequal, length=length)
     bare = replace(fixed, scale=None)
     if swallows(bare):

@@ -41,6 +41,11 @@ class Cases(ABC):
     rate: float | None = None  # time steps per second
     segments: NDArray[Any] | None = None  # (N, C, L), L >= T: what training draws a window of each case from
 
+    @property
+    def array(self) -> NDArray[Any] | None:
+        """Give all cases as one array, where they lie in one."""
+        return None
+
     @abstractmethod
     def __getitem__(self, rows: slice | NDArray[Any], /) -> NDArray[Any]:
         """Return the cases in these rows, in this order, (n, C, T)."""

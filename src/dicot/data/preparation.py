@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from dicot.core.errors import InputError, PrecisionWarning, WindowLengthWarning
-from dicot.data.cases import to_cases
 from dicot.data.collection import Windows, check_labels, segments_under, warn_of_layout
-from dicot.data.conversion import Conversion, as_checked, convert, settle, survey
+from dicot.data.conversion import Conversion, convert, look
 from dicot.data.naming import listed
 from dicot.data.pieces import Cases
-from dicot.data.policies import Array, Scale
+from dicot.data.policies import Array, Policies, Scale
 from dicot.data.timestamps import SAME_RATE
 
 # The length a case of length `own` gets after a fit on length `fitted`: it depends on that case alone.
@@ -76,7 +75,7 @@ class Preparation:
         if self.unequal == "error":
             groups = [self._convert(X, self._scale, order=order)]
         else:
-            cases = self._looked_at(X, self._scale, order)
+            cases = look(X, self.layout, self.missing, self._scale, order)
             groups = [
                 replace(
                     cases,
@@ -93,18 +92,8 @@ class Preparation:
     def _convert(
         self, X: Any, scale: str | Scale | None, length: int | None = None, order: Sequence[int] | None = None
     ) -> Conversion:
-        if isinstance(X, Cases):
-            return settle(self._looked_at(X, scale, order), self.unequal, length)
-        policies = {"unequal": self.unequal, "missing": self.missing}
-        return convert(X, layout=self.layout, scale=scale, length=length, **policies)
-
-    def _looked_at(self, X: Any, scale: str | Scale | None, order: Sequence[int] | None = None) -> Conversion:
-        """Survey the cases; those that are `Cases` already were looked at when they were made."""
-        if not isinstance(X, Cases):
-            return survey(to_cases(X, self.layout), self.missing, scale)
-        if not len(X):
-            raise InputError("X has 0 sample(s) (empty Windows) while a minimum of 1 is required: pass one.")
-        return as_checked(X.x if isinstance(X, Windows) else X, self.missing, scale, order)
+        policies: Policies = {"unequal": self.unequal, "missing": self.missing, "scale": scale, "length": length}
+        return convert(X, layout=self.layout, order=order, **policies)
 
     def _order(self, X: Any) -> list[int] | None:
         """Return where the channels of the fit are in X, None where they are the same; refuse another rate.

@@ -1,15 +1,15 @@
 """Where the batches of a run come from: a training set on the device, or one that is streamed to it.
 
-A stepper asks a source for the tensors that each step starts from (`inputs`), and for the batch they make (`batch`).
-The second part belongs to the step itself: a CUDA graph contains it, and reads the first part from memory of its own.
+A stepper asks a source for the tensors on the device that each step of `rows` (steps, B) starts from (`inputs`, an
+iterator that is to be closed), and for the batch they make (`batch`). The second part belongs to the step itself: a
+CUDA graph contains it, and reads the first part from memory of its own. Inputs last until those of the next step.
 """
 
-import threading
-from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
-from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from dicot.core.gpu.device import to_device
 from dicot.core.gpu.memory import free_bytes
 from dicot.data import Windows, check_collection
 from dicot.data.collection import check_labels, labelled
-from dicot.data.conversion import Conversion, as_checked
+from dicot.data.conversion import Conversion, look
 from dicot.data.pieces import Cases, blocks, release
 from dicot.methods import Batch
 from dicot.train.draws import batch_rows, window_starts
@@ -111,7 +111,7 @@ def as_training_set(train: Any) -> Training:
     if isinstance(train, Windows | Conversion | Items):
         return train
     if isinstance(train, Cases):
-        return as_checked(train)
+        return look(train)
     return check_collection(train) if isinstance(train, np.ndarray) else Items(train)
 
 
@@ -138,24 +138,7 @@ def visited(train: Cases, seed: int, first: int, stop: int, batch_size: int) -> 
     return rows
 
 
-class BatchSource(ABC):
-    """Gives the batches of a run to its stepper."""
-
-    device: torch.device
-
-    @abstractmethod
-    def inputs(self, rows: np.ndarray) -> Generator[Inputs, None, None]:
-        """For each step of `rows` (steps, B), the tensors on the device that its batch is made of.
-
-        They may be overwritten once those of the next step are asked for. The iterator is to be closed.
-        """
-
-    @abstractmethod
-    def batch(self, inputs: Inputs) -> Batch:
-        """The batch of a step, by operations on the device alone."""
-
-
-class DeviceBatches(BatchSource):
+class DeviceBatches:
     """The whole training set lies on the device, and a step picks its rows there."""
 
     def __init__(self, x: Tensor, y: Tensor | None) -> None:
@@ -171,7 +154,7 @@ class DeviceBatches(BatchSource):
         return Batch(self.x[index], index, None if self.y is None else self.y[index])
 
 
-class StreamedBatches(BatchSource):
+class StreamedBatches:
     """A thread reads the rows of the next steps on the host while the device works on the present one.
 
     For cases that are larger than the device, or that are drawn. On a GPU the batches wait in page-locked memory and
@@ -180,71 +163,54 @@ class StreamedBatches(BatchSource):
 
     def __init__(self, train: Cases, y: np.ndarray | None, device: torch.device, dtype: torch.dtype) -> None:
         self.train, self.y, self.device, self.dtype = train, y, device, dtype
-        self.array = train.x if isinstance(train, Windows) else None
 
     def inputs(self, rows: np.ndarray) -> Generator[Inputs, None, None]:
-        free: SimpleQueue[_Slot | None] = SimpleQueue()
-        ready: SimpleQueue[_Slot | BaseException] = SimpleQueue()
         shape = (rows.shape[1], *self.train.shape[1:])
-        for _ in range(min(AHEAD, len(rows))):
-            free.put(_Slot(shape, self.dtype, self.y is not None, self.device))
+        slots = [_Slot(shape, self.dtype, self.y is not None, self.device) for _ in range(min(AHEAD, len(rows)))]
         copies = None
         if self.device.type == "cuda":
             copies = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
             copies.wait_stream(torch.cuda.current_stream(self.device))  # the slots' memory may have been in use there
-        reader = threading.Thread(target=self._read_ahead, args=(rows, free, ready, copies), daemon=True)
-        reader.start()
-        try:
-            for _ in range(len(rows)):
-                slot = ready.get()
-                if isinstance(slot, BaseException):
-                    raise slot
+        left = iter(rows)
+        with ThreadPoolExecutor(1, "batches") as reader:
+            coming = deque(reader.submit(self._read, slot, next(left), copies) for slot in slots)
+            try:
+                while coming:
+                    slot = coming.popleft().result()
+                    if copies is not None:
+                        torch.cuda.current_stream(self.device).wait_event(slot.arrived)
+                    yield slot.inputs
+                    if copies is not None:
+                        slot.used.record(torch.cuda.current_stream(self.device))
+                    if (numbers := next(left, None)) is not None:
+                        coming.append(reader.submit(self._read, slot, numbers, copies))
+            finally:
+                reader.shutdown(cancel_futures=True)
                 if copies is not None:
-                    torch.cuda.current_stream(self.device).wait_event(slot.arrived)
-                yield slot.inputs
-                if copies is not None:
-                    slot.used.record(torch.cuda.current_stream(self.device))
-                free.put(slot)
-        finally:
-            free.put(None)
-            reader.join()
-            if copies is not None:
-                copies.synchronize()  # before the slots' memory is given back
+                    copies.synchronize()  # before the slots' memory is given back
 
     def batch(self, inputs: Inputs) -> Batch:
         return Batch(*inputs)
 
-    def _read_ahead(
-        self,
-        rows: np.ndarray,
-        free: "SimpleQueue[_Slot | None]",
-        ready: "SimpleQueue[_Slot | BaseException]",
-        copies: Any,
-    ) -> None:
-        try:
-            for index in rows:
-                slot = free.get()
-                if slot is None:
-                    return
-                if copies is not None:
-                    slot.arrived.synchronize()  # the last copy out of this memory
-                self._fill(slot, index)
-                if copies is not None:
-                    with torch.cuda.stream(copies):
-                        copies.wait_event(slot.used)
-                        for there, here in zip(slot.inputs, slot.host, strict=True):
-                            there.copy_(here, non_blocking=True)
-                        slot.arrived.record(copies)
-                ready.put(slot)
-        except BaseException as error:  # raised by whoever waits for the batch
-            ready.put(error)
+    def _read(self, slot: "_Slot", numbers: np.ndarray, copies: Any) -> "_Slot":
+        """Read a batch into a slot, and start its copy to a GPU."""
+        if copies is not None:
+            slot.arrived.synchronize()  # the last copy out of this memory
+        self._fill(slot, numbers)
+        if copies is not None:
+            with torch.cuda.stream(copies):
+                copies.wait_event(slot.used)
+                for there, here in zip(slot.inputs, slot.host, strict=True):
+                    there.copy_(here, non_blocking=True)
+                slot.arrived.record(copies)
+        return slot
 
     def _fill(self, slot: "_Slot", numbers: np.ndarray) -> None:
         x, rows, *labels = (tensor.numpy() for tensor in slot.host)
         np.remainder(numbers, len(self.train), out=rows)
         if self.y is not None:
             labels[0][...] = self.y[rows]
-        segments, array = self.train.segments, self.array
+        segments, array = self.train.segments, self.train.array
         if segments is not None:
             starts, n_times = numbers // len(self.train), self.train.n_times
             for case, row, start in zip(x, rows.tolist(), starts.tolist(), strict=True):
@@ -271,6 +237,9 @@ class _Slot:
             self.arrived, self.used = torch.cuda.Event(), torch.cuda.Event()  # type: ignore[no-untyped-call]
 
 
+BatchSource = DeviceBatches | StreamedBatches
+
+
 def is_streamed(train: Cases, way: str, device: torch.device, dtype: torch.dtype) -> bool:
     """Tell whether a training set is streamed: "auto" does so where it would not fit, or be copied without need.
 
@@ -286,9 +255,10 @@ def is_streamed(train: Cases, way: str, device: torch.device, dtype: torch.dtype
     n_bytes = int(np.prod(train.shape)) * dtype.itemsize
     if device.type == "cuda":
         return n_bytes > SHARE * free_bytes(device)
-    if not isinstance(train, Windows):
+    x = train.array
+    if x is None:
         return True
-    in_place = train.x.flags.writeable and train.x.flags.c_contiguous and train.x.itemsize == dtype.itemsize
+    in_place = x.flags.writeable and x.flags.c_contiguous and x.itemsize == dtype.itemsize
     return not in_place and n_bytes > SMALL
 
 
@@ -304,8 +274,8 @@ def open_batches(train: Cases, way: str, device: torch.device, dtype: torch.dtyp
 
 def _on_device(train: Cases, device: torch.device, dtype: torch.dtype) -> Tensor:
     """Copy all cases to the device; what cannot be copied at once goes there piece by piece."""
-    if isinstance(train, Windows) and (train.x.flags.writeable or train.x.nbytes <= SMALL):
-        return to_device(train.x, device, dtype)
+    if train.array is not None and (train.array.flags.writeable or train.array.nbytes <= SMALL):
+        return to_device(train.array, device, dtype)
     whole = torch.empty(train.shape, dtype=dtype, device=device)
     for rows, block in blocks(train):
         whole[rows] = to_device(block, device, dtype)
