@@ -153,7 +153,7 @@ def test_type_errors_match_what_scikit_learn_expects() -> None:
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        ([1, 2], r"3 cases.*\(2,\)"),
+        ([1, 2], "3 cases.* 2"),
         ([[1], [2], [3]], r"\(3, 1\)"),
         ([1.0, np.inf, 2.0], "inf.*case 1"),
         (["a", 1, 2.0], "float, int, str"),

@@ -26,7 +26,7 @@ STEPS, BATCH = 5, 9  # shares of unequal size for 2 and 4 processes
 DIES_AT = 3  # step
 # Method, its settings, encoder.
 RUNS = {
-    "across": ("across", {"queue": 12, "cross": 0.5, "vic": 0.1}, "inception_time"),
+    "across": ("across", {}, "inception_time"),
     "dicot": ("dicot", {}, "inception_time"),
     "plain": ("dicot", {}, "fcn"),
     "dropout": ("dicot", {"projection": True}, "resnet"),

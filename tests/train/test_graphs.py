@@ -21,7 +21,6 @@ VARIANTS = [
     *((name, {}) for name in METHODS),
     ("dicot", {"projection": True}),
     ("catt", {"chunked": False}),
-    ("across", {"cross": 0.5, "vic": 0.1, "queue": 20}),
 ]
 
 

@@ -30,7 +30,8 @@ def check_labels(y: Any, n: int, what: str, noun: str = "cases") -> Array:
     """
     labels = _to_values(y)
     if labels.shape != (n,):
-        raise InputError(f"{what} must have one value for each of the {n} {noun}; got shape {labels.shape}.")
+        got = len(labels) if labels.ndim == 1 else labels.shape
+        raise InputError(f"{what} must have one value for each of the {n} {noun}; got {got}.")
     if labels.dtype == object:
         labels = _plain(labels, what)
     elif labels.dtype.kind == "S":
