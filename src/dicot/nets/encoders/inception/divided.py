@@ -1,14 +1,13 @@
 """Rows of one rank, where BatchNorm looks at those of all ranks."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from dicot.core.processes.ranks import Ranks
 from dicot.nets.encoders.division import DIVISION, Division, Normalised, norm_gradients, normalise
-from dicot.nets.encoders.inception.rows import Normed
+from dicot.nets.encoders.inception.rows import Normed, RowOperations
 
 aten = torch.ops.aten
 
@@ -16,7 +15,7 @@ aten = torch.ops.aten
 class DividedRows:
     """The functions of `rows` for the rows of one rank; `pooling` has those that no other case changes."""
 
-    def __init__(self, ranks: Ranks, pooling: Any) -> None:
+    def __init__(self, ranks: Ranks, pooling: RowOperations) -> None:
         self.ranks, self.pool_forward, self.pool_backward = ranks, pooling.pool_forward, pooling.pool_backward
 
     def norm_forward(
@@ -39,7 +38,7 @@ class DividedRows:
         return torch.split(dx, list(widths), dim=1), dweight, dbias
 
 
-def divided_rows(norm: nn.Module, pooling: Any) -> Any:
+def divided_rows(norm: nn.Module, pooling: RowOperations) -> RowOperations:
     """Return the operations on rows for the pass that is under way: `pooling`, those of one process, if undivided."""
     division: Division | None = norm.__dict__.get(DIVISION)
     return pooling if division is None or division.part is None else DividedRows(division.ranks, pooling)
