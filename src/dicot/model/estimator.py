@@ -16,10 +16,11 @@ from torch import Tensor, nn
 
 from dicot.core.errors import InputError, ModelFileError, lookup
 from dicot.core.progress import Bar
+from dicot.data.collection import label_fingerprint
 from dicot.data.conversion import Conversion
+from dicot.data.pieces import Cases
 from dicot.data.policies import Array
 from dicot.data.preparation import Preparation
-from dicot.data.stored import CaseStore, TrainingCases
 from dicot.methods import METHODS, Method, build_method
 from dicot.model.controls import CONTROLS, calibrated_control
 from dicot.model.embedding import (
@@ -88,7 +89,7 @@ class _Fit(NamedTuple):
 
     learned: dict[str, Any]  # attributes that do not wait for the training
     encoder: Encoder
-    train: TrainingCases
+    train: Cases
     run: TrainingRun | None  # the training; a control has none
 
 
@@ -428,12 +429,12 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         become(self, {**fit.learned, "encoder_": encoder, "history_": history, "composition_": composition})
         self._n_features_out = composition.dim(pooled_dim(encoder, features["pooling"]))
 
-    def _compose(self, encoder: Encoder, train: TrainingCases, features: Mapping[str, Any], seed: int) -> Composition:
+    def _compose(self, encoder: Encoder, train: Cases, features: Mapping[str, Any], seed: int) -> Composition:
         """Fit what a vector holds beside the encoder's features on the training cases as they were prepared."""
         with Bar("compress", len(train), self.verbose) as bar:
             return fit_composition(
                 encoder,
-                train.x,
+                train,
                 pooling=features["pooling"],
                 bank=features["bank"],
                 difference=features["difference"],
@@ -541,10 +542,10 @@ def _check_composition(model: TimeSeriesEmbedder) -> None:
     composition.check(model.encoder_, model.features_["pooling"], model.preparation_.n_times)
 
 
-def data_card(method: str | type[Method], train: TrainingCases | CaseStore, fingerprint: str) -> dict[str, Any]:
+def data_card(method: str | type[Method], train: Cases, fingerprint: str) -> dict[str, Any]:
     """Say what a model remembers of its training set; labels count only where the method learns from them."""
     kind = find_method(method)
-    labels = train.label_fingerprint() if kind is not None and kind.needs_labels else ""
+    labels = label_fingerprint(train.labels()) if kind is not None and kind.needs_labels else ""
     return {"name": train.name, "fingerprint": fingerprint, "labels": labels, "n_cases": len(train)}
 
 
