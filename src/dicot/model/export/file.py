@@ -25,8 +25,8 @@ from dicot.model.export.networks import pooled
 from dicot.model.export.preparation import prepare
 from dicot.model.export.probabilities import probabilities
 from dicot.model.fewlabels import FewLabelClassifier
+from dicot.model.files import weights_hash
 from dicot.model.heads import Head
-from dicot.model.pretrained import weights_hash
 from dicot.nets.encoders import Encoder
 
 TOLERANCE = 1e-4  # difference of two vectors, relative to the length of torch's
