@@ -3,14 +3,17 @@
 A flat setting such as `pooling` is an entry of one argument: `features={"pooling": "max"}`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec
 
 from dicot.core.errors import InputError, did_you_mean
 from dicot.model.presets import FEATURES
 from dicot.train import Recipe
 
+P = ParamSpec("P")
 PREPARE = ("layout", "unequal", "missing", "scale")
 GROUPS = ("features", "prepare", "recipe")
 # A flat name -> its argument, and its name there. Arguments were flat before they were grouped.
@@ -47,13 +50,18 @@ def flat(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def refuse_unknown(arguments: Mapping[str, Any], groups: Sequence[str] = GROUPS) -> None:
-    """Refuse arguments that an estimator does not have; one that was moved is told its new place."""
-    for name, value in arguments.items():
-        group, own = PLACES.get(name, ("", ""))
-        if group not in groups:
-            raise TypeError(f"There is no argument {name!r}.")
-        raise InputError(f"The argument {name} is now a part of {group}: {group}={{{own!r}: {value!r}}}.")
+def moved_arguments(init: Callable[P, None]) -> Callable[P, None]:
+    """Let a constructor answer an argument that was moved into another one with its new place."""
+    known = signature(init).parameters
+
+    @wraps(init)
+    def checked(*given: P.args, **arguments: P.kwargs) -> None:
+        for name in arguments.keys() & PLACES.keys() - known.keys():
+            group, own = PLACES[name]
+            raise InputError(f"The argument {name} is now a part of {group}: {group}={{{own!r}: {arguments[name]!r}}}.")
+        init(*given, **arguments)
+
+    return checked
 
 
 def entries(argument: str, given: Any, known: Sequence[str]) -> dict[str, Any]:

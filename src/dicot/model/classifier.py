@@ -27,7 +27,7 @@ from dicot.data.policies import name_cases
 from dicot.data.preparation import Preparation
 from dicot.data.stored import CaseStore
 from dicot.methods.supervised import Supervised, count_classes
-from dicot.model.arguments import PREPARE, entries, grouped, merge_recipe, refuse_unknown
+from dicot.model.arguments import PREPARE, entries, grouped, merge_recipe, moved_arguments
 from dicot.model.embedding import POOLINGS, pooled_dim, refuse_length
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.files import fitted_of, from_pretrained, reading, restore, save_pretrained, settings_of
@@ -109,6 +109,7 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
     pooling_: str
     tuned_: Tuned
 
+    @moved_arguments
     def __init__(
         self,
         pretrained: TimeSeriesEmbedder | None = None,
@@ -125,9 +126,7 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         random_state: int | np.random.RandomState | None = None,
         device: str = "auto",
         verbose: bool = True,
-        **moved: Any,
     ) -> None:
-        refuse_unknown(moved, GROUPS)
         self.pretrained = pretrained
         self.encoder = encoder
         self.dim = dim

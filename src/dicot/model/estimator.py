@@ -22,7 +22,7 @@ from dicot.data.policies import Array
 from dicot.data.preparation import Preparation
 from dicot.data.stored import CaseStore, TrainingCases
 from dicot.methods import METHODS, Method, build_method
-from dicot.model.arguments import PREPARE, entries, grouped, merge_recipe, refuse_unknown
+from dicot.model.arguments import PREPARE, entries, grouped, merge_recipe, moved_arguments
 from dicot.model.controls import CONTROLS, calibrated_control
 from dicot.model.embedding import (
     EMBED_PRECISIONS,
@@ -159,6 +159,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     composition_: Composition
     data_: dict[str, Any]
 
+    @moved_arguments
     def __init__(
         self,
         method: str | type[Method] | None = None,
@@ -176,9 +177,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         random_state: int | np.random.RandomState | None = None,
         device: str = "auto",
         verbose: bool = True,
-        **moved: Any,
     ) -> None:
-        refuse_unknown(moved)
         self.method = method
         self.preset = preset
         self.family = family
