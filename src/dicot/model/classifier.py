@@ -255,7 +255,7 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         result = tune(
             self._first_encoder(train),
             train,
-            self._gentle_recipe,
+            self._recipe,
             pooling=pooling,
             seed=seed,
             device=self.device,
@@ -290,24 +290,20 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
             return copy.deepcopy(self.pretrained.encoder_).requires_grad_(True)
         return new_encoder(self.encoder, train, dim=self.dim, encoder_params=self.encoder_params)
 
-    def _recipe(self, n_cases: int, usual: Recipe = USUAL, epochs: int = EPOCHS) -> Recipe:
+    def _recipe(self, n_cases: int) -> Recipe:
+        """Return the recipe for so many training cases: steps where they are given, otherwise epochs."""
+        gradual = self.pretrained is not None and self.tuning == "gradual"
+        usual, epochs = (GENTLE, GENTLE_EPOCHS) if gradual else (USUAL, EPOCHS)
         if self.epochs is not None and not is_whole(self.epochs, 1):
             raise InputError(f"epochs must be a whole number, 1 or more; got {self.epochs!r}.")
         recipe = merge_recipe(usual, self.recipe, self.steps)
-        if self.steps is None and (self.epochs is not None or not self._recipe_has_steps()):
-            per_epoch = max(1, n_cases // recipe.batch_size)
-            recipe = replace(recipe, steps=(self.epochs or epochs) * per_epoch)
-        return recipe
-
-    def _gentle_recipe(self, n_cases: int) -> Recipe:
-        recipe = self._recipe(n_cases, GENTLE, GENTLE_EPOCHS)
-        if self.steps is not None or self.epochs is not None or self._recipe_has_steps():
+        has_steps = isinstance(self.recipe, Recipe) or "steps" in (self.recipe or {})
+        if self.steps is not None or (has_steps and self.epochs is None):
             return recipe
-        fewest, most = GENTLE_STEPS
-        return replace(recipe, steps=min(max(recipe.steps, fewest), most))
-
-    def _recipe_has_steps(self) -> bool:
-        return isinstance(self.recipe, Recipe) or "steps" in (self.recipe or {})
+        steps = (self.epochs or epochs) * max(1, n_cases // recipe.batch_size)
+        if gradual and self.epochs is None:
+            steps = min(max(steps, GENTLE_STEPS[0]), GENTLE_STEPS[1])
+        return replace(recipe, steps=steps)
 
     def _check_pretrained(self) -> None:
         lookup(dict.fromkeys(TUNINGS), self.tuning, "tuning")

@@ -132,7 +132,7 @@ def finished(encoder: Encoder) -> Encoder:
     if bad:
         raise NonFiniteLossError(
             f"After training {len(bad)} of the encoder's tensors hold NaN or inf, {bad[0]} among them. "
-            "Scale the data (scale='dataset') or lower lr."
+            "Scale the data (prepare={'scale': 'dataset'}) or lower lr."
         )
     return encoder
 
@@ -198,5 +198,5 @@ def refuse_non_finite(values: Array, index: Array, cases: Conversion, start: int
         channel = int(x.max(axis=1).argmax())
         raise InputError(
             f"The embedding of {name_cases(index[bad])} is not finite; the largest value of case {index[bad[0]]} is "
-            f'{x.max():.3g}, in channel {channel}. Clip it, or fit a model with scale="dataset".'
+            f'{x.max():.3g}, in channel {channel}. Clip it, or fit a model with prepare={{"scale": "dataset"}}.'
         )
