@@ -18,7 +18,7 @@ from dicot.data.splits import check_split
 from dicot.judge.bench.ledger import Ledger
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.store.vectors import read_vectors
-from dicot.store.vectors.series import series_of
+from dicot.store.series import series_of
 
 QUICK = ["--dim", 8, "--steps", 1, "--device", "cpu", "--preset", "paper"]
 

@@ -12,8 +12,8 @@ from dicot.core.errors import InputError, ModelFileError
 from dicot.data import Windows
 from dicot.methods.dicot import DiCOT
 from dicot.nets.encoders import as_encoder
+from dicot.store.build import build_corpus
 from dicot.store.corpus import Corpus
-from dicot.store.corpus.build import build_corpus
 from dicot.train import Checkpoint, Recipe, Step
 
 TINY = torch.nn.Sequential(torch.nn.Conv1d(2, 8, 3, padding=1), torch.nn.BatchNorm1d(8), torch.nn.ReLU())

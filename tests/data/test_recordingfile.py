@@ -14,7 +14,7 @@ from tests.signal_files import annotation_track, write_edf, write_wfdb
 
 from dicot.core.errors import InputError, UnusedKeysWarning
 from dicot.data import Reading, RecordingStream, Windows, read_recording, read_recordings
-from dicot.store.corpus.build import build_corpus
+from dicot.store.build import build_corpus
 
 GUID = bytes.fromhex("000000001000800000aa00389b71")  # of sound formats, behind their number
 CSV = "time,a,b,activity\n0.00,1,-1,sit\n0.02,2,-2,sit\n0.04,,-3,\n0.06,4,-4,walk\n"

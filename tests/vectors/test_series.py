@@ -10,10 +10,11 @@ import pytest
 from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.data.policies import Array
+from dicot.store import series as module
+from dicot.store.made_of import MadeOf
+from dicot.store.recordings import embed_recordings
+from dicot.store.series import Series, series_of, why_absent
 from dicot.store.vectors import Vectors, read_vectors, write_vectors
-from dicot.store.vectors import series as module
-from dicot.store.vectors.recordings import embed_recordings
-from dicot.store.vectors.series import Series, series_of, source_of_cases, why_absent
 
 
 def mean(windows: Windows) -> Array:
@@ -278,9 +279,9 @@ def test_vectors_that_do_not_say_their_source_go_by_the_choices_beside_the_data(
     ],
 )
 def test_a_damaged_source_is_refused(source: dict, tmp_path: Path) -> None:
-    write_vectors(tmp_path / "w.npz", {"": {"X": np.zeros((1, 2), np.float32)}}, source)
+    known = Vectors(np.zeros((1, 2), np.float32), source=source)
     with pytest.raises(InputError, match=r"w\.npz is damaged: .* cannot be used .*Embed it again"):
-        series_of(read_vectors(tmp_path / "w.npz"), None, {}, path=tmp_path / "w.npz")
+        series_of(known, None, {}, path=tmp_path / "w.npz")
 
 
 def test_cases_are_rows_of_the_data(tmp_path: Path) -> None:
@@ -305,7 +306,7 @@ def test_cases_that_the_vectors_name_need_no_data(tmp_path: Path) -> None:
     file, out = tmp_path / "cases.npz", tmp_path / "v.npz"
     turned = x.transpose(0, 2, 1)
     np.savez(file, X_train=turned[:3], X_test=turned[3:])
-    source = source_of_cases(str(file), {"layout": "ntc"}, None, "abc")
+    source = MadeOf.of_cases(str(file), {"layout": "ntc"}, None, "abc")
     part = {"X": np.zeros((3, 2), np.float32)}
     write_vectors(out, {"train": part, "test": {"X": np.zeros((2, 2), np.float32)}}, source)
     vectors = read_vectors(out)
@@ -322,12 +323,11 @@ def test_cases_that_the_vectors_name_need_no_data(tmp_path: Path) -> None:
 
 
 def test_a_data_set_by_name_is_read_with_its_policies() -> None:
-    source = source_of_cases("ItalyPowerDemand", {"missing": "zero"}, None, "abc")
-    assert source["kind"] == "name" and source["data"] == ["ItalyPowerDemand"]
-    known = Vectors(np.zeros((1096, 2), np.float32), source=source)
+    source = MadeOf.of_cases("ItalyPowerDemand", {"missing": "zero"}, None, "abc")
+    known = Vectors(np.zeros((1096, 2), np.float32), source=source.to_dict())
     window = found(known).window(1095)
     assert window is not None and window.shape == (1, 24)
-    gone = Vectors(np.zeros((4, 2), np.float32), source={**source, "data": ["no-such-set"]})
+    gone = Vectors(np.zeros((4, 2), np.float32), source={**source.to_dict(), "data": ["no-such-set"]})
     assert series_of(gone, None, {}) is None
     assert "'no-such-set' of v.npz is not on this machine" in why_absent(gone, Path("v.npz"))
 

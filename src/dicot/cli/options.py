@@ -232,7 +232,7 @@ def load_data(
 def corpus_at(data: str, said: dict[str, Any]) -> "Corpus | None":
     """Open DATA where they are a corpus; refuse what was said when it was built. None where they are none."""
     from dicot.store.corpus import Corpus
-    from dicot.store.corpus.manifest import MANIFEST
+    from dicot.store.folder import MANIFEST
 
     if not (Path(data).is_dir() and (Path(data) / MANIFEST).is_file()):
         return None
