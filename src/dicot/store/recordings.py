@@ -210,7 +210,7 @@ def _held(out: Path, old: Vectors, reading: Reading, model: str) -> MadeOf:
     held = None if old.source is None else MadeOf.from_dict(old.source, str(out))
     if held is None or held.kind != "recordings":
         raise InputError(f"{out} does not say which recordings it was made of. {AGAIN}")
-    if not all({"sha256", "windows"} <= entry.keys() for entry in held.recordings.values()):
+    if not all(entry.get("sha256") for entry in held.recordings.values()):
         raise InputError(f"{out} does not say what its recordings held, so nobody can tell what is new. {AGAIN}")
     if held.model != model:
         raise InputError(f"{out} was made by the model {held.model[:12]}, and this one is {model[:12]}. {AGAIN}")
@@ -275,7 +275,7 @@ def _refuse_to_append(
                 "name. Rename the new one, or write another file."
             )
         there = _chosen(stream.windows(name), known, True)
-        if windows_hash(there) != before[name]["windows"]:
+        if windows_hash(there) != before[name].get("windows"):
             raise InputError(
                 f"{stream.files[name]} has changed since {out} was made of it: windows that were embedded are gone, "
                 f"or have other values, labels or groups. Put the former file back. {AGAIN}"
