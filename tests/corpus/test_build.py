@@ -1,6 +1,5 @@
 """From recordings to a corpus: the same windows as in memory, the same bytes whatever happens on the way."""
 
-import gzip
 import os
 from pathlib import Path
 
@@ -171,32 +170,6 @@ def test_a_number_is_one_class_in_all_shards(tmp_path):
     build_corpus(folder, tmp_path / "corpus", **WINDOW, label="label")
     labels = Corpus.open(tmp_path / "corpus").labels()
     assert list(dict.fromkeys(labels.tolist())) == ["1", "1000001", "sit"]
-
-
-def test_packed_tables_and_files_of_matlab_go_every_way(tmp_path):
-    from scipy.io import savemat
-
-    from dicot.data.inspection import inspect_recordings
-    from dicot.store.recordings import embed_recordings
-    from dicot.store.vectors import read_vectors
-
-    folder = tmp_path / "recordings"
-    (folder / "sub").mkdir(parents=True)
-    rows = [f"{t / 50:.2f},{t % 7},{t % 5}" for t in range(80)]
-    (folder / "a.csv.gz").write_bytes(gzip.compress("\n".join(["t,x,y", *rows]).encode()))
-    t = np.arange(80)
-    savemat(folder / "sub" / "b.mat", {"t": t / 50, "x": t % 7, "y": t % 5})
-    windows = Windows.from_folder(folder, **WINDOW)
-    assert list(dict.fromkeys(windows.recording.tolist())) == ["a", "sub/b"]
-    np.testing.assert_array_equal(windows.x[:4], windows.x[4:])
-    build_corpus(folder, tmp_path / "corpus", **WINDOW)
-    np.testing.assert_array_equal(Corpus.open(tmp_path / "corpus")[:], windows.x)
-    embed_recordings(lambda some: some.x[:, 0], "model", tmp_path / "v.npz", folder, WINDOW)
-    np.testing.assert_array_equal(read_vectors(tmp_path / "v.npz").x, windows.x[:, 0])
-    assert [(row.file, row.rows, row.problem) for row in inspect_recordings(folder)] == [
-        ("a.csv.gz", 80, ""),
-        ("sub/b.mat", 80, ""),
-    ]
 
 
 @pytest.mark.parametrize("scheme", ["", "memory"])
