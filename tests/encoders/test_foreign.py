@@ -68,25 +68,12 @@ def test_asking_leaves_no_trace():
         (nn.Flatten(0), "\\(80,\\)"),
         (nn.Sequential(nn.Flatten(0), nn.Unflatten(0, (4, 20))), "\\(4, 20\\)"),
         (nn.LSTM(20, 4), "tuple"),
-        (nn.Conv1d(3, 4, 1), "\\(2, 2, 20\\)"),
         (nn.Conv1d, "class"),
     ],
 )
 def test_other_outputs_are_refused_by_their_shape(module, named):
     with pytest.raises(InputError, match=named):
         as_encoder(module, 2, 20)
-
-
-def test_a_module_for_one_length_says_so_where_a_method_cuts_cases(waves):
-    module = nn.Sequential(nn.Flatten(), nn.Linear(2 * 32, 16))
-    for name in ("supervised", "dicot"):
-        method = build_method(name, as_encoder(module, 2, 32), {})
-        if name == "supervised":
-            pretrain(method, waves, Recipe(1, 8), seed=0, device="cpu")
-            continue
-        with pytest.raises(RuntimeError) as raised:
-            pretrain(method, waves, Recipe(1, 8), seed=0, device="cpu")
-        assert "32 time steps" in "".join(raised.value.__notes__)
 
 
 def test_features_have_the_names_of_the_modules():
