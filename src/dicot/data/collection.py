@@ -4,13 +4,15 @@ import hashlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, LayoutWarning
 from dicot.data.conversion import convert
+from dicot.data.cutting import recordings_in_memory, settled_plan, warn_of_uneven
+from dicot.data.folders import read_recordings
 from dicot.data.labels import check_channel_names as check_channel_names
 from dicot.data.labels import check_groups as check_groups
 from dicot.data.labels import check_labels as check_labels
@@ -19,7 +21,9 @@ from dicot.data.labels import label_fingerprint as label_fingerprint
 from dicot.data.labels import labelled as labelled
 from dicot.data.labels import name_of_groups as name_of_groups
 from dicot.data.pieces import Cases, fingerprint
-from dicot.data.policies import Array, FloatArray, Scale, name_cases
+from dicot.data.policies import Array, FloatArray, Policies, Scale, name_cases
+from dicot.data.reading import Reading, Source
+from dicot.data.tables import table_cases
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,9 +33,8 @@ if TYPE_CHECKING:
 class Windows(Cases):
     """Hold N checked cases of one shape (channels, time) with their labels, groups and places in recordings.
 
-    `check_collection`, `slide`, `windows_from`, `from_table` and `load` make Windows. `fit`, `transform` and `pretrain`
-    take them as they are, without looking at every value again: make them by hand only of arrays that are known to be
-    finite.
+    `from_folder`, `from_table`, `from_array` and `dicot.load` make Windows. `fit`, `transform` and `pretrain` take them
+    as they are, without looking at every value again: make them by hand only of arrays that are known to be finite.
 
     `start` and `end` are in seconds where `rate` is known and in time steps where it is not. A window ends where its
     last time step is over, so that 128 time steps at 50 Hz last 2.56 s and neighbours without overlap touch.
@@ -60,6 +63,106 @@ class Windows(Cases):
                 )
         for what, value in _checked_identity(self).items():
             object.__setattr__(self, what, value)
+
+    @classmethod
+    def from_folder(
+        cls, source: "Source", window: str | int, stride: str | int = "50%", *, name: str = "", **options: Any
+    ) -> "Windows":
+        """Read recordings and cut them into windows that know their recording, start, end, channels and rate.
+
+        No window spans two recordings, a gap or a change of rate; time stamps that only jitter are taken as even.
+        Recordings shorter than a window are named in one warning, and another counts time steps that lie in no window.
+
+        Parameters
+        ----------
+        source : a folder, a pattern such as "data/*.csv", a file, or a list of these
+        window : time steps, or a time such as "2.56s", "500ms" or "1min"
+        stride : time steps, a time, or a share of the window such as "50%"
+        name : of the result, for reports
+        options : further fields of a `Reading`: time, unit, channels, rate, label, group, resample, missing, gap and
+            keep_tail
+        """
+        reading = Reading(window, stride).replace(**options)
+        plan, cut = settled_plan(read_recordings(source, reading), reading)
+        windows = cls(**plan.fields(), name=name)
+        assert windows.recording is not None and windows.start is not None and windows.end is not None
+        warn_of_uneven(windows.recording, windows.end - windows.start, cut.length, cut.rate)
+        return windows
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        *,
+        case: str,
+        time: str,
+        channels: Sequence[str] | None = None,
+        label: str | None = None,
+        group: str | None = None,
+        ignore: Sequence[str] = (),
+        name: str = "",
+        **policies: Unpack[Policies],
+    ) -> "Windows":
+        """Make Windows from a long table, one row per case and time step: pandas, pyarrow or a dict of columns.
+
+        Rows may come in any order; cases have the order of their first row.
+
+        Parameters
+        ----------
+        table : a pandas DataFrame, a pyarrow Table or a dict of columns
+        case, time : the columns that name a case and order its rows
+        channels : the columns of values; without it every other column of numbers, save those to `ignore`. One that
+            never changes within a case is asked about
+        label, group : the columns of labels and groups, the same in all rows of a case
+        ignore : columns that hold no values
+        name : of the result, for reports
+        policies : unequal, missing, scale and length, as for `from_array`
+        """
+        roles = {"case": case, "time": time, "label": label, "group": group}
+        cases, y, groups, _, names = table_cases(table, **roles, channels=channels, ignore=ignore)
+        return replace(check_collection(cases, y, group=groups, name=name, **policies), channels=names)
+
+    @classmethod
+    def from_array(
+        cls,
+        X: Any,
+        y: Any = None,
+        *,
+        group: Any = None,
+        window: str | int | None = None,
+        stride: str | int = "50%",
+        layout: str = "nct",
+        missing: str = "error",
+        name: str = "",
+        **options: Any,
+    ) -> "Windows":
+        """Check cases, or cut recordings in memory; an InputError says what to change.
+
+        Parameters
+        ----------
+        X : cases: an array (N, C, T) or (N, T), a list of (C, T_i) or (T_i,) arrays, tensors, a data frame, or Windows.
+            NaN in all channels at the end of a case means that the case is shorter. With `window`, recordings: one
+            array (C, T) or (T,), or a list of them
+        y, group : one label, and one group such as a person, for each case. For each recording one value, or one value
+            per time step, of which a window gets the most frequent; one that is labelled in less than half of its time
+            steps has no label. NaN, None and "" mean unlabelled
+        window, stride : of recordings, as for `from_folder`; None where X are cases
+        layout : "nct", or "ntc" where time comes before channels
+        missing : "error", "interpolate" or "zero" for NaN
+        name : of the result, for reports
+        options : of cases unequal ("error", "pad", "crop" or "resample"), length (time steps of every case) and scale
+            (None, "dataset", "case" or a Scale); of recordings rate (time steps per second), times (increasing time
+            stamps in seconds, for each recording), channels (their names), names (of the recordings), gap and keep_tail
+        """
+        if window is None:
+            return check_collection(X, y, group=group, layout=layout, missing=missing, name=name, **options)
+        recordings, reading, longest = recordings_in_memory(
+            X, window, stride, labels=y, groups=group, layout=layout, missing=missing, **options
+        )
+        warn_of_layout(len(recordings[0].channels), longest, layout)
+        plan, _ = settled_plan(recordings, reading)
+        windows = cls(**plan.fields(), name=name)
+        return windows if options.get("channels") else replace(windows, channels=None)
 
     def __getitem__(self, rows: slice | Array, /) -> FloatArray:
         return self.x[rows]
