@@ -109,24 +109,24 @@ def pretrain(
         train, name, family = split.train, split.name, family or split.family
     if not place.rank:
         typer.echo(f"{name}: {len(train)} cases, {train.n_channels} channel(s), {train.n_times} time steps")
+    recipe = opt.given(batch_size=batch_size, lr=lr, schedule=schedule, precision=precision)
+    features = opt.given(
+        pooling=pooling, calibrate=calibrate, difference=difference, bank=opt.bank(bank), n_components=n_components
+    )
     model = TimeSeriesEmbedder(
         method,
         preset=preset,
         encoder=encoder,
         dim=dim,
-        pooling=pooling,
-        calibrate=calibrate,
-        difference=difference,
-        bank=opt.bank(bank),
-        n_components=n_components,
         family=family,
         method_params=opt.settings(set_),
-        scale=scale,
+        recipe=recipe,
+        steps=steps,
+        features=features,
+        prepare={**policies, **opt.given(scale=scale)},
         random_state=seed,
         device=device,
         verbose=not place.rank,
-        **opt.given(steps=steps, batch_size=batch_size, lr=lr, schedule=schedule, precision=precision),
-        **policies,
     )
     try:
         with join_ranks(device=device):

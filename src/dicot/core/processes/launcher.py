@@ -99,9 +99,7 @@ def launch(n_processes: int, words: Sequence[str], again: str, module: str = "di
         fate = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         said = log.read_text(errors="replace").strip()[-2000:]
         quote = f" It said: {said}" if said else ""
-        raise LostWorkerError(
-            f"Process {victim} of {n_processes} {fate}, and the others were ended.{quote} {again}"
-        )
+        raise LostWorkerError(f"Process {victim} of {n_processes} {fate}, and the others were ended.{quote} {again}")
 
 
 def _start(rank: int, world: int, command: Sequence[str], folder: str, log: Path) -> subprocess.Popen[bytes]:
