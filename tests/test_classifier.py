@@ -83,8 +83,6 @@ def test_a_saved_classifier_is_told_from_an_embedder_and_from_a_damaged_one(wave
     config = json.loads((tmp_path / "classifier" / "config.json").read_text())
     for entry, wrong, message in (
         ("classes", [0, 1], "size mismatch for weight"),
-        ("classes", [2, 1, 0], "ascending order"),
-        ("classes", [0, 1, "b"], "ascending order"),
         ("pooling", "none", "Unknown pooling"),
         ("tuned", {"kept": "probe"}, "lacks 'accuracies'"),
     ):

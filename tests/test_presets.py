@@ -14,12 +14,16 @@ from dicot.judge.evaluation import contender, evaluate, with_controls
 from dicot.judge.evaluation.contenders import Contender, as_contender
 from dicot.methods.across import Across
 from dicot.model.arguments import grouped
-from dicot.model.presets import BEST, PAPER, PRESETS, Preset, SizeRule, best_recipe
+from dicot.model.presets import BEST, PAPER, PRESETS, Preset, SizeRule
 from dicot.train import Recipe, paper_recipe
 from tests.commands import dicot as command
 
 SMALL = {"dim": 8, "steps": 2, "random_state": 1, "device": "cpu", "encoder": "fcn"}
 TINY_BEST = {**SMALL, "preset": "best", "bank": 84, "encoder": "inception_time"}
+
+
+def best_recipe(n_cases: int, n_times: int) -> Recipe:
+    return BEST.recipe(None, n_cases, n_times)
 
 
 def small(**settings) -> TimeSeriesEmbedder:
