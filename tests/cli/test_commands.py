@@ -66,9 +66,9 @@ def test_arrays_that_are_not_used_are_named_in_a_line(tmp_path, waves):
 def test_bare_arrays_are_trained_on_and_embedded(tmp_path, waves):
     np.save(tmp_path / "a.npy", waves.x)
     dicot("pretrain", tmp_path / "a.npy", "--out", tmp_path / "model", *QUICK, "--scale", "dataset")
-    dicot("embed", tmp_path / "model", tmp_path / "a.npy", "--out", tmp_path / "v.npy")
+    dicot("embed", tmp_path / "model", tmp_path / "a.npy", "--out", tmp_path / "v.npz")
     expected = TimeSeriesEmbedder.from_pretrained(tmp_path / "model").transform(waves.x)
-    assert np.array_equal(np.load(tmp_path / "v.npy"), expected)
+    assert np.array_equal(np.load(tmp_path / "v.npz")["X"], expected)
 
 
 def test_a_folder_is_no_data(tmp_path, monkeypatch):
@@ -95,10 +95,11 @@ def test_embedding_uses_the_models_own_policies(tmp_path, waves):
     ragged[::2, :, 20:] = np.nan
     np.savez(tmp_path / "ragged.npz", X=ragged)
     dicot("pretrain", tmp_path / "ragged.npz", "--out", tmp_path / "model", *QUICK, "--unequal", "pad")
-    dicot("embed", tmp_path / "model", tmp_path / "ragged.npz", "--out", tmp_path / "all.npy")
+    dicot("embed", tmp_path / "model", tmp_path / "ragged.npz", "--out", tmp_path / "all_vectors.npz")
     np.savez(tmp_path / "few.npz", X=ragged[[0, 4], :, :20])
-    dicot("embed", tmp_path / "model", tmp_path / "few.npz", "--out", tmp_path / "few.npy")
-    np.testing.assert_allclose(np.load(tmp_path / "few.npy"), np.load(tmp_path / "all.npy")[[0, 4]], atol=1e-6)
+    dicot("embed", tmp_path / "model", tmp_path / "few.npz", "--out", tmp_path / "few_vectors.npz")
+    few, whole = (np.load(tmp_path / f"{name}_vectors.npz")["X"] for name in ("few", "all"))
+    np.testing.assert_allclose(few, whole[[0, 4]], atol=1e-6)
 
 
 def test_long_tables(tmp_path):
@@ -109,11 +110,9 @@ def test_long_tables(tmp_path):
     words = ["--case", "who", "--time", "when", "--channels", "x,y", "--label", "kind"]
     said = dicot("pretrain", tmp_path / "log.csv", "--out", tmp_path / "model", *QUICK, *words)
     assert "comma separated; case: who; time: when; label: kind; channels: x, y; 4 cases; first case: p0" in said
-    said = dicot("embed", tmp_path / "model", tmp_path / "log.csv", "--out", tmp_path / "v.csv", *words)
+    said = dicot("embed", tmp_path / "model", tmp_path / "log.csv", "--out", tmp_path / "v.npz", *words)
     assert "channels: x, y" in said
-    rows = list(csv.reader((tmp_path / "v.csv").read_text().splitlines()))
-    assert rows[0][:2] == ["y", "f0"]
-    assert [row[0] for row in rows[1:]] == ["a", "b", "a", "b"]
+    assert np.load(tmp_path / "v.npz")["y"].tolist() == ["a", "b", "a", "b"]
 
 
 def test_one_case_per_row(tmp_path):

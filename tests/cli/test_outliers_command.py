@@ -11,6 +11,7 @@ from dicot import EmbeddingOutlierDetector
 from dicot.cli import app
 from dicot.cli.wording import flags, in_shell
 from dicot.core.errors import CalibrationWarning, InputError
+from dicot.store.made_of import MadeOf
 from dicot.store.vectors import write_vectors
 from dicot.use.outliers import compare_with_rest
 
@@ -148,8 +149,7 @@ def test_messages_of_the_detector_name_the_options_of_the_command(tmp_path: Path
 def test_vectors_of_another_model_are_no_reference(tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
     for name in ("one", "other"):
-        source = {"kind": "name", "data": ["a"], "options": {}, "model": name * 8}
-        write_vectors(tmp_path / f"{name}.npz", {"": {"X": x}}, source)
+        write_vectors(tmp_path / f"{name}.npz", {"": {"X": x}}, MadeOf("name", ("a",), {}, name * 8))
     with pytest.raises(
         InputError, match=r"other\.npz was made by the model otherotherot and .*one\.npz by oneoneoneone"
     ):
