@@ -17,8 +17,8 @@ from dicot.data.datasets import DATASETS, Card, DataSet
 from dicot.data.splits import check_split
 from dicot.judge.bench.ledger import Ledger
 from dicot.model.estimator import TimeSeriesEmbedder
-from dicot.store.vectors import read_vectors
 from dicot.store.series import series_of
+from dicot.store.vectors import read_vectors
 
 QUICK = ["--dim", 8, "--steps", 1, "--device", "cpu", "--preset", "paper"]
 
