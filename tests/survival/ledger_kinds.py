@@ -18,7 +18,7 @@ from dicot.judge.bench.ledger import Ledger
 from dicot.judge.bench.rows import COLUMNS
 from dicot.judge.evaluation import TIDY, Contender, Job, JobData
 from dicot.judge.report.maps import maps, write_features
-from dicot.judge.report.summary import Marks
+from dicot.paper.summary import Marks
 from tests.commands import dicot
 from tests.survival.array_kinds import parse_npz
 from tests.survival.kind import Kind, UnreadableError

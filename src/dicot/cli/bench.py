@@ -84,6 +84,7 @@ def run(
     from dicot.judge.bench.ledger import Ledger
     from dicot.judge.bench.plan import make_plan
     from dicot.judge.bench.suites import suite_jobs
+    from dicot.paper import suites as _  # noqa: F401  (adds the paper's suites)
 
     options = SuiteOptions(
         contenders=names_in(only),

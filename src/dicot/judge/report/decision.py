@@ -8,9 +8,20 @@ from dicot.data.datasets import family_of
 from dicot.data.datasets.development import DEVELOPMENT
 from dicot.judge.classical import CLASSICAL
 from dicot.judge.protocols import PROTOCOLS
-from dicot.judge.protocols.metrics import find_metric
+from dicot.judge.protocols.metrics import COSTS, find_metric
 from dicot.judge.report.best import SUBJECT
-from dicot.judge.report.frame import CONTROLS, NOISE, by_data_set, contender_of, data_sets, direction, natural, note
+from dicot.judge.report.frame import (
+    ALL_LABELS,
+    CONTROLS,
+    NOISE,
+    REFERENCES,
+    by_data_set,
+    contender_of,
+    data_sets,
+    direction,
+    natural,
+    note,
+)
 from dicot.judge.report.layouts import Request
 from dicot.judge.report.parts import Part
 from dicot.judge.report.scores import equal_note, equal_protocols
@@ -18,7 +29,6 @@ from dicot.judge.report.tables import text_table
 from dicot.judge.report.verdict import (
     BASELINE,
     CONTROL,
-    COSTS,
     PRETRAINED,
     SEEDS,
     SETS,
@@ -30,7 +40,6 @@ from dicot.judge.report.verdict import (
     first_gap,
     gap_row,
 )
-from dicot.paper.numbers import ALL_LABELS, REFERENCES
 
 ROLES = {
     **dict.fromkeys(REFERENCES, SUPERVISED),

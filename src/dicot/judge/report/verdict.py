@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dicot.judge.protocols.metrics import CLASSIFICATION_METRICS, COST_METRICS, find_metric
+from dicot.judge.protocols.metrics import CLASSIFICATION_METRICS, COSTS, find_metric
 from dicot.judge.report.frame import NOISE, direction, seeds_of
 from dicot.judge.report.scores import equal_note, equal_protocols, failures
 from dicot.judge.report.stats import gap_interval, mean_noise, paired_noise, shares_noise
@@ -18,7 +18,6 @@ Right = Mapping[tuple[str, str, int], NDArray[np.float32]]  # by contender, prot
 
 ACCURACY = CLASSIFICATION_METRICS[0].name  # a share of the test cases, in percent
 PERCENT = tuple(metric.name for metric in CLASSIFICATION_METRICS)
-COSTS = tuple(metric.name for metric in COST_METRICS)
 LISTED = 4  # names in a sentence
 SEEDS, SETS = "seeds", "data sets"  # what a mean may be over
 ENOUGH_SETS = 5  # for an interval: differences on fewer say nothing of those on others
