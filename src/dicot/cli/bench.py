@@ -128,7 +128,7 @@ def export_ledger(
     from dicot.judge.bench.ledger import Ledger
 
     with Ledger(ledger, read_only=True) as book:
-        typer.echo(f"Wrote {exchange.export_ledger(book, out)} rows to {out}")
+        typer.echo(f"Wrote {exchange.write_table(out, *book.contents())} rows to {out}")
 
 
 @bench.command("merge")

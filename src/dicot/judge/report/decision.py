@@ -29,6 +29,7 @@ from dicot.judge.report.tables import text_table
 from dicot.judge.report.verdict import (
     BASELINE,
     CONTROL,
+    GAP_COLUMNS,
     PRETRAINED,
     SEEDS,
     SETS,
@@ -37,7 +38,6 @@ from dicot.judge.report.verdict import (
     Ranking,
     Trial,
     decide,
-    first_gap,
     gap_row,
 )
 
@@ -48,7 +48,6 @@ ROLES = {
 }
 FAMILIES = {"ucr": "UCR", "uea": "UEA", "large": "Large sets"}
 CHOSEN = f"Sets that the preset {SUBJECT} was chosen on are left out."
-COLUMNS = ["best trained", "best without training", "difference", "95 % interval", "beyond noise", *CONTROLS, "sets"]
 
 
 def decision_parts(request: Request) -> Iterator[Part]:
@@ -70,14 +69,13 @@ def decision_parts(request: Request) -> Iterator[Part]:
         rankings = list(_rankings(data[families == family], request))
         if not rankings:
             continue
-        gaps = {ranking.protocol: (ranking, gap) for ranking in rankings if (gap := first_gap(ranking)) is not None}
-        found = decide(rankings[0], Elsewhere.of_gaps(gaps))
+        elsewhere = Elsewhere.of(rankings)
+        found = decide(rankings[0], elsewhere)
         sentences += [f"{family}. " * several + found.sentence, " ".join(found.more)]
-        for ranking in rankings:
-            if (gap := first_gap(ranking)) is not None:
-                sets = len(ranking.scores) if ranking.unit == SETS else 1
-                told = [*gap_row(ranking, gap), *_controls(ranking), str(sets)]
-                rows.append((f"{family}: " * several + f"{ranking.protocol} {ranking.metric}", told))
+        for ranking, gap in elsewhere.gaps:
+            sets = len(ranking.scores) if ranking.unit == SETS else 1
+            told = [*gap_row(ranking, gap), *_controls(ranking), str(sets)]
+            rows.append((f"{family}: " * several + f"{ranking.protocol} {ranking.metric}", told))
     if not sentences:
         return
     yield Part("", lead=tuple(sentences))
@@ -90,7 +88,10 @@ def decision_parts(request: Request) -> Iterator[Part]:
             equal_note(equal),
             explained(data),
         )
-        yield Part("Training beside none", text_table("family, protocol, metric", rows, COLUMNS, told_by))
+        yield Part(
+            "Training beside none",
+            text_table("family, protocol, metric", rows, [*GAP_COLUMNS, *CONTROLS, "sets"], told_by),
+        )
 
 
 def _controls(ranking: Ranking) -> list[str]:
