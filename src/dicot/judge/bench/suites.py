@@ -10,7 +10,7 @@ from dicot.judge.bench import best_suite
 from dicot.judge.bench.crossing import SuiteOptions
 from dicot.judge.evaluation.jobs import Job
 from dicot.judge.evaluation.model_protocols import every_protocol
-from dicot.judge.protocols import SUBSETS, find_protocol
+from dicot.judge.protocols import SUBSETS
 
 # The suites of the paper are added by dicot.paper.suites.
 SUITES: dict[str, Callable[[SuiteOptions], list[Job]]] = {
@@ -51,4 +51,4 @@ def _check_names(options: SuiteOptions) -> None:
     for name in options.schedules:
         lookup(dict.fromkeys(SCHEDULES), name, "schedule")
     for name in options.protocols:
-        find_protocol(every_protocol(), name)
+        lookup(every_protocol(), name, "protocol")
