@@ -12,6 +12,7 @@ from dicot.core.errors import InputError, lookup
 from dicot.data import check_collection
 from dicot.data.policies import Array, Scale
 from dicot.judge.classical import CLASSICAL, RAW_FEATURES
+from dicot.model.presets import PAPER, PRESETS, find_preset, preset_name
 
 if TYPE_CHECKING:
     from dicot.model.estimator import TimeSeriesEmbedder
@@ -115,8 +116,6 @@ class Contender:
     @property
     def config(self) -> dict[str, Any]:
         """Everything a fit depends on but data and seed, as plain data; the name where objects are among it."""
-        from dicot.model.presets import find_preset
-
         # What the preset means today, so that a preset with other values is not taken for what was recorded.
         digest = find_preset(self.settings["preset"]).digest() if "preset" in self.settings else None
         settings, params = dict(self.settings), dict(self.method_params)
@@ -136,7 +135,6 @@ class Contender:
             baseline, scale = CLASSICAL[self.kind](random_state=seed), self.settings.get("scale")
             return baseline if scale is None else Scaled(baseline, scale)
         from dicot.model.estimator import TimeSeriesEmbedder
-        from dicot.model.presets import PAPER
 
         lookup(registered(), self.kind, "contender")
         # Without a preset a contender is the paper's, whatever an embedder's default is.
@@ -180,7 +178,6 @@ def registered() -> dict[str, Any]:
     """Everything that can be a contender by its name."""
     from dicot.methods import METHODS
     from dicot.model.controls import CONTROLS
-    from dicot.model.presets import PRESETS
 
     return {**PRESETS, **METHODS, **CONTROLS, **CLASSICAL}
 
@@ -191,7 +188,6 @@ def contender(name: str, *, method_params: Mapping[str, Any] | None = None, **se
     A baseline takes `scale` alone.
     """
     from dicot.methods import METHODS
-    from dicot.model.presets import PRESETS
 
     lookup(registered(), name, "contender")
     if name in PRESETS and name not in METHODS:
@@ -299,8 +295,6 @@ def _untrained(model: "TimeSeriesEmbedder", kind: str) -> Callable[[int], Transf
     """Make a control of a model: everything is the model's but its weights."""
     from sklearn.base import clone
 
-    from dicot.model.presets import preset_name
-
     # A control is named as a method is, which alone would choose another preset.
     preset = preset_name(model.preset, model.method)
 
@@ -325,7 +319,6 @@ def _embedder_of(one: Contender) -> "TimeSeriesEmbedder | None":
 def _method_of(estimator: Any) -> Any:
     """The method of an estimator, by its preset where it names none; None for a transformer that has no such thing."""
     from dicot.model.estimator import TimeSeriesEmbedder
-    from dicot.model.presets import PRESETS, preset_name
 
     method = getattr(estimator, "method", None)
     if method is not None or not isinstance(estimator, TimeSeriesEmbedder):
@@ -337,7 +330,6 @@ def _method_of(estimator: Any) -> Any:
 def changed(settings: Mapping[str, Any], estimator: type | None = None) -> dict[str, Any]:
     """Settings that differ from an estimator's defaults, which are TimeSeriesEmbedder's unless said otherwise."""
     from dicot.model.estimator import TimeSeriesEmbedder
-    from dicot.model.presets import PAPER, preset_name
 
     estimator = estimator or TimeSeriesEmbedder
     usual = {name: parameter.default for name, parameter in inspect.signature(estimator).parameters.items()}
