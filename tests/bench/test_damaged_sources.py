@@ -255,7 +255,8 @@ def test_a_flipped_bit_of_a_parquet_table_is_noticed_or_changes_nothing(tmp_path
     assert noticed > 50
 
 
-def test_a_cell_lost_from_a_parquet_table_is_not_taken_for_an_empty_one(tmp_path, target, table, column="device"):
+def test_a_cell_lost_from_a_parquet_table_is_not_taken_for_an_empty_one(tmp_path, target, table):
+    column = "device"
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "other.parquet"
     with Ledger(":memory:") as ledger:
