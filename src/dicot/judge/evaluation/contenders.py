@@ -245,7 +245,7 @@ def as_contender(one: Any, name: str | None = None) -> Contender:
     kind = str(method if isinstance(method, str) else described(method or type(one)))
     name = name or (method if isinstance(method, str) else getattr(method or type(one), "__name__", "own"))
     labels = _needs_labels(METHODS.get(method) if isinstance(method, str) else method)
-    return Contender(name, kind, {}, changed(params, type(one)), Own(make, labels, "random_state" not in params))
+    return Contender(str(name), kind, {}, changed(params, type(one)), Own(make, labels, "random_state" not in params))
 
 
 def named_contenders(given_ones: Mapping[str, Any] | Sequence[Any]) -> list[Contender]:

@@ -268,7 +268,7 @@ def _advice(
     if first in learned and gap.settled:
         return f"{training} pays {where}.", (first,)
     if not gap.settled and elsewhere.ahead and not elsewhere.behind:
-        return f"{training} pays by other protocols, not {where}. It is worse by none.", learned[:1]
+        return f"{training} pays by other protocols, not {where}. It is worse by none.", (learned[0],)
     use = _alike(ranking, plain[0], plain)
     if first in learned and gap.value > AS_GOOD * abs(ranking.mean(first)):
         what = f"Test on more {ranking.trial.together}s" if ranking.few_groups() else f"Try more {ranking.unit}"
