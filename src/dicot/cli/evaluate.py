@@ -210,8 +210,6 @@ def _free_name(name: str) -> str:
 
 def _check_outputs(out: Path | None, features: Path | None) -> None:
     """Check whatever the results need, before anything is trained for them."""
-    import dicot.judge.report  # noqa: F401  (says what to install where a table cannot be made)
-
     if out is not None:
         from dicot.judge.report.figures import need_matplotlib
         from dicot.judge.report.page import need_jinja2
