@@ -65,7 +65,7 @@ def run_maps(
     try:
         with Bar("maps", len(missing)) as bar:
             for done, unit in enumerate(units_of(missing)):
-                bar.update(done, str(unit))
+                bar.update(done, str(unit.first))
                 run_units((unit,), site, shelf, book.failed, score=project)
                 book.take(pending, wait=False)
             bar.update(len(missing), "t-SNE")
