@@ -14,7 +14,6 @@ from dicot.judge.bench.suites import SUITES, suite_jobs
 from dicot.judge.classical import CLASSICAL, RAW_FEATURES
 from dicot.judge.evaluation import every_protocol
 from dicot.judge.evaluation.loading import load_labelled
-from dicot.judge.evaluation.model_protocols import trains
 from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
 from dicot.paper import numbers as paper
@@ -188,7 +187,7 @@ def test_smoke_has_everyone_and_every_protocol_and_marks_trials():
     jobs = jobs_of("smoke")
     assert {job.contender.kind for job in jobs} == {*METHODS, *CONTROLS, *CLASSICAL}
     assert {job.protocol for job in jobs} == set(every_protocol())
-    assert all(job.trial for job in jobs if job.contender.kind in METHODS or trains(job.protocol))
+    assert all(job.trial for job in jobs if job.contender.kind in METHODS or job.scorer().trains)
     assert not any(job.trial for job in jobs if job.contender.kind in CLASSICAL)
     assert {job.contender.settings["steps"] for job in jobs if job.contender.kind in METHODS} == {10}
     assert {job.contender.settings.get("schedule") for job in jobs} == {None, "per_step", "per_epoch"}

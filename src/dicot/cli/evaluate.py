@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dicot.cli.advice import Step
     from dicot.data import Split
     from dicot.judge.evaluation import Contender, Evaluation, Fitted, Unit
-    from dicot.judge.evaluation.model_protocols import AnyProtocol
+    from dicot.judge.protocols.base import AnyProtocol
     from dicot.judge.report.verdict import Trial, Verdict
     from dicot.model.estimator import TimeSeriesEmbedder
 
