@@ -223,15 +223,22 @@ def _check_outputs(out: Path | None, features: Path | None) -> None:
 
 def _policies(fitted: "TimeSeriesEmbedder") -> dict[str, Any]:
     """How the data are made what the model takes, by the model's own rules."""
-    own = {name: value for name in ("unequal", "missing") if (value := getattr(fitted, name)) != "error"}
-    return own | ({"length": fitted.preparation_.n_times} if fitted.unequal == "resample" else {})
+    how = fitted.preparation_
+    own = {name: value for name in ("unequal", "missing") if (value := getattr(how, name)) != "error"}
+    return own | ({"length": how.n_times} if how.unequal == "resample" else {})
 
 
 def _refuse_contradictions(ctx: typer.Context, fitted: "TimeSeriesEmbedder", flags: dict[str, Any]) -> None:
     """A saved model and its controls have the model's settings: no flag may say otherwise."""
+    from dicot.model.arguments import flat
     from dicot.model.presets import preset_name
 
-    own = {**fitted.get_params(deep=False), **fitted.features_, "method": fitted.method_, "set_": fitted.method_params}
+    own = {
+        **flat(fitted.get_params(deep=False)),
+        **fitted.features_,
+        "method": fitted.method_,
+        "set_": fitted.method_params,
+    }
     own["preset"] = preset_name(fitted.preset, fitted.method)
     wrong = []
     for name, value in flags.items():
