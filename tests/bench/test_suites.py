@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-from dicot.core.errors import InputError
 from dicot.data.datasets.hapt import HAPT
 from dicot.data.datasets.wisdm2019 import WISDM_2019
+
+from dicot.core.errors import InputError
 from dicot.judge.bench.crossing import SuiteOptions
 from dicot.judge.bench.suites import SUITES, maps_set, suite_jobs, with_stand_ins
 from dicot.judge.classical import CLASSICAL, RAW_FEATURES

@@ -11,7 +11,8 @@ from dicot.core.errors import DicotError
 from dicot.data import Split, Windows
 from dicot.data.datasets import available, check, load
 from dicot.data.datasets.base import Card
-from dicot.data.datasets.prepared import CARD, PreparedParts, write_prepared
+from dicot.data.datasets.large import CARD
+from dicot.paper.preparation import PreparedParts, write_prepared
 from tests.commands import dicot
 from tests.survival.kind import Kind
 from tests.survival.mutations import JSON, NPY, TEXT, ZIP
