@@ -14,7 +14,7 @@ from tests.bench.test_ledger import record
 from tests.commands import dicot
 
 from dicot.core.errors import DicotError, InputError
-from dicot.judge.bench.exchange import export_ledger, merge_ledger
+from dicot.judge.bench.exchange import read_contents, write_table
 from dicot.judge.bench.ledger import Ledger
 from dicot.judge.evaluation import Contender, Job, JobData
 
@@ -56,13 +56,13 @@ def table(tmp_path, source):
     """That one's export."""
     path = tmp_path / "other.csv"
     with Ledger(source) as ledger:
-        export_ledger(ledger, path)
+        write_table(path, *ledger.contents())
     return path
 
 
 def content(path):
     with Ledger(path) as ledger:
-        return list(map(repr, ledger.results())), ledger.unrecorded()
+        return list(map(repr, ledger.results())), ledger.contents().wanted
 
 
 def refused(target, other, match=None):
@@ -100,7 +100,7 @@ def test_an_export_cut_off_anywhere_replaces_nothing(target, table):
             continue
         table.write_bytes(whole[:size])
         with Ledger(target) as ledger, pytest.raises(InputError, match=r"other\.csv"):
-            merge_ledger(ledger, table)
+            ledger.take([read_contents(table)])[0]
     assert content(target) == before
 
 
@@ -253,8 +253,8 @@ def test_flipped_bits_of_a_ledger_end_in_an_error_of_ours_or_in_no_error(tmp_pat
     for at in random.integers(len(whole), size=150):
         source.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << random.integers(8))]) + whole[at + 1 :])
         with Ledger(":memory:") as ledger, suppress(DicotError):
-            merge_ledger(ledger, target)
-            merge_ledger(ledger, source)
+            ledger.take([read_contents(target)])[0]
+            ledger.take([read_contents(source)])[0]
     assert content(target) == before
 
 
@@ -262,8 +262,8 @@ def test_flipped_bits_of_a_ledger_end_in_an_error_of_ours_or_in_no_error(tmp_pat
 def test_records_of_a_report_are_read_whole_or_not_at_all(tmp_path, table, cut):
     pytest.importorskip("pyarrow")
     with Ledger(":memory:") as ledger:
-        merge_ledger(ledger, table)
-        export_ledger(ledger, tmp_path / "other.parquet")
+        ledger.take([read_contents(table)])[0]
+        write_table(tmp_path / "other.parquet", *ledger.contents())
     for name in ("other.csv", "other.parquet"):
         data = (tmp_path / name).read_bytes()
         (tmp_path / name).write_bytes(data[: int(cut * len(data))])
@@ -277,8 +277,8 @@ def test_a_flipped_bit_of_a_parquet_table_is_noticed_or_changes_nothing(tmp_path
     pytest.importorskip("pyarrow")
     path = tmp_path / "other.parquet"
     with Ledger(":memory:") as ledger:
-        merge_ledger(ledger, table)
-        export_ledger(ledger, path)
+        ledger.take([read_contents(table)])[0]
+        write_table(path, *ledger.contents())
         right = repr(ledger.results())
     data, noticed = bytearray(path.read_bytes()), 0
     for at in range(4, len(data), 37):
@@ -287,7 +287,7 @@ def test_a_flipped_bit_of_a_parquet_table_is_noticed_or_changes_nothing(tmp_path
         data[at] ^= 1
         with Ledger(":memory:") as ledger:
             try:
-                merge_ledger(ledger, path)
+                ledger.take([read_contents(path)])[0]
             except InputError as error:
                 noticed += path.name in str(error)
             else:
@@ -300,8 +300,8 @@ def test_a_cell_lost_from_a_parquet_table_is_not_taken_for_an_empty_one(tmp_path
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "other.parquet"
     with Ledger(":memory:") as ledger:
-        merge_ledger(ledger, table)
-        export_ledger(ledger, path)
+        ledger.take([read_contents(table)])[0]
+        write_table(path, *ledger.contents())
     whole = pq.read_table(path)
     at = whole.column_names.index(column)
     pq.write_table(whole.set_column(at, column, pa.array([None] * len(whole), pa.string())), path)
@@ -312,8 +312,8 @@ def test_a_score_that_sqlite_cannot_hold_is_refused(tmp_path, target, table):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "other.parquet"
     with Ledger(":memory:") as ledger:
-        merge_ledger(ledger, table)
-        export_ledger(ledger, path)
+        ledger.take([read_contents(table)])[0]
+        write_table(path, *ledger.contents())
     first = pq.read_table(path).slice(0, 1)
     at = first.column_names.index("accuracy")
     pq.write_table(first.set_column(at, "accuracy", pa.array([2**64 - 1], pa.uint64())), path)

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from dicot.judge.bench.rows import COLUMNS, known_metrics
 
 from dicot.core.errors import InputError
 from dicot.judge.bench.crossing import SuiteOptions
-from dicot.judge.bench.exchange import export_ledger, merge_ledger, read_contents
+from dicot.judge.bench.exchange import read_contents, write_table
 from dicot.judge.bench.ledger import Ledger
-from dicot.judge.bench.rows import COLUMNS, known_metrics
 from dicot.judge.bench.suites import suite_jobs
 from dicot.judge.evaluation import Contender, Job, JobData
 from dicot.paper.suites import PAPER_UCR, PAPER_UEA
@@ -127,9 +127,9 @@ def test_a_ledger_travels_whole(tmp_path, suffix):
         record(ledger, clustered, {"values": {"nmi": 0.1, "ari": 0.2}})
         path = tmp_path / f"a.{suffix}"
         if suffix != "sqlite":
-            assert export_ledger(ledger, path) == 4
+            assert write_table(path, *ledger.contents()) == 4
         for _ in range(2):  # a second time changes nothing
-            merge_ledger(other, path)
+            other.take([read_contents(path)])[0]
             assert repr(other.results()) == repr(ledger.results())
         assert len(other.results()) == 4
 
@@ -143,14 +143,14 @@ def test_what_was_wanted_and_has_no_record_is_known_and_travels(tmp_path, suffix
         ledger.enrol([JOB, replace(JOB, target=JobData("Beef"), source=JobData("Beef")), moved])
         record(ledger, JOB, BAD)  # a failure is a record
         wanted = [("transfer", "harth", "pamap2"), ("ucr", "Beef", "Beef")]
-        assert ledger.unrecorded() == wanted
+        assert ledger.contents().wanted == wanted
         path = tmp_path / f"a.{suffix}"
         if suffix != "sqlite":
-            assert export_ledger(ledger, path) == 3
-        assert merge_ledger(other, path) == (1, 1)
-        assert other.unrecorded() == wanted and repr(other.results()) == repr(ledger.results())
+            assert write_table(path, *ledger.contents()) == 3
+        assert other.take([read_contents(path)])[0] == (1, 1)
+        assert other.contents().wanted == wanted and repr(other.results()) == repr(ledger.results())
         record(other, moved, GOOD)
-        assert other.unrecorded() == wanted[1:]
+        assert other.contents().wanted == wanted[1:]
 
 
 def test_a_ledger_of_an_earlier_release_gets_the_table_that_it_lacks(tmp_path):
@@ -159,7 +159,7 @@ def test_a_ledger_of_an_earlier_release_gets_the_table_that_it_lacks(tmp_path):
     with sqlite3.connect(tmp_path / "a.sqlite") as database:
         database.execute("DROP TABLE wanted")
     with Ledger(tmp_path / "a.sqlite") as ledger:
-        assert ledger.unrecorded() == [] and len(ledger.results()) == 1
+        assert ledger.contents().wanted == [] and len(ledger.results()) == 1
 
 
 def make_older(path) -> None:
@@ -185,7 +185,7 @@ def test_a_ledger_of_the_first_version_is_read_merged_and_continued(tmp_path):
     with Ledger(path, read_only=True) as ledger:
         assert repr(ledger.results()) == whole
     with Ledger(":memory:") as other:
-        assert merge_ledger(other, path) == (1, 1) and repr(other.results()) == whole
+        assert other.take([read_contents(path)])[0] == (1, 1) and repr(other.results()) == whole
     assert path.read_bytes() == before, "whoever reads changes nothing"
     with Ledger(path) as ledger:
         record(ledger, replace(JOB, seed=2), GOOD)
@@ -205,8 +205,8 @@ def test_draws_of_labelled_cases_travel_whole(tmp_path, suffix):
         record(ledger, JOB, GOOD)
         path = tmp_path / f"a.{suffix}"
         if suffix != "sqlite":
-            assert export_ledger(ledger, path) == 7
-        merge_ledger(other, path)
+            assert write_table(path, *ledger.contents()) == 7
+        other.take([read_contents(path)])[0]
         assert repr(other.results()) == repr(ledger.results())
         drawn = [(one.draw, one.values["accuracy"]) for one in other.results("other")]
         assert drawn == [(1, 51.0), (2, 52.0), (3, 53.0)]
@@ -216,7 +216,7 @@ def test_a_table_that_lost_a_draw_is_refused(tmp_path):
     path = tmp_path / "a.csv"
     with Ledger(":memory:") as ledger:
         ledger.record([DRAWN.result({"accuracy": 50.0 + draw}, draw=draw) for draw in (1, 2, 3)])
-        export_ledger(ledger, path)
+        write_table(path, *ledger.contents())
         lines = path.read_text().splitlines(keepends=True)
         for changed, said in (
             ([*lines[:2], *lines[3:]], "draw"),
@@ -225,7 +225,7 @@ def test_a_table_that_lost_a_draw_is_refused(tmp_path):
         ):
             path.write_text("".join(changed))
             with pytest.raises(InputError, match=said):
-                merge_ledger(ledger, path)
+                ledger.take([read_contents(path)])[0]
 
 
 def test_merging_keeps_the_better_row(tmp_path):
@@ -233,8 +233,8 @@ def test_merging_keeps_the_better_row(tmp_path):
         record(ledger, JOB, GOOD)
         record(other, JOB, BAD)
         record(other, replace(JOB, seed=2), BAD)
-        assert merge_ledger(ledger, tmp_path / "b.sqlite") == (2, 1)
-        assert merge_ledger(other, tmp_path / "a.sqlite") == (2, 2)
+        assert ledger.take([read_contents(tmp_path / "b.sqlite")])[0] == (2, 1)
+        assert other.take([read_contents(tmp_path / "a.sqlite")])[0] == (2, 2)
         assert [r.error for r in ledger.results()] == [None, BAD["error"]]
         assert [r.error for r in other.results()] == [None, BAD["error"]]
 
@@ -243,19 +243,19 @@ def test_a_table_for_people(tmp_path):
     with Ledger(tmp_path / "a.sqlite") as ledger:
         record(ledger, JOB, GOOD)
         record(ledger, replace(JOB, seed=2), BAD)
-        export_ledger(ledger, tmp_path / "a.csv")
+        write_table(tmp_path / "a.csv", *ledger.contents())
         rows = list(csv.DictReader((tmp_path / "a.csv").read_text().splitlines()))
         assert [(row["contender"], row["accuracy"], row["error"]) for row in rows] == [
             ("dicot", "81.3", ""),
             ("dicot", "nan", "InputError: too short"),
         ]
         with pytest.raises(InputError, match=r"exported as .csv or .parquet"):
-            export_ledger(ledger, tmp_path / "a.xls")
+            write_table(tmp_path / "a.xls", *ledger.contents())
         (tmp_path / "other.csv").write_text("a,b\n1,2\n")
         with pytest.raises(InputError, match="no exported ledger: row 1 lacks suite"):
-            merge_ledger(ledger, tmp_path / "other.csv")
+            ledger.take([read_contents(tmp_path / "other.csv")])[0]
         with pytest.raises(InputError, match="There is no file"):
-            merge_ledger(ledger, tmp_path / "nowhere.csv")
+            ledger.take([read_contents(tmp_path / "nowhere.csv")])[0]
 
 
 def test_no_metric_is_called_like_a_column():
@@ -267,8 +267,8 @@ def test_no_metric_is_called_like_a_column():
 def test_the_published_results_are_written_as_they_were_read(tmp_path, name):
     published = Path(__file__).parents[2] / "results" / f"{name}.csv"
     with Ledger(tmp_path / "a.sqlite") as ledger:
-        merge_ledger(ledger, published)
-        export_ledger(ledger, tmp_path / "again.csv")
+        ledger.take([read_contents(published)])[0]
+        write_table(tmp_path / "again.csv", *ledger.contents())
     assert (tmp_path / "again.csv").read_bytes() == published.read_bytes()
 
 

@@ -10,7 +10,7 @@ from dicot.data.datasets.wisdm2019 import WISDM_2019
 
 from dicot.core.errors import InputError
 from dicot.judge.bench.crossing import SuiteOptions
-from dicot.judge.bench.suites import SUITES, maps_set, suite_jobs, with_stand_ins
+from dicot.judge.bench.suites import SUITES, suite_jobs
 from dicot.judge.classical import CLASSICAL, RAW_FEATURES
 from dicot.judge.evaluation import every_protocol
 from dicot.judge.evaluation.loading import load_labelled
@@ -18,6 +18,7 @@ from dicot.judge.evaluation.model_protocols import trains
 from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
 from dicot.paper import numbers as paper
+from dicot.paper.runs import maps_set, with_stand_ins
 from dicot.paper.suites import LARGE, NOT_IN_PAPER, PAPER_UCR, PAPER_UEA, TRANSFERS
 
 RIVALS = {name for name, method in METHODS.items() if not method.needs_labels} - set(NOT_IN_PAPER)

@@ -17,14 +17,10 @@ from dicot.judge.report.figures import (
     label_points,
     loss_curve,
     map_panels,
-    paper_scatter,
-    power_curves,
-    reference_curves,
-    spread,
-    sub_blocks,
     time_scatter,
     win_tie_loss,
 )
+from dicot.paper.figures import paper_scatter, power_curves, reference_curves, spread, sub_blocks
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.normal(size=(60, 2))

@@ -13,6 +13,7 @@ from dicot.judge.report.frame import by_data_set, frame, shown_metrics
 from dicot.judge.report.scores import comparison, data_set_table
 from dicot.judge.report.standings import baseline_table, blocks, outcomes, standing_table, standings
 from dicot.judge.report.tables import BEST
+from dicot.paper import against
 from dicot.paper.variants import groups, variant_tables
 
 SETS = ("my data", "<b>yours</b>", "third")
@@ -96,7 +97,7 @@ def test_a_metric_that_nobody_knows_is_shown_where_there_is_no_other():
 @pytest.mark.parametrize("suite", ["ucr", "low_label", "smoke", "transfer", "of your own"])
 def test_a_report_shows_them_beside_what_it_knows(tmp_path, quick, suite):
     known = several(suite, ("toy", "dicot", *CONTROLS), SETS)
-    paths = write_report(tmp_path, suite, frame([*rows(suite), *known]), against_paper=True, baseline="toy")
+    paths = write_report(tmp_path, suite, frame([*rows(suite), *known]), beside=against, baseline="toy")
     files = {path.name: path.read_text(encoding="utf-8") for path in paths}
     for name in SETS:
         escaped = name.replace("<", "&lt;")

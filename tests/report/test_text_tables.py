@@ -15,12 +15,7 @@ from dicot.judge.report.scores import comparison, data_set_table, evaluation_tab
 from dicot.judge.report.standings import blocks, standing_table
 from dicot.judge.report.tables import (
     BEST,
-    LATEX,
-    Cell,
-    escape_latex,
     signed,
-    text_table,
-    to_latex,
     to_markdown,
     to_rich,
 )
@@ -272,33 +267,3 @@ def test_rich_prints_everything():
     printed = console.file.getvalue()
     assert re.search(r"\x1b\[1m *80\.00 \(tie\)", printed)
     assert "[bold]x|y" in printed
-
-
-def latex_table(rows):
-    cells = (Cell(EVIL, BEST), Cell("1.0 ± 0.1 (tie)", BEST), Cell("no", "failed"))
-    return text_table("contender", [(f"row_{i}", cells) for i in range(rows)], ["w/o %", "k_{max}", "a > b"], EVIL)
-
-
-def test_special_letters_are_escaped_once():
-    assert escape_latex("100 % of k_{max} & \\tau") == r"100 \% of k\_\{max\} \& \textbackslash{}tau"
-    plain = re.sub("|".join(re.escape(shown) for shown in LATEX.values() if shown.strip()), "", escape_latex(EVIL))
-    assert not set(plain) & set('\\{}$&%#_~^<>|"±…\n')
-
-
-@pytest.mark.parametrize("rows", [3, 60])
-def test_every_row_has_its_columns_and_braces_match(rows):
-    text = to_latex(latex_table(rows), EVIL)
-    kind = "longtable" if rows > 40 else "tabular"
-    assert rf"\begin{{{kind}}}{{lrrr}}" in text and rf"\end{{{kind}}}" in text
-    assert r"contender & w/o \% & k\_\{max\} & a \textgreater{} b \\" in text
-    lines = [line for line in text.splitlines() if line.startswith("row")]
-    assert len(lines) == rows
-    assert all(len(re.findall(r"(?<!\\)&", line)) == 3 and line.endswith(r"\\") for line in lines)
-    bare = re.sub(r"\\[{}]", "", text)
-    assert bare.count("{") == bare.count("}")
-    assert text.count("$") - text.count(r"\$") == 2 * text.count(r"$\pm$")
-
-
-def test_the_best_is_bold_and_a_failure_is_slanted():
-    text = to_latex(latex_table(1), "caption")
-    assert r"\textbf{1.0 $\pm$ 0.1 (tie)}" in text and r"\textit{no}" in text and r"\toprule" in text

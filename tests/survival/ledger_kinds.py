@@ -13,12 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dicot.core.errors import DicotError
-from dicot.judge.bench.exchange import export_ledger, merge_ledger
-from dicot.judge.bench.ledger import Ledger
-from dicot.judge.bench.rows import COLUMNS
+from dicot.judge.bench.exchange import read_contents, write_table
+from dicot.judge.bench.ledger import COLUMNS, Ledger
 from dicot.judge.evaluation import TIDY, Contender, Job, JobData
 from dicot.judge.report.maps import maps, write_features
-from dicot.judge.report.summary import Marks
+from dicot.paper.summary import Marks
 from tests.commands import dicot
 from tests.survival.array_kinds import parse_npz
 from tests.survival.kind import Kind, UnreadableError
@@ -75,7 +74,7 @@ def _exported(suffix: str) -> Callable[[Path], None]:
     def make(folder: Path) -> None:
         theirs = _ledgers(folder)
         with Ledger(theirs) as ledger:
-            export_ledger(ledger, folder / f"theirs{suffix}")
+            write_table(folder / f"theirs{suffix}", *ledger.contents())
         theirs.unlink()
 
     return make
@@ -97,14 +96,14 @@ def _records(ledger: Ledger) -> list[Tidy]:
 def _read_ledger(folder: Path) -> Any:
     with Ledger(folder / "theirs.sqlite") as ledger:
         records = _records(ledger)
-        export_ledger(ledger, folder / "out.csv")
+        write_table(folder / "out.csv", *ledger.contents())
     return records, _summary(folder, "--ledger", "theirs.sqlite")
 
 
 def _merge(name: str) -> Callable[[Path], Any]:
     def read(folder: Path) -> Any:
         with Ledger(folder / "ours.sqlite") as ledger:
-            merge_ledger(ledger, folder / name)
+            ledger.take([read_contents(folder / name)])[0]
             records = _records(ledger)
         return records, _summary(folder, "--records", name) if not name.endswith(".sqlite") else ""
 
@@ -282,7 +281,7 @@ def _parquet_cells(path: Path) -> list[dict[str, Any]]:
 def unchanged(folder: Path) -> str:
     """A merge that was refused has left ours as it was."""
     with Ledger(folder / "ours.sqlite") as ledger:
-        held = len(ledger.results()), len(_records(ledger)), ledger.unrecorded()
+        held = len(ledger.results()), len(_records(ledger)), ledger.contents().wanted
     return "" if held == (1, 2, [("ucr", "Coffee", "Coffee")]) else f"a refused merge has left {held} in ours"
 
 

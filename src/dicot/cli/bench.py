@@ -84,6 +84,7 @@ def run(
     from dicot.judge.bench.ledger import Ledger
     from dicot.judge.bench.plan import make_plan
     from dicot.judge.bench.suites import suite_jobs
+    from dicot.paper import suites as _  # noqa: F401  (adds the paper's suites)
 
     options = SuiteOptions(
         contenders=names_in(only),
@@ -127,7 +128,7 @@ def export_ledger(
     from dicot.judge.bench.ledger import Ledger
 
     with Ledger(ledger, read_only=True) as book:
-        typer.echo(f"Wrote {exchange.export_ledger(book, out)} rows to {out}")
+        typer.echo(f"Wrote {exchange.write_table(out, *book.contents())} rows to {out}")
 
 
 @bench.command("merge")

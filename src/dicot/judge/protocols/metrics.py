@@ -35,6 +35,7 @@ COST_METRICS = (
     Metric("embed_seconds", higher_is_better=False, decimals=3),  # all labelled cases of both parts
     Metric("encoded", higher_is_better=False),  # time steps in a training step for each time step of a case
 )
+COSTS = tuple(metric.name for metric in COST_METRICS)
 
 
 class Measuring(Structural):

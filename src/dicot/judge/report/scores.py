@@ -9,6 +9,8 @@ import pandas as pd
 from dicot.core.errors import InputError
 from dicot.judge.protocols.metrics import find_metric
 from dicot.judge.report.frame import (
+    CONTROLS,
+    contender_of,
     data_sets,
     decimals,
     direction,
@@ -190,6 +192,13 @@ def data_set_table(runs: pd.DataFrame) -> Table:
     )
     table = score_table(runs, about)
     return table if few else table.turned("data set")
+
+
+def cost_table(runs: pd.DataFrame) -> Table:
+    """Show what runs cost; a control takes no steps, so some of its cells are empty."""
+    contender = contender_of(runs)
+    about = note(runs, seeds_text(seeds_of(runs)), failures(runs))
+    return score_table(runs, about, marked=False, empty=lambda line, column: contender[line] in CONTROLS)
 
 
 def interval_table(runs: pd.DataFrame) -> Table:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+import dicot.paper.suites  # noqa: F401  (adds the suite)
 from dicot.core.errors import DicotError, InputError, LostWorkerError
 from dicot.core.processes.launcher import end_with_parent
 from dicot.core.progress import Bar
