@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from dicot.data.datasets import family_of, transfer_channels
-from dicot.data.datasets.names import UCR, UEA
+from dicot.data.datasets.names import LARGE, UCR, UEA
 from dicot.judge.bench import crossing as who
 from dicot.judge.bench.best_suite import LARGE
 from dicot.judge.bench.crossing import Entry, Pair, SuiteOptions, transfer, whole
