@@ -8,7 +8,6 @@ from typing import Any
 from dicot.data.datasets import family_of, transfer_channels
 from dicot.data.datasets.names import LARGE, UCR, UEA
 from dicot.judge.bench import crossing as who
-from dicot.judge.bench.best_suite import LARGE
 from dicot.judge.bench.crossing import Entry, Pair, SuiteOptions, transfer, whole
 from dicot.judge.bench.suites import SUITES
 from dicot.judge.evaluation.contenders import Contender
