@@ -55,7 +55,7 @@ def paper_tables() -> dict[str, Any]:
 
 
 def paper_audit() -> dict[str, Any]:
-    """Read which numbers of the paper do not follow from its own entries, as paper/audit.py found them."""
+    """Read which numbers of the paper do not follow from its own entries, as tests/paper/test_audit.py finds them."""
     return _read("audit.json")
 
 
