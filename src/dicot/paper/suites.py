@@ -38,6 +38,7 @@ PAPER_UEA = tuple(name for name in UEA if name not in _NOT_UEA)
 FULL = tuple("ecg-full" if name == "ecg" else name for name in LARGE)  # for neighbours, all windows of a record count
 TRANSFERS = (("harth", "pamap2-paper"), ("harth", "wisdm2"), ("wisdm2", "pamap2-paper"), ("wisdm2", "harth"))
 SCALING = ("harth",)
+MAPPED_BY = "clustering"  # whose contenders are mapped: every method, the supervised one, the controls
 MAPPED = ("skoda-paper", "harth", "wisdm2")  # whose embeddings are mapped: the paper's, or else other movements
 # Without a download and small: what the library makes itself, and a set that comes with it.
 TINY = ("synthetic", "ItalyPowerDemand")

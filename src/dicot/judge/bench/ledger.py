@@ -228,9 +228,7 @@ def result_of(row: Row, suite: str, contender: str, draw: int, values: Mapping[s
     facts = {FIELDS.get(name, name): value for name, value in row.items()}
     facts |= {field: math.nan if facts[field] is None else facts[field] for field in FIELDS.values()}
     numbers = {metric: math.nan if value is None else value for metric, value in values.items()}
-    return Result(
-        suite=suite, contender=contender, draw=draw, values=numbers, **{**facts, "trial": bool(row["trial"])}
-    )
+    return Result(suite=suite, contender=contender, draw=draw, values=numbers, **{**facts, "trial": bool(row["trial"])})
 
 
 def check_draws(draws: Iterable[int]) -> None:
