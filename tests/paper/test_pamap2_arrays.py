@@ -11,7 +11,7 @@ import pytest
 from dicot.core.errors import InputError, MissingDataError
 from dicot.data.datasets.base import Sizes
 from dicot.data.datasets.large import CONVERT_PAMAP2, PAMAP2_PAPER
-from dicot.paper.numbers import data_set_key, published
+from dicot.paper.places import data_set_key, published
 from dicot.paper.raw.pamap2 import EVERY, paper_arrays
 from dicot.paper.suites import LARGE, TRANSFERS
 

@@ -20,7 +20,7 @@ from dicot.judge.report.figures import (
     time_scatter,
     win_tie_loss,
 )
-from dicot.paper.figures import paper_scatter, power_curves, reference_curves, spread, sub_blocks
+from dicot.paper.figures import power_curves, reference_curves, spread, sub_blocks
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.normal(size=(60, 2))
@@ -43,7 +43,6 @@ FIGURES = {
     "dots": lambda: dots({"dicot": [80.0, 82.0], "raw-mean": [60.0], "tnc": []}, "accuracy"),
     "critical difference": lambda: critical_difference(ACCURACY, NAMES),
     "time": lambda: time_scatter({"dicot": (10.0, 80.0), "<b>": (11.0, 80.1)}, "average accuracy", ["dicot"]),
-    "paper": lambda: paper_scatter({name: ([1.0, 2.0], [2.0, 2.0]) for name in NAMES[:2]}, "accuracy"),
     "curves": lambda: reference_curves({"dicot": [1.0, 2.0], "<b>": [2.0, np.nan]}, ["5", "all"], "cases", "accuracy"),
     "curves that end": lambda: power_curves({"<b>": ([8, 64], [1.0, 9.0])}, "batch size", "ms", {"<b>": 512.0}),
     "method": lambda: sub_blocks(POINTS[:, 0].tolist(), 4),
@@ -119,8 +118,6 @@ def test_a_contender_far_behind_does_not_press_the_others_together():
         (lambda: critical_difference(ACCURACY[:1], NAMES), "2 data sets"),
         (lambda: time_scatter({}, "accuracy"), "there must be one"),
         (lambda: time_scatter({"a": (0.0, 1.0)}, "accuracy"), "above 0"),
-        (lambda: paper_scatter({"a": ([1.0], [])}, "accuracy"), "one number of ours"),
-        (lambda: reference_curves({"a": [1.0]}, ["5", "10"], "x", "y"), "needs 2 values"),
         (lambda: win_tie_loss({"a": (0, 0, 0)}, "b"), "need a data set"),
         (lambda: map_panels({}), "at least one"),
     ],
@@ -130,7 +127,7 @@ def test_malformed_input_is_refused(draw, message):
         draw()
 
 
-@pytest.mark.parametrize("name", ["critical difference", "time", "paper", "curves", "wins", "maps"])
+@pytest.mark.parametrize("name", ["critical difference", "time", "curves", "wins", "maps"])
 def test_figures_of_contenders_name_them(name):
     svg = FIGURES[name]()
     assert svg.startswith("<svg role=") and "<b>" not in svg
