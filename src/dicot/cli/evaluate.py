@@ -22,7 +22,7 @@ from dicot.cli.evaluated import (
     write_vectors_file,
 )
 from dicot.cli.tables import say, show_blocks
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, lookup
 from dicot.core.storage import check_writable
 
 if TYPE_CHECKING:
@@ -195,10 +195,10 @@ def _labelled_recordings(data: str, options: dict[str, Any]) -> "Split":
 
 def _protocols(text: str) -> "list[AnyProtocol]":
     from dicot.judge.evaluation import every_protocol
-    from dicot.judge.protocols import PROTOCOLS, find_protocol
+    from dicot.judge.protocols import PROTOCOLS
 
     names = list(PROTOCOLS) if text == "all" else [name.strip() for name in text.split(",")]
-    return [find_protocol(every_protocol(), name)() for name in names]
+    return [lookup(every_protocol(), name, "protocol")() for name in names]
 
 
 def _free_name(name: str) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from dicot.core.errors import DicotError, InputError
 from dicot.core.storage import arrow, write_atomic
 from dicot.data.parquetfile import read_table
@@ -102,7 +100,7 @@ def read_contents(path: str | Path) -> Contents:
         columns, rows = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path)
     except DicotError:
         raise
-    except Exception as error:  # pandas and pyarrow have many for what a damaged file may hold
+    except Exception as error:  # csv and pyarrow have many for what a damaged file may hold
         raise InputError(f"{path} cannot be read as a table ({error}). Write or fetch the file again.") from error
     if lost := [name for name in (*PLACE, *COLUMNS) if name not in columns]:
         raise InputError(f"{path} is no exported ledger: it lacks {', '.join(lost)}.")
@@ -110,15 +108,12 @@ def read_contents(path: str | Path) -> Contents:
 
 
 def _read_csv(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
-    """Read text cells; pandas would fill a row that was cut off, and rename columns of one name."""
+    """Read cells as text; pandas would fill up a row that was cut off."""
     text = path.read_bytes().decode("utf-8-sig")
     if not text.endswith("\n"):
         raise InputError(f"{path} was cut off: its last line has no end. Write or fetch the file again.")
-    table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False, header=None)
-    if table.isna().any(axis=None):
-        raise InputError(f"{path} has lines with fewer cells than others. Write or fetch the file again.")
-    columns = table.iloc[0].tolist()
-    return columns, [dict(zip(columns, row, strict=True)) for row in table.iloc[1:].to_numpy().tolist()]
+    columns, *rows = filter(None, csv.reader(io.StringIO(text, newline=""), strict=True))
+    return columns, [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def _read_parquet(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
@@ -169,8 +164,8 @@ def _result(cells: dict[str, Any], metrics: Sequence[str]) -> Result:
 
 def _cell(value: Any, kind: str) -> Any:
     """A cell of either kind of table as the ledger holds it."""
-    if value in EMPTY:
-        return "" if kind == "TEXT NOT NULL" else None
+    if value in EMPTY:  # an empty text of a CSV file may be a text; what a Parquet file lacks is not there
+        return value if "TEXT NOT NULL" in kind else None
     if kind.startswith("INTEGER"):
         return int(value)
     return float(value) if kind == "REAL" else value

@@ -27,7 +27,7 @@ from dicot.judge.bench.ledger import Ledger
 from dicot.judge.evaluation.jobs import Job, Unit
 from dicot.judge.evaluation.loading import Shelf, family
 from dicot.judge.evaluation.result import Result
-from dicot.judge.evaluation.run import KEY, Embedded, Record, Score, Site, fail, is_alone, run_units, score_embedded
+from dicot.judge.evaluation.run import KEY, Embedded, Record, Score, Site, fail, run_units, score_embedded
 
 GROUP = 64  # units that are trained by one call on a GPU
 FILLS_A_GPU = ("large",)  # families whose runs gain nothing from others beside them
@@ -69,8 +69,8 @@ def execute(
     """Run all units with up to `workers` processes; `on_job` is told of every job that was recorded."""
     from dicot.core.gpu.device import host_threads
 
-    alone = [unit for unit in units if is_alone(unit)]
-    others = [unit for unit in units if not is_alone(unit)]
+    alone = [unit for unit in units if unit.alone]
+    others = [unit for unit in units if not unit.alone]
     if site.at_once > 1:
         free = max(1, default_workers() - workers)
         with Workers(workers, ledger, site, on_job, start_method) as pool, host_threads(free):

@@ -10,7 +10,8 @@ from dicot.judge.bench import best_suite
 from dicot.judge.bench.crossing import SuiteOptions
 from dicot.judge.evaluation.jobs import Job
 from dicot.judge.evaluation.model_protocols import every_protocol
-from dicot.judge.protocols import SUBSETS, find_protocol
+from dicot.judge.protocols import SUBSETS
+from dicot.train.recipe import FAMILIES, PRECISIONS, SCHEDULES
 
 # The suites of the paper are added by dicot.paper.suites.
 SUITES: dict[str, Callable[[SuiteOptions], list[Job]]] = {
@@ -36,8 +37,6 @@ def suite_jobs(suites: Sequence[str], options: SuiteOptions) -> list[Job]:
 
 
 def _check_names(options: SuiteOptions) -> None:
-    from dicot.train.recipe import FAMILIES, PRECISIONS, SCHEDULES
-
     lookup(dict.fromkeys(PRECISIONS), options.precision, "precision")
     if options.family:
         lookup(dict.fromkeys(FAMILIES), options.family, "family")
@@ -51,4 +50,4 @@ def _check_names(options: SuiteOptions) -> None:
     for name in options.schedules:
         lookup(dict.fromkeys(SCHEDULES), name, "schedule")
     for name in options.protocols:
-        find_protocol(every_protocol(), name)
+        lookup(every_protocol(), name, "protocol")

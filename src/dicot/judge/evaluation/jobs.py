@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
+from dicot.core.errors import lookup
 from dicot.judge.evaluation.contenders import Contender, described, given
-from dicot.judge.evaluation.model_protocols import runs_alone
+from dicot.judge.evaluation.model_protocols import AnyProtocol, every_protocol, runs_alone
 from dicot.judge.evaluation.result import Result
 from dicot.judge.protocols.base import AUTHORS
 
@@ -45,6 +46,11 @@ class Job:
     trial: bool = False  # somewhere there are fewer steps than there should be
     draws: bool = False  # score every draw of labelled cases rather than one
     subsets: str = AUTHORS  # where one is scored: the authors', or "per-seed" one by the seed
+    own_protocol: AnyProtocol | None = None  # where it is not the registered one
+
+    def scorer(self) -> AnyProtocol:
+        """The protocol itself."""
+        return self.own_protocol or lookup(every_protocol(), self.protocol, "protocol")()
 
     @cached_property
     def fit_config(self) -> dict[str, Any]:
@@ -133,6 +139,11 @@ class Unit:
     @property
     def key(self) -> str:
         return self.first.unit_key
+
+    @property
+    def alone(self) -> bool:
+        """Whether something is measured that others would disturb."""
+        return any(runs_alone(job.protocol) for job in self.jobs)
 
     @property
     def seeds(self) -> list[int]:

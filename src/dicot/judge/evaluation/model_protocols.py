@@ -4,9 +4,9 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from dicot.core.errors import InputError
 from dicot.data import Split
 from dicot.data.collection import labelled_cases
 from dicot.judge.protocols import AUTHORS, PROTOCOLS, Protocol, SubsetSeed
@@ -17,7 +17,7 @@ from dicot.judge.protocols.metrics import (
     Metric,
     classification_scores,
 )
-from dicot.judge.protocols.subsets import PAPER_SUBSET_SEED, check_subset_seed, stratified_fraction, subset_seeds
+from dicot.judge.protocols.subsets import PAPER_SUBSET_SEED, stratified_fraction, subset_seeds
 
 EPOCHS = 50
 # The authors train 50 epochs on four of the large sets and 5 on the two where that would take longest (D-97).
@@ -79,9 +79,6 @@ class FineTuning(ModelProtocol):
     trains = True
 
     def __init__(self, fraction: float, subset_seed: SubsetSeed = PAPER_SUBSET_SEED, *, tuning: str = "all") -> None:
-        if not 0 < fraction <= 1:
-            raise InputError(f"fraction must lie in (0, 1]; got {fraction}.")
-        check_subset_seed(subset_seed)
         self.fraction, self.subset_seed, self.tuning = fraction, subset_seed, tuning
 
     @property
@@ -172,14 +169,9 @@ def _seconds_to_embed(model: Any, data: Split) -> float:
 
 
 MODEL_PROTOCOLS: dict[str, Callable[[], ModelProtocol]] = {
-    "finetune-1": lambda: FineTuning(0.01),
-    "finetune-10": lambda: FineTuning(0.1),
-    "finetune-100": lambda: FineTuning(1.0),
-    "finetune-1-gradual": lambda: FineTuning(0.01, tuning="gradual"),
-    "finetune-10-gradual": lambda: FineTuning(0.1, tuning="gradual"),
-    "finetune-100-gradual": lambda: FineTuning(1.0, tuning="gradual"),
-    "cost": TrainingTime,
-}
+    protocol.name: partial(FineTuning, protocol.fraction, tuning=protocol.tuning)
+    for protocol in (FineTuning(share, tuning=tuning) for tuning in ("all", "gradual") for share in (0.01, 0.1, 1.0))
+} | {"cost": TrainingTime}
 REGISTRIES.append(MODEL_PROTOCOLS)
 
 AnyProtocol = Protocol | ModelProtocol

@@ -39,7 +39,7 @@ NOT_EMBEDDED = ("finetune-", MEASURED)  # protocols whose time to fit is not tha
 
 
 @dataclass(frozen=True)
-class Group:
+class Collected:
     """Data sets that are averaged, and whether all of them helped to choose the preset."""
 
     title: str
@@ -99,21 +99,21 @@ def short_table(data: pd.DataFrame) -> Table:
     return text_table("data", rows, [*CORE, "sets"], about)
 
 
-def groups(names: Sequence[str]) -> list[Group]:
+def groups(names: Sequence[str]) -> list[Collected]:
     """Sort data sets into groups: three sensor sets, both halves of UCR, UEA, and every other large set by itself."""
     families = {name: family_of(name) for name in names}
     ucr = [name for name in names if families[name] == "ucr"]
     found = [
-        Group(SENSORS, tuple(name for name in SENSOR_SETS if name in names)),
-        Group(UCR, tuple(name for name in ucr if name not in DEVELOPMENT)),
-        Group(UEA, tuple(name for name in names if families[name] == "uea")),
-        *(Group(name, (name,)) for name in names if families[name] == "large" and name not in SENSOR_SETS),
-        Group(f"{UCR}, development half", tuple(name for name in ucr if name in DEVELOPMENT), chosen_on=True),
+        Collected(SENSORS, tuple(name for name in SENSOR_SETS if name in names)),
+        Collected(UCR, tuple(name for name in ucr if name not in DEVELOPMENT)),
+        Collected(UEA, tuple(name for name in names if families[name] == "uea")),
+        *(Collected(name, (name,)) for name in names if families[name] == "large" and name not in SENSOR_SETS),
+        Collected(f"{UCR}, development half", tuple(name for name in ucr if name in DEVELOPMENT), chosen_on=True),
     ]
     return [group for group in found if group.sets]
 
 
-def gain_lines(data: pd.DataFrame, group: Group, protocols: Sequence[str] = tuple(ASKED)) -> Iterator[Line]:
+def gain_lines(data: pd.DataFrame, group: Collected, protocols: Sequence[str] = tuple(ASKED)) -> Iterator[Line]:
     """Average every protocol over a group."""
     for wanted in protocols:
         # A protocol that was run on two choices of labelled cases has two names.
@@ -125,7 +125,7 @@ def gain_lines(data: pd.DataFrame, group: Group, protocols: Sequence[str] = tupl
                 yield line
 
 
-def second_lines(data: pd.DataFrame, group: Group) -> Iterator[Line]:
+def second_lines(data: pd.DataFrame, group: Collected) -> Iterator[Line]:
     """Give the seconds to fit and to embed, the mean of a data set: as measured, or else as the scored runs took."""
     measured = data[data.protocol == MEASURED]
     scored = data[~data.protocol.str.startswith(NOT_EMBEDDED)]
@@ -135,7 +135,7 @@ def second_lines(data: pd.DataFrame, group: Group) -> Iterator[Line]:
             yield line
 
 
-def averaged(data: pd.DataFrame, column: str, group: Group, title: str) -> Line | None:
+def averaged(data: pd.DataFrame, column: str, group: Collected, title: str) -> Line | None:
     """Average a column of the rows of a group, over seeds and then over data sets; None where there is nothing.
 
     Those pairs of a data set and a seed count that all contenders of CORE have, as far as they were run at all: every

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from dicot.core.errors import need_extra
 from dicot.judge.protocols.base import Floats, Labels
-from dicot.judge.report.stats import ALPHA, average_ranks, cliques, nemenyi, nemenyi_differs, wilcoxon_holm
+from dicot.judge.report.stats import ALPHA, average_ranks, cliques, nemenyi, wilcoxon_holm
 
 # Okabe and Ito's palette, told apart with all common forms of colour blindness; black stands in for its pale yellow.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -268,7 +268,7 @@ def critical_difference(scores: ArrayLike, names: Sequence[str]) -> str:
     table = np.asarray(scores, dtype=np.float64)
     ranks, n_sets = average_ranks(table), len(table)
     width = nemenyi(len(names), n_sets)[1]
-    by_nemenyi = cliques(ranks, nemenyi_differs(ranks, n_sets))
+    by_nemenyi = cliques(ranks, np.abs(ranks[:, None] - ranks) > width)
     by_wilcoxon = cliques(ranks, wilcoxon_holm(table) <= ALPHA)
     order = np.argsort(ranks, kind="stable")
     left, right = order[: math.ceil(len(order) / 2)], order[math.ceil(len(order) / 2) :][::-1]

@@ -11,6 +11,7 @@ import pandas as pd
 from dicot.core.errors import InputError
 from dicot.data.datasets import DATASETS
 from dicot.judge.classical import CLASSICAL
+from dicot.judge.evaluation.result import TIDY
 from dicot.judge.protocols import PROTOCOLS
 from dicot.judge.protocols.metrics import (
     CLASSIFICATION_METRICS,
@@ -21,7 +22,6 @@ from dicot.judge.protocols.metrics import (
 )
 from dicot.judge.protocols.subsets import fixed_per_class, stratified_fraction
 
-NEEDED = ("contender", "protocol", "metric", "seed", "value")
 OPTIONAL: dict[str, Any] = {
     **dict.fromkeys(("suite", "source", "target", "schedule", "precision", "device", "version", "recorded", "key"), ""),
     "subsets": "",
@@ -31,12 +31,6 @@ OPTIONAL: dict[str, Any] = {
     "trial": False,
     **dict.fromkeys(("fit_seconds", "embed_seconds", "score_seconds"), math.nan),
 }
-COLUMNS = (
-    *("suite", "contender", "source", "target", "protocol", "metric", "seed", "draw", "value", "error"),
-    *("schedule", "steps", "batch_size", "precision", "trial", "subsets"),
-    *("fit_seconds", "embed_seconds", "score_seconds", "peak_memory", "device", "version", "recorded", "key"),
-)
-
 SETTINGS = ("contender", "schedule", "precision", "trial")
 LINE = (*SETTINGS, "protocol")  # rows that differ in one of these have lines of their own, where nothing else is said
 CONTROLS = ("random", "calibrated")  # every table of methods has them; as in dicot.model.controls, without torch
@@ -58,11 +52,7 @@ NOISE = 9  # decimals of a mean: sums in another order may differ in the last bi
 
 def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Make the frame of tidy rows; each needs contender, protocol, metric, seed and value, a failed one an error."""
-    filled = [{**OPTIONAL, **row} for row in rows]
-    for row in filled:
-        if missing := [name for name in NEEDED if name not in row]:
-            raise InputError(f"A row of a report needs {', '.join(missing)}; got only {', '.join(row)}.")
-    data = pd.DataFrame(filled, columns=list(COLUMNS))
+    data = pd.DataFrame([{**OPTIONAL, **row} for row in rows], columns=list(TIDY))
     seconds = dict.fromkeys(("value", "fit_seconds", "embed_seconds", "score_seconds"), float)
     return _with_times(data.astype({**seconds, "error": object, "trial": bool}))
 

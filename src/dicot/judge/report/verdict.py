@@ -233,7 +233,7 @@ def decide(ranking: Ranking, elsewhere: "Elsewhere") -> Verdict:
         lead += ", which needs no training"
     seeds = seeds_of(ranking.trial.data)
     one_seed = ranking.unit == SEEDS and len(seeds) == 1
-    sentence = f"{lead}: {_compared(ranking, gap, whom)}. {_noise(gap, one_seed)}"
+    sentence = f"{lead}. {_compared(ranking, gap, whom)}. {_noise(gap, one_seed)}"
     decides = elsewhere.first
     if whom in learned and use and gap.known and not gap.settled and decides and decides[1].ahead == whom:
         sentence = (
@@ -250,8 +250,8 @@ def _compared(ranking: Ranking, gap: Gap, whom: str) -> str:
     less = "" if find_metric(ranking.metric).higher_is_better else " (less is better)"
     roles = ranking.trial.roles
     untrained = " (untrained)" if roles[whom] in LEARNED and roles[other] not in LEARNED else ""
-    numbers = f"{whom} {_number(ranking, whom)}, {other}{untrained} {_number(ranking, other)}"
-    return f"{ranking.protocol} {ranking.metric}{less} is {numbers}"
+    numbers = f"{whom} has {_number(ranking, whom)} and {other}{untrained} has {_number(ranking, other)}"
+    return f"By {ranking.protocol} {ranking.metric}{less} {numbers}"
 
 
 def _advice(
