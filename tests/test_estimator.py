@@ -20,7 +20,7 @@ from dicot.data import Windows, check_collection
 from dicot.methods.dicot import DiCOT
 from dicot.model.controls import calibrated_control
 from dicot.nets.encoders import FCN
-from dicot.nets.encoders.inception.inference import FrozenInception
+from dicot.nets.encoders.inception.frozen import FrozenInception
 from dicot.train import Recipe
 from tests.own import Halves, Net, OwnEncoder, Summary, slow_start
 

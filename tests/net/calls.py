@@ -18,8 +18,8 @@ from dicot.model.controls import CONTROLS
 from dicot.model.embedding import POOLINGS
 from dicot.model.presets import PRESETS
 from dicot.nets.encoders import ENCODERS, build_encoder
-from dicot.store.corpus.build import build_corpus
-from dicot.store.vectors.recordings import embed_recordings
+from dicot.store.build import build_corpus
+from dicot.store.recordings import embed_recordings
 
 Array = np.ndarray
 Facts = dict[str, Any]
@@ -42,13 +42,6 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "across": [
         {"noise": 0.0, "scale": 0.0, "offset": 0.0},
         {"mask": 0.0, "crop": 0.0, "channel_drop": 0.0},
-        {"frequency": 0.3},
-        {"warp": 0.5},
-        {"centred": False},
-        {"whole": 0.0, "vic": 1.0},
-        {"whole": 0.0, "cross": 1.0},
-        {"vic": 0.04, "cross": 1.0},
-        {"queue": 16},
     ],
     "catt": [{"chunked": False}, {"mask_boundaries": True}],
     "infots": [{"average_weights": False}, {"first_only": True}],
@@ -165,7 +158,7 @@ def classifier_probabilities(x: Array, y: Array, tuning: str) -> Array:
 
 
 def windows_of_recordings(source: Path, window: str | int, stride: str | int = "50%", **options: Any) -> Facts:
-    return facts_of_windows(dicot.windows_from(source, window, stride, **options))
+    return facts_of_windows(dicot.Windows.from_folder(source, window, stride, **options))
 
 
 def windows_of_file(path: Path, **options: Any) -> Facts:
@@ -181,15 +174,15 @@ def windows_of_file(path: Path, **options: Any) -> Facts:
 
 
 def windows_of_table(table: Mapping[str, Any], **options: Any) -> Facts:
-    return facts_of_windows(dicot.from_table(dict(table), **options))
+    return facts_of_windows(dicot.Windows.from_table(dict(table), **options))
 
 
 def windows_of_arrays(recordings: Sequence[Array], length: int, stride: int, **options: Any) -> Facts:
-    return facts_of_windows(dicot.slide(list(recordings), length, stride, **options))
+    return facts_of_windows(dicot.Windows.from_array(list(recordings), window=length, stride=stride, **options))
 
 
 def windows_of_cases(x: Any, **options: Any) -> Facts:
-    return facts_of_windows(dicot.check_collection(x, **options))
+    return facts_of_windows(dicot.Windows.from_array(x, **options))
 
 
 def facts_of_windows(windows: Any) -> Facts:
@@ -203,7 +196,8 @@ def facts_of_windows(windows: Any) -> Facts:
 def suggested(source: Path) -> Facts:
     """Return what an inspection of recordings suggests."""
     found = suggest_windows(inspect_recordings(source))
-    return {what: getattr(found, what) for what in ("window", "stride", "scale", "rate", "missing")}
+    names = ("window", "stride", "scale", "rate", "missing")
+    return {what: getattr(found.reading, what) if what in found.reasons else None for what in names}
 
 
 def job_keys(suite: str, **options: Any) -> tuple[list[str], list[str]]:
@@ -251,8 +245,8 @@ def corpus(source: Path, out: Path, **options: Any) -> Any:
 def facts_of_corpus(found: Any) -> Facts:
     about = {name: values.tolist() for name, values in found.columns().items()}
     counts = {
-        "shards": [shard.windows for shard in found.shards],
-        "sources": [(source.name, source.windows) for source in found.manifest.sources],
+        "shards": [shard.rows for shard in found.shards],
+        "sources": [(source.name, source.windows) for source in found.sources],
     }
     known = {**about, **counts, "channels": found.channels, "rate": found.rate, "dtype": str(found.dtype)}
     return {"values": found[:], "facts": known, "fingerprint": found.fingerprint()}

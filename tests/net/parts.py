@@ -172,7 +172,7 @@ def _arrays() -> dict[str, Found]:
     roles = {"case": "case", "time": "t", "channels": ["x", "y"], "label": "activity", "group": "person"}
     return {
         "table": calls.windows_of_table(table, **roles),
-        "slide": calls.windows_of_arrays(x, 32, 12, labels=labels, rate=50.0, names=["one", "two"]),
+        "slide": calls.windows_of_arrays(x, 32, 12, y=labels, rate=50.0, names=["one", "two"]),
         **{
             f"cases {how}": calls.windows_of_cases(made.unequal_cases(), unequal=how)
             for how in ("pad", "crop", "resample")
@@ -189,13 +189,11 @@ def _written(folder: Path) -> Found:
     table = pq.read_table(out)
     vectors = np.array(table.column("vector").to_pylist(), np.float32)
     corpus = calls.corpus(source, folder / "corpus", window="1s", label="activity", shard_bytes=2000)
-    half = calls.corpus(source, folder / "half", window=40, dtype="float16")
     return {
         "vectors": vectors,
         "vectors schema": [f"{field.name} {field.type}" for field in table.schema],
         "vectors rows": table.drop_columns(["vector"]).to_pylist(),
         **_under("corpus", calls.facts_of_corpus(corpus)),
-        **_under("corpus half", calls.facts_of_corpus(half)),
         "corpus trained on": calls.transform(calls.embedder(corpus, method="dicot"), corpus),
     }
 

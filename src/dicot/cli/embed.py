@@ -22,7 +22,7 @@ def embed(
         Path, typer.Argument(help="A folder written by `dicot pretrain`, or an .onnx file written by `dicot export`.")
     ],
     data: opt.RecordedArgument,
-    out: Annotated[Path, typer.Option(help="Where to write: .parquet, .npz, .npy or .csv.")],
+    out: Annotated[Path, typer.Option(help="Where to write: .parquet or .npz.")],
     backend: Annotated[
         str | None, typer.Option(help="torch or onnx, which needs no torch; default: onnx for an .onnx file.")
     ] = None,
@@ -90,7 +90,7 @@ def _embed_recordings(
     append: bool,
 ) -> None:
     from dicot.model.deployed import OnnxEmbedder
-    from dicot.store.vectors.recordings import embed_recordings
+    from dicot.store.recordings import embed_recordings
 
     options = opt.as_fitted(options, embedder)
     if not isinstance(embedder, OnnxEmbedder):
@@ -108,14 +108,13 @@ def _embed_recordings(
 
 def _embed_corpus(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, corpus: "Corpus", out: Path) -> None:
     """Embed a corpus into one file; `dicot corpus embed` writes one for each shard, and continues when killed."""
-    from dicot.store.corpus.embedding import source_of_vectors
-    from dicot.store.corpus.shards import COLUMNS
-    from dicot.store.vectors import row_files, write_vectors
+    from dicot.store.embedding import made_of_corpus
+    from dicot.store.vectors import COLUMNS, row_files, write_vectors
 
     with row_files(out) as make:
         vectors = embedder.transform_into(corpus, make, layout="nct").read()
         about = {COLUMNS[name]: values for name, values in corpus.columns().items()}
-        write_vectors(out, {"": {"X": vectors, **about}}, source_of_vectors(corpus, hash_of(model)))
+        write_vectors(out, {"": {"X": vectors, **about}}, made_of_corpus(corpus, hash_of(model)))
     typer.echo(f"{corpus.name}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
     typer.echo(f"Wrote {out}")
 
@@ -125,12 +124,11 @@ def _embed_cases(
 ) -> None:
     from dicot.core.storage.locks import only_writer
     from dicot.data.datasets import load_parts
-    from dicot.store.vectors import check_vector_file, row_files, write_vectors
-    from dicot.store.vectors.series import source_of_cases
+    from dicot.store.made_of import MadeOf
+    from dicot.store.vectors import row_files, write_vectors
 
     columns = opt.as_fitted(columns, embedder) if "case" in columns else columns  # of a long table
     contents = load_parts(data, **columns)
-    check_vector_file(out, len(contents))
     with only_writer(out), row_files(out) as make:
         parts = {}
         for part, cases in contents.items():
@@ -142,7 +140,7 @@ def _embed_cases(
             typer.echo(f"{data}{part and ' '}{part}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
             parts[part] = {"X": vectors, **opt.given(y=cases.y, group=cases.group)}
         channels = next(iter(contents.values())).channels
-        write_vectors(out, parts, source_of_cases(data, columns, channels, hash_of(model)))
+        write_vectors(out, parts, MadeOf.of_cases(data, columns, channels, hash_of(model)))
     typer.echo(f"Wrote {out}")
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dicot.data import Split
     from dicot.judge.evaluation import Evaluation
     from dicot.judge.report.verdict import Trial, Verdict
+    from dicot.store.made_of import MadeOf
 
 
 @dataclass(frozen=True)
@@ -81,32 +82,31 @@ def identity(hero: str, model: object, folder: Path) -> str:
 
 def cases_source(
     data: str, layout: str, policies: dict[str, Any], table: dict[str, Any], split: "Split", model: str
-) -> dict[str, Any]:
+) -> "MadeOf":
     """How the cases of the vectors are found again: those of a file as it holds them, others by the same policies."""
     from dicot.data.datasets import is_path
-    from dicot.store.vectors.series import source_of_cases
+    from dicot.store.made_of import MadeOf
 
     columns = {**table, **({"layout": layout} if layout != "nct" else {})}
-    return source_of_cases(data, columns if is_path(data) else policies, split.train.channels, model)
+    return MadeOf.of_cases(data, columns if is_path(data) else policies, split.train.channels, model)
 
 
-def recordings_source(data: str, options: dict[str, Any], split: "Split", model: str) -> dict[str, Any]:
+def recordings_source(data: str, options: dict[str, Any], split: "Split", model: str) -> "MadeOf":
     """How the recordings of the vectors are found again, as `dicot embed` says it."""
     from dicot.data.contents import facts_of
-    from dicot.data.durations import window_stride
     from dicot.data.folders import named_recordings
-    from dicot.store.vectors import source_of_recordings
-    from dicot.store.vectors.recordings import USUAL
+    from dicot.data.reading import Reading
+    from dicot.store.made_of import MadeOf
 
     windows = split.train
     facts = {name: facts_of(file) for name, file in named_recordings(data).items()}
-    channels = list(windows.channels or ())
-    options = {**USUAL, "channels": channels, **options}
-    stride = window_stride(options["stride"], windows.n_times, windows.rate)
-    return source_of_recordings(data, options, facts, channels, windows.rate, windows.n_times, stride, model)
+    reading = Reading(**{"channels": windows.channels, **options})
+    place = str(Path(data).expanduser().absolute())
+    steps = reading.steps(windows.rate)
+    return MadeOf("recordings", (place,), reading.to_dict(), model, windows.channels, windows.rate, *steps, facts)
 
 
-def write_vectors_file(path: Path, split: "Split", model: Any, source: dict[str, Any]) -> None:
+def write_vectors_file(path: Path, split: "Split", model: Any, source: "MadeOf") -> None:
     """Write the vectors of all cases, in the order of DATA."""
     from dicot.judge.evaluation.run import cases_for
     from dicot.store.vectors import write_vectors

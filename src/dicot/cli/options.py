@@ -232,7 +232,7 @@ def load_data(
 def corpus_at(data: str, said: dict[str, Any]) -> "Corpus | None":
     """Open DATA where they are a corpus; refuse what was said when it was built. None where they are none."""
     from dicot.store.corpus import Corpus
-    from dicot.store.corpus.manifest import MANIFEST
+    from dicot.store.folder import MANIFEST
 
     if not (Path(data).is_dir() and (Path(data) / MANIFEST).is_file()):
         return None
@@ -245,7 +245,7 @@ def corpus_at(data: str, said: dict[str, Any]) -> "Corpus | None":
 class Recorded(NamedTuple):
     """DATA that are recordings: how they are cut, and how windows are scaled for a fit."""
 
-    options: dict[str, Any]  # of windows_from
+    options: dict[str, Any]  # fields of a Reading
     scale: str | None
 
 
@@ -262,12 +262,12 @@ def recorded(
 
     `usual` are the time steps of a window of a folder or pattern for which neither says any.
     """
-    from dicot.data.choices import choices_file, read_choices
     from dicot.data.datasets import is_path
+    from dicot.data.reading import read_toml, toml_of
 
     # A folder is one also where a data set has its name: nothing else has a dicot.toml inside.
-    path = choices_file(data) if is_path(data) or Path(data).is_dir() else None
-    kept = {} if path is None else read_choices(path)
+    path = toml_of(data) if is_path(data) or Path(data).is_dir() else None
+    kept = {} if path is None else read_toml(path)
     asked = given(**options)
     several = path is not None and (Path(data).is_dir() or glob.has_magic(data))
     if window is None and "window" not in kept and several and usual is not None:
@@ -296,9 +296,9 @@ def as_fitted(options: dict[str, Any], model: "TimeSeriesEmbedder | OnnxEmbedder
 
 def load_recordings(data: str, options: dict[str, Any]) -> "Windows":
     """Cut a folder, a pattern or a file of recordings into windows, and say what they are."""
-    from dicot.data import windows_from
+    from dicot.data import Windows
 
-    windows = windows_from(data, **options)
+    windows = Windows.from_folder(data, **options)
     recordings = len(set(windows.recording)) if windows.recording is not None else 0
     show_recordings(data, recordings, windows.channels or (), windows.rate)
     return windows

@@ -2,30 +2,30 @@
 
 from dicot.data.collection import Windows, check_collection
 from dicot.data.files import read_split, read_windows
-from dicot.data.folders import find_recordings, read_recordings, windows_from
+from dicot.data.folders import find_recordings, read_recordings
 from dicot.data.inspection import inspect_recordings, suggest_windows
 from dicot.data.policies import Scale
-from dicot.data.recordingfile import Recording, read_recording
-from dicot.data.recordings import slide, split_groups
-from dicot.data.splits import Split, hold_out
-from dicot.data.tables import from_table
+from dicot.data.readers import read_recording
+from dicot.data.reading import Reading
+from dicot.data.recording import Recording
+from dicot.data.splits import Split, hold_out, split_groups
+from dicot.data.stream import RecordingStream
 
 __all__ = [
+    "Reading",
     "Recording",
+    "RecordingStream",
     "Scale",
     "Split",
     "Windows",
     "check_collection",
     "find_recordings",
-    "from_table",
     "hold_out",
     "inspect_recordings",
     "read_recording",
     "read_recordings",
     "read_split",
     "read_windows",
-    "slide",
     "split_groups",
     "suggest_windows",
-    "windows_from",
 ]

@@ -1,21 +1,27 @@
 """Windows, the checked form of every collection of cases, and check_collection, the only way user data gets there."""
 
 import hashlib
-import math
-import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, LayoutWarning, need_extra
-from dicot.data.cases import to_array
 from dicot.data.conversion import convert, fingerprint
-from dicot.data.policies import Array, FloatArray, Scale, name_cases
-from dicot.data.texts import EXACT, as_text, text_array
+from dicot.data.cutting import recordings_in_memory, settled_plan, warn_of_uneven
+from dicot.data.folders import read_recordings
+from dicot.data.labels import check_channel_names as check_channel_names
+from dicot.data.labels import check_groups as check_groups
+from dicot.data.labels import check_labels as check_labels
+from dicot.data.labels import check_rate as check_rate
+from dicot.data.labels import labelled as labelled
+from dicot.data.labels import name_of_groups as name_of_groups
+from dicot.data.policies import Array, FloatArray, Policies, Scale, name_cases
+from dicot.data.reading import Reading, Source
+from dicot.data.tables import table_cases
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,9 +31,8 @@ if TYPE_CHECKING:
 class Windows:
     """Hold N checked cases of one shape (channels, time) with their labels, groups and places in recordings.
 
-    `check_collection`, `slide`, `windows_from`, `from_table` and `load` make Windows. `fit`, `transform` and `pretrain`
-    take them as they are, without looking at every value again: make them by hand only of arrays that are known to be
-    finite.
+    `from_folder`, `from_table`, `from_array` and `dicot.load` make Windows. `fit`, `transform` and `pretrain` take them
+    as they are, without looking at every value again: make them by hand only of arrays that are known to be finite.
 
     `start` and `end` are in seconds where `rate` is known and in time steps where it is not. A window ends where its
     last time step is over, so that 128 time steps at 50 Hz last 2.56 s and neighbours without overlap touch.
@@ -55,6 +60,106 @@ class Windows:
                 )
         for what, value in _checked_identity(self).items():
             object.__setattr__(self, what, value)
+
+    @classmethod
+    def from_folder(
+        cls, source: "Source", window: str | int, stride: str | int = "50%", *, name: str = "", **options: Any
+    ) -> "Windows":
+        """Read recordings and cut them into windows that know their recording, start, end, channels and rate.
+
+        No window spans two recordings, a gap or a change of rate; time stamps that only jitter are taken as even.
+        Recordings shorter than a window are named in one warning, and another counts time steps that lie in no window.
+
+        Parameters
+        ----------
+        source : a folder, a pattern such as "data/*.csv", a file, or a list of these
+        window : time steps, or a time such as "2.56s", "500ms" or "1min"
+        stride : time steps, a time, or a share of the window such as "50%"
+        name : of the result, for reports
+        options : further fields of a `Reading`: time, unit, channels, rate, label, group, resample, missing, gap and
+            keep_tail
+        """
+        reading = Reading(window, stride).replace(**options)
+        plan, cut = settled_plan(read_recordings(source, reading), reading)
+        windows = cls(**plan.fields(), name=name)
+        assert windows.recording is not None and windows.start is not None and windows.end is not None
+        warn_of_uneven(windows.recording, windows.end - windows.start, cut.length, cut.rate)
+        return windows
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        *,
+        case: str,
+        time: str,
+        channels: Sequence[str] | None = None,
+        label: str | None = None,
+        group: str | None = None,
+        ignore: Sequence[str] = (),
+        name: str = "",
+        **policies: Unpack[Policies],
+    ) -> "Windows":
+        """Make Windows from a long table, one row per case and time step: pandas, pyarrow or a dict of columns.
+
+        Rows may come in any order; cases have the order of their first row.
+
+        Parameters
+        ----------
+        table : a pandas DataFrame, a pyarrow Table or a dict of columns
+        case, time : the columns that name a case and order its rows
+        channels : the columns of values; without it every other column of numbers, save those to `ignore`. One that
+            never changes within a case is asked about
+        label, group : the columns of labels and groups, the same in all rows of a case
+        ignore : columns that hold no values
+        name : of the result, for reports
+        policies : unequal, missing, scale and length, as for `from_array`
+        """
+        roles = {"case": case, "time": time, "label": label, "group": group}
+        cases, y, groups, _, names = table_cases(table, **roles, channels=channels, ignore=ignore)
+        return replace(check_collection(cases, y, group=groups, name=name, **policies), channels=names)
+
+    @classmethod
+    def from_array(
+        cls,
+        X: Any,
+        y: Any = None,
+        *,
+        group: Any = None,
+        window: str | int | None = None,
+        stride: str | int = "50%",
+        layout: str = "nct",
+        missing: str = "error",
+        name: str = "",
+        **options: Any,
+    ) -> "Windows":
+        """Check cases, or cut recordings in memory; an InputError says what to change.
+
+        Parameters
+        ----------
+        X : cases: an array (N, C, T) or (N, T), a list of (C, T_i) or (T_i,) arrays, tensors, a data frame, or Windows.
+            NaN in all channels at the end of a case means that the case is shorter. With `window`, recordings: one
+            array (C, T) or (T,), or a list of them
+        y, group : one label, and one group such as a person, for each case. For each recording one value, or one value
+            per time step, of which a window gets the most frequent; one that is labelled in less than half of its time
+            steps has no label. NaN, None and "" mean unlabelled
+        window, stride : of recordings, as for `from_folder`; None where X are cases
+        layout : "nct", or "ntc" where time comes before channels
+        missing : "error", "interpolate" or "zero" for NaN
+        name : of the result, for reports
+        options : of cases unequal ("error", "pad", "crop" or "resample"), length (time steps of every case) and scale
+            (None, "dataset", "case" or a Scale); of recordings rate (time steps per second), times (increasing time
+            stamps in seconds, for each recording), channels (their names), names (of the recordings), gap and keep_tail
+        """
+        if window is None:
+            return check_collection(X, y, group=group, layout=layout, missing=missing, name=name, **options)
+        recordings, reading, longest = recordings_in_memory(
+            X, window, stride, labels=y, groups=group, layout=layout, missing=missing, **options
+        )
+        warn_of_layout(len(recordings[0].channels), longest, layout)
+        plan, _ = settled_plan(recordings, reading)
+        windows = cls(**plan.fields(), name=name)
+        return windows if options.get("channels") else replace(windows, channels=None)
 
     def __len__(self) -> int:
         return len(self.x)
@@ -173,27 +278,6 @@ def _checked_times(start: Any, end: Any, n: int) -> dict[str, NDArray[np.float64
     return times
 
 
-def check_channel_names(channels: Any, n_channels: int) -> tuple[str, ...]:
-    """Return one name per channel, all different, as a tuple."""
-    if isinstance(channels, str) or not all(isinstance(name, str) and name for name in channels):
-        raise InputError(f"channels must be a sequence of names; got {channels!r}. Pass one text for each channel.")
-    names = tuple(str(name) for name in channels)
-    if len(names) != n_channels:
-        raise InputError(f"channels must name each of the {n_channels} channel(s); got {len(names)}: {names}.")
-    if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise InputError(f"Every channel needs a name of its own; {', '.join(twice)} came more than once.")
-    return names
-
-
-def check_rate(rate: Any) -> float:
-    """Return time steps per second as a float."""
-    number = isinstance(rate, int | float | np.integer | np.floating) and not isinstance(rate, bool)
-    if not number or not 0 < rate <= sys.float_info.max:  # a whole number may be larger than any float
-        raise InputError(f"rate must be a positive number of time steps per second; got {str(rate)[:40]}.")
-    return float(rate)
-
-
 def keep_identity(before: Windows, after: Windows, unequal: str = "error") -> Windows:
     """Return `after`, the same cases under other policies, with recordings, times, channel names and rate of `before`.
 
@@ -263,113 +347,11 @@ def segments_under(windows: Windows, scale: str | Scale | None, length: int | No
     return windows.segments
 
 
-def labelled(y: Array) -> NDArray[np.bool_]:
-    """Tell which labels of Windows (N,) are known: NaN among numbers and the empty string among text are not."""
-    if y.dtype.kind == "f":
-        return ~np.isnan(y)
-    known: NDArray[np.bool_] = y != "" if y.dtype.kind == "U" else np.ones(len(y), dtype=bool)
-    return known
-
-
 def labelled_cases(windows: Windows) -> Windows:
     """Return the cases whose label is known."""
     assert windows.y is not None
     rows = labelled(windows.y)
     return windows if rows.all() else windows.subset(rows)
-
-
-def check_labels(y: Any, n: int, what: str, noun: str = "cases") -> Array:
-    """Return labels as an array (n,) of numbers or of strings, one for each of the n things called `noun`.
-
-    NaN, None, pandas.NA and the empty string mean unlabelled; `labelled` tells which are not.
-    """
-    labels = _to_values(y)
-    if labels.ndim != 1:
-        raise InputError(f"{what} must have shape ({noun},); got {labels.shape}. Pass one value for each.")
-    if len(labels) != n:
-        raise InputError(f"{what} must have one value for each of the {n} {noun}; got {len(labels)}.")
-    if labels.dtype == object:
-        labels = _plain(labels, what)
-    elif labels.dtype.kind == "S":
-        labels = np.char.decode(labels, "utf-8", "replace")
-    if labels.dtype.kind not in "biufU":
-        raise InputError(f"{what} must hold strings or numbers; got dtype {labels.dtype}. Convert it first.")
-    if labels.dtype.kind == "f" and np.isinf(labels).any():
-        which = name_cases(np.flatnonzero(np.isinf(labels)), noun.removesuffix("s"), noun)
-        raise InputError(f"{what} contains inf at {which}. Pass None or NaN for what has no label.")
-    return labels if labelled(labels).all() or labels.dtype.kind == "U" else labels.astype(np.float64, copy=False)
-
-
-def name_of_groups(group: Array | None, recording: Array | None, column: str | None = None) -> str:
-    """Name what a group is: a recording where it is one, else as its column is called, else a group."""
-    if recording is not None and (group is None or np.array_equal(group.astype(str), recording.astype(str))):
-        return "recording"
-    return column or "group"
-
-
-def check_groups(group: Any, n: int, what: str, noun: str = "cases") -> Array:
-    """Return group ids as check_labels returns labels; each must be known."""
-    ids = check_labels(group, n, what, noun)
-    lost = np.flatnonzero(~labelled(ids))
-    if len(lost):
-        which = name_cases(lost, noun.removesuffix("s"), noun)
-        raise InputError(f"{what} has no value at {which}. Fill it in, drop these {noun}, or pass no {what}.")
-    return ids
-
-
-def _to_values(y: Any) -> Array:
-    """Return an array of numbers or text, or of objects where some values may be missing."""
-    if isinstance(y, np.ma.MaskedArray):
-        y = y.tolist()  # None for what is masked
-    if isinstance(y, list | tuple):
-        # Not by way of one dtype for all: numpy would write NaN among strings as "nan", and round large numbers.
-        try:
-            return np.array(y, dtype=object)
-        except ValueError as error:
-            raise InputError(f"The values cannot be read as one array ({error}). Pass numpy arrays.") from error
-    if hasattr(y, "iloc") and y.isna().to_numpy().any():
-        return np.asarray(y.to_numpy(dtype=object, na_value=None))
-    values = to_array(y)
-    return values.astype(object) if values.dtype.kind == "T" else values
-
-
-def _plain(values: Array, what: str) -> Array:
-    """Turn objects into one array of strings or of numbers, with missing ones marked as `labelled` expects it."""
-    items = [v.item() if getattr(v, "ndim", None) == 0 else v for v in values]  # numpy's scalars and tensors
-    items = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in items]
-    known = [v for v in items if not _is_lost(v)]
-    if all(isinstance(v, str) for v in known):
-        if not any(isinstance(v, str) for v in items):
-            return np.full(len(items), np.nan)
-        return text_array(["" if _is_lost(v) else v for v in items])
-    if all(isinstance(v, int | float) for v in known):
-        return _numbers(items, known)
-    kinds = ", ".join(sorted({type(v).__name__ for v in known}))
-    raise InputError(f"{what} must hold only strings or only numbers; got {kinds}. Convert them to one type.")
-
-
-def _numbers(items: list[Any], known: list[Any]) -> Array:
-    """Return whole numbers as they are, or as text where no dtype can represent all values exactly.
-
-    True and False beside what is missing are text too, as they are without it in other files.
-    """
-    whole = all(isinstance(v, int) for v in known)
-    if whole and len(known) == len(items):
-        numbers = np.array(items)
-        if numbers.dtype.kind in "biu":
-            return numbers
-    is_bool = all(isinstance(v, bool) for v in known)
-    if not is_bool and all(isinstance(v, float) or abs(v) <= EXACT for v in known):
-        return np.array([np.nan if _is_lost(v) else v for v in items], dtype=np.float64)
-    return np.array(["" if _is_lost(v) else as_text(v) for v in items])
-
-
-def _is_lost(value: Any) -> bool:
-    # pandas.NA cannot be compared, so it is told by its name.
-    nan = isinstance(value, float) and math.isnan(value)
-    return (
-        value is None or nan or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, str) and not value)
-    )
 
 
 def warn_of_layout(n_channels: int, n_times: int, layout: str = "nct") -> None:

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from dicot.core.errors import InputError
-from dicot.data import Windows, slide
+from dicot.data import Windows
 from dicot.data.policies import Array
 
 
@@ -31,7 +31,7 @@ def cut(
     if not long:
         raise InputError(f"No stretch of {name} is as long as a window of {length} time steps. Check the raw files.")
     labels, groups = ([column[part] for part in long] for column in (y, group))
-    windows = slide([x[:, part] for part in long], length, stride, labels=labels, groups=groups)
+    windows = Windows.from_array([x[:, part] for part in long], labels, group=groups, window=length, stride=stride)
     return Windows(windows.x, windows.y, windows.group, name)
 
 

@@ -1,0 +1,348 @@
+"""The series behind vectors: read when somebody looks, where their file says that they are or where a user does."""
+
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dicot.core.errors import InputError
+from dicot.data.contents import is_as_before, seems_as_before
+from dicot.data.cutting import resampled
+from dicot.data.datasets import is_here, is_path, load, load_parts
+from dicot.data.folders import file_name_of, named_recordings, read_named
+from dicot.data.naming import listed
+from dicot.data.policies import MISSING, Array
+from dicot.data.reading import Reading, read_toml, toml_of
+from dicot.data.recording import Recording
+from dicot.data.timestamps import nearest, stretches
+from dicot.store.made_of import MadeOf
+from dicot.store.vectors import Vectors
+
+MEMORY = 2**28  # bytes of recordings that are kept for the next look
+WIDTHS = 10  # of a window, that its surroundings show
+WITHIN = 1e-3  # of a time step: times that differ by less are the same
+NEAR = 0.5  # of a time step: the time steps of a window lie no farther from where its vector says
+OF_RECORDINGS = ("unit", "resample", "gap", "missing")  # options that cases do not have
+OF_BOTH = ("time", "channels", "label", "group")
+
+
+class Surroundings(NamedTuple):
+    """A stretch of a recording with a window in it."""
+
+    time: Array  # (T,)
+    first: int  # the window's time steps, both included
+    last: int
+    values: Array  # (C, T)
+
+
+class Series(ABC):
+    """Where the values of windows come from."""
+
+    channels: tuple[str, ...]
+    rate: float | None  # time steps per second
+    lost: dict[str, str]  # recordings that cannot be shown, and why: a sentence
+
+    @abstractmethod
+    def window(self, row: int) -> Array | None:
+        """Return the values (C, T) of a window; None where its recording is lost, which may show only now."""
+
+    @abstractmethod
+    def surroundings(self, row: int) -> Surroundings | None:
+        """Return what lies around a window; None where its recording is lost."""
+
+
+def series_of(
+    known: Vectors,
+    data: str | Path | None,
+    options: Mapping[str, Any],
+    rate: float | None = None,
+    path: Path | None = None,
+) -> Series | None:
+    """Find the values that were embedded: in `data`, or where the vectors say; None where they are not at hand.
+
+    Parameters
+    ----------
+    known : the vectors
+    data : what was embedded, where the vectors do not say it or it was moved: recordings (a folder, a pattern or a
+        file), or a data set or a file of cases
+    options : how the files are read, where the user says anything: time, unit, channels, label, group, and of
+        recordings resample, gap and missing. They win
+        over what the vectors say, or where these say nothing, over the dicot.toml beside `data`
+    rate : time steps per second, as windows_from takes it; wins likewise
+    path : of the vectors' file, for errors
+    """
+    what = "the file of vectors" if path is None else str(path)
+    made = None if known.source is None else MadeOf.from_dict(known.source, what)
+    placed = known.recording is not None and known.start is not None and known.end is not None
+    if not placed if made is None else made.kind != "recordings":
+        if refused := sorted(options.keys() & set(OF_RECORDINGS)):
+            raise InputError(f"--{refused[0]} is for recordings, and {what} was made of cases. Leave it out.")
+        return _case_series(known, made, data, options, what)
+    if refused := sorted(options.keys() - {*OF_RECORDINGS, *OF_BOTH}):
+        raise InputError(f"--{refused[0]} is for tables of cases, and these are windows of recordings. Leave it out.")
+    if made is None and data is None:
+        return None
+    if made is None:  # by the dicot.toml beside the recordings
+        kept = read_toml(toml_of(str(data)))
+        made = MadeOf("recordings", (), kept, "", rate=kept.get("rate"))
+    try:
+        files = made.files if data is None else named_recordings(data)
+        return RecordedSeries(known, files, made, options, rate, what)
+    except _AllLostError:
+        if data is None:
+            return None
+        raise
+
+
+def why_absent(known: Vectors, path: Path) -> str:
+    """Say why `series_of` finds nothing without data, and what to do."""
+    if known.source is None:
+        return f"{path} does not say what it was made of. Name what was embedded (--data)."
+    made = MadeOf.from_dict(known.source, str(path))
+    if made.kind == "name":
+        return f"The data set {made.data[0]!r} of {path} is not on this machine. Name what was embedded (--data)."
+    if changed := [str(file) for file in made.files.values() if file.is_file()]:
+        return f"The recordings of {path} have changed since they were embedded: {listed(changed)}. Embed them again."
+    gone, what = next(iter(made.files.values()), made.data[0]), "recordings" if made.files else "cases"
+    return f"The {what} of {path} are gone: there is no {gone}. Say where they are (--data)."
+
+
+class _AllLostError(InputError):
+    """None of the recordings can be shown."""
+
+
+class _Track(NamedTuple):
+    """A recording as it was cut, all its stretches one after the other."""
+
+    times: NDArray[np.float64]  # (T,)
+    values: Array  # (C, T)
+    channels: tuple[str, ...]
+    rate: float | None
+
+
+@final
+class RecordedSeries(Series):
+    """Windows of recordings: a file is read when one of its windows is looked at, and kept while there is room.
+
+    Several threads may ask at once.
+
+    Parameters
+    ----------
+    known : the vectors, which say where their windows lie
+    files : name of a recording, or what stands before ":" and its group -> its file
+    made : how they were read, and what the files held then; one that has changed since is not shown
+    options, rate : how they are read, over what `made` says
+    what : the vectors' file in errors
+    """
+
+    def __init__(
+        self,
+        known: Vectors,
+        files: Mapping[str, Path],
+        made: MadeOf,
+        options: Mapping[str, Any],
+        rate: float | None,
+        what: str,
+    ) -> None:
+        self._recording, self._start, self._end = known.places()
+        self._files, self._facts, self._what = files, made.recordings, what
+        # All channels by name, also where none were asked for.
+        named = {} if made.channels is None else {"channels": made.channels}
+        reading = Reading(**{**made.options, **named, **options, "window": None})
+        self._reading = reading.replace(resample=reading.even or rate is not None, rate=None)
+        self._rate = Reading(rate=made.rate if rate is None else rate).rate
+        self._n_times = made.n_times if rate is None else None
+        if self._reading.resample and self._rate is None:
+            raise InputError(
+                f"The recordings of {what} were resampled, and it does not say to which rate. Say it (--rate)."
+            )
+        self._held: OrderedDict[str, dict[str, _Track]] = OrderedDict()
+        self._lock = Lock()
+        names = list(dict.fromkeys(self._recording.tolist()))
+        own = {name: file_name_of(name, files) for name in names}
+        if not any(own.values()):
+            raise _AllLostError(
+                f"None of the recordings that {what} names is among the data: they are {listed(names)}, the data have "
+                f"{listed(list(files))}. Name what was embedded (--data)."
+            )
+        problems = {name: self._problem(name, seems_as_before) for name in own.values() if name is not None}
+        absent = f"Its recording is not among the data, {listed(list(files))}. Name what was embedded (--data)."
+        self.lost = {name: said for name, file in own.items() if (said := absent if file is None else problems[file])}
+        for name in names:
+            first = int(np.argmax(self._recording == name))
+            if (track := self._track(first)) is not None:
+                break
+        else:
+            raise _AllLostError(f"No recording of {what} can be shown. {next(iter(self.lost.values()))}")
+        self.rate, self.channels = self._rate or track.rate, track.channels
+        # The other files must have the channels of the first.
+        self._reading = self._reading.replace(channels=self.channels)
+        self.window(first)  # other recordings than those embedded are refused at once
+
+    def window(self, row: int) -> Array | None:
+        track = self._track(row)
+        return None if track is None else track.values[:, self._steps(track, row)]
+
+    def surroundings(self, row: int) -> Surroundings | None:
+        track = self._track(row)
+        if track is None:
+            return None
+        own, start, end = self._steps(track, row), self._start[row], self._end[row]
+        margin = (WIDTHS - 1) / 2 * (end - start)
+        edges = np.array([start - margin, end + margin]) - WITHIN / self._rate_of(track)
+        first, stop = (int(edge) for edge in np.searchsorted(track.times, edges))
+        around = slice(min(first, own.start), max(stop, own.stop))
+        return Surroundings(
+            track.times[around], own.start - around.start, own.stop - 1 - around.start, track.values[:, around]
+        )
+
+    def _rate_of(self, track: _Track) -> float:
+        return self._rate or track.rate or 1.0
+
+    def _steps(self, track: _Track, row: int) -> slice:
+        """Return the time steps of a window: it begins at one, and ends a usual step after its last."""
+        start, end, rate = float(self._start[row]), float(self._end[row]), self._rate_of(track)
+        first, last = (int(place) for place in nearest(np.array([start, end - 1 / rate]), track.times))
+        if self._n_times is not None:
+            last = first + self._n_times - 1
+        if first <= last < len(track.times):
+            away = np.abs(track.times[[first, last]] - [start, end - 1 / rate])
+            if (away * rate <= NEAR).all():
+                return slice(first, last + 1)
+        recording = str(self._recording[row])
+        raise InputError(
+            f"{self._files[str(file_name_of(recording, self._files))]} has no time steps of {recording!r} from "
+            f"{start:g} to {end:g}, where row {row} of {self._what} lies. Was the file changed? Embed it again, or "
+            "name the recordings that were embedded (--data), and their rate= (--rate) where they have no time stamps."
+        )
+
+    def _problem(self, name: str, is_same: Callable[[Path, dict[str, Any]], bool]) -> str:
+        """Say why a file cannot be shown; nothing where it can."""
+        file = self._files[name]
+        if not file.is_file():
+            return f"There is no {file}. Say where the recordings are (--data)."
+        if name in self._facts and not is_same(file, self._facts[name]):
+            return f"{file} has changed since {self._what} was made of it. Put the former file back, or embed it again."
+        return ""
+
+    def _track(self, row: int) -> _Track | None:
+        recording = str(self._recording[row])
+        name = file_name_of(recording, self._files)
+        if name is None or recording in self.lost:
+            return None
+        with self._lock:
+            if name not in self._held:
+                if problem := self._problem(name, is_as_before):
+                    self.lost[recording] = problem
+                    return None
+                self._held[name] = self._read(name)
+                while len(self._held) > 1 and sum(map(_size, self._held.values())) > MEMORY:
+                    self._held.popitem(last=False)
+            self._held.move_to_end(name)
+            there = self._held[name]
+        if recording not in there:
+            raise InputError(
+                f"{self._files[name]} has no recording {recording!r}, where row {row} of {self._what} lies; it has "
+                f"{listed(list(there))}. Name the column that tells its recordings apart: group= (--group)."
+            )
+        return there[recording]
+
+    def _read(self, name: str) -> dict[str, _Track]:
+        how, rate = self._reading, self._rate
+        pieces: dict[str, list[Recording]] = {}
+        for one in read_named(self._files[name], name, how):
+            pieces[one.name] = resampled(one, rate, how.gap) if how.resample and rate is not None else [one]
+        return {
+            recording: _Track(
+                np.concatenate([self._times(one) for one in parts]),
+                np.concatenate([_filled(one, how.gap, how.missing) for one in parts], axis=1),
+                parts[0].channels,
+                parts[0].rate,
+            )
+            for recording, parts in pieces.items()
+        }
+
+    def _times(self, one: Recording) -> NDArray[np.float64]:
+        if one.times is not None:
+            return one.times
+        rate = self._rate or one.rate
+        if rate is None and (self._start % 1).any():
+            raise InputError(
+                f"Recording {one.name!r} has no time stamps, and windows of {self._what} start at times such as "
+                f"{self._start[self._start % 1 > 0][0]:g} s. Say its rate= (--rate)."
+            )
+        return np.arange(one.n_times) / (rate or 1.0)
+
+
+def _filled(one: Recording, gap: float, missing: str) -> Array:
+    """Return the values as they were cut: missing ones are filled in, but not across a gap."""
+    if missing == "error" or not np.isnan(one.values).any():
+        return one.values
+    runs = [slice(None)] if one.times is None else [run for run, *_ in stretches(one.times, gap)]
+    return np.concatenate([MISSING[missing](one.values[:, run]) for run in runs], axis=1)
+
+
+def _size(tracks: Mapping[str, _Track]) -> int:
+    return sum(track.values.nbytes + track.times.nbytes for track in tracks.values())
+
+
+@final
+class CaseSeries(Series):
+    """Cases as a data set has them: row by row the ones that the vectors were made of."""
+
+    def __init__(self, cases: Sequence[Array], channels: Sequence[str] | None = None) -> None:
+        self._cases, self.lost = cases, {}  # (C, T) each
+        self.channels = tuple(channels or (f"channel {number}" for number in range(len(cases[0]))))
+        self.rate = None
+
+    def window(self, row: int) -> Array | None:
+        return self._cases[row]
+
+    def surroundings(self, row: int) -> Surroundings | None:
+        values = self._cases[row]
+        return Surroundings(np.arange(values.shape[1]), 0, values.shape[1] - 1, values)
+
+
+def _case_series(
+    known: Vectors, made: MadeOf | None, data: str | Path | None, options: Mapping[str, Any], what: str
+) -> CaseSeries | None:
+    """Return the case of each vector; None where nobody says where they are, or they are gone."""
+    if data is None:
+        place = "" if made is None else made.data[0]
+        if made is None or not (Path(place).is_file() if made.kind == "file" else is_here(place)):
+            return None
+        data = place
+    own = made.options if made is not None and is_path(data) == (made.kind == "file") else {}
+    parts, channels = _cases_of(data, own, options)
+    if known.part is not None:
+        parts = {name: parts[name] for name in dict.fromkeys(known.part.tolist()) if name in parts}
+    counts = {name: len(cases) for name, cases in parts.items()}
+    if sum(counts.values()) != len(known):
+        # Vectors that do not say what they were made of may be those of one part.
+        fitting = [name for name, count in counts.items() if count == len(known) and made is None]
+        if len(fitting) != 1:
+            held = " and ".join(f"{count} {name} cases".replace("  ", " ") for name, count in counts.items())
+            raise InputError(
+                f"{data} holds {held or 'none of the parts'}, and {what} has {len(known)} vectors. Name the data that "
+                "were embedded (--data), or embed them again."
+            )
+        parts = {fitting[0]: parts[fitting[0]]}
+    # A case of one channel may come as (T,).
+    return CaseSeries([np.atleast_2d(np.asarray(case)) for cases in parts.values() for case in cases], channels)
+
+
+def _cases_of(
+    data: str | Path, own: Mapping[str, Any], options: Mapping[str, Any]
+) -> tuple[dict[str, Sequence[Array]], Sequence[str] | None]:
+    """Return the cases of each part, and the names of their channels where they have any."""
+    if is_path(data) or options:
+        contents = load_parts(data, **{**own, **options})
+        return {name: part.X for name, part in contents.items()}, next(iter(contents.values())).channels  # type: ignore[misc]
+    split = load(data, **own)
+    windows = {"train": split.train, "test": split.test}
+    return {name: part.x for name, part in windows.items() if part is not None}, split.train.channels  # type: ignore[misc]
