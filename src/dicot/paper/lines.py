@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from dicot.judge.report.frame import CONTROLS, FIRST, LINE, PAPER_SCHEDULE, SAME_LABELS, compact, placed
+from dicot.judge.report.frame import CONTROLS, LINE, PAPER_SCHEDULE, SAME_LABELS, compact, placed
 from dicot.judge.report.standings import Block, blocks
 from dicot.judge.report.stats import average_ranks
 from dicot.paper.numbers import METHODS, NAMES, Printed, paper_name, printed_names, variant_names
@@ -15,8 +15,6 @@ from dicot.paper.places import of_the_paper
 USUAL = ("", "float32")  # precisions
 PROBES = ("ridge", "forest", "linear")  # of several that stand for one line of the paper, the first: D-37
 OURS = (*METHODS, "minirocket")  # whose other lines are called after the paper's name too
-
-FIRST += [*METHODS, *variant_names()]
 
 
 def paper_line(data: pd.DataFrame, names: Collection[str]) -> pd.Series:
