@@ -26,6 +26,7 @@ from dicot.data.datasets import load
 from dicot.data.datasets.development import DEVELOPMENT
 from dicot.judge.protocols import PROTOCOLS
 from dicot.judge.protocols.base import Features
+from dicot.model.arguments import grouped
 from dicot.model.embedding import embed, fit_composition
 from dicot.model.embedding.compression import Compression
 from dicot.model.embedding.poolings import pooled_dim
@@ -60,11 +61,6 @@ VARIANTS: dict[str, Variant] = {
     "dicot": Variant("dicot", preset="paper"),
     "whole by the paper's recipe": Variant("across", preset="paper"),
     "whole": across(),
-    "cross": across(whole=0.0, cross=1.0),
-    "vic": across(whole=0.0, vic=1.0),
-    "whole + cross": across(cross=1.0),
-    "whole + vic": across(vic=0.04),
-    "cross + vic": across(whole=0.0, cross=1.0, vic=0.04),
     "whole at rate 0.001": across(lr=1e-3),
     "whole at rate 0.003": across(lr=3e-3),
     "whole by 8": across(batch_size=8),
@@ -73,14 +69,10 @@ VARIANTS: dict[str, Variant] = {
     "whole by 32 in 750 steps": across(batch_size=32, steps=750),
     "whole by 128 in 1500 steps": across(batch_size=128, steps=1500),
     "whole in 3000 steps": across(steps=3000),
-    "whole with a queue of 256": across(queue=256),
     "whole at tau 0.1": across(temperature=0.1),
     "whole at tau 0.5": across(temperature=0.5),
-    "whole around zero": across(centred=False),
     "whole with a head of 64": across(width=64),
     "whole without a head": across(width=0),
-    "whole + frequency": across(frequency=0.3),
-    "whole + warp": across(warp=0.5),
     "whole to crop 0.3": across(crop=0.3),
     "whole to noise 0.6": across(noise=0.6),
     "whole to scale 0.6": across(scale=0.6),
@@ -172,14 +164,11 @@ def trial(name: str, variant: str, seed: int, device: str, protocols: list[str])
         preset=chosen.preset,
         family=split.family,
         method_params=chosen.params,
-        precision="tf32",
-        pooling="mean",
-        bank=0,
-        n_components=0,
+        features={"pooling": "mean", "bank": 0, "n_components": 0},
         random_state=seed,
         device=device,
         verbose=False,
-        **chosen.settings,
+        **grouped({"precision": "tf32", **chosen.settings}),
     )
     started = time.perf_counter()
     model.fit(split.train)

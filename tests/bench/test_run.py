@@ -45,7 +45,7 @@ def test_values_are_those_of_an_estimator_and_a_protocol(tmp_path, job, waves):
     path = tmp_path / "bench.sqlite"
     finish([job(), job(protocol="clustering"), job("raw-mean")], path)
     found = records(path)
-    model = TimeSeriesEmbedder("dicot", dim=8, steps=2, batch_size=4, random_state=1, device="cpu")
+    model = TimeSeriesEmbedder("dicot", dim=8, steps=2, recipe={"batch_size": 4}, random_state=1, device="cpu")
     model.fit(waves.x[::2])
     parts = [Features(model.transform(waves.x[k::2]), waves.y[k::2]) for k in (0, 1)]
     for protocol in ("linear", "clustering"):
@@ -203,22 +203,6 @@ def test_fine_tuning_starts_from_the_encoder_and_cost_is_recorded(tmp_path, job)
     assert found["dicot", "cost", "embed_seconds", 1].value > 0
 
 
-def test_what_measures_a_fit_has_one_of_its_own(tmp_path, job):
-    path = tmp_path / "bench.sqlite"
-    plan = finish([job(), job(protocol="ridge"), job(protocol="cost")], path)
-    assert sorted(tuple(one.protocol for one in unit.jobs) for unit in plan.units) == [("cost",), ("linear", "ridge")]
-    assert len({unit.key for unit in plan.units}) == 2
-    found = records(path)
-    assert found["dicot", "ridge", "accuracy", 1].fit_seconds != found["dicot", "cost", "fit_seconds", 1].value
-
-
-def test_a_file_is_trained_by_the_recipe_of_the_family_it_is_given(data):
-    plain, large = (Shelf().get(JobData(data, None, family)).split for family in (None, "large"))
-    assert (plain.family, large.family) == (None, "large")
-    made = TimeSeriesEmbedder("catt", family=large.family, dim=8, steps=0).fit(large.train.x)
-    assert made.recipe_.batch_size == 128 and made.method_params_["temperature"] == 0.1
-
-
 def test_what_is_the_same_for_every_seed_is_fitted_once(tmp_path, job):
     path = tmp_path / "bench.sqlite"
     plan = finish([job("raw-mean", "few_5", seed=seed) for seed in (1, 2)] + [job("random", seed=1)], path)
@@ -246,7 +230,9 @@ def test_scaled_transfer_is_that_of_two_sets_z_scored_by_their_own_training_part
         }
     assert set(rows) == {data, f"{other} (scale dataset)"}, "a report shows scaled data in a column of their own"
     own, theirs = (shaped(load(name), [1], scale="dataset") for name in (data, other))
-    model = TimeSeriesEmbedder("dicot", dim=8, steps=2, batch_size=4, random_state=1, device="cpu").fit(own.train.x)
+    model = TimeSeriesEmbedder("dicot", dim=8, steps=2, recipe={"batch_size": 4}, random_state=1, device="cpu").fit(
+        own.train.x
+    )
     parts = [Features(model.transform(part.x), part.y) for part in (theirs.train, theirs.test)]
     assert rows[f"{other} (scale dataset)"]["value"] == PROTOCOLS["linear"]().score(*parts, seed=1)["accuracy"]
     np.testing.assert_allclose(Shelf().get(scaled[other]).split.test.x, theirs.test.x)

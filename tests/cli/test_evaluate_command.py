@@ -17,8 +17,8 @@ from dicot.data.datasets import DATASETS, Card, DataSet
 from dicot.data.splits import check_split
 from dicot.judge.bench.ledger import Ledger
 from dicot.model.estimator import TimeSeriesEmbedder
-from dicot.store.vectors import read_vectors
 from dicot.store.series import series_of
+from dicot.store.vectors import read_vectors
 
 QUICK = ["--dim", 8, "--steps", 1, "--device", "cpu", "--preset", "paper"]
 
@@ -42,7 +42,13 @@ def file(tmp_path, cases):
 @pytest.fixture
 def model(tmp_path, cases):
     embedder = TimeSeriesEmbedder(
-        "random", encoder="fcn", dim=8, scale="case", pooling="max", missing="zero", random_state=5, device="cpu"
+        "random",
+        encoder="fcn",
+        dim=8,
+        prepare={"scale": "case", "missing": "zero"},
+        features={"pooling": "max"},
+        random_state=5,
+        device="cpu",
     )
     embedder.fit(cases["X"][:, None]).save_pretrained(tmp_path / "mine")
     return tmp_path / "mine"

@@ -64,11 +64,6 @@ def test_every_suite_has_its_report(tmp_path, quick, suite):
         assert scores and all(">random" in t and ">calibrated" in t for t in scores)
 
 
-def test_standings_have_their_figures(tmp_path, quick):
-    figures = {"critical-difference", "accuracy-time", "wins"}
-    assert {f"{name}.svg" for name in figures} <= set(report(tmp_path, "ucr", SUITES["ucr"], beside=reports))
-
-
 def test_the_page_is_light_self_contained_and_its_figures_are_svg(tmp_path):
     records = SUITES["ucr"]
     files = report(tmp_path, "ucr", records, beside=reports, command=f"dicot report {EVIL}")
@@ -118,13 +113,6 @@ def test_trials_carry_a_banner(tmp_path, quick):
     assert 'class="banner"' not in report(tmp_path, "uea", SUITES["uea"])["report.html"]
 
 
-def test_fine_tuning_of_trials_stands_apart_so_that_no_control_is_split_in_two(tmp_path, quick):
-    text = report(tmp_path, "smoke", SUITES["smoke"])["report.md"]
-    first, tuned = (text.split(f"## tiny, {kind}")[1].split("##")[0] for kind in ("all labels", "fine-tuning"))
-    assert "| random |" in first and "finetune" not in first
-    assert "| random (trial) |" in tuned and "| finetune-1 | finetune-100 |" in tuned and "not run" not in tuned
-
-
 def test_controls_are_needed(tmp_path):
     records = [r for r in SUITES["ucr"] if r["contender"] != "random"]
     with pytest.raises(InputError, match="there is no record of random"):
@@ -149,12 +137,6 @@ def test_wins_are_counted_against_whom_one_likes(tmp_path, quick):
     assert "minirocket, ridge against each of the others" in files["report.md"]
     with pytest.raises(InputError, match="no contender 'rndom' to compare with. Did you mean 'random'"):
         write_report(tmp_path, "ucr", frame(SUITES["ucr"]), baseline="rndom")
-
-
-def test_neighbours_of_which_a_control_failed_have_no_curves(tmp_path, quick):
-    records = [failed(r, "it broke") if r["contender"] == "random" else r for r in SUITES["knn"]]
-    files = report(tmp_path, "knn", records)
-    assert "nothing is averaged" in files["report.md"] and "knn-curves.svg" not in files
 
 
 @pytest.mark.slow

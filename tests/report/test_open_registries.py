@@ -11,7 +11,7 @@ from dicot.judge.protocols.metrics import Metric
 from dicot.judge.report.benchmark import write_report
 from dicot.judge.report.frame import by_data_set, frame, shown_metrics
 from dicot.judge.report.scores import comparison, data_set_table
-from dicot.judge.report.standings import baseline_table, blocks, outcomes, standing_table, standings
+from dicot.judge.report.standings import blocks, standing_table, standings
 from dicot.judge.report.tables import BEST
 from dicot.paper import reports
 
@@ -59,12 +59,6 @@ def test_the_lowest_error_is_best_first_and_rank_one():
     per_set = data_set_table(runs)
     assert all(bold(per_set, name) == ["toy"] for name in SETS)
     assert "lowest" in per_set.note and "highest" not in per_set.note
-
-
-def test_the_lower_one_wins():
-    (block,) = blocks(by_data_set(frame(rows()), ["toy_error"]))
-    assert outcomes(block, "toy") == {"dicot": (3, 0, 0), "random": (3, 0, 0), "calibrated": (3, 0, 0)}
-    assert list(baseline_table(block, "toy").cells.index) == ["dicot", "calibrated", "random"]  # the strongest first
 
 
 def test_an_evaluation_marks_each_column_by_its_own_direction():

@@ -62,12 +62,6 @@ def test_mean_and_sample_deviation_over_seeds():
     assert table.columns == ["linear accuracy"] and best(table) == ["a"] and "seeds 1, 2, 3" in table.note
 
 
-def test_a_score_that_rounds_to_zero_has_no_sign():
-    assert texts(compared([score("a", -0.0004, "clustering", "ari"), score("b", 0.5, "clustering", "ari")]))["a"] == [
-        "0.000"
-    ]
-
-
 def test_the_spread_is_over_draws_and_seeds_and_the_note_says_so():
     drawn = [score("a", v + s, "few_5", seed=s, draw=d) for s in (1, 2) for d, v in ((1, 70.0), (2, 74.0))]
     table = compared([*drawn, *seeds("a", [80.0, 80.0])])
@@ -98,11 +92,6 @@ def test_what_is_equal_everywhere_is_shown_once_and_the_note_says_so():
     assert table.note.endswith("Equal in every number, so shown once: linear and knn_all; a and b.")
     assert table.about["linear, knn_all accuracy"] == "linear: a probe; knn_all: a neighbour"
     assert table.about["few_5 accuracy"] == "five labels"
-
-
-def test_what_failed_alike_is_not_equal():
-    rows = [failure("a", "no"), failure("b", "no"), score("c", 70.0)]
-    assert evaluation_table(frame(rows)).columns == ["a", "b", "c"]
 
 
 def test_one_seed_has_no_spread_and_alone_nothing_is_best():
@@ -145,18 +134,6 @@ def test_failures_say_why_once_and_are_never_best():
     assert compared(hit).note.endswith(" b, c failed: no")
 
 
-def test_only_headline_metrics_are_shown():
-    rows = [score("a", 1.0, metric=metric) for metric in ("accuracy", "macro_f1", "macro_recall")]
-    assert compared(rows).columns == ["linear accuracy", "linear macro_f1"]
-
-
-def test_contradictions_are_refused():
-    with pytest.raises(InputError, match="at least one score"):
-        compared([])
-    with pytest.raises(InputError, match="a / linear / accuracy / seed 1"):
-        compared(seeds("a", [1.0]) + seeds("a", [2.0]))
-
-
 # A benchmark
 
 
@@ -169,11 +146,6 @@ def test_contradictions_are_refused():
 def test_no_table_of_methods_without_both_controls(make, missing):
     with pytest.raises(InputError, match=f"no record of {missing}"):
         make(runs([r for r in SUITES["ucr"] if r["contender"] != missing]))
-
-
-def test_many_data_sets_stand_below_one_another():
-    table = data_set_table(runs(several("s", ("dicot", *CONTROLS), [f"set {i}" for i in range(9)])))
-    assert table.columns == ["dicot", "random", "calibrated"] and len(table.cells) == 9
 
 
 def test_intervals_are_those_of_seeds():

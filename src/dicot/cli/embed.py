@@ -157,7 +157,7 @@ def load_embedder(
         from dicot.model.estimator import TimeSeriesEmbedder
 
         embedder = TimeSeriesEmbedder.from_pretrained(model, device=device)
-        embedder.set_params(**opt.given(embed_precision=precision))
+        embedder.features = {**(embedder.features or {}), **opt.given(precision=precision)}
         return embedder
     if device not in ("auto", "cpu") or precision is not None:
         raise InputError("--device and --precision are torch's; an .onnx file runs on the CPU. Leave them out.")
@@ -171,6 +171,6 @@ def hash_of(model: Path) -> str:
     if model.suffix == ".onnx":
         return hashlib.sha256(model.read_bytes()).hexdigest()
 
-    from dicot.model.pretrained import model_hash
+    from dicot.model.files import model_hash
 
     return model_hash(model)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dicot.cli.advice import Step
     from dicot.data import Split
     from dicot.judge.evaluation import Contender, Evaluation, Fitted, Unit
-    from dicot.judge.evaluation.model_protocols import AnyProtocol
+    from dicot.judge.protocols.base import AnyProtocol
     from dicot.judge.report.verdict import Trial, Verdict
     from dicot.model.estimator import TimeSeriesEmbedder
 
@@ -210,8 +210,6 @@ def _free_name(name: str) -> str:
 
 def _check_outputs(out: Path | None, features: Path | None) -> None:
     """Check whatever the results need, before anything is trained for them."""
-    import dicot.judge.report  # noqa: F401  (says what to install where a table cannot be made)
-
     if out is not None:
         from dicot.judge.report.figures import need_matplotlib
         from dicot.judge.report.page import need_jinja2
@@ -225,15 +223,22 @@ def _check_outputs(out: Path | None, features: Path | None) -> None:
 
 def _policies(fitted: "TimeSeriesEmbedder") -> dict[str, Any]:
     """How the data are made what the model takes, by the model's own rules."""
-    own = {name: value for name in ("unequal", "missing") if (value := getattr(fitted, name)) != "error"}
-    return own | ({"length": fitted.preparation_.n_times} if fitted.unequal == "resample" else {})
+    how = fitted.preparation_
+    own = {name: value for name in ("unequal", "missing") if (value := getattr(how, name)) != "error"}
+    return own | ({"length": how.n_times} if how.unequal == "resample" else {})
 
 
 def _refuse_contradictions(ctx: typer.Context, fitted: "TimeSeriesEmbedder", flags: dict[str, Any]) -> None:
     """A saved model and its controls have the model's settings: no flag may say otherwise."""
+    from dicot.model.arguments import flat
     from dicot.model.presets import preset_name
 
-    own = {**fitted.get_params(deep=False), **fitted.features_, "method": fitted.method_, "set_": fitted.method_params}
+    own = {
+        **flat(fitted.get_params(deep=False)),
+        **fitted.features_,
+        "method": fitted.method_,
+        "set_": fitted.method_params,
+    }
     own["preset"] = preset_name(fitted.preset, fitted.method)
     wrong = []
     for name, value in flags.items():

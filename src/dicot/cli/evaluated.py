@@ -75,7 +75,7 @@ def write_report(
 
 def identity(hero: str, model: object, folder: Path) -> str:
     """What made the vectors: the hash of the model that was saved, or the name of what has none."""
-    from dicot.model.pretrained import model_hash
+    from dicot.model.files import model_hash
 
     return model_hash(folder) if is_embedder(model) else hero
 

@@ -64,10 +64,6 @@ def pretrain(
             min=1, help="Processes of this machine that train together, each on a GPU of its own, or on CPU cores."
         ),
     ] = None,
-    sync_batch_norm: Annotated[
-        bool,
-        typer.Option(help="With several processes, BatchNorm over the whole batch: the result of a single process."),
-    ] = True,
 ) -> None:
     """Train an encoder on the training cases of DATA and save it with its provenance."""
     again = shlex.join(["dicot", *sys.argv[1:]])
@@ -84,9 +80,8 @@ def pretrain(
 
     from dicot.core.gpu.memory import gpu_memory_of
     from dicot.core.processes.budget import memory_of
-    from dicot.data import Windows
+    from dicot.data.pieces import Cases
     from dicot.data.splits import Split
-    from dicot.data.stored import CaseStore
     from dicot.model.estimator import TimeSeriesEmbedder
     from dicot.model.runs import CHECKPOINT, pretrain_into
     from dicot.train import join_ranks
@@ -102,7 +97,7 @@ def pretrain(
         "unit": unit,
         "gap": gap,
     }
-    train: Windows | CaseStore | None = opt.corpus_at(data, {**cut, **table, **policies})
+    train: Cases | None = opt.corpus_at(data, {**cut, **table, **policies})
     name = data
     if train is None:
         recordings = opt.recorded(data, table, scale=scale, missing=missing, **cut)
@@ -114,27 +109,27 @@ def pretrain(
         train, name, family = split.train, split.name, family or split.family
     if not place.rank:
         typer.echo(f"{name}: {len(train)} cases, {train.n_channels} channel(s), {train.n_times} time steps")
+    recipe = opt.given(batch_size=batch_size, lr=lr, schedule=schedule, precision=precision)
+    features = opt.given(
+        pooling=pooling, calibrate=calibrate, difference=difference, bank=opt.bank(bank), n_components=n_components
+    )
     model = TimeSeriesEmbedder(
         method,
         preset=preset,
         encoder=encoder,
         dim=dim,
-        pooling=pooling,
-        calibrate=calibrate,
-        difference=difference,
-        bank=opt.bank(bank),
-        n_components=n_components,
         family=family,
         method_params=opt.settings(set_),
-        scale=scale,
+        recipe=recipe,
+        steps=steps,
+        features=features,
+        prepare={**policies, **opt.given(scale=scale)},
         random_state=seed,
         device=device,
         verbose=not place.rank,
-        **opt.given(steps=steps, batch_size=batch_size, lr=lr, schedule=schedule, precision=precision),
-        **policies,
     )
     try:
-        with join_ranks(device=device, sync_batch_norm=sync_batch_norm):
+        with join_ranks(device=device):
             outcome = pretrain_into(
                 out,
                 model,

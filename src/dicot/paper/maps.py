@@ -46,7 +46,7 @@ def run_maps(
 
     def project(given: Embedded) -> None:
         nonlocal maps
-        name, made = given.jobs[0].contender.name, tsne(given.test.x, given.test.y, seed=seed, limit=None)
+        name, made = given.jobs[0].contender.name, tsne(given.test.x, seed=seed)
         points = {**maps.points, name: made.points.astype(np.float32)}
         maps = replace(maps, points=points, titles={**maps.titles, name: made.title})
         write_maps(path, maps)
@@ -54,7 +54,7 @@ def run_maps(
     missing = units_of([job for job in jobs if job.contender.name not in maps.points])
     with Bar("maps", len(missing)) as bar:
         for done, unit in enumerate(missing):
-            bar.update(done, str(unit))
+            bar.update(done, str(unit.first))
             run_units((unit,), site, shelf, failed, score=project)
     if errors:
         raise InputError(f"{path} lacks {len(errors)} maps. {'; '.join(errors)}.")

@@ -21,13 +21,13 @@ from dicot.data.naming import naming
 from dicot.data.npyfile import load_npz
 from dicot.data.policies import Array, Cases, Policies, cases_where
 from dicot.data.splits import check_split
-from dicot.data.textforms import read_arff, read_ts, read_tsv
+from dicot.data.textforms import read_text
 
 SOURCE = "https://timeseriesclassification.com"
 # ItalyPowerDemand.npz, the archive's official split with original values and labels, so that a plain install has
 # something to try.
 SHIPPED = Path(__file__).parent
-FORMS = {".arff": read_arff, ".ts": read_ts, ".tsv": read_tsv}  # in the order in which the files of a set are tried
+FORMS = (".arff", ".ts", ".tsv")  # in the order in which the files of a set are tried
 _ARRAYS = ("X_train", "y_train", "X_test", "y_test")
 _CITATIONS = {
     "ucr": "Dau et al., The UCR time series archive, IEEE/CAA J. Autom. Sinica 6(6), 2019",
@@ -188,7 +188,7 @@ def _read(path: Path) -> tuple[Part, Part]:
             return (to_cases(arrays["X_train"]), arrays["y_train"]), (to_cases(arrays["X_test"]), arrays["y_test"])
     parts = []
     for file in (path, _other_part(path)):
-        cases, labels = FORMS[path.suffix](file)
+        cases, labels = read_text(file)
         if labels is None:
             raise UnlabelledDataError(f"{file} has no class labels; only classification sets can be loaded by name.")
         parts.append((to_cases(cases), labels))

@@ -10,7 +10,7 @@ from dicot.core.errors import DicotError, InputError
 from dicot.core.storage import arrow, write_atomic
 from dicot.data.parquetfile import read_table
 from dicot.judge.bench.ledger import COLUMNS, Contents, Ledger, Wanted, check_draws, result_of, row_of
-from dicot.judge.evaluation.model_protocols import every_protocol, metric_names
+from dicot.judge.evaluation.model_protocols import every_protocol
 from dicot.judge.evaluation.result import Result
 
 PLACE = ("suite", "contender")
@@ -125,7 +125,7 @@ def _contents(path: Path, columns: Sequence[str], rows: Sequence[dict[str, Any]]
     if len(set(columns)) < len(columns):
         raise InputError(f"{path} has two columns of the same name. Remove one of them.")
     metrics = [name for name in columns if name not in (*PLACE, DRAW, *COLUMNS)]
-    known = {name: metric_names(make()) for name, make in every_protocol().items()}
+    known = {name: make().metric_names for name, make in every_protocol().items()}
     contents = Contents([], [])
     told: dict[tuple[object, ...], object] = {}  # the facts about a job, and the values of each draw
     draws: dict[tuple[str, ...], list[int]] = {}

@@ -43,7 +43,7 @@ COLUMNS = {
 }
 # Columns that are called otherwise than the field of a result.
 FIELDS = {"seconds_fit": "fit_seconds", "seconds_embed": "embed_seconds", "seconds_score": "score_seconds"}
-TYPES = {"TEXT": str, "INTEGER": int, "REAL": (int, float)}
+TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "REAL": (int, float)}
 
 SCHEMA_VERSION = 2
 WHAT = "ledger"  # in what is said of the file

@@ -16,14 +16,7 @@ from dicot.data.datasets import fingerprint
 from dicot.judge.evaluation.contenders import named_contenders, with_controls
 from dicot.judge.evaluation.jobs import Job, JobData, Unit, units_of
 from dicot.judge.evaluation.loading import Loaded, Shelf, check_scorable, load_labelled
-from dicot.judge.evaluation.model_protocols import (
-    AnyProtocol,
-    Fitted,
-    ModelProtocol,
-    draws_labels,
-    every_protocol,
-    subsets_of,
-)
+from dicot.judge.evaluation.model_protocols import AnyProtocol, Fitted, ModelProtocol, every_protocol
 from dicot.judge.evaluation.result import TIDY, Result
 from dicot.judge.evaluation.run import Embedded, OnFit, Site, run_units, score_embedded
 from dicot.judge.protocols import AUTHORS, PROTOCOLS, SUBSETS, Features, Protocol
@@ -115,8 +108,8 @@ def evaluate(
             source,
             protocol.name,
             seed,
-            draws=not subsets and isinstance(protocol, Protocol) and draws_labels(protocol),
-            subsets=subsets_of(protocol, subsets or AUTHORS),
+            draws=not subsets and isinstance(protocol, Protocol) and protocol.draws_labels,
+            subsets=protocol.draw_of(subsets or AUTHORS),
             own_protocol=protocol,
         )
         for seed in seeds

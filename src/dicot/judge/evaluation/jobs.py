@@ -92,6 +92,18 @@ class Job:
     def key(self) -> str:
         return key_of(self.config)
 
+    def __str__(self) -> str:
+        settings, source = self.contender.settings, self.source
+        notes = [
+            f"{self.contender.name} on {source.name}",
+            f"channels {', '.join(map(str, source.channels))}" if source.channels else "",
+            f"scale {source.scale}" if source.scale else "",
+            f"batches of {settings['batch_size']}" if "batch_size" in settings else "",
+            str(settings["schedule"]) if settings.get("schedule", "per_step") != "per_step" else "",
+            f"seed {self.seed}",
+        ]
+        return ", ".join(filter(None, notes))
+
     def result(
         self,
         values: Mapping[str, float],
@@ -156,17 +168,6 @@ class Unit:
         for job in self.jobs:
             targets.setdefault(job.target, []).append(job)
         return targets
-
-    def __str__(self) -> str:
-        job, settings = self.first, self.first.contender.settings
-        notes = [
-            f"seed{'s' if len(self.seeds) > 1 else ''} {', '.join(map(str, self.seeds))}",
-            f"channels {', '.join(map(str, job.source.channels))}" if job.source.channels else "",
-            f"scale {job.source.scale}" if job.source.scale else "",
-            f"batches of {settings['batch_size']}" if "batch_size" in settings else "",
-            str(settings["schedule"]) if settings.get("schedule", "per_step") != "per_step" else "",
-        ]
-        return f"{job.contender.name} on {job.source.name}, {', '.join(note for note in notes if note)}"
 
 
 def canonical(config: Mapping[str, Any]) -> str:

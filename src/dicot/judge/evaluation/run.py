@@ -20,7 +20,7 @@ from dicot.data.datasets import paper_subset_seed
 from dicot.judge.evaluation.contenders import Frozen
 from dicot.judge.evaluation.jobs import Job, Unit
 from dicot.judge.evaluation.loading import Loaded, Shelf
-from dicot.judge.evaluation.model_protocols import Fitted, ModelProtocol, metric_names
+from dicot.judge.evaluation.model_protocols import Fitted, ModelProtocol
 from dicot.judge.evaluation.result import Result
 from dicot.judge.protocols import PER_SEED, Features, Protocol, SubsetSeed
 from dicot.judge.protocols.subsets import PAPER_SUBSET_SEED
@@ -117,7 +117,7 @@ def fail(jobs: Iterable[Job], error: Exception, record: Record, facts: Facts | N
     """Record a failure, which is a result too: NaN, and the reason."""
     reason = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
     for job in jobs:
-        values = dict.fromkeys(metric_names(job.scorer()), math.nan)
+        values = dict.fromkeys(job.scorer().metric_names, math.nan)
         record(job, [job.result(values, reason, **(facts or {}))])
 
 
@@ -224,7 +224,7 @@ def _score(
     try:
         draws = compute()
         for values in draws:
-            if not values or values.keys() - set(metric_names(job.scorer())):
+            if not values or values.keys() - set(job.scorer().metric_names):
                 raise ArithmeticError(f"{job.protocol} gave {values} for its metrics")
             if not np.isfinite(list(values.values())).all():
                 raise ArithmeticError(f"a value is not finite: {values}")

@@ -1,7 +1,7 @@
 """The contract of a protocol: labelled embeddings in, named numbers out."""
 
 from abc import ABC, abstractmethod
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -67,11 +67,13 @@ class Features:
         return Features(self.stored[index], self.y[index])
 
 
-class Protocol(ABC):
-    """One way to turn embeddings into scores."""
+class AnyProtocol(ABC):
+    """What every protocol says of itself, whatever it scores."""
 
     metrics: tuple[Metric, ...]
     subsets: str = AUTHORS  # which draw of labelled cases the paper's tables are on, where a protocol draws any
+    trains: bool = False  # and would take fewer steps in a trial
+    alone: bool = False  # what it measures is only true while nothing else runs
 
     @property
     @abstractmethod
@@ -83,6 +85,31 @@ class Protocol(ABC):
     def description(self) -> str:
         """Describe the protocol in one line, for a listing."""
 
+    def on_subset(self, seed: SubsetSeed) -> Self:
+        """Return the protocol on one draw of labelled cases, by this seed or by that of the run ("run").
+
+        It is the protocol itself, and no other object, where nothing is drawn.
+        """
+        return self
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """What its numbers are called."""
+        return tuple(metric.name for metric in self.metrics)
+
+    @property
+    def draws_labels(self) -> bool:
+        """Whether the labelled cases that it sees are drawn, so that it matters which draw it is."""
+        return self.on_subset("run") is not self
+
+    def draw_of(self, wanted: str = "") -> str:
+        """Which draw a job takes: what is wanted, or that of the paper's tables."""
+        return (wanted or self.subsets) if self.draws_labels else AUTHORS
+
+
+class Protocol(AnyProtocol):
+    """One way to turn embeddings into scores."""
+
     @abstractmethod
     def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
         """Return a number for each of `metrics`: the mean where labelled cases are drawn more than once."""
@@ -90,13 +117,6 @@ class Protocol(ABC):
     def score_draws(self, train: Features, test: Features, *, seed: int) -> list[dict[str, float]]:
         """Return the numbers of every draw of labelled cases; a list of one where nothing is drawn."""
         return [self.score(train, test, seed=seed)]
-
-    def on_subset(self, seed: SubsetSeed) -> "Protocol":
-        """Return the protocol on one draw of labelled cases, by this seed or by that of the run ("run").
-
-        It is the protocol itself, and no other object, where nothing is drawn.
-        """
-        return self
 
     def without_draws(self, y: Labels) -> "Protocol":
         """Return what the protocol comes to with these training labels.

@@ -76,9 +76,6 @@ class FewLabels(Drawn):
     def predicted(self, train: Features, rows: Rows, test: Features) -> Labels:
         return PROBES[self.probe].predicted(train, rows, test)
 
-    def on_subset(self, seed: SubsetSeed) -> "FewLabels":
-        return FewLabels(fraction=self.fraction, per_class=self.per_class, probe=self.probe, subset_seed=seed, draws=1)
-
     def without_draws(self, y: Labels) -> Protocol:
         if len(self.subset_rows(y, 0)) < len(y):
             return self

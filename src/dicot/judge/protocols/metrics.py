@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
-from typing import Protocol as Structural
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,14 +37,8 @@ COST_METRICS = (
 COSTS = tuple(metric.name for metric in COST_METRICS)
 
 
-class Measuring(Structural):
-    """Anything that declares metrics: a protocol of embeddings or of a fitted network."""
-
-    metrics: tuple[Metric, ...]
-
-
 # Registries of protocols, read anew by each lookup. PROTOCOLS is one of them; a package with others appends its own.
-REGISTRIES: list[Mapping[str, Callable[[], Measuring]]] = []
+REGISTRIES: list[Mapping[str, Callable[[], Any]]] = []
 
 
 def find_metric(name: str) -> Metric:

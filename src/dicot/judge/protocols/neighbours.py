@@ -30,9 +30,6 @@ class NearestNeighbour(Drawn):
         check_classes(train, "Nearest neighbour")
         return nearest_labels(train.rows(rows), test.x)
 
-    def on_subset(self, seed: SubsetSeed) -> "NearestNeighbour":
-        return self if self.per_class is None else NearestNeighbour(per_class=self.per_class, subset_seed=seed, draws=1)
-
     def without_draws(self, y: Labels) -> Protocol:
         return self if len(self.subset_rows(y, 0)) < len(y) else NearestNeighbour()
 

@@ -2,7 +2,9 @@
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from statistics import fmean
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +99,13 @@ class Drawn(Protocol):
         if self.fraction is not None:
             return stratified_fraction(y, self.fraction, seed)
         return np.arange(len(y)) if self.per_class is None else fixed_per_class(y, self.per_class, seed)
+
+    def on_subset(self, seed: SubsetSeed) -> Self:
+        if self.fraction is None and self.per_class is None:
+            return self
+        other = copy(self)
+        other.subset_seed, other.draws = seed, 1
+        return other
 
     def run_draws(self, y: Labels, seed: int) -> list[Rows]:
         """Draw the labelled cases of the run with this seed."""

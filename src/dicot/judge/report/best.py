@@ -61,7 +61,7 @@ class Line:
 
     def cell(self, name: str, text: str) -> Cell:
         """Show the mean of a contender; one over fewer runs cannot be called the best."""
-        if pd.isna(mean := self.means.get(name)):
+        if pd.isna(mean := self.means.get(name, float("nan"))):
             return Cell(NOT_RUN, ABSENT)
         if self.runs[name] < self.n_runs:
             return Cell(f"{text} ({self.runs[name]} of {self.n_runs} runs)")

@@ -7,6 +7,7 @@ import pandas as pd
 from dicot.data.datasets import family_of
 from dicot.data.datasets.development import DEVELOPMENT
 from dicot.judge.classical import CLASSICAL
+from dicot.judge.evaluation.contenders import BASELINE, CONTROL, PRETRAINED, SUPERVISED
 from dicot.judge.protocols import PROTOCOLS
 from dicot.judge.protocols.metrics import COSTS, find_metric
 from dicot.judge.report.best import SUBJECT
@@ -27,13 +28,9 @@ from dicot.judge.report.parts import Part
 from dicot.judge.report.scores import equal_note, equal_protocols
 from dicot.judge.report.tables import text_table
 from dicot.judge.report.verdict import (
-    BASELINE,
-    CONTROL,
     GAP_COLUMNS,
-    PRETRAINED,
     SEEDS,
     SETS,
-    SUPERVISED,
     Elsewhere,
     Ranking,
     Trial,

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dicot.judge.evaluation.contenders import BASELINE, CONTROL, PRETRAINED, SUPERVISED
 from dicot.judge.protocols.metrics import CLASSIFICATION_METRICS, COSTS, find_metric
 from dicot.judge.report.frame import NOISE, direction, seeds_of
 from dicot.judge.report.scores import equal_note, equal_protocols, failures
@@ -23,8 +24,6 @@ SEEDS, SETS = "seeds", "data sets"  # what a mean may be over
 ENOUGH_SETS = 5  # for an interval: differences on fewer say nothing of those on others
 ENOUGH_GROUPS = 3  # of test cases, likewise: people, devices, recordings
 AS_GOOD = 0.02  # of the best's score: whoever is farther behind is not as good, whatever noise leaves open
-# What a contender stands for; the words of dicot.judge.evaluation, which knows who is what.
-PRETRAINED, SUPERVISED, CONTROL, BASELINE = "pretrained", "supervised", "control", "baseline"
 LEARNED = (PRETRAINED, SUPERVISED)
 GAP_COLUMNS = ["best trained", "best without training", "difference", "95 % interval", "beyond noise"]
 
@@ -268,7 +267,7 @@ def _advice(
     if first in learned and gap.settled:
         return f"{training} pays {where}.", (first,)
     if not gap.settled and elsewhere.ahead and not elsewhere.behind:
-        return f"{training} pays by other protocols, not {where}. It is worse by none.", learned[:1]
+        return f"{training} pays by other protocols, not {where}. It is worse by none.", (learned[0],)
     use = _alike(ranking, plain[0], plain)
     if first in learned and gap.value > AS_GOOD * abs(ranking.mean(first)):
         what = f"Test on more {ranking.trial.together}s" if ranking.few_groups() else f"Try more {ranking.unit}"
