@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.commands import dicot
-from tests.report.paper_records import METHODS, UCR, UEA, everything
+from tests.paper.records import METHODS, UCR, UEA, everything
 from tests.report.samples import CONTROLS, several, write_csv
 from tests.report.test_benchmark_report import Page
 
@@ -16,7 +16,7 @@ from dicot.judge.bench.suites import suite_jobs
 from dicot.judge.report.benchmark import report_facts, report_parts, requested, to_document
 from dicot.judge.report.frame import frame, trial_note
 from dicot.judge.report.parts import drawn
-from dicot.paper import against, layouts  # noqa: F401  (adds the layouts of its suites)
+from dicot.paper import reports
 from dicot.paper.exhibits import EXHIBITS
 from dicot.paper.exhibits.page import chosen, paper_markdown, write_paper
 from dicot.paper.numbers import paper_tables
@@ -287,7 +287,7 @@ def test_the_published_page_is_that_of_the_published_results():
 
 @pytest.mark.parametrize("suite", ["ucr", "uea"])
 def test_the_published_reports_are_those_of_the_published_results(suite):
-    request, older = requested(suite, published(), beside=against)
+    request, older = requested(suite, published(), beside=reports)
     parts = drawn(report_parts(request), named_only=True)
     facts = report_facts(request.data, older, "", "")
     made = to_document(f"Benchmark: {suite}", facts, trial_note(request.data), parts)

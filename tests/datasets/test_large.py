@@ -1,18 +1,18 @@
-"""A prepared set on disk: written whole or not at all, and refused when it was changed."""
+"""A prepared set on disk: read by memory map, and refused when it was changed."""
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dicot.core.errors import DicotError, InputError, MissingDataError
+from dicot.core.errors import InputError, MissingDataError
 from dicot.data import Windows
 from dicot.data.datasets import available, card, check, fingerprint, load
 from dicot.data.datasets.base import Card
-from dicot.data.datasets.prepared import CARD, PreparedParts, check_prepared, load_prepared, read_card, write_prepared
+from dicot.data.datasets.large import CARD
+from dicot.paper.preparation import PreparedParts, write_prepared
 
 LABELS = ("rest", "work")
 
@@ -77,44 +77,6 @@ def test_segments_are_mapped_and_part_of_the_fingerprint(folder: Path) -> None:
     np.save(folder / "segments_train.npy", segments[:, :, :8])
     with pytest.raises(InputError, match=r"the card says \(5, 4, 9\)"):
         load("toy")
-    for wrong in (segments[:4], segments[:, :, :5], segments.astype(np.float64), segments * np.nan):
-        with pytest.raises(InputError, match=r"[Ss]egments"):
-            PreparedParts(replace(windows(5, "a"), segments=wrong), windows(3, "b"), LABELS, 2)
-    with pytest.raises(InputError, match="Only training windows"):
-        PreparedParts(windows(5, "a"), replace(windows(3, "b"), segments=segments[:3]), LABELS, 2)
-
-
-def test_a_new_version_takes_the_place_of_the_old(folder: Path) -> None:
-    first = write(folder)
-    second = write(folder, PreparedParts(windows(5, "a", seed=1), windows(3, "b"), LABELS))
-    assert check_prepared(folder) == second and second.fingerprint != first.fingerprint
-    assert [path.name for path in folder.parent.iterdir()] == ["toy"]
-
-
-@pytest.mark.parametrize("at", range(1, 8))
-def test_a_run_that_dies_while_writing_leaves_the_old_set(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, at: int
-) -> None:
-    """Killed at any of the six arrays or the card, the set is still the old one; the next run is not in its way."""
-    before = write(folder)
-    calls = 0
-    sync = os.fsync
-
-    def die(handle: int) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == at:
-            raise KeyboardInterrupt
-        sync(handle)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", die)
-        with pytest.raises(KeyboardInterrupt):
-            write(folder, PreparedParts(windows(5, "a", seed=1), windows(3, "b"), LABELS))
-    assert check("toy") == before
-    assert [one.name for one in available()].count("toy") == 1
-    write(folder)
-    assert [path.name for path in folder.parent.iterdir()] == ["toy"]
 
 
 def test_changed_values_and_sizes_are_found(folder: Path) -> None:
@@ -133,10 +95,10 @@ def test_changed_values_and_sizes_are_found(folder: Path) -> None:
         load("toy")
     (folder / "y_train.npy").unlink()
     with pytest.raises(InputError, match=r"y_train\.npy"):
-        load_prepared(folder)
+        load("toy")
     (folder / CARD).write_text(json.dumps({"name": "toy", "colour": "red"}))
     with pytest.raises(InputError, match=r"card\.json.*colour"):
-        read_card(folder)
+        card("toy")
 
 
 @pytest.mark.parametrize("name", ["X_train", "y_test", "group_train"])
@@ -157,7 +119,7 @@ def test_cards_that_cannot_be_true(folder: Path, change: dict[str, object]) -> N
     facts = json.loads((folder / CARD).read_text())
     (folder / CARD).write_text(json.dumps({**facts, **change}))
     with pytest.raises(InputError, match=r"card\.json"):
-        read_card(folder)
+        card("toy")
     assert "toy" not in [one.name for one in available()]
 
 
@@ -166,21 +128,7 @@ def test_cards_that_are_none(folder: Path, text: str) -> None:
     write(folder)
     (folder / CARD).write_text(text)
     with pytest.raises(InputError, match=r"card\.json"):
-        read_card(folder)
-
-
-def test_unsound_parts_are_refused() -> None:
-    good = windows(4, "a")
-    for bad, message in (
-        (replace(good, x=good.x.astype(np.float64)), "float32"),
-        (replace(good, x=np.full_like(good.x, np.nan)), "0, 1, 2, 3"),
-        (replace(good, y=None), "label and a group"),
-        (replace(good, group=None), "label and a group"),
-        (replace(good, y=np.arange(4)), "0 to 1"),
-        (replace(good, x=good.x[:, :2]), "shape"),
-    ):
-        with pytest.raises(InputError, match=message):
-            PreparedParts(good, bad, LABELS)
+        card("toy")
 
 
 def test_a_missing_set_says_what_to_do(folder: Path) -> None:
@@ -191,13 +139,3 @@ def test_a_missing_set_says_what_to_do(folder: Path) -> None:
             assert word in str(caught.value)
     with pytest.raises(InputError, match="'skoda-paper'"):
         load("skoda_papr")
-
-
-def test_a_full_disk_leaves_the_old_set_and_no_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(folder)
-    whole = {path.name: path.read_bytes() for path in folder.iterdir()}
-    monkeypatch.setattr(os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-    with pytest.raises(DicotError, match=f"{folder.name}.*No space left"):
-        write(folder, PreparedParts(windows(5, "a", seed=1), windows(3, "b"), LABELS, 2))
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == whole
-    assert [path.name for path in folder.parent.iterdir()] == [folder.name]

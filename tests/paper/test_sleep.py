@@ -7,9 +7,11 @@ import pytest
 from tests.signal_files import write_edf, write_hypnogram
 
 from dicot.core.errors import InputError, MissingDataError
-from dicot.data.datasets.preparation import Workspace
-from dicot.data.datasets.prepared import load_prepared
-from dicot.data.datasets.sleep import SLEEP, around_sleep, read_night
+from dicot.data.datasets import load
+from dicot.data.datasets.standins import around_sleep
+from dicot.paper.preparation import SizeWarning, silent
+from dicot.paper.raw import prepare_by_name
+from dicot.paper.raw.sleep import read, read_night
 
 EEG = "EEG Fpz-Cz"
 TRAIN = (14, 5, 4, 17, 8, 7, 19, 12, 0, 15, 16, 9)
@@ -36,27 +38,27 @@ def sleep_stages(*parts: tuple[int, str]) -> list[tuple[float, str]]:
 def test_epochs_and_stages_of_a_night(tmp_path: Path) -> None:
     stages = sleep_stages((2, "W"), (1, "1"), (1, "2"), (1, "Movement time"), (1, "3"), (1, "4"), (2, "R"))
     stages += [(17, "Sleep stage ?")]  # what is not scored may have any length
-    night = read_night(write_night(tmp_path, "SC4001", stages, n_epochs=10))
-    assert night["X"].shape == (8, 1, 3000)
-    assert night["X"].dtype == np.float32
-    assert night["X"][:, 0, 0].tolist() == [0, 1, 2, 3, 5, 6, 7, 8]
-    assert (night["X"] == night["X"][:, :, :1]).all()  # no epoch reaches into the next
-    assert night["y"].tolist() == [0, 0, 1, 2, 3, 3, 4, 4]
+    x, y = read_night(write_night(tmp_path, "SC4001", stages, n_epochs=10))
+    assert x.shape == (8, 1, 3000)
+    assert x.dtype == np.float32
+    assert x[:, 0, 0].tolist() == [0, 1, 2, 3, 5, 6, 7, 8]
+    assert (x == x[:, :, :1]).all()  # no epoch reaches into the next
+    assert y.tolist() == [0, 0, 1, 2, 3, 3, 4, 4]
 
 
 def test_half_an_hour_of_waking_is_kept_on_each_side(tmp_path: Path) -> None:
     stages = sleep_stages((70, "W"), (1, "2"), (1, "?"), (1, "W"), (1, "R"), (65, "W"))
-    night = read_night(write_night(tmp_path, "SC4001", stages, n_epochs=139))
-    assert night["X"][[0, -1], 0, 0].tolist() == [10, 133]
-    assert len(night["y"]) == 60 + 3 + 60
+    x, y = read_night(write_night(tmp_path, "SC4001", stages, n_epochs=139))
+    assert x[[0, -1], 0, 0].tolist() == [10, 133]
+    assert len(y) == 60 + 3 + 60
     assert around_sleep(np.array([0, 1, 0, 4, 0])).tolist() == [0, 1, 2, 3, 4]
     with pytest.raises(InputError, match="sleep"):
         around_sleep(np.zeros(5))
 
 
 def test_a_hypnogram_longer_than_the_signal(tmp_path: Path) -> None:
-    night = read_night(write_night(tmp_path, "SC4001", sleep_stages((2, "1"), (5, "W")), n_epochs=4))
-    assert night["y"].tolist() == [1, 1, 0, 0]
+    _, y = read_night(write_night(tmp_path, "SC4001", sleep_stages((2, "1"), (5, "W")), n_epochs=4))
+    assert y.tolist() == [1, 1, 0, 0]
 
 
 def test_nights_that_cannot_be_used(tmp_path: Path) -> None:
@@ -74,16 +76,18 @@ def test_nights_that_cannot_be_used(tmp_path: Path) -> None:
         read_night(path)
 
 
-def test_prepared_by_subject(tmp_path: Path) -> None:
+def test_prepared_by_subject(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     raw = tmp_path / "raw"
     (raw / "sleep-cassette").mkdir(parents=True)
     for subject in range(25):  # the whole publication has more subjects
         for night in (1,) if subject == 13 else (1, 2):
             name = f"SC4{subject:02d}{night}"
             write_night(raw / "sleep-cassette", name, sleep_stages((2, "1"), (1, "R")), 3, 100 * subject + 10 * night)
-    with pytest.warns(UserWarning, match="sleep.*72 training cases instead of 25612, 21 test cases"):
-        card = SLEEP.prepare(raw, out=tmp_path / "data")
-    split = load_prepared(tmp_path / "data" / "large" / "sleep")
+    (tmp_path / "data").mkdir()
+    monkeypatch.setenv("DICOT_DATA", str(tmp_path / "data"))
+    with pytest.warns(SizeWarning, match="sleep.*72 training cases instead of 25612, 21 test cases"):
+        card = prepare_by_name("sleep", raw)
+    split = load("sleep")
     assert split.test is not None
     assert (card.n_classes, card.stride, card.labels) == (5, 3000, ("W", "N1", "N2", "N3", "REM"))
     assert split.train.group.tolist() == np.repeat(TRAIN, 6).tolist()  # type: ignore[union-attr]
@@ -98,24 +102,14 @@ def test_epochs_outside_of_the_signal_are_left_out(tmp_path: Path) -> None:
     path = write_night(tmp_path, "SC4001", [], n_epochs=3)
     marks = [(0, 60, "Sleep stage 1"), (60, 3e9, "Sleep stage R"), (3e10, 30, "Sleep stage 2")]
     hypnogram = write_hypnogram(tmp_path / "SC4001EC-Hypnogram.edf", marks)
-    night = read_night(path)
-    assert night["y"].tolist() == [1, 1, 4]
-    assert night["X"][:, 0, 0].tolist() == [0, 1, 2]
+    x, y = read_night(path)
+    assert y.tolist() == [1, 1, 4]
+    assert x[:, 0, 0].tolist() == [0, 1, 2]
     write_hypnogram(hypnogram, [(-30, 60, "Sleep stage 2")])
     with pytest.raises(InputError, match="'Sleep stage 2'.*30 s"):
         read_night(path)
 
 
-def test_another_hypnogram_is_taken_up_when_a_killed_run_goes_on(tmp_path: Path) -> None:
-    for subject in (*TRAIN, *TEST):
-        write_night(tmp_path, f"SC4{subject:02d}1", sleep_stages((2, "1"), (1, "R")), 3)
-    work = Workspace({}, tmp_path / "partial")
-    assert SLEEP.read(tmp_path, work).train.y.tolist() == [1, 1, 4] * 12  # type: ignore[union-attr]
-    write_hypnogram(tmp_path / "SC4141EC-Hypnogram.edf", [(0, 60, "Sleep stage 2"), (60, 30, "Sleep stage R")])
-    again = SLEEP.read(tmp_path, work).train.y
-    assert again is not None and again.tolist() == [2, 2, 4] + [1, 1, 4] * 11
-
-
 def test_a_subject_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(MissingDataError, match=r"SC414\*-PSG\.edf.*78 files"):
-        SLEEP.read(tmp_path, Workspace({}, tmp_path / "partial"))
+        read(tmp_path, {}, silent)

@@ -8,9 +8,9 @@ from tests.signal_files import write_marks, write_wfdb
 
 from dicot.core.errors import InputError, MissingDataError
 from dicot.data import Split
-from dicot.data.datasets.ecg import ECG, ECG_FIXED, ECG_FULL, RECORDS, all_starts, chunk_starts
-from dicot.data.datasets.preparation import Workspace
-from dicot.data.datasets.prepared import load_prepared
+from dicot.data.datasets import load
+from dicot.paper.raw import prepare_by_name
+from dicot.paper.raw.ecg import RECORDS, all_starts, chunk_starts
 
 SHORTEST = 72 * 2500 + 100
 FIRST = 40  # sample of the first rhythm in every record
@@ -48,10 +48,11 @@ def scaled(raw: Path, number: int) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def chunks(raw: Path, tmp_path_factory: pytest.TempPathFactory) -> Split:
-    out = tmp_path_factory.mktemp("data")
-    card = ECG.prepare(raw, out=out)
-    assert any("draws a window at random" in note for note in card.notes)
-    return load_prepared(out / "large" / "ecg")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DICOT_DATA", str(tmp_path_factory.mktemp("data")))
+        card = prepare_by_name("ecg", raw)
+        assert any("draws a window at random" in note for note in card.notes)
+        return load("ecg")
 
 
 def test_windows_begin_in_the_middle_of_chunks() -> None:
@@ -93,24 +94,25 @@ def test_training_draws_from_whole_chunks(raw: Path, chunks: Split) -> None:
 
 
 def test_fixed_windows_are_an_option(raw: Path, chunks: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    card = ECG_FIXED.prepare(raw, out=tmp_path)
-    assert card.segment is None and any("in training too" in note for note in card.notes)
     monkeypatch.setenv("DICOT_DATA", str(tmp_path))
-    fixed = ECG_FIXED.load()
+    card = prepare_by_name("ecg-fixed", raw)
+    assert card.segment is None and any("in training too" in note for note in card.notes)
+    fixed = load("ecg-fixed")
     assert fixed.train.segments is None
     np.testing.assert_array_equal(fixed.train.x, chunks.train.x)
     (tmp_path / "large" / "ecg-fixed").rename(tmp_path / "large" / "ecg")
     text = (tmp_path / "large" / "ecg" / "card.json").read_text()
     (tmp_path / "large" / "ecg" / "card.json").write_text(text.replace('"ecg-fixed"', '"ecg"'))
     with pytest.raises(InputError, match=r"earlier release.*no segments.*dicot data prepare ecg --raw DIR"):
-        ECG.load()
+        load("ecg")
 
 
-def test_side_by_side(raw: Path, tmp_path: Path) -> None:
+def test_side_by_side(raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DICOT_DATA", str(tmp_path))
     with pytest.warns(UserWarning, match="training cases instead of 59922"):
-        card = ECG_FULL.prepare(raw, out=tmp_path)
+        card = prepare_by_name("ecg-full", raw)
     assert (card.n_train, card.n_test, card.stride) == (18 * 72, 5 * 72, 2500)
-    split = load_prepared(tmp_path / "large" / "ecg-full")
+    split = load("ecg-full")
     np.testing.assert_allclose(split.train.x[:2], np.stack(np.split(scaled(raw, 5)[:, :5000], 2, axis=1)), atol=1e-5)
     # The rhythm changes 50 samples into window 36: most of it is atrial fibrillation.
     assert split.train.y[34:38].tolist() == [N, N, AFIB, AFIB]  # type: ignore[index]
@@ -128,47 +130,18 @@ def replace_marks(folder: Path, marks: list[tuple[int, int, str]], record: str =
     write_marks(folder / f"{record}.atr", marks)
 
 
-def test_kept_parts_of_another_length_are_not_taken_up(raw: Path, tmp_path: Path) -> None:
-    link(raw, tmp_path / "raw")
-    work = Workspace({}, tmp_path / "partial")
-    before = ECG.read(tmp_path / "raw", work)
-    assert len(list(work.partial.rglob("*.npz"))) == 23
-    later = FIRST + 90  # the shortest record becomes shorter
-    replace_marks(tmp_path / "raw", [(later, RHYTHM, "(N")], RECORDS[7])
-    resumed, fresh = (ECG.read(tmp_path / "raw", Workspace({}, tmp_path / folder)) for folder in ("partial", "other"))
-    assert resumed.train.fingerprint() == fresh.train.fingerprint() != before.train.fingerprint()
-
-
-def test_changed_labels_and_headers_are_taken_up(raw: Path, tmp_path: Path) -> None:
-    link(raw, tmp_path / "raw")
-    work = Workspace({}, tmp_path / "partial")
-    before = ECG.read(tmp_path / "raw", work)
-    half = FIRST + SHORTEST // 2
-    replace_marks(tmp_path / "raw", [(FIRST, RHYTHM, "(J"), (half, RHYTHM, "(AFIB")])
-    head = tmp_path / "raw" / f"{RECORDS[1]}.hea"
-    text = head.read_text()
-    head.unlink()
-    head.write_text(text.replace(" 200 ", " 400 "))
-    after = ECG.read(tmp_path / "raw", work)
-    assert after.test.y is not None and before.test.y is not None
-    assert before.test.y[:72].tolist() == [N] * 36 + [AFIB] * 36
-    assert after.test.y[:72].tolist() == [J] * 36 + [AFIB] * 36
-    assert not np.allclose(after.test.x[72:144], before.test.x[72:144])
-    np.testing.assert_array_equal(after.train.x, before.train.x)
-
-
 def test_records_that_cannot_be_used(raw: Path, tmp_path: Path) -> None:
     folder = tmp_path / "raw"
     folder.mkdir()
     with pytest.raises(MissingDataError, match=r"04015\.hea.*23 records"):
-        ECG.prepare(folder, out=tmp_path)
+        prepare_by_name("ecg", folder, out=tmp_path)
     link(raw, folder)
     replace_marks(folder, [(0, RHYTHM, "(B")])
     with pytest.raises(InputError, match=r"04015\.atr.*AFIB, AFL, J, N"):
-        ECG.prepare(folder, out=tmp_path)
+        prepare_by_name("ecg", folder, out=tmp_path)
     replace_marks(folder, [(9, 1, "")])
     with pytest.raises(InputError, match=r"04015\.atr"):
-        ECG.prepare(folder, out=tmp_path)
+        prepare_by_name("ecg", folder, out=tmp_path)
     replace_marks(folder, [(100, RHYTHM, "(J"), (5000, RHYTHM, "(AFL")])
     (folder / "04015.dat").unlink()
     write_wfdb(folder / "spare", np.full((SHORTEST + 100, 2), -2048))
@@ -176,7 +149,7 @@ def test_records_that_cannot_be_used(raw: Path, tmp_path: Path) -> None:
     (folder / "04015.hea").unlink()
     (folder / "04015.hea").write_text((folder / "spare.hea").read_text().replace("spare", "04015"))
     with pytest.raises(InputError, match=r"04015\.dat"):
-        ECG.prepare(folder, out=tmp_path)
+        prepare_by_name("ecg", folder, out=tmp_path)
     replace_marks(folder, [(2000, RHYTHM, "(J")])
     with pytest.raises(InputError, match=f"{SHORTEST - 1900}.*180000"):
-        ECG.prepare(folder, out=tmp_path)
+        prepare_by_name("ecg", folder, out=tmp_path)

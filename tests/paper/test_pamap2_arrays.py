@@ -10,10 +10,9 @@ import pytest
 
 from dicot.core.errors import InputError, MissingDataError
 from dicot.data.datasets.base import Sizes
-from dicot.data.datasets.pamap2 import ACTIVITIES, OPTIONAL
-from dicot.data.datasets.preparation import Workspace
-from dicot.data.datasets.series2vec import CONVERT, LABELS, PAMAP2_PAPER, prepare
-from dicot.paper.numbers import data_set_key, published
+from dicot.data.datasets.large import CONVERT_PAMAP2, PAMAP2_PAPER
+from dicot.paper.places import data_set_key, published
+from dicot.paper.raw.pamap2 import EVERY, paper_arrays
 from dicot.paper.suites import LARGE, TRANSFERS
 
 SMALL = Sizes(40, 20, 5, 8, 18)
@@ -21,7 +20,7 @@ SMALL = Sizes(40, 20, 5, 8, 18)
 
 def arrays(seed: int = 0, **more: np.ndarray) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
-    codes = np.array(sorted({**ACTIVITIES, **OPTIONAL}))
+    codes = np.array(list(EVERY))
     return {
         "train_data": rng.normal(size=(40, 5, 8)),
         "train_label": codes[np.arange(40) % 18],
@@ -33,16 +32,16 @@ def arrays(seed: int = 0, **more: np.ndarray) -> dict[str, np.ndarray]:
 
 def read(folder: Path, given: dict[str, np.ndarray], name: str = "PAMAP2.npz"):
     np.savez(folder / name, **given)
-    return prepare(folder, Workspace({}, folder / "partial"), SMALL)
+    return paper_arrays(folder, SMALL)
 
 
 def test_a_pickled_file_is_converted_by_the_user_and_then_imported(tmp_path: Path) -> None:
     given = arrays()
     np.save(tmp_path / "PAMAP2.npy", np.array({**given, "max_len": 8}, dtype=object), allow_pickle=True)
-    with pytest.raises(MissingDataError, match=r"holds PAMAP2\.npy, which is pickled.*allow_pickle"):
-        prepare(tmp_path, Workspace({}, tmp_path / "partial"), SMALL)
-    subprocess.run([sys.executable, *shlex.split(CONVERT)[1:]], cwd=tmp_path, check=True)
-    parts = prepare(tmp_path, Workspace({}, tmp_path / "partial"), SMALL)
+    with pytest.raises(MissingDataError, match=r"PAMAP2\.npy, which is pickled.*allow_pickle"):
+        paper_arrays(tmp_path, SMALL)
+    subprocess.run([sys.executable, *shlex.split(CONVERT_PAMAP2)[1:]], cwd=tmp_path, check=True)
+    parts = paper_arrays(tmp_path, SMALL)
     assert np.array_equal(parts.train.x, given["train_data"].astype("f4")) and parts.train.x.flags.c_contiguous
     assert parts.train.y.tolist() == [i % 18 for i in range(40)] and parts.test.y.tolist() == [i % 3 for i in range(20)]
     assert set(parts.train.group) == {"subjects 1 to 7"} and set(parts.test.group) == {"subjects 8 and 9"}
@@ -80,18 +79,18 @@ def test_another_file_is_refused(tmp_path: Path, change: dict[str, np.ndarray], 
 
 
 def test_missing_and_doubtful_files_are_named(tmp_path: Path) -> None:
-    with pytest.raises(MissingDataError, match=r"has no PAMAP2\.npz\. Make it .*python -c"):
-        prepare(tmp_path, Workspace({}, tmp_path), SMALL)
+    with pytest.raises(MissingDataError, match=r"holds no PAMAP2\.npz.*python -c"):
+        paper_arrays(tmp_path, SMALL)
     few = {name: x for name, x in arrays().items() if name != "test_label"}
     with pytest.raises(InputError, match=r"PAMAP2\.npz.*no test_label.*python -c"):
         read(tmp_path, few)
-    with pytest.raises(InputError, match=r"PAMAP2-001\.npz, PAMAP2\.npz\. Leave the one"):
+    with pytest.raises(MissingDataError, match=r"PAMAP2-001\.npz, PAMAP2\.npz; it must hold one"):
         read(tmp_path, arrays(), "PAMAP2-001.npz")
 
 
 def test_the_paper_s_suites_use_it_with_the_paper_s_sizes() -> None:
-    assert PAMAP2_PAPER.expected == (51_192, 11_590, 52, 100, 18) == PAMAP2_PAPER.paper_sizes
-    assert len(LABELS) == 18 and data_set_key(PAMAP2_PAPER.name) == "pamap2"
+    assert PAMAP2_PAPER.sizes == (51_192, 11_590, 52, 100, 18) == PAMAP2_PAPER.paper_sizes
+    assert len(EVERY) == 18 and data_set_key(PAMAP2_PAPER.name) == "pamap2"
     transferred = published("transfer", "cost", "harth", PAMAP2_PAPER.name, "linear", "accuracy")
     assert transferred == 65.69
     assert published("transfer", "cost", "harth", "pamap2", "linear", "accuracy") is None  # other windows and classes

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError
-from dicot.data.datasets.harth import ACTIVITIES, HARTH, TEST_SUBJECTS, prepare, read_subject
-from dicot.data.datasets.preparation import Workspace
+from dicot.data.datasets.large import HARTH
+from dicot.paper.preparation import silent
+from dicot.paper.raw.harth import ACTIVITIES, TEST_SUBJECTS, read, read_subject
 
 HEAD = "timestamp,back_x,back_y,back_z,thigh_x,thigh_y,thigh_z,label"
 
@@ -26,15 +27,15 @@ def write(folder: Path, who: str, labels: list[int], *, index: str | None = None
 
 def test_columns_are_found_by_name_and_gaps_left_out(tmp_path: Path) -> None:
     labels = [1, 1, 140, 13, 8]
-    plain = read_subject(write(tmp_path, "S006", labels))
-    assert plain["x"].dtype == np.float32
-    assert plain["x"].tolist() == [[0.5, 1.5, 2.5, 3.5, 4.5], [1] * 5, [2] * 5, [-3] * 5, [4] * 5, [5] * 5]
-    assert plain["label"].tolist() == [0, 0, 11, 8, 7]
+    plain, codes = read_subject(write(tmp_path, "S006", labels))
+    assert plain.dtype == np.float32
+    assert plain.tolist() == [[0.5, 1.5, 2.5, 3.5, 4.5], [1] * 5, [2] * 5, [-3] * 5, [4] * 5, [5] * 5]
+    assert codes.tolist() == [0, 0, 11, 8, 7]
     for name in ("index", "", "Unnamed: 0"):
-        indexed = read_subject(write(tmp_path, "S015", labels, index=name))
-        np.testing.assert_array_equal(indexed["x"], plain["x"])
-    holes = read_subject(write(tmp_path, "S008", labels, gap=(1, 4)))
-    assert holes["x"][0].tolist() == [0.5, 2.5, 3.5] and holes["label"].tolist() == [0, 11, 8]
+        indexed, _ = read_subject(write(tmp_path, "S015", labels, index=name))
+        np.testing.assert_array_equal(indexed, plain)
+    holes, codes = read_subject(write(tmp_path, "S008", labels, gap=(1, 4)))
+    assert holes[0].tolist() == [0.5, 2.5, 3.5] and codes.tolist() == [0, 11, 8]
 
 
 def test_windows_labels_and_people(tmp_path: Path) -> None:
@@ -42,7 +43,7 @@ def test_windows_labels_and_people(tmp_path: Path) -> None:
     write(tmp_path, "S025", [130] * 250 + [14] * 250)  # a tie: the smaller code
     write(tmp_path, "S026", [7] * 249 + [8] * 251)
     (tmp_path / "notes.csv").write_text("not a recording")
-    prepared = prepare(tmp_path, Workspace({}, tmp_path / "partial"))
+    prepared = read(tmp_path, {}, silent)
     train, test = prepared.train, prepared.test
     assert train.x.shape == (4, 6, 500) and test.x.shape == (1, 6, 500)
     assert train.x[:3, 0, 0].tolist() == [0.5, 250.5, 500.5] and train.x[2, 0, -1] == 999.5
@@ -55,14 +56,13 @@ def test_windows_labels_and_people(tmp_path: Path) -> None:
 def test_the_last_four_of_the_22_files_test() -> None:
     people = [f"S{n:03d}" for n in (6, 8, 9, 10, *range(12, 30))]
     assert len(people) == 22 and tuple(people[18:]) == TEST_SUBJECTS
-    assert HARTH.expected.n_classes == 12 and HARTH.transfer_channels == (3, 4, 5)
+    assert HARTH.sizes.n_classes == 12 and HARTH.transfer_channels == (3, 4, 5)
 
 
 def test_faulty_files_are_named(tmp_path: Path) -> None:
-    work = Workspace({}, tmp_path / "partial")
     write(tmp_path, "S026", [1] * 600)
     with pytest.raises(InputError, match="S026"):
-        prepare(tmp_path, work)
+        read(tmp_path, {}, silent)
     with pytest.raises(InputError, match=r"S006\.csv.*\[9.0\]"):
         read_subject(write(tmp_path, "S006", [9]))
     (tmp_path / "S006.csv").write_text("time,x\n1,2\n")
@@ -72,9 +72,12 @@ def test_faulty_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"S006\.csv.*five"):
         read_subject(tmp_path / "S006.csv")
     (tmp_path / "S006.csv").write_text(f"{HEAD}\n2019,1,2,3,4,5,6,1\n2019,0,1,2,3,4,5,6,1\n")
-    with pytest.raises(InputError, match=r"S006\.csv.*Line 3.* 9"):
+    with pytest.raises(InputError, match=r"S006\.csv.*line 3.* 9"):
+        read_subject(tmp_path / "S006.csv")
+    (tmp_path / "S006.csv").write_text(f"{HEAD}\n2019,0,1,2,3,4,5,6,1\n")
+    with pytest.raises(InputError, match=r"S006\.csv.*more cells"):
         read_subject(tmp_path / "S006.csv")
     (tmp_path / "copy").mkdir()
     write(tmp_path / "copy", "S026", [1] * 600)
     with pytest.raises(InputError, match="S026"):
-        prepare(tmp_path, work)
+        read(tmp_path, {}, silent)

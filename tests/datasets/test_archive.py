@@ -8,7 +8,7 @@ import pytest
 
 from dicot.core.errors import InputError, MissingDataError
 from dicot.data import Split
-from dicot.data.datasets import DATASETS, archive_files, available, card, check, load
+from dicot.data.datasets import DATASETS, archive, available, card, check, load
 from dicot.data.datasets.archive import ArchiveSet
 from dicot.data.datasets.base import Sizes
 from dicot.data.datasets.names import OFFICIAL, UCR, UEA
@@ -29,8 +29,8 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "data").mkdir()
     monkeypatch.setenv("DICOT_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("DICOT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(archive_files, "find_spec", lambda name: None)
-    monkeypatch.setattr(archive_files, "SHIPPED", tmp_path / "shipped")
+    monkeypatch.setattr(archive, "find_spec", lambda name: None)
+    monkeypatch.setattr(archive, "SHIPPED", tmp_path / "shipped")
     monkeypatch.setitem(DATASETS, "Coffee", ArchiveSet("Coffee", "ucr", TWO))
     monkeypatch.setitem(__import__("sys").modules, "aeon.datasets", None)
     return tmp_path / "data"

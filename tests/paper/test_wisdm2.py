@@ -8,16 +8,11 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from dicot.core.errors import InputError
-from dicot.data.datasets import wisdm2
-from dicot.data.datasets.preparation import Workspace
-from dicot.data.datasets.wisdm2 import ACTIVITIES, prepare, read_log
+from dicot.paper.preparation import silent
+from dicot.paper.raw.wisdm2 import ACTIVITIES, read, read_log
 
 NAME = "WISDM_at_v2.0_raw.txt"
 Row = tuple[int, str, float, float, float]
-
-
-def silent(share: float, note: str) -> None:
-    pass
 
 
 def line(row: Row) -> str:
@@ -41,7 +36,7 @@ def write(folder: Path, lines: list[str]) -> Path:
     return path
 
 
-def test_odd_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_odd_lines(tmp_path: Path) -> None:
     good = rows_of([1, 2], 2)
     lines = [
         line(good[0]),
@@ -58,16 +53,14 @@ def test_odd_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         line(good[3]),
     ]
     path = write(tmp_path, lines)
-    for chunk in (1 << 25, 1):
-        monkeypatch.setattr(wisdm2, "_CHUNK", chunk)
-        log = read_log(path, silent)
-        assert log.user.tolist() == [1, 1, 2, 4]
-        assert [ACTIVITIES[code] for code in log.label] == [*(row[1] for row in good[:3]), "Walking"]
-        np.testing.assert_allclose(log.x.T, [*(row[2:] for row in good[:3]), (-0.5, 0.15, 2.0)])
-        assert log.notes == (
-            "Reading ended at line 11, whose last field is empty; 1 more lines follow.",
-            "5 of 9 lines are not records and were left out.",
-        )
+    log = read_log(path)
+    assert log.user.tolist() == [1, 1, 2, 4]
+    assert [ACTIVITIES[code] for code in log.label] == [*(row[1] for row in good[:3]), "Walking"]
+    np.testing.assert_allclose(log.x.T, [*(row[2:] for row in good[:3]), (-0.5, 0.15, 2.0)])
+    assert log.notes == (
+        "Reading ended at line 11, whose last field is empty.",
+        "5 of 9 lines are not records and were left out.",
+    )
     assert list(ACTIVITIES) == sorted(ACTIVITIES)
 
 
@@ -97,7 +90,7 @@ def test_as_a_plain_loop(tmp_path: Path) -> None:
     rows = rows_of(users, 47)
     rows += rows_of(users[:3], 20)  # users come back later in the file
     write(tmp_path, [line(row) for row in rows])
-    prepared = prepare(tmp_path, Workspace({"borders": "cross"}, tmp_path / "partial"))
+    prepared = read(tmp_path, {"borders": "cross"}, silent)
     for part, (x, y, who) in zip((prepared.train, prepared.test), by_hand(rows), strict=True):
         np.testing.assert_allclose(part.x, x, atol=1e-5)
         assert part.y.tolist() == y.tolist()  # type: ignore[union-attr]
@@ -110,7 +103,7 @@ def test_as_a_plain_loop(tmp_path: Path) -> None:
 def test_borders_can_be_cut(tmp_path: Path) -> None:
     rows = [row for user in range(1, 24) for row in [(user, "Sitting", 1.0, 2.0, float(i)) for i in range(60)]]
     write(tmp_path, [line(row) for row in rows])
-    cut, cross = (prepare(tmp_path, Workspace({"borders": how}, tmp_path / "partial")) for how in ("cut", "cross"))
+    cut, cross = (read(tmp_path, {"borders": how}, silent) for how in ("cut", "cross"))
     assert (len(cut.test), len(cross.test)) == (22 * 2, (22 * 60 - 40) // 20 + 1)
     assert np.ptp(cut.test.x[:, 0]) == 0  # a constant axis is centred, not divided by zero
 
@@ -118,7 +111,7 @@ def test_borders_can_be_cut(tmp_path: Path) -> None:
 def test_faulty_files(tmp_path: Path) -> None:
     write(tmp_path, ["nothing"])
     with pytest.raises(InputError, match=r"raw\.txt.*user,activity,time,x,y,z"):
-        prepare(tmp_path, Workspace({"borders": "cross"}, tmp_path / "partial"))
+        read(tmp_path, {"borders": "cross"}, silent)
     write(tmp_path, [line(row) for row in rows_of([1, 2], 50)])
     with pytest.raises(InputError, match="22 users.* 2"):
-        prepare(tmp_path, Workspace({"borders": "cross"}, tmp_path / "partial"))
+        read(tmp_path, {"borders": "cross"}, silent)

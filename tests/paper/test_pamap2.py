@@ -3,11 +3,13 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dicot.core.errors import InputError
-from dicot.data.datasets.pamap2 import ACTIVITIES, PAMAP2, prepare, read_recording
-from dicot.data.datasets.preparation import Workspace
+from dicot.data.datasets.large import PAMAP2
+from dicot.paper.preparation import silent
+from dicot.paper.raw.pamap2 import ACTIVITIES, read, read_recording
 
 NAN = np.nan
 
@@ -41,8 +43,6 @@ def raw(tmp_path: Path) -> Path:
 
 def by_hand(raw: Path, fit_on: str) -> dict[str, list[np.ndarray]]:
     """Windows and labels of both parts, by pandas and a loop."""
-    import pandas as pd
-
     tables = []
     for path in sorted(raw.rglob("*.dat")):
         table = pd.read_csv(path, sep=" ", header=None)
@@ -66,9 +66,8 @@ def by_hand(raw: Path, fit_on: str) -> dict[str, list[np.ndarray]]:
 
 
 @pytest.mark.parametrize("scaling", ["test", "train"])
-def test_as_pandas_and_a_loop(raw: Path, tmp_path: Path, scaling: str) -> None:
-    pytest.importorskip("pandas", reason="the second way needs pandas")
-    prepared = prepare(raw, Workspace({"scaling": scaling, "borders": "cross"}, tmp_path / "partial"))
+def test_as_pandas_and_a_loop(raw: Path, scaling: str) -> None:
+    prepared = read(raw, {"scaling": scaling, "borders": "cross"}, silent)
     wanted = by_hand(raw, scaling)
     for number, part in enumerate((prepared.train, prepared.test)):
         np.testing.assert_allclose(part.x, wanted["x"][number], atol=2e-5)
@@ -82,8 +81,8 @@ def test_as_pandas_and_a_loop(raw: Path, tmp_path: Path, scaling: str) -> None:
     assert len(prepared.labels) == 12
 
 
-def test_borders_can_be_cut(raw: Path, tmp_path: Path) -> None:
-    prepared = prepare(raw, Workspace({"scaling": "test", "borders": "cut"}, tmp_path / "partial"))
+def test_borders_can_be_cut(raw: Path) -> None:
+    prepared = read(raw, {"scaling": "test", "borders": "cut"}, silent)
     # Of the training runs of 130, 60 and 175 rows two are long enough; of the test runs of 110, 90 and 45 one is.
     assert prepared.train.y.tolist() == [0, 7, 7] and prepared.test.y.tolist() == [2]  # type: ignore[union-attr]
 
@@ -97,12 +96,12 @@ def test_faulty_files_are_named(tmp_path: Path) -> None:
         read_recording(tmp_path / "subject102.dat")
     write(tmp_path / "some", 1, [1] * 20)
     with pytest.raises(InputError, match=r"\(8, 9\)"):
-        prepare(tmp_path / "some", Workspace({"scaling": "test", "borders": "cross"}, tmp_path / "partial"))
+        read(tmp_path / "some", {"scaling": "test", "borders": "cross"}, silent)
 
 
 def test_expected_sizes_follow_from_the_published_rows_per_person() -> None:
     rows = (249_957, 263_349, 174_338, 231_421, 272_442, 250_096, 232_776, 262_102, 6_391)
     assert sum(rows) == 1_942_872  # labelled rows of the twelve activities
     n_train, n_test = ((sum(part) - 100) // 50 + 1 for part in (rows[:7], rows[7:]))
-    assert (PAMAP2.expected.n_train, PAMAP2.expected.n_test) == (n_train, n_test)
+    assert PAMAP2.sizes[:2] == (n_train, n_test)
     assert (PAMAP2.transfer_channels, PAMAP2.paper_transfer_channels) == ((2, 3, 4), (4, 5, 6))

@@ -1,12 +1,11 @@
-"""Ablations: variants of one method over families of data sets, as differences from the method itself."""
+"""Ablations: variants of Di-COT over families of data sets, as differences from it and beside the paper's averages."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
-from dicot.data.datasets import DATASETS
-from dicot.data.datasets.names import UCR, UEA
+from dicot.data.datasets import DATASETS, family_of
 from dicot.judge.protocols.metrics import find_metric
 from dicot.judge.report.frame import (
     SETTINGS,
@@ -20,7 +19,6 @@ from dicot.judge.report.frame import (
     placed,
     require_controls,
     seeds_of,
-    shown_metrics,
 )
 from dicot.judge.report.parts import Part
 from dicot.judge.report.scores import seeds_text
@@ -45,116 +43,100 @@ COLUMNS = {
     ("large", "clustering", "ari"): (("ari",), 6),
     ("transfer", "linear", "accuracy"): (("transfer",), 4),
 }
-Printed = Mapping[str, Mapping[str, float]]  # a table of the paper, by row and column
 PLAIN = ("linear", "accuracy", "clustering")  # words that go without saying in the name of a group
+Rows = Mapping[str, Mapping[str, float]]  # a table of the paper, by row and column
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """A column of the summary: a family of data sets, scored one way."""
+    """A column: a family of data sets, scored one way."""
 
     name: str
     runs: pd.DataFrame
     averages: dict[str, float]  # by line
     n_sets: int  # that the averages are taken over
-    paper_names: tuple[str, ...] = ()
-    paper_sets: int = 0
+    paper_names: tuple[str, ...]
+    paper_sets: int
 
     @property
-    def sign(self) -> int:
-        """1 where more is better, -1 where less is."""
-        return direction(metric_of(self.runs).iloc[0])
-
-    @property
-    def papers_own(self) -> bool:
-        """Whether nothing stands in for a set of the paper."""
+    def same_sets(self) -> bool:
+        """Whether the average is over the paper's own sets, all of them."""
         pairs = set(zip(self.runs.source, self.runs.target, strict=True))
-        return all(column_of(*pair).exact for pair in pairs)
+        return self.n_sets == self.paper_sets and all(column_of(*pair).exact for pair in pairs)
 
-
-def family_of(data: pd.DataFrame) -> pd.Series:
-    """Name the archive that each row's data set is from; everything else counts as large."""
-    archive = data.target.map(lambda name: "ucr" if name in UCR else "uea" if name in UEA else "large")
-    return archive.where(data.source == data.target, "transfer")
+    def absent(self, line: str) -> Cell:
+        """Say that a line has no average, and on how many sets it was run."""
+        run = self.runs[self.runs.line == line].column.nunique()
+        return Cell(f"{run} of {self.n_sets} sets" if run else NOT_RUN, ABSENT)
 
 
 def groups(data: pd.DataFrame) -> list[Group]:
-    """Make the columns of the paper's tables that there are records of, then those that the paper does not have."""
+    """Make the columns of the paper's tables that there are records of; what is in no archive counts as large."""
     runs = placed(data, data_sets(data), SETTINGS)
-    keys = pd.Series(list(zip(family_of(data), data.protocol, data.metric, strict=True)), data.index, dtype=object)
-    own = sorted(key for key in set(keys) - set(COLUMNS) if key[2] in shown_metrics(data))
+    family = data.target.map(lambda name: found if (found := family_of(name)) in ("ucr", "uea") else "large")
+    family = family.where(data.source == data.target, "transfer")
     out = []
-    for key in [*COLUMNS, *own]:
-        chosen = runs[keys == key]
+    for key, (names, count) in COLUMNS.items():
+        chosen = runs[(family == key[0]) & (data.protocol == key[1]) & (data.metric == key[2])]
         if len(chosen):
             block = next(iter(blocks(compact(chosen))), None)
             averages = {} if block is None else standings(block).average.to_dict()
-            name = ", ".join(word for word in key if word not in PLAIN)
             sets = 0 if block is None else len(block.columns)
-            out.append(Group(name, chosen, averages, sets, *COLUMNS.get(key, ((), 0))))
+            name = ", ".join(word for word in key if word not in PLAIN)
+            out.append(Group(name, chosen, averages, sets, names, count))
     return out
 
 
-def variant_tables(suite: str, families: list[Group], against_paper: bool) -> Iterator[Part]:
-    """Show averages as differences from the method itself and, where that is wanted, beside the paper's."""
+def variant_tables(suite: str, families: list[Group]) -> Iterator[Part]:
+    """Show averages as differences from the method itself, then beside the paper's."""
     runs = compact(pd.concat([group.runs for group in families]))
     require_controls(runs, "Variants")
     lines = runs.drop_duplicates("line").set_index("line").sort_index()[list(SETTINGS)]
     base = BASES.get(suite, METHOD)
-    bases = {line: _same_settings(lines, line, base) for line in lines.index}
-    columns = [mark_best([_beside_base(group, *pair) for pair in bases.items()], group.sign) for group in families]
-    bold = best_note(group.sign for group in families).partition(" mean")[0]
-    printed = paper_tables()[TABLES.get(suite, suite)] if against_paper else {}
-    lacking = ", ".join(name for name, *_ in _lacking(families, printed))
+    trained = {tuple(row): line for line, row in lines.iterrows()}
+    bases = {line: trained.get((base, *row.iloc[1:])) for line, row in lines.iterrows()}  # trained like the line
+    columns = [
+        mark_best([_beside_base(group, *pair) for pair in bases.items()], direction(metric_of(group.runs).iloc[0]))
+        for group in families
+    ]
+    bold = best_note(direction(metric_of(group.runs).iloc[0]) for group in families).partition(" mean")[0]
+    printed: Rows = paper_tables()[TABLES.get(suite, suite)]
+    lacking = _lacking(families, printed)
     about = f"In brackets the difference from {base!r}. {bold}."
-    about += f" No record of {lacking}: the paper's numbers are below." if lacking else ""
+    if lacking:
+        about += f" No record of {', '.join(name for name, *_ in lacking)}: the paper's numbers are below."
     yield Part("Averages and differences from the method itself", _table(runs, families, columns, about))
-    if against_paper:
-        names = {line: NAMES[METHOD] if name == METHOD else name for line, name in lines.contender.items()}
-        names |= {name: name for name in printed if name not in names.values()}
-        columns = [[_beside_paper(group, line, printed.get(names[line], {})) for line in names] for group in families]
-        about = "Ours (the paper's, difference). No difference where the paper's average is over other data sets."
-        more = {}
-        for name, n_sets, digits in _lacking(families, printed):
-            theirs = (f" ({printed[own][name]:.{digits}f})" if own in printed else "" for own in names.values())
-            more[f"{name} (0 of the paper's {n_sets} sets)"] = [Cell(NOT_RUN + text, ABSENT) for text in theirs]
-        yield Part("Ours beside the paper", _table(runs, families, columns, about, list(names), more))
-
-
-def _same_settings(lines: pd.DataFrame, line: str, contender: str) -> str | None:
-    """Find the line of this contender that was trained like `line`."""
-    wanted = (contender, *lines.loc[line].iloc[1:])
-    return next((other for other, row in lines.iterrows() if tuple(row) == wanted), None)
+    names = {line: NAMES[METHOD] if name == METHOD else name for line, name in lines.contender.items()}
+    names |= {name: name for name in printed if name not in names.values()}
+    columns = [[_beside_paper(group, line, printed.get(names[line], {})) for line in names] for group in families]
+    about = "Ours (the paper's, difference). No difference where the paper's average is over other data sets."
+    more = {}
+    for name, n_sets, digits in lacking:
+        theirs = (f" ({printed[own][name]:.{digits}f})" if own in printed else "" for own in names.values())
+        more[f"{name} (0 of the paper's {n_sets} sets)"] = [Cell(NOT_RUN + text, ABSENT) for text in theirs]
+    yield Part("Ours beside the paper", _table(runs, families, columns, about, list(names), more))
 
 
 def _beside_base(group: Group, line: str, base: str | None) -> Cell:
     own, d = group.averages.get(line), decimals(group.runs)
     if own is None:
-        return _absent(group, line)
+        return group.absent(line)
     reference = group.averages.get(base) if base not in (None, line) else None
     gap = "" if reference is None else f" ({signed(own - reference, d)})"
     return Cell(f"{own:.{d}f}{gap}", mean=round(own, d))
 
 
-def _beside_paper(group: Group, line: str, row: dict[str, float]) -> Cell:
+def _beside_paper(group: Group, line: str, row: Mapping[str, float]) -> Cell:
     own, d = group.averages.get(line), decimals(group.runs)
-    printed = next((row[name] for name in group.paper_names if name in row), None)
-    if own is None:
-        absent = _absent(group, line)
-        return absent if printed is None else absent._replace(text=f"{absent.text} ({printed:.{d}f})")
-    if printed is None:
-        return Cell(f"{own:.{d}f}")
-    gap = f", {signed(own - printed, d)}" if group.papers_own and group.n_sets == group.paper_sets else ""
-    return Cell(f"{own:.{d}f} ({printed:.{d}f}{gap})")
+    theirs = next((row[name] for name in group.paper_names if name in row), None)
+    cell = group.absent(line) if own is None else Cell(f"{own:.{d}f}")
+    if theirs is None:
+        return cell
+    gap = f", {signed(own - theirs, d)}" if own is not None and group.same_sets else ""
+    return cell._replace(text=f"{cell.text} ({theirs:.{d}f}{gap})")
 
 
-def _absent(group: Group, line: str) -> Cell:
-    """Say that a line has no average, and on how many sets it was run."""
-    run = group.runs[group.runs.line == line].column.nunique()
-    return Cell(f"{run} of {group.n_sets} sets" if run else NOT_RUN, ABSENT)
-
-
-def _lacking(families: list[Group], printed: Printed) -> list[tuple[str, int, int]]:
+def _lacking(families: list[Group], printed: Rows) -> list[tuple[str, int, int]]:
     """List the columns of the paper's table that there is no record of: name, data sets of the paper's, decimals."""
     known = {name for group in families for name in group.paper_names}
     found = {name for row in printed.values() for name in row} - known
@@ -194,8 +176,7 @@ def without_loss(runs: pd.DataFrame) -> str:
 
 def _one_block(name: str) -> bool:
     known = DATASETS.registered(name)
-    n_times = known.sizes.n_times if known is not None and known.sizes is not None else None
-    if n_times is None:
+    if known is None or known.sizes is None or known.sizes.n_times is None:
         return False
-    length = 2 * round(n_times / 1.5 / 2)  # k = 2 with half of a block shared
-    return length + round(length / 2) > n_times
+    length = 2 * round(known.sizes.n_times / 1.5 / 2)  # k = 2 with half of a block shared
+    return length + round(length / 2) > known.sizes.n_times

@@ -16,33 +16,11 @@ from dicot.paper.maps import run_maps
 from dicot.paper.suites import NOT_IN_PAPER
 from dicot.use.projection import Maps, read_maps, tsne, write_maps
 
-QUICK = {"device": "cpu", "steps": 2, "workers": 1}
-
-
-class Here:
-    """A pool of processes that computes in this one."""
-
-    def __init__(self, *_, **__):
-        pass
-
-    def submit(self, function, *given, **options):
-        from concurrent.futures import Future
-
-        future = Future()
-        future.set_result(function(*given, **options))
-        return future
-
-    def shutdown(self, **_):
-        pass
-
-
-@pytest.fixture
-def here(monkeypatch):
-    monkeypatch.setattr(bench_maps, "ProcessPoolExecutor", Here)
+QUICK = {"device": "cpu", "steps": 2}
 
 
 @pytest.mark.slow
-def test_every_contender_of_the_figure_has_all_test_cases(tmp_path, data, here, monkeypatch):
+def test_every_contender_of_the_figure_has_all_test_cases(tmp_path, data, monkeypatch):
     def embedded(units, site, shelf, record, *, score):
         test = Features(np.random.default_rng(0).normal(size=(12, 3)), np.arange(12) % 3)
         score(Embedded(units[0].jobs, test, test))
@@ -63,7 +41,7 @@ def test_every_contender_of_the_figure_has_all_test_cases(tmp_path, data, here, 
 
 
 @pytest.mark.slow
-def test_a_run_goes_on_where_another_was_cut_short(tmp_path, data, here, monkeypatch):
+def test_a_run_goes_on_where_another_was_cut_short(tmp_path, data, monkeypatch):
     path = tmp_path / "maps.npz"
     run_maps(data, path, contenders=("random",), **QUICK)
     before = read_maps(path)
@@ -89,18 +67,7 @@ def test_a_run_goes_on_where_another_was_cut_short(tmp_path, data, here, monkeyp
         run_maps(data, path, **QUICK)
 
 
-def test_processes_compute_the_same_map(tmp_path, data):
-    path = tmp_path / "maps.npz"
-    run_maps(data, path, contenders=("random",), **QUICK)
-    made = read_maps(path).points["random"]
-    run_with = tmp_path / "here.npz"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bench_maps, "ProcessPoolExecutor", Here)
-        run_maps(data, run_with, contenders=("random",), **QUICK)
-    assert (read_maps(run_with).points["random"] == made).all()
-
-
-def test_who_fails_costs_no_other_map(tmp_path, data, here, toy, monkeypatch):
+def test_who_fails_costs_no_other_map(tmp_path, data, toy, monkeypatch):
     monkeypatch.setattr(METHODS["toy"], "loss", lambda self, batch, plan: 1 / 0)
     path = tmp_path / "maps.npz"
     with pytest.raises(InputError, match="lacks 1 maps. toy: ZeroDivisionError"):
