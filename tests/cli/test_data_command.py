@@ -7,8 +7,8 @@ import pytest
 from tests.commands import dicot
 
 from dicot.core.errors import InputError, MissingDataError
-from dicot.data.datasets import archive_files
-from dicot.data.datasets.wisdm2 import ACTIVITIES
+from dicot.data.datasets import archive
+from dicot.paper.raw.wisdm2 import ACTIVITIES
 
 
 def data(*words: object, code: int = 0) -> str:
@@ -21,8 +21,8 @@ def raw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "data").mkdir()
     monkeypatch.setenv("DICOT_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("DICOT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(archive_files, "find_spec", lambda name: None)
-    monkeypatch.setattr(archive_files, "SHIPPED", tmp_path / "shipped")
+    monkeypatch.setattr(archive, "find_spec", lambda name: None)
+    monkeypatch.setattr(archive, "SHIPPED", tmp_path / "shipped")
     (tmp_path / "raw").mkdir()
     lines = [f"{user},{ACTIVITIES[user % 6]},17,{i},{-i},{i % 7};" for user in range(1, 26) for i in range(50)]
     (tmp_path / "raw" / "WISDM_at_v2.0_raw.txt").write_text("\n".join([*lines, "stray"]))
@@ -77,19 +77,15 @@ def test_one_damaged_set_is_one_line_among_the_others(raw: Path, tmp_path: Path)
         (folder / "Meat" / f"Meat_{part}.arff").write_text("@relation x\n@attribute a {1}\n@data\n1,x,1\n")
     (folder / "large" / "toy" / "card.json").write_text("{")
     listed = data("list")
-    names = {"GunPoint": "ucr", "Libras": "uea", "Coffee": "ucr", "Meat": "ucr", "toy": "large"}
-    for name, family in names.items():
-        assert f"{name:32} {family:10} damaged: " in listed
-    assert "6 + 54 cases" in listed and "2 data sets are here" in listed and "5 more are damaged" in listed
+    names = ("GunPoint", "Libras", "Coffee", "Meat", "toy")
+    assert f"{'toy':32} {'large':10} damaged: " in listed and "1 more are damaged" in listed
+    assert f"{'GunPoint':32} ucr        50 + 150 cases" in listed and "6 + 54 cases" in listed  # files are not opened
     checked = data("check", code=1)
     assert all(f"{name:32} damaged: " in checked for name in names)
     assert "6 + 54 cases" in checked and "5 of 7 data sets are not as they should be" in checked
     assert "damaged: " in dicot("list", "datasets")
-    for command in ("show", "check"):
-        with pytest.raises(InputError, match=r"GunPoint\.npz"):
-            data(command, "GunPoint")
-    said = dicot("bench", "knn", "--sets", "GunPoint,synthetic", "--only", "dicot", "--dry-run")
-    assert "GunPoint" in said and "to run" in said
+    with pytest.raises(InputError, match=r"GunPoint\.npz"):
+        data("check", "GunPoint")
 
 
 def test_how_to_get_what_is_missing(raw: Path) -> None:

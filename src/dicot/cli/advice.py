@@ -53,7 +53,7 @@ def next_steps(
         why = "Compare with the strongest baseline without a network"
         steps.append((why, _again(ctx, **ALONE, method=STRONGEST, protocols="ridge")))
     if ctx.params["out"] is not None:
-        vectors = ctx.params["out"] / VECTORS
+        vectors = Path(ctx.params["out"]) / VECTORS
         why = f"See, search and label the cases on a map, by {contenders[0].name}"
         steps.append((why, _command("explore", [vectors], {})))
     return steps

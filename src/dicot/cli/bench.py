@@ -14,9 +14,8 @@ from dicot.core.errors import InputError, lookup
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
 
-    from dicot.judge.bench.executor import Finished
     from dicot.judge.bench.plan import Plan
-    from dicot.judge.evaluation.jobs import Unit
+    from dicot.judge.evaluation.jobs import Job, Unit
 
 LEDGER = Path("out/bench.sqlite")
 
@@ -84,6 +83,7 @@ def run(
     from dicot.judge.bench.ledger import Ledger
     from dicot.judge.bench.plan import make_plan
     from dicot.judge.bench.suites import suite_jobs
+    from dicot.paper import suites as _  # noqa: F401  (adds the paper's suites)
 
     options = SuiteOptions(
         contenders=names_in(only),
@@ -127,7 +127,7 @@ def export_ledger(
     from dicot.judge.bench.ledger import Ledger
 
     with Ledger(ledger, read_only=True) as book:
-        typer.echo(f"Wrote {exchange.export_ledger(book, out)} rows to {out}")
+        typer.echo(f"Wrote {exchange.write_table(out, *book.contents())} rows to {out}")
 
 
 @bench.command("merge")
@@ -199,27 +199,32 @@ def run_units(
     """
     from dicot.core.gpu.device import resolve_device
     from dicot.core.progress import Bar
-    from dicot.judge.bench.executor import Tally, clear_finished, default_workers, execute, site_for
+    from dicot.judge.bench.executor import clear_finished, default_workers, execute, site_for
 
-    with Bar("bench", len(units)) as bar:
+    total, told = sum(len(unit.jobs) for unit in units), list[str]()
+    errors: list[str] = []
+    with Bar("bench", total) as bar:
 
-        def tell(finished: "Finished") -> None:
-            bar.update(finished.number, str(finished.unit))
+        def tell(job: "Job", error: str | None) -> None:
+            what = f"{job}, {job.protocol}"
+            told.append(what)
+            errors.extend([f"{what}: {error}"] if error else [])
+            bar.update(len(told), what)
             if not sys.stderr.isatty():
-                typer.echo(f"[{finished.number}/{len(units)}] {finished}")
+                failed = f" failed: {error.splitlines()[0]}" if error else ""
+                typer.echo(f"[{len(told)}/{total}] {what}{failed}")
 
-        tally = Tally(units, tell)
         if ray is None:
             site = site_for(ledger, str(resolve_device(device)))
             clear_finished(site, finished_fits)
-            execute(units, ledger, site, workers or default_workers(), tally)
+            execute(units, ledger, site, workers or default_workers(), tell)
         elif units:
             from dicot.core.processes.cluster import joined
             from dicot.judge.bench.on_ray import execute_on
 
             with joined(ray, workers) as cluster:
                 share = cluster.share(device, gpus=gpus)
-                execute_on(cluster, units, ledger, site_for(ledger, share.device), share, workers, tally)
-    failed = f"; {tally.failed} of them failed: {tally.first_error}" if tally.failed else ""
-    typer.echo(f"{tally.jobs} jobs recorded in {ledger}{failed}")
-    return tally.failed
+                execute_on(cluster, units, ledger, site_for(ledger, share.device), share, workers, tell)
+    failed = f"; {len(errors)} of them failed: {errors[0]}" if errors else ""
+    typer.echo(f"{len(told)} jobs recorded in {ledger}{failed}")
+    return len(errors)

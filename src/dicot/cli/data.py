@@ -64,15 +64,15 @@ def prepare(
         list[str] | None, typer.Option("--set", help="A setting of the data set, name=value; repeat for more.")
     ] = None,
 ) -> None:
-    """Make a large data set from its publisher's files; run it again to continue after an interruption."""
+    """Make a large data set from its publisher's files."""
     from dicot.core.progress import Bar
-    from dicot.data.datasets import DATASETS
-    from dicot.data.datasets.preparation import SizeWarning
+    from dicot.paper.preparation import SizeWarning
+    from dicot.paper.raw import prepare_by_name
 
-    dataset = DATASETS.find(name)
-    with Bar(f"prepare {dataset.name}", 100) as bar, warnings.catch_warnings():
+    with Bar(f"prepare {name}", 100) as bar, warnings.catch_warnings():
         warnings.simplefilter("ignore", SizeWarning)  # they are among the card's notes
-        card = dataset.prepare(
+        card = prepare_by_name(
+            name,
             raw,
             out=out,
             settings=opt.settings(set_),

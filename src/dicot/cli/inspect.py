@@ -3,7 +3,6 @@
 import shlex
 from collections import Counter
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -48,7 +47,6 @@ def inspect(
 
     from dicot.core.storage import write_atomic
     from dicot.data import inspect_recordings, suggest_windows
-    from dicot.data.folders import pattern_of
     from dicot.data.naming import listed
     from dicot.data.reading import Reading, toml_of
 
@@ -83,13 +81,9 @@ def inspect(
         if advice.left and (left := advice.left.sentence(rates[0] if rates else None)):
             typer.secho(in_shell(left, {"gap": "--gap"}), fg="yellow")
         words = ["dicot", "pretrain", recordings[0]]
-        if len(readable) < len(rows) and Path(recordings[0]).is_dir():
-            pattern = pattern_of(recordings[0], [row.path for row in readable if row.path])
-            words[-1] = pattern or recordings[0]
-            if pattern is None:
-                typer.echo(
-                    f"First move away what is no recording: {listed([row.file for row in rows if row not in readable])}"
-                )
+        if len(readable) < len(rows):
+            away = [row.file for row in rows if row not in readable]
+            typer.echo(f"First move away what is no recording, or name the others by a pattern: {listed(away)}")
         if path is not None:
             write_atomic(path, advice.reading.to_toml(advice.reasons).encode())
             typer.echo(f"Wrote {path}")
