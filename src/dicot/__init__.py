@@ -6,11 +6,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from dicot.data import Reading as Reading
     from dicot.data import Windows as Windows
-    from dicot.data import check_collection as check_collection
-    from dicot.data import from_table as from_table
-    from dicot.data import slide as slide
-    from dicot.data import windows_from as windows_from
     from dicot.data.datasets import load as load
     from dicot.judge.evaluation.evaluation import evaluate as evaluate
     from dicot.methods import Method as Method
@@ -44,19 +41,16 @@ _HOMES = {
     "Recipe": "dicot.train",
     "TimeSeriesClassifier": "dicot.model.classifier",
     "TimeSeriesEmbedder": "dicot.model.estimator",
+    "Reading": "dicot.data",
     "Windows": "dicot.data",
-    "check_collection": "dicot.data",
     "embed": "dicot.model.embedding",
     "evaluate": "dicot.judge.evaluation",
     "export_onnx": "dicot.model.export",
-    "from_table": "dicot.data",
     "honest_accuracy": "dicot.use.labels.accuracy",
     "join_ranks": "dicot.train",
     "load": "dicot.data.datasets",
     "pretrain": "dicot.train",
-    "slide": "dicot.data",
     "suggest": "dicot.use.labels.suggestion",
-    "windows_from": "dicot.data",
 }
 __all__ = [
     "Corpus",
@@ -67,29 +61,37 @@ __all__ = [
     "LabelStore",
     "Method",
     "OnnxEmbedder",
+    "Reading",
     "Recipe",
     "TimeSeriesClassifier",
     "TimeSeriesEmbedder",
     "Windows",
     "__version__",
-    "check_collection",
     "embed",
     "evaluate",
     "export_onnx",
-    "from_table",
     "honest_accuracy",
     "join_ranks",
     "load",
     "pretrain",
-    "slide",
     "suggest",
-    "windows_from",
 ]
+
+
+# Names of earlier versions, with what does the same now.
+_RENAMED = {
+    "check_collection": "Windows.from_array(X, y)",
+    "from_table": "Windows.from_table(table)",
+    "slide": "Windows.from_array(recordings, window=..., stride=...)",
+    "windows_from": "Windows.from_folder(folder, window)",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if name in _RENAMED:
+        raise AttributeError(f"dicot.{name} is gone. Use dicot.{_RENAMED[name]}.")
     raise AttributeError(f"module 'dicot' has no attribute {name!r}")
 
 

@@ -185,16 +185,16 @@ def _quiet(model: Path, backend: str | None, device: str, precision: str | None)
 
 def _choices(sources: list[str]) -> dict[str, Any]:
     """Return what the dicot.toml beside the recordings says; two of them cannot both be followed."""
-    from dicot.data.choices import choices_file, read_choices
+    from dicot.data.reading import read_toml, toml_of
     from dicot.store.corpus.sources import SCHEME
 
-    paths = dict.fromkeys(choices_file(source) for source in sources if SCHEME not in source)
+    paths = dict.fromkeys(toml_of(source) for source in sources if SCHEME not in source)
     there = [path for path in paths if path.is_file()]
     if len(there) > 1:
         raise InputError(f"{there[0]} and {there[1]} both say how to cut. Build a corpus of each, or remove one.")
     if not there:
         return {}
-    kept = read_choices(there[0])
+    kept = read_toml(there[0])
     kept.pop("scale", None)  # of a fit: a corpus keeps values as they are
     typer.echo(f"Options of {there[0]}: {', '.join(kept)}")
     return kept

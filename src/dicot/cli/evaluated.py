@@ -93,8 +93,8 @@ def cases_source(
 def recordings_source(data: str, options: dict[str, Any], split: "Split", model: str) -> dict[str, Any]:
     """How the recordings of the vectors are found again, as `dicot embed` says it."""
     from dicot.data.contents import facts_of
-    from dicot.data.durations import window_stride
     from dicot.data.folders import named_recordings
+    from dicot.data.reading import window_stride
     from dicot.store.vectors import source_of_recordings
     from dicot.store.vectors.recordings import USUAL
 

@@ -16,6 +16,7 @@ from dicot.core.errors import InputError
 if TYPE_CHECKING:
     from dicot.data.inspection import Inspected
 
+SUGGESTED = ("window", "stride", "scale", "rate", "missing")
 Column = Annotated[str | None, typer.Option(help="A column of the files.")]
 
 
@@ -47,20 +48,21 @@ def inspect(
 
     from dicot.core.storage import write_atomic
     from dicot.data import inspect_recordings, suggest_windows
-    from dicot.data.choices import choices_file, choices_text, common_channels
     from dicot.data.folders import pattern_of
     from dicot.data.naming import listed
+    from dicot.data.reading import Reading, toml_of
 
     if force and not write:
         raise InputError("--force is for --write. Give both, or leave it out.")
-    path = choices_file(recordings) if write else None
+    path = toml_of(recordings) if write else None
     if path is not None and path.exists() and not force:
         raise InputError(f"{path} is there already. Say --force to replace it, or edit it.")
     chosen = None if channels is None else [name.strip() for name in channels.split(",")]
     said = opt.given(time=time, unit=unit, channels=chosen, label=label, group=group, gap=gap)
     if path is None:
         said = {**_kept(recordings), **said}
-    rows = inspect_recordings(recordings, **said)
+    reading = Reading(**said)
+    rows = inspect_recordings(recordings, reading)
     readable = _alike([row for row in rows if not row.problem])
     table = Table()
     table.add_column("recording")
@@ -73,10 +75,10 @@ def inspect(
         show(table)
         for names in dict.fromkeys(row.channels for row in readable):
             typer.echo(f"{len(names)} channel(s): {listed(names)}")
-        advice = suggest_windows(readable)
-        for name in ("window", "stride", "scale", "rate", "missing"):
-            if reason := getattr(advice, f"{name}_reason"):
-                typer.echo(f"{name} {getattr(advice, name) or 'none'}: {reason}")
+        advice = suggest_windows(readable, reading)
+        advised = {name: getattr(advice.reading, name) for name in SUGGESTED if name in advice.reasons}
+        for name, value in advised.items():
+            typer.echo(f"{name} {value or 'none'}: {advice.reasons[name]}")
         rates = [row.rate for row in readable if row.rate is not None]
         if advice.left and (left := advice.left.sentence(rates[0] if rates else None)):
             typer.secho(in_shell(left, {"gap": "--gap"}), fg="yellow")
@@ -89,14 +91,12 @@ def inspect(
                     f"First move away what is no recording: {listed([row.file for row in rows if row not in readable])}"
                 )
         if path is not None:
-            write_atomic(path, choices_text(readable, advice, said).encode())
+            write_atomic(path, advice.reading.to_toml(advice.reasons).encode())
             typer.echo(f"Wrote {path}")
         else:
-            common = common_channels(readable)
-            if channels is None and any(set(row.channels) != set(common) for row in readable):
-                channels = ",".join(common)
+            if channels is None and advice.reasons["channels"].startswith("those") and advice.reading.channels:
+                channels = ",".join(advice.reading.channels)
             asked = {"time": time, "unit": unit, "channels": channels, "label": label, "group": group, "gap": gap}
-            advised = {name: getattr(advice, name) for name in ("window", "stride", "rate", "missing", "scale")}
             words += [
                 str(word) for name, value in opt.given(**asked, **advised).items() for word in (f"--{name}", value)
             ]
@@ -121,10 +121,10 @@ def _alike(rows: "list[Inspected]") -> "list[Inspected]":
 
 def _kept(recordings: list[str]) -> dict[str, Any]:
     """Return what the dicot.toml beside recordings says about their columns; nothing where there is none."""
-    from dicot.data.choices import choices_file, read_choices
+    from dicot.data.reading import read_toml, toml_of
 
-    folders = {choices_file(one) for one in recordings}
-    kept = read_choices(folders.pop()) if len(folders) == 1 else {}
+    folders = {toml_of(one) for one in recordings}
+    kept = read_toml(folders.pop()) if len(folders) == 1 else {}
     return {key: kept[key] for key in ("time", "unit", "channels", "label", "group", "gap") if key in kept}
 
 

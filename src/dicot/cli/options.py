@@ -245,7 +245,7 @@ def corpus_at(data: str, said: dict[str, Any]) -> "Corpus | None":
 class Recorded(NamedTuple):
     """DATA that are recordings: how they are cut, and how windows are scaled for a fit."""
 
-    options: dict[str, Any]  # of windows_from
+    options: dict[str, Any]  # fields of a Reading
     scale: str | None
 
 
@@ -262,12 +262,12 @@ def recorded(
 
     `usual` are the time steps of a window of a folder or pattern for which neither says any.
     """
-    from dicot.data.choices import choices_file, read_choices
     from dicot.data.datasets import is_path
+    from dicot.data.reading import read_toml, toml_of
 
     # A folder is one also where a data set has its name: nothing else has a dicot.toml inside.
-    path = choices_file(data) if is_path(data) or Path(data).is_dir() else None
-    kept = {} if path is None else read_choices(path)
+    path = toml_of(data) if is_path(data) or Path(data).is_dir() else None
+    kept = {} if path is None else read_toml(path)
     asked = given(**options)
     several = path is not None and (Path(data).is_dir() or glob.has_magic(data))
     if window is None and "window" not in kept and several and usual is not None:
@@ -296,9 +296,10 @@ def as_fitted(options: dict[str, Any], model: "TimeSeriesEmbedder | OnnxEmbedder
 
 def load_recordings(data: str, options: dict[str, Any]) -> "Windows":
     """Cut a folder, a pattern or a file of recordings into windows, and say what they are."""
-    from dicot.data import windows_from
+    from dicot.data.folders import windows as read_windows
+    from dicot.data.reading import Reading
 
-    windows = windows_from(data, **options)
+    windows = read_windows(data, Reading(**options))
     recordings = len(set(windows.recording)) if windows.recording is not None else 0
     show_recordings(data, recordings, windows.channels or (), windows.rate)
     return windows

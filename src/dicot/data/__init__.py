@@ -1,17 +1,20 @@
 """From whatever a user has to (cases, channels, time): the one place where input is checked and converted."""
 
 from dicot.data.collection import Windows, check_collection
+from dicot.data.cutting import slide
 from dicot.data.files import read_split, read_windows
-from dicot.data.folders import find_recordings, read_recordings, windows_from
+from dicot.data.folders import RecordingStream, find_recordings, read_recordings, windows
 from dicot.data.inspection import inspect_recordings, suggest_windows
 from dicot.data.policies import Scale
+from dicot.data.reading import Reading
 from dicot.data.recordingfile import Recording, read_recording
-from dicot.data.recordings import slide, split_groups
-from dicot.data.splits import Split, hold_out
+from dicot.data.splits import Split, hold_out, split_groups
 from dicot.data.tables import from_table
 
 __all__ = [
+    "Reading",
     "Recording",
+    "RecordingStream",
     "Scale",
     "Split",
     "Windows",
@@ -27,5 +30,5 @@ __all__ = [
     "slide",
     "split_groups",
     "suggest_windows",
-    "windows_from",
+    "windows",
 ]

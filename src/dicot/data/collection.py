@@ -20,14 +20,15 @@ from dicot.data.texts import EXACT, as_text, text_array
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dicot.data.reading import Source
+
 
 @dataclass(frozen=True, eq=False)
 class Windows:
     """Hold N checked cases of one shape (channels, time) with their labels, groups and places in recordings.
 
-    `check_collection`, `slide`, `windows_from`, `from_table` and `load` make Windows. `fit`, `transform` and `pretrain`
-    take them as they are, without looking at every value again: make them by hand only of arrays that are known to be
-    finite.
+    `from_folder`, `from_table`, `from_array` and `dicot.load` make Windows. `fit`, `transform` and `pretrain` take them
+    as they are, without looking at every value again: make them by hand only of arrays that are known to be finite.
 
     `start` and `end` are in seconds where `rate` is known and in time steps where it is not. A window ends where its
     last time step is over, so that 128 time steps at 50 Hz last 2.56 s and neighbours without overlap touch.
@@ -55,6 +56,88 @@ class Windows:
                 )
         for what, value in _checked_identity(self).items():
             object.__setattr__(self, what, value)
+
+    # What makes Windows is built on them, so the three ways are imported when they are called.
+
+    @classmethod
+    def from_folder(
+        cls, source: "Source", window: str | int, stride: str | int = "50%", *, name: str = "", **options: Any
+    ) -> "Windows":
+        """Read recordings and cut them into windows that know their recording, start, end, channels and rate.
+
+        No window spans two recordings, a gap or a change of rate; time stamps that only jitter are taken as even.
+        Recordings shorter than a window are named in one warning, and another counts time steps that lie in no window.
+
+        Parameters
+        ----------
+        source : a folder, a pattern such as "data/*.csv", a file, or a list of these
+        window : time steps, or a time such as "2.56s", "500ms" or "1min"
+        stride : time steps, a time, or a share of the window such as "50%"
+        name : of the result, for reports
+        options : further fields of a `Reading`: time, unit, channels, rate, label, group, resample, missing, gap and
+            keep_tail
+        """
+        from dicot.data.folders import windows
+        from dicot.data.reading import Reading
+
+        return windows(source, Reading(window, stride).replace(**options), name)
+
+    @classmethod
+    def from_table(cls, table: Any, *, case: str, time: str, **options: Any) -> "Windows":
+        """Make Windows from a long table, one row per case and time step: pandas, pyarrow or a dict of columns.
+
+        Rows may come in any order; cases have the order of their first row.
+
+        Parameters
+        ----------
+        table : a pandas DataFrame, a pyarrow Table or a dict of columns
+        case, time : the columns that name a case and order its rows
+        options : channels (the columns of values; without it every other column of numbers), label and group (columns
+            with one value per case), ignore (columns that hold no values), name, and the policies unequal, missing,
+            scale and length, as for `from_array`
+        """
+        from dicot.data.tables import from_table
+
+        return from_table(table, case=case, time=time, **options)
+
+    @classmethod
+    def from_array(
+        cls,
+        X: Any,
+        y: Any = None,
+        *,
+        group: Any = None,
+        window: str | int | None = None,
+        stride: str | int = "50%",
+        layout: str = "nct",
+        missing: str = "error",
+        name: str = "",
+        **options: Any,
+    ) -> "Windows":
+        """Check cases, or cut recordings in memory; an InputError says what to change.
+
+        Parameters
+        ----------
+        X : cases: an array (N, C, T) or (N, T), a list of (C, T_i) or (T_i,) arrays, tensors, a data frame, or Windows.
+            NaN in all channels at the end of a case means that the case is shorter. With `window`, recordings: one
+            array (C, T) or (T,), or a list of them
+        y, group : one label, and one group such as a person, for each case. For each recording one value, or one value
+            per time step, of which a window gets the most frequent; one that is labelled in less than half of its time
+            steps has no label. NaN, None and "" mean unlabelled
+        window, stride : of recordings, as for `from_folder`; None where X are cases
+        layout : "nct", or "ntc" where time comes before channels
+        missing : "error", "interpolate" or "zero" for NaN
+        name : of the result, for reports
+        options : of cases unequal ("error", "pad", "crop" or "resample"), length (time steps of every case) and scale
+            (None, "dataset", "case" or a Scale); of recordings rate (time steps per second), times (increasing time
+            stamps in seconds, for each recording), channels (their names), names (of the recordings), gap and keep_tail
+        """
+        if window is None:
+            return check_collection(X, y, group=group, layout=layout, missing=missing, name=name, **options)
+        from dicot.data.cutting import slide
+
+        how: dict[str, Any] = {"layout": layout, "missing": missing, "name": name, **options}
+        return slide(X, window, stride, labels=y, groups=group, **how)
 
     def __len__(self) -> int:
         return len(self.x)

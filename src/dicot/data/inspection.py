@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError
-from dicot.data.durations import seconds_text, window_length, window_stride
-from dicot.data.folders import Source, named_recordings
+from dicot.data.cutting import LeftOut
+from dicot.data.folders import named_recordings
 from dicot.data.policies import Array
-from dicot.data.recordingfile import Choice, Recording, read_file, stem_of
-from dicot.data.recordings import LeftOut
-from dicot.data.timestamps import GAP, SAME_RATE, Stretch, check_gap, is_other_rate, stretches
+from dicot.data.reading import Reading, Source, seconds_text, window_length, window_stride
+from dicot.data.recordingfile import Recording, read_file, stem_of
+from dicot.data.timestamps import SAME_RATE, Stretch, is_other_rate, stretches
 
 BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 24  # characters of a sparkline
@@ -55,47 +56,29 @@ class Inspected:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Settings for `windows_from` and a fit, each with its reason in a sentence."""
+    """A reading for recordings, with its reasons."""
 
-    window: str | int
-    window_reason: str
-    stride: str
-    stride_reason: str
-    scale: str | None
-    scale_reason: str
-    rate: float | None = None  # to resample to, where the recordings have several
-    rate_reason: str = ""
-    missing: str | None = None  # what to do with missing values, where there are any
-    missing_reason: str = ""
+    reading: Reading
+    reasons: dict[str, str]  # field of the reading -> why it is so, or why it is not set, in a sentence
     left: LeftOut | None = None  # what would lie in no window, where nothing is resampled
 
 
-def inspect_recordings(
-    source: Source,
-    *,
-    time: str | None = None,
-    unit: str | None = None,
-    channels: Sequence[str] | None = None,
-    label: str | None = None,
-    group: str | None = None,
-    gap: float = GAP,
-) -> list[Inspected]:
+def inspect_recordings(source: Source, reading: Reading | None = None, **options: Any) -> list[Inspected]:
     """Look at every recording of a folder, pattern, file or list, one file in memory at a time.
 
-    A file that cannot be read is a row with its problem. The parameters are those of `windows_from`.
+    A file that cannot be read is a row with its problem. `options` are fields of the reading, which win.
     """
-    gap = check_gap(gap)
-    choice = Choice(time, unit, channels, label, group)
+    how = (reading or Reading()).replace(**options)
     rows = []
     for name, file in named_recordings(source).items():
         shown = name + file.name.removeprefix(stem_of(file))
         try:
-            found = read_file(file, choice, gap)
+            found = read_file(file, how)
         except InputError as error:
             rows.append(Inspected(shown, problem=str(error), path=file))
             continue
         rows += [
-            replace(_inspected(shown + one.name.removeprefix(stem_of(file)), one, gap), path=file) for one in found
+            replace(_inspected(shown + one.name.removeprefix(stem_of(file)), one, how.gap), path=file) for one in found
         ]
     return rows
 
@@ -222,16 +205,36 @@ def _vertex(curve: Array, at: int) -> float:
     return float(at + np.clip((left - right) / (2 * bend), -0.5, 0.5)) if bend < 0 else float(at)
 
 
-def suggest_windows(rows: Sequence[Inspected]) -> Suggestion:
-    """Suggest window, stride and scale for inspected recordings. These are starting points, not findings."""
+def suggest_windows(rows: Sequence[Inspected], reading: Reading | None = None) -> Suggestion:
+    """Suggest window, stride, scale and more for inspected recordings. These are starting points, not findings.
+
+    What else a reading says, such as the columns of time and label, stays. Channels are those that all recordings have.
+    """
     sound = [row for row in rows if not row.problem and row.rows]
     if not sound:
         raise InputError(f"None of the {len(rows)} recording(s) could be read, so nothing can be suggested.")
+    said = reading or Reading()
     window, steps, reason = _window(sound)
     stride, stride_reason = _stride(sound, steps)
-    rate = _rate(sound)
-    left = _left_out(sound, steps, stride) if rate[0] is None else None
-    return Suggestion(window, reason, stride, stride_reason, *_scale(sound), *rate, *_missing(sound), left)
+    found = {
+        "channels": _channels(sound, said),
+        "window": (window, reason),
+        "stride": (stride, stride_reason),
+        "rate": _rate(sound),
+        "missing": _missing(sound),
+        "scale": _scale(sound),
+    }
+    left = _left_out(sound, steps, stride) if found["rate"][0] is None else None
+    settled = said.replace(**{key: value for key, (value, _) in found.items() if value is not None})
+    return Suggestion(settled, {key: why for key, (_, why) in found.items() if why}, left)
+
+
+def _channels(rows: Sequence[Inspected], said: Reading) -> tuple[tuple[str, ...] | None, str]:
+    """Return the channels that all recordings have, in the order of the first, and which these are."""
+    common = tuple(name for name in rows[0].channels if all(name in row.channels for row in rows))
+    if any(set(row.channels) != set(common) for row in rows):
+        return common or None, "those that all recordings have"
+    return common or None, "those asked for" if said.channels else "all columns of numbers"
 
 
 def _left_out(rows: Sequence[Inspected], length: int, stride: str) -> LeftOut:

@@ -20,9 +20,10 @@ from dicot.data.naming import listed, naming
 from dicot.data.npyfile import ROLES, load_npz
 from dicot.data.parquetfile import read_table
 from dicot.data.policies import Array, FloatArray
+from dicot.data.reading import Reading
 from dicot.data.tables import lost_values, require_columns, table_columns
 from dicot.data.texts import as_text, plain_values
-from dicot.data.timestamps import GAP, Seconds, Where, row_name, stretches, time_order, to_seconds, usual_rate
+from dicot.data.timestamps import Seconds, Where, row_name, stretches, time_order, to_seconds, usual_rate
 from dicot.data.wavfile import read_wav
 from dicot.data.wfdb import read_wfdb_header, read_wfdb_signals
 
@@ -71,16 +72,6 @@ class Recording:
         return int(self.values.shape[1])
 
 
-class Choice(NamedTuple):
-    """What a user says about the content of files, by names of columns, arrays or signals."""
-
-    time: str | None = None
-    unit: str | None = None  # of time stamps that are numbers: "s", "ms", "us" or "ns"
-    channels: Sequence[str] | None = None
-    label: str | None = None
-    group: str | None = None
-
-
 class FileParts(NamedTuple):
     """The parts of a file before they are checked."""
 
@@ -95,16 +86,8 @@ class FileParts(NamedTuple):
     unit: str | None = None  # of the time stamps, as their name says
 
 
-def read_recording(
-    path: str | Path,
-    *,
-    time: str | None = None,
-    unit: str | None = None,
-    channels: Sequence[str] | None = None,
-    label: str | None = None,
-    group: str | None = None,
-) -> Recording:
-    """Read the only recording of a file; where a column of groups tells several apart, `read_recordings` reads all.
+def read_recording(path: str | Path, reading: Reading | None = None, **options: Any) -> Recording:
+    """Read the only recording of a file; `read_recordings` reads all where a column of groups tells several apart.
 
     Every voltage of an .edf or a WFDB record is given in microvolts, whatever unit the file keeps it in.
 
@@ -112,31 +95,17 @@ def read_recording(
     ----------
     path : a .csv, .csv.gz or .parquet with one row per time step, an .npz or .mat, an .edf, the .hea of a WFDB record,
         or a .wav. A name that two channels share is refused; leads of a WFDB record are then called lead 0, lead 1 ...
-    time : the column of time stamps, numbers or ISO 8601; without it one called time, timestamp, datetime, date or t,
-        else the only one of dates, or of rising numbers whose name says time as `ts_ms` does; "" means none. Rows are
-        sorted by it, and a time stamp that comes twice is refused
-    unit : of time stamps that are numbers, "s", "ms", "us" or "ns"; without it what their name says, as `ts_ms` does,
-        or seconds, unless they are so large that they must count smaller units since 1970. From 1e9 s on they are dates
-    channels : the names of those to read, in this order; without it all columns of numbers that have no other role.
-        Further columns of time and counters of rows are left out with a warning, and others that rise as evenly are
-        asked about
-    label, group : the columns of labels, one per time step, and of groups
+    reading : how it is read; `options` are fields of it, which win: time, unit, channels, label and group
     """
-    found = read_file(Path(path), Choice(time, unit, channels, label, group))
+    found = read_file(Path(path), (reading or Reading()).replace(**options))
     if len(found) > 1:
         values = ", ".join(str(one.group) for one in found[:5])
         raise InputError(f"{path} holds {len(found)} recordings, by group {values} ... Read it with read_recordings.")
     return found[0]
 
 
-def read_file(path: Path, choice: Choice, gap: float = GAP) -> list[Recording]:
-    """Read all recordings of a file, named after it: one, or one for each group. Their rate goes by `gap`."""
-    if isinstance(choice.channels, str):
-        raise InputError(
-            f"channels must be a list of names; got the text {choice.channels!r}. Pass [{choice.channels!r}]."
-        )
-    if choice.channels is not None and len(set(choice.channels)) < len(choice.channels):
-        raise InputError(f"channels= (--channels) must name each channel once; got {', '.join(choice.channels)}.")
+def read_file(path: Path, choice: Reading) -> list[Recording]:
+    """Read all recordings of a file, named after it: one, or one for each group."""
     read = READERS.get(suffix_of(path))
     if read is None:
         raise InputError(f"{path} has an unknown suffix {path.suffix!r}; known are {', '.join(READERS)}. Convert it.")
@@ -144,7 +113,7 @@ def read_file(path: Path, choice: Choice, gap: float = GAP) -> list[Recording]:
         raise InputError(f"There is no file {path}. Check the path.")
     with naming(path):
         content = read(path, choice)
-        return _divided(stem_of(path), content, choice.unit or content.unit, gap)
+        return _divided(stem_of(path), content, choice.unit or content.unit, choice.gap)
 
 
 def suffix_of(path: PurePath) -> str:
@@ -256,7 +225,7 @@ def _swallows(values: Array) -> bool:
     return bool(((high > low) & (rounding > _SWALLOWED * (high - low))).any())
 
 
-def _from_table(columns: dict[str, Array], choice: Choice, where: Where) -> FileParts:
+def _from_table(columns: dict[str, Array], choice: Reading, where: Where) -> FileParts:
     """Give the columns of a table their roles."""
     time = choice.time or None  # "" means none, of the others it is a name
     named = [c for c in (time, choice.label, choice.group, *(choice.channels or ())) if c is not None]
@@ -404,7 +373,7 @@ def _refuse_roles(channels: Sequence[str]) -> None:
             )
 
 
-def _read_csv(path: Path, choice: Choice) -> FileParts:
+def _read_csv(path: Path, choice: Reading) -> FileParts:
     sheet = read_sheet(path)
     header = sheet.rows[0]
     if all(is_number(cell) for cell in header):
@@ -417,15 +386,15 @@ def _read_csv(path: Path, choice: Choice) -> FileParts:
     return _from_table(columns, choice, lambda row: f"line {sheet.lines[row + 1]}")
 
 
-def _read_parquet(path: Path, choice: Choice) -> FileParts:
+def _read_parquet(path: Path, choice: Reading) -> FileParts:
     return _from_table(table_columns(read_table(path)), choice, row_name)
 
 
-def _read_npz(path: Path, choice: Choice) -> FileParts:
+def _read_npz(path: Path, choice: Reading) -> FileParts:
     return _from_arrays(path, load_npz(path), choice)
 
 
-def _read_mat(path: Path, choice: Choice) -> FileParts:
+def _read_mat(path: Path, choice: Reading) -> FileParts:
     matrices = read_matrices(path)
     held = {name: matrix for name, matrix in matrices.items() if matrix is not None and matrix.size}
     if left := [name for name in matrices if name not in held]:
@@ -435,7 +404,7 @@ def _read_mat(path: Path, choice: Choice) -> FileParts:
     return _from_arrays(path, arrays, choice)
 
 
-def _from_arrays(path: Path, arrays: dict[str, Array], choice: Choice) -> FileParts:
+def _from_arrays(path: Path, arrays: dict[str, Array], choice: Reading) -> FileParts:
     """Take an array X (channels, time) with arrays beside it, or arrays (time,) that are a table of columns."""
     rate = _scalar(arrays.pop("rate"), "rate") if "rate" in arrays else None
     values = [name for name in arrays if name.lower() in ROLES["X"] and arrays[name].ndim > 1]
@@ -446,7 +415,7 @@ def _from_arrays(path: Path, arrays: dict[str, Array], choice: Choice) -> FilePa
                 "The file holds no array of values. Save X (channels, time), or one array for each channel."
             )
         label = None if choice.label is None else scalars.get(choice.label)
-        table = choice if label is None else choice._replace(label=None)
+        table = choice if label is None else choice.replace(label=None)
         content = _from_table(table_columns(arrays), table, row_name)
         return content._replace(rate=rate, label=content.label if label is None else label.item())
     x = arrays.pop(values[0])
@@ -464,7 +433,7 @@ def _from_arrays(path: Path, arrays: dict[str, Array], choice: Choice) -> FilePa
     if unused := [name for name in arrays if name not in used]:
         warnings.warn(f"{path}: not used: {', '.join(unused)}.", UnusedKeysWarning, stacklevel=2)
     kept = _without_clocks(columns, list(columns), None, None) if choice.channels is None else list(choice.channels)
-    wanted = choice._replace(channels=kept)
+    wanted = choice.replace(channels=tuple(kept))
     return _from_table(table_columns(columns | beside), wanted, _time_step)._replace(rate=rate)
 
 
@@ -474,7 +443,7 @@ def _scalar(array: Array, what: str) -> float:
     return float(array.reshape(()))
 
 
-def _read_edf(path: Path, choice: Choice) -> FileParts:
+def _read_edf(path: Path, choice: Reading) -> FileParts:
     _only_channels(path, choice)
     header = read_edf_header(path)
     labels = [channel.label for channel in header.channels if channel.label != "EDF Annotations"]
@@ -505,7 +474,7 @@ def _edf_start(text: str) -> str | None:
         return None
 
 
-def _read_wfdb(path: Path, choice: Choice) -> FileParts:
+def _read_wfdb(path: Path, choice: Reading) -> FileParts:
     _only_channels(path, choice)
     header = read_wfdb_header(path.with_suffix(""))
     values = read_wfdb_signals(path.with_suffix(""))
@@ -518,7 +487,7 @@ def _read_wfdb(path: Path, choice: Choice) -> FileParts:
     return FileParts(_chosen(columns, choice), rate=header.rate, where=_time_step, units=units)
 
 
-def _read_wav(path: Path, choice: Choice) -> FileParts:
+def _read_wav(path: Path, choice: Reading) -> FileParts:
     _only_channels(path, choice)
     values, rate = read_wav(path)
     return FileParts(
@@ -530,8 +499,12 @@ def _time_step(row: int) -> str:
     return f"time step {row}"
 
 
-def _only_channels(path: Path, choice: Choice) -> None:
-    given = [(what, value) for what, value in choice._asdict().items() if what != "channels" and value is not None]
+def _only_channels(path: Path, choice: Reading) -> None:
+    given = [
+        (what, getattr(choice, what))
+        for what in ("time", "unit", "label", "group")
+        if getattr(choice, what) is not None
+    ]
     if given:
         what, value = given[0]
         raise InputError(
@@ -539,7 +512,7 @@ def _only_channels(path: Path, choice: Choice) -> None:
         )
 
 
-def _chosen(columns: dict[str, Array], choice: Choice) -> dict[str, Array]:
+def _chosen(columns: dict[str, Array], choice: Reading) -> dict[str, Array]:
     wanted = list(columns) if choice.channels is None else list(choice.channels)
     lost = [c for c in wanted if c not in columns]
     if lost or not wanted:
@@ -548,7 +521,7 @@ def _chosen(columns: dict[str, Array], choice: Choice) -> dict[str, Array]:
     return {c: columns[c] for c in wanted}
 
 
-READERS: dict[str, Callable[[Path, Choice], FileParts]] = {
+READERS: dict[str, Callable[[Path, Reading], FileParts]] = {
     ".csv": _read_csv,
     ".csv.gz": _read_csv,
     ".parquet": _read_parquet,

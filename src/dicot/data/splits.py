@@ -191,3 +191,19 @@ def _some(items: Array, share: float, rng: np.random.Generator) -> Array:
     """Draw a share of the items, at least one where there are two or more."""
     count = min(max(1, round(share * len(items))), max(0, len(items) - 1))
     return rng.choice(items, count, replace=False) if count else items[:0]
+
+
+def split_groups(windows: Windows, test_groups: Iterable[Any]) -> tuple[Windows, Windows]:
+    """Split into (train, test): the windows of `test_groups` are the test part, all others the training part."""
+    if windows.group is None:
+        raise InputError("These windows carry no groups. Pass group= to Windows.from_array.")
+    wanted = list(test_groups)
+    known = set(windows.group.tolist())
+    unknown = [g for g in wanted if g not in known]
+    if unknown or not wanted or known <= set(wanted):
+        raise InputError(
+            f"test_groups must name some, not all, of the groups {sorted(known)}; got {wanted}"
+            + (f", of which {unknown} do not occur." if unknown else ".")
+        )
+    in_test = np.isin(windows.group, wanted)
+    return windows.subset(~in_test), windows.subset(in_test)

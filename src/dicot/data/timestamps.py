@@ -1,7 +1,6 @@
 """Time stamps: read as seconds, put in order, divided at gaps, and values interpolated between them."""
 
 import re
-import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -153,12 +152,22 @@ def time_order(times: Seconds, written: Array, where: Where = row_name) -> NDArr
     return order
 
 
-def check_gap(gap: Any) -> float:
-    """Return how many median steps make a gap."""
-    number = isinstance(gap, int | float | np.integer | np.floating) and not isinstance(gap, bool)
-    if not number or not gap > 1:
-        raise InputError(f"gap must be a number above 1, the least length of a gap in median steps; got {gap!r}.")
-    return float(gap) if gap <= sys.float_info.max else np.inf
+def check_stamps(values: Any, n: int, what: str) -> Seconds:
+    """Return time stamps in seconds that came as an array: n numbers that increase."""
+    stamps = np.asarray(values)
+    if stamps.shape != (n,) or stamps.dtype.kind not in "iuf":
+        raise InputError(
+            f"{what} must be {n} numbers, a time in seconds for each time step; got shape {stamps.shape} of dtype "
+            f"{stamps.dtype}. Convert dates to seconds first."
+        )
+    stamps = stamps.astype(np.float64)
+    wrong = np.flatnonzero(~(np.diff(stamps, prepend=-np.inf) > 0) | ~np.isfinite(stamps))
+    if len(wrong):
+        raise InputError(
+            f"{what} must increase and be finite; time step {wrong[0]} is at {stamps[wrong[0]]:g} s. Sort the "
+            "recording by time, and drop what is double or unknown."
+        )
+    return stamps
 
 
 class Stretch(NamedTuple):

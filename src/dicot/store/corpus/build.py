@@ -25,14 +25,11 @@ from dicot.core.processes.launcher import end_with_parent
 from dicot.core.progress import Bar
 from dicot.core.storage import check_writable, remove_leftovers, writing
 from dicot.core.storage.locks import only_writer
-from dicot.data.collection import check_rate
-from dicot.data.durations import window_length, window_stride
-from dicot.data.folders import Cutting, check_units, common_rate, in_order, mixed_kinds, refuse_mistaken
+from dicot.data.cutting import Cut, LeftOut, settle, warn_of_short
+from dicot.data.folders import refuse_mistaken
 from dicot.data.naming import listed
-from dicot.data.policies import MISSING
-from dicot.data.recordingfile import Choice
-from dicot.data.recordings import LeftOut, warn_of_short
-from dicot.data.timestamps import GAP, check_gap
+from dicot.data.reading import Reading
+from dicot.data.timestamps import GAP
 from dicot.store.corpus.files import Note, Task, Work, check_need, cut, fetched_folder, look_at, recalled
 from dicot.store.corpus.manifest import DTYPES, MANIFEST, SHARDS, Manifest, Shard, Source, read_manifest, write_manifest
 from dicot.store.corpus.needs import PROGRAM
@@ -79,7 +76,7 @@ def build_corpus(
     ----------
     sources : folders, patterns, files, or URLs of such by fsspec, as in "s3://bucket/ecg"
     out : the folder of the corpus
-    window, stride, time, unit, channels, rate, label, group, resample, missing, gap : as for `windows_from`
+    window, stride, time, unit, channels, rate, label, group, resample, missing, gap : as for `Windows.from_folder`
     dtype : "float32", or "float16" for half the disk and three digits
     shard_bytes : the most that the windows of one shard take
     workers : processes that read and cut files, as far as `memory` allows
@@ -89,23 +86,13 @@ def build_corpus(
     """
     folder = Path(out)
     lookup(dict.fromkeys(DTYPES), dtype, "dtype")
-    lookup(MISSING, missing, "policy for missing values")
-    gap = check_gap(gap)
     if shard_bytes < 1 or workers < 1:
         raise InputError(f"shard_bytes and workers must be at least 1; got {shard_bytes} and {workers}.")
     given = [sources] if isinstance(sources, str | Path) else list(sources)
-    choice = Choice(time, unit, None if channels is None else list(channels), label, group)
-    options = {
-        "window": window,
-        "stride": stride,
-        **choice._asdict(),
-        "rate": None if rate is None else check_rate(rate),
-        "resample": bool(resample),
-        "missing": missing,
-        "gap": gap,
-        "dtype": dtype,
-        "shard_bytes": shard_bytes,
-    }
+    reading = Reading(
+        window, stride, time, unit, tuple(channels) if channels else None, rate, label, group, resample, missing, gap
+    )
+    options = {**reading.to_dict(), "dtype": dtype, "shard_bytes": shard_bytes}
     check_writable(folder, folder=True)
     origins = find_origins(given)
     budget = memory_of(memory)
@@ -124,18 +111,17 @@ def build_corpus(
         notes.begin()
         _remove_fetched(folder)
         tasks = [
-            Task(origin, number, folder, choice, missing, gap, dtype, shard_bytes, budget)
-            for number, origin in enumerate(origins)
+            Task(origin, number, folder, reading, dtype, shard_bytes, budget) for number, origin in enumerate(origins)
         ]
         with _Processes(workers) as processes:
             looked = _Stage("look", look_at, notes, skip_damaged).run(tasks, processes)
-            settled = _settle(looked, origins, options)
+            settled = _settle(looked, origins, reading)
             ready = [
-                replace(task, channels=settled.channels, cutting=settled.cutting, texts=settled.texts)
+                replace(task, settled=settled)
                 for task, note in zip(tasks, looked, strict=True)
                 if not note.get("damaged")
             ]
-            stage = _Stage("cut", cut, notes, skip_damaged, settled.key())
+            stage = _Stage("cut", cut, notes, skip_damaged, hashlib.sha256(repr(settled).encode()).hexdigest())
             done = dict(zip([task.number for task in ready], stage.run(ready, processes), strict=True))
         manifest = _manifest(origins, looked, done, settled, options)
         _warn(looked, done, settled)
@@ -145,18 +131,7 @@ def build_corpus(
     return Build(manifest, stage.continued, False, workers)
 
 
-class _Settled(NamedTuple):
-    """What holds for all recordings."""
-
-    channels: tuple[str, ...]
-    cutting: Cutting
-    texts: tuple[str, ...]  # which of label and group are written as text
-
-    def key(self) -> str:
-        return hashlib.sha256(repr((self.channels, self.cutting, self.texts)).encode()).hexdigest()
-
-
-def _settle(looked: Sequence[Note], origins: Sequence[Origin], options: Mapping[str, Any]) -> _Settled:
+def _settle(looked: Sequence[Note], origins: Sequence[Origin], reading: Reading) -> Cut:
     """Find channels, rate, window and kinds of labels of all files that are sound; refuse what does not agree."""
     found = [
         (recalled(entry), origin)
@@ -168,21 +143,7 @@ def _settle(looked: Sequence[Note], origins: Sequence[Origin], options: Mapping[
     files = {origin.name: origin.file for origin in origins}
     for one, origin in found:
         refuse_mistaken([one.name], origin.name, files)
-    channels, first = found[0][0].channels, found[0][1].file
-    outlines = [in_order(one, channels, origin.file, first) for one, origin in found]
-    check_units(outlines)
-    rate = common_rate(outlines, options["rate"], options["resample"])
-    length = window_length(options["window"], rate)
-    cutting = Cutting(
-        length,
-        window_stride(options["stride"], length, rate),
-        rate,
-        options["rate"] is not None or options["resample"],
-        options["label"] is not None,
-        options["missing"],
-        options["gap"],
-    )
-    return _Settled(channels, cutting, tuple(mixed_kinds(outlines)))
+    return settle([one for one, _ in found], reading)
 
 
 class _Stage:
@@ -297,7 +258,7 @@ def _manifest(
     origins: Sequence[Origin],
     looked: Sequence[Note],
     done: Mapping[int, Note],
-    settled: _Settled,
+    settled: Cut,
     options: Mapping[str, Any],
 ) -> Manifest:
     shards: list[Shard] = []
@@ -317,40 +278,39 @@ def _manifest(
                 note.get("damaged", ""),
             )
         )
-    cutting = settled.cutting
     if not shards:
         longest = max((entry["longest"] for note in looked for entry in note.get("recordings", ())), default=0)
         raise NoWindowError(
-            f"No recording is as long as a window of {cutting.length} time steps; the longest stretch without a gap "
+            f"No recording is as long as a window of {settled.length} time steps; the longest stretch without a gap "
             f"has {longest}. Use a smaller window= (--window)."
         )
     return Manifest(
-        (len(settled.channels), cutting.length),
+        (len(settled.channels), settled.length),
         options["dtype"],
         settled.channels,
-        cutting.rate,
-        cutting.stride,
+        settled.rate,
+        settled.stride,
         dict(options),
         tuple(shards),
         tuple(sources),
     )
 
 
-def _warn(looked: Sequence[Note], done: Mapping[int, Note], settled: _Settled) -> None:
+def _warn(looked: Sequence[Note], done: Mapping[int, Note], settled: Cut) -> None:
     """Say what the processes were warned of, once each, and which recordings gave no window."""
     for message in dict.fromkeys(text for note in (*looked, *done.values()) for text in note.get("warnings", ())):
         warnings.warn(message, DicotWarning, stacklevel=3)
     left = LeftOut()
     for note in done.values():
         left = left.plus(note.get("left", LeftOut()))  # damaged files have none
-    left.warn(settled.cutting.rate)
+    left.warn(settled.rate)
     short = {
         entry["name"]: entry["longest"]
         for number, note in enumerate(looked)
         for entry in note.get("recordings", ())
-        if number in done and entry["longest"] < settled.cutting.length and not settled.cutting.even
+        if number in done and entry["longest"] < settled.length and not settled.reading.even
     }
-    warn_of_short(short, settled.cutting.length)
+    warn_of_short(short, settled.length)
 
 
 def _same_corpus(folder: Path, origins: Sequence[Origin], options: Mapping[str, Any]) -> Manifest:

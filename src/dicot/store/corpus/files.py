@@ -11,17 +11,11 @@ import numpy as np
 
 from dicot.core.errors import DicotWarning, InputError, NoWindowError, ShortRecordingWarning
 from dicot.core.processes.budget import refuse_beyond, said_bytes
-from dicot.data.folders import (
-    Cutting,
-    longest_stretch,
-    outline,
-    read_named,
-    refuse_missing,
-    warn_of_uneven,
-    with_texts,
-)
+from dicot.data.cutting import Cut, Outline, outline_of, warn_of_uneven
+from dicot.data.folders import read_named
 from dicot.data.naming import naming
-from dicot.data.recordingfile import Choice, Recording
+from dicot.data.reading import Reading
+from dicot.data.recordingfile import Recording
 from dicot.store.corpus.manifest import SHARDS
 from dicot.store.corpus.needs import need_of
 from dicot.store.corpus.shards import write_shard
@@ -37,20 +31,15 @@ class Task:
     origin: Origin
     number: int
     folder: Path  # of the corpus
-    choice: Choice
-    missing: str
-    gap: float
+    reading: Reading
     dtype: str
     shard_bytes: int
     memory: int  # bytes that this file may take
-    # What was settled for all files, before they are cut.
-    channels: tuple[str, ...] | None = None
-    cutting: Cutting | None = None
-    texts: tuple[str, ...] = ()
+    settled: Cut | None = None  # for all files, before they are cut
 
     def read(self, path: Path) -> list[Recording]:
         """Read the recordings of the file, under their names in the corpus."""
-        return read_named(path, self.origin.name, self.choice, self.channels, "What was looked at first", self.gap)
+        return read_named(path, self.origin.name, self.reading)
 
 
 def fetched_folder(corpus: Path) -> Path:
@@ -64,46 +53,14 @@ def look_at(task: Task) -> Note:
         check_need(path, task.memory, task.shard_bytes, task.origin.file)
         recordings = task.read(path)
         with naming(path):
-            refuse_missing(recordings, task.missing)
+            entries = [outline_of(one, task.reading)._asdict() for one in recordings]
             _refuse_fine(recordings)
-        entries = [_entry(one, task.gap) for one in recordings]
     return {"recordings": entries, "warnings": said}
 
 
-def _entry(recording: Recording, gap: float) -> Note:
-    """Say of a recording what others must agree with."""
-    return {
-        "name": recording.name,
-        "channels": list(recording.channels),
-        "units": list(recording.units),
-        "rate": recording.rate,
-        "timed": recording.times is not None,
-        "label": _kind(recording.label),
-        "group": _kind(recording.group),
-        "longest": longest_stretch(recording, gap),
-    }
-
-
-def _kind(value: Any) -> str | None:
-    return None if value is None else "U" if np.asarray(value).dtype.kind == "U" else "f"
-
-
-def recalled(entry: Note) -> Recording:
-    """Make of an entry the outline of a recording, without values."""
-    kinds: dict[str, Any] = {
-        what: None if entry[what] is None else np.empty(0, entry[what]) for what in ("label", "group")
-    }
-    return outline(
-        Recording(
-            entry["name"],
-            np.empty((len(entry["channels"]), 0), np.float32),
-            tuple(entry["channels"]),
-            np.empty(0) if entry["timed"] else None,
-            entry["rate"],
-            units=tuple(entry.get("units", ())),
-            **kinds,
-        )
-    )
+def recalled(entry: Note) -> Outline:
+    """Make of a note in JSON the outline of a recording."""
+    return Outline(**{**entry, "channels": tuple(entry["channels"]), "units": tuple(entry["units"])})
 
 
 def _refuse_fine(recordings: Sequence[Recording]) -> None:
@@ -119,20 +76,18 @@ def _refuse_fine(recordings: Sequence[Recording]) -> None:
 
 def cut(task: Task) -> Note:
     """Cut the windows of a file and write them in shards of bounded size; those of a killed build are replaced."""
-    assert task.cutting is not None
+    assert task.settled is not None
     entries: list[Note] = []
     with _opened(task) as path, _gathered() as said:
-        tracks = [with_texts(one, task.texts) for one in task.read(path)]
         try:
-            plan = task.cutting.plan(tracks)
+            plan = task.settled.plan(task.read(path))
         except NoWindowError as error:
             return {"shards": [], "recordings": 0, "left": list(error.left), "warnings": said}
-        del tracks
         about = plan.about
         assert about.recording is not None and about.start is not None and about.end is not None
         recordings = len(np.unique(about.recording))
-        warn_of_uneven(about.recording, about.end - about.start, task.cutting.length, task.cutting.rate)
-        width = plan.n_channels * plan.length * np.dtype(task.dtype).itemsize
+        warn_of_uneven(about.recording, about.end - about.start, task.settled.length, task.settled.rate)
+        width = about.n_channels * plan.length * np.dtype(task.dtype).itemsize
         at_once = max(1, task.shard_bytes // width)
         with naming(path):
             for part, start in enumerate(range(0, len(plan), at_once)):

@@ -25,12 +25,13 @@ from dicot.core.storage.locks import only_writer
 from dicot.data import Windows
 from dicot.data.columns import join_column
 from dicot.data.contents import are_facts, facts_of, is_as_before, windows_hash
-from dicot.data.folders import RecordingStream, Source, file_name_of, refuse_mistaken
+from dicot.data.cutting import LeftOut, without_noise
+from dicot.data.folders import RecordingStream, file_name_of, refuse_mistaken
 from dicot.data.naming import listed, naming
 from dicot.data.npyfile import load_npz
 from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
-from dicot.data.recordings import LeftOut, without_noise
+from dicot.data.reading import Reading, Source
 from dicot.data.texts import plain_values
 from dicot.store.vectors.layout import COLUMNS, KEEP_SOURCE
 from dicot.store.vectors.reading import Vectors, read_vectors
@@ -81,7 +82,7 @@ def embed_recordings(
     model : the hash of the model that `embed` is of
     out : the file to write, of a kind that `write_vectors` knows
     data : a folder, a pattern, a file or a list of these
-    options : of `windows_from`: window, stride, channels and so on
+    options : fields of a Reading: window, stride, channels and so on
     append : keep the vectors that the file has and embed only windows that are not among them
     """
     check_vector_file(out)
@@ -109,7 +110,7 @@ def _run(
     with Bar("read", 100) as bar:
         stream = RecordingStream(
             data,
-            **options,
+            Reading.from_dict(options),
             only=lambda named: _new_files(out, before, named, facts),
             known=None if held is None else (tuple(held["channels"]), held["rate"]),
             on_file=lambda done, total: bar.update(100 * done // total, f"% of {total} files"),
@@ -175,10 +176,8 @@ def _source(
     facts: Mapping[str, dict[str, Any]],
 ) -> dict[str, Any]:
     """Say what the file will hold, what it has already before what is new."""
-    cutting = stream.cutting
-    source = source_of_recordings(
-        data, options, facts, stream.channels or (), cutting.rate, cutting.length, cutting.stride, model
-    )
+    cut = stream.cut
+    source = source_of_recordings(data, options, facts, cut.channels, cut.rate, cut.length, cut.stride, model)
     if held is not None:
         source["data"] = list(dict.fromkeys([*held["data"], *source["data"]]))
         source["recordings"] = held["recordings"] | source["recordings"]
@@ -379,7 +378,7 @@ def _write(
     if not there and not added:
         parts.remove()
         raise NoWindowError(
-            f"No recording is as long as a window of {stream.cutting.length} time steps; the longest stretch "
+            f"No recording is as long as a window of {stream.cut.length} time steps; the longest stretch "
             f"without a gap has {max(stream.lengths.values())}. Use a smaller window= (--window)."
         )
     held = [] if old is None else [{COLUMNS[name]: values for name, values in old.columns().items()}]

@@ -10,21 +10,23 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dicot.core.errors import InputError, is_whole, lookup, quoted
-from dicot.data.choices import choices_file, problem_of, read_choices
+from dicot.core.errors import InputError, is_whole, quoted
 from dicot.data.collection import check_rate
 from dicot.data.contents import are_facts, is_as_before, seems_as_before
+from dicot.data.cutting import resampled
 from dicot.data.datasets import is_here, is_path, load, load_parts
-from dicot.data.folders import file_name_of, named_recordings, read_tracks
+from dicot.data.folders import file_name_of, named_recordings, read_named
 from dicot.data.naming import listed
 from dicot.data.policies import MISSING, Array
-from dicot.data.recordingfile import Choice, Recording
-from dicot.data.timestamps import GAP, check_gap, nearest, stretches
+from dicot.data.reading import Reading, read_toml, toml_of
+from dicot.data.recordingfile import Recording
+from dicot.data.timestamps import nearest, stretches
 from dicot.store.vectors.reading import Vectors
 
 MEMORY = 2**28  # bytes of recordings that are kept for the next look
 WIDTHS = 10  # of a window, that its surroundings show
 WITHIN = 1e-3  # of a time step: times that differ by less are the same
+COLUMNS = ("time", "unit", "channels", "label", "group")  # options that name the columns of recordings
 CUTTING = ("resample", "gap", "missing")  # options that say how recordings were cut, beside those of their columns
 NEAR = 0.5  # of a time step: the time steps of a window lie no farther from where its vector says
 
@@ -81,7 +83,7 @@ def series_of(
         if refused := sorted(options.keys() & {"unit", *CUTTING}):
             raise InputError(f"--{refused[0]} is for recordings, and {what} was made of cases. Leave it out.")
         return _case_series(known, source, data, options, what)
-    if refused := sorted(options.keys() - set(Choice._fields) - set(CUTTING)):
+    if refused := sorted(options.keys() - {*COLUMNS, *CUTTING}):
         raise InputError(f"--{refused[0]} is for tables of cases, and these are windows of recordings. Leave it out.")
     if data is not None:
         source = _source_beside(data) if source is None else source
@@ -166,9 +168,8 @@ def _source_of(known: Vectors, what: str) -> _Source | None:
         if n_times is not None and not is_whole(n_times, 1):
             raise ValueError(f"its windows have {quoted(n_times)} time steps")
         recorded = kind == "recordings"
-        given = {key: value for key, value in options.items() if value is not None}
-        if recorded and (problems := [found for key, value in given.items() if (found := problem_of(key, value))]):
-            raise ValueError(problems[0])
+        if recorded:
+            Reading.from_dict(options)
         entries = dict(said["recordings"]) if recorded else {}
         if wrong := [name for name, entry in entries.items() if not are_facts(entry)]:
             raise ValueError(f"of {quoted(wrong[0])} it says {quoted(entries[wrong[0]])}")
@@ -189,36 +190,31 @@ def _source_of(known: Vectors, what: str) -> _Source | None:
 
 def _source_beside(data: str | Path) -> _Source:
     """Go by the dicot.toml beside recordings, where the vectors do not tell how they were read."""
-    kept = read_choices(choices_file(data))
+    kept = read_toml(toml_of(data))
     return _Source("recordings", kept, rate=None if kept.get("rate") is None else check_rate(kept["rate"]))
 
 
 class _Reading(NamedTuple):
     """How recordings are read, settled for all of them."""
 
-    choice: Choice
+    reading: Reading
     rate: float | None
-    even: bool  # put on an even grid of this rate
-    gap: float
-    missing: str
     n_times: int | None  # of a window, where it is known
 
 
 def _reading(source: _Source, options: Mapping[str, Any], rate: float | None, what: str) -> _Reading:
     said = {**source.options, **options}
-    choice = Choice(*(said.get(name) for name in Choice._fields))
+    reading = Reading(**{key: said.get(key) for key in (*COLUMNS, *CUTTING, "rate")})
     if "channels" not in options and source.channels is not None:  # all of them by name, also where none were asked for
-        choice = choice._replace(channels=source.channels)
+        reading = reading.replace(channels=source.channels)
     settled = source.rate if rate is None else check_rate(rate)
-    even = bool(said.get("resample")) or said.get("rate") is not None or rate is not None
-    if even and settled is None:
+    reading = reading.replace(resample=reading.even or rate is not None)
+    if reading.resample and settled is None:
         raise InputError(
             f"The recordings of {what} were resampled, and it does not say to which rate. Say it (--rate)."
         )
-    missing = str(said.get("missing", "error"))
-    lookup(MISSING, missing, "policy for missing values")
     n_times = source.n_times if rate is None else None
-    return _Reading(choice, settled, even, check_gap(said.get("gap", GAP)), missing, n_times)
+    return _Reading(reading, settled, n_times)
 
 
 class _Track(NamedTuple):
@@ -275,7 +271,7 @@ class RecordedSeries(Series):
             raise _AllLostError(f"No recording of {what} can be shown. {next(iter(self.lost.values()))}")
         self.rate, self.channels = reading.rate or track.rate, track.channels
         # The other files must have the channels of the first.
-        self._reading = reading._replace(choice=reading.choice._replace(channels=self.channels))
+        self._reading = reading._replace(reading=reading.reading.replace(channels=self.channels))
         self.window(first)  # other recordings than those embedded are refused at once
 
     def window(self, row: int) -> Array | None:
@@ -347,10 +343,10 @@ class RecordedSeries(Series):
         return there[recording]
 
     def _read(self, name: str) -> dict[str, _Track]:
-        how = self._reading
+        how, rate = self._reading.reading, self._reading.rate
         pieces: dict[str, list[Recording]] = {}
-        for one in read_tracks(self._files[name], name, how.choice, None, how.rate if how.even else None, how.gap):
-            pieces.setdefault(one.name, []).append(one)
+        for one in read_named(self._files[name], name, how):
+            pieces[one.name] = resampled(one, rate, how.gap) if how.resample and rate is not None else [one]
         return {
             recording: _Track(
                 np.concatenate([self._times(one) for one in parts]),

@@ -1,0 +1,513 @@
+"""Recordings cut into windows: none spans two recordings, a gap or a change of rate."""
+
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from dicot.core.errors import (
+    InputError,
+    LeftOutWarning,
+    NoWindowError,
+    ShortRecordingWarning,
+    UnevenSamplingWarning,
+)
+from dicot.data.cases import to_array, to_cases
+from dicot.data.collection import Windows, check_groups, check_labels, check_rate, labelled, warn_of_layout
+from dicot.data.conversion import convert
+from dicot.data.naming import listed
+from dicot.data.policies import MISSING, NO_VALUE, Array
+from dicot.data.reading import Reading
+from dicot.data.recordingfile import Recording
+from dicot.data.texts import as_text, join_values
+from dicot.data.timestamps import (
+    GAP,
+    SAME_RATE,
+    Seconds,
+    check_stamps,
+    even_grid,
+    interpolate_at,
+    is_other_rate,
+    nearest,
+    stretches,
+    usual_rate,
+)
+
+_SAID, _LARGE = 0.01, 0.25  # shares of time steps from which on those cut off, and all in no window, are told
+_UNEVEN = 0.1  # share by which windows of one length may differ in time before it is worth a warning
+
+
+class LeftOut(NamedTuple):
+    """How many time steps lie in no window, by reason; not those of recordings shorter than one, which are named."""
+
+    rows: int = 0  # all time steps
+    between: int = 0  # in stretches between gaps, or changes of rate, that are shorter than a window
+    other: int = 0  # at another rate
+    tail: int = 0  # behind the last window of a stretch
+
+    def plus(self, other: Sequence[int]) -> "LeftOut":
+        """Return the sum of two counts."""
+        return LeftOut(*(a + int(b) for a, b in zip(self, other, strict=True)))
+
+    def sentence(self, rate: float | None) -> str:
+        """Say how many and why; nothing where they are few."""
+        cut, lost = self.between + self.other, self.between + self.other + self.tail
+        if not (cut and cut >= _SAID * self.rows) and not (lost and lost >= _LARGE * self.rows):
+            return ""
+        at = "the windows" if rate is None else f"{rate:.4g} per second"
+        reasons = {
+            f"another rate than {at} ({self.other:,}; resample=True (--resample) keeps them)": self.other,
+            f"stretches between gaps that are shorter than a window ({self.between:,}; a smaller window, or a larger "
+            "gap= (--gap), keeps more)": self.between,
+            f"ends behind the last window ({self.tail:,}; a smaller window keeps more)": self.tail,
+        }
+        why = " and ".join(reason for reason, count in reasons.items() if count)
+        return f"{100 * lost / self.rows:.2g} % of rows ({lost:,} of {self.rows:,}) lie in no window, because of {why}."
+
+    def warn(self, rate: float | None) -> None:
+        """Warn of them."""
+        if said := self.sentence(rate):
+            warnings.warn(said, LeftOutWarning, stacklevel=3)
+
+
+class Outline(NamedTuple):
+    """What recordings must have in common, of one of them, in plain values."""
+
+    name: str
+    channels: tuple[str, ...]
+    units: tuple[str, ...]
+    rate: float | None
+    timed: bool  # whether it has time stamps
+    label: str | None  # "text" or "number"
+    group: str | None
+    longest: int  # time steps of its longest stretch without a gap
+
+
+def outline_of(recording: Recording, reading: Reading) -> Outline:
+    """Return what other recordings must agree with; missing values are refused as the reading says."""
+    refuse_missing(recording, reading.missing)
+    longest = recording.n_times
+    if recording.times is not None:
+        longest = max(int(run.stop - run.start) for run, *_ in stretches(recording.times, reading.gap))
+    kinds = (_kind(recording.label), _kind(recording.group))
+    timed = recording.times is not None
+    return Outline(recording.name, recording.channels, recording.units, recording.rate, timed, *kinds, longest)
+
+
+def _kind(value: Any) -> str | None:
+    return None if value is None else "text" if np.asarray(value).dtype.kind == "U" else "number"
+
+
+@final
+@dataclass(frozen=True)
+class Cut:
+    """How recordings are cut, settled for all of them."""
+
+    reading: Reading
+    channels: tuple[str, ...]
+    rate: float | None  # time steps per second
+    length: int  # time steps of a window
+    stride: int
+    texts: tuple[str, ...] = ()  # which of label and group are written as text
+
+    def tracks(self, recordings: Sequence[Recording]) -> list[Recording]:
+        """Return recordings as they are cut: channels in one order, values on an even grid where that was asked for.
+
+        A resampled one comes in pieces of its name, the stretches between its gaps.
+        """
+        out = []
+        for one in recordings:
+            rows = [one.channels.index(channel) for channel in self.channels]
+            values = one.values if one.channels == self.channels else np.ascontiguousarray(one.values[rows])
+            texts = {what: as_text(getattr(one, what)) for what in self.texts}
+            one = replace(one, values=values, channels=self.channels, **texts)
+            out += resampled(one, self.rate, self.reading.gap) if self.reading.even and self.rate else [one]
+        return out
+
+    def plan(self, recordings: Sequence[Recording]) -> "CutPlan":
+        """Say where the windows of some recordings begin, for those who cut a few at a time."""
+        tracks = self.tracks(recordings)
+        runs = [(i, run) for i, track in enumerate(tracks) for run in self._runs(track)]
+        values = [_filled(tracks[i].values[:, run], self.reading.missing) for i, run in runs]
+        lengths = [run.stop - run.start for _, run in runs]
+        starts = [_starts(n, self.length, self.stride, self.reading.keep_tail) for n in lengths]
+        for (i, run), filled, at in zip(runs, values, starts, strict=True):
+            if len(at):
+                _refuse_dead(tracks[i], run, filled)
+        left = _left_out(tracks, [(tracks[i].name, n) for (i, _), n in zip(runs, lengths, strict=True)], starts, self)
+        self._warn_of_short(tracks, runs, left)
+        # The same places, counted from the beginning of the track.
+        places = [np.array([], np.intp) for _ in tracks]
+        for (i, run), at in zip(runs, starts, strict=True):
+            places[i] = np.append(places[i], run.start + at)
+        labels = [one.label for one in tracks]
+        y = None if all(label is None for label in labels) else _per_window(labels, places, self.length)
+        group = _per_window([one.name if one.group is None else one.group for one in tracks], places, self.length)
+        start, end = self._times(tracks, places)
+        about = Windows(
+            np.broadcast_to(np.float32(0), (len(start), len(self.channels), self.length)),
+            y,
+            group,
+            recording=np.repeat([one.name for one in tracks], [len(at) for at in places]),
+            start=start,
+            end=end,
+            channels=self.channels,
+            rate=self.rate,
+        )
+        return CutPlan(values, starts, self.length, self.stride, about, left)
+
+    def _runs(self, track: Recording) -> list[slice]:
+        """Return the stretches of a track that can be cut."""
+        if track.times is None:
+            return [slice(0, track.n_times)]
+        found = stretches(track.times, self.reading.gap)
+        return [one.rows for one in found if self.rate is None or not is_other_rate(one.rate, self.rate)]
+
+    def _times(self, tracks: Sequence[Recording], places: Sequence[Array]) -> tuple[Seconds, Seconds]:
+        """Return start and end of the windows that begin at these time steps of each track."""
+        rate = self.rate or 1.0
+        clocks = [
+            np.arange(one.n_times) / rate if one.times is None or self.rate is None else one.times for one in tracks
+        ]
+        starts = np.concatenate([times[at] for times, at in zip(clocks, places, strict=True)])
+        lasts = np.concatenate([times[at + self.length - 1] for times, at in zip(clocks, places, strict=True)])
+        return without_noise(starts, self.rate), without_noise(lasts + 1 / rate, self.rate)
+
+    def _warn_of_short(self, tracks: Sequence[Recording], runs: Sequence[tuple[int, slice]], left: LeftOut) -> None:
+        """Say which recordings give no window, or that none does."""
+        longest: dict[str, int] = {}
+        for i, run in runs:
+            longest[tracks[i].name] = max(run.stop - run.start, longest.get(tracks[i].name, 0))
+        cut = len(runs) - len(tracks)
+        if max(longest.values(), default=0) < self.length:
+            gaps = f", cut at {cut} gap(s)" if cut > 0 else ""
+            wider = ", or a larger gap= (--gap) if the time stamps are only uneven" if cut > 0 else ""
+            error = NoWindowError(
+                f"No recording is as long as a window of {self.length} time steps: {len(tracks)} recording(s) of "
+                f"{len(self.channels)} channel(s) came{gaps}, the longest with {max(longest.values(), default=0)} time "
+                f"steps. Use a smaller window= (--window){wider}."
+            )
+            error.left = left
+            raise error
+        short = {name: n for name, n in longest.items() if n < self.length}
+        warn_of_short(short, self.length, " without a gap" if cut > 0 else "")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CutPlan:
+    """All that is known of the windows of some recordings before they are cut, a few at a time or all at once."""
+
+    runs: list[Array]  # stretches without a gap (C, T_i), nothing missing
+    starts: list[Array]  # for each of them the time steps at which its windows begin
+    length: int
+    stride: int
+    about: Windows  # all windows with what is known of them, without values
+    left: LeftOut  # what is in none of them
+
+    def __len__(self) -> int:
+        return len(self.about)
+
+    def windows(self, rows: slice = slice(None)) -> Windows:
+        """Cut the windows in these rows."""
+        first, stop, _ = rows.indices(len(self))
+        some: list[Array] = []
+        before = 0
+        for at in self.starts:
+            some.append(at[max(0, first - before) : max(0, stop - before)])
+            before += len(at)
+        x = convert(_cut(self.runs, some, self.length, self.stride)).whole()
+        about = {
+            what: values[first:stop]
+            for what in ("y", "group", "recording", "start", "end")
+            if (values := getattr(self.about, what)) is not None
+        }
+        return replace(self.about, x=x, **about)
+
+
+def settle(
+    outlines: Sequence[Outline], reading: Reading, known: tuple[tuple[str, ...], float | None] | None = None
+) -> Cut:
+    """Find what holds for all recordings, or refuse what does not agree.
+
+    `known` are channels and rate of windows that were cut before, which these recordings must have too.
+    """
+    first, channels = ("what was cut before", known[0]) if known else (repr(outlines[0].name), outlines[0].channels)
+    for one in outlines:
+        if set(one.channels) != set(channels):
+            raise InputError(
+                f"All recordings must have the same channels: {first} has {', '.join(channels)}; {one.name!r} has "
+                f"{', '.join(one.channels)}. Choose those that all have with channels= (--channels), or leave the "
+                "other files out."
+            )
+    _refuse_units(outlines)
+    texts = [what for what in ("label", "group") if {"text", "number"} <= {getattr(one, what) for one in outlines}]
+    rate = _common_rate(outlines, reading, known[1] if known else None)
+    return Cut(reading, channels, rate, *reading.steps(rate), tuple(texts))
+
+
+def slide(
+    recordings: Any,
+    window: str | int,
+    stride: str | int = "50%",
+    *,
+    labels: Any = None,
+    groups: Any = None,
+    layout: str = "nct",
+    missing: str = "error",
+    keep_tail: bool = False,
+    name: str = "",
+    rate: float | None = None,
+    channels: Sequence[str] | None = None,
+    names: Sequence[str] | None = None,
+    times: Any = None,
+    gap: float = GAP,
+) -> Windows:
+    """Cut recordings in memory into windows; see `Windows.from_array`."""
+    single = not isinstance(recordings, list | tuple) and to_array(recordings).ndim <= 2
+    tracks = to_cases([recordings] if single else recordings, layout)
+    n, n_channels = len(tracks), tracks[0].shape[0]
+    if single:
+        labels, groups = (None if v is None else _of_one_recording(v) for v in (labels, groups))
+        times = times if times is None or (len(times) == 1 and hasattr(times[0], "__len__")) else [times]
+    for what, given in (("labels", labels), ("groups", groups), ("names", names), ("times", times)):
+        if given is not None and (isinstance(given, str) or not hasattr(given, "__len__") or len(given) != n):
+            raise InputError(f"{what} must hold one entry for each of the {n} recording(s); got {given!r}.")
+    reading = Reading(window, stride, missing=missing, gap=gap, keep_tail=keep_tail)
+    called = tuple(f"channel {i}" for i in range(n_channels)) if channels is None else channels
+    found = []
+    for i, values in enumerate(tracks):
+        if np.isinf(values).any():
+            raise InputError(f"Recording {i if names is None else names[i]} contains inf. Remove or clip these values.")
+        stamps = None if times is None else check_stamps(times[i], values.shape[1], f"times[{i}]")
+        found_rate = None if stamps is None else usual_rate(stamps, stretches(stamps, reading.gap))
+        if rate is not None and found_rate is not None and abs(found_rate - rate) > SAME_RATE * rate:
+            raise InputError(f"times[{i}] have {found_rate:g} time steps per second; rate= says {rate:g}. Pass one.")
+        own = found_rate if rate is None else check_rate(rate)
+        label = None if labels is None else _checked(labels[i], values, f"labels[{i}]", check_labels)
+        group = i if groups is None else _checked(groups[i], values, f"groups[{i}]", check_groups)
+        one = Recording(str(i) if names is None else names[i], values, tuple(called), stamps, own, label, group)
+        found.append(one)
+    cut = settle([outline_of(one, reading) for one in found], reading)
+    longest = max(track.shape[1] for track in tracks)
+    if n_channels >= cut.length > longest:
+        other = {"nct": "ntc", "ntc": "nct"}[layout]
+        raise InputError(
+            f"No recording is as long as a window of {cut.length} time steps: {n_channels} channel(s) of at most "
+            f'{longest} time steps came. Set layout="{other}" if it is the other way round, or use a smaller window.'
+        )
+    warn_of_layout(n_channels, longest, layout)
+    plan = cut.plan(found)
+    plan.left.warn(cut.rate)
+    windows = replace(plan.windows(), name=name)
+    return replace(windows, channels=None) if channels is None else windows
+
+
+def _of_one_recording(values: Any) -> Any:
+    """Accept what belongs to the only recording bare, or in a list of one."""
+    listed = not isinstance(values, str) and hasattr(values, "__len__") and len(values) == 1
+    return values if listed else [values]
+
+
+def _checked(value: Any, track: Array, what: str, check: Callable[..., Array]) -> Array:
+    """Return one value for a recording, or one for each of its time steps."""
+    alone = to_array(value).ndim == 0
+    return check([value] if alone else value, 1 if alone else track.shape[1], what, "time steps")
+
+
+def _refuse_units(outlines: Sequence[Outline]) -> None:
+    """Refuse a channel that two files have in different units, which no rule turns into one another."""
+    found: dict[str, tuple[str, str, str]] = {}  # channel -> unit in small letters, unit, recording
+    for one in outlines:
+        for channel, unit in zip(one.channels, one.units, strict=False):
+            same, other, name = found.setdefault(channel, (unit.lower(), unit, one.name)) if unit else ("", "", "")
+            if unit and unit.lower() != same:
+                raise InputError(
+                    f"Channel {channel!r} is in {other} in {name!r} and in {unit} in {one.name!r}. Convert one of the "
+                    "files, leave it out, or choose other channels with channels= (--channels)."
+                )
+
+
+def _common_rate(outlines: Sequence[Outline], reading: Reading, before: float | None) -> float | None:
+    """Return the rate of all windows; None where it is known of no recording."""
+    if reading.rate is not None:
+        return reading.rate
+    rates = {one.name: one.rate for one in outlines if one.rate is not None}
+    timeless = [one.name for one in outlines if one.rate is None and not one.timed]
+    if before is None and timeless and (rates or reading.resample):
+        others = f", that of {listed(list(rates))} is" if rates else ""
+        raise InputError(
+            f"The rate of {listed(timeless)} is not known{others}. "
+            "Name the column of time stamps as time= (--time), or say rate= (--rate)."
+        )
+    usual = before if before is not None else float(np.median(list(rates.values()))) if rates else None
+    other = [name for name, rate in rates.items() if usual is not None and abs(rate - usual) > SAME_RATE * usual]
+    if other and not reading.resample:
+        first = "What was cut before" if before is not None else "Most of them"
+        raise InputError(
+            f"All recordings must have one rate. {first} has about {usual:g} time steps per second, {other[0]!r} "
+            f"{rates[other[0]]:g} ({len(other)} of {len(rates)} differ). Resample them with rate={usual:g} (--rate), "
+            "or leave some out."
+        )
+    return usual
+
+
+def resampled(recording: Recording, rate: float, gap: float) -> list[Recording]:
+    """Return the stretches between gaps, each with even time stamps of this rate."""
+    times = recording.times
+    if times is None:  # without any, the rate is what was said
+        times = np.arange(recording.n_times) / (recording.rate or rate)
+    pieces = []
+    for run, *_ in stretches(times, gap):
+        stamps, label = times[run], recording.label
+        grid = even_grid(stamps, rate)
+        values = interpolate_at(grid, stamps, recording.values[:, run])
+        if isinstance(label, np.ndarray):
+            label = label[run][nearest(grid, stamps)]
+        pieces.append(replace(recording, values=values, times=grid, rate=rate, label=label))
+    return pieces
+
+
+def refuse_missing(recording: Recording, missing: str) -> None:
+    """Refuse missing values under "error", and under "interpolate" a channel that has none to fill in from."""
+    lost = np.isnan(recording.values)
+    if missing == "interpolate" and lost.all(axis=1).any():
+        dead = recording.channels[int(np.argmax(lost.all(axis=1)))]
+        raise InputError(NO_VALUE.format(f"Recording {recording.name!r}", f"channel {dead!r}"))
+    if missing == "error" and lost.any():
+        channel = int(np.argmax(lost.any(axis=1)))
+        raise InputError(
+            f"Recording {recording.name!r} has no value in channel {recording.channels[channel]!r} at "
+            f"{np.count_nonzero(lost[channel])} of {recording.n_times} time steps, the first of which is "
+            f'{np.argmax(lost[channel])}. Set missing="interpolate" or "zero" (--missing), or remove these rows.'
+        )
+
+
+def _filled(values: Array, missing: str) -> Array:
+    return MISSING[missing](values) if np.isnan(values).any() else values
+
+
+def _refuse_dead(track: Recording, run: slice, filled: Array) -> None:
+    """Refuse a stretch (C, T) that gives windows and has no value of a channel."""
+    dead = np.flatnonzero(np.isnan(filled[:, 0]))  # all else is filled in
+    if len(dead):
+        when = "" if track.times is None else f" from {track.times[run][0]:g} to {track.times[run][-1]:g} s"
+        channel = f"channel {track.channels[dead[0]]!r}{when}"
+        raise InputError(NO_VALUE.format(f"Recording {track.name!r}", channel))
+
+
+def _left_out(
+    tracks: Sequence[Recording], runs: Sequence[tuple[str, int]], starts: Sequence[Array], cut: Cut
+) -> LeftOut:
+    """Count the time steps in no window, of runs by the name of their recording and their time steps."""
+    rows = sum(track.n_times for track in tracks)
+    held: dict[str, int] = {}  # time steps by recording, to tell whether it was cut
+    for track in tracks:
+        held[track.name] = held.get(track.name, 0) + track.n_times
+    short = sum(n for name, n in runs if n < cut.length and n < held[name])
+    tail = sum(n - int(at[-1]) - cut.length for (_, n), at in zip(runs, starts, strict=True) if len(at))
+    return LeftOut(rows, short, rows - sum(n for _, n in runs), tail)
+
+
+def without_noise(times: Seconds, rate: float | None) -> Seconds:
+    """Round times to what they mean: 8.96 s, and not the 8.959999999999999 that float64 makes of 8.94 + 1 / 50.
+
+    To a nanosecond or a millionth of a time step, whichever is less, but to no more than 15 digits in all. Each time is
+    rounded by itself, so that a window has the same place whatever others there are.
+    """
+    if rate is None:
+        return times
+    finest = max(9, 6 + math.ceil(math.log10(rate)))
+    before_point = np.searchsorted(10.0 ** np.arange(15), np.abs(times), side="right")  # digits
+    digits = np.clip(15 - before_point, 0, finest)
+    out = times.copy()
+    for n in np.unique(digits).tolist():
+        out[digits == n] = np.round(times[digits == n], n)
+    return out
+
+
+def warn_of_short(short: Mapping[str, int], length: int, cut: str = "") -> None:
+    """Name recordings that give no window, if there are any, with their time steps."""
+    if short:
+        warnings.warn(
+            f"Left out recording{'s' if len(short) > 1 else ''} {listed(list(short))} "
+            f"({listed(list(map(str, short.values())))} time steps{cut}): shorter than a window of {length}.",
+            ShortRecordingWarning,
+            stacklevel=5,
+        )
+
+
+def warn_of_uneven(recording: Array, lasting: Array, length: int, rate: float | None) -> None:
+    """Name recordings whose windows last unequally long."""
+    if rate is None:
+        return
+    uneven = np.abs(lasting - length / rate) > _UNEVEN * length / rate
+    if uneven.any():
+        which = list(dict.fromkeys(recording[uneven].tolist()))
+        warnings.warn(
+            f"Uneven time stamps: windows of {length} time steps last {lasting.min():.3g} to "
+            f"{lasting.max():.3g} s, in {listed(which)}. Set resample=True (--resample) for an even grid.",
+            UnevenSamplingWarning,
+            stacklevel=3,
+        )
+
+
+def _starts(n_times: int, length: int, stride: int, keep_tail: bool) -> Array:
+    starts = np.arange(0, n_times - length + 1, stride)
+    if keep_tail and len(starts) and starts[-1] + length < n_times:
+        starts = np.append(starts, n_times - length)
+    return starts
+
+
+def _cut(runs: Sequence[Array], starts: Sequence[Array], length: int, stride: int) -> Array:
+    out = np.empty((sum(map(len, starts)), runs[0].shape[0], length), dtype=np.result_type(*runs))
+    row = 0
+    for run, at in zip(runs, starts, strict=True):
+        if not len(at):
+            continue
+        views = np.lib.stride_tricks.sliding_window_view(run, length, axis=1)  # (C, T - length + 1, length)
+        # Still a view: values are copied once, below. A tail that is kept may lie closer than a stride.
+        n_regular = len(at) - int(len(at) > 1 and at[-1] - at[-2] != stride)
+        out[row : row + n_regular] = views[:, at[0] : at[n_regular - 1] + 1 : stride].transpose(1, 0, 2)
+        if len(at) > n_regular:
+            out[row + n_regular] = views[:, at[-1]]
+        row += len(at)
+    return out
+
+
+def _per_window(values: Sequence[Any], starts: Sequence[Array], length: int) -> Array:
+    """Return the value of each window from one value per recording or per time step; not known where most is not."""
+    parts = [np.atleast_1d(np.asarray(np.nan if value is None else value)) for value in values]
+    is_text = any(part.dtype.kind == "U" for part in parts)
+    joined = join_values([part if part.dtype.kind == "U" or not is_text else as_text(part) for part in parts])
+    unlabelled = np.array("" if joined.dtype.kind == "U" else np.nan)
+    seen = labelled(joined)
+    codes = np.full(len(joined), -1, dtype=np.intp)
+    known, codes[seen] = np.unique(joined[seen], return_inverse=True)
+    coded = np.split(codes, np.cumsum([len(part) for part in parts])[:-1])
+    winners = np.concatenate(
+        [
+            np.repeat(part, len(at)) if len(part) == 1 else _majority(part, at, length, len(known))
+            for part, at in zip(coded, starts, strict=True)
+        ]
+    )
+    values_of_windows: Array = (known if seen.all() else np.append(known, unlabelled))[winners]
+    return values_of_windows
+
+
+def _majority(codes: Array, starts: Array, length: int, n_codes: int) -> Array:
+    """Return the most frequent code of each window, of several the smallest; -1 where less than half has a code."""
+    best = np.zeros(len(starts), dtype=np.intp)
+    most = np.zeros(len(starts), dtype=np.intp)
+    coded = np.zeros(len(starts), dtype=np.intp)
+    for code in range(n_codes):  # one code at a time: memory stays at one array of the recording's length
+        seen = np.concatenate([[0], np.cumsum(codes == code)])
+        count = seen[starts + length] - seen[starts]
+        best[count > most] = code
+        most = np.maximum(most, count)
+        coded += count
+    best[2 * coded < length] = -1
+    return best

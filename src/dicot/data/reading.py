@@ -1,0 +1,244 @@
+"""Reading: how files become windows, in one object for options, dicot.toml, models and stores."""
+
+import glob
+import json
+import math
+import re
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from numbers import Real
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from dicot.core.errors import InputError, did_you_mean, is_whole
+from dicot.data.policies import MISSING
+from dicot.data.timestamps import GAP, UNITS
+
+FILE = "dicot.toml"
+Source = str | Path | Sequence[str | Path]  # a folder, a pattern such as "data/*.csv", a file, or a list of these
+_SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
+_LENGTH = re.compile(r"\s*(?P<number>\d+(?:\.\d*)?|\.\d+)\s*(?P<unit>[a-z%]*)\s*")
+_MOST = 2**40  # time steps, more than any recording has
+_LARGEST_TOML = 2**20  # bytes
+CUTTING = ("window", "stride", "rate", "resample", "unit", "gap", "keep_tail")  # fields that only recordings have
+OF_CASES = ("case", "ignore", "header", "layout")  # fields that only files of cases have
+
+
+@final
+@dataclass(frozen=True)
+class Reading:
+    """How recordings are read and cut into windows, or how cases are found in a file.
+
+    None means that nothing was said; where a field has another default, that one then holds.
+    """
+
+    window: str | int | None = None  # time steps, or a time such as "2.56s"; None: the file holds cases, cut already
+    stride: str | int = "50%"  # time steps, a time, or a share of the window
+    time: str | None = None  # the column of time stamps, or that orders a case; "" for none
+    unit: str | None = None  # of time stamps that are numbers: "s", "ms", "us" or "ns"
+    channels: tuple[str, ...] | None = None  # the columns of values, in this order
+    rate: float | None = None  # time steps per second; recordings with time stamps are resampled to it
+    label: str | None = None  # the column or array of labels
+    group: str | None = None  # the column or array of groups, such as people
+    resample: bool = False  # put uneven time steps, and those of another rate, on an even grid
+    missing: str = "error"  # or "interpolate" or "zero", for NaN
+    gap: float = GAP  # a step between time stamps that is longer than so many usual steps is a gap
+    keep_tail: bool = False  # cover the end of a recording by a last window that ends there
+    scale: str | None = None  # of a fit: "dataset" or "case"
+    case: str | None = None  # of a long table: the column that names the case
+    ignore: tuple[str, ...] | None = None  # of a table of cases: columns that hold no values
+    header: bool | None = None  # of a .csv with one case per row: whether the first row holds names; None: look
+    layout: str = "nct"  # or "ntc", of cases in an .npz or .npy
+
+    def __post_init__(self) -> None:
+        problems = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is None:
+                value = field.default
+            elif isinstance(value, list):
+                value = tuple(value)
+            if problem := _problem(field.name, value):
+                problems.append(problem)
+            elif field.name in ("rate", "gap") and value is not None:
+                value = float(min(value, sys.float_info.max))
+            elif isinstance(value, np.integer):
+                value = int(value)
+            object.__setattr__(self, field.name, value)
+        if problems:
+            raise InputError(" ".join(problems))
+
+    def replace(self, **changes: Any) -> "Reading":
+        """Return a reading with some fields changed."""
+        _refuse_unknown(changes)
+        return replace(self, **changes)
+
+    @property
+    def even(self) -> bool:
+        """Tell whether recordings are put on an even grid."""
+        return self.resample or self.rate is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON, without fields that are None."""
+        plain = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        return {key: value for key, value in plain.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Reading":
+        """Make a reading of what `to_dict` gave; anybody may have written it."""
+        _refuse_unknown(data)
+        return cls(**data)
+
+    @classmethod
+    def from_toml(cls, path: Path) -> "Reading":
+        """Read a dicot.toml."""
+        return cls(**read_toml(path))
+
+    def to_toml(self, reasons: Mapping[str, str] | None = None) -> str:
+        """Write a dicot.toml of what differs from the defaults; `reasons` stand as comments above their keys."""
+        reasons, plain, usual = reasons or {}, self.to_dict(), Reading().to_dict()
+        lines = [
+            "# How these recordings are read and cut. `dicot pretrain`, `embed`, `evaluate` and `inspect` go by it;",
+            "# options on the command line win. Suggested by `dicot inspect`: change what you know better.",
+        ]
+        for key in sorted(_TOML, key=lambda key: key in reasons):
+            if key in plain and (key in reasons or plain[key] != usual.get(key)):
+                lines += ["", f"# {reasons[key]}"] if reasons.get(key) else []
+                lines.append(f"{key} = {json.dumps(plain[key], ensure_ascii=False)}")
+            elif reasons.get(key):
+                lines += ["", f"# no {key}: {reasons[key]}"]
+        return "\n".join(lines) + "\n"
+
+    def steps(self, rate: float | None) -> tuple[int, int]:
+        """Return window and stride in time steps, at so many per second."""
+        if self.window is None:
+            raise InputError('Say how long a window is, in time steps or as a time: window="2.56s" (--window).')
+        length = window_length(self.window, rate)
+        return length, window_stride(self.stride, length, rate)
+
+
+_TOML = [field.name for field in fields(Reading) if field.name not in (*OF_CASES, "keep_tail")]
+
+
+def _refuse_unknown(data: Mapping[str, Any]) -> None:
+    known = [field.name for field in fields(Reading)]
+    if unknown := [str(key) for key in data if key not in known]:
+        raise InputError(" ".join(f"Unknown key {key!r}. {did_you_mean(key, known)}" for key in unknown))
+
+
+def _problem(key: str, value: Any) -> str:
+    """Say what is wrong with a value; nothing where it is sound."""
+    number = isinstance(value, Real | np.floating) and not isinstance(value, bool)
+    text = isinstance(value, str)
+    match key:
+        case _ if value is None:
+            return ""
+        case "window" | "stride":
+            share = ' or a share such as "50%"' if key == "stride" else ""
+            sound, words = _is_length(value, key), f'time steps or a time such as "2.56s"{share}'
+        case "channels" | "ignore":
+            names = isinstance(value, tuple) and all(isinstance(name, str) for name in value)
+            sound = names and bool(value) and len(set(value)) == len(value)
+            words = 'a list of names such as ["x", "y"], each once'
+        case "rate":
+            sound, words = number and 0 < value <= sys.float_info.max, "a positive number of time steps per second"
+        case "gap":
+            sound, words = number and value > 1, "a number of usual steps above 1"
+        case "resample" | "keep_tail" | "header":
+            sound, words = isinstance(value, bool), "true or false"
+        case "unit" | "missing" | "scale" | "layout":
+            choices = {"unit": UNITS, "missing": MISSING, "scale": ("dataset", "case"), "layout": ("nct", "ntc")}[key]
+            sound, words = text and value in choices, f"one of {', '.join(choices)}"
+        case _:
+            sound, words = text, "the name of a column"
+    return "" if sound else f"{key} must be {words}; got {str(value)[:80]!r}."
+
+
+def _is_length(value: Any, key: str) -> bool:
+    if not isinstance(value, str):
+        return is_whole(value, 1) and value <= _MOST
+    match = _LENGTH.fullmatch(value.lower())
+    if match is None or not float(match["number"]) > 0:
+        return False
+    if not match["unit"]:
+        return float(match["number"]).is_integer()
+    return match["unit"] in _SECONDS or (key == "stride" and match["unit"] == "%")
+
+
+def window_length(window: str | int, rate: float | None) -> int:
+    """Return the length of a window in time steps, from time steps or a time such as "2.56s"."""
+    return _time_steps(window, rate, "window")
+
+
+def window_stride(stride: str | int, length: int, rate: float | None) -> int:
+    """Return the stride in time steps, from time steps, a time or a share of the window such as "50%"."""
+    if isinstance(stride, str) and stride.strip().endswith("%"):
+        return round(max(1.0, length * float(stride.strip()[:-1]) / 100))
+    return _time_steps(stride, rate, "stride")
+
+
+def _time_steps(value: str | int, rate: float | None, what: str) -> int:
+    if problem := _problem(what, value):
+        raise InputError(problem)
+    match = None if isinstance(value, int | np.integer) else _LENGTH.fullmatch(value.lower())
+    if match is None or not match["unit"]:
+        return int(float(value))
+    if rate is None:
+        raise InputError(
+            f"{what}={value!r} needs time stamps or a rate. Name the column of time stamps as time= (--time), say "
+            f"rate= (--rate), or give {what} in time steps."
+        )
+    steps = float(match["number"]) * _SECONDS[match["unit"]] * rate
+    if not 0.5 < steps <= _MOST:
+        raise InputError(
+            f"{what}={value!r} is {steps:.3g} time steps at {rate:g} per second. Choose another {what}; if the time "
+            "stamps count milliseconds, say unit='ms' (--unit)."
+        )
+    return round(steps)
+
+
+def seconds_text(seconds: float) -> str:
+    """Write a time with three digits, as `window_length` reads it."""
+    digits = max(0, 2 - math.floor(math.log10(seconds))) if seconds > 0 else 0
+    return f"{np.format_float_positional(round(seconds, digits), trim='-')}s"
+
+
+def toml_of(source: Source) -> Path:
+    """Return where the dicot.toml of recordings lies, or would: in their folder, or where a pattern begins."""
+    sources = [source] if isinstance(source, str | Path) else list(source)
+    folders = list(dict.fromkeys(_folder_of(Path(one).expanduser()) for one in sources))
+    if len(folders) != 1:
+        said = ", ".join(map(str, folders[:3]))
+        raise InputError(f"{FILE} lies beside recordings of one folder; these are in {said}. Name one folder.")
+    return folders[0] / FILE
+
+
+def _folder_of(path: Path) -> Path:
+    if path.is_dir():
+        return path
+    folder = path.parent
+    while glob.has_magic(str(folder)):
+        folder = folder.parent
+    return folder
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return what a dicot.toml says, checked; nothing where there is none."""
+    if not path.is_file():
+        return {}
+    try:
+        if path.stat().st_size > _LARGEST_TOML:
+            raise InputError(f"it has {path.stat().st_size:,} bytes, more than such a file can need.")
+        said = tomllib.loads(path.read_text(encoding="utf-8"))
+        if unknown := [key for key in said if key not in _TOML]:
+            raise InputError(f"Unknown key {unknown[0]!r}. {did_you_mean(unknown[0], _TOML)}")
+        plain = Reading(**said).to_dict()
+        return {key: plain[key] for key in said}
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path}: {error} Correct it, or write it anew: dicot inspect FOLDER --write --force"
+        ) from error
