@@ -20,9 +20,16 @@ WAITING = 60.0  # seconds at most until a run keeps its first checkpoint
 
 
 def command(out: Path) -> list[str]:
-    words = ["pretrain", "synthetic", "--method", "dicot", "--out", out, "--steps", STEPS, "--batch-size", 4]
-    words += ["--dim", 32, "--device", "cpu"]
-    return [sys.executable, "-c", "from dicot.cli import main; main()", *map(str, words), "--checkpoint-seconds", "0"]
+    words = ["pretrain", "synthetic", "--method", "dicot", "--out", out, "--steps", STEPS, "--set", "batch_size=4"]
+    words += ["--set", "dim=32", "--device", "cpu"]
+    return [
+        sys.executable,
+        "-c",
+        "from dicot.cli import main; main()",
+        *map(str, words),
+        "--set",
+        "checkpoint_seconds=0",
+    ]
 
 
 @pytest.mark.slow
@@ -49,7 +56,7 @@ def test_killed_and_resumed_runs_end_bit_equal(tmp_path):
 @pytest.mark.slow
 def test_an_interrupted_command_says_how_to_go_on_and_ends_bit_equal(tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    small = ["pretrain", "synthetic", "--method", "dicot", "--encoder", "fcn", "--dim", "8", "--steps", "30"]
+    small = ["pretrain", "synthetic", "--method", "dicot", "--set", "encoder=fcn", "--set", "dim=8", "--steps", "30"]
     small += ["--device", "cpu", "--out"]
     code = (  # tells on the screen when the third step is under way
         "from dicot.methods.dicot import DiCOT; loss = DiCOT.loss; n = []\n"
@@ -61,7 +68,7 @@ def test_an_interrupted_command_says_how_to_go_on_and_ends_bit_equal(tmp_path):
         "from dicot.cli import main; main()"
     )
     # Nothing is written unless the signal has it written.
-    call = [sys.executable, "-c", code, *small, str(broken), "--checkpoint-seconds", "1000"]
+    call = [sys.executable, "-c", code, *small, str(broken), "--set", "checkpoint_seconds=1000"]
     process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert any(line.startswith("training") for line in process.stdout)

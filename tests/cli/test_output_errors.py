@@ -11,7 +11,7 @@ import pytest
 from dicot.cli import main
 from dicot.model.estimator import TimeSeriesEmbedder
 
-QUICK = ["--dim", "8", "--steps", "1", "--device", "cpu", "--encoder", "fcn", "--preset", "paper"]
+QUICK = ["--set", "dim=8", "--steps", "1", "--device", "cpu", "--set", "encoder=fcn", "--preset", "paper"]
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ COMMANDS = {
     "pretrain": ["pretrain", "waves.npz", "--out", "{out}", *QUICK],
     "embed": ["embed", "model", "waves.npz", "--out", "{out}.npz"],
     "evaluate": ["evaluate", "waves.npz", "--protocols", "knn_all", "--out", "{out}", *QUICK],
-    "features": ["evaluate", "waves.npz", "--protocols", "knn_all", "--features", "{out}.npz", *QUICK],
+    "features": ["evaluate", "waves.npz", "--protocols", "knn_all", "--set", "features={out}.npz", *QUICK],
 }
 
 

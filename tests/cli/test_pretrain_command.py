@@ -26,7 +26,7 @@ class Killed(BaseException):
 @pytest.fixture
 def call(tmp_path, waves):
     np.savez(tmp_path / "waves.npz", X=waves.x)
-    small = ["--method", "dicot", "--encoder", "fcn", "--dim", 8, "--steps", STEPS, "--device", "cpu"]
+    small = ["--method", "dicot", "--set", "encoder=fcn", "--set", "dim=8", "--steps", STEPS, "--device", "cpu"]
     return ["pretrain", tmp_path / "waves.npz", "--out", tmp_path / "model", *small]
 
 
@@ -57,7 +57,7 @@ def test_an_overwriting_run_that_was_killed_goes_on(tmp_path, call, monkeypatch)
     whole = weights(tmp_path)
     shutil.rmtree(tmp_path / "model")
     dicot(*call, "--seed", 1)
-    again = [*call, "--seed", 2, "--overwrite", "--checkpoint-seconds", 0]
+    again = [*call, "--seed", 2, "--overwrite", "--set", "checkpoint_seconds=0"]
     with monkeypatch.context() as patch:
         during(patch, 4, kill)
         with pytest.raises(Killed):
@@ -74,7 +74,7 @@ def test_overwriting_does_not_go_on_with_another_run(tmp_path, call, monkeypatch
     with monkeypatch.context() as patch:
         during(patch, 4, kill)
         with pytest.raises(Killed):
-            dicot(*call, "--seed", 1, "--checkpoint-seconds", 0)
+            dicot(*call, "--seed", 1, "--set", "checkpoint_seconds=0")
     assert "trained: 6 steps" in dicot(*call, "--seed", 2, "--overwrite")
 
 

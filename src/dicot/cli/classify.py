@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def classify(
-    vectors: Annotated[Path, typer.Argument(help="A .parquet or .npz that `dicot embed` wrote.")],
+    vectors: opt.VectorsArgument,
     labels: Annotated[
         Path | None,
         typer.Option(
@@ -74,7 +74,7 @@ def classify(
     if measured := found.measured():
         typer.echo(measured)
     for warning in told.warnings:
-        typer.secho(f"Warning: {warning}", fg="yellow", err=True)
+        opt.warn(warning)
     if out is not None:
         about = {name: values for name, values in known.columns().items() if name != "label"}
         part = {} if known.part is None else {"part": known.part}

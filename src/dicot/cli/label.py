@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 label = typer.Typer(help="Labels given by hand, and what to label next.", no_args_is_help=True)
 Store = Annotated[Path, typer.Argument(help="The file of labels, such as labels.sqlite.")]
-VectorFile = Annotated[Path, typer.Option(help="A .parquet or .npz that `dicot embed` wrote from recordings.")]
+VectorFile = Annotated[Path, typer.Option(help="Vectors that `dicot embed` wrote from recordings.")]
 
 
 @label.command()

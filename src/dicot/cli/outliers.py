@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dicot.cli import options as opt
 from dicot.cli import pictures
 from dicot.cli.tables import cell, show
 from dicot.core.errors import InputError
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def outliers(
-    vectors: Annotated[Path, typer.Argument(help="A .parquet or .npz that `dicot embed` wrote: what is judged.")],
+    vectors: opt.VectorsArgument,
     reference: Annotated[
         Path | None, typer.Option(help="Vectors of normal windows by the same model; default: the rest of VECTORS.")
     ] = None,
@@ -22,15 +23,12 @@ def outliers(
     alpha: Annotated[
         float, typer.Option("--alarm", help="The share of normal windows that may be flagged by mistake.")
     ] = 0.05,
-    calibration: Annotated[
-        float, typer.Option(help="The share of normal windows, or of their groups, that is held out for p-values.")
-    ] = 0.3,
-    top: Annotated[int, typer.Option(help="How many to list.")] = 20,
+    top: Annotated[int, typer.Option(min=1, help="How many to list.")] = 20,
     out: Annotated[
         Path | None, typer.Option(help="A .csv or .parquet for all windows, in the order of VECTORS.")
     ] = None,
-    plot: pictures.Plot = None,
-    data: pictures.Data = None,
+    plot: opt.Plot = None,
+    data: opt.Series = None,
 ) -> None:
     """List the windows of VECTORS that lie farthest from normal ones: distance and conformal p-value.
 
@@ -49,10 +47,8 @@ def outliers(
     if out is not None:
         check_table_file(out)
     pictures.check_plot(plot, data)
-    if top < 1:
-        raise InputError(f"--top must be a whole number, 1 or more; got {top}.")
     known = read_vectors(vectors, finite=True)
-    detector = EmbeddingOutlierDetector(n_neighbors=n_neighbors, alpha=alpha, calibration=calibration)
+    detector = EmbeddingOutlierDetector(n_neighbors=n_neighbors, alpha=alpha)
     if reference is None:
         with naming(vectors):
             together = known.held_together(3)
@@ -62,7 +58,7 @@ def outliers(
             "others, which are taken as normal."
         )
         if together is None and known.recording is not None:
-            _warn(f"{vectors} has fewer than 3 recordings: what lasts longer than a window may hide itself.")
+            opt.warn(f"{vectors} has fewer than 3 recordings: what lasts longer than a window may hide itself.")
     else:
         if reference.exists() and reference.samefile(vectors):
             raise InputError(f"--reference {reference} is what is judged. Leave it out to compare it with itself.")
@@ -88,7 +84,7 @@ def outliers(
             f"held out for p-values ({_how(together)})."
         )
         if together is None and normal.recording is not None:
-            _warn(f"{reference} has one recording: in others there may be more false alarms than --alarm says.")
+            opt.warn(f"{reference} has one recording: in others there may be more false alarms than --alarm says.")
     columns = {**known.columns(), "distance": distance, "p": p}
     table = Table()
     for title in ("row", *columns):
@@ -116,10 +112,6 @@ def outliers(
         ]
         drawn = {row: {"p": f"{p[row]:.4f}", "distance": f"{distance[row]:.4f}"} for row in listed}
         pictures.draw(plot, f"Outliers of {vectors.name}", lead, vectors, known, drawn, data)
-
-
-def _warn(sentence: str) -> None:
-    typer.secho(f"Warning: {sentence}", fg="yellow", err=True)
 
 
 def _how(together: "tuple[str, Array] | None") -> str:

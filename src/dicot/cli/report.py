@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dicot.cli.bench import LEDGER, names_in
+from dicot.cli.bench import LEDGER
+from dicot.cli.options import names_in
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:

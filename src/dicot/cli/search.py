@@ -16,20 +16,15 @@ if TYPE_CHECKING:
 
 
 def search(
-    vectors: Annotated[
-        Path,
-        typer.Argument(help="A .parquet or .npz that `dicot embed` wrote, or the folder of `dicot corpus embed`."),
-    ],
+    vectors: opt.VectorsArgument,
     like: Annotated[str, typer.Option(help=f"The window to compare with: {opt.AT}, such as monday@12.5, or its row.")],
     k: Annotated[int, typer.Option("-k", "--neighbours", help="How many to find.")] = 10,
     metric: Annotated[str, typer.Option(help="cosine or euclidean.")] = "cosine",
     groups: Annotated[str | None, typer.Option(help="Only windows of these groups, separated by commas.")] = None,
     after: Annotated[float | None, typer.Option(help="Only windows that start at this second or later.")] = None,
     before: Annotated[float | None, typer.Option(help="Only windows that end at this second or earlier.")] = None,
-    plot: pictures.Plot = None,
-    data: pictures.Data = None,
-    device: opt.Device = "cpu",
-    memory: opt.Memory = None,
+    plot: opt.Plot = None,
+    data: opt.Series = None,
 ) -> None:
     """List the windows nearest to one of VECTORS; itself and what overlaps it in its recording are left out.
 
@@ -43,11 +38,11 @@ def search(
 
     pictures.check_plot(plot, data)
     if vectors.is_dir():
-        index = _index_of_folder(vectors, metric, device, memory)
+        index = _index_of_folder(vectors, metric)
         known = _known_of_folder(vectors, index)
     else:
         known = read_vectors(vectors)
-        index = EmbeddingIndex(known.x, metric=metric, device=device, **known.columns())
+        index = EmbeddingIndex(known.x, metric=metric, **known.columns())
     columns = known.columns()
     row = opt.row_meant(index, like, "--like")
     placed = {"recording", "start", "end"} <= columns.keys()
@@ -55,7 +50,7 @@ def search(
         index.vectors([row])[0],
         k,
         leave_out=index.overlapping(row) if placed else [row],
-        groups=None if groups is None else _like_stored(groups.split(","), columns.get("group")),
+        groups=None if groups is None else _like_stored(opt.names_in(groups), columns.get("group")),
         after=after,
         before=before,
     )
@@ -72,23 +67,22 @@ def search(
         pictures.draw(plot, f"Windows like {like}", lead, vectors, known, drawn, data, marked=row)
 
 
-def _like_stored(names: list[str], stored: Any) -> Any:
+def _like_stored(names: tuple[str, ...], stored: Any) -> Any:
     """Turn names of groups into numbers where the file has numbers."""
     import numpy as np
 
     if stored is None or stored.dtype.kind not in "iuf":
-        return [name.strip() for name in names]
+        return list(names)
     try:
         return np.array(names, float).astype(stored.dtype)
     except ValueError as error:
         raise InputError(f"The groups of this file are numbers; got --groups {','.join(names)}.") from error
 
 
-def _index_of_folder(folder: Path, metric: str, device: str, memory: str | None) -> "EmbeddingIndex":
+def _index_of_folder(folder: Path, metric: str) -> "EmbeddingIndex":
     """Open the index of a folder of vectors; one that is missing, or of other vectors, is made first."""
     import hashlib
 
-    from dicot.core.processes.budget import memory_of
     from dicot.core.storage.locks import only_writer
     from dicot.store.corpus.embedding import MANIFEST, read_embedded
     from dicot.store.search import EmbeddingIndex
@@ -101,12 +95,11 @@ def _index_of_folder(folder: Path, metric: str, device: str, memory: str | None)
     source = f"{metric} {hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()}"
     place = folder / "index"
     if source_of_index(place) != source:
-        budget = None if memory is None else memory_of(memory)
         embedded = read_embedded(folder, verify=True)
         with only_writer(folder, folder=True):
-            join_index(embedded.files, place, metric=metric, source=source, memory=budget)
+            join_index(embedded.files, place, metric=metric, source=source)
         typer.echo(f"Wrote {place}, an index of {embedded.rows} vectors")
-    return EmbeddingIndex.load(place, device=device)
+    return EmbeddingIndex.load(place)
 
 
 def _known_of_folder(folder: Path, index: "EmbeddingIndex") -> "Vectors":
