@@ -3,8 +3,8 @@
   whole    generates recordings of --gigabytes, then builds a corpus, pretrains --steps, embeds and indexes it, each by
            a `dicot` command, killed --kills times at random moments; counts and checksums in the end
   rate     steps per second of pretraining from a corpus beside the same cases in memory, in turns in the same process
-  needs    how much memory it takes to read files of each kind, beside what dicot.store.corpus.needs says
-  index    an index of --vectors x --features, joined from files of vectors, its queries per second, and its recall
+  needs    how much memory it takes to read files of each kind, beside what dicot.store.build.need_of says
+  index    an index of --vectors x --features, its queries per second, and its recall
            beside plain numpy in float64
 
 Windows are long (6 x 1024) and the encoder small (inception_time of 4 features): embedding 20 GB by the paper's encoder
@@ -186,7 +186,7 @@ def whole(options: argparse.Namespace) -> None:
 def check(source: Path, corpus: Path, vectors: Path, count: int, options: argparse.Namespace) -> None:
     """Compare the corpus with windows that are cut here from the generator, and count everything behind it."""
     from dicot.store.corpus import Corpus
-    from dicot.store.corpus.embedding import read_embedded
+    from dicot.store.folder import Store
     from dicot.store.search import EmbeddingIndex
 
     opened = Corpus.open(corpus, verify=True)
@@ -201,23 +201,19 @@ def check(source: Path, corpus: Path, vectors: Path, count: int, options: argpar
         windows = x.reshape(options.channels, per_file, options.window).transpose(1, 0, 2)
         at = 0
         for own in shards:
-            n, name = opened.shards[own].windows, opened.shards[own].name
+            n, name = opened.shards[own].rows, opened.shards[own].name
             with (corpus / "shards" / f"{name}.npy").open("rb") as raw:
                 header = raw.read(128)
             digest = hashlib.sha256(header + np.ascontiguousarray(windows[at : at + n]).tobytes()).hexdigest()
             assert digest == opened.shards[own].sha256, f"shard {name} holds other windows"
-            about = opened.about(own)
+            about = opened.store.shard_columns(own)
             assert (about["recording"] == f"r{number:05d}").all()
             np.testing.assert_allclose(about["start"], np.arange(at, at + n) * options.window / RATE)
             at += n
         assert at == per_file
-    embedded = read_embedded(vectors)
-    for file, entry in zip(embedded.files, embedded.shards, strict=True):
-        with file.open("rb") as opened_file:
-            assert hashlib.file_digest(opened_file, "sha256").hexdigest() == entry.sha256, f"{file} was changed"
-    assert [entry.rows for entry in embedded.shards] == [shard.windows for shard in opened.shards]
-    index = EmbeddingIndex.load(vectors / "index")  # by its hashes
-    assert len(index) == embedded.rows == len(opened)
+    embedded = Store(vectors, verify=True)
+    assert [entry.rows for entry in embedded.shards] == [shard.rows for shard in opened.shards]
+    assert len(EmbeddingIndex.load(vectors)) == len(embedded) == len(opened)
     print(f"check: {len(opened):,} windows, vectors and rows of the index; every shard as generated, every hash exact")
 
 
@@ -251,8 +247,8 @@ def rate(options: argparse.Namespace) -> None:
     from dicot import pretrain
     from dicot.methods.dicot import DiCOT
     from dicot.nets.encoders import build_encoder
+    from dicot.store.build import build_corpus
     from dicot.store.corpus import Corpus
-    from dicot.store.corpus.build import build_corpus
     from dicot.train import Recipe
 
     if options.threads:
@@ -294,11 +290,10 @@ def rate(options: argparse.Namespace) -> None:
 
 def needs(options: argparse.Namespace) -> None:
     """Measure the peak of reading and cutting one file of each kind, in a process of its own."""
-    from dicot.store.corpus.build import SHARD_BYTES
-    from dicot.store.corpus.needs import need_of
+    from dicot.store.build import SHARD_BYTES, need_of
 
     code = (
-        "import sys; from dicot.store.corpus.build import build_corpus\n"
+        "import sys; from dicot.store.build import build_corpus\n"
         "from dicot.core.processes.budget import peak_bytes\n"
         "build_corpus(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], memory='100GB')\nprint(peak_bytes())"
     )
@@ -345,64 +340,54 @@ def _file_of(kind: str, folder: Path, options: argparse.Namespace) -> Path:
     return path
 
 
-JOIN_AND_SEARCH = """
+SEARCH = """
 import json, sys, time
 from pathlib import Path
 import numpy as np
 from dicot.core.processes.budget import peak_bytes
 from dicot.store.search import EmbeddingIndex
-from dicot.store.search.joining import join_index
-folder, memory = Path(sys.argv[1]), int(sys.argv[2])
+folder = Path(sys.argv[1])
 times, z = {}, np.load(folder / "queries.npy")
 def timed(name, work):
     clock, cpu = time.monotonic(), time.process_time()
     done = work()
     times[name] = time.monotonic() - clock, time.process_time() - cpu
     return done
-timed("join", lambda: join_index(sorted((folder / "files").glob("*.parquet")), folder / "index", memory=memory))
-joined = peak_bytes()
-index = timed("load", lambda: EmbeddingIndex.load(folder / "index"))
+index = timed("load", lambda: EmbeddingIndex.load(folder / "vectors"))
 timed("first", lambda: index.query(z[:1], 10))
 distances, rows = timed("query", lambda: index.query(z, 10))
 timed("like", lambda: index.like("recording 000000", 12.5, 3))
 np.savez(folder / "found.npz", distances=distances, rows=rows)
-print(json.dumps({"times": times, "joined": joined, "peak": peak_bytes()}))
+print(json.dumps({"times": times, "peak": peak_bytes()}))
 """
 
 
 def index(options: argparse.Namespace) -> None:
-    """Join an index of random vectors in files, search it, and compare what it finds with plain numpy."""
-    folder = Path(options.folder) / "index-benchmark"
-    files = folder / "files"
-    files.mkdir(parents=True, exist_ok=True)
-    per_file = 2**26 // (4 * options.features)
-    from dicot.core.processes.budget import parse_bytes
-    from dicot.store.vectors import write_vectors
+    """Write a store of random vectors, search it, and compare what it finds with plain numpy."""
+    from dicot.store.folder import write_manifest, write_shard
 
-    count, started = 0, time.monotonic()
-    for number in range(-(-options.vectors // per_file)):
-        n = min(per_file, options.vectors - count)
-        path = files / f"{number:06d}.parquet"
-        if not path.exists():
-            x = np.random.default_rng(number).standard_normal((n, options.features), dtype=np.float32)
-            at = np.arange(n, dtype=np.float64)
-            about = {"recording": np.full(n, f"recording {number:06d}"), "start": at, "end": at + 1}
-            about["group"] = np.full(n, f"person {number % 50:03d}")
-            write_vectors(path, {"": {"X": x.astype(options.dtype), **about}})
-        count += n
-    size = sum(file.stat().st_size for file in files.iterdir()) / 1e9
-    print(f"{count:,} vectors of {options.features} features in {options.dtype}, {size:.1f} GB of files, written in "
+    folder = Path(options.folder) / "index-benchmark"
+    per_shard = 2**26 // (4 * options.features)
+    shards, started = [], time.monotonic()
+    for number, first in enumerate(range(0, options.vectors, per_shard)):
+        n = min(per_shard, options.vectors - first)
+        x = np.random.default_rng(number).standard_normal((n, options.features), dtype=np.float32)
+        at = np.arange(n, dtype=np.float64)
+        about = {"recording": np.full(n, f"recording {number:06d}"), "start": at, "end": at + 1}
+        about["group"] = np.full(n, f"person {number % 50:03d}")
+        shards.append(write_shard(folder / "vectors", f"{number:06d}", x, about))
+    size = write_manifest(folder / "vectors", "vectors", [options.features], shards, {}).bytes / 1e9
+    print(f"{options.vectors:,} vectors of {options.features} features, {size:.1f} GB of shards, written in "
           f"{time.monotonic() - started:.0f} s", flush=True)  # fmt: skip
     dice = np.random.default_rng(options.seed + 10**6)
     np.save(folder / "queries.npy", dice.standard_normal((options.queries, options.features), dtype=np.float32))
-    words = [sys.executable, "-c", JOIN_AND_SEARCH, str(folder), str(parse_bytes(options.memory))]
+    words = [sys.executable, "-c", SEARCH, str(folder)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)
     said = json.loads(done.stdout.splitlines()[-1])
     clock, cpu = ({name: both[place] for name, both in said["times"].items()} for place in (0, 1))
     for name, note in {
-        "join": f"peak {said['joined'] / 1e6:.0f} MB",
         "load": "opened, every byte checked",
         "first": "one query",
         "query": f"{options.queries} queries at once: {options.queries / clock['query']:.2f} a second",
@@ -410,7 +395,9 @@ def index(options: argparse.Namespace) -> None:
     }.items():
         print(f"{name:6} {clock[name]:8.2f} s   {cpu[name]:8.2f} s of CPU   {note}", flush=True)
     found = np.load(folder / "found.npz")
-    expected, rows = _nearest_by_numpy(sorted(files.glob("*.parquet")), np.load(folder / "queries.npy"), 10)
+    expected, rows = _nearest_by_numpy(
+        sorted((folder / "vectors" / "shards").glob("*.npy")), np.load(folder / "queries.npy"), 10
+    )
     recall = np.mean([len(np.intersect1d(*pair)) / 10 for pair in zip(found["rows"], rows, strict=True)])
     off = np.abs(found["distances"] - expected).max()
     print(f"recall@10 {recall:.4f} beside numpy in float64 over all files; distances differ by {off:.1e} at most")
@@ -419,15 +406,12 @@ def index(options: argparse.Namespace) -> None:
 
 
 def _nearest_by_numpy(files: list[Path], z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cosine distances and rows (Q, k) of the nearest vectors of all files, in float64, by pyarrow and numpy alone."""
-    from pyarrow import parquet
-
+    """Cosine distances and rows (Q, k) of the nearest vectors of all files, in float64, by numpy alone."""
     unit = z / np.linalg.norm(z.astype(np.float64), axis=1, keepdims=True)
     distances, rows = np.full((len(z), k), np.inf), np.full((len(z), k), -1)
     start = 0
     for file in files:
-        column = parquet.read_table(file, columns=["vector"])["vector"].combine_chunks()
-        x = column.flatten().to_numpy().reshape(len(column), -1).astype(np.float64)
+        x = np.load(file).astype(np.float64)
         here = 1 - unit @ (x / np.linalg.norm(x, axis=1, keepdims=True)).T  # (Q, n)
         best = np.argpartition(here, k, axis=1)[:, :k]
         both = np.concatenate([distances, np.take_along_axis(here, best, 1)], axis=1)
@@ -464,7 +448,6 @@ def main() -> None:
     parser.add_argument("--vectors", type=int, default=1_000_000, help="for `index`")
     parser.add_argument("--features", type=int, default=256, help="for `index`")
     parser.add_argument("--queries", type=int, default=32, help="for `index`, asked at once")
-    parser.add_argument("--dtype", default="float32", choices=["float32", "float16"], help="for `index`, of its files")
     parser.add_argument("--keep", action="store_true", help="leave the files")
     options = parser.parse_args()
     if options.what == "whole":

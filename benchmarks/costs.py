@@ -21,8 +21,8 @@ QUERIES = 100
 
 def corpus_of(folder: Path, n_windows: int, **options: Any) -> Any:
     """A corpus of so many windows, from one recording in an .npz."""
+    from dicot.store.build import build_corpus
     from dicot.store.corpus import Corpus
-    from dicot.store.corpus.build import build_corpus
 
     if not (folder / "r").exists():
         (folder / "r").mkdir(parents=True)
@@ -73,10 +73,9 @@ def costs(folder: Path, options: argparse.Namespace) -> dict[str, tuple[float, s
 
     from dicot import TimeSeriesEmbedder
     from dicot.store.corpus import Corpus
-    from dicot.store.corpus.embedding import embed_corpus, read_embedded
+    from dicot.store.embedding import embed_corpus
+    from dicot.store.folder import Store
     from dicot.store.search import EmbeddingIndex
-    from dicot.store.search.joining import join_index
-    from dicot.store.vectors import write_vectors
 
     on_cpu = options.device == "cpu"
     if on_cpu:
@@ -105,16 +104,15 @@ def costs(folder: Path, options: argparse.Namespace) -> dict[str, tuple[float, s
         lambda: embed_corpus(model, small, folder / f"v{next(numbers)}", model_hash="costs"), clock, options.repeats
     )
     found["embed"] = (1e6 * embedding / options.embedded, "s / million windows")
-    size = sum(file.stat().st_size for file in read_embedded(folder / "v0").files)
+    size = Store(folder / "v0").bytes
     found["vectors"] = (size / options.embedded, "bytes / window")
     n = options.vectors
     x = np.random.default_rng(0).standard_normal((n, F), dtype=np.float32)
-    about = {"recording": np.full(n, "recording 000000"), "start": np.arange(n) * 1.0, "end": np.arange(n) + 1.0}
-    write_vectors(folder / "x.parquet", {"": {"X": x, **about}})
     if on_cpu:
-        join = least(lambda: join_index([folder / "x.parquet"], folder / "index"), clock, options.repeats)
+        at = np.arange(n) * 1.0
+        EmbeddingIndex(x, recording=np.full(n, "recording 000000"), start=at, end=at + 1).save(folder / "index")
         load = least(lambda: EmbeddingIndex.load(folder / "index"), clock, options.repeats)
-        found["join"], found["load"] = ((1e6 * s / n, "s / million vectors") for s in (join, load))
+        found["load"] = (1e6 * load / n, "s / million vectors")
     index = EmbeddingIndex(x, device=options.device)
     z = np.random.default_rng(1).standard_normal((QUERIES, F), dtype=np.float32)
     query = least(lambda: index.query(z, 10), clock, options.repeats)

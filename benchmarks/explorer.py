@@ -25,8 +25,8 @@ from dicot.explorer.kept import Overview
 from dicot.explorer.labelling import HandLabels
 from dicot.explorer.serve import listen
 from dicot.explorer.workspace import ExplorerWorkspace
+from dicot.store.series import CaseSeries
 from dicot.store.vectors import Vectors
-from dicot.store.vectors.series import CaseSeries
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [

@@ -19,13 +19,13 @@ from benchmarks.queues import Phase, Pool, flow
 from benchmarks.tables import said, said_time, table
 from dicot.core.processes.budget import PER_CASE
 from dicot.core.processes.cluster import GPU_SHARE
-from dicot.store.corpus.build import SHARD_BYTES
-from dicot.store.corpus.manifest import LARGEST
-from dicot.store.search.joining import NORM, PROGRAM
+from dicot.store.build import SHARD_BYTES
+from dicot.store.folder import LARGEST
 
 WINDOW, FEATURES, BATCH = 4 * 6 * 500, 256, 128  # bytes of a window, numbers of a vector, windows of a step
 VECTOR = 4 * FEATURES
-ABOUT = NORM + 4 * 16 + 2 * 8  # bytes that an index keeps of a vector in memory: length, recording, start and end
+ABOUT = 8 + 4 * 16 + 2 * 8  # bytes that an index keeps of a vector in memory: length, recording, start and end
+PROGRAM = 400 * 10**6  # bytes of the program itself and of a search
 NORMS = 8  # BatchNorm layers of the encoder: each exchanges twice in a step of several ranks
 BEGIN, END = "<!-- by python -m benchmarks.scaling --write -->", "<!-- end -->"
 CHECKPOINT = 10.0  # seconds between checkpoints, the default of `dicot pretrain`
@@ -172,7 +172,7 @@ def index(n: int, parts: int, world: World) -> Row:
     """One process joins all vectors and then checks them; `parts` machines join a part each."""
     own = n / parts
     vectors, joined = world.measured("vectors", "core"), VECTOR + ABOUT
-    compute = own * (world.measured("join", "core") + world.measured("load", "core"))
+    compute = own * world.measured("load", "core")
     disk = own * (vectors + joined + VECTOR) / world.assumed("disk")
     store = n * vectors / world.assumed("store")
     memory = PROGRAM + 2 * own * ABOUT

@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dicot.store.search import EmbeddingIndex, approximate
+from dicot.store.nearest import EXPANSION_SEARCH, has_usearch
+from dicot.store.search import EmbeddingIndex
 
 K = 10
 PIECE = 50_000  # vectors that are drawn at once
@@ -147,10 +148,10 @@ def run(way: Way, folder: Path, single: int) -> list[Line]:
     if way.method != "usearch":
         name = "EmbeddingIndex" if way.device == "cpu" else f"EmbeddingIndex, {way.device}"
         return [measured(name, by_index, built, z, single)]
-    lines = [measured(f"usearch, {approximate.EXPANSION_SEARCH} looked at", by_index, built, z, single)]
+    lines = [measured(f"usearch, {EXPANSION_SEARCH} looked at", by_index, built, z, single)]
     for expansion in way.expansion:
         assert index._graph is not None
-        index._graph.expansion = expansion
+        index._graph.index.expansion_search = expansion
         lines.append(measured(f"usearch, {expansion} looked at", by_index, built, z, single))
     more, started = np.random.default_rng(3).permutation(len(x))[:1000], time.perf_counter()
     index.append(np.asarray(x[np.sort(more)]))
@@ -185,7 +186,7 @@ def ways(options: argparse.Namespace) -> Iterator[Way]:
     yield Way("index", options.metric)
     if options.device:
         yield Way("index", options.metric, device=options.device)
-    if approximate.is_installed():
+    if has_usearch():
         yield Way("index", options.metric, method="usearch", expansion=options.expansion)
     else:
         print("usearch is not installed, its line is left out: pip install 'dicot[search]'")

@@ -12,13 +12,13 @@ from tests.commands import dicot
 from tests.explorer.conftest import page_files
 
 from dicot.core.errors import InputError, MissingExtraError
-from dicot.data import Windows, hold_out, windows_from
+from dicot.data import Windows, hold_out
 from dicot.data.datasets import DATASETS, Card, DataSet
 from dicot.data.splits import check_split
 from dicot.judge.bench.ledger import Ledger
 from dicot.model.estimator import TimeSeriesEmbedder
+from dicot.store.series import series_of
 from dicot.store.vectors import read_vectors
-from dicot.store.vectors.series import series_of
 
 QUICK = ["--set", "dim=8", "--steps", 1, "--device", "cpu", "--preset", "paper"]
 
@@ -372,7 +372,8 @@ def test_vectors_of_recordings_find_their_windows_and_can_be_appended_to(tmp_pat
     dicot(*shlex.split(command), "--export", tmp_path / "page.html")
     assert '"channels":["x","y"]' in (tmp_path / "page.html").read_text()
     out = tmp_path / "out" / "vectors.npz"
-    windows, series = windows_from(walks, "1s", label="activity", group="user"), series_of(read_vectors(out), None, {})
+    windows = Windows.from_folder(walks, "1s", label="activity", group="user")
+    series = series_of(read_vectors(out), None, {})
     np.testing.assert_array_equal([series.window(row) for row in range(len(windows))], windows.x)
     said = dicot("embed", tmp_path / "out" / "model", walks, *cut, "--append", "--device", "cpu", "--out", out)
     assert "Nothing is new" in said

@@ -11,9 +11,9 @@ from tests.corpus.folders import WINDOW, killed, tree, write_recordings
 
 from dicot.core.errors import InputError, NoWindowError, OutputError, ShortRecordingWarning
 from dicot.core.storage.locks import only_writer
-from dicot.data import windows_from
+from dicot.data import Windows
+from dicot.store.build import build_corpus
 from dicot.store.corpus import Corpus
-from dicot.store.corpus.build import build_corpus
 
 
 @pytest.fixture
@@ -25,13 +25,13 @@ def recordings(tmp_path) -> Path:
 def test_windows_are_those_of_all_recordings_in_memory(recordings, tmp_path, options):
     options = {"channels": ["x", "y"], **options}
     build_corpus(recordings, tmp_path / "corpus", **WINDOW, **options, shard_bytes=1000)
-    corpus, wanted = Corpus.open(tmp_path / "corpus", verify=True), windows_from(recordings, **WINDOW, **options)
+    corpus, wanted = Corpus.open(tmp_path / "corpus", verify=True), Windows.from_folder(recordings, **WINDOW, **options)
     assert corpus.shape == wanted.x.shape and len(corpus.shards) > 8
     assert (corpus.channels, corpus.rate) == (wanted.channels, wanted.rate)
     np.testing.assert_array_equal(corpus[:], wanted.x)
-    abouts = [corpus.about(number) for number in range(len(corpus.shards))]
+    about = corpus.columns()
     for name, values in (("recording", wanted.recording), ("start", wanted.start), ("group", wanted.group)):
-        np.testing.assert_array_equal(np.concatenate([about[name] for about in abouts]), values)
+        np.testing.assert_array_equal(about[name], values)
     if "label" in options:
         np.testing.assert_array_equal(corpus.read_labels(), wanted.y)
     else:
@@ -48,7 +48,7 @@ def test_any_number_of_processes_writes_the_same_bytes(recordings, tmp_path):
 @pytest.mark.slow
 def test_killed_in_the_middle_of_any_write_it_ends_with_the_same_bytes(recordings, tmp_path):
     code = """
-from dicot.store.corpus.build import build_corpus
+from dicot.store.build import build_corpus
 build_corpus(sys.argv[2], sys.argv[3], 32, 16, channels=["x", "y"], shard_bytes=4000)
 """
     build_corpus(recordings, tmp_path / "whole", 32, 16, channels=["x", "y"], shard_bytes=4000)
@@ -63,11 +63,11 @@ build_corpus(sys.argv[2], sys.argv[3], 32, 16, channels=["x", "y"], shard_bytes=
 def test_what_a_kill_at_the_manifest_leaves_is_removed_though_there_is_nothing_left_to_build(recordings, tmp_path):
     build_corpus(recordings, tmp_path / "c", **WINDOW)
     whole = tree(tmp_path / "c")
-    (tmp_path / "c" / ".building").mkdir()  # killed behind it
-    (tmp_path / "c" / ".building" / "plan.json").write_text("{}")
+    (tmp_path / "c" / ".unfinished").mkdir()  # killed behind it
+    (tmp_path / "c" / ".unfinished" / "plan.json").write_text("{}")
     (tmp_path / "c" / ".manifest.json.ab12_xyz").write_text("half")  # and inside the write before
     build_corpus(recordings, tmp_path / "c", **WINDOW)
-    assert tree(tmp_path / "c") == whole and not (tmp_path / "c" / ".building").exists()
+    assert tree(tmp_path / "c") == whole and not (tmp_path / "c" / ".unfinished").exists()
 
 
 def test_a_second_build_at_once_is_refused_and_a_later_one_has_nothing_to_do(recordings, tmp_path):
@@ -77,14 +77,14 @@ def test_a_second_build_at_once_is_refused_and_a_later_one_has_nothing_to_do(rec
     build_corpus(recordings, out, **WINDOW, channels=["x", "y"])
     before = tree(out)
     assert build_corpus(recordings, out, **WINDOW, channels=["x", "y"]).was_there
-    with pytest.raises(InputError, match="with another stride"):
+    with pytest.raises(InputError, match="its stride differ"):
         build_corpus(recordings, out, 32, 8, channels=["x", "y"])
     os.utime(recordings / "r0.npz", (1, 1))
     with pytest.raises(InputError, match="files that have changed: .*r0.npz"):
         build_corpus(recordings, out, **WINDOW, channels=["x", "y"])
     assert tree(out) == before
     build_corpus(recordings, out, 32, 8, channels=["x", "y"], overwrite=True)
-    assert Corpus.open(out, verify=True).manifest.stride == 8
+    assert Corpus.open(out, verify=True).stride == 8
 
 
 def test_a_damaged_file_is_named_and_left_out_on_request(recordings, tmp_path):
@@ -96,9 +96,9 @@ def test_a_damaged_file_is_named_and_left_out_on_request(recordings, tmp_path):
         done = build_corpus(
             recordings, tmp_path / "corpus", **WINDOW, channels=["x", "y"], skip_damaged=True, workers=workers
         )
-        assert [Path(source.file).name for source in done.manifest.damaged] == ["r2.npz", "r3.csv"]
-        assert "walking" in done.manifest.damaged[1].damaged
-        assert set(Corpus.open(tmp_path / "corpus").about(1)["recording"]) == {"r1"}
+        assert [Path(source.file).name for source in done.corpus.damaged] == ["r2.npz", "r3.csv"]
+        assert "walking" in done.corpus.damaged[1].damaged
+        assert set(Corpus.open(tmp_path / "corpus").shard(1).recording) == {"r1"}
     for file in ("r0.npz", "r1.csv"):
         (recordings / file).write_text("nothing")
     with pytest.raises(InputError, match=r"None of the 4 files can be used; the first: .*r0\.npz"):
@@ -108,7 +108,7 @@ def test_a_damaged_file_is_named_and_left_out_on_request(recordings, tmp_path):
 
 def test_files_that_do_not_agree_are_refused_whatever_is_skipped(recordings, tmp_path):
     np.savez(recordings / "z.npz", t=np.arange(400) / 50, x=np.zeros(400), label="rest")
-    with pytest.raises(InputError, match=r"must have the same channels.*z\.npz has x"):
+    with pytest.raises(InputError, match=r"must have the same channels.*'z' has x"):
         build_corpus(recordings, tmp_path / "corpus", **WINDOW, label="label", skip_damaged=True)
 
 
@@ -119,7 +119,7 @@ def test_missing_values_follow_the_policy(tmp_path):
     with pytest.raises(InputError, match="has no value in channel"):
         build_corpus(tmp_path / "a.npz", tmp_path / "corpus", **WINDOW)
     build_corpus(tmp_path / "a.npz", tmp_path / "corpus", **WINDOW, missing="interpolate", overwrite=True)
-    wanted = windows_from(tmp_path / "a.npz", **WINDOW, missing="interpolate").x
+    wanted = Windows.from_folder(tmp_path / "a.npz", **WINDOW, missing="interpolate").x
     np.testing.assert_array_equal(Corpus.open(tmp_path / "corpus")[:], wanted)
 
 
@@ -134,10 +134,6 @@ def test_short_recordings_are_named_and_none_that_is_long_enough_is_an_error(tmp
 
 
 def test_values_that_the_type_cannot_hold_are_refused(tmp_path):
-    x = np.random.default_rng(0).normal(size=(2, 100)) * 1e5
-    np.savez(tmp_path / "a.npz", X=x)
-    with pytest.raises(InputError, match=r"a\.npz: Window 0 holds values up to .* float16 ends at 65504"):
-        build_corpus(tmp_path / "a.npz", tmp_path / "corpus", **WINDOW, dtype="float16")
     np.savez(tmp_path / "b.npz", X=1e9 + np.random.default_rng(0).normal(size=(2, 100)))
     with pytest.raises(InputError, match=r"b\.npz: The values of recording 'b' differ by less than float32"):
         build_corpus(tmp_path / "b.npz", tmp_path / "other", **WINDOW)
@@ -160,8 +156,8 @@ def test_files_behind_a_url_are_fetched_one_by_one(recordings, tmp_path, scheme)
             fsspec.filesystem("memory").pipe_file(f"/here/{path.name}", path.read_bytes())
     build_corpus(url, tmp_path / "corpus", **WINDOW, channels=["x", "y"])
     corpus = Corpus.open(tmp_path / "corpus")
-    np.testing.assert_array_equal(corpus[:], windows_from(recordings, **WINDOW, channels=["x", "y"]).x)
-    assert set(corpus.about(0)["recording"]) == {"r0"} and scheme in corpus.manifest.sources[0].file
+    np.testing.assert_array_equal(corpus[:], Windows.from_folder(recordings, **WINDOW, channels=["x", "y"]).x)
+    assert set(corpus.shard(0).recording) == {"r0"} and scheme in corpus.sources[0].file
     assert not (tmp_path / "corpus" / ".fetched").exists()
     with pytest.raises(InputError, match="There is no file or folder memory://nowhere"):
         build_corpus("memory://nowhere", tmp_path / "other", **WINDOW)
@@ -192,8 +188,8 @@ def test_packed_tables_and_files_of_matlab_go_every_way(tmp_path):
     from scipy.io import savemat
 
     from dicot.data.inspection import inspect_recordings
+    from dicot.store.recordings import embed_recordings
     from dicot.store.vectors import read_vectors
-    from dicot.store.vectors.recordings import embed_recordings
 
     folder = tmp_path / "recordings"
     (folder / "sub").mkdir(parents=True)
@@ -201,7 +197,7 @@ def test_packed_tables_and_files_of_matlab_go_every_way(tmp_path):
     (folder / "a.csv.gz").write_bytes(gzip.compress("\n".join(["t,x,y", *rows]).encode()))
     t = np.arange(80)
     savemat(folder / "sub" / "b.mat", {"t": t / 50, "x": t % 7, "y": t % 5})
-    windows = windows_from(folder, **WINDOW)
+    windows = Windows.from_folder(folder, **WINDOW)
     assert list(dict.fromkeys(windows.recording.tolist())) == ["a", "sub/b"]
     np.testing.assert_array_equal(windows.x[:4], windows.x[4:])
     build_corpus(folder, tmp_path / "corpus", **WINDOW)
@@ -229,11 +225,11 @@ def test_names_are_paths_below_what_was_named(recordings, tmp_path, scheme):
 
     def names(*sources) -> list[str]:
         done = build_corpus(list(sources), tmp_path / "corpus", **WINDOW, channels=["x", "y"], overwrite=True)
-        return [source.name for source in done.manifest.sources]
+        return [source.name for source in done.corpus.sources]
 
     assert names(f"{root}/monday/am") == ["r"]
     assert names(f"{root}/monday") == ["am/r", "r"]
-    with pytest.raises(InputError, match=r"files under other names.*monday/r\.npz"):
+    with pytest.raises(InputError, match="its files differ"):
         build_corpus([f"{root}/*/r.npz", f"{root}/monday/am"], tmp_path / "corpus", **WINDOW, channels=["x", "y"])
     assert names(str(root)) == names(f"{root}/**/*.npz") == ["monday/am/r", "monday/r", "tuesday/am/r"]
     assert names(f"{root}/tuesday/am/r.npz") == ["r"]

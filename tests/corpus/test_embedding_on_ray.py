@@ -16,11 +16,9 @@ from tests.corpus.slow_model import SlowModel
 
 from dicot.core.errors import InputError
 from dicot.core.processes.cluster import Share, joined
+from dicot.store.build import build_corpus
 from dicot.store.corpus import Corpus
-from dicot.store.corpus.build import build_corpus
-from dicot.store.corpus.embedding import embed_corpus
-
-pytest.importorskip("pyarrow")
+from dicot.store.embedding import OnCluster, embed_corpus
 
 needs_ray = pytest.mark.skipif(
     not os.environ.get("DICOT_RAY") or find_spec("ray") is None,
@@ -48,8 +46,6 @@ def test_a_node_that_is_killed_costs_no_row(corpus, tmp_path, monkeypatch):
 
     from ray.cluster_utils import Cluster as Nodes
 
-    from dicot.store.corpus.on_ray import embed_on
-
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     root = str(Path(__file__).parents[2])  # so that the processes find SlowModel
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([root, os.environ.get("PYTHONPATH", "")]))
@@ -72,18 +68,18 @@ def test_a_node_that_is_killed_costs_no_row(corpus, tmp_path, monkeypatch):
             tasks = Path(f"/proc/{raylet.pid}/task").glob("*/children")
             for pid in [raylet.pid, *(int(pid) for task in tasks for pid in task.read_text().split())]:
                 os.kill(pid, signal.SIGKILL)
-            killed.append(len(list((tmp_path / "v" / "vectors").glob("*.parquet"))))
+            killed.append(len(list((tmp_path / "v" / "shards").glob("*.npz"))))
 
         threading.Thread(target=kill, daemon=True).start()
         with joined(nodes.address) as cluster:
             make = partial(SlowModel, notes, 0.5)
-            done = embed_on(cluster, make, corpus, tmp_path / "v", share=Share(), model_hash="m")
+            done = embed_corpus(OnCluster(cluster, make, Share()), corpus, tmp_path / "v", model_hash="m")
     finally:
         nodes.shutdown()
     assert killed and 0 < killed[0] < len(corpus.shards)
     begun = [path.read_text().count("shard") for path in notes.iterdir()]
     assert len(begun) == 2 and sum(begun) > len(corpus.shards) > 10  # both took part; one shard was begun twice
-    assert done.rows == len(corpus) and tree(tmp_path / "v") == tree(tmp_path / "whole")
+    assert len(done) == len(corpus) and tree(tmp_path / "v") == tree(tmp_path / "whole")
 
 
 @needs_ray
@@ -96,12 +92,12 @@ def test_a_killed_command_is_continued_on_ray_with_the_bytes_of_one_process(corp
     command = [sys.executable, "-m", "dicot", *map(str, words), str(tmp_path / "v"), "--ray", "local", "--actors", "1"]
     first = subprocess.Popen(command)
     given_up = time.monotonic() + 300
-    while len(list((tmp_path / "v").glob(".embedding/*.json"))) < 2:
+    while len(list((tmp_path / "v").glob(".unfinished/0*.json"))) < 2:
         assert time.monotonic() < given_up and first.poll() is None
         time.sleep(0.005)
     first.kill()
     first.wait()
-    there = len(list((tmp_path / "v").glob(".embedding/*.json")))
+    there = len(list((tmp_path / "v").glob(".unfinished/0*.json")))
     assert not (tmp_path / "v" / "manifest.json").exists()
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert f"{len(corpus)} windows -> 8 features" in done.stdout and 1 < there < len(corpus.shards)

@@ -9,11 +9,11 @@ from tests.corpus.folders import WINDOW, write_recordings
 
 from dicot import TimeSeriesClassifier, TimeSeriesEmbedder, pretrain
 from dicot.core.errors import InputError, ModelFileError
-from dicot.data import Windows, windows_from
+from dicot.data import Windows
 from dicot.methods.dicot import DiCOT
 from dicot.nets.encoders import as_encoder
+from dicot.store.build import build_corpus
 from dicot.store.corpus import Corpus
-from dicot.store.corpus.build import build_corpus
 from dicot.train import Checkpoint, Recipe, Step
 
 TINY = torch.nn.Sequential(torch.nn.Conv1d(2, 8, 3, padding=1), torch.nn.BatchNorm1d(8), torch.nn.ReLU())
@@ -24,7 +24,7 @@ SMALL = {"encoder": TINY, "steps": 12, "batch_size": 8, "random_state": 3, "devi
 def both(tmp_path) -> tuple[Corpus, Windows]:
     folder, options = write_recordings(tmp_path / "r"), {"channels": ["x", "y"], "label": "label"}
     build_corpus(folder, tmp_path / "c", **WINDOW, **options, shard_bytes=2000)
-    return Corpus.open(tmp_path / "c"), windows_from(folder, **WINDOW, **options)
+    return Corpus.open(tmp_path / "c"), Windows.from_folder(folder, **WINDOW, **options)
 
 
 def equal(one: TimeSeriesEmbedder, other: TimeSeriesEmbedder) -> bool:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError
-from dicot.data.folders import windows_from
+from dicot.data import Windows
 from dicot.data.inspection import (
     BARS,
     Inspected,
@@ -100,36 +100,36 @@ def row(**changed: Any) -> Inspected:
 
 def test_suggested_windows_hold_some_periods() -> None:
     said = suggest_windows([row(period=26.0), row(period=25.0), row(period=None)])
-    assert said.window == "2.04s" and "2 of 3" in said.window_reason and "0.51 s" in said.window_reason
-    assert suggest_windows([row(period=25.0, rate=None)] * 4).window == 100
+    assert said.reading.window == "2.04s" and "2 of 3" in said.reasons["window"] and "0.51 s" in said.reasons["window"]
+    assert suggest_windows([row(period=25.0, rate=None)] * 4).reading.window == 100
 
 
 def test_where_no_period_is_found_the_reason_says_so() -> None:
     said = suggest_windows([row(), row(), row(period=25.0)])
-    assert said.window == "2.56s" and "no period found" in said.window_reason
+    assert said.reading.window == "2.56s" and "no period found" in said.reasons["window"]
     short = suggest_windows([row(stretches=(40,))] * 3)
-    assert short.window == "0.8s" and "40 time steps" in short.window_reason
+    assert short.reading.window == "0.8s" and "40 time steps" in short.reasons["window"]
     mixed = suggest_windows([row(), row(rate=100.0)])
-    assert "rate=75" in mixed.window_reason
+    assert "rate=75" in mixed.reasons["window"]
 
 
 def test_suggested_strides_depend_on_the_number_of_windows() -> None:
-    assert suggest_windows([row(stretches=(64_000,))]).stride == "50%"
+    assert suggest_windows([row(stretches=(64_000,))]).reading.stride == "50%"
     few = suggest_windows([row(stretches=(1280,))])
-    assert few.stride == "25%" and "19 windows" in few.stride_reason and "37" in few.stride_reason
-    assert "38 windows" in suggest_windows([row(stretches=(1280, 100, 1280))]).stride_reason
-    assert suggest_windows([row(stretches=(10**8,))]).stride == "100%"
+    assert few.reading.stride == "25%" and "19 windows" in few.reasons["stride"] and "37" in few.reasons["stride"]
+    assert "38 windows" in suggest_windows([row(stretches=(1280, 100, 1280))]).reasons["stride"]
+    assert suggest_windows([row(stretches=(10**8,))]).reading.stride == "100%"
 
 
 def test_suggested_scales() -> None:
-    assert suggest_windows([row(channels=("u", "v"), means=(0, 0), stds=(1, 40))]).scale_reason.count("40")
+    assert suggest_windows([row(channels=("u", "v"), means=(0, 0), stds=(1, 40))]).reasons["scale"].count("40")
     levels = [row(means=(float(10 * i),)) for i in range(5)]
-    assert suggest_windows(levels).scale == "case" and "level of u" in suggest_windows(levels).scale_reason
-    assert suggest_windows([row(), row()]).scale == "dataset"
+    assert suggest_windows(levels).reading.scale == "case" and "level of u" in suggest_windows(levels).reasons["scale"]
+    assert suggest_windows([row(), row()]).reading.scale == "dataset"
     load = [row(channels=("u", "load"), means=(0.0, 10.0 * i), stds=(1.0, 1.0)) for i in range(5)]
-    assert suggest_windows(load).scale == "dataset", "one channel whose level tells does not speak for all"
+    assert suggest_windows(load).reading.scale == "dataset", "one channel whose level tells does not speak for all"
     louder = [row(means=(10.0 * i,), stds=(1.0 + i,)) for i in range(5)]
-    assert suggest_windows(louder).scale == "dataset", "the size tells recordings apart"
+    assert suggest_windows(louder).reading.scale == "dataset", "the size tells recordings apart"
 
 
 def test_windows_of_fast_vibration_are_no_moments(tmp_path: Path) -> None:
@@ -140,8 +140,11 @@ def test_windows_of_fast_vibration_are_no_moments(tmp_path: Path) -> None:
         ring = np.convolve(hits, np.exp(-np.arange(60) / 15) * np.sin(np.pi / 2 * np.arange(60)))[:48_000]
         np.savez(tmp_path / f"{number}.npz", X=size * (ring + rng.normal(0, 0.3, 48_000))[None], rate=12_000)
     said = suggest_windows(inspect_recordings(tmp_path))
-    assert windows_from(tmp_path, said.window, said.stride).n_times >= 1024 and said.scale == "dataset"
-    assert suggest_windows([row(stds=(0.0,))]).scale is None
+    assert (
+        Windows.from_folder(tmp_path, said.reading.window, said.reading.stride).n_times >= 1024
+        and said.reading.scale == "dataset"
+    )
+    assert suggest_windows([row(stds=(0.0,))]).reading.scale is None
 
 
 def test_nothing_is_suggested_for_nothing() -> None:
@@ -154,6 +157,6 @@ def test_what_is_suggested_can_be_used(tmp_path: Path) -> None:
     for seed in range(3):
         write(tmp_path / f"{seed}.csv", times, np.sin(2 * np.pi * times / 1.3) + 0.2 * noise(seed, 2, 1000))
     said = suggest_windows(inspect_recordings(tmp_path))
-    windows = windows_from(tmp_path, said.window, said.stride)
+    windows = Windows.from_folder(tmp_path, said.reading.window, said.reading.stride)
     assert windows.n_times == pytest.approx(4 * 1.3 * 31.25, abs=2)
-    assert f"{len(windows)}" in said.stride_reason
+    assert f"{len(windows)}" in said.reasons["stride"]

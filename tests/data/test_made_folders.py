@@ -20,8 +20,8 @@ import pytest
 from tests.signal_files import write_edf
 
 from dicot.core.errors import LeftOutWarning, ShortRecordingWarning
+from dicot.data import Windows
 from dicot.data.collection import labelled
-from dicot.data.folders import windows_from
 from dicot.data.wfdb import read_wfdb_signals
 
 FOLDERS = int(os.environ.get("DICOT_FOLDERS", "12"))
@@ -148,7 +148,7 @@ def test_windows_of_a_made_folder_are_those_of_a_plain_account(seed: int, tmp_pa
         write_table(rng, tmp_path, recorded[-1], clock, rate)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        windows = windows_from(tmp_path, window, stride, label="activity", group="person")
+        windows = Windows.from_folder(tmp_path, window, stride, label="activity", group="person")
     expected = [found for one in recorded for found in cut(one, rate, window, stride)]
     assert windows.channels == ("code", "wave") and windows.rate == pytest.approx(rate, rel=5e-3)
     assert windows.recording is not None and windows.y is not None and windows.group is not None
@@ -197,7 +197,7 @@ def test_resampled_windows_lie_on_the_line_that_was_recorded(seed: int, tmp_path
     pd.DataFrame(table).to_csv(tmp_path / "walk.csv", index=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LeftOutWarning)
-        windows = windows_from(tmp_path, window, window, channels=["ramp"], time="time", resample=True)
+        windows = Windows.from_folder(tmp_path, window, window, channels=["ramp"], time="time", resample=True)
     edges = np.cumsum([0, *map(len, one.stretches)])
     assert windows.start is not None and windows.end is not None and windows.rate == pytest.approx(rate, rel=5e-3)
     spans = [(one.times[a], one.times[b - 1]) for a, b in pairwise(edges)]
@@ -219,7 +219,7 @@ def test_one_signal_in_any_unit_gives_the_same_windows(seed: int, tmp_path: Path
     raw = (tmp_path / "micro.edf").read_bytes()
     milli = raw.replace(b"uV".ljust(8), b"mV".ljust(8)).replace(b"-2048   2047    -", b"-2.048  2.047   -", 1)
     (tmp_path / "milli.edf").write_bytes(milli)
-    windows = windows_from(str(tmp_path / "*.edf"), 100, 100)
+    windows = Windows.from_folder(str(tmp_path / "*.edf"), 100, 100)
     half = len(windows) // 2
     assert half == 10
     np.testing.assert_allclose(windows.x[:half], windows.x[half:], rtol=1e-3, atol=1e-6)
@@ -227,5 +227,5 @@ def test_one_signal_in_any_unit_gives_the_same_windows(seed: int, tmp_path: Path
         (tmp_path / f"{name}.hea").write_text(f"{name} 1 100 1000\n{name}.dat 16 {gain} 16 0 0 0 0 EEG\n")
         (tmp_path / f"{name}.dat").write_bytes(numbers.astype("<i2").tobytes())
     assert np.isfinite(read_wfdb_signals(tmp_path / "milli")).all()
-    windows = windows_from(str(tmp_path / "*.hea"), 100, 100)
+    windows = Windows.from_folder(str(tmp_path / "*.hea"), 100, 100)
     np.testing.assert_allclose(windows.x[:half], windows.x[half:], rtol=1e-5, atol=1e-6)

@@ -13,9 +13,9 @@ import pytest
 from tests.signal_files import annotation_track, write_edf, write_wfdb
 
 from dicot.core.errors import InputError, UnusedKeysWarning
-from dicot.data.folders import RecordingStream, read_recordings
+from dicot.data import Reading, RecordingStream, Windows, read_recordings
 from dicot.data.recordingfile import read_recording
-from dicot.store.corpus.build import build_corpus
+from dicot.store.build import build_corpus
 
 CSV = "time,a,b,activity\n0.00,1,-1,sit\n0.02,2,-2,sit\n0.04,,-3,\n0.06,4,-4,walk\n"
 
@@ -162,7 +162,7 @@ def test_wav(tmp_path: Path, width: int) -> None:
         ("time,a\n0,1\n", {"channels": ["a", ""]}, "no column ''.*time"),
         ("time,a\n0,1\n", {"label": ""}, "no column ''.*time"),
         ("time,a\n0,1\n", {"group": ""}, "no column ''.*time"),
-        ("time,acc_x\n0,1\n", {"channels": "acc_x"}, r"\['acc_x'\]"),
+        ("time,acc_x\n0,1\n", {"channels": "acc_x"}, "[channels.*acc_x"),
         ("time,a\n0,1\n", {"channels": ["time"], "time": "time"}, "'time'"),
         ("a,b\n0,1\n", {"unit": "ms"}, "ms"),
         ("time,a,user\n0,1,\n", {"group": "user"}, "line 2 has no group"),
@@ -172,7 +172,7 @@ def test_wav(tmp_path: Path, width: int) -> None:
 def test_bad_tables_are_refused_with_file_row_and_column(
     tmp_path: Path, text: str, arguments: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InputError, match=rf"(?s)bad\.csv.*{message}" if "[" not in message else message):
+    with pytest.raises(InputError, match=rf"(?s)bad\.csv.*{message}" if "[" not in message else message[1:]):
         read_recording(written(tmp_path / "bad.csv", text), **arguments)
 
 
@@ -213,9 +213,9 @@ def test_units_that_nothing_converts_are_refused_by_name(tmp_path: Path) -> None
     assert [one.units for one in same] == [("degC",), ("",), ("DEGC",)]
     message = "'Temp' is in degC in 'a' and in degF in 'b'"
     with pytest.raises(InputError, match=message):
-        read_recordings(tmp_path)
+        Windows.from_folder(tmp_path, 10)
     with pytest.raises(InputError, match=message):
-        RecordingStream(tmp_path, 10)
+        RecordingStream(tmp_path, Reading(10))
     with pytest.raises(InputError, match=message):
         build_corpus([tmp_path / "a.edf", tmp_path / "b.edf"], tmp_path / "corpus", 10)
 
@@ -230,7 +230,7 @@ def test_two_channels_of_one_name_are_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=rf"{name}.*{said}"):
             read_recording(tmp_path / name)
     written(tmp_path / "e.csv", "acc,gyro\n1,2\n3,4\n")
-    with pytest.raises(InputError, match="once; got acc, acc"):
+    with pytest.raises(InputError, match="once; got .*acc"):
         read_recording(tmp_path / "e.csv", channels=["acc", "acc"])
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError
-from dicot.data.tables import from_table
+from dicot.data import Windows
 
 # Cases "b" then "a" in order of first appearance; rows in no order of time.
 TABLE: dict[str, Any] = {
@@ -38,27 +38,27 @@ def forms() -> list[Any]:
 
 @pytest.mark.parametrize("table", forms())
 def test_sorted_by_case_and_time(table: Any) -> None:
-    windows = from_table(table, case="who", time="t", label="kind", group="person", name="n")
+    windows = Windows.from_table(table, case="who", time="t", label="kind", group="person", name="n")
     assert windows.x.tolist() == [[[10, 11], [3, 1]], [[20, 21], [4, 2]]]  # channels u and v, not the text
     assert windows.y is not None
     assert windows.group is not None
     assert (windows.y.tolist(), windows.group.tolist(), windows.name) == (["run", "sit"], [7, 8], "n")
-    assert from_table(table, case="who", time="t", channels=["v"]).x.tolist() == [[[3, 1]], [[4, 2]]]
+    assert Windows.from_table(table, case="who", time="t", channels=["v"]).x.tolist() == [[[3, 1]], [[4, 2]]]
 
 
 def test_dates_and_iso_text_sort_in_time() -> None:
     days = ["2020-01-10", "2020-01-02", "2019-12-31"]
     table = {"c": [1, 1, 1], "t": days, "v": [3.0, 2.0, 1.0]}
-    assert from_table(table, case="c", time="t").x.tolist() == [[[1, 2, 3]]]
+    assert Windows.from_table(table, case="c", time="t").x.tolist() == [[[1, 2, 3]]]
     table["t"] = np.array(days, dtype="datetime64[D]")
-    assert from_table(table, case="c", time="t").x.tolist() == [[[1, 2, 3]]]
+    assert Windows.from_table(table, case="c", time="t").x.tolist() == [[[1, 2, 3]]]
 
 
 def test_policies_are_handed_on() -> None:
     table = {"c": [0, 0, 0, 1], "t": [0, 1, 2, 0], "v": [1.0, np.nan, 3.0, 9.0]}
     with pytest.raises(InputError, match="NaN in case 0"):
-        from_table(table, case="c", time="t", unequal="pad")
-    windows = from_table(table, case="c", time="t", unequal="pad", missing="interpolate")
+        Windows.from_table(table, case="c", time="t", unequal="pad")
+    windows = Windows.from_table(table, case="c", time="t", unequal="pad", missing="interpolate")
     assert windows.x.tolist() == [[[1, 2, 3]], [[9, 0, 0]]]
 
 
@@ -85,7 +85,7 @@ def test_policies_are_handed_on() -> None:
 )
 def test_malformed_tables(change: dict[str, Any], arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        from_table({**TABLE, **change}, **{"case": "who", "time": "t", **arguments})
+        Windows.from_table({**TABLE, **change}, **{"case": "who", "time": "t", **arguments})
 
 
 def frames(columns: dict[str, Any], mixed: str) -> list[Any]:
@@ -101,7 +101,7 @@ def frames(columns: dict[str, Any], mixed: str) -> list[Any]:
 @pytest.mark.parametrize("ids", [[1, "1"], [1.5, "1.5"], [2**53 + 1, 2.0**53]])
 def test_ids_that_differ_stay_apart(ids: list[Any]) -> None:
     for table in frames({"c": ids * 2, "t": [0, 0, 1, 1], "v": [1.0, 2.0, 3.0, 4.0]}, "c"):
-        assert from_table(table, case="c", time="t").x.tolist() == [[[1, 3]], [[2, 4]]]
+        assert Windows.from_table(table, case="c", time="t").x.tolist() == [[[1, 3]], [[2, 4]]]
 
 
 def test_long_labels_beside_missing_ones_keep_their_digits() -> None:
@@ -110,13 +110,15 @@ def test_long_labels_beside_missing_ones_keep_their_digits() -> None:
     table = {"c": [0, 0, 1], "t": [0, 1, 0], "v": [1.0, 2.0, 3.0], "kind": kinds}
     for form in (pa.table(table), pd.DataFrame({**table, "kind": pd.array(kinds, dtype="Int64")})):
         with pytest.raises(InputError, match=r"'kind'.* 0\."):  # once: both 2.0**60
-            from_table(form, case="c", time="t", label="kind")
+            Windows.from_table(form, case="c", time="t", label="kind")
 
 
 def test_a_missing_value_of_a_pyarrow_dictionary_is_missing() -> None:
     pa = pytest.importorskip("pyarrow")
     table = pa.table({"c": [0, 1], "t": [0, 0], "v": pa.array([5, None]).dictionary_encode()})
-    assert from_table(table, case="c", time="t", missing="zero", unequal="pad", channels=["v", "t"]).x.tolist() == [
+    assert Windows.from_table(
+        table, case="c", time="t", missing="zero", unequal="pad", channels=["v", "t"]
+    ).x.tolist() == [
         [[5], [0]],
         [[0], [0]],
     ]
@@ -133,37 +135,37 @@ def test_a_missing_value_of_a_pyarrow_dictionary_is_missing() -> None:
 def test_a_column_with_a_typo_is_not_left_out(column: list[Any], message: str) -> None:
     for table in frames({"c": [1, 1, 1], "t": [0, 1, 2], "u": [1.0, 2.0, 3.0], "v": column}, "v"):
         with pytest.raises(InputError, match=message):
-            from_table(table, case="c", time="t")
-        assert from_table(table, case="c", time="t", ignore=["v"]).n_channels == 1
+            Windows.from_table(table, case="c", time="t")
+        assert Windows.from_table(table, case="c", time="t", ignore=["v"]).n_channels == 1
         with pytest.raises(InputError, match="'v'"):
-            from_table(table, case="c", time="t", channels=["v"])
+            Windows.from_table(table, case="c", time="t", channels=["v"])
 
 
 def test_a_column_that_never_changes_within_a_case_is_asked_about() -> None:
     table = {"c": [0, 0, 1, 1], "t": [0, 1, 0, 1], "v": [1.0, 1.0, 2.0, 3.0], "who": [7, 7, 8, 8], "off": [0] * 4}
     with pytest.raises(InputError, match=r": who\. .*--ignore"):
-        from_table(table, case="c", time="t")
-    assert from_table(table, case="c", time="t", group="who").n_channels == 2
-    assert from_table(table, case="c", time="t", channels=["v", "who"]).n_channels == 2
+        Windows.from_table(table, case="c", time="t")
+    assert Windows.from_table(table, case="c", time="t", group="who").n_channels == 2
+    assert Windows.from_table(table, case="c", time="t", channels=["v", "who"]).n_channels == 2
 
 
 def test_numbers_in_objects_are_a_channel() -> None:
     table = {"c": [1, 1, 1], "t": [0, 1, 2], "v": np.array([1, None, 3], dtype=object)}
-    assert from_table(table, case="c", time="t", missing="interpolate").x.tolist() == [[[1, 2, 3]]]
+    assert Windows.from_table(table, case="c", time="t", missing="interpolate").x.tolist() == [[[1, 2, 3]]]
 
 
 def test_two_columns_of_one_name() -> None:
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame([[0, 0, 1.0, 2.0]], columns=["c", "t", 1, "1"])
     with pytest.raises(InputError, match="1"):
-        from_table(frame, case="c", time="t")
+        Windows.from_table(frame, case="c", time="t")
 
 
 def test_an_ignored_column_has_no_other_role() -> None:
     with pytest.raises(InputError, match="'kind'.*ignore"):
-        from_table(TABLE, case="who", time="t", label="kind", ignore=["kind"])
+        Windows.from_table(TABLE, case="who", time="t", label="kind", ignore=["kind"])
 
 
 def test_not_a_table() -> None:
     with pytest.raises(InputError, match="got list"):
-        from_table([1, 2], case="c", time="t")
+        Windows.from_table([1, 2], case="c", time="t")

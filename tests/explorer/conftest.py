@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dicot.data import windows_from
+from dicot.data import Windows
 from dicot.explorer.assets import Asset, Assets
 from dicot.explorer.workspace import ExplorerWorkspace, open_workspace
 from dicot.store.vectors import write_vectors
@@ -45,7 +45,7 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Path:
             rows[7] = rows[7].replace(rows[7].split(",")[2], "", 1)  # a missing value
             del rows[300:400]  # a gap
         (folder / "recordings" / f"{name}.csv").write_text("time,x,y,activity\n" + "\n".join(rows) + "\n")
-    windows = windows_from(folder / "recordings", "2s", "1s", label="activity", missing="interpolate")
+    windows = Windows.from_folder(folder / "recordings", "2s", "1s", label="activity", missing="interpolate")
     spectrum = np.abs(np.fft.rfft(windows.x, axis=2))[:, :, :20].reshape(len(windows), -1)
     known = {"X": spectrum.astype(np.float32), "group": windows.group, "recording": windows.recording}
     write_vectors(folder / "vectors.npz", {"": {**known, "start": windows.start, "end": windows.end}})

@@ -8,17 +8,17 @@ import numpy as np
 import torch
 
 import dicot
-from dicot.bench.crossing import SuiteOptions
-from dicot.bench.suites import SUITES, suite_jobs
-from dicot.classical import CLASSICAL
-from dicot.controls import CONTROLS
-from dicot.corpus.build import build_corpus
 from dicot.data import inspect_recordings, suggest_windows
-from dicot.embedding import POOLINGS
-from dicot.encoders import ENCODERS, build_encoder
+from dicot.judge.bench.crossing import SuiteOptions
+from dicot.judge.bench.suites import SUITES, suite_jobs
+from dicot.judge.classical import CLASSICAL
 from dicot.methods import METHODS, build_method
-from dicot.presets import PRESETS
-from dicot.vectors.recordings import embed_recordings
+from dicot.model.controls import CONTROLS
+from dicot.model.embedding import POOLINGS
+from dicot.model.presets import PRESETS
+from dicot.nets.encoders import ENCODERS, build_encoder
+from dicot.store.corpus.build import build_corpus
+from dicot.store.vectors.recordings import embed_recordings
 
 Array = np.ndarray
 Facts = dict[str, Any]

@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from dicot.store.build import build_corpus
 from dicot.store.corpus import Corpus
-from dicot.store.corpus.build import build_corpus
-from dicot.store.corpus.embedding import embed_corpus, read_embedded
+from dicot.store.embedding import embed_corpus
 from dicot.store.search import EmbeddingIndex
-from dicot.store.search.joining import join_index
 from tests.survival.kind import Kind
-from tests.survival.mutations import BINARY, JSON, NPY, ZIP
+from tests.survival.mutations import JSON, NPY, ZIP
 
 SHARD = "c/shards/000000-000"
 
@@ -50,7 +49,7 @@ def _judge(folder: Path, result: Any, sound: Any) -> str:
 
 
 def _read_vectors(folder: Path) -> Any:
-    index = EmbeddingIndex.load(join_index(read_embedded(folder / "v", verify=True).files, folder / "index"))
+    index = EmbeddingIndex.load(folder / "v")
     return index.vectors(np.arange(len(index))), {"recording": index.recording, "start": index.start}
 
 
@@ -65,7 +64,7 @@ KINDS = [
     Kind(
         "corpus-vectors",
         _make_vectors,
-        {"v/manifest.json": JSON, "v/vectors/000000-000.parquet": BINARY},
+        {"v/manifest.json": JSON, "v/shards/000000-000.npy": NPY, "v/shards/000000-000.npz": ZIP},
         _read_vectors,
         _judge,
     ),

@@ -18,9 +18,9 @@ import dicot.__main__
 from dicot.cli import main
 from dicot.judge.bench.ledger import Ledger
 from dicot.judge.evaluation import Contender, Job, JobData
+from dicot.store.build import build_corpus
 from dicot.store.corpus import Corpus
-from dicot.store.corpus.build import build_corpus
-from dicot.store.corpus.embedding import read_embedded
+from dicot.store.folder import Store
 from dicot.store.search import EmbeddingIndex
 from dicot.store.vectors import read_vectors
 from dicot.use.labels.store import LabelStore
@@ -185,7 +185,7 @@ def _embedded(folder: Path) -> Committed:
         pairs = list(zip(held.recording.tolist(), held.start.tolist(), strict=True))
         assert len(set(pairs)) == len(pairs), "a window is there twice"
         rows = set(pairs)
-    parts = {path.stem for path in (folder / "out" / ".v.parquet.parts").glob("*.npz")}
+    parts = {path.stem for path in (folder / "out" / ".v.parquet.parts" / ".unfinished").glob("0*.json")}
     whole = len({name for name, _ in rows}) == RECORDINGS
     return rows | ({f"{number:06d}" for number in range(RECORDINGS)} if whole else parts)
 
@@ -203,7 +203,7 @@ def _built(folder: Path) -> Committed:
     if (folder / "corpus" / "manifest.json").exists():
         Corpus.open(folder / "corpus", verify=True)
         return {f"{stage}-{number:06d}" for stage in ("look", "cut") for number in range(RECORDINGS)}
-    return {path.stem for path in (folder / "corpus" / ".building").glob("*-??????.json")}
+    return {path.stem for path in (folder / "corpus" / ".unfinished").glob("*-??????.json")}
 
 
 def _corpus(folder: Path) -> None:
@@ -227,8 +227,8 @@ def _embed_on_ray(folder: Path) -> None:
 def _embedded_shards(folder: Path) -> Committed:
     """The shards whose vectors are there."""
     if (folder / "vectors" / "manifest.json").exists():
-        return {shard.name for shard in read_embedded(folder / "vectors", verify=True).shards}
-    return {path.stem for path in (folder / "vectors" / ".embedding").glob("*.json")}
+        return {shard.name for shard in Store(folder / "vectors", verify=True).shards}
+    return {path.stem for path in (folder / "vectors" / ".unfinished").glob("0*.json")}
 
 
 # --- bench ------------------------------------------------------------------------------------------------------------
@@ -361,7 +361,7 @@ def _chunk(number: int) -> dict[str, Any]:
 
 def _index(folder: Path) -> None:
     place = folder / "index"
-    if not (place / "index.json").exists():
+    if not (place / "manifest.json").exists():
         EmbeddingIndex(**_chunk(0)).save(place)
         _acknowledge(folder, 0)
     index = EmbeddingIndex.load(place)
@@ -374,7 +374,7 @@ def _index(folder: Path) -> None:
 
 
 def _indexed(folder: Path) -> Committed:
-    if not (folder / "index" / "index.json").exists():
+    if not (folder / "index" / "manifest.json").exists():
         return set()
     index = EmbeddingIndex.load(folder / "index")
     chunks = len(index) // CHUNK

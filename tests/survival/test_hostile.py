@@ -26,15 +26,15 @@ from scipy.io import savemat
 from dicot import OnnxEmbedder, TimeSeriesClassifier, TimeSeriesEmbedder
 from dicot.core.errors import DicotError, InputError
 from dicot.data import parquetfile
-from dicot.data.choices import read_choices
 from dicot.data.files import read_windows
 from dicot.data.matfile import read_matrix
+from dicot.data.reading import read_toml
 from dicot.data.recordingfile import read_recording
 from dicot.judge.bench.exchange import read_contents
 from dicot.model.export import export_onnx
 from dicot.model.pretrained import CONFIG, read_config
 from dicot.store.search import EmbeddingIndex
-from dicot.store.vectors import read_vectors, vector_shape
+from dicot.store.vectors import read_vectors
 from dicot.use.labels.windows import read_labels
 from tests.signal_files import write_edf, write_wfdb
 from tests.survival.run import MEMORY, WORK, _for_memory
@@ -162,8 +162,7 @@ def test_vectors_of_one_number_that_are_a_hundred_times_their_file(
     flat = pa.array(np.zeros(800_000, np.float32))
     table = pa.table({"vector": pa.FixedSizeListArray.from_arrays(flat, 8)})
     pq.write_table(table, tmp_path / "a.parquet", compression="zstd")
-    for read in (read_vectors, vector_shape):
-        assert "fill the memory" in fate(lambda read=read: read(tmp_path / "a.parquet"))
+    assert "fill the memory" in fate(lambda: read_vectors(tmp_path / "a.parquet"))
 
 
 def test_one_long_text_among_many_short_ones(tmp_path: Path) -> None:
@@ -273,8 +272,8 @@ DEEP = 100_000
 
 def test_text_that_is_nested_a_hundred_thousand_times(tmp_path: Path) -> None:
     (tmp_path / "dicot.toml").write_text("window = " + "[" * DEEP + "]" * DEEP)
-    assert fate(lambda: read_choices(tmp_path / "dicot.toml")).startswith("ours")
-    for name, text in ((CONFIG, "[" * DEEP), ("index.json", '{"a":' * DEEP)):
+    assert fate(lambda: read_toml(tmp_path / "dicot.toml")).startswith("ours")
+    for name, text in ((CONFIG, "[" * DEEP), ("manifest.json", '{"a":' * DEEP)):
         (tmp_path / name).write_text(text)
     assert fate(lambda: read_config(tmp_path)).startswith("ours")
     assert fate(lambda: EmbeddingIndex.load(tmp_path)).startswith("ours")
@@ -351,4 +350,4 @@ def test_arbitrary_choices(tmp_path: Path, values: list[Any]) -> None:
     lines = [f"{name} = {json.dumps(value)}" for name, value in zip(names, values, strict=False)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="replace")
     with suppress(InputError):
-        assert set(read_choices(path)) <= set(names)
+        assert set(read_toml(path)) <= set(names)

@@ -15,9 +15,10 @@ import pytest
 from dicot.core.errors import DicotError, InputError, OutputError
 from dicot.judge.bench.ledger import Ledger
 from dicot.judge.evaluation import Contender, Job, JobData
+from dicot.store.build import build_corpus
 from dicot.store.corpus import Corpus
-from dicot.store.corpus.build import build_corpus
-from dicot.store.corpus.embedding import embed_corpus, read_embedded
+from dicot.store.embedding import embed_corpus
+from dicot.store.folder import Store
 from dicot.store.search import EmbeddingIndex
 from dicot.use.labels.store import LabelStore
 from tests.corpus.folders import WINDOW, tree, write_recordings
@@ -26,8 +27,8 @@ WRITERS, CALLS, CHUNK = 4, 8, 5
 PATIENCE = 300  # seconds, on a machine that is busy with other things
 LOADED = [
     "dicot.judge.bench.ledger",
-    "dicot.store.corpus.build",
-    "dicot.store.corpus.embedding",
+    "dicot.store.build",
+    "dicot.store.embedding",
     "dicot.judge.evaluation",
 ]
 LOADED += ["dicot.use.labels.store", "dicot.store.search", "numpy", "tests.corpus.folders"]
@@ -124,7 +125,7 @@ def test_an_index_that_all_append_to(tmp_path: Path) -> None:
     index = EmbeddingIndex.load(place)
     held = index.vectors(range(len(index)))[1:, 0].astype(int)
     np.testing.assert_array_equal(np.bincount(held, minlength=WRITERS * CALLS + 1)[1:], CHUNK)
-    assert sorted(path.name.split("-")[0] for path in place.iterdir()) == ["columns", "index.json", "vectors"]
+    assert sorted(path.name for path in place.iterdir()) == ["manifest.json", "shards"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["index"], "a lock was left behind"
 
 
@@ -182,7 +183,7 @@ def build(folder: Path, number: int) -> None:
     try:
         until_it_is_there(lambda: build_corpus(folder / "r", folder / "c", length, shard_bytes=4000), number)
     except InputError as error:  # others were first
-        if not any(words in str(error) for words in ("another window", "other sources or options")):
+        if not any(words in str(error) for words in ("its window differ",)):
             raise
         (folder / f"refused-{number}").touch()
         return
@@ -195,7 +196,7 @@ def test_a_corpus(tmp_path: Path) -> None:
     held = Corpus.open(tmp_path / "c")
     length = held.shape[2]
     alone = build_corpus(tmp_path / "r", tmp_path / "alone", length, shard_bytes=4000)
-    assert len(held) == alone.manifest.windows and tree(tmp_path / "c") == tree(tmp_path / "alone")
+    assert len(held) == len(alone.corpus) and tree(tmp_path / "c") == tree(tmp_path / "alone")
     others = range(1, WRITERS) if length > WINDOW["window"] else [0]
     assert sorted(path.name for path in tmp_path.glob("refused-*")) == [f"refused-{number}" for number in others]
 
@@ -218,9 +219,9 @@ def embed(folder: Path, number: int) -> None:
         return embed_corpus(Means(model), Corpus.open(folder / "c"), folder / "v", model_hash=f"model {model}")
 
     try:
-        assert until_it_is_there(work, number).model == f"model {model}"
+        assert until_it_is_there(work, number).about["model"] == f"model {model}"
     except InputError as error:
-        if "another corpus, model or dtype" not in str(error):
+        if "its model differ" not in str(error):
             raise
         (folder / f"refused-{number}").touch()
 
@@ -229,9 +230,9 @@ def test_the_vectors_of_a_corpus(tmp_path: Path) -> None:
     write_recordings(tmp_path / "r", 6)
     build_corpus(tmp_path / "r", tmp_path / "c", **WINDOW, shard_bytes=4000)
     at_once(embed, tmp_path)
-    held = read_embedded(tmp_path / "v", verify=True)
-    model = int(held.model.split()[1])
-    embed_corpus(Means(model), Corpus.open(tmp_path / "c"), tmp_path / "alone", model_hash=held.model)
+    held = Store(tmp_path / "v", verify=True)
+    model = int(held.about["model"].split()[1])
+    embed_corpus(Means(model), Corpus.open(tmp_path / "c"), tmp_path / "alone", model_hash=held.about["model"])
     assert tree(tmp_path / "v") == tree(tmp_path / "alone")
     assert sorted(path.name for path in tmp_path.glob("refused-*")) == [
         f"refused-{number}" for number in range(WRITERS) if number % 2 != model

@@ -14,20 +14,20 @@ import pyarrow.parquet as pq
 
 from dicot import FewLabelClassifier, LabelStore, OnnxEmbedder, TimeSeriesEmbedder
 from dicot.core.storage.seals import OPEN, sealed
-from dicot.data.choices import FILE, read_choices
-from dicot.data.folders import windows_from
+from dicot.data import Windows
+from dicot.data.reading import FILE, read_toml
 from dicot.explorer.kept import overview_file, read_or_make
 from dicot.model.deployed import CHANGED, SEAL
 from dicot.model.export import export_onnx
 from dicot.model.heads import MARK, Head
+from dicot.store.recordings import embed_recordings
 from dicot.store.search import EmbeddingIndex
+from dicot.store.series import series_of
 from dicot.store.vectors import SOURCE, Vectors, read_vectors, write_vectors
-from dicot.store.vectors.recordings import embed_recordings
-from dicot.store.vectors.series import series_of
 from tests.survival.array_kinds import parse_npz
 from tests.survival.kind import Kind, UnreadableError
 from tests.survival.model_kinds import X, same_bits
-from tests.survival.mutations import BINARY, JSON, NPY, TENSORS, TEXT, ZIP
+from tests.survival.mutations import BINARY, JSON, TENSORS, TEXT, ZIP
 from tests.survival.verdicts import unsound
 
 TOML = """# how these recordings are cut
@@ -60,9 +60,9 @@ def _choices(folder: Path) -> None:
     (folder / "data" / FILE).write_text(TOML)
 
 
-def _read_choices(folder: Path) -> Any:
-    choices = read_choices(folder / "data" / FILE)
-    return choices, windows_from(folder / "data", **{"window": 10, **choices})
+def _read_toml(folder: Path) -> Any:
+    choices = read_toml(folder / "data" / FILE)
+    return choices, Windows.from_folder(folder / "data", **{"window": 10, **choices})
 
 
 def judge_choices(folder: Path, result: Any, sound: Any) -> str:
@@ -208,20 +208,10 @@ def _save_index(folder: Path) -> None:
     held = _vectors()
     known = {"recording": held.recording, "start": held.start, "end": held.end}
     EmbeddingIndex(held.x, **known).save(folder / "index")
-    for number, kind in enumerate(("vectors", "columns")):  # their names hold a hash, which differs between machines
-        (path,) = (folder / "index").glob(f"{kind}-*")
-        path.rename(folder / "index" / f"{number}{path.suffix}")
-        (folder / "index" / f"{number}.name").write_text(path.name)
 
 
 def _read_index(folder: Path) -> np.ndarray:
-    place = folder / "loaded"
-    place.mkdir(exist_ok=True)
-    for number, suffix in ((0, ".npy"), (1, ".npz")):
-        name = (folder / "index" / f"{number}.name").read_text()
-        (place / name).write_bytes((folder / "index" / f"{number}{suffix}").read_bytes())
-    (place / "index.json").write_bytes((folder / "index" / "index.json").read_bytes())
-    index = EmbeddingIndex.load(place)
+    index = EmbeddingIndex.load(folder / "index")
     distances, rows = index.like("monday", 0.5, k=3)
     return np.concatenate([distances, rows])
 
@@ -327,7 +317,7 @@ def judge_about(folder: Path, result: np.ndarray, sound: np.ndarray) -> str:
 
 
 KINDS = [
-    Kind("choices", _choices, {f"data/{FILE}": TEXT}, _read_choices, judge_choices),
+    Kind("choices", _choices, {f"data/{FILE}": TEXT}, _read_toml, judge_choices),
     Kind("vectors-npz", _save_vectors("npz"), {"v.npz": ZIP}, lambda f: read_vectors(f / "v.npz"), judge_npz),
     Kind(
         "vectors-parquet",
@@ -341,7 +331,7 @@ KINDS = [
     Kind(
         "index",
         _save_index,
-        {"index/index.json": JSON, "index/0.npy": NPY, "index/1.npz": ZIP},
+        {"index/manifest.json": JSON},
         _read_index,
         same_bits,
     ),

@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dicot import windows_from
 from dicot.core.errors import DicotWarning, InputError, NoWindowError, OutputError, ShortRecordingWarning
 from dicot.data import Windows
 from dicot.data.collection import labelled
 from dicot.data.policies import Array
+from dicot.store.recordings import embed_recordings
 from dicot.store.vectors import read_vectors, write_vectors
-from dicot.store.vectors.recordings import embed_recordings
 
 CUT = {"window": "1s", "stride": "50%", "label": "activity", "group": "who"}
 
@@ -45,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 def test_rows_are_those_of_all_windows_at_once(folder: Path, tmp_path: Path, suffix: str) -> None:
     out = tmp_path / f"v.{suffix}"
     done = embed_recordings(moments, "abc", out, folder, CUT)
-    whole, held = windows_from(folder, **CUT), read_vectors(out)
+    whole, held = Windows.from_folder(folder, **CUT), read_vectors(out)
     assert (done.added, done.files, done.recordings, done.n_features) == (len(whole), 3, 3, 4)
     np.testing.assert_array_equal(held.x, moments(whole))
     for name, wanted in (("recording", whole.recording), ("start", whole.start), ("end", whole.end)):
@@ -63,7 +62,7 @@ def test_the_file_says_what_it_was_made_of(folder: Path, tmp_path: Path, suffix:
     assert source is not None
     assert (source["kind"], source["data"], source["model"]) == ("recordings", [str(folder)], "abc")
     assert (source["channels"], source["rate"], source["n_times"], source["stride"]) == (["x", "y"], 20.0, 20, 10)
-    assert source["options"] == CUT
+    assert CUT.items() <= source["options"].items()
     assert source["recordings"]["tue"]["file"] == str(folder / "tue.csv")
     write_vectors(out, {"": {"X": np.zeros((2, 3), np.float32)}})
     assert read_vectors(out).source is None, "files of older versions do not say it"
@@ -160,22 +159,6 @@ def test_a_signal_file_of_wfdb_is_looked_at_too(tmp_path: Path) -> None:
         embed_recordings(moments, "abc", out, folder, {"window": "1s"}, append=True)
 
 
-def test_files_of_older_versions_go_by_the_size_and_say_so(folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "v.parquet"
-    embed_recordings(moments, "abc", out, folder, CUT)
-    held = read_vectors(out)
-    assert held.source is not None and held.label is not None and held.group is not None
-    old = {name: {key: entry[key] for key in ("file", "bytes")} for name, entry in held.source["recordings"].items()}
-    recording, start, end = held.places()
-    columns = {"recording": recording, "start": start, "end": end, "y": held.label, "group": held.group}
-    write_vectors(out, {"": {"X": held.x, **columns}}, {**held.source, "recordings": old})
-    write(folder / "new.csv", 100)
-    with pytest.warns(DicotWarning, match="older version, .* whether mon, tue, wed have changed"):
-        assert embed_recordings(moments, "abc", out, folder, CUT, append=True).added == 9
-    entries = read_vectors(out).source["recordings"]  # type: ignore[index]
-    assert "sha256" in entries["new"] and "sha256" not in entries["mon"], "what nobody saw is not vouched for"
-
-
 @pytest.mark.parametrize("suffix", ["parquet", "npz"])
 @pytest.mark.parametrize(("activity", "label"), [("run", "run"), ("7", 7.0)])
 def test_labels_may_come_later(tmp_path: Path, suffix: str, activity: str, label: object) -> None:
@@ -205,18 +188,16 @@ def test_other_windows_or_models_are_not_mixed(folder: Path, tmp_path: Path) -> 
         ("b" * 64, folder, CUT, "made by the model aaaaaaaaaaaa, and this one is bbbbbbbbbbbb"),
         ("a" * 64, folder, {**CUT, "window": "2s"}, "--window 1s, 20 time steps; now --window 2s are 40"),
         ("a" * 64, folder, {**CUT, "stride": "10%"}, "--stride 50%, 10 time steps; now --stride 10% are 2"),
-        ("a" * 64, folder, {**CUT, "channels": ["x"]}, "no --channels; now --channels x"),
-        ("a" * 64, folder, {**CUT, "rate": 10.0}, "no --rate; now --rate 10"),
+        ("a" * 64, folder, {**CUT, "channels": ["x"]}, r"--channels None; now --channels \['x'\]"),
+        ("a" * 64, folder, {**CUT, "rate": 10.0}, "--rate None; now --rate 10"),
         ("a" * 64, other, CUT, "has a recording 'mon' of the file .*recordings/mon.csv; .*other/mon.csv"),
-        ("a" * 64, slow, CUT, "'fri' has 1 time steps per second; what was cut before has 20"),
+        ("a" * 64, slow, CUT, "what was cut before has 20 .*'fri' 1 "),
     ):
         with pytest.raises(InputError, match=message):
             embed_recordings(moments, model, out, data, options, append=True)
     write_vectors(tmp_path / "plain.parquet", {"": {"X": np.zeros((2, 3), np.float32)}})
     with pytest.raises(InputError, match="does not say which recordings"):
         embed_recordings(moments, "abc", tmp_path / "plain.parquet", folder, CUT, append=True)
-    with pytest.raises(InputError, match=r"v\.csv cannot be appended to"):
-        embed_recordings(moments, "abc", tmp_path / "v.csv", folder, CUT, append=True)
     assert out.read_bytes() == before
     assert not list(tmp_path.glob(".*"))
 
@@ -240,7 +221,7 @@ def test_a_bad_file_is_told_before_any_is_embedded(folder: Path, tmp_path: Path)
     with pytest.raises(InputError, match=r"zzz.*channel 'y'"):
         embed_recordings(never, "abc", tmp_path / "v.parquet", folder, CUT)
     (folder / "zzz.csv").write_text("time,x,z,activity,who\n0,1,2,walk,ann\n0.05,1,2,walk,ann\n")
-    with pytest.raises(InputError, match=r"mon\.csv has x, y; .*zzz\.csv has x, z"):
+    with pytest.raises(InputError, match=r"'mon' has x, y; 'zzz' has x, z"):
         embed_recordings(never, "abc", tmp_path / "v.parquet", folder, CUT)
     assert [path.name for path in tmp_path.iterdir()] == ["recordings"]
 
@@ -280,7 +261,7 @@ def test_parts_of_another_run_are_not_taken(folder: Path, tmp_path: Path) -> Non
     with pytest.raises(KeyboardInterrupt):
         embed_recordings(breaks, "abc", out, folder, CUT)
     assert embed_recordings(lambda windows: 2 * moments(windows), "xyz", out, folder, CUT).continued == 0
-    np.testing.assert_array_equal(read_vectors(out).x, 2 * moments(windows_from(folder, **CUT)))
+    np.testing.assert_array_equal(read_vectors(out).x, 2 * moments(Windows.from_folder(folder, **CUT)))
 
 
 @pytest.mark.slow
@@ -291,7 +272,7 @@ def test_killed_again_and_again_it_ends_with_the_same_bytes(folder: Path, tmp_pa
 import sys, time
 from pathlib import Path
 import numpy as np
-from dicot.store.vectors.recordings import embed_recordings
+from dicot.store.recordings import embed_recordings
 def slow(windows):
     time.sleep(0.05)
     return np.concatenate([windows.x.mean(axis=2), windows.x.std(axis=2)], axis=1)
@@ -308,11 +289,11 @@ embed_recordings(slow, "abc", Path(sys.argv[1]), sys.argv[2], cut, append=sys.ar
         return subprocess.Popen([sys.executable, "-c", code, str(out), str(folder), str(append)])
 
     assert run(one).wait() == 0
-    parts = other.parent / ".v.parquet.parts"
+    parts = other.parent / ".v.parquet.parts" / ".unfinished"
     kills = 0
     for wait in (0.0, 0.02, 0.11, 0.3):
-        before, process = len(list(parts.glob("0*.npz"))), run(other)
-        while process.poll() is None and len(list(parts.glob("0*.npz"))) <= before:
+        before, process = len(list(parts.glob("0*.json"))), run(other)
+        while process.poll() is None and len(list(parts.glob("0*.json"))) <= before:
             time.sleep(0.005)
         time.sleep(wait)
         process.send_signal(signal.SIGKILL)
@@ -374,22 +355,6 @@ def test_a_number_stays_one_class_where_more_is_appended(tmp_path: Path, first: 
     assert set(held.group.tolist()) == {1}
 
 
-def test_labels_that_older_versions_wrote_are_the_same_classes(tmp_path: Path) -> None:
-    made, out = tmp_path / "recordings", tmp_path / "v.parquet"
-    made.mkdir()
-    write(made / "mon.csv", activity="1", who="7")
-    embed_recordings(moments, "abc", out, made, CUT)
-    held = read_vectors(out)
-    old = {"X": held.x, "recording": held.recording, "start": held.start, "end": held.end}
-    texts = {"y": np.full(len(held), "1.0"), "group": np.full(len(held), "7.0")}
-    write_vectors(out, {"": {**old, **texts}}, held.source)
-    write(made / "tue.csv", activity="1", who="7")
-    embed_recordings(moments, "abc", out, made, CUT, append=True)
-    held = read_vectors(out)
-    assert held.label is not None and held.group is not None
-    assert (set(held.label.tolist()), set(held.group.tolist())) == ({"1"}, {"7"})
-
-
 def test_windows_with_other_long_labels_have_another_hash() -> None:
     from dicot.data.contents import windows_hash
 
@@ -447,20 +412,6 @@ def test_a_recording_under_another_name_is_told_and_not_embedded_twice(folder: P
     assert embed_recordings(moments, "abc", out, moved, CUT, append=True).added == 5  # only what is new
 
 
-def test_windows_that_an_older_version_wrote_twice_are_not_added_to(folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "v.npz"
-    embed_recordings(moments, "abc", out, folder, CUT)
-    held = read_vectors(out)
-    assert held.source is not None
-    recording, start, end = held.places()
-    entries = held.source["recordings"]
-    entries["old/mon"] = entries["mon"]
-    columns = {"recording": recording, "start": start, "end": end}
-    write_vectors(out, {"": {"X": held.x, **columns}}, {**held.source, "recordings": entries})
-    with pytest.raises(InputError, match=r"has the windows of .*mon\.csv twice, as 'mon' and as 'old/mon'"):
-        embed_recordings(moments, "abc", out, folder, CUT, append=True)
-
-
 def test_a_new_file_called_as_a_group_of_an_older_one_is_refused(tmp_path: Path) -> None:
     folder, out = tmp_path / "recordings", tmp_path / "v.parquet"
     folder.mkdir()
@@ -477,16 +428,3 @@ def test_a_new_file_called_as_a_group_of_an_older_one_is_refused(tmp_path: Path)
     write(folder / "a:u:1.csv", 100)
     with pytest.raises(InputError, match=r"a\.csv has a recording 'a:u:1', .*a:u:1\.csv has such a name"):
         embed_recordings(moments, "abc", out, folder, CUT, append=True)
-
-
-def test_times_that_an_older_version_did_not_round_are_the_same_times(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "v.parquet"
-    with monkeypatch.context() as older:
-        older.setattr("dicot.data.recordings.without_noise", lambda times, rate: times + 2e-15)
-        embed_recordings(moments, "abc", out, folder, CUT)
-    assert (read_vectors(out).places()[1] % 0.5 != 0).any()
-    for n_times, added in ((150, 5), (200, 5)):
-        write(folder / "mon.csv", n_times, "", "person 0", 0)
-        assert embed_recordings(moments, "abc", out, folder, CUT, append=True).added == added

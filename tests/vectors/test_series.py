@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dicot import windows_from
 from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.data.policies import Array
+from dicot.store import series as module
+from dicot.store.made_of import MadeOf
+from dicot.store.recordings import embed_recordings
+from dicot.store.series import Series, series_of, why_absent
 from dicot.store.vectors import Vectors, read_vectors, write_vectors
-from dicot.store.vectors import series as module
-from dicot.store.vectors.recordings import embed_recordings
-from dicot.store.vectors.series import Series, series_of, source_of_cases, why_absent
 
 
 def mean(windows: Windows) -> Array:
@@ -36,7 +36,7 @@ def write_walk(path: Path, times: np.ndarray, groups: int = 1, seed: int = 0, mi
 
 def vectors_of(folder: Path, window: str | int, **options: object) -> tuple[Vectors, np.ndarray]:
     """Vectors that do not say what they were made of, and the windows."""
-    windows = windows_from(folder, window, "50%", **options)
+    windows = Windows.from_folder(folder, window, "50%", **options)
     known = Vectors(np.zeros((len(windows), 3), np.float32), windows.recording, windows.start, windows.end)
     return known, windows.x
 
@@ -72,7 +72,7 @@ def folder(tmp_path: Path) -> Path:
 def test_values_are_those_that_were_embedded(folder: Path, tmp_path: Path, options: dict) -> None:
     out = tmp_path / "v.parquet"
     embed_recordings(mean, "abc", out, folder, options)
-    windows, vectors = windows_from(folder, **options), read_vectors(out)
+    windows, vectors = Windows.from_folder(folder, **options), read_vectors(out)
     series = found(vectors)
     assert series.channels == windows.channels and series.rate == windows.rate
     for row in range(len(vectors)):
@@ -92,7 +92,7 @@ def test_missing_values_are_filled_in_as_they_were_and_not_across_a_gap(
     write_walk(tmp_path / "r" / "a.csv", times, missing=slice(84, 95))
     options = {"window": "1s", "time": "t", "channels": ["x", "y"], "missing": missing, **more}
     embed_recordings(mean, "abc", tmp_path / "v.npz", tmp_path / "r", options)
-    windows, vectors = windows_from(tmp_path / "r", **options), read_vectors(tmp_path / "v.npz")
+    windows, vectors = Windows.from_folder(tmp_path / "r", **options), read_vectors(tmp_path / "v.npz")
     series = found(vectors)
     np.testing.assert_array_equal([series.window(row) for row in range(len(vectors))], windows.x)
 
@@ -102,7 +102,7 @@ def test_a_file_of_several_groups_and_recordings_that_were_moved(tmp_path: Path)
     write_walk(folder / "both.csv", np.arange(400) / 20, groups=2)
     options = {"window": "1s", "time": "t", "group": "who"}
     embed_recordings(mean, "abc", out, folder, options)
-    windows, vectors = windows_from(folder, **options), read_vectors(out)
+    windows, vectors = Windows.from_folder(folder, **options), read_vectors(out)
     assert windows.recording is not None and set(windows.recording) == {"both:0", "both:1"}
     np.testing.assert_array_equal(found(vectors).window(len(vectors) - 1), windows.x[-1])
     moved = folder.rename(tmp_path / "elsewhere")
@@ -137,7 +137,7 @@ def test_a_file_that_was_changed_is_named_and_not_drawn(folder: Path, tmp_path: 
 def test_a_file_that_changes_later_is_not_drawn_either(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "v.npz"
     embed_recordings(mean, "abc", out, folder, {"window": "1s", "time": "t", "group": "who"})
-    vectors, windows = read_vectors(out), windows_from(folder, "1s", time="t", group="who")
+    vectors, windows = read_vectors(out), Windows.from_folder(folder, "1s", time="t", group="who")
     series = found(vectors, path=out)
     for file in folder.iterdir():
         file.write_text(file.read_text().replace("1", "2"))
@@ -231,8 +231,8 @@ def test_files_are_read_when_they_are_needed_and_forgotten_when_memory_is_short(
         write(tmp_path / "r" / f"{name}.csv", {"v": np.arange(50.0)})
     known, _ = vectors_of(tmp_path / "r", 10)
     read: list[str] = []
-    usual = module.read_tracks
-    monkeypatch.setattr(module, "read_tracks", lambda path, *words: read.append(path.stem) or usual(path, *words))
+    usual = module.read_named
+    monkeypatch.setattr(module, "read_named", lambda path, *words: read.append(path.stem) or usual(path, *words))
     series = found(known, str(tmp_path / "r"))
     assert read == ["a"]
     per_file = len(known) // 3
@@ -279,9 +279,9 @@ def test_vectors_that_do_not_say_their_source_go_by_the_choices_beside_the_data(
     ],
 )
 def test_a_damaged_source_is_refused(source: dict, tmp_path: Path) -> None:
-    write_vectors(tmp_path / "w.npz", {"": {"X": np.zeros((1, 2), np.float32)}}, source)
+    known = Vectors(np.zeros((1, 2), np.float32), source=source)
     with pytest.raises(InputError, match=r"w\.npz is damaged: .* cannot be used .*Embed it again"):
-        series_of(read_vectors(tmp_path / "w.npz"), None, {}, path=tmp_path / "w.npz")
+        series_of(known, None, {}, path=tmp_path / "w.npz")
 
 
 def test_cases_are_rows_of_the_data(tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_cases_that_the_vectors_name_need_no_data(tmp_path: Path) -> None:
     file, out = tmp_path / "cases.npz", tmp_path / "v.npz"
     turned = x.transpose(0, 2, 1)
     np.savez(file, X_train=turned[:3], X_test=turned[3:])
-    source = source_of_cases(str(file), {"layout": "ntc"}, None, "abc")
+    source = MadeOf.of_cases(str(file), {"layout": "ntc"}, None, "abc")
     part = {"X": np.zeros((3, 2), np.float32)}
     write_vectors(out, {"train": part, "test": {"X": np.zeros((2, 2), np.float32)}}, source)
     vectors = read_vectors(out)
@@ -323,12 +323,11 @@ def test_cases_that_the_vectors_name_need_no_data(tmp_path: Path) -> None:
 
 
 def test_a_data_set_by_name_is_read_with_its_policies() -> None:
-    source = source_of_cases("ItalyPowerDemand", {"missing": "zero"}, None, "abc")
-    assert source["kind"] == "name" and source["data"] == ["ItalyPowerDemand"]
-    known = Vectors(np.zeros((1096, 2), np.float32), source=source)
+    source = MadeOf.of_cases("ItalyPowerDemand", {"missing": "zero"}, None, "abc")
+    known = Vectors(np.zeros((1096, 2), np.float32), source=source.to_dict())
     window = found(known).window(1095)
     assert window is not None and window.shape == (1, 24)
-    gone = Vectors(np.zeros((4, 2), np.float32), source={**source, "data": ["no-such-set"]})
+    gone = Vectors(np.zeros((4, 2), np.float32), source={**source.to_dict(), "data": ["no-such-set"]})
     assert series_of(gone, None, {}) is None
     assert "'no-such-set' of v.npz is not on this machine" in why_absent(gone, Path("v.npz"))
 
@@ -345,7 +344,7 @@ def test_options_of_a_cut_find_its_values_again(tmp_path: Path, options: dict[st
     lost = slice(84, 95) if "missing" in options else slice(0, 0)
     write_walk(tmp_path / "r" / "a.csv", times * 1000 if "unit" in options else times, missing=lost)
     cut = {"time": "t", "channels": ["x", "y"], **options}
-    windows = windows_from(tmp_path / "r", "1s", **cut)
+    windows = Windows.from_folder(tmp_path / "r", "1s", **cut)
     arrays = {"recording": windows.recording, "start": windows.start, "end": windows.end}
     write_vectors(tmp_path / "v.npz", {"": {"X": mean(windows), **arrays}})
     vectors, rate = read_vectors(tmp_path / "v.npz"), cut.pop("rate", None)

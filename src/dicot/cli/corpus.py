@@ -39,7 +39,7 @@ def build(
     what is free.
     """
     from dicot.core.processes.budget import said_bytes
-    from dicot.store.corpus.build import build_corpus
+    from dicot.store.build import build_corpus
 
     options = {
         **_choices(sources),
@@ -57,18 +57,18 @@ def build(
         skip_damaged=skip_damaged,
         overwrite=overwrite,
     )
-    manifest = done.manifest
     if done.was_there:
         typer.echo(f"{out} already holds this corpus; nothing to do.")
         return
+    made = done.corpus
     if done.continued:
-        typer.echo(f"Continued: {done.continued} of {len(manifest.sources)} files were finished before.")
-    for source in manifest.damaged:
+        typer.echo(f"Continued: {done.continued} of {len(made.sources)} files were finished before.")
+    for source in made.damaged:
         typer.secho(f"Left out: {source.damaged}", fg="yellow", err=True)
-    n_files = len(manifest.sources) - len(manifest.damaged)
-    c, t = manifest.shape
-    typer.echo(f"{manifest.windows} windows of {c} channel(s) and {t} time steps, of {n_files} file(s)")
-    typer.echo(f"Wrote {out}: {len(manifest.shards)} shards, {said_bytes(manifest.bytes)}")
+    n, c, t = made.shape
+    n_files = len(made.sources) - len(made.damaged)
+    typer.echo(f"{n} windows of {c} channel(s) and {t} time steps, of {n_files} file(s)")
+    typer.echo(f"Wrote {out}: {len(made.shards)} shards, {said_bytes(made.store.bytes)}")
 
 
 def describe(folder: str, verify: bool) -> None:
@@ -77,29 +77,28 @@ def describe(folder: str, verify: bool) -> None:
     from dicot.store.corpus import Corpus
 
     opened = Corpus.open(folder, verify=verify)
-    manifest, (n, c, t) = opened.manifest, opened.shape
-    rate = manifest.rate
+    (n, c, t), rate = opened.shape, opened.rate
     lines = {
         "windows": f"{n:,}",
-        "channels": f"{c}: {', '.join(manifest.channels)}",
+        "channels": f"{c}: {', '.join(opened.channels)}",
         "time steps": f"{t}" + ("" if rate is None else f", {t / rate:g} s at {rate:g} per second"),
-        "stride": f"{manifest.stride}" + ("" if rate is None else f", {manifest.stride / rate:g} s"),
-        "stored as": f"{len(manifest.shards):,} shards, {said_bytes(manifest.bytes)}",
-        "sources": f"{len(manifest.sources):,} files, {said_bytes(sum(s.bytes for s in manifest.sources))}, "
-        f"{sum(source.recordings for source in manifest.sources):,} recordings with a window",
-        "options": ", ".join(f"{key}={value}" for key, value in manifest.options.items() if value is not None),
+        "stride": f"{opened.stride}" + ("" if rate is None else f", {opened.stride / rate:g} s"),
+        "stored as": f"{len(opened.shards):,} shards, {said_bytes(opened.store.bytes)}",
+        "sources": f"{len(opened.sources):,} files, {said_bytes(sum(s.bytes for s in opened.sources))}, "
+        f"{sum(source.recordings for source in opened.sources):,} recordings with a window",
+        "options": ", ".join(f"{key}={value}" for key, value in opened.reading.to_dict().items()),
         "fingerprint": opened.fingerprint() + (", every byte as it was written" if verify else ""),
     }
     for name, text in lines.items():
         typer.echo(f"{name:12} {text}")
-    for source in manifest.damaged:
+    for source in opened.damaged:
         typer.echo(f"{'left out':12} {source.damaged}")
 
 
 def _choices(sources: list[str]) -> dict[str, Any]:
     """Return what the dicot.toml beside the recordings says; two of them cannot both be followed."""
     from dicot.data.reading import read_toml, toml_of
-    from dicot.store.corpus.sources import SCHEME
+    from dicot.store.sources import SCHEME
 
     paths = dict.fromkeys(toml_of(source) for source in sources if SCHEME not in source)
     there = [path for path in paths if path.is_file()]

@@ -68,7 +68,7 @@ def embed(
 def _embed_recordings(
     embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: Source, out: Path, append: bool
 ) -> None:
-    from dicot.store.vectors.recordings import embed_recordings
+    from dicot.store.recordings import embed_recordings
 
     data = source.data
     done = embed_recordings(embedder.transform, hash_of(model), out, data, source.as_fitted(embedder), append=append)
@@ -84,14 +84,13 @@ def _embed_recordings(
 
 def _embed_corpus(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, corpus: "Corpus", out: Path) -> None:
     """Embed a corpus into one file."""
-    from dicot.store.corpus.embedding import source_of_vectors
-    from dicot.store.corpus.shards import COLUMNS
-    from dicot.store.vectors import row_files, write_vectors
+    from dicot.store.embedding import made_of_corpus
+    from dicot.store.vectors import COLUMNS, row_files, write_vectors
 
     with row_files(out) as make:
         vectors = embedder.transform_into(corpus, make, layout="nct").read()
         about = {COLUMNS[name]: values for name, values in corpus.columns().items()}
-        write_vectors(out, {"": {"X": vectors, **about}}, source_of_vectors(corpus, hash_of(model)))
+        write_vectors(out, {"": {"X": vectors, **about}}, made_of_corpus(corpus, hash_of(model)))
     typer.echo(f"{corpus.name}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
     typer.echo(f"Wrote {out}")
 
@@ -109,10 +108,9 @@ def _embed_shards(
 ) -> None:
     """Embed a corpus into a folder, shard by shard, here or on a Ray cluster."""
     from dicot.core.gpu.memory import gpu_memory_of, limited_memory
-    from dicot.core.processes.budget import TORCH, memory_of, peak_bytes, refuse_beyond
+    from dicot.core.processes.budget import TORCH, memory_of, refuse_beyond
     from dicot.core.processes.cluster import joined
-    from dicot.store.corpus.embedding import embed_corpus
-    from dicot.store.corpus.on_ray import embed_on
+    from dicot.store.embedding import OnCluster, embed_corpus
 
     if ray is None and (wrong := [name for name in ON_RAY if name in run]):
         raise InputError(f"{', '.join(wrong)}: these go with --ray.")
@@ -126,32 +124,30 @@ def _embed_shards(
         if budget is not None:
             refuse_beyond(budget, need, what, remedy)
 
-    largest = max(shard.bytes for shard in corpus.shards) * 4 // corpus.dtype.itemsize
-    look(TORCH + 3 * largest, f"A shard of {corpus.name}")
-    asked: dict[str, Any] = {"model_hash": hash_of(model), "overwrite": overwrite}
+    look(TORCH + 3 * max(shard.bytes for shard in corpus.shards), f"A shard of {corpus.name}")
+    asked: dict[str, Any] = {"model_hash": hash_of(model), "overwrite": overwrite, "on_shard": look}
     if ray is None:
         with limited_memory(device, on_gpu):
-            done = embed_corpus(embedder, corpus, out, **asked, on_shard=lambda done, total: look(peak_bytes()))
+            done = embed_corpus(embedder, corpus, out, **asked)
     else:
         actors, cpus = run.get("actors"), run.get("cpus_per_actor", 1)
         with joined(ray, None if actors is None else actors * cpus) as cluster:
             on = "cpu" if model.suffix == ".onnx" and device == "auto" else device
             share = cluster.share(on, cpus, run.get("gpus_per_actor"))
             make = partial(load, device=share.device)
-            done = embed_on(cluster, make, corpus, out, share=share, actors=actors, **asked, on_shard=look)
-    typer.echo(f"{corpus.name}: {done.rows} windows -> {done.features} features")
-    typer.echo(f"Wrote {out}: {len(done.shards)} files")
+            done = embed_corpus(OnCluster(cluster, make, share, actors), corpus, out, **asked)
+    typer.echo(f"{corpus.name}: {len(done)} windows -> {done.shape[1]} features")
+    typer.echo(f"Wrote {out}: {len(done.shards)} shards")
 
 
 def _embed_cases(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: Source, out: Path) -> None:
     from dicot.core.storage.locks import only_writer
     from dicot.data.datasets import load_parts
-    from dicot.store.vectors import check_vector_file, row_files, write_vectors
-    from dicot.store.vectors.series import source_of_cases
+    from dicot.store.made_of import MadeOf
+    from dicot.store.vectors import row_files, write_vectors
 
     data, options = source.data, source.as_fitted(embedder)
     contents = load_parts(data, **options)
-    check_vector_file(out, len(contents))
     with only_writer(out), row_files(out) as make:
         parts = {}
         for part, cases in contents.items():
@@ -164,7 +160,7 @@ def _embed_cases(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, sou
             typer.echo(f"{data}{part and ' '}{part}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
             parts[part] = {"X": vectors, **opt.given(y=cases.y, group=cases.group)}
         channels = next(iter(contents.values())).channels
-        write_vectors(out, parts, source_of_cases(data, options, channels, hash_of(model)))
+        write_vectors(out, parts, MadeOf.of_cases(data, options, channels, hash_of(model)))
     typer.echo(f"Wrote {out}")
 
 

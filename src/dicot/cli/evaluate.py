@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dicot.judge.evaluation.model_protocols import AnyProtocol
     from dicot.judge.report.verdict import Trial, Verdict
     from dicot.model.estimator import TimeSeriesEmbedder
+    from dicot.store.made_of import MadeOf
 
 NO_GROUPS = (
     "the data name no groups (people, devices, recordings), so windows of one recording may be in both parts and "
@@ -395,18 +396,11 @@ def _write_report(
 
 def _write_vectors(out: Path, source: Source, policies: dict[str, Any], split: "Split", hero: str, model: Any) -> None:
     """Write the vectors of all cases, in the order of DATA, with what finds their series again."""
-    from dicot.data.datasets import is_path
     from dicot.judge.evaluation.run import cases_for
     from dicot.model.pretrained import model_hash
     from dicot.store.vectors import write_vectors
-    from dicot.store.vectors.series import source_of_cases
 
     maker = model_hash(out / "model") if _is_embedder(model) else hero
-    if source.recorded:
-        facts = _recordings_facts(source, split, maker)
-    else:
-        options = source.options if is_path(source.data) else policies
-        facts = source_of_cases(source.data, options, split.train.channels, maker)
     parts = {"": split.train} if split.test is None else {"train": split.train, "test": split.test}
     known = {
         name: {
@@ -415,24 +409,25 @@ def _write_vectors(out: Path, source: Source, policies: dict[str, Any], split: "
         }
         for name, part in parts.items()
     }
-    write_vectors(out / "vectors.npz", known, facts)
+    write_vectors(out / "vectors.npz", known, _made_of(source, policies, split, maker))
     typer.echo(f"Wrote {out / 'vectors.npz'}")
 
 
-def _recordings_facts(source: Source, split: "Split", model: str) -> dict[str, Any]:
-    """How the recordings of the vectors are found again, as `dicot embed` says it."""
+def _made_of(source: Source, policies: dict[str, Any], split: "Split", model: str) -> "MadeOf":
+    """What the vectors were made of: cases of a file as it holds them, others by the same policies, or recordings."""
+    from dicot.data import Reading
     from dicot.data.contents import facts_of
+    from dicot.data.datasets import is_path
     from dicot.data.folders import named_recordings
-    from dicot.data.reading import window_stride
-    from dicot.store.vectors import source_of_recordings
-    from dicot.store.vectors.recordings import USUAL
+    from dicot.store.made_of import MadeOf
 
-    windows = split.train
-    facts = {name: facts_of(file) for name, file in named_recordings(source.data).items()}
-    channels = list(windows.channels or ())
-    options = {**USUAL, "channels": channels, **source.options}
-    stride = window_stride(options["stride"], windows.n_times, windows.rate)
-    return source_of_recordings(source.data, options, facts, channels, windows.rate, windows.n_times, stride, model)
+    data, windows = source.data, split.train
+    if not source.recorded:
+        return MadeOf.of_cases(data, source.options if is_path(data) else policies, windows.channels, model)
+    facts = {name: facts_of(file) for name, file in named_recordings(data).items()}
+    reading = Reading(**{"channels": windows.channels, **source.options})
+    place, steps = str(Path(data).expanduser().absolute()), reading.steps(windows.rate)
+    return MadeOf("recordings", (place,), reading.to_dict(), model, windows.channels, windows.rate, *steps, facts)
 
 
 def _write_features(path: Path, split: "Split", result: "Evaluation") -> None:

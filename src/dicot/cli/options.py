@@ -97,9 +97,10 @@ def reads(command: Callable[..., None]) -> Callable[..., None]:
     needed = [one for one in own if one.default is one.empty]
     others = [one for one in own if one.default is not one.empty]
     parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in (*needed, *others, *shared.values())]
-    run.__signature__ = inspect.Signature(parameters)
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
-    del run.__wrapped__  # type: ignore[attr-defined]
+    shown: Any = run
+    shown.__signature__ = inspect.Signature(parameters)
+    shown.__annotations__ = {one.name: one.annotation for one in parameters}
+    del shown.__wrapped__
     return run
 
 

@@ -44,7 +44,7 @@ def draw(
     """Write the page: the windows of these rows with what is said of each, in this order."""
     from dicot.core.storage import write_atomic
     from dicot.judge.report.windows import DrawnWindow, windows_page
-    from dicot.store.vectors.series import series_of, why_absent
+    from dicot.store.series import series_of, why_absent
 
     series = series_of(known, data, {}, path=vectors)
     if series is None:

@@ -1,18 +1,13 @@
 """dicot search: the windows that are most like one of a recording."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from dicot.cli import options as opt
 from dicot.cli import pictures
 from dicot.cli.tables import cell, show
-from dicot.core.errors import InputError, lookup
-
-if TYPE_CHECKING:
-    from dicot.store.search import EmbeddingIndex
-    from dicot.store.vectors import Vectors
+from dicot.core.errors import InputError
 
 
 def search(
@@ -28,18 +23,21 @@ def search(
 ) -> None:
     """List the windows nearest to one of VECTORS; itself and what overlaps it in its recording are left out.
 
-    --plot draws them beside it: all channels, each on one scale. Of a folder an index is made at first, beside the
-    vectors and on disk, which later searches use again.
+    --plot draws them beside it: all channels, each on one scale.
     """
+    import numpy as np
     from rich.table import Table
 
+    from dicot.store.folder import Store
     from dicot.store.search import EmbeddingIndex
-    from dicot.store.vectors import read_vectors
+    from dicot.store.vectors import Vectors, read_vectors
 
     pictures.check_plot(plot, data)
-    if vectors.is_dir():
-        index = _index_of_folder(vectors, metric)
-        known = _known_of_folder(vectors, index)
+    if vectors.is_dir():  # its vectors stay on disk
+        index = EmbeddingIndex.load(vectors, metric=metric)
+        nothing = np.broadcast_to(np.float32(0), (len(index), index.n_features))
+        about = (index.recording, index.start, index.end, index.group, index.label)
+        known = Vectors(nothing, *about, source=Store(vectors).about.get("source"))
     else:
         known = read_vectors(vectors)
         index = EmbeddingIndex(known.x, metric=metric, **known.columns())
@@ -77,38 +75,3 @@ def _like_stored(names: tuple[str, ...], stored: Any) -> Any:
         return np.array(names, float).astype(stored.dtype)
     except ValueError as error:
         raise InputError(f"The groups of this file are numbers; got --groups {','.join(names)}.") from error
-
-
-def _index_of_folder(folder: Path, metric: str) -> "EmbeddingIndex":
-    """Open the index of a folder of vectors; one that is missing, or of other vectors, is made first."""
-    import hashlib
-
-    from dicot.core.storage.locks import only_writer
-    from dicot.store.corpus.embedding import MANIFEST, read_embedded
-    from dicot.store.search import EmbeddingIndex
-    from dicot.store.search.folder import source_of_index
-    from dicot.store.search.index import METRICS
-    from dicot.store.search.joining import join_index
-
-    lookup(dict.fromkeys(METRICS), metric, "metric")
-    read_embedded(folder)  # a folder that is not finished is an error
-    source = f"{metric} {hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()}"
-    place = folder / "index"
-    if source_of_index(place) != source:
-        embedded = read_embedded(folder, verify=True)
-        with only_writer(folder, folder=True):
-            join_index(embedded.files, place, metric=metric, source=source)
-        typer.echo(f"Wrote {place}, an index of {embedded.rows} vectors")
-    return EmbeddingIndex.load(place)
-
-
-def _known_of_folder(folder: Path, index: "EmbeddingIndex") -> "Vectors":
-    """Say what is known of the vectors of a folder, as a file of vectors says it."""
-    import numpy as np
-
-    from dicot.store.corpus.embedding import read_embedded
-    from dicot.store.vectors import Vectors
-
-    about = {name: getattr(index, name) for name in ("recording", "start", "end", "group", "label")}
-    nothing = np.broadcast_to(np.float32(0), (len(index), index.n_features))  # nobody asks for the vectors themselves
-    return Vectors(nothing, **about, source=read_embedded(folder).source())

@@ -40,12 +40,11 @@ class Source:
         named = self.recorded or "case" in self.options
         return {"channels": list(channels), **self.options} if channels is not None and named else self.options
 
-    def windows(self, options: dict[str, Any] | None = None) -> "Windows":
+    def windows(self) -> "Windows":
         """Cut recordings into windows, and say what they are."""
-        from dicot.data import Reading
-        from dicot.data.folders import windows as read_windows
+        from dicot.data import Windows
 
-        cut = read_windows(self.data, Reading(**(options or self.options)))
+        cut = Windows.from_folder(self.data, **self.options)
         count = 0 if cut.recording is None else len(set(cut.recording))
         show_recordings(self.data, count, cut.channels or (), cut.rate)
         return cut
@@ -106,7 +105,7 @@ def find_source(data: str, said: dict[str, Any], usual: int | None = None) -> So
 def corpus_at(data: str) -> "Corpus | None":
     """Open DATA where they are a corpus; None where they are none."""
     from dicot.store.corpus import Corpus
-    from dicot.store.corpus.manifest import MANIFEST
+    from dicot.store.folder import MANIFEST
 
     return Corpus.open(data) if (Path(data) / MANIFEST).is_file() else None
 

@@ -1,15 +1,14 @@
 """From whatever a user has to (cases, channels, time): the one place where input is checked and converted."""
 
 from dicot.data.collection import Windows, check_collection
-from dicot.data.cutting import slide
 from dicot.data.files import read_split, read_windows
-from dicot.data.folders import RecordingStream, find_recordings, read_recordings, windows
+from dicot.data.folders import find_recordings, read_recordings
 from dicot.data.inspection import inspect_recordings, suggest_windows
 from dicot.data.policies import Scale
 from dicot.data.reading import Reading
 from dicot.data.recordingfile import Recording, read_recording
 from dicot.data.splits import Split, hold_out, split_groups
-from dicot.data.tables import from_table
+from dicot.data.stream import RecordingStream
 
 __all__ = [
     "Reading",
@@ -20,15 +19,12 @@ __all__ = [
     "Windows",
     "check_collection",
     "find_recordings",
-    "from_table",
     "hold_out",
     "inspect_recordings",
     "read_recording",
     "read_recordings",
     "read_split",
     "read_windows",
-    "slide",
     "split_groups",
     "suggest_windows",
-    "windows",
 ]

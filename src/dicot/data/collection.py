@@ -1,26 +1,30 @@
 """Windows, the checked form of every collection of cases, and check_collection, the only way user data gets there."""
 
 import hashlib
-import math
-import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, LayoutWarning, need_extra
-from dicot.data.cases import to_array
 from dicot.data.conversion import convert, fingerprint
-from dicot.data.policies import Array, FloatArray, Scale, name_cases
-from dicot.data.texts import EXACT, as_text, text_array
+from dicot.data.cutting import recordings_in_memory, settled_plan, warn_of_uneven
+from dicot.data.folders import read_recordings
+from dicot.data.labels import check_channel_names as check_channel_names
+from dicot.data.labels import check_groups as check_groups
+from dicot.data.labels import check_labels as check_labels
+from dicot.data.labels import check_rate as check_rate
+from dicot.data.labels import labelled as labelled
+from dicot.data.labels import name_of_groups as name_of_groups
+from dicot.data.policies import Array, FloatArray, Policies, Scale, name_cases
+from dicot.data.reading import Reading, Source
+from dicot.data.tables import table_cases
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from dicot.data.reading import Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +61,6 @@ class Windows:
         for what, value in _checked_identity(self).items():
             object.__setattr__(self, what, value)
 
-    # What makes Windows is built on them, so the three ways are imported when they are called.
-
     @classmethod
     def from_folder(
         cls, source: "Source", window: str | int, stride: str | int = "50%", *, name: str = "", **options: Any
@@ -77,13 +79,27 @@ class Windows:
         options : further fields of a `Reading`: time, unit, channels, rate, label, group, resample, missing, gap and
             keep_tail
         """
-        from dicot.data.folders import windows
-        from dicot.data.reading import Reading
-
-        return windows(source, Reading(window, stride).replace(**options), name)
+        reading = Reading(window, stride).replace(**options)
+        plan, cut = settled_plan(read_recordings(source, reading), reading)
+        windows = cls(**plan.fields(), name=name)
+        assert windows.recording is not None and windows.start is not None and windows.end is not None
+        warn_of_uneven(windows.recording, windows.end - windows.start, cut.length, cut.rate)
+        return windows
 
     @classmethod
-    def from_table(cls, table: Any, *, case: str, time: str, **options: Any) -> "Windows":
+    def from_table(
+        cls,
+        table: Any,
+        *,
+        case: str,
+        time: str,
+        channels: Sequence[str] | None = None,
+        label: str | None = None,
+        group: str | None = None,
+        ignore: Sequence[str] = (),
+        name: str = "",
+        **policies: Unpack[Policies],
+    ) -> "Windows":
         """Make Windows from a long table, one row per case and time step: pandas, pyarrow or a dict of columns.
 
         Rows may come in any order; cases have the order of their first row.
@@ -92,13 +108,16 @@ class Windows:
         ----------
         table : a pandas DataFrame, a pyarrow Table or a dict of columns
         case, time : the columns that name a case and order its rows
-        options : channels (the columns of values; without it every other column of numbers), label and group (columns
-            with one value per case), ignore (columns that hold no values), name, and the policies unequal, missing,
-            scale and length, as for `from_array`
+        channels : the columns of values; without it every other column of numbers, save those to `ignore`. One that
+            never changes within a case is asked about
+        label, group : the columns of labels and groups, the same in all rows of a case
+        ignore : columns that hold no values
+        name : of the result, for reports
+        policies : unequal, missing, scale and length, as for `from_array`
         """
-        from dicot.data.tables import from_table
-
-        return from_table(table, case=case, time=time, **options)
+        roles = {"case": case, "time": time, "label": label, "group": group}
+        cases, y, groups, _, names = table_cases(table, **roles, channels=channels, ignore=ignore)
+        return replace(check_collection(cases, y, group=groups, name=name, **policies), channels=names)
 
     @classmethod
     def from_array(
@@ -134,10 +153,13 @@ class Windows:
         """
         if window is None:
             return check_collection(X, y, group=group, layout=layout, missing=missing, name=name, **options)
-        from dicot.data.cutting import slide
-
-        how: dict[str, Any] = {"layout": layout, "missing": missing, "name": name, **options}
-        return slide(X, window, stride, labels=y, groups=group, **how)
+        recordings, reading, longest = recordings_in_memory(
+            X, window, stride, labels=y, groups=group, layout=layout, missing=missing, **options
+        )
+        warn_of_layout(len(recordings[0].channels), longest, layout)
+        plan, _ = settled_plan(recordings, reading)
+        windows = cls(**plan.fields(), name=name)
+        return windows if options.get("channels") else replace(windows, channels=None)
 
     def __len__(self) -> int:
         return len(self.x)
@@ -256,27 +278,6 @@ def _checked_times(start: Any, end: Any, n: int) -> dict[str, NDArray[np.float64
     return times
 
 
-def check_channel_names(channels: Any, n_channels: int) -> tuple[str, ...]:
-    """Return one name per channel, all different, as a tuple."""
-    if isinstance(channels, str) or not all(isinstance(name, str) and name for name in channels):
-        raise InputError(f"channels must be a sequence of names; got {channels!r}. Pass one text for each channel.")
-    names = tuple(str(name) for name in channels)
-    if len(names) != n_channels:
-        raise InputError(f"channels must name each of the {n_channels} channel(s); got {len(names)}: {names}.")
-    if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise InputError(f"Every channel needs a name of its own; {', '.join(twice)} came more than once.")
-    return names
-
-
-def check_rate(rate: Any) -> float:
-    """Return time steps per second as a float."""
-    number = isinstance(rate, int | float | np.integer | np.floating) and not isinstance(rate, bool)
-    if not number or not 0 < rate <= sys.float_info.max:  # a whole number may be larger than any float
-        raise InputError(f"rate must be a positive number of time steps per second; got {str(rate)[:40]}.")
-    return float(rate)
-
-
 def keep_identity(before: Windows, after: Windows, unequal: str = "error") -> Windows:
     """Return `after`, the same cases under other policies, with recordings, times, channel names and rate of `before`.
 
@@ -346,113 +347,11 @@ def segments_under(windows: Windows, scale: str | Scale | None, length: int | No
     return windows.segments
 
 
-def labelled(y: Array) -> NDArray[np.bool_]:
-    """Tell which labels of Windows (N,) are known: NaN among numbers and the empty string among text are not."""
-    if y.dtype.kind == "f":
-        return ~np.isnan(y)
-    known: NDArray[np.bool_] = y != "" if y.dtype.kind == "U" else np.ones(len(y), dtype=bool)
-    return known
-
-
 def labelled_cases(windows: Windows) -> Windows:
     """Return the cases whose label is known."""
     assert windows.y is not None
     rows = labelled(windows.y)
     return windows if rows.all() else windows.subset(rows)
-
-
-def check_labels(y: Any, n: int, what: str, noun: str = "cases") -> Array:
-    """Return labels as an array (n,) of numbers or of strings, one for each of the n things called `noun`.
-
-    NaN, None, pandas.NA and the empty string mean unlabelled; `labelled` tells which are not.
-    """
-    labels = _to_values(y)
-    if labels.ndim != 1:
-        raise InputError(f"{what} must have shape ({noun},); got {labels.shape}. Pass one value for each.")
-    if len(labels) != n:
-        raise InputError(f"{what} must have one value for each of the {n} {noun}; got {len(labels)}.")
-    if labels.dtype == object:
-        labels = _plain(labels, what)
-    elif labels.dtype.kind == "S":
-        labels = np.char.decode(labels, "utf-8", "replace")
-    if labels.dtype.kind not in "biufU":
-        raise InputError(f"{what} must hold strings or numbers; got dtype {labels.dtype}. Convert it first.")
-    if labels.dtype.kind == "f" and np.isinf(labels).any():
-        which = name_cases(np.flatnonzero(np.isinf(labels)), noun.removesuffix("s"), noun)
-        raise InputError(f"{what} contains inf at {which}. Pass None or NaN for what has no label.")
-    return labels if labelled(labels).all() or labels.dtype.kind == "U" else labels.astype(np.float64, copy=False)
-
-
-def name_of_groups(group: Array | None, recording: Array | None, column: str | None = None) -> str:
-    """Name what a group is: a recording where it is one, else as its column is called, else a group."""
-    if recording is not None and (group is None or np.array_equal(group.astype(str), recording.astype(str))):
-        return "recording"
-    return column or "group"
-
-
-def check_groups(group: Any, n: int, what: str, noun: str = "cases") -> Array:
-    """Return group ids as check_labels returns labels; each must be known."""
-    ids = check_labels(group, n, what, noun)
-    lost = np.flatnonzero(~labelled(ids))
-    if len(lost):
-        which = name_cases(lost, noun.removesuffix("s"), noun)
-        raise InputError(f"{what} has no value at {which}. Fill it in, drop these {noun}, or pass no {what}.")
-    return ids
-
-
-def _to_values(y: Any) -> Array:
-    """Return an array of numbers or text, or of objects where some values may be missing."""
-    if isinstance(y, np.ma.MaskedArray):
-        y = y.tolist()  # None for what is masked
-    if isinstance(y, list | tuple):
-        # Not by way of one dtype for all: numpy would write NaN among strings as "nan", and round large numbers.
-        try:
-            return np.array(y, dtype=object)
-        except ValueError as error:
-            raise InputError(f"The values cannot be read as one array ({error}). Pass numpy arrays.") from error
-    if hasattr(y, "iloc") and y.isna().to_numpy().any():
-        return np.asarray(y.to_numpy(dtype=object, na_value=None))
-    values = to_array(y)
-    return values.astype(object) if values.dtype.kind == "T" else values
-
-
-def _plain(values: Array, what: str) -> Array:
-    """Turn objects into one array of strings or of numbers, with missing ones marked as `labelled` expects it."""
-    items = [v.item() if getattr(v, "ndim", None) == 0 else v for v in values]  # numpy's scalars and tensors
-    items = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in items]
-    known = [v for v in items if not _is_lost(v)]
-    if all(isinstance(v, str) for v in known):
-        if not any(isinstance(v, str) for v in items):
-            return np.full(len(items), np.nan)
-        return text_array(["" if _is_lost(v) else v for v in items])
-    if all(isinstance(v, int | float) for v in known):
-        return _numbers(items, known)
-    kinds = ", ".join(sorted({type(v).__name__ for v in known}))
-    raise InputError(f"{what} must hold only strings or only numbers; got {kinds}. Convert them to one type.")
-
-
-def _numbers(items: list[Any], known: list[Any]) -> Array:
-    """Return whole numbers as they are, or as text where no dtype can represent all values exactly.
-
-    True and False beside what is missing are text too, as they are without it in other files.
-    """
-    whole = all(isinstance(v, int) for v in known)
-    if whole and len(known) == len(items):
-        numbers = np.array(items)
-        if numbers.dtype.kind in "biu":
-            return numbers
-    is_bool = all(isinstance(v, bool) for v in known)
-    if not is_bool and all(isinstance(v, float) or abs(v) <= EXACT for v in known):
-        return np.array([np.nan if _is_lost(v) else v for v in items], dtype=np.float64)
-    return np.array(["" if _is_lost(v) else as_text(v) for v in items])
-
-
-def _is_lost(value: Any) -> bool:
-    # pandas.NA cannot be compared, so it is told by its name.
-    nan = isinstance(value, float) and math.isnan(value)
-    return (
-        value is None or nan or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, str) and not value)
-    )
 
 
 def warn_of_layout(n_channels: int, n_times: int, layout: str = "nct") -> None:

@@ -16,8 +16,8 @@ from dicot.core.errors import (
     UnevenSamplingWarning,
 )
 from dicot.data.cases import to_array, to_cases
-from dicot.data.collection import Windows, check_groups, check_labels, check_rate, labelled, warn_of_layout
 from dicot.data.conversion import convert
+from dicot.data.labels import check_channel_names, check_groups, check_labels, check_rate, labelled
 from dicot.data.naming import listed
 from dicot.data.policies import MISSING, NO_VALUE, Array
 from dicot.data.reading import Reading
@@ -98,7 +98,8 @@ def outline_of(recording: Recording, reading: Reading) -> Outline:
 
 
 def _kind(value: Any) -> str | None:
-    return None if value is None else "text" if np.asarray(value).dtype.kind == "U" else "number"
+    values = np.atleast_1d(np.asarray(np.nan if value is None else value))
+    return None if not labelled(values).any() else "text" if values.dtype.kind == "U" else "number"
 
 
 @final
@@ -147,17 +148,14 @@ class Cut:
         y = None if all(label is None for label in labels) else _per_window(labels, places, self.length)
         group = _per_window([one.name if one.group is None else one.group for one in tracks], places, self.length)
         start, end = self._times(tracks, places)
-        about = Windows(
-            np.broadcast_to(np.float32(0), (len(start), len(self.channels), self.length)),
-            y,
-            group,
-            recording=np.repeat([one.name for one in tracks], [len(at) for at in places]),
-            start=start,
-            end=end,
-            channels=self.channels,
-            rate=self.rate,
-        )
-        return CutPlan(values, starts, self.length, self.stride, about, left)
+        about = {
+            "y": y,
+            "group": group,
+            "recording": np.repeat([one.name for one in tracks], [len(at) for at in places]),
+            "start": start,
+            "end": end,
+        }
+        return CutPlan(self, values, starts, {key: value for key, value in about.items() if value is not None}, left)
 
     def _runs(self, track: Recording) -> list[slice]:
         """Return the stretches of a track that can be cut."""
@@ -201,31 +199,34 @@ class Cut:
 class CutPlan:
     """All that is known of the windows of some recordings before they are cut, a few at a time or all at once."""
 
+    cut: Cut
     runs: list[Array]  # stretches without a gap (C, T_i), nothing missing
     starts: list[Array]  # for each of them the time steps at which its windows begin
-    length: int
-    stride: int
-    about: Windows  # all windows with what is known of them, without values
+    about: dict[str, Array]  # of all windows y, group, recording, start and end, as far as they are known
     left: LeftOut  # what is in none of them
 
     def __len__(self) -> int:
-        return len(self.about)
+        return len(self.about["start"])
 
-    def windows(self, rows: slice = slice(None)) -> Windows:
-        """Cut the windows in these rows."""
+    def fields(self, rows: slice = slice(None)) -> dict[str, Any]:
+        """Cut the windows in these rows: the arguments of `Windows`."""
         first, stop, _ = rows.indices(len(self))
         some: list[Array] = []
         before = 0
         for at in self.starts:
             some.append(at[max(0, first - before) : max(0, stop - before)])
             before += len(at)
-        x = convert(_cut(self.runs, some, self.length, self.stride)).whole()
-        about = {
-            what: values[first:stop]
-            for what in ("y", "group", "recording", "start", "end")
-            if (values := getattr(self.about, what)) is not None
-        }
-        return replace(self.about, x=x, **about)
+        x = convert(_cut(self.runs, some, self.cut.length, self.cut.stride)).whole()
+        about = {what: values[first:stop] for what, values in self.about.items()}
+        return {"x": x, **about, "channels": self.cut.channels, "rate": self.cut.rate}
+
+
+def settled_plan(recordings: Sequence[Recording], reading: Reading) -> tuple[CutPlan, Cut]:
+    """Settle what holds for all of these recordings, and say where their windows begin."""
+    cut = settle([outline_of(one, reading) for one in recordings], reading)
+    plan = cut.plan(recordings)
+    plan.left.warn(cut.rate)
+    return plan, cut
 
 
 def settle(
@@ -249,61 +250,52 @@ def settle(
     return Cut(reading, channels, rate, *reading.steps(rate), tuple(texts))
 
 
-def slide(
-    recordings: Any,
+def recordings_in_memory(
+    arrays: Any,
     window: str | int,
-    stride: str | int = "50%",
+    stride: str | int,
     *,
     labels: Any = None,
     groups: Any = None,
     layout: str = "nct",
     missing: str = "error",
     keep_tail: bool = False,
-    name: str = "",
     rate: float | None = None,
     channels: Sequence[str] | None = None,
     names: Sequence[str] | None = None,
     times: Any = None,
     gap: float = GAP,
-) -> Windows:
-    """Cut recordings in memory into windows; see `Windows.from_array`."""
-    single = not isinstance(recordings, list | tuple) and to_array(recordings).ndim <= 2
-    tracks = to_cases([recordings] if single else recordings, layout)
-    n, n_channels = len(tracks), tracks[0].shape[0]
+) -> tuple[list[Recording], Reading, int]:
+    """Make recordings of arrays, as `Windows.from_array` describes them; also the time steps of the longest."""
+    single = not isinstance(arrays, list | tuple) and to_array(arrays).ndim <= 2
+    tracks = to_cases([arrays] if single else arrays, layout)
+    n, n_channels, longest = len(tracks), tracks[0].shape[0], max(track.shape[1] for track in tracks)
     if single:
         labels, groups = (None if v is None else _of_one_recording(v) for v in (labels, groups))
         times = times if times is None or (len(times) == 1 and hasattr(times[0], "__len__")) else [times]
-    for what, given in (("labels", labels), ("groups", groups), ("names", names), ("times", times)):
+    for what, given in (("y", labels), ("group", groups), ("names", names), ("times", times)):
         if given is not None and (isinstance(given, str) or not hasattr(given, "__len__") or len(given) != n):
             raise InputError(f"{what} must hold one entry for each of the {n} recording(s); got {given!r}.")
     reading = Reading(window, stride, missing=missing, gap=gap, keep_tail=keep_tail)
-    called = tuple(f"channel {i}" for i in range(n_channels)) if channels is None else channels
+    if isinstance(window, int) and n_channels >= window > longest:
+        raise InputError(
+            f"No recording is as long as a window of {window} time steps: {n_channels} channel(s) of at most {longest} "
+            f'time steps came. Set layout="{"ntc" if layout == "nct" else "nct"}" if it is the other way round.'
+        )
+    called = check_channel_names(channels or [f"channel {i}" for i in range(n_channels)], n_channels)
     found = []
     for i, values in enumerate(tracks):
         if np.isinf(values).any():
             raise InputError(f"Recording {i if names is None else names[i]} contains inf. Remove or clip these values.")
         stamps = None if times is None else check_stamps(times[i], values.shape[1], f"times[{i}]")
-        found_rate = None if stamps is None else usual_rate(stamps, stretches(stamps, reading.gap))
-        if rate is not None and found_rate is not None and abs(found_rate - rate) > SAME_RATE * rate:
-            raise InputError(f"times[{i}] have {found_rate:g} time steps per second; rate= says {rate:g}. Pass one.")
-        own = found_rate if rate is None else check_rate(rate)
-        label = None if labels is None else _checked(labels[i], values, f"labels[{i}]", check_labels)
-        group = i if groups is None else _checked(groups[i], values, f"groups[{i}]", check_groups)
-        one = Recording(str(i) if names is None else names[i], values, tuple(called), stamps, own, label, group)
-        found.append(one)
-    cut = settle([outline_of(one, reading) for one in found], reading)
-    longest = max(track.shape[1] for track in tracks)
-    if n_channels >= cut.length > longest:
-        other = {"nct": "ntc", "ntc": "nct"}[layout]
-        raise InputError(
-            f"No recording is as long as a window of {cut.length} time steps: {n_channels} channel(s) of at most "
-            f'{longest} time steps came. Set layout="{other}" if it is the other way round, or use a smaller window.'
-        )
-    warn_of_layout(n_channels, longest, layout)
-    plan = cut.plan(found)
-    plan.left.warn(cut.rate)
-    windows = replace(plan.windows(), name=name)
-    return replace(windows, channels=None) if channels is None else windows
+        own = None if stamps is None else usual_rate(stamps, stretches(stamps, reading.gap))
+        if rate is not None and own is not None and abs(own - rate) > SAME_RATE * rate:
+            raise InputError(f"times[{i}] have {own:g} time steps per second; rate= says {rate:g}. Pass one of them.")
+        own = own if rate is None else check_rate(rate)
+        label = None if labels is None else _checked(labels[i], values, f"y[{i}]", check_labels)
+        group = i if groups is None else _checked(groups[i], values, f"group[{i}]", check_groups)
+        found.append(Recording(str(i) if names is None else names[i], values, called, stamps, own, label, group))
+    return found, reading, longest
 
 
 def _of_one_recording(values: Any) -> Any:
@@ -344,13 +336,16 @@ def _common_rate(outlines: Sequence[Outline], reading: Reading, before: float | 
             "Name the column of time stamps as time= (--time), or say rate= (--rate)."
         )
     usual = before if before is not None else float(np.median(list(rates.values()))) if rates else None
-    other = [name for name, rate in rates.items() if usual is not None and abs(rate - usual) > SAME_RATE * usual]
+    if usual is None:
+        return None
+    other = [name for name, rate in rates.items() if abs(rate - usual) > SAME_RATE * usual]
     if other and not reading.resample:
-        first = "What was cut before" if before is not None else "Most of them"
+        near = min(rates, key=lambda name: abs(rates[name] - usual))
+        first, own = (repr(near), rates[near]) if before is None else ("what was cut before", before)
         raise InputError(
-            f"All recordings must have one rate. {first} has about {usual:g} time steps per second, {other[0]!r} "
-            f"{rates[other[0]]:g} ({len(other)} of {len(rates)} differ). Resample them with rate={usual:g} (--rate), "
-            "or leave some out."
+            f"All recordings must have one rate: {first} has {own:g} time steps per second, {other[0]!r} "
+            f"{rates[other[0]]:g} ({len(other)} of {len(rates)} differ). Resample them with rate={own:g} (--rate), or "
+            "leave some out."
         )
     return usual
 
@@ -481,8 +476,9 @@ def _cut(runs: Sequence[Array], starts: Sequence[Array], length: int, stride: in
 def _per_window(values: Sequence[Any], starts: Sequence[Array], length: int) -> Array:
     """Return the value of each window from one value per recording or per time step; not known where most is not."""
     parts = [np.atleast_1d(np.asarray(np.nan if value is None else value)) for value in values]
+    parts = [part if labelled(part).any() else np.full(len(part), np.nan) for part in parts]
     is_text = any(part.dtype.kind == "U" for part in parts)
-    joined = join_values([part if part.dtype.kind == "U" or not is_text else as_text(part) for part in parts])
+    joined = join_values([as_text(part) if is_text else part for part in parts])
     unlabelled = np.array("" if joined.dtype.kind == "U" else np.nan)
     seen = labelled(joined)
     codes = np.full(len(joined), -1, dtype=np.intp)

@@ -115,7 +115,7 @@ def _existing(path: str | Path) -> Path:
     if path.is_dir():
         raise InputError(
             f"{path} is a folder; data is one file ({known}) or a data set by name. Name the file; a folder of "
-            "recordings becomes windows by dicot.windows_from, and on the command line by --window or a dicot.toml "
+            "recordings becomes windows by Windows.from_folder, and on the command line by --window or a dicot.toml "
             "(`dicot inspect FOLDER --write`)."
         )
     if path.suffix.lower() not in _READERS:

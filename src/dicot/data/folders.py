@@ -1,22 +1,16 @@
-"""Folders of recordings: which files there are, and all of them as windows, at once or file by file."""
+"""Folders of recordings: which files there are, how their recordings are called, and what they hold."""
 
 import glob
-import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path, PurePath
-from typing import Any, TypeVar, final
+from typing import Any, TypeVar
 
-from dicot.core.errors import InputError, NoWindowError, ShortRecordingWarning
-from dicot.data.collection import Windows
-from dicot.data.cutting import Cut, LeftOut, outline_of, settle, warn_of_short, warn_of_uneven
+from dicot.core.errors import InputError
 from dicot.data.naming import listed
-from dicot.data.policies import Array
 from dicot.data.reading import Reading, Source
 from dicot.data.recordingfile import READERS, Recording, read_file, stem_of, suffix_of
-
-_KEPT = 2**28  # bytes of recordings that a stream keeps between looking at them and cutting them
 
 
 def find_recordings(source: Source) -> list[Path]:
@@ -152,88 +146,3 @@ def read_recordings(source: Source, reading: Reading | None = None, **options: A
         refuse_mistaken([one.name for one in own], name, files)
         recordings += own
     return recordings
-
-
-def windows(source: Source, reading: Reading, name: str = "") -> Windows:
-    """Read recordings and cut them into windows that know their recording, start, end, channels and rate.
-
-    No window spans two recordings, a gap or a change of rate; time stamps that only jitter are taken as even.
-    Recordings shorter than a window are named in one warning, and another counts time steps that lie in no window.
-    """
-    recordings = read_recordings(source, reading)
-    cut = settle([outline_of(one, reading) for one in recordings], reading)
-    plan = cut.plan(recordings)
-    del recordings
-    plan.left.warn(cut.rate)
-    found = replace(plan.windows(), name=name)
-    assert found.recording is not None and found.start is not None and found.end is not None
-    warn_of_uneven(found.recording, found.end - found.start, cut.length, cut.rate)
-    return found
-
-
-@final
-class RecordingStream:
-    """Recordings cut file by file: together the windows are those of `windows`.
-
-    Every file is looked at first, so that an error of the last one is told before any work is done. What was read is
-    kept while there is room, and otherwise read again.
-
-    Parameters
-    ----------
-    source, reading : as for `windows`
-    only : says which of all files, by name, to take
-    known : channels and rate of windows that were cut before, which these recordings must have too
-    on_file : is told how many files were looked at, and how many there are
-
-    Attributes
-    ----------
-    files : name of the recording -> its file; where a file has several groups, ":" and the group follow the name
-    cut : what was settled for all
-    lengths : name of each recording -> time steps of its longest stretch without a gap
-    left : name of each file that was cut -> how many of its time steps lie in no window
-    """
-
-    def __init__(
-        self,
-        source: Source,
-        reading: Reading,
-        *,
-        only: Callable[[Mapping[str, Path]], Mapping[str, Path]] = lambda named: named,
-        known: tuple[tuple[str, ...], float | None] | None = None,
-        on_file: Callable[[int, int], None] = lambda done, total: None,
-    ) -> None:
-        named = named_recordings(source)
-        self.files = only(named)
-        self.left: dict[str, LeftOut] = {}
-        self._kept: dict[str, list[Recording]] = {}
-        outlines, room = [], _KEPT
-        for done, (name, file) in enumerate(self.files.items()):
-            on_file(done, len(self.files))
-            found = read_named(file, name, reading)
-            refuse_mistaken([one.name for one in found], name, named)
-            outlines += [outline_of(one, reading) for one in found]
-            room -= sum(one.values.nbytes + 8 * one.n_times for one in found)
-            if room >= 0:
-                self._kept[name] = found
-        self.lengths = {one.name: one.longest for one in outlines}
-        self.cut: Cut = settle(outlines, reading, known)
-
-    def windows(self, name: str) -> Windows | None:
-        """Cut the recordings of the file of this name; None where all are shorter than a window."""
-        recordings = self._kept.get(name) or read_named(self.files[name], name, self.cut.reading)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ShortRecordingWarning)  # `warn` names them all
-            try:
-                plan = self.cut.plan(recordings)
-            except NoWindowError as error:
-                self.left[name] = LeftOut(*error.left)
-                return None
-        self.left[name] = plan.left
-        return plan.windows()
-
-    def warn(self, recording: Array, start: Array, end: Array, left: LeftOut) -> None:
-        """Say which recordings gave none of these windows, what lies in none, and where time stamps are uneven."""
-        there = set(recording.tolist())
-        left.warn(self.cut.rate)
-        warn_of_short({name: n for name, n in self.lengths.items() if name not in there}, self.cut.length)
-        warn_of_uneven(recording, end - start, self.cut.length, self.cut.rate)

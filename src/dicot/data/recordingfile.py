@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dicot.core.errors import InputError, UnusedKeysWarning, did_you_mean
-from dicot.data.collection import check_channel_names, check_labels
 from dicot.data.csvfile import columns_of, decimal_comma, is_number, read_sheet
 from dicot.data.edf import read_edf_header, read_edf_signal
+from dicot.data.labels import check_channel_names, check_labels
 from dicot.data.matfile import read_matrices
 from dicot.data.naming import listed, naming
 from dicot.data.npyfile import ROLES, load_npz

@@ -1,50 +1,17 @@
 """Long tables: one row per case and time step, one column per channel."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from numbers import Number
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, brief, did_you_mean
 from dicot.data.cases import to_array
-from dicot.data.collection import Windows, check_collection, check_labels
 from dicot.data.csvfile import is_number
-from dicot.data.policies import Array, Policies, name_cases
-
-
-def from_table(
-    table: Any,
-    *,
-    case: str,
-    time: str,
-    channels: Sequence[str] | None = None,
-    label: str | None = None,
-    group: str | None = None,
-    ignore: Sequence[str] = (),
-    name: str = "",
-    **policies: Unpack[Policies],
-) -> Windows:
-    """Make Windows from a long table, one row per case and time step: pandas, pyarrow or a dict of columns.
-
-    Rows may come in any order; cases have the order of their first row.
-
-    Parameters
-    ----------
-    table : a pandas DataFrame, a pyarrow Table or a dict of columns
-    case, time : the columns that name a case and order its rows
-    channels : the columns of values; without it every other column of numbers, save those to `ignore`. One that never
-        changes within a case is asked about
-    label, group : the columns of labels and groups, the same in all rows of a case
-    ignore : columns that hold no values
-    name : of the result, for reports
-    policies : unequal, missing, scale and length, as for `check_collection`
-    """
-    roles = {"case": case, "time": time, "label": label, "group": group}
-    cases, y, groups, _, names = table_cases(table, **roles, channels=channels, ignore=ignore)
-    return replace(check_collection(cases, y, group=groups, name=name, **policies), channels=names)
+from dicot.data.labels import check_labels
+from dicot.data.policies import Array, name_cases
 
 
 def table_cases(
@@ -299,6 +266,6 @@ def _constant(column: Array, name: str, codes: Array, order: Array, names: Array
         bad = names[np.unique(codes[differs])]
         raise InputError(
             f"Column {name!r} must have one value per case; it changes within case(s) {', '.join(map(str, bad[:5]))}. "
-            "Cut the recording into windows with dicot.data.recordings.slide instead."
+            "Cut the recording into windows with Windows.from_array(..., window=...) instead."
         )
     return column[order[starts]]

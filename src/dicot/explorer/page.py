@@ -16,7 +16,7 @@ from dicot.data.thinning import stretched
 from dicot.explorer.assets import INDEX, Assets
 from dicot.explorer.workspace import ExplorerWorkspace
 from dicot.store.search import EmbeddingIndex
-from dicot.store.vectors.series import Series
+from dicot.store.series import Series
 from dicot.use.projection import drawn_rows
 
 MOST_WINDOWS = 20_000

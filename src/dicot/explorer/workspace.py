@@ -20,8 +20,8 @@ from dicot.data.thinning import decimate
 from dicot.explorer.kept import Overview, Say, read_or_make
 from dicot.explorer.labelling import HandLabels
 from dicot.store.search import EmbeddingIndex
+from dicot.store.series import Series, series_of, why_absent
 from dicot.store.vectors import Vectors, read_vectors
-from dicot.store.vectors.series import Series, series_of, why_absent
 
 SERIES_ROWS, LABEL_ROWS = 64, 20_000  # of one request
 WINDOW_POINTS, CONTEXT_POINTS = 1000, 2000  # per channel

@@ -46,7 +46,7 @@ class Preset:
         """Return a short hash of all values, for the keys of recorded results: other values, another key."""
         values = {name: getattr(self, name) for name in ("method", *FEATURES)} | {"params": dict(self.method_params)}
         rule = self.recipe
-        values |= {"rule": schedule_name(rule)}
+        values |= {"rule": schedule_name(rule).replace("dicot.model.", "dicot.")}  # as recorded results have it
         if is_dataclass(rule) and not isinstance(rule, type):
             values |= {"values": asdict(rule)}
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]

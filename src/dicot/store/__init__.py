@@ -1,1 +1,1 @@
-"""Vectors, corpora and indexes on disk, and search."""
+"""Stores: windows and vectors on disk, and the search over them."""

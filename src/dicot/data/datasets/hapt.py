@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dicot.core.errors import InputError
-from dicot.data import Windows, slide, split_groups
+from dicot.data import Windows, split_groups
 from dicot.data.datasets.base import Card
 from dicot.data.datasets.prepared import FAMILY, PreparedParts
 from dicot.data.datasets.standin import StandIn
@@ -38,12 +38,12 @@ def cut(arrays: Mapping[str, Array]) -> PreparedParts:
     if label.max() > len(POSTURES):
         raise InputError(f"label must be 1 to {len(POSTURES)}, or 0 or -1 for none; got {label.max()}.")
     tracks = [rows for rows in runs(arrays["experiment"], user) if rows.stop - rows.start >= LENGTH]
-    windows = slide(
+    windows = Windows.from_array(
         [arrays["X"][rows] for rows in tracks],
-        LENGTH,
-        STRIDE,
-        labels=[label[rows] for rows in tracks],
-        groups=[user[rows.start] for rows in tracks],
+        window=LENGTH,
+        stride=STRIDE,
+        y=[label[rows] for rows in tracks],
+        group=[user[rows.start] for rows in tracks],
         layout="ntc",
         name=HAPT.name,
     )

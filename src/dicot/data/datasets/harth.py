@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from dicot.core.errors import InputError
-from dicot.data import Windows, slide
+from dicot.data import Windows
 from dicot.data.datasets.preparation import PreparedSet, Sizes, Workspace, raw_files, read_each
 from dicot.data.datasets.prepared import PreparedParts
 from dicot.data.datasets.tracks import join
@@ -85,7 +85,9 @@ def prepare(raw: Path, workspace: Workspace) -> PreparedParts:
         raise InputError(f"{raw} must hold people of {TEST_SUBJECTS} for the test part and others to train on.")
     parts: tuple[list[Windows], list[Windows]] = ([], [])
     for number, subject in enumerate(read_each(files, read_subject, workspace)):
-        windows = slide(subject["x"], LENGTH, STRIDE, labels=subject["label"], groups=people[number], name=HARTH.name)
+        windows = Windows.from_array(
+            subject["x"], subject["label"], group=people[number], window=LENGTH, stride=STRIDE, name=HARTH.name
+        )
         parts[in_test[number]].append(windows)
     train, test = (join(part, HARTH.name) for part in parts)
     return PreparedParts(train, test, tuple(ACTIVITIES.values()), STRIDE)

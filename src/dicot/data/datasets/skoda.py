@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from dicot.core.errors import InputError
-from dicot.data import Windows, slide
+from dicot.data import Windows
 from dicot.data.datasets.preparation import PreparedSet, Sizes, Workspace, raw_files, read_each
 from dicot.data.datasets.prepared import PreparedParts
 from dicot.data.datasets.tracks import cut_track, runs
@@ -100,8 +100,13 @@ def blocked(x: Array, label: Array, name: str) -> tuple[Windows, Windows]:
     if not pieces[1]:
         raise InputError(f"No gesture is as long as three windows of {LENGTH} time steps. Check the raw file.")
     train, test = (
-        slide(
-            [x[:, piece] for piece in some], LENGTH, STRIDE, labels=[label[p.start] for p in some], groups=of, name=name
+        Windows.from_array(
+            [x[:, piece] for piece in some],
+            [label[p.start] for p in some],
+            group=of,
+            window=LENGTH,
+            stride=STRIDE,
+            name=name,
         )
         for some, of in zip(pieces, numbers, strict=True)
     )

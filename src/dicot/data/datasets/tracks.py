@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from dicot.core.errors import InputError
-from dicot.data import Windows, slide
+from dicot.data import Windows
 from dicot.data.policies import Array
 
 
@@ -32,11 +32,11 @@ def cut_track(x: Array, y: Array, group: Array, length: int, stride: int, *, bor
     window is dropped.
     """
     if borders == "cross":
-        windows = slide(x, length, stride, labels=y, groups=group)
+        windows = Windows.from_array(x, y, group=group, window=length, stride=stride)
     else:
         long = [run for run in runs(y, group) if run.stop - run.start >= length]
         if not long:
             raise InputError(f"No run of one label is as long as a window of {length} time steps. Check the raw files.")
         labels, groups = ([column[run.start] for run in long] for column in (y, group))
-        windows = slide([x[:, run] for run in long], length, stride, labels=labels, groups=groups)
+        windows = Windows.from_array([x[:, run] for run in long], labels, group=groups, window=length, stride=stride)
     return Windows(windows.x, windows.y, windows.group, name)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from dicot.core.errors import InputError
-from dicot.data import slide, split_groups
+from dicot.data import Windows, split_groups
 from dicot.data.datasets.base import Card
 from dicot.data.datasets.prepared import FAMILY, PreparedParts
 from dicot.data.datasets.standin import StandIn
@@ -46,12 +46,12 @@ def cut(arrays: Mapping[str, Array]) -> PreparedParts:
     subject, activity = arrays["subject"].astype(np.int64), np.searchsorted(letters, arrays["activity"])
     recording = np.cumsum(_jumps(subject, activity, arrays["timestamp"]))
     tracks = [rows for rows in runs(subject, activity, recording) if rows.stop - rows.start >= LENGTH]
-    windows = slide(
+    windows = Windows.from_array(
         [arrays["X"][rows] for rows in tracks],
-        LENGTH,
-        LENGTH,
-        labels=[activity[rows.start] for rows in tracks],
-        groups=[subject[rows.start] for rows in tracks],
+        window=LENGTH,
+        stride=LENGTH,
+        y=[activity[rows.start] for rows in tracks],
+        group=[subject[rows.start] for rows in tracks],
         layout="ntc",
         name=WISDM_2019.name,
     )

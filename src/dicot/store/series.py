@@ -10,9 +10,8 @@ from typing import Any, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dicot.core.errors import InputError, is_whole, quoted
-from dicot.data.collection import check_rate
-from dicot.data.contents import are_facts, is_as_before, seems_as_before
+from dicot.core.errors import InputError
+from dicot.data.contents import is_as_before, seems_as_before
 from dicot.data.cutting import resampled
 from dicot.data.datasets import is_here, is_path, load, load_parts
 from dicot.data.folders import file_name_of, named_recordings, read_named
@@ -21,14 +20,15 @@ from dicot.data.policies import MISSING, Array
 from dicot.data.reading import Reading, read_toml, toml_of
 from dicot.data.recordingfile import Recording
 from dicot.data.timestamps import nearest, stretches
-from dicot.store.vectors.reading import Vectors
+from dicot.store.made_of import MadeOf
+from dicot.store.vectors import Vectors
 
 MEMORY = 2**28  # bytes of recordings that are kept for the next look
 WIDTHS = 10  # of a window, that its surroundings show
 WITHIN = 1e-3  # of a time step: times that differ by less are the same
-COLUMNS = ("time", "unit", "channels", "label", "group")  # options that name the columns of recordings
-CUTTING = ("resample", "gap", "missing")  # options that say how recordings were cut, beside those of their columns
 NEAR = 0.5  # of a time step: the time steps of a window lie no farther from where its vector says
+OF_RECORDINGS = ("unit", "resample", "gap", "missing")  # options that cases do not have
+OF_BOTH = ("time", "channels", "label", "group")
 
 
 class Surroundings(NamedTuple):
@@ -77,23 +77,22 @@ def series_of(
     path : of the vectors' file, for errors
     """
     what = "the file of vectors" if path is None else str(path)
-    source = _source_of(known, what)
+    made = None if known.source is None else MadeOf.from_dict(known.source, what)
     placed = known.recording is not None and known.start is not None and known.end is not None
-    if not placed if source is None else source.kind != "recordings":
-        if refused := sorted(options.keys() & {"unit", *CUTTING}):
+    if not placed if made is None else made.kind != "recordings":
+        if refused := sorted(options.keys() & set(OF_RECORDINGS)):
             raise InputError(f"--{refused[0]} is for recordings, and {what} was made of cases. Leave it out.")
-        return _case_series(known, source, data, options, what)
-    if refused := sorted(options.keys() - {*COLUMNS, *CUTTING}):
+        return _case_series(known, made, data, options, what)
+    if refused := sorted(options.keys() - {*OF_RECORDINGS, *OF_BOTH}):
         raise InputError(f"--{refused[0]} is for tables of cases, and these are windows of recordings. Leave it out.")
-    if data is not None:
-        source = _source_beside(data) if source is None else source
-        files = named_recordings(data)
-    elif source is not None:
-        files = source.files
-    if source is None:
+    if made is None and data is None:
         return None
+    if made is None:  # by the dicot.toml beside the recordings
+        kept = read_toml(toml_of(str(data)))
+        made = MadeOf("recordings", (), kept, "", rate=kept.get("rate"))
     try:
-        return RecordedSeries(known, files, source.facts, _reading(source, options, rate, what), what)
+        files = made.files if data is None else named_recordings(data)
+        return RecordedSeries(known, files, made, options, rate, what)
     except _AllLostError:
         if data is None:
             return None
@@ -102,119 +101,19 @@ def series_of(
 
 def why_absent(known: Vectors, path: Path) -> str:
     """Say why `series_of` finds nothing without data, and what to do."""
-    source = _source_of(known, str(path))
-    if source is None:
+    if known.source is None:
         return f"{path} does not say what it was made of. Name what was embedded (--data)."
-    if source.kind == "name":
-        return f"The data set {source.place!r} of {path} is not on this machine. Name what was embedded (--data)."
-    if changed := [str(file) for file in source.files.values() if file.is_file()]:
+    made = MadeOf.from_dict(known.source, str(path))
+    if made.kind == "name":
+        return f"The data set {made.data[0]!r} of {path} is not on this machine. Name what was embedded (--data)."
+    if changed := [str(file) for file in made.files.values() if file.is_file()]:
         return f"The recordings of {path} have changed since they were embedded: {listed(changed)}. Embed them again."
-    gone, what = next(iter(source.files.values()), source.place), "recordings" if source.files else "cases"
+    gone, what = next(iter(made.files.values()), made.data[0]), "recordings" if made.files else "cases"
     return f"The {what} of {path} are gone: there is no {gone}. Say where they are (--data)."
 
 
 class _AllLostError(InputError):
     """None of the recordings can be shown."""
-
-
-class _Source(NamedTuple):
-    """What a file of vectors says of what it was made of."""
-
-    kind: str  # "recordings", or for cases "file" or "name"
-    options: dict[str, Any]
-    place: str = ""  # of cases: their file, or the name of the data set
-    facts: Mapping[str, dict[str, Any]] = {}  # of each file of recordings, as `data.contents` tells them
-    channels: tuple[str, ...] | None = None
-    rate: float | None = None
-    n_times: int | None = None  # of a window
-
-    @property
-    def files(self) -> dict[str, Path]:
-        """Return the file of each recording."""
-        return {name: Path(entry["file"]) for name, entry in self.facts.items()}
-
-
-def source_of_cases(
-    data: str, options: Mapping[str, Any], channels: Sequence[str] | None, model: str
-) -> dict[str, Any]:
-    """Say of vectors that they were made of a file of cases or a data set by name, for `write_vectors`.
-
-    `options` are those of read_parts for a file, and the policies of a data set by name.
-    """
-    by_path = is_path(data)
-    return {
-        "kind": "file" if by_path else "name",
-        "data": [str(Path(data).expanduser().absolute())] if by_path else [data],
-        "options": dict(options),
-        "channels": None if channels is None else list(channels),
-        "rate": None,
-        "model": model,
-    }
-
-
-def _source_of(known: Vectors, what: str) -> _Source | None:
-    """Take what is needed here from what the vectors say; anybody may have written it."""
-    said = known.source
-    if said is None:
-        return None
-    try:
-        kind, options, channels = said["kind"], dict(said["options"]), said.get("channels")
-        if kind not in ("recordings", "file", "name"):
-            raise ValueError(f"its kind is {quoted(kind)}")
-        named = isinstance(channels, list | tuple) and all(isinstance(name, str) for name in channels)
-        if channels is not None and not named:
-            raise ValueError(f"its channels are {quoted(channels)}")
-        n_times = said.get("n_times")
-        if n_times is not None and not is_whole(n_times, 1):
-            raise ValueError(f"its windows have {quoted(n_times)} time steps")
-        recorded = kind == "recordings"
-        if recorded:
-            Reading.from_dict(options)
-        entries = dict(said["recordings"]) if recorded else {}
-        if wrong := [name for name, entry in entries.items() if not are_facts(entry)]:
-            raise ValueError(f"of {quoted(wrong[0])} it says {quoted(entries[wrong[0]])}")
-        return _Source(
-            kind,
-            options,
-            "" if recorded else str(said["data"][0]),
-            entries,
-            tuple(channels) if channels else None,
-            None if said.get("rate") is None else check_rate(said["rate"]),
-            n_times,
-        )
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{what} is damaged: what it says about its source cannot be used ({error!r}). Embed it again."
-        ) from error
-
-
-def _source_beside(data: str | Path) -> _Source:
-    """Go by the dicot.toml beside recordings, where the vectors do not tell how they were read."""
-    kept = read_toml(toml_of(data))
-    return _Source("recordings", kept, rate=None if kept.get("rate") is None else check_rate(kept["rate"]))
-
-
-class _Reading(NamedTuple):
-    """How recordings are read, settled for all of them."""
-
-    reading: Reading
-    rate: float | None
-    n_times: int | None  # of a window, where it is known
-
-
-def _reading(source: _Source, options: Mapping[str, Any], rate: float | None, what: str) -> _Reading:
-    said = {**source.options, **options}
-    reading = Reading(**{key: said.get(key) for key in (*COLUMNS, *CUTTING, "rate")})
-    if "channels" not in options and source.channels is not None:  # all of them by name, also where none were asked for
-        reading = reading.replace(channels=source.channels)
-    settled = source.rate if rate is None else check_rate(rate)
-    reading = reading.replace(resample=reading.even or rate is not None)
-    if reading.resample and settled is None:
-        raise InputError(
-            f"The recordings of {what} were resampled, and it does not say to which rate. Say it (--rate)."
-        )
-    n_times = source.n_times if rate is None else None
-    return _Reading(reading, settled, n_times)
 
 
 class _Track(NamedTuple):
@@ -236,8 +135,8 @@ class RecordedSeries(Series):
     ----------
     known : the vectors, which say where their windows lie
     files : name of a recording, or what stands before ":" and its group -> its file
-    facts : by the same names what the files held, where that is known; one that has changed since is not shown
-    reading : how they are read
+    made : how they were read, and what the files held then; one that has changed since is not shown
+    options, rate : how they are read, over what `made` says
     what : the vectors' file in errors
     """
 
@@ -245,12 +144,23 @@ class RecordedSeries(Series):
         self,
         known: Vectors,
         files: Mapping[str, Path],
-        facts: Mapping[str, dict[str, Any]],
-        reading: _Reading,
+        made: MadeOf,
+        options: Mapping[str, Any],
+        rate: float | None,
         what: str,
     ) -> None:
         self._recording, self._start, self._end = known.places()
-        self._files, self._facts, self._reading, self._what = files, facts, reading, what
+        self._files, self._facts, self._what = files, made.recordings, what
+        # All channels by name, also where none were asked for.
+        named = {} if made.channels is None else {"channels": made.channels}
+        reading = Reading(**{**made.options, **named, **options, "window": None})
+        self._reading = reading.replace(resample=reading.even or rate is not None, rate=None)
+        self._rate = Reading(rate=made.rate if rate is None else rate).rate
+        self._n_times = made.n_times if rate is None else None
+        if self._reading.resample and self._rate is None:
+            raise InputError(
+                f"The recordings of {what} were resampled, and it does not say to which rate. Say it (--rate)."
+            )
         self._held: OrderedDict[str, dict[str, _Track]] = OrderedDict()
         self._lock = Lock()
         names = list(dict.fromkeys(self._recording.tolist()))
@@ -269,9 +179,9 @@ class RecordedSeries(Series):
                 break
         else:
             raise _AllLostError(f"No recording of {what} can be shown. {next(iter(self.lost.values()))}")
-        self.rate, self.channels = reading.rate or track.rate, track.channels
+        self.rate, self.channels = self._rate or track.rate, track.channels
         # The other files must have the channels of the first.
-        self._reading = reading._replace(reading=reading.reading.replace(channels=self.channels))
+        self._reading = self._reading.replace(channels=self.channels)
         self.window(first)  # other recordings than those embedded are refused at once
 
     def window(self, row: int) -> Array | None:
@@ -292,14 +202,14 @@ class RecordedSeries(Series):
         )
 
     def _rate_of(self, track: _Track) -> float:
-        return self._reading.rate or track.rate or 1.0
+        return self._rate or track.rate or 1.0
 
     def _steps(self, track: _Track, row: int) -> slice:
         """Return the time steps of a window: it begins at one, and ends a usual step after its last."""
         start, end, rate = float(self._start[row]), float(self._end[row]), self._rate_of(track)
         first, last = (int(place) for place in nearest(np.array([start, end - 1 / rate]), track.times))
-        if self._reading.n_times is not None:
-            last = first + self._reading.n_times - 1
+        if self._n_times is not None:
+            last = first + self._n_times - 1
         if first <= last < len(track.times):
             away = np.abs(track.times[[first, last]] - [start, end - 1 / rate])
             if (away * rate <= NEAR).all():
@@ -343,7 +253,7 @@ class RecordedSeries(Series):
         return there[recording]
 
     def _read(self, name: str) -> dict[str, _Track]:
-        how, rate = self._reading.reading, self._reading.rate
+        how, rate = self._reading, self._rate
         pieces: dict[str, list[Recording]] = {}
         for one in read_named(self._files[name], name, how):
             pieces[one.name] = resampled(one, rate, how.gap) if how.resample and rate is not None else [one]
@@ -360,7 +270,7 @@ class RecordedSeries(Series):
     def _times(self, one: Recording) -> NDArray[np.float64]:
         if one.times is not None:
             return one.times
-        rate = self._reading.rate or one.rate
+        rate = self._rate or one.rate
         if rate is None and (self._start % 1).any():
             raise InputError(
                 f"Recording {one.name!r} has no time stamps, and windows of {self._what} start at times such as "
@@ -399,21 +309,22 @@ class CaseSeries(Series):
 
 
 def _case_series(
-    known: Vectors, source: _Source | None, data: str | Path | None, options: Mapping[str, Any], what: str
+    known: Vectors, made: MadeOf | None, data: str | Path | None, options: Mapping[str, Any], what: str
 ) -> CaseSeries | None:
     """Return the case of each vector; None where nobody says where they are, or they are gone."""
     if data is None:
-        if source is None or not (Path(source.place).is_file() if source.kind == "file" else is_here(source.place)):
+        place = "" if made is None else made.data[0]
+        if made is None or not (Path(place).is_file() if made.kind == "file" else is_here(place)):
             return None
-        data = source.place
-    own = source.options if source is not None and is_path(data) == (source.kind == "file") else {}
+        data = place
+    own = made.options if made is not None and is_path(data) == (made.kind == "file") else {}
     parts, channels = _cases_of(data, own, options)
     if known.part is not None:
         parts = {name: parts[name] for name in dict.fromkeys(known.part.tolist()) if name in parts}
     counts = {name: len(cases) for name, cases in parts.items()}
     if sum(counts.values()) != len(known):
         # Vectors that do not say what they were made of may be those of one part.
-        fitting = [name for name, count in counts.items() if count == len(known) and source is None]
+        fitting = [name for name, count in counts.items() if count == len(known) and made is None]
         if len(fitting) != 1:
             held = " and ".join(f"{count} {name} cases".replace("  ", " ") for name, count in counts.items())
             raise InputError(

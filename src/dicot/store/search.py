@@ -1,37 +1,48 @@
 """EmbeddingIndex: the nearest of many vectors, and where in which recording they lie."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
-from dicot.core.errors import InputError, ModelFileError, OutputError, did_you_mean, is_whole
+from dicot.core.errors import InputError, ModelFileError, OutputError, did_you_mean, is_whole, lookup
 from dicot.core.storage.locks import only_writer
 from dicot.data.collection import check_groups, check_labels
-from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
-from dicot.store.search import approximate
-from dicot.store.search.exact import MEMORY, NO_PAIRS, Filter, Pairs, Space, first_of, nearest, sizes_within
-from dicot.store.search.folder import SavedIndex, State, load_folder, save_folder, state_of
-from dicot.store.search.rows import Floats, Rows, Whole, check_vectors, norms_of
+from dicot.store.folder import COLUMNS, MANIFEST, VECTORS, Store, write_manifest, write_shard
+from dicot.store.nearest import (
+    MEMORY,
+    NO_PAIRS,
+    Floats,
+    NeighbourGraph,
+    Pairs,
+    Rows,
+    Whole,
+    check_vectors,
+    distances_of,
+    first_of,
+    has_usearch,
+    nearest,
+    norms_of,
+)
 
-METRICS = ("cosine", "euclidean")
-METHODS = ("exact", "auto", "usearch")
-COLUMNS = ("recording", "start", "end", "group", "label")
-LEAST_MEMORY = 2**16
+METRICS = {"cosine": None, "euclidean": None}
+METHODS = {"exact": None, "auto": None, "usearch": None}
+GRAPH_FROM = 200_000  # vectors from which "auto" uses usearch
 CANDIDATES = 4  # times as many as are wanted, and 32, that usearch is asked for
 MOST_DROPPED = 1000  # rows left out that usearch is asked for in addition; with more, the search is exact
+SHARD_BYTES = 2**26  # of a saved index
 
 
 @final
 class EmbeddingIndex:
     """Find the embeddings that are nearest to a query, exactly, in bounded memory.
 
-    Distances are computed in float64 and rows are ordered by (distance, row). This order is exact: float32 products
-    only narrow the choice, by bounds on their rounding. The answer depends neither on the device nor on how many rows
-    are looked at together. The cosine distance is 1 - cos; a vector of zeros has no direction and is at distance 1 of
-    every query.
+    Distances are computed in float64, and rows are ordered by (distance, row). The answer depends neither on the device
+    nor on how many rows are looked at together. The cosine distance is 1 - cos; a vector of zeros has no direction and
+    is at distance 1 of every query.
 
     Parameters
     ----------
@@ -47,6 +58,10 @@ class EmbeddingIndex:
         built at the first query, which takes minutes for a million vectors, grows by what is appended, and is not
         saved. A query with `groups`, `after` or `before`, or that leaves out more than 1,000 rows, is exact in any case
     memory : bytes that a search may take beside the vectors and its answer
+
+    Attributes
+    ----------
+    recording, start, end, group, label : what is known of each vector (N,), or None
     """
 
     def __init__(
@@ -63,27 +78,21 @@ class EmbeddingIndex:
         method: str = "exact",
         memory: int = MEMORY,
     ) -> None:
-        for what, value, known in (("metric", metric, METRICS), ("method", method, METHODS)):
-            if value not in known:
-                raise InputError(f"Unknown {what} {value!r}. {did_you_mean(str(value), known)}")
-        if not is_whole(memory, LEAST_MEMORY):
-            raise InputError(f"memory must be a whole number of at least {LEAST_MEMORY} bytes; got {memory!r}.")
-        if method == "usearch":
-            approximate.check_installed()
-        self.metric, self.method, self.memory = metric, method, int(memory)
-        self._origin: tuple[Path, State | None] | None = None  # the folder it is from, and what was there then
-        self._device = _gpu(device)
+        self._set_up(metric, device, method, memory)
         array = check_vectors(x, "x")
-        self._columns = _checked_columns(
-            len(array), {"recording": recording, "start": start, "end": end, "group": group, "label": label}
-        )
-        self._graph: approximate.NeighbourGraph | None = None
-        self._set(Rows([array], norms_of(array, "x")))
+        about = {"recording": recording, "start": start, "end": end, "group": group, "label": label}
+        self._know(_checked_columns(len(array), about))
+        self._rows = Rows([array], norms_of(array, "x"))
 
-    def _set(self, rows: Rows) -> None:
-        self._rows, self._space = rows, Space(rows, self.metric)
-        # Name -> for each run of its rows the first, and the one after the last.
-        self._by_recording: dict[str, list[tuple[int, int]]] | None = None
+    def _set_up(self, metric: str, device: str, method: str, memory: int) -> None:
+        lookup(METRICS, metric, "metric")
+        lookup(METHODS, method, "method")
+        if not is_whole(memory, 1):
+            raise InputError(f"memory must be a whole number of bytes; got {memory!r}.")
+        self.metric, self.method, self.memory = metric, method, int(memory)
+        self._device = _gpu(device)
+        self._graph: NeighbourGraph | None = None
+        self._origin: tuple[Path, str] | None = None  # the folder it is from, and the hash of what was there then
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -92,35 +101,16 @@ class EmbeddingIndex:
         known = f", with {', '.join(self._columns)}" if self._columns else ""
         return f"EmbeddingIndex({len(self)} vectors of {self.n_features} features, {self.metric}{known})"
 
+    def _know(self, columns: dict[str, Array]) -> None:
+        """Take what is known of the vectors."""
+        self._columns = columns
+        self.recording, self.start, self.end, self.group, self.label = (columns.get(name) for name in COLUMNS)
+        self._by_recording: dict[str, Whole] | None = None
+
     @property
     def n_features(self) -> int:
         """Give the number of features F."""
         return self._rows.n_features
-
-    @property
-    def recording(self) -> Array | None:
-        """Give the recording of each vector, or None."""
-        return self._columns.get("recording")
-
-    @property
-    def start(self) -> Array | None:
-        """Give the second at which each window starts, or None."""
-        return self._columns.get("start")
-
-    @property
-    def end(self) -> Array | None:
-        """Give the second at which each window ends, or None."""
-        return self._columns.get("end")
-
-    @property
-    def group(self) -> Array | None:
-        """Give the group of each vector, or None."""
-        return self._columns.get("group")
-
-    @property
-    def label(self) -> Array | None:
-        """Give the label of each vector, or None."""
-        return self._columns.get("label")
 
     def vectors(self, rows: Any) -> Array:
         """Return copies of the vectors (M, F) in these rows."""
@@ -154,18 +144,27 @@ class EmbeddingIndex:
         queries = self._checked_queries(array[None] if single else array)
         if not is_whole(k, 1):
             raise InputError(f"k must be a whole number of at least 1; got {k!r}.")
-        allowed = self._allowed(groups, after, before)
-        left_out, n_dropped = self._left_out(leave_out, None if single else len(queries))
-        if left_out is None:
+        allowed, left_out = self._allowed(groups, after, before), NO_PAIRS
+        if isinstance(leave_out, list | tuple) and any(np.ndim(rows) > 0 for rows in leave_out):
+            left_out = self._pairs(leave_out, len(queries))
+        elif leave_out is not None:
             allowed = np.ones(len(self), bool) if allowed is None else allowed
             allowed[self._row_numbers(leave_out, "leave_out")] = False
-        keep = Filter(allowed, left_out or NO_PAIRS)
         most = min(k, max(1, len(self)))
-        filtered = groups is not None or after is not None or before is not None
-        if self._uses_graph() and not filtered and n_dropped <= MOST_DROPPED:
-            found = self._approximately(queries, most, keep, n_dropped)
+        n_dropped = len(left_out.row) + (0 if allowed is None else int(np.count_nonzero(~allowed)))
+        if self._uses_graph() and groups is None and after is None and before is None and n_dropped <= MOST_DROPPED:
+            found = self._approximately(queries, most, allowed, left_out, n_dropped)
         else:
-            found = nearest(self._space, queries, most, keep, memory=self.memory, device=self._device)
+            found = nearest(
+                self._rows,
+                self.metric,
+                queries,
+                most,
+                allowed=allowed,
+                left_out=left_out,
+                memory=self.memory,
+                device=self._device,
+            )
         distances = np.pad(found[0], ((0, 0), (0, k - most)), constant_values=np.inf)
         rows = np.pad(found[1], ((0, 0), (0, k - most)), constant_values=-1)
         if single:
@@ -185,12 +184,9 @@ class EmbeddingIndex:
     def row_at(self, recording: Any, time: float) -> int:
         """Return the row of the window at `time` seconds of a recording: start <= time < end."""
         rows, starts, ends = self._windows_of(recording)
-        if not np.isfinite(time):
-            raise InputError(f"time must be a number of seconds; got {time!r}.")
         here = np.flatnonzero((starts <= time) & (time < ends))
         if not len(here):
-            gaps = np.maximum(starts - time, time - ends)
-            closest = int(np.argmin(gaps))
+            closest = int(np.argmin(np.maximum(starts - time, time - ends)))
             raise InputError(
                 f"No window of {recording!r} lies at {time:g} s. Its {len(rows)} windows lie between "
                 f"{starts.min():g} and {ends.max():g} s; the closest is {starts[closest]:g} to {ends[closest]:g} s."
@@ -218,55 +214,74 @@ class EmbeddingIndex:
     ) -> None:
         """Add vectors after those that are there, with the same columns. The present ones are not copied."""
         array = check_vectors(x, "x", self.n_features)
-        added = _checked_columns(
-            len(array), {"recording": recording, "start": start, "end": end, "group": group, "label": label}
-        )
+        about = {"recording": recording, "start": start, "end": end, "group": group, "label": label}
+        added = _checked_columns(len(array), about)
         if added.keys() != self._columns.keys():
             raise InputError(
-                f"What is appended must have the columns of the index, {_listed(self._columns)}; "
-                f"it has {_listed(added)}. Pass the same ones."
+                f"What is appended must have the columns of the index, {', '.join(self._columns) or 'none'}; "
+                f"it has {', '.join(added) or 'none'}. Pass the same ones."
             )
-        kinds = {name: (self._columns[name].dtype.kind == "U", added[name].dtype.kind == "U") for name in added}
-        if mixed := [name for name, (one, other) in kinds.items() if one != other and len(self)]:
-            raise InputError(f"{mixed[0]} must be all text or all numbers; the index and what is appended differ.")
+        for name, values in added.items():
+            if (values.dtype.kind == "U") != (self._columns[name].dtype.kind == "U") and len(self):
+                raise InputError(f"{name} must be all text or all numbers; the index and what is appended differ.")
         norms = np.concatenate([self._rows.norms, norms_of(array, "x")])
-        self._columns = {name: np.concatenate([self._columns[name], added[name]]) for name in self._columns}
-        self._set(Rows([*self._rows.parts, array], norms))
+        self._know({name: np.concatenate([self._columns[name], added[name]]) for name in added})
+        self._rows = Rows([*self._rows.parts, array], norms)
 
     def save(self, folder: str | Path) -> Path:
         """Write the index into a folder, whole or not at all, in place of one that is there.
 
-        Of several processes one writes at a time; the others are refused. An index that was loaded from the folder is
-        refused too where another process has saved one there since: its vectors would be lost.
+        Shards that are there already are not written again. Of several processes one writes at a time; the others are
+        refused. An index that was loaded from the folder is refused too where another process has saved one there
+        since: its vectors would be lost.
         """
         folder = Path(folder)
-        with only_writer(folder):
-            origin, state = self._origin or (None, None)
-            if origin == folder.resolve() and state != state_of(folder):
+        with only_writer(folder, folder=True):
+            origin, seal = self._origin or (None, "")
+            there = Store(folder) if (folder / MANIFEST).exists() else None
+            if origin == folder.resolve() and (there is None or seal != there.seal):
                 raise OutputError(
                     f"{folder} was changed by another process after this index was loaded from it, and saving would "
                     "lose that. Load it again and append to what is there, or choose another folder."
                 )
-            save_folder(folder, self.metric, self._rows, self._columns)
-            self._origin = folder.resolve(), state_of(folder)
+            held = {} if there is None else {shard.name: shard for shard in there.shards}
+            shards, at_once = [], max(1, SHARD_BYTES // (4 * self.n_features))
+            for number, at in enumerate(range(0, len(self), at_once)):
+                x = self._rows.take(np.arange(at, min(at + at_once, len(self))))
+                columns = {name: values[at : at + at_once] for name, values in self._columns.items()}
+                name = f"{_digest([x, *columns.values()])}-{number:03d}"
+                shards.append(held[name] if name in held else write_shard(folder, name, x, columns))
+            store = write_manifest(folder, VECTORS, [self.n_features], shards, {"metric": self.metric})
+            self._origin = folder.resolve(), store.seal
         return folder
 
     @classmethod
     def load(
-        cls, folder: str | Path, *, device: str = "cpu", method: str = "exact", memory: int = MEMORY
+        cls,
+        folder: str | Path,
+        *,
+        metric: str | None = None,
+        device: str = "cpu",
+        method: str = "exact",
+        memory: int = MEMORY,
     ) -> "EmbeddingIndex":
-        """Read an index that `save` wrote. Its vectors are checked once and stay on disk, mapped into memory."""
-        cls(np.zeros((1, 1)), device=device, method=method, memory=memory)  # what is wrong below is the folder's
-        content, state = _read(Path(folder))
-        if unknown := sorted(content.columns.keys() - set(COLUMNS)):
-            raise ModelFileError(f"{folder} holds a column {unknown[0]!r} that no index has. Save the index again.")
+        """Open an index that `save` wrote, or the vectors that `dicot corpus embed` wrote.
+
+        The vectors are checked once by their hashes and stay on disk, mapped into memory. `metric` is that of the saved
+        index, where none is given.
+        """
+        index = object.__new__(cls)
+        store = _opened(Path(folder))
+        if store.kind != VECTORS:
+            raise ModelFileError(f"{folder} holds {store.kind}, and only vectors are searched. Embed them first.")
+        index._set_up(metric or store.about.get("metric", "cosine"), device, method, memory)
+        parts = store.maps()
         try:
-            index = cls(
-                content.x, metric=content.metric, device=device, method=method, memory=memory, **content.columns
-            )
+            norms = np.concatenate([norms_of(part, str(folder)) for part in parts])
+            index._know(_checked_columns(len(store), store.columns()))
         except InputError as error:
-            raise ModelFileError(f"{folder} cannot be loaded: {error} Save the index again.") from error
-        index._origin = Path(folder).resolve(), state
+            raise ModelFileError(f"{folder} cannot be loaded: {error}") from error
+        index._rows, index._origin = Rows(parts, norms), (Path(folder).resolve(), store.seal)
         return index
 
     def _checked_queries(self, z: Array) -> Floats:
@@ -288,44 +303,33 @@ class EmbeddingIndex:
         if groups is not None:
             held = self._column("group")
             wanted = [groups] if isinstance(groups, str) or np.ndim(groups) == 0 else list(groups)
-            if not wanted:
-                raise InputError("groups names no group. Name at least one, or leave it out.")
             known = set(held.tolist())
             if unknown := [one for one in wanted if one not in known]:
                 raise InputError(
                     f"No vector has the group {unknown[0]!r}. {did_you_mean(str(unknown[0]), map(str, known))}"
                 )
             tests.append(np.isin(held, wanted))
-        for what, value in (("after", after), ("before", before)):
-            if value is not None and np.isnan(value):
-                raise InputError(f"{what} must be a number of seconds; got {value!r}.")
         if after is not None:
             tests.append(self._column("start") >= after)
         if before is not None:
             tests.append(self._column("end") <= before)
         return np.logical_and.reduce(tests) if tests else None
 
-    def _left_out(self, leave_out: Any, n_queries: int | None) -> tuple[Pairs | None, int]:
-        """Return what single queries leave out, or None where all leave out the same; and how many at most."""
-        if leave_out is None:
-            return NO_PAIRS, 0
-        listed = isinstance(leave_out, list | tuple) and any(np.ndim(rows) > 0 for rows in leave_out)
-        if not listed:
-            return None, np.size(leave_out)
-        if n_queries is None or len(leave_out) != n_queries:
+    def _pairs(self, leave_out: Any, n_queries: int) -> Pairs:
+        """Return what single queries leave out."""
+        if len(leave_out) != n_queries:
             raise InputError(
-                f"leave_out must hold row numbers for all queries, or one array for each of the {n_queries or 1} "
-                f"queries (Q, F); got {len(leave_out)} arrays."
+                f"leave_out must hold row numbers for all queries, or one array for each of the {n_queries} queries; "
+                f"got {len(leave_out)} arrays."
             )
         rows = [self._row_numbers(one, f"leave_out[{number}]") for number, one in enumerate(leave_out)]
-        query = np.repeat(np.arange(len(rows)), [len(one) for one in rows])
-        row = np.concatenate(rows)
+        query, row = np.repeat(np.arange(len(rows)), [len(one) for one in rows]), np.concatenate(rows)
         order = np.argsort(row, kind="stable")
-        return Pairs(query[order], row[order]), max(map(len, rows))
+        return Pairs(query[order], row[order])
 
     def _row_numbers(self, rows: Any, what: str) -> Whole:
         numbers = np.atleast_1d(np.asarray(rows))
-        numbers = numbers.astype(np.int64) if not numbers.size else numbers
+        numbers = numbers if numbers.size else numbers.astype(np.int64)
         if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
             raise InputError(f"{what} must be row numbers; got {numbers.dtype} {numbers.shape}.")
         wrong = numbers[(numbers < 0) | (numbers >= len(self))]
@@ -337,54 +341,43 @@ class EmbeddingIndex:
         """Return rows, starts and ends of the windows of a recording."""
         names, starts, ends = (self._column(name) for name in ("recording", "start", "end"))
         if self._by_recording is None:
-            self._by_recording = _runs_of_equals(names)
+            different, number = np.unique(names, return_inverse=True)
+            order = np.argsort(number, kind="stable")
+            edges = np.searchsorted(number[order], np.arange(1, len(different)))
+            self._by_recording = dict(zip(different.tolist(), np.split(order, edges), strict=True))
         if str(recording) not in self._by_recording:
             raise InputError(f"Unknown recording {recording!r}. {did_you_mean(str(recording), self._by_recording)}")
-        rows = np.concatenate([np.arange(*run) for run in self._by_recording[str(recording)]])
+        rows = self._by_recording[str(recording)]
         return rows, starts[rows], ends[rows]
 
     def _uses_graph(self) -> bool:
         if self.method == "auto":
-            return len(self) >= approximate.FROM and approximate.is_installed()
+            return len(self) >= GRAPH_FROM and has_usearch()
         return self.method == "usearch" and len(self) > 0
 
-    def _approximately(self, queries: Floats, k: int, keep: Filter, n_dropped: int) -> tuple[Floats, Whole]:
+    def _approximately(
+        self, queries: Floats, k: int, allowed: Any, left_out: Pairs, n_dropped: int
+    ) -> tuple[Floats, Whole]:
         """Take some more candidates than needed from usearch's graph, and put them in order by exact distances."""
-        self._graph = self._graph or approximate.NeighbourGraph(self._rows, self.metric)
+        self._graph = self._graph or NeighbourGraph(self._rows, self.metric)
         self._graph.extend(self._rows)
-        count = min(len(self), CANDIDATES * k + 32 + n_dropped)
-        query, row = self._graph.candidates(queries.astype(np.float32), count)
-        here = np.ones(len(row), bool) if keep.allowed is None else keep.allowed[row]
-        here &= ~np.isin(query * len(self) + row, keep.left_out.query * len(self) + keep.left_out.row)
+        query, row = self._graph.candidates(queries, min(len(self), CANDIDATES * k + 32 + n_dropped))
+        here = np.ones(len(row), bool) if allowed is None else allowed[row]
+        here &= ~np.isin(query * len(self) + row, left_out.query * len(self) + left_out.row)
         query, row = query[here], row[here]
-        at_once = sizes_within(self.memory, self.n_features).pairs
-        return first_of(query, row, self._space.distances(queries, query, row, at_once), k, len(queries))
+        found = distances_of(self._rows, self.metric, queries, query, row, self.memory)
+        return first_of(query, row, found, k, len(queries))
 
 
-def _read(folder: Path) -> tuple[SavedIndex, State | None]:
-    """Read a folder, once more where another process saves there meanwhile, and its state before that."""
+def _opened(folder: Path) -> Store:
+    """Open a store, once more where another process saves there meanwhile."""
     while True:
-        state = state_of(folder)
+        before = (folder / MANIFEST).read_bytes() if (folder / MANIFEST).is_file() else b""
         try:
-            return load_folder(folder), state
+            return Store(folder, verify=True)
         except ModelFileError:
-            if state == state_of(folder):
+            if not (folder / MANIFEST).is_file() or before == (folder / MANIFEST).read_bytes():
                 raise
-
-
-def _runs_of_equals(names: Array) -> dict[str, list[tuple[int, int]]]:
-    """Return where each name stands; rows of a recording are neighbours as a rule, so that nothing is sorted."""
-    runs: dict[str, list[tuple[int, int]]] = {}
-    first = 0
-    for rows in pieces((len(names), 1, max(1, names.dtype.itemsize // 8))):
-        block = names[rows.start : rows.stop + 1]  # with the next one's first
-        for end in (np.flatnonzero(block[1:] != block[:-1]) + rows.start + 1).tolist():
-            runs.setdefault(str(names[first]), []).append((first, end))
-            first = end
-        release(names[rows])
-    if len(names):
-        runs.setdefault(str(names[first]), []).append((first, len(names)))
-    return runs
 
 
 def _gpu(device: str) -> Any:
@@ -400,8 +393,6 @@ def _gpu(device: str) -> Any:
 def _checked_columns(n: int, given: dict[str, Any]) -> dict[str, Array]:
     """Return the columns that are given, checked: recordings as text, times as float64."""
     columns = {}
-    if (given["start"] is None) != (given["end"] is None):
-        raise InputError("start and end belong together: pass both or neither.")
     for name, values in given.items():
         if values is None:
             continue
@@ -414,10 +405,17 @@ def _checked_columns(n: int, given: dict[str, Any]) -> dict[str, Array]:
             columns[name] = times.astype(np.float64, copy=False)
         else:
             columns[name] = check_labels(values, n, name, "vectors")
+    if ("start" in columns) != ("end" in columns):
+        raise InputError("start and end belong together: pass both or neither.")
     if "start" in columns and len(wrong := np.flatnonzero(columns["end"] < columns["start"])):
         raise InputError(f"The window of row {wrong[0]} ends before it starts. Correct start and end.")
     return columns
 
 
-def _listed(names: Sequence[str] | dict[str, Array]) -> str:
-    return ", ".join(names) or "none"
+def _digest(arrays: Iterable[Array]) -> str:
+    """Name a shard by its content, so that what was saved before is known again."""
+    whole = hashlib.sha256()
+    for array in arrays:
+        whole.update(f"{array.dtype} {array.shape}".encode())
+        whole.update(np.ascontiguousarray(array).tobytes())
+    return whole.hexdigest()[:16]

@@ -1,0 +1,120 @@
+"""Corpus: windows of recordings in a folder, more of them than memory holds."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import final
+
+import numpy as np
+
+from dicot.core.errors import ModelFileError, is_whole, quoted
+from dicot.data import Windows
+from dicot.data.columns import join_column
+from dicot.data.policies import Array, FloatArray
+from dicot.data.reading import Reading
+from dicot.data.stored import CaseStore
+from dicot.store.folder import AGAIN, WINDOWS, Shard, Store
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that a corpus was built of, and what became of it."""
+
+    file: str  # a path, or a URL
+    name: str  # of its recording; where it has several groups, ":" and the group follow it
+    bytes: int
+    changed: str  # when, as its file system says it
+    windows: int = 0
+    recordings: int = 0
+    damaged: str = ""  # why it was left out
+
+
+@final
+class Corpus(CaseStore):
+    """Windows of recordings in a folder that `dicot corpus build` wrote, as many as the disk holds.
+
+    `fit` and `transform` of an estimator and `pretrain` take a corpus as they take Windows: batches are read from disk
+    ahead of their step, and the weights are those of the same cases in memory. `corpus[rows]`, by a slice or an array
+    of positions, reads some windows (n, C, T) as float32.
+
+    Attributes
+    ----------
+    path : the folder
+    store : its shards, and `store.about`: what the manifest says of all windows
+    shape : (N, C, T)
+    channels, rate, stride : the names of the channels; time steps per second, where they are known; in time steps
+    """
+
+    def __init__(self, path: str | Path, verify: bool = False) -> None:
+        self.store = Store(path, verify)
+        if self.store.kind != WINDOWS:
+            raise ModelFileError(f"{path} holds {self.store.kind}, not windows. `dicot corpus build` makes a corpus.")
+        self.path, self.name = Path(path), str(path)
+        n, n_channels, n_times = self.store.shape
+        self.shape = n, n_channels, n_times
+        self.dtype = np.dtype(np.float32)
+        about = self.store.about
+        names, rate, stride = about.get("channels"), about.get("rate"), about.get("stride")
+        sound = isinstance(names, list) and len(set(map(str, names))) == n_channels and is_whole(stride, 1)
+        if not sound or not (rate is None or (isinstance(rate, int | float) and rate > 0)):
+            said = f"channels {quoted(names)}, the rate {quoted(rate)} and the stride {quoted(stride)}"
+            raise ModelFileError(f"{path} is damaged: it has the {said}. {AGAIN}")
+        self.channels: tuple[str, ...] = tuple(map(str, names or ()))
+        self.rate: float | None = rate
+        self.stride = int(stride or 0)
+
+    @classmethod
+    def open(cls, path: str | Path, *, verify: bool = False) -> "Corpus":
+        """Open a corpus; the sizes of its files are checked, and with `verify` every byte by its hash."""
+        return cls(path, verify)
+
+    def __repr__(self) -> str:
+        n, c, t = self.shape
+        return f"Corpus({str(self.path)!r}, {n} windows, {c} channels, {t} time steps, {len(self.shards)} shards)"
+
+    @property
+    def shards(self) -> tuple[Shard, ...]:
+        """List the shards."""
+        return self.store.shards
+
+    @cached_property
+    def sources(self) -> tuple[Source, ...]:
+        """List the files that the corpus was built of, and what became of each."""
+        return tuple(Source(**entry) for entry in self.store.about["sources"])
+
+    @property
+    def damaged(self) -> list[Source]:
+        """List the files that were left out."""
+        return [source for source in self.sources if source.damaged]
+
+    @property
+    def reading(self) -> Reading:
+        """Say how recordings became windows."""
+        return Reading.from_dict(self.store.about["reading"])
+
+    def read_rows(self, rows: Array, out: FloatArray) -> None:
+        """Write the windows in these rows, in this order, to `out` (len(rows), C, T) of float32."""
+        self.store.read_rows(rows, out)
+
+    def source(self, number: int) -> Source:
+        """Return the source of a shard."""
+        return self.sources[int(self.shards[number].name.partition("-")[0])]
+
+    def shard(self, number: int) -> Windows:
+        """Return the windows of one shard in memory, with all that is known of them."""
+        about = {("y" if name == "label" else name): v for name, v in self.store.shard_columns(number).items()}
+        x = self[int(self.store.starts[number]) : int(self.store.starts[number + 1])]
+        return Windows(x, name=self.name, channels=self.channels, rate=self.rate, **about)
+
+    def columns(self) -> dict[str, Array]:
+        """Return what is known of all windows, by column; of very many this takes memory."""
+        return self.store.columns()
+
+    def read_labels(self) -> Array | None:
+        """Return the labels (N,) of all windows, or None where there are none."""
+        counts = [shard.rows for shard in self.shards]
+        return join_column([self.store.shard_columns(number).get("label") for number in range(len(counts))], counts)
+
+    def fingerprint(self) -> str:
+        """Return 16 hex digits that change with any value; made of the hashes in the manifest."""
+        return self.store.fingerprint()

@@ -1,0 +1,416 @@
+"""Store: rows of numbers in a folder, with what is known of each. A corpus, its vectors and an index are stores.
+
+The folder holds `shards/NAME.npy`, numbers (n, ...) of float32, `shards/NAME.npz`, what is known of these n rows, and
+`manifest.json`, which says what there is. A shard is written under another name and renamed: it is whole or not there.
+The manifest is written last, so a folder without one is no store.
+
+An unfinished store has a folder `.unfinished`: a plan, and a note for each unit of work that is done. The same plan
+takes it up again and does only the units without a note. The bytes do not depend on how often that happens.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, fields
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast, final
+
+import numpy as np
+
+from dicot import __version__
+from dicot.core.errors import InputError, ModelFileError, brief, is_whole, quoted
+from dicot.core.storage import (
+    atomic_file,
+    check_format,
+    check_seal,
+    check_writable,
+    remove_leftovers,
+    sealed,
+    write_atomic,
+    writing,
+)
+from dicot.data import Windows
+from dicot.data.columns import join_column
+from dicot.data.npyfile import load_npz
+from dicot.data.policies import Array, FloatArray
+
+MANIFEST, PLAN, SHARDS, UNFINISHED = "manifest.json", "plan.json", "shards", ".unfinished"
+FORMAT, FORMAT_VERSION = "dicot-store", 1
+WINDOWS, VECTORS = "windows", "vectors"
+COLUMNS = ("recording", "start", "end", "group", "label")  # what may be known of a row
+LARGEST = 2**30  # bytes of a manifest: some millions of shards
+NAME = re.compile(r"[0-9a-f]{6,64}(-\d{3,})?")  # of a shard; it must not lead out of the folder
+THREADS = 4  # that read rows from all over a store: a disk answers several questions at once
+FEWEST_RUNS = 16  # for which threads pay
+AGAIN = "Make the folder again."
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Some rows: NAME.npy holds their numbers, and NAME.npz what is known of them."""
+
+    name: str
+    rows: int
+    bytes: int
+    sha256: str
+    about_bytes: int
+    about_sha256: str
+
+
+@final
+class Store:
+    """Rows (N, ...) of float32 in a folder.
+
+    Attributes
+    ----------
+    path : the folder
+    kind : "windows" or "vectors"
+    shape : (N, C, T) of windows, (N, F) of vectors
+    about : what is known of all rows together, in plain values
+    shards : the files, in the order of the rows
+    seal : a hash of the manifest
+    """
+
+    def __init__(self, path: str | Path, verify: bool = False) -> None:
+        self.path = Path(path)
+        config = _read_manifest(self.path)
+        self.kind: str = config["kind"]
+        self.about: dict[str, Any] = config["about"]
+        self.shards = tuple(Shard(**entry) for entry in config["shards"])
+        self.seal: str = config["content_sha256"]
+        self.starts = np.cumsum([0, *(shard.rows for shard in self.shards)])
+        self.shape = (int(self.starts[-1]), *config["shape"])
+        self._width = 4 * int(np.prod(self.shape[1:]))  # bytes of a row
+        for shard in self.shards:
+            self._check(shard, verify)
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    @property
+    def bytes(self) -> int:
+        """Count the bytes of all shards."""
+        return sum(shard.bytes + shard.about_bytes for shard in self.shards)
+
+    def _check(self, shard: Shard, verify: bool) -> None:
+        """Compare the files of a shard with their sizes, and with `verify` every byte by its hash."""
+        for file, size, digest in (
+            (self._file(shard), shard.bytes, shard.sha256),
+            (self._file(shard, ".npz"), shard.about_bytes, shard.about_sha256),
+        ):
+            try:
+                found = file.stat().st_size
+                if found == size and (not verify or _hash_of(file) == digest):
+                    continue
+            except OSError as error:
+                raise ModelFileError(f"{file} cannot be read ({error.strerror}). {AGAIN}") from error
+            said = "was changed or damaged" if found == size else f"has {found:,} bytes and should have {size:,}"
+            raise ModelFileError(f"{file} {said}. {AGAIN}")
+
+    def _file(self, shard: Shard, suffix: str = ".npy") -> Path:
+        return self.path / SHARDS / f"{shard.name}{suffix}"
+
+    def read_rows(self, rows: Array, out: FloatArray) -> None:
+        """Write the numbers in these rows, in this order, to `out` (len(rows), ...) of float32.
+
+        Nothing is mapped: a memory map would keep every page that was touched.
+        """
+        rows = np.asarray(rows, np.int64)
+        if len(rows) and not (rows.min() >= 0 and rows.max() < len(self)):
+            raise InputError(f"{self.path} has the rows 0 to {len(self) - 1}; got {rows.min()} to {rows.max()}.")
+        runs = list(self._runs(rows))
+        if len(runs) < FEWEST_RUNS:
+            self._read(out, runs)
+            return
+        with ThreadPoolExecutor(THREADS) as pool:
+            list(pool.map(partial(self._read, out), [runs[part::THREADS] for part in range(THREADS)]))
+
+    def _runs(self, rows: Array) -> Iterator[tuple[Shard, int, int, int]]:
+        """Yield what lies in one piece on disk and goes to one piece of memory: shard, first row there, place, rows."""
+        numbers = np.searchsorted(self.starts, rows, side="right") - 1
+        new = np.flatnonzero((np.diff(rows) != 1) | (np.diff(numbers) != 0)) + 1
+        edges = [0, *new.tolist(), len(rows)] if len(rows) else [0]
+        for at, stop in pairwise(edges):
+            number = int(numbers[at])
+            yield self.shards[number], int(rows[at] - self.starts[number]), at, stop - at
+
+    def _read(self, out: FloatArray, runs: Iterable[tuple[Shard, int, int, int]]) -> None:
+        for shard, row, at, count in runs:
+            left = memoryview(cast(Any, out[at : at + count])).cast("B")
+            offset = shard.bytes - (shard.rows - row) * self._width
+            try:
+                handle = os.open(self._file(shard), os.O_RDONLY)
+            except OSError as error:
+                raise ModelFileError(f"{self._file(shard)} cannot be read ({error.strerror}). {AGAIN}") from error
+            try:
+                while left.nbytes:
+                    read = os.preadv(handle, [left], offset)
+                    if not read:
+                        raise ModelFileError(f"{self._file(shard)} has become shorter while it was read. {AGAIN}")
+                    left, offset = left[read:], offset + read
+            finally:
+                os.close(handle)
+
+    def __getitem__(self, rows: slice | Array, /) -> FloatArray:
+        """Read a slice of the rows, or those at these positions."""
+        if isinstance(rows, slice):
+            rows = np.arange(*rows.indices(len(self)))
+        out = np.empty((len(rows), *self.shape[1:]), np.float32)
+        self.read_rows(rows, out)
+        return out
+
+    def maps(self) -> list[Array]:
+        """Map the numbers of each shard into memory, read-only. They stay readable when another store replaces them."""
+        width = self.shape[1:]
+        return [
+            np.memmap(self._file(one), "<f4", "r", one.bytes - one.rows * self._width, (one.rows, *width))
+            for one in self.shards
+        ]
+
+    def shard_columns(self, number: int) -> dict[str, Array]:
+        """Return what is known of the rows of one shard, by column."""
+        shard = self.shards[number]
+        return _read_columns(self._file(shard, ".npz"), shard.rows)
+
+    def columns(self) -> dict[str, Array]:
+        """Return what is known of all rows, by column; of very many this takes memory."""
+        counts = [shard.rows for shard in self.shards]
+        parts = [self.shard_columns(number) for number in range(len(counts))]
+        joined = {name: join_column([part.get(name) for part in parts], counts) for name in COLUMNS}
+        return {name: values for name, values in joined.items() if values is not None}
+
+    def fingerprint(self) -> str:
+        """Return 16 hex digits that change with any number, and not with the place."""
+        said = [repr(self.shape), *(shard.sha256 for shard in self.shards)]
+        return hashlib.sha256(" ".join(said).encode()).hexdigest()[:16]
+
+
+def known_of(windows: Windows) -> dict[str, Array]:
+    """Return what is known of windows, by the columns of a store."""
+    keys = {column: "y" if column == "label" else column for column in COLUMNS}
+    return {column: values for column, key in keys.items() if (values := getattr(windows, key)) is not None}
+
+
+def write_shard(folder: Path, name: str, x: Array, columns: Mapping[str, Array]) -> Shard:
+    """Write numbers (n, ...) and what is known of them, each file whole or not at all."""
+    x = np.ascontiguousarray(x, "<f4")
+    packed: dict[str, Any] = {}
+    for column, values in columns.items():
+        if values.dtype.kind == "U":  # names of recordings repeat: each value once, and its number for every row
+            packed[f"{column}.values"], codes = np.unique(values, return_inverse=True)
+            packed[column] = codes.astype(np.int32)
+        else:
+            packed[column] = values
+    place = folder / SHARDS / name
+    size, digest = _written(place.with_name(f"{name}.npy"), lambda file: np.save(file, x))
+    about_size, about_digest = _written(place.with_name(f"{name}.npz"), lambda file: np.savez(file, **packed))
+    return Shard(name, len(x), size, digest, about_size, about_digest)
+
+
+def _written(path: Path, write: Callable[[Any], None]) -> tuple[int, str]:
+    """Write a file and return its size and hash."""
+    with atomic_file(path) as file:
+        write(file)
+        size = file.tell()
+        file.seek(0)
+        digest = hashlib.file_digest(cast(Any, file), "sha256").hexdigest()
+        file.seek(0, 2)
+    return size, digest
+
+
+def _hash_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_columns(path: Path, n_rows: int) -> dict[str, Array]:
+    try:
+        arrays = load_npz(path)
+        columns = {name: arrays[name] for name in COLUMNS if name in arrays}
+        for name in columns.keys() & {key.removesuffix(".values") for key in arrays if key.endswith(".values")}:
+            codes = columns[name]
+            if codes.dtype.kind != "i" or (len(codes) and codes.min() < 0):
+                raise ValueError(f"its column {name!r} does not number texts")
+            columns[name] = arrays[f"{name}.values"][codes]
+        if wrong := [name for name, values in columns.items() if values.shape != (n_rows,)]:
+            raise ValueError(f"its column {wrong[0]!r} does not fit to {n_rows} rows")
+    except (InputError, ValueError, IndexError, OSError) as error:
+        said = str(error) if str(path) in str(error) else f"{path} is damaged: {brief(error)}."
+        raise ModelFileError(f"{said} {AGAIN}") from error
+    return columns
+
+
+def write_manifest(
+    folder: Path, kind: str, shape: Sequence[int], shards: Sequence[Shard], about: Mapping[str, Any]
+) -> Store:
+    """Put the manifest in place and remove files that it does not name; from now on the folder is a store.
+
+    `shape` is that of a row, and `about` what is known of all of them, in plain values.
+    """
+    if not shards:
+        raise InputError(f"{folder} would be a store without a row. Name something that gives one.")
+    config = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "library_version": __version__,
+        "kind": kind,
+        "shape": list(shape),
+        "shards": [asdict(shard) for shard in shards],
+        "about": json.loads(json.dumps(about, allow_nan=False)),
+    }
+    write_atomic(folder / MANIFEST, (json.dumps(sealed(config), indent=1) + "\n").encode())
+    named = {f"{shard.name}{suffix}" for shard in shards for suffix in (".npy", ".npz")}
+    with writing(folder):
+        for path in (folder / SHARDS).iterdir():
+            if path.name not in named:
+                path.unlink(missing_ok=True)
+        if (folder / UNFINISHED).exists():
+            shutil.rmtree(folder / UNFINISHED)
+    return Store(folder)
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    """Read a manifest and check what is used of it: anybody may have written it."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise ModelFileError(
+            f"{folder} has no {MANIFEST}: it is unfinished, or an older dicot wrote it. Run the command that makes it."
+        )
+    try:
+        if path.stat().st_size > LARGEST:
+            raise ValueError(f"{path.stat().st_size:,} bytes are more than it can have")
+        config = json.loads(path.read_bytes().decode())
+        if isinstance(config, dict) and config.get("format") == "dicot-corpus":
+            check_seal(config)
+            config = _of_older_corpus(config)
+        else:
+            check_format(path, config, FORMAT, FORMAT_VERSION)
+            check_seal(config)
+        _check_manifest(config)
+    except ModelFileError:
+        raise
+    except (OSError, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ModelFileError(f"{path} is damaged ({brief(error)}). {AGAIN}") from error
+    return dict(config)
+
+
+def _check_manifest(config: dict[str, Any]) -> None:
+    shape, names = config["shape"], {field.name for field in fields(Shard)}
+    n_axes = {WINDOWS: 2, VECTORS: 1}.get(config["kind"])
+    if len(shape) != n_axes or not all(is_whole(n, 1) for n in shape) or not isinstance(config["about"], dict):
+        raise ValueError(f"its kind is {quoted(config['kind'])} and its shape {quoted(shape)}")
+    width = 4
+    for n in shape:
+        width *= n
+    for entry in config["shards"]:
+        sound = set(entry) == names and isinstance(entry["name"], str) and NAME.fullmatch(entry["name"])
+        counts = (entry["rows"], entry["about_bytes"], entry["bytes"]) if sound else (0,)
+        if not all(is_whole(n, 1) for n in counts) or entry["bytes"] <= entry["rows"] * width:
+            raise ValueError(f"a shard is {quoted(entry)}")
+    if len({entry["name"] for entry in config["shards"]}) != len(config["shards"]) or not config["shards"]:
+        raise ValueError("it names a shard twice, or none")
+
+
+def _of_older_corpus(config: dict[str, Any]) -> dict[str, Any]:
+    """Read the manifest of a corpus that version 0.1 built: its shards are the same."""
+    if config["dtype"] != "float32":
+        raise ValueError("corpora of float16 are not read any more; build it with float32")
+    about = {key: config[key] for key in ("channels", "rate", "stride", "sources")}
+    own = {key: value for key, value in config["options"].items() if key not in ("dtype", "shard_bytes")}
+    about["reading"] = own
+    shards = [{("rows" if key == "windows" else key): value for key, value in one.items()} for one in config["shards"]]
+    return {**config, "kind": WINDOWS, "shards": shards, "about": about}
+
+
+@final
+class UnfinishedStore:
+    """The work on a store, in units: each gives any number of shards and a note in plain values.
+
+    One process makes this object, and holds the lock of the folder. Any process may do a unit, even twice.
+
+    Parameters
+    ----------
+    plan : all that the content depends on, in plain values; it is kept in the manifest as about["plan"]
+    overwrite : begin anew where the folder holds something of another plan, or something damaged
+
+    Attributes
+    ----------
+    finished : the store, where it is there already
+    """
+
+    def __init__(self, folder: Path, plan: Mapping[str, Any], *, overwrite: bool = False) -> None:
+        check_writable(folder, folder=True)
+        self.folder, self.finished = folder, cast(Store | None, None)
+        self._plan = json.dumps(plan, sort_keys=True, allow_nan=False).encode()
+        path, wanted = folder / UNFINISHED / PLAN, json.loads(self._plan)
+        with writing(folder):
+            remove_leftovers(folder / MANIFEST)
+        try:
+            self.finished = Store(folder) if (folder / MANIFEST).exists() else None
+            held = self.finished.about.get("plan", {}) if self.finished else json.loads(path.read_bytes())
+        except FileNotFoundError:
+            held = {} if (folder / SHARDS).exists() else None
+        except (ModelFileError, ValueError):
+            if not overwrite:
+                raise
+            held = {}
+        if held is not None and held != wanted:
+            differing = sorted(key for key in wanted.keys() | held.keys() if held.get(key) != wanted.get(key))
+            if not overwrite:
+                raise InputError(
+                    f"{folder} holds something that was made otherwise: its {', '.join(differing)} differ. Choose "
+                    "another folder, or replace it (--overwrite)."
+                )
+            self.begin_anew()
+        elif self.finished is None:
+            write_atomic(path, self._plan)
+        elif path.is_file():  # killed behind its manifest
+            shutil.rmtree(path.parent)
+
+    def begin_anew(self) -> None:
+        """Replace what is there."""
+        self.finished = None
+        self.remove()
+        write_atomic(self.folder / UNFINISHED / PLAN, self._plan)
+
+    def remove(self) -> None:
+        """Remove what is there, the manifest first: what is left is no store."""
+        with writing(self.folder):
+            (self.folder / MANIFEST).unlink(missing_ok=True)
+            for folder in (self.folder / SHARDS, self.folder / UNFINISHED):
+                if folder.exists():
+                    shutil.rmtree(folder)
+
+    def note(self, unit: str, key: str = "") -> dict[str, Any] | None:
+        """Return the note of a unit that is done, with its "shards"; None where it has to be done.
+
+        One that was done under another `key` does not count.
+        """
+        try:
+            note = json.loads((self.folder / UNFINISHED / f"{unit}.json").read_bytes())
+            shards = self.folder / SHARDS
+            whole = note["key"] == key and all(
+                (shards / f"{one['name']}.npy").stat().st_size == one["bytes"]
+                and (shards / f"{one['name']}.npz").stat().st_size == one["about_bytes"]
+                for one in note["shards"]
+            )
+            return dict(note) if whole else None
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None  # not done, or damaged by another program: the work is done again
+
+
+def finish_unit(
+    folder: Path, unit: str, shards: Sequence[Shard], note: Mapping[str, Any], key: str = ""
+) -> dict[str, Any]:
+    """Note that a unit is done; its shards were written before."""
+    path = folder / UNFINISHED / f"{unit}.json"
+    whole = {**note, "key": key, "shards": [asdict(shard) for shard in shards]}
+    remove_leftovers(path)
+    write_atomic(path, json.dumps(whole, allow_nan=False).encode())
+    return whole

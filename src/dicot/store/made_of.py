@@ -1,0 +1,88 @@
+"""What vectors were made of: kept beside them, to find their series again and to tell later what is new."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, final
+
+from dicot.core.errors import InputError, is_whole, quoted
+from dicot.data.contents import are_facts
+from dicot.data.datasets import is_path
+from dicot.data.reading import Reading
+
+KINDS = ("recordings", "file", "name")  # cases come from a file, or a data set by name
+
+
+@final
+@dataclass(frozen=True)
+class MadeOf:
+    """What vectors were made of, by which model and how."""
+
+    kind: str  # one of KINDS
+    data: tuple[str, ...]  # paths, or the name of the data set
+    options: dict[str, Any]  # of recordings those of a Reading; of cases those of `load`
+    model: str  # its hash
+    channels: tuple[str, ...] | None = None
+    rate: float | None = None  # time steps per second
+    n_times: int | None = None  # of a window
+    stride: int | None = None  # in time steps
+    # Name of each file of recordings -> what it held: `facts_of` tells it, "file" and "bytes" at least.
+    recordings: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of_cases(cls, data: str, options: Mapping[str, Any], channels: Sequence[str] | None, model: str) -> "MadeOf":
+        """Say that vectors were made of a file of cases or a data set by name, read with these options."""
+        place = str(Path(data).expanduser().absolute()) if is_path(data) else data
+        names = None if channels is None else tuple(channels)
+        return cls("file" if is_path(data) else "name", (place,), dict(options), model, names)
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """Return the file of each recording."""
+        return {name: Path(entry["file"]) for name, entry in self.recordings.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        plain = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        return plain if self.kind == "recordings" else {k: plain[k] for k in plain if k not in _OF_RECORDINGS}
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any], what: str) -> "MadeOf":
+        """Take what a file says, checked: anybody may have written it. `what` is the file in errors."""
+        known = {one.name: said[one.name] for one in fields(cls) if one.name in said}
+        made, problems = {"data": [], "options": {}, "model": "", "recordings": {}} | known, []
+        channels, entries = made.get("channels"), made["recordings"]
+        if made.get("kind") not in KINDS:
+            problems.append(f"its kind is {quoted(made.get('kind'))}")
+        for key in ("data", "channels"):
+            if made.get(key) is not None and not _are_texts(made[key]):
+                problems.append(f"its {key} are {quoted(made[key])}")
+        for key in ("n_times", "stride"):
+            if made.get(key) is not None and not is_whole(made[key], 1):
+                problems.append(f"its {key} is {quoted(made[key])}")
+        if not isinstance(made["options"], dict) or not isinstance(made["model"], str):
+            problems.append(f"its options are {quoted(made['options'])} and its model {quoted(made['model'])}")
+        if not isinstance(entries, dict) or not all(map(are_facts, entries.values())):
+            problems.append(f"its recordings are {quoted(entries)}")
+        if not problems:
+            try:
+                Reading(rate=made.get("rate"))
+                if made["kind"] == "recordings":
+                    Reading.from_dict(made["options"])
+                elif not made["data"]:
+                    problems.append("it names no data")
+            except (InputError, TypeError) as error:
+                problems.append(str(error))
+        if problems:
+            raise InputError(
+                f"{what} is damaged: what it says of its source cannot be used ({problems[0]}). Embed it again."
+            )
+        names = None if not channels else tuple(channels)
+        return cls(**{**made, "data": tuple(made["data"]), "channels": names})
+
+
+_OF_RECORDINGS = ("n_times", "stride", "recordings")
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)

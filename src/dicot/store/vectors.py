@@ -1,0 +1,373 @@
+"""Embeddings in a .parquet or .npz: written row by row, and read with what the file says about them.
+
+A .parquet is a plain table, one row per case, that any other program reads: pandas.read_parquet shows it. Both keep
+what their vectors were made of, as JSON under SOURCE. The folder that `dicot corpus embed` writes is read likewise.
+"""
+
+import json
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, final
+
+import numpy as np
+
+from dicot.core.errors import InputError, brief, did_you_mean
+from dicot.core.storage import arrow, atomic_file, check_writable, writing
+from dicot.data.collection import check_groups, labelled, name_of_groups
+from dicot.data.columns import join_column
+from dicot.data.naming import naming
+from dicot.data.npyfile import PARTS, load_npz
+from dicot.data.parquetfile import open_parquet, refuse_bomb, written_out
+from dicot.data.pieces import pieces, release
+from dicot.data.policies import Array
+from dicot.data.texts import as_text, text_array
+from dicot.store.folder import VECTORS, Store
+from dicot.store.made_of import MadeOf
+
+# Column of a .parquet, in this order -> its array in an .npz. The vector comes last, "part" first where there are two.
+COLUMNS = {"recording": "recording", "start": "start", "end": "end", "group": "group", "label": "y"}
+SECONDS = ("start", "end")
+# Entry of an .npz, or key of a .parquet's metadata: where the cases came from and how they were embedded.
+SOURCE = "dicot.source"
+SUFFIXES = (".parquet", ".npz")
+# "train" and "test", or "" for the only part -> its arrays: X (N, F) and, where known, those of COLUMNS' values (N,)
+Parts = Mapping[str, Mapping[str, Array]]
+AGAIN = "Write the file again by `dicot embed`."
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Hold N vectors that were read from a file, and what the file says about them; None where it says nothing.
+
+    Text that is not known is empty, and a number that is not known is NaN, as in the labels of Windows.
+    """
+
+    x: Array  # (N, F) float32; a read-only memory map where a large .npz has one
+    recording: Array | None = None  # (N,) text
+    start: Array | None = None  # (N,) float64, in seconds
+    end: Array | None = None  # (N,) float64, in seconds
+    group: Array | None = None  # (N,) numbers or text
+    label: Array | None = None  # (N,) numbers or text
+    part: Array | None = None  # (N,) "train" or "test", where the file holds both
+    source: dict[str, Any] | None = None  # what `dicot embed` made them of; files of older versions do not say
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def columns(self) -> dict[str, Any]:
+        """Return what the file says about the vectors by name, in the order of the file: recording, start and so on."""
+        columns = {name: getattr(self, name) for name in COLUMNS}
+        return {name: values for name, values in columns.items() if values is not None}
+
+    def places(self) -> tuple[Array, Array, Array]:
+        """Return recording, start and end, or an error where the file does not say them."""
+        if self.recording is None or self.start is None or self.end is None:
+            lacking = [name for name in ("recording", *SECONDS) if getattr(self, name) is None]
+            raise InputError(
+                f"it does not say {' and '.join(lacking)} of its vectors, and labels are kept by these. Embed "
+                "recordings: dicot embed MODEL FOLDER --window ... --out vectors.parquet."
+            )
+        return self.recording, self.start, self.end
+
+    @property
+    def model(self) -> str | None:
+        """Return the hash of the model that made them, where the file says it."""
+        said = (self.source or {}).get("model")
+        return said if isinstance(said, str) else None
+
+    def held_together(self, least: int) -> tuple[str, Array] | None:
+        """Return what says which vectors belong together, groups or else recordings, with its values (N,).
+
+        A group is called by the column it came from, and "recording" where each recording is one. One that has fewer
+        than `least` different values does not count; None where neither has as many.
+        """
+        for name, values in (("group", self.group), ("recording", self.recording)):
+            if values is not None and len(np.unique(check_groups(values, len(self), name, "vectors"))) >= least:
+                column = dict((self.source or {}).get("options") or {}).get("group") if name == "group" else name
+                return name_of_groups(values, self.recording, column if isinstance(column, str) else None), values
+        return None
+
+
+def read_vectors(path: str | Path, *, finite: bool = False, make: Callable[[int, int], Any] | None = None) -> Vectors:
+    """Read a .parquet or .npz as `dicot embed` writes it, or the folder of `dicot corpus embed`.
+
+    Of a training and a test part, one comes after the other. A .parquet's column "vector" may also hold lists of equal
+    length, as pandas writes them; columns of other names are left alone. With `finite`, a vector that holds NaN or inf
+    is an error. With `make`, as `row_files` gives it, the vectors of a .parquet go to a file and need not fit into
+    memory.
+    """
+    path = Path(path)
+    if path.is_dir():
+        vectors = _of_store(path)
+    elif path.suffix not in SUFFIXES:
+        raise InputError(f"{path} has the suffix {path.suffix!r}; vectors are read from {' and '.join(SUFFIXES)}.")
+    elif not path.is_file():
+        raise InputError(f"There is no file {path}. `dicot embed MODEL DATA --out {path}` writes one.")
+    else:
+        vectors = _of_npz(path) if path.suffix == ".npz" else _of_parquet(path, make)
+    for rows in pieces((len(vectors), 1, vectors.x.shape[1])) if finite else ():
+        lost = np.flatnonzero(~np.isfinite(vectors.x[rows]).all(axis=1))
+        if len(lost):
+            raise InputError(f"{path}: the vector of row {rows.start + lost[0]} holds NaN or inf. Leave this row out.")
+        release(vectors.x[rows])
+    return vectors
+
+
+def _of_store(folder: Path) -> Vectors:
+    store = Store(folder, verify=True)
+    if store.kind != VECTORS:
+        raise InputError(f"{folder} holds {store.kind}, not vectors. Embed them: dicot corpus embed.")
+    return Vectors(store[:], **store.columns(), source=store.about.get("source"))
+
+
+def _of_npz(path: Path) -> Vectors:
+    with naming(path):
+        arrays = load_npz(path)
+        there = [part for part in PARTS if f"X_{part}" in arrays]
+        if "X" not in arrays and not there:
+            raise InputError(f"it has no array 'X' of vectors. {did_you_mean('X', arrays)} {AGAIN}")
+        ends = [""] if "X" in arrays else [f"_{part}" for part in there]
+        xs = [arrays[f"X{end}"] for end in ends]
+        if wrong := [x for x in xs if x.ndim != 2 or x.dtype.kind != "f" or not x.shape[1]]:
+            raise InputError(
+                f"X must hold numbers of shape (cases, features); got {wrong[0].dtype} {wrong[0].shape}. {AGAIN}"
+            )
+        counts = [len(x) for x in xs]
+        columns = {}
+        for name, key in COLUMNS.items():
+            found = [arrays.get(f"{key}{end}") for end in ends]
+            for array, n in zip(found, counts, strict=True):
+                if array is not None and (array.shape != (n,) or array.dtype.kind not in "biufU"):
+                    raise InputError(f"{name!r} holds {array.dtype} {array.shape} beside {n} vectors. {AGAIN}")
+            values = found[0] if len(found) == 1 else join_column(found, counts)
+            if values is not None:
+                columns[name] = _as_read(name, values)
+        x = xs[0] if len(xs) == 1 else np.concatenate(xs)
+        part = np.repeat(np.array(there), counts) if len(ends) > 1 else None
+        source = _source(str(arrays[SOURCE])) if SOURCE in arrays else None
+        return Vectors(x if x.dtype == np.float32 else x.astype(np.float32), **columns, part=part, source=source)
+
+
+def _as_read(name: str, values: Array) -> Array:
+    """Return a column as Vectors has it: recordings as text, times as float64."""
+    if name in SECONDS:
+        if values.dtype.kind == "U":
+            raise InputError(f"{name!r} must hold seconds as numbers; got text. {AGAIN}")
+        return values.astype(np.float64)
+    return as_text(values) if name == "recording" else values
+
+
+def _source(text: str) -> dict[str, Any]:
+    """Return what a file says its vectors were made of."""
+    try:
+        source = json.loads(text)
+        if not isinstance(source, dict):
+            raise ValueError("it is no table")
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"its entry {SOURCE!r} cannot be read ({brief(error)}). {AGAIN}") from error
+    return source
+
+
+def _of_parquet(path: Path, make: Callable[[int, int], Any] | None) -> Vectors:
+    try:
+        with naming(path), open_parquet(path) as file:
+            return _from_parquet(path, file, make)
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # pyarrow has many for what a damaged file may hold
+        raise InputError(
+            f"{path} cannot be read as .parquet ({brief(error)}). It may be truncated or hold another format. {AGAIN}"
+        ) from error
+
+
+def _from_parquet(path: Path, file: Any, make: Callable[[int, int], Any] | None) -> Vectors:
+    pa, _ = arrow()
+    schema, n_rows = file.schema_arrow, file.metadata.num_rows
+    if schema.names.count("vector") != 1:
+        raise InputError(f"it must have one column 'vector'. {did_you_mean('vector', schema.names)} {AGAIN}")
+    kind = schema.field("vector").type
+    is_list = pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    if not is_list or not pa.types.is_floating(kind.value_type):
+        raise InputError(f"column 'vector' must hold lists of numbers, float32; got {kind}. {AGAIN}")
+    names = [name for name in ("part", *COLUMNS) if name in schema.names]
+    about = written_out(path, file.read(columns=names, use_threads=False))
+    read = {name: _as_read(name, _values(name, about.column(name))) for name in names}
+    x: Any = None
+    at = 0
+    for number in range(file.num_row_groups):
+        for batch in file.read_row_group(number, columns=["vector"], use_threads=False).to_batches():
+            block = _lists(batch.column("vector"), at)
+            if x is None:
+                refuse_bomb(path, n_rows * block.shape[1])
+                x = np.empty((n_rows, block.shape[1]), np.float32) if make is None else make(n_rows, block.shape[1])
+            if block.shape[1] != x.shape[1]:
+                raise InputError(
+                    f"row {at} of column 'vector' has {block.shape[1]} features, the first has {x.shape[1]}. "
+                    "Keep the vectors of one model in a file."
+                )
+            x[at : at + len(block)] = block
+            at += len(block)
+    if not at or at != n_rows:
+        raise InputError(f"it holds {at} vectors of {n_rows} that it announces. {AGAIN}")
+    said = (schema.metadata or {}).get(SOURCE.encode())
+    source = None if said is None else _source(said.decode("utf-8", "replace"))
+    return Vectors(x.read() if isinstance(x, RowFile) else x, **read, source=source)
+
+
+def _lists(cells: Any, at: int) -> Array:
+    """Return lists of equal length as an array (rows, F)."""
+    lengths = np.unique(np.asarray(cells.value_lengths()))  # NaN for an empty cell
+    values = cells.flatten()
+    if cells.null_count or values.null_count or len(lengths) > 1 or 0 in lengths:
+        raise InputError(
+            f"column 'vector' holds empty cells, missing numbers or lists of other lengths from row {at} on. "
+            "Keep whole vectors of one model in a file."
+        )
+    return np.asarray(values.to_numpy(zero_copy_only=False), np.float32).reshape(len(cells), -1)
+
+
+def _values(column: str, cells: Any) -> Array:
+    """Return a column as numbers or text, with NaN or "" for what is empty."""
+    pa, _ = arrow()
+    kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
+    cells = cells.cast(kind)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return text_array(cells.fill_null("").to_pylist())
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        raise InputError(f"column {column!r} must hold numbers or text; got {kind}. {AGAIN}")
+    if cells.null_count:
+        cells = cells.cast(pa.float64())  # refuses whole numbers that float64 does not hold
+    return np.asarray(cells.to_numpy())
+
+
+@final
+class RowFile:
+    """Takes an array (N, F) of float32 row by row, `rows[a:b] = values`, and writes it to a file."""
+
+    def __init__(self, file: BinaryIO, n_rows: int, n_columns: int) -> None:
+        self.file, self.shape = file, (n_rows, n_columns)
+
+    def __setitem__(self, rows: slice, values: Array) -> None:
+        self.file.seek(rows.start * self.shape[1] * 4)
+        self.file.write(np.ascontiguousarray(values, "<f4").tobytes())
+
+    def read(self) -> Array:
+        """Return what was written, mapped into memory."""
+        self.file.flush()
+        return np.memmap(self.file, "<f4", "r", shape=self.shape) if self.shape[0] else np.empty(self.shape, "<f4")
+
+
+@contextmanager
+def row_files(path: Path) -> Iterator[Callable[[int, int], RowFile]]:
+    """Give a function that makes row files beside `path`; they are removed in the end, whatever happens."""
+    with ExitStack() as made, writing(path):
+
+        def make(n_rows: int, n_columns: int) -> RowFile:
+            with writing(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                return RowFile(made.enter_context(tempfile.TemporaryFile(dir=path.parent)), n_rows, n_columns)
+
+        yield make
+
+
+def check_vector_file(path: Path) -> None:
+    """Refuse a name that cannot be written before any work is done."""
+    if path.suffix not in SUFFIXES:
+        raise InputError(f"{path} has an unknown suffix {path.suffix!r}; embeddings go to {' or '.join(SUFFIXES)}.")
+    if path.suffix == ".parquet":
+        arrow()
+    check_writable(path)
+
+
+def write_vectors(path: Path, parts: Parts, made_of: MadeOf | None = None) -> None:
+    """Write all parts into one .parquet or .npz, with what the vectors were made of."""
+    check_vector_file(path)
+    for arrays in parts.values():
+        n = len(arrays["X"])
+        for key, array in arrays.items():
+            if array.dtype.kind not in "biufU" or (key != "X" and array.shape != (n,)):
+                raise InputError(
+                    f"{key} must be numbers or text, one for each of the {n} vectors; got {array.dtype} {array.shape}."
+                )
+    said = None if made_of is None else json.dumps(made_of.to_dict(), sort_keys=True, allow_nan=False)
+    with atomic_file(path) as file:
+        (_write_npz if path.suffix == ".npz" else _write_parquet)(file, parts, said)
+
+
+def _write_npz(file: BinaryIO, parts: Parts, source: str | None) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        arrays = {
+            f"{key}_{part}" if part else key: array for part, held in parts.items() for key, array in held.items()
+        }
+        for name, array in (arrays if source is None else {**arrays, SOURCE: np.array(source)}).items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                descr = np.lib.format.dtype_to_descr(array.dtype)  # type: ignore[no-untyped-call]
+                header = {"descr": descr, "fortran_order": False, "shape": array.shape}
+                np.lib.format.write_array_header_1_0(member, header)  # type: ignore[no-untyped-call]
+                for block in _blocks(array) if array.ndim else [array]:
+                    member.write(np.ascontiguousarray(block).tobytes())
+
+
+def _blocks(array: Array) -> Iterator[Array]:
+    for rows in pieces((len(array), 1, max(1, array[:1].nbytes // 8))):
+        yield array[rows]
+        release(array[rows])
+
+
+def _write_parquet(file: BinaryIO, parts: Parts, source: str | None) -> None:
+    """Write one row per case: what is known of it, and its vector as a list of fixed length."""
+    pa, pq = arrow()
+    widths = {arrays["X"].shape[1] for arrays in parts.values()}
+    if len(widths) > 1 or 0 in widths:
+        raise InputError(f"All vectors of a .parquet must have one length of at least 1; got {sorted(widths)}.")
+    (n_features,) = widths
+    kinds = {name: kind for name in COLUMNS if (kind := _kind(pa, parts, name)) is not None}
+    named = {"part": pa.string()} if len(parts) > 1 else {}
+    schema = pa.schema({**named, **kinds, "vector": pa.list_(pa.float32(), n_features)})
+    if source is not None:
+        schema = schema.with_metadata({SOURCE: source})
+    names = [name for name, kind in {**named, **kinds}.items() if kind == pa.string()]
+    # Numbers of vectors do not shrink. Checksums tell a damaged page from a sound one.
+    compression = {**dict.fromkeys({**named, **kinds}, "zstd"), "vector.list.element": "none"}
+    with pq.ParquetWriter(
+        file, schema, compression=compression, use_dictionary=names, write_page_checksum=True
+    ) as writer:
+        for part, arrays in parts.items():
+            start = 0
+            for block in _blocks(arrays["X"]):
+                rows = slice(start, start + len(block))
+                known = [_cells(pa, arrays.get(COLUMNS[name]), rows, kind) for name, kind in kinds.items()]
+                flat = pa.array(np.ascontiguousarray(block, np.float32).reshape(-1))
+                vectors = pa.FixedSizeListArray.from_arrays(flat, n_features)
+                about = [pa.array([part] * len(block), pa.string())] if named else []
+                writer.write_table(pa.Table.from_arrays([*about, *known, vectors], schema=schema))
+                start = rows.stop
+
+
+def _kind(pa: Any, parts: Parts, column: str) -> Any:
+    """Return the type of a column, or None where nothing is known: it is left out."""
+    arrays = [arrays[COLUMNS[column]] for arrays in parts.values() if COLUMNS[column] in arrays]
+    known = [array for array in arrays if labelled(array).any()]
+    if not known:
+        return None
+    texts = {array.dtype.kind == "U" for array in known}
+    if column == "recording" or (texts == {True} and column not in SECONDS):
+        return pa.string()
+    if True in texts:
+        wanted = "numbers, in seconds" if column in SECONDS else "all numbers or all text"
+        raise InputError(f"{column} must be {wanted}; got {', '.join(str(array.dtype) for array in known)}.")
+    common = np.result_type(*known)
+    return pa.float64() if column in SECONDS or common.kind == "f" else pa.from_numpy_dtype(common)
+
+
+def _cells(pa: Any, array: Array | None, rows: slice, kind: Any) -> Any:
+    """Return the cells of some rows, empty where the value is not known."""
+    if array is None:
+        return pa.nulls(rows.stop - rows.start, kind)
+    values = array[rows]
+    texts = values.astype(str) if kind == pa.string() else values
+    return pa.array(texts, mask=~labelled(values)).cast(kind)
