@@ -55,7 +55,9 @@ def single_windows(folder: Path, threads: int, cases: int, shapes: list[tuple[in
         for shape in shapes:
             n_cases = min(cases, 20) if shape[1] >= LONG else cases
             x = np.random.default_rng(0).normal(size=(n_cases, *shape)).cumsum(axis=2).astype(np.float32)
-            model = TimeSeriesEmbedder(preset=preset, steps=1, scale="dataset", random_state=0, device="cpu").fit(x)
+            model = TimeSeriesEmbedder(
+                preset=preset, steps=1, prepare={"scale": "dataset"}, random_state=0, device="cpu"
+            ).fit(x)
             made = export_onnx(model, folder / "model.onnx")
             torch.set_num_threads(threads)
             deployed = OnnxEmbedder(made.path, threads=threads)

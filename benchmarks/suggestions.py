@@ -184,7 +184,13 @@ def embedded(name: str) -> tuple[Array, Rows, Array, Rows]:
     split = load(name)
     assert split.test is not None and split.train.y is not None and split.test.y is not None
     model = TimeSeriesEmbedder(
-        "calibrated", preset="paper", bank=2016, n_components=256, dim=32, device="cpu", random_state=0, verbose=False
+        "calibrated",
+        preset="paper",
+        features={"bank": 2016, "n_components": 256},
+        dim=32,
+        device="cpu",
+        random_state=0,
+        verbose=False,
     ).fit(split.train)
     classes, y = np.unique(split.train.y, return_inverse=True)
     x, test = (np.asarray(model.transform(part)) for part in (split.train, split.test))

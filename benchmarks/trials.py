@@ -26,6 +26,7 @@ from dicot.data.datasets import load
 from dicot.data.datasets.development import DEVELOPMENT
 from dicot.judge.protocols import PROTOCOLS
 from dicot.judge.protocols.base import Features
+from dicot.model.arguments import grouped
 from dicot.model.embedding import embed, fit_composition
 from dicot.model.embedding.compression import Compression
 from dicot.model.embedding.poolings import pooled_dim
@@ -172,14 +173,11 @@ def trial(name: str, variant: str, seed: int, device: str, protocols: list[str])
         preset=chosen.preset,
         family=split.family,
         method_params=chosen.params,
-        precision="tf32",
-        pooling="mean",
-        bank=0,
-        n_components=0,
+        features={"pooling": "mean", "bank": 0, "n_components": 0},
         random_state=seed,
         device=device,
         verbose=False,
-        **chosen.settings,
+        **grouped({"precision": "tf32", **chosen.settings}),
     )
     started = time.perf_counter()
     model.fit(split.train)

@@ -40,7 +40,7 @@ def draw_map(axes, points: np.ndarray, labels: np.ndarray) -> None:
 
 def main(model: str) -> None:
     test = load("OSULeaf").test
-    flat = tsne(TimeSeriesEmbedder.from_pretrained(model).transform(test.x), test.y, seed=0)
+    flat = tsne(TimeSeriesEmbedder.from_pretrained(model).transform(test.x), seed=0)
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "dicot", "font.family": "sans-serif"}):
         figure = Figure(figsize=(8.4, 3.4), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))

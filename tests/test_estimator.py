@@ -18,6 +18,7 @@ from dicot import TimeSeriesEmbedder
 from dicot.core.errors import InputError, ModelFileError, NonFiniteLossError, WindowLengthWarning
 from dicot.data import Windows, check_collection
 from dicot.methods.dicot import DiCOT
+from dicot.model.arguments import grouped
 from dicot.model.controls import calibrated_control
 from dicot.nets.encoders import FCN
 from dicot.nets.encoders.inception.inference import FrozenInception
@@ -26,9 +27,8 @@ from tests.own import Halves, Net, OwnEncoder, Summary, slow_start
 
 
 def small(**settings) -> TimeSeriesEmbedder:
-    return TimeSeriesEmbedder(
-        **{"preset": "paper", "dim": 16, "steps": 2, "random_state": 0, "device": "cpu", **settings}
-    )
+    usual = {"preset": "paper", "dim": 16, "steps": 2, "random_state": 0, "device": "cpu"}
+    return TimeSeriesEmbedder(**grouped({**usual, **settings}))
 
 
 @pytest.mark.filterwarnings("ignore:Cases of . time steps are too short")
@@ -57,7 +57,7 @@ def test_calibrate_sets_batch_norms_statistics_by_the_training_cases(waves, tmp_
         name.rpartition(".")[2] in ("running_mean", "running_var", "num_batches_tracked") for name in moved
     )
     again = TimeSeriesEmbedder.from_pretrained(model.save_pretrained(tmp_path / "model"), device="cpu")
-    assert again.calibrate and np.array_equal(again.transform(waves.x), model.transform(waves.x))
+    assert again.features_["calibrate"] and np.array_equal(again.transform(waves.x), model.transform(waves.x))
     torch.manual_seed(7)
     before = torch.get_rng_state()
     drawing = [small(encoder="resnet", calibrate=True).fit(waves.x).transform(waves.x) for _ in range(2)]
@@ -254,7 +254,7 @@ def test_time_step_features(waves):
 
 def test_pipeline_grid_search_clone_pickle_and_set_output(waves):
     pipeline = make_pipeline(small(), LogisticRegression(max_iter=500))
-    search = GridSearchCV(pipeline, {"timeseriesembedder__pooling": ["mean", "max"]}, cv=2)
+    search = GridSearchCV(pipeline, {"timeseriesembedder__features": [{"pooling": "mean"}, {"pooling": "max"}]}, cv=2)
     search.fit(waves.x, waves.y)
     assert search.predict(waves.x).shape == (24,)
     model = small(method_params={"k": 3, "temperature": 1.0}).fit(waves.x)

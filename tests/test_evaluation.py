@@ -254,7 +254,12 @@ def _estimators(**given):
 
 def test_what_stands_beside_a_model_has_its_settings(split):
     model = TimeSeriesEmbedder(
-        "dicot", encoder="resnet", encoder_params={"original": True}, pooling="max", scale="case", **QUICK
+        "dicot",
+        encoder="resnet",
+        encoder_params={"original": True},
+        features={"pooling": "max"},
+        prepare={"scale": "case"},
+        **QUICK,
     )
     made = {one.name: one for one in beside(model)}
     assert list(made) == list(BESIDE)

@@ -20,6 +20,7 @@ import torch  # noqa: E402
 
 from dicot import FewLabelClassifier, OnnxEmbedder, TimeSeriesClassifier, TimeSeriesEmbedder, Windows  # noqa: E402
 from dicot.core.errors import ExportError, InputError, MissingExtraError, ModelFileError  # noqa: E402
+from dicot.model.arguments import grouped  # noqa: E402
 from dicot.model.embedding import POOLINGS, Pooling  # noqa: E402
 from dicot.model.export import export_onnx  # noqa: E402
 from dicot.model.export import file as export_file  # noqa: E402
@@ -42,7 +43,7 @@ def cases(n: int, n_channels: int, n_times: int, seed: int = 0) -> np.ndarray:
 
 def fitted(n_channels: int, n_times: int, X: Any = None, **settings: Any) -> TimeSeriesEmbedder:
     settings = {"steps": 1, "dim": 16, "scale": "dataset", "random_state": 0, "device": "cpu", **settings}
-    model = TimeSeriesEmbedder(**settings, verbose=False)
+    model = TimeSeriesEmbedder(**grouped(settings), verbose=False)
     return model.fit(cases(20, n_channels, n_times) if X is None else X)
 
 
@@ -234,7 +235,9 @@ def test_a_classifier_of_the_embeddings_is_a_second_output(n_labels: int, tmp_pa
 
 def test_a_trained_network_with_its_linear_layer(tmp_path: Path):
     x = cases(20, 2, 30)
-    model = TimeSeriesClassifier(steps=1, dim=16, scale="case", random_state=0, device="cpu", verbose=False)
+    model = TimeSeriesClassifier(
+        steps=1, dim=16, prepare={"scale": "case"}, random_state=0, device="cpu", verbose=False
+    )
     model.fit(x, np.arange(20) % 3)
     deployed = exported(model, tmp_path)
     assert deployed.classes == (0, 1, 2)

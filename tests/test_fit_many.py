@@ -10,13 +10,14 @@ from dicot.train import Checkpoint
 
 
 def model(method: str = "dicot", seed: int = 0, **more) -> TimeSeriesEmbedder:
-    return TimeSeriesEmbedder(method, dim=8, steps=3, batch_size=4, random_state=seed, device="cpu", **more)
+    recipe = {"batch_size": 4, **more.pop("recipe", {})}
+    return TimeSeriesEmbedder(method, dim=8, steps=3, recipe=recipe, random_state=seed, device="cpu", **more)
 
 
 def test_every_model_is_as_fitted_alone(waves):
     makers = [
         lambda: model(),
-        lambda: model("ts2vec", 1, scale="dataset", precision="float64"),
+        lambda: model("ts2vec", 1, prepare={"scale": "dataset"}, recipe={"precision": "float64"}),
         lambda: model("random", 2),
         lambda: model("calibrated", 2),
         lambda: model("supervised", 3, family="ucr"),
@@ -34,7 +35,7 @@ def test_every_model_is_as_fitted_alone(waves):
 
 
 def test_failures_are_told_and_the_others_go_on(waves):
-    models = [model(method_params={"k": 1}), model(), model(lr=1e30), model(seed=1)]
+    models = [model(method_params={"k": 1}), model(), model(recipe={"lr": 1e30}), model(seed=1)]
     told = {}
     fit_many(models, [(waves.x, None)] * 4, on_error=lambda number, error: told.update({number: str(error)}))
     assert told.keys() == {0, 2} and "k must be" in told[0] and "loss of step" in told[2]

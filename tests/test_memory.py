@@ -34,7 +34,7 @@ def recording(tmp_path_factory) -> Path:
     for start in range(0, len(file), len(noise)):
         file[start : start + len(noise)] = noise
     del file
-    model = TimeSeriesEmbedder("dicot", dim=16, steps=1, scale="dataset", random_state=0, device="cpu")
+    model = TimeSeriesEmbedder("dicot", dim=16, steps=1, prepare={"scale": "dataset"}, random_state=0, device="cpu")
     model.fit(Windows(noise)).save_pretrained(folder / "model")
     return folder
 
@@ -72,7 +72,8 @@ def test_fit_makes_one_copy(recording, scale):
     code = f"""
 from dicot import TimeSeriesEmbedder
 x = np.load(sys.argv[1] + "/x.npy", mmap_mode="r")
-TimeSeriesEmbedder("dicot", dim=16, steps=1, batch_size=2, scale={scale!r}, random_state=0, device="cpu").fit(x)
+how = {{"recipe": {{"batch_size": 2}}, "prepare": {{"scale": {scale!r}}}}}
+TimeSeriesEmbedder("dicot", dim=16, steps=1, random_state=0, device="cpu", **how).fit(x)
 """
     assert measured(code, recording) < 600 + MEGABYTES
 

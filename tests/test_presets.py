@@ -14,8 +14,9 @@ from dicot.judge.bench.crossing import SuiteOptions, cross, whole
 from dicot.judge.evaluation import contender, evaluate, with_controls
 from dicot.judge.evaluation.contenders import Contender, as_contender
 from dicot.methods.across import Across
+from dicot.model.arguments import grouped
 from dicot.model.classifier import TimeSeriesClassifier
-from dicot.model.presets import BEST, DEFAULT_PRESET, FEATURES, PAPER, PRESETS, Preset, SizeRule, best_recipe
+from dicot.model.presets import BEST, DEFAULT_PRESET, PAPER, PRESETS, Preset, SizeRule, best_recipe
 from dicot.train import Recipe, paper_recipe
 from tests.commands import dicot as command
 
@@ -24,7 +25,7 @@ TINY_BEST = {**SMALL, "preset": "best", "bank": 84, "encoder": "inception_time"}
 
 
 def small(**settings) -> TimeSeriesEmbedder:
-    return TimeSeriesEmbedder(**{"preset": "paper", **SMALL, **settings})
+    return TimeSeriesEmbedder(**grouped({"preset": "paper", **SMALL, **settings}))
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def own(monkeypatch) -> Preset:
 
 
 @pytest.mark.filterwarnings("ignore:Cases of . time steps are too short")
-@parametrize_with_checks([TimeSeriesEmbedder(dim=8, bank=84, steps=2, device="cpu")])
+@parametrize_with_checks([TimeSeriesEmbedder(dim=8, features={"bank": 84}, steps=2, device="cpu")])
 def test_scikit_learn_contract_of_the_default(estimator, check):
     check(estimator)
 
@@ -90,7 +91,7 @@ def test_the_default_is_resolved_by_a_fit_and_not_before():
 
 
 def test_a_saved_model_says_which_preset_the_default_was(waves, tmp_path, monkeypatch):
-    quick = {"dim": 8, "bank": 0, "steps": 1, "encoder": "fcn", "device": "cpu"}
+    quick = {"dim": 8, "features": {"bank": 0}, "steps": 1, "encoder": "fcn", "device": "cpu"}
     for method, preset in ((None, "best"), ("dicot", "paper")):
         model = TimeSeriesEmbedder(method, **quick).fit(waves.x)
         folder = model.save_pretrained(tmp_path / preset)
@@ -138,10 +139,9 @@ def test_a_batch_has_all_cases_where_there_are_few():
 
 
 def test_best_is_the_sum_of_its_parts(waves):
-    made = TimeSeriesEmbedder(**TINY_BEST).fit(waves.x)
+    made = TimeSeriesEmbedder(**grouped(TINY_BEST)).fit(waves.x)
     said = TimeSeriesEmbedder(
-        "across", **{**SMALL, "encoder": "inception_time"}, pooling="mean+max+std", bank=84,
-        n_components=2048, recipe=best_recipe(24, 32),
+        "across", **{**SMALL, "encoder": "inception_time"}, features={"pooling": "mean+max+std", "bank": 84, "n_components": 2048}, recipe=best_recipe(24, 32),
     ).fit(waves.x)  # fmt: skip
     assert made.transform(waves.x).tobytes() == said.transform(waves.x).tobytes()
     assert made.method_ == "across" and made.recipe_ == replace(best_recipe(24, 32), steps=2)
@@ -175,14 +175,14 @@ def test_what_is_given_wins_over_the_preset_and_its_settings_are_for_its_own_met
 
 def test_nothing_is_resolved_before_fit_and_a_clone_can_change_its_preset(waves):
     model = small(preset="best")
-    assert {name: model.get_params()[name] for name in ("method", "method_params", *FEATURES)} == dict.fromkeys(
-        ("method", "method_params", *FEATURES)
-    )
+    assert [model.get_params()[name] for name in ("method", "method_params", "features", "recipe")] == [None] * 4
     copy = clone(model).set_params(preset="paper").fit(waves.x)
     assert copy.transform(waves.x).tobytes() == small().fit(waves.x).transform(waves.x).tobytes()
     fitted = small().fit(waves.x)
     before = fitted.transform(waves.x)
-    assert np.array_equal(fitted.set_params(pooling="max").transform(waves.x), before), "a fit is what it was"
+    assert np.array_equal(fitted.set_params(features={"pooling": "max"}).transform(waves.x), before), (
+        "a fit is what it was"
+    )
 
 
 def test_an_unknown_preset_is_answered_with_the_known_ones(waves):
@@ -311,7 +311,7 @@ def test_an_evaluation_shows_the_default_beside_the_papers_recipe(waves, tmp_pat
 
 
 def test_an_embedder_by_default_has_the_controls_of_its_preset(waves):
-    quick = {"dim": 8, "steps": 1, "bank": 84, "encoder": "fcn", "device": "cpu"}
+    quick = {"dim": 8, "steps": 1, "features": {"bank": 84}, "encoder": "fcn", "device": "cpu"}
     default, said, method = (
         TimeSeriesEmbedder(**quick), TimeSeriesEmbedder(preset="best", **quick), TimeSeriesEmbedder("dicot", **quick)
     )  # fmt: skip

@@ -16,6 +16,7 @@ from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.methods.supervised import Supervised
 from dicot.model import tuning
+from dicot.model.arguments import grouped
 from dicot.model.embedding import pooled_dim
 from dicot.train import Recipe, pretrain
 from dicot.train.run import weights_hash
@@ -27,7 +28,7 @@ QUICK = {"random_state": 0, "device": "cpu"}
 def embedder_for(x, **settings) -> TimeSeriesEmbedder:
     """A small network that learned nothing but the statistics of BatchNorm."""
     network = Net(x.shape[1], dim=16)
-    return TimeSeriesEmbedder("calibrated", **{"encoder": network, "dim": 16, **QUICK, **settings}).fit(x)
+    return TimeSeriesEmbedder("calibrated", **grouped({"encoder": network, "dim": 16, **QUICK, **settings})).fit(x)
 
 
 def probe(embedder: TimeSeriesEmbedder, x, y):
@@ -74,7 +75,7 @@ def test_where_training_helps_the_trained_weights_are_kept(caplog):
     x, y = many_waves(120)
     embedder = embedder_for(x, encoder=Net(1, dim=4))  # four random features tell the classes apart badly
     with caplog.at_level(logging.INFO, "dicot"):
-        model = TimeSeriesClassifier(embedder, epochs=20, lr=3e-2, **QUICK).fit(x, y)
+        model = TimeSeriesClassifier(embedder, epochs=20, recipe={"lr": 3e-2}, **QUICK).fit(x, y)
     told = model.tuned_
     assert told.kept == "tuned" and told.tuned_accuracy > told.probe_accuracy
     assert told.accuracies[told.step] == told.tuned_accuracy == max(told.accuracies.values())
@@ -89,7 +90,7 @@ def test_where_training_harms_the_probe_is_kept_with_a_head_of_all_cases(waves, 
     embedder = embedder_for(waves.x)
     x, y = np.tile(waves.x, (3, 1, 1)), np.tile(waves.y, 3)
     with caplog.at_level(logging.INFO, "dicot"):
-        model = TimeSeriesClassifier(embedder, steps=10, schedule=lambda step: 3.0, **QUICK).fit(x, y)
+        model = TimeSeriesClassifier(embedder, steps=10, recipe={"schedule": lambda step: 3.0}, **QUICK).fit(x, y)
     told = model.tuned_
     assert told.kept == "probe" and told.step == 0 and told.probe_accuracy > told.tuned_accuracy
     assert "kept the frozen probe" in caplog.text
@@ -101,7 +102,7 @@ def test_where_training_harms_the_probe_is_kept_with_a_head_of_all_cases(waves, 
 def test_of_equals_the_last_is_kept(waves):
     """At a rate of nearly zero nothing changes but BatchNorm, which the module does without."""
     embedder = embedder_for(waves.x, encoder=NoNorm())
-    model = TimeSeriesClassifier(embedder, steps=20, lr=1e-12, **QUICK).fit(waves.x, waves.y)
+    model = TimeSeriesClassifier(embedder, steps=20, recipe={"lr": 1e-12}, **QUICK).fit(waves.x, waves.y)
     assert len(set(model.tuned_.accuracies.values())) == 1 and model.tuned_.step == 20
 
 
@@ -193,8 +194,8 @@ def test_same_seed_same_bytes(waves):
         ({"epochs": 3}, 3),
         ({"steps": 4}, 4),
         ({"recipe": {"steps": 5}}, 5),
-        ({"batch_size": 2, "epochs": 2}, 18),
-        ({"batch_size": 2}, 180),
+        ({"recipe": {"batch_size": 2}, "epochs": 2}, 18),
+        ({"recipe": {"batch_size": 2}}, 180),
     ],
     ids=str,
 )

@@ -45,7 +45,7 @@ def test_values_are_those_of_an_estimator_and_a_protocol(tmp_path, job, waves):
     path = tmp_path / "bench.sqlite"
     finish([job(), job(protocol="clustering"), job("raw-mean")], path)
     found = records(path)
-    model = TimeSeriesEmbedder("dicot", dim=8, steps=2, batch_size=4, random_state=1, device="cpu")
+    model = TimeSeriesEmbedder("dicot", dim=8, steps=2, recipe={"batch_size": 4}, random_state=1, device="cpu")
     model.fit(waves.x[::2])
     parts = [Features(model.transform(waves.x[k::2]), waves.y[k::2]) for k in (0, 1)]
     for protocol in ("linear", "clustering"):
@@ -246,7 +246,9 @@ def test_scaled_transfer_is_that_of_two_sets_z_scored_by_their_own_training_part
         }
     assert set(rows) == {data, f"{other} (scale dataset)"}, "a report shows scaled data in a column of their own"
     own, theirs = (shaped(load(name), [1], scale="dataset") for name in (data, other))
-    model = TimeSeriesEmbedder("dicot", dim=8, steps=2, batch_size=4, random_state=1, device="cpu").fit(own.train.x)
+    model = TimeSeriesEmbedder("dicot", dim=8, steps=2, recipe={"batch_size": 4}, random_state=1, device="cpu").fit(
+        own.train.x
+    )
     parts = [Features(model.transform(part.x), part.y) for part in (theirs.train, theirs.test)]
     assert rows[f"{other} (scale dataset)"]["value"] == PROTOCOLS["linear"]().score(*parts, seed=1)["accuracy"]
     np.testing.assert_allclose(Shelf().get(scaled[other]).split.test.x, theirs.test.x)

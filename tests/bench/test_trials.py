@@ -8,6 +8,7 @@ from benchmarks import trials
 
 from dicot.data.datasets import DATASETS
 from dicot.methods import METHODS, build_method
+from dicot.model.arguments import grouped
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.nets.encoders import InceptionTime
 
@@ -16,7 +17,7 @@ from dicot.nets.encoders import InceptionTime
 def test_a_variant_is_one_that_the_library_knows(name):
     variant = trials.VARIANTS[name]
     assert "," not in name
-    TimeSeriesEmbedder(variant.method, method_params=variant.params, **variant.settings)
+    TimeSeriesEmbedder(variant.method, method_params=variant.params, **grouped(variant.settings))
     if variant.method in METHODS:
         build_method(variant.method, InceptionTime(3, dim=8), variant.params)
 

@@ -42,7 +42,13 @@ def file(tmp_path, cases):
 @pytest.fixture
 def model(tmp_path, cases):
     embedder = TimeSeriesEmbedder(
-        "random", encoder="fcn", dim=8, scale="case", pooling="max", missing="zero", random_state=5, device="cpu"
+        "random",
+        encoder="fcn",
+        dim=8,
+        prepare={"scale": "case", "missing": "zero"},
+        features={"pooling": "max"},
+        random_state=5,
+        device="cpu",
     )
     embedder.fit(cases["X"][:, None]).save_pretrained(tmp_path / "mine")
     return tmp_path / "mine"

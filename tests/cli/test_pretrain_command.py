@@ -14,6 +14,7 @@ from dicot import TimeSeriesEmbedder
 from dicot.core.errors import InputError, OutputError
 from dicot.core.storage.locks import only_writer
 from dicot.methods.dicot import DiCOT
+from dicot.model.arguments import grouped
 from dicot.model.runs import pretrain_into
 
 STEPS = 6
@@ -142,6 +143,5 @@ def test_a_run_with_parts_of_ones_own_is_recognised(tmp_path, waves):
 
 
 def small(**settings) -> TimeSeriesEmbedder:
-    return TimeSeriesEmbedder(
-        **{"preset": "paper", "encoder": "fcn", "dim": 8, "steps": 1, "random_state": 1, "device": "cpu", **settings}
-    )
+    usual = {"preset": "paper", "encoder": "fcn", "dim": 8, "steps": 1, "random_state": 1, "device": "cpu"}
+    return TimeSeriesEmbedder(**grouped({**usual, **settings}))

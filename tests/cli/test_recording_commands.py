@@ -10,7 +10,7 @@ import pytest
 from tests.commands import dicot
 
 from dicot.core.errors import InputError
-from dicot.model.pretrained import model_hash
+from dicot.model.files import model_hash
 from dicot.store.vectors import read_vectors
 
 SMALL = ["--method", "dicot", "--set", "dim=8", "--steps", 1, "--device", "cpu"]

@@ -289,7 +289,9 @@ def config_holds_every_argument(name: str, kind: type[Encoder]) -> None:
 @promised_by("encoders")
 def saved_encoder_comes_back(name: str, kind: type[Encoder]) -> None:
     waves = make_waves()
-    model = TimeSeriesEmbedder("dicot", encoder=name, dim=8, steps=1, batch_size=4, device="cpu", random_state=1)
+    model = TimeSeriesEmbedder(
+        "dicot", encoder=name, dim=8, steps=1, recipe={"batch_size": 4}, device="cpu", random_state=1
+    )
     model.fit(waves.x)
     with tempfile.TemporaryDirectory() as folder:
         again = TimeSeriesEmbedder.from_pretrained(model.save_pretrained(f"{folder}/model"), device="cpu")
@@ -401,7 +403,9 @@ def vectors_do_not_depend_on_their_company(name: str, pooling: Pooling) -> None:
 @promised_by("poolings")
 def embedder_takes_the_pooling(name: str, pooling: Pooling) -> None:
     waves = make_waves()
-    model = TimeSeriesEmbedder("dicot", pooling=name, dim=8, steps=1, batch_size=4, device="cpu", random_state=1)
+    model = TimeSeriesEmbedder(
+        "dicot", features={"pooling": name}, dim=8, steps=1, recipe={"batch_size": 4}, device="cpu", random_state=1
+    )
     model.fit(waves.x)
     z = model.transform(waves.x)
     assert len(model.get_feature_names_out()) == z.shape[1]

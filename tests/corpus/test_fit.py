@@ -11,6 +11,7 @@ from dicot import TimeSeriesClassifier, TimeSeriesEmbedder, pretrain
 from dicot.core.errors import InputError, ModelFileError
 from dicot.data import Windows
 from dicot.methods.dicot import DiCOT
+from dicot.model.arguments import grouped
 from dicot.nets.encoders import as_encoder
 from dicot.store.build import build_corpus
 from dicot.store.corpus import Corpus
@@ -36,7 +37,10 @@ def equal(one: TimeSeriesEmbedder, other: TimeSeriesEmbedder) -> bool:
 def test_weights_and_vectors_are_those_of_the_same_cases_in_memory(both, scale):
     corpus, windows = both
     settings = {**SMALL, "method": "dicot", "scale": scale}
-    here, there = TimeSeriesEmbedder(**settings).fit(windows), TimeSeriesEmbedder(**settings).fit(corpus)
+    here, there = (
+        TimeSeriesEmbedder(**grouped(settings)).fit(windows),
+        TimeSeriesEmbedder(**grouped(settings)).fit(corpus),
+    )
     assert equal(here, there) and here.history_.loss == there.history_.loss
     np.testing.assert_array_equal(here.transform(windows), there.transform(corpus))
     np.testing.assert_array_equal(here.transform(windows), here.transform(corpus))
@@ -45,7 +49,10 @@ def test_weights_and_vectors_are_those_of_the_same_cases_in_memory(both, scale):
 def test_the_whole_preset_is_fitted_from_a_corpus(both):
     corpus, windows = both
     settings = {**SMALL, "steps": 2, "calibrate": True}
-    here, there = TimeSeriesEmbedder(**settings).fit(windows), TimeSeriesEmbedder(**settings).fit(corpus)
+    here, there = (
+        TimeSeriesEmbedder(**grouped(settings)).fit(windows),
+        TimeSeriesEmbedder(**grouped(settings)).fit(corpus),
+    )
     assert here.features_["n_components"]
     np.testing.assert_array_equal(here.transform(windows), there.transform(corpus))
 
@@ -53,8 +60,8 @@ def test_the_whole_preset_is_fitted_from_a_corpus(both):
 def test_labels_are_read_for_a_method_that_needs_them(both):
     corpus, windows = both
     settings = {**SMALL, "method": "supervised"}
-    here = TimeSeriesEmbedder(**settings).fit(windows, windows.y)
-    there = TimeSeriesEmbedder(**settings).fit(corpus)
+    here = TimeSeriesEmbedder(**grouped(settings)).fit(windows, windows.y)
+    there = TimeSeriesEmbedder(**grouped(settings)).fit(corpus)
     assert equal(here, there)
     assert here.data_["labels"] == there.data_["labels"] != ""
 
@@ -73,7 +80,7 @@ def test_no_batch_comes_from_another_place_than_its_rows(both):
 def test_a_run_is_continued_from_its_checkpoint_only_on_the_same_corpus(both, tmp_path):
     corpus, _ = both
     settings = {**SMALL, "method": "dicot"}
-    whole = TimeSeriesEmbedder(**settings).fit(corpus)
+    whole = TimeSeriesEmbedder(**grouped(settings)).fit(corpus)
     file = tmp_path / "run.safetensors"
 
     def fit(train: Corpus, stop: int | None) -> TimeSeriesEmbedder:
@@ -81,7 +88,7 @@ def test_a_run_is_continued_from_its_checkpoint_only_on_the_same_corpus(both, tm
             if step.number == stop:
                 raise StopIteration
 
-        return TimeSeriesEmbedder(**settings).fit(train, checkpoint=Checkpoint(file, 0), on_step=stopping)
+        return TimeSeriesEmbedder(**grouped(settings)).fit(train, checkpoint=Checkpoint(file, 0), on_step=stopping)
 
     with pytest.raises(RuntimeError):  # of a generator that a StopIteration leaves
         fit(corpus, 5)
@@ -94,7 +101,7 @@ def test_a_run_is_continued_from_its_checkpoint_only_on_the_same_corpus(both, tm
 
 def test_channels_in_another_order_are_put_in_that_of_the_fit(both, tmp_path):
     corpus, windows = both
-    model = TimeSeriesEmbedder(**SMALL, method="dicot").fit(corpus)
+    model = TimeSeriesEmbedder(**grouped(SMALL), method="dicot").fit(corpus)
     build_corpus(tmp_path / "r", tmp_path / "d", **WINDOW, channels=["y", "x"])
     np.testing.assert_array_equal(model.transform(Corpus.open(tmp_path / "d")), model.transform(windows))
 

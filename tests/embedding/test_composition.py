@@ -14,12 +14,13 @@ from dicot import TimeSeriesEmbedder
 from dicot.core.errors import InputError, ModelFileError
 from dicot.data import Windows
 from dicot.judge.evaluation import saved as saved_contender
+from dicot.model.arguments import grouped
 from dicot.model.embedding import embed, pooled_dim
 from dicot.model.embedding.bank import Bank
 from dicot.model.embedding.composition import Composition, first_difference, fit_composition
 from dicot.model.embedding.contests import Contests
 from dicot.model.estimator import fit_many
-from dicot.model.pretrained import BESIDE
+from dicot.model.files import BESIDE
 from dicot.nets.encoders import build_encoder
 from tests.commands import dicot
 from tests.own import Net
@@ -29,7 +30,7 @@ EVERYTHING = {"pooling": "shares+mean+max", "difference": True, "bank": "mixed",
 
 def model(method: str = "calibrated", **more) -> TimeSeriesEmbedder:
     usual = {"preset": "paper", "dim": 8, "steps": 2, "random_state": 1, "device": "cpu"}
-    return TimeSeriesEmbedder(method, **{**usual, **more})
+    return TimeSeriesEmbedder(method, **grouped({**usual, **more}))
 
 
 @pytest.fixture(scope="module")

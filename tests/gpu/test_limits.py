@@ -88,7 +88,7 @@ def model(**more) -> TimeSeriesEmbedder:
 def test_batches_that_are_larger_than_the_limit_are_refused_before_any_step(card, tmp_path):
     train = Windows(np.zeros((64, 16, 40_000), np.float32))  # 160 MB, of which the batch is all
     with pytest.raises(InputError, match=r"A batch of 40000 time steps takes about .*\(--gpu-memory\)"):
-        pretrain_into(tmp_path / "m", model(batch_size=64), train, gpu_memory=CONTEXT + FIXED + 10**8)
+        pretrain_into(tmp_path / "m", model(recipe={"batch_size": 64}), train, gpu_memory=CONTEXT + FIXED + 10**8)
     assert not card.said and not list(tmp_path.iterdir())
 
 
@@ -105,7 +105,7 @@ def test_a_run_that_meets_the_limit_says_so(card, tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "OwnDraws", lambda device: loop.nullcontext())
     train = Windows(np.zeros((16, 1, 64), np.float32))
     with pytest.raises(DeviceMemoryError, match=r"into the 7\.52 GB that torch may take of a card, not even"):
-        pretrain_into(tmp_path / "m", model(batch_size=8), train, gpu_memory=8 * GIB)
+        pretrain_into(tmp_path / "m", model(recipe={"batch_size": 8}), train, gpu_memory=8 * GIB)
     assert shares == [pytest.approx(7 / 24)] * 2 and card.share == 1, "op by op as well"
 
 
@@ -128,7 +128,7 @@ from dicot.data import Windows
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.runs import pretrain_into
 x = np.random.default_rng(0).normal(size=(1024, 6, 500)).astype(np.float32)
-model = TimeSeriesEmbedder("dicot", steps=60, batch_size=128, random_state=0, device="cuda", verbose=False)
+model = TimeSeriesEmbedder("dicot", steps=60, recipe={"batch_size": 128}, random_state=0, device="cuda", verbose=False)
 print(pretrain_into(Path(sys.argv[1]), model, Windows(x), gpu_memory=8 * 2**30))
 model.transform(x)
 """

@@ -109,20 +109,7 @@ def test_a_call_is_whole_or_nothing(path):
 
 
 NAN, INF = float("nan"), float("inf")
-NO_KEYS = [
-    7,
-    None,
-    "",
-    "a\0b",
-    "\ud800",
-    b"id",
-    ("a",),
-    ("a", 1),
-    (1, 2, 3),
-    ("a", 2, 1),
-    ("a", 1, "2"),
-    ("a", 1, True),
-]
+NO_KEYS = [7, None, "", "a\0b", "\ud800", b"id", ("a",), (1, 2, 3), ("a", 2, 1), ("a", 1, "2"), ("a", 1, True)]
 NO_KEYS += [("a", 1, NAN), ("a", 1, INF), ("a", 0, 2**63), ("a", 0, 10**400)]
 
 
@@ -175,18 +162,6 @@ def test_export_writes_the_current_labels(path, tmp_path):
     assert all(datetime.fromisoformat(row["at"]) for row in rows)
 
 
-def test_the_labels_of_a_store_are_a_y_for_the_classifier(path):
-    from dicot import FewLabelClassifier
-
-    x = np.random.default_rng(0).normal(size=(30, 3)) + 5 * (np.arange(30) % 2)[:, None]
-    keys = [("r", i, i + 1) for i in range(30)]
-    with LabelStore(path) as store:
-        store.set(keys[:6], ["odd" if i % 2 else "even" for i in range(6)])
-        labels = store.current()
-    model = FewLabelClassifier().fit(x, [labels.get(key) for key in keys])
-    assert model.transduction_.tolist() == ["even", "odd"] * 15
-
-
 def test_labels_keep_the_order_in_which_they_came(path):
     with LabelStore(path) as store:
         store.add_names(["sit", "stand"])  # of a file, before anybody gave one
@@ -201,27 +176,6 @@ def test_labels_keep_the_order_in_which_they_came(path):
         assert store.names() == ["sit", "stand", "walk", "run", "jump"]
         store.undo(5)
         assert store.names() == ["sit", "stand"]
-
-
-@pytest.mark.parametrize("read_only", [False, True])
-def test_a_store_of_version_1_has_its_labels_by_first_use(path, read_only):
-    with LabelStore(path) as store:
-        for key, label in (("a", "walk"), ("b", 7), ("a", "run"), ("c", "wlak")):
-            store.set([key], label)
-        store.undo()
-        store.set(["b"], "bike")
-    with sqlite3.connect(path) as database:  # as it was written before there were names
-        database.execute("DROP TABLE names")
-        database.execute("PRAGMA user_version = 1")
-    database.close()
-    with LabelStore(path, read_only=read_only) as store:
-        assert store.names() == ["walk", 7, "run", "bike"]
-        assert store.current() == {"a": "run", "b": "bike"}
-    with LabelStore(path) as store:
-        store.set(["d"], "jump")
-        assert store.names() == ["walk", 7, "run", "bike", "jump"]
-        store.undo(2)
-        assert store.names() == ["walk", 7, "run"]
 
 
 # Files that are no label store, or cannot be written

@@ -13,6 +13,7 @@ from dicot.judge.bench.crossing import SuiteOptions
 from dicot.judge.bench.suites import SUITES, suite_jobs
 from dicot.judge.classical import CLASSICAL
 from dicot.methods import METHODS, build_method
+from dicot.model.arguments import grouped
 from dicot.model.controls import CONTROLS
 from dicot.model.embedding import POOLINGS
 from dicot.model.presets import PRESETS
@@ -131,7 +132,7 @@ def recipes(preset: str) -> Facts:
 def embedder(x: Any, y: Any = None, **options: Any) -> Any:
     """Fit an embedder for a few steps."""
     few: Facts = {"dim": 16, "steps": 2, "batch_size": 8, "random_state": 0, **QUIET}
-    return dicot.TimeSeriesEmbedder(**{**few, **options}).fit(x, y)
+    return dicot.TimeSeriesEmbedder(**grouped({**few, **options})).fit(x, y)
 
 
 def transform(model: Any, x: Any) -> Array:
@@ -159,7 +160,7 @@ def classical(name: str, x: Array) -> Array:
 def classifier_probabilities(x: Array, y: Array, tuning: str) -> Array:
     """Fine-tune a pretrained model with labels; "gradual" is the default way."""
     model = embedder(x, method="dicot")
-    few: Facts = {"steps": 4, "batch_size": 8, "random_state": 0, **QUIET}
+    few: Facts = {"steps": 4, "recipe": {"batch_size": 8}, "random_state": 0, **QUIET}
     return np.asarray(dicot.TimeSeriesClassifier(model, tuning=tuning, **few).fit(x, y).predict_proba(x))
 
 
@@ -297,7 +298,7 @@ def next_to_label(x: Array, y: Array | None) -> Array:
 
 def scores(train: tuple[Array, Array], test: tuple[Array, Array]) -> Facts:
     """Return by protocol the scores of a method and its controls: all contenders, draws and numbers."""
-    model = dicot.TimeSeriesEmbedder("dicot", dim=8, steps=2, batch_size=8, **QUIET)
+    model = dicot.TimeSeriesEmbedder("dicot", dim=8, steps=2, recipe={"batch_size": 8}, **QUIET)
     results = dicot.evaluate((cases(*train), cases(*test)), {"few steps": model}, PROTOCOLS, **QUIET).results
     found: Facts = {"names": [f"{one.contender} {one.protocol} {one.draw} {one.error}" for one in results]}
     for name in dict.fromkeys(one.protocol for one in results):

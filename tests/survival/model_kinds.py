@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from dicot import TimeSeriesEmbedder
 from dicot.cli import app
-from dicot.model.pretrained import CONFIG, WEIGHTS
+from dicot.model.files import CONFIG, WEIGHTS
 from dicot.train import Checkpoint, History
 from tests.survival.kind import Kind
 from tests.survival.mutations import JSON, TENSORS
@@ -30,8 +30,8 @@ def _embedder(**more: Any) -> TimeSeriesEmbedder:
         "preset": "paper",
         "dim": 8,
         "steps": 4,
-        "batch_size": 4,
-        "scale": "dataset",
+        "recipe": {"batch_size": 4},
+        "prepare": {"scale": "dataset"},
         "random_state": 1,
         "device": "cpu",
     }

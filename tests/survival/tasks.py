@@ -129,8 +129,8 @@ CUT = ["--window", "1s", "--label", "activity"]
 def _fitted() -> Any:
     from dicot import TimeSeriesEmbedder  # not before: most tasks can do without torch
 
-    settings = {"preset": "paper", "encoder": "fcn", "dim": 8, "steps": 1, "batch_size": 4, "device": "cpu"}
-    model = TimeSeriesEmbedder(**settings, random_state=0, verbose=False)
+    settings = {"preset": "paper", "encoder": "fcn", "dim": 8, "steps": 1, "device": "cpu"}
+    model = TimeSeriesEmbedder(**settings, recipe={"batch_size": 4}, random_state=0, verbose=False)
     return model.fit(np.random.default_rng(0).normal(size=(8, 2, 20)).astype(np.float32))
 
 

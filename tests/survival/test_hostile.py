@@ -32,7 +32,7 @@ from dicot.data.reading import read_toml
 from dicot.data.recordingfile import read_recording
 from dicot.judge.bench.exchange import read_contents
 from dicot.model.export import export_onnx
-from dicot.model.pretrained import CONFIG, read_config
+from dicot.model.files import CONFIG, read_config
 from dicot.store.search import EmbeddingIndex
 from dicot.store.vectors import read_vectors
 from dicot.use.labels.windows import read_labels
@@ -78,7 +78,7 @@ def fate(read: Callable[[], Any]) -> str:
 def test_a_small_model_that_asks_for_very_long_cases(unequal, tmp_path):
     x = np.random.default_rng(0).normal(size=(8, 1, 20)).astype(np.float32)
     settings = {"dim": 16, "steps": 1, "random_state": 0, "device": "cpu", "verbose": False}
-    model = TimeSeriesEmbedder("dicot", unequal=unequal, **settings).fit(x)
+    model = TimeSeriesEmbedder("dicot", prepare={"unequal": unequal}, **settings).fit(x)
     folder = model.save_pretrained(tmp_path / "model")
     onnx = pytest.importorskip("onnx", reason="onnx is not installed")
     file = onnx.load(export_onnx(model, tmp_path / "sound.onnx").path)

@@ -280,8 +280,8 @@ def judge_head(folder: Path, result: np.ndarray, sound: np.ndarray) -> str:
 def _exported() -> bytes:
     import tempfile
 
-    settings = {"dim": 4, "steps": 1, "batch_size": 4, "scale": "dataset", "random_state": 1, "device": "cpu"}
-    model = TimeSeriesEmbedder(preset="paper", **settings).fit(X)
+    settings = {"dim": 4, "steps": 1, "prepare": {"scale": "dataset"}, "random_state": 1, "device": "cpu"}
+    model = TimeSeriesEmbedder(preset="paper", recipe={"batch_size": 4}, **settings).fit(X)
     with tempfile.TemporaryDirectory() as place:
         return export_onnx(model, Path(place) / "model.onnx").path.read_bytes()
 

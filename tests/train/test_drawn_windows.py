@@ -122,7 +122,7 @@ def test_an_estimator_trains_on_drawn_windows_and_embeds_fixed_ones(drawn):
     assert (fit(scaled).transform(scaled) == model.transform(scaled)).all()
     assert model.data_["fingerprint"] == scaled.fingerprint() != fixed.data_["fingerprint"]
     with pytest.raises(InputError, match="drawn draws its windows while it trains.*Leave both out"):
-        TimeSeriesEmbedder("dicot", steps=1, scale="dataset", device="cpu").fit(scaled)
+        TimeSeriesEmbedder("dicot", steps=1, prepare={"scale": "dataset"}, device="cpu").fit(scaled)
 
 
 def test_segments_travel_with_their_cases_and_policies_that_would_pass_them_by_are_refused(drawn):

@@ -172,7 +172,8 @@ def load_embedder(
         from dicot.model.estimator import TimeSeriesEmbedder
 
         embedder = TimeSeriesEmbedder.from_pretrained(model, device=device)
-        embedder.set_params(verbose=verbose, **opt.given(embed_precision=precision))
+        features = {**(embedder.features or {}), **opt.given(precision=precision)}
+        embedder.set_params(verbose=verbose, features=features)
         return embedder
     if device not in ("auto", "cpu") or precision is not None:
         raise InputError("A device and a precision are torch's; an .onnx file runs on the CPU. Leave them out.")
@@ -186,6 +187,6 @@ def hash_of(model: Path) -> str:
     if model.suffix == ".onnx":
         return hashlib.sha256(model.read_bytes()).hexdigest()
 
-    from dicot.model.pretrained import model_hash
+    from dicot.model.files import model_hash
 
     return model_hash(model)

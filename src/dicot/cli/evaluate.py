@@ -74,12 +74,12 @@ def evaluate(
     from dicot.judge.report.verdict import verdict
 
     chosen, numbers = _protocols(protocols), opt.whole_numbers(seeds, "--seeds")
-    reading, settings = said.take(*opt.READING), said.take(*opt.MODEL)
+    reading, settings = said.take(*opt.READING), said.take_model()
     run = {"holdout": 0.3, "split_seed": 0, "subsets": "", **said.take("holdout", "split_seed", "subsets", "features")}
     features = Path(str(run["features"])) if "features" in run else None
     _check_outputs(out, features)
     source = find_source(data, reading)
-    policies = opt.given(unequal=settings.pop("unequal", None), missing=reading.get("missing"))
+    policies = said.take("unequal") | opt.given(missing=reading.get("missing"))
     fitted: Any = None
     if model is None:
         settings |= {**opt.given(steps=steps), "scale": source.scale}
@@ -178,8 +178,9 @@ def _check_outputs(out: Path | None, features: Path | None) -> None:
 
 def _policies(fitted: "TimeSeriesEmbedder") -> dict[str, Any]:
     """How the data are made what the model takes, by the model's own rules."""
-    own = {name: value for name in ("unequal", "missing") if (value := getattr(fitted, name)) != "error"}
-    return own | ({"length": fitted.preparation_.n_times} if fitted.unequal == "resample" else {})
+    how = fitted.preparation_
+    own = {name: value for name in ("unequal", "missing") if (value := getattr(how, name)) != "error"}
+    return own | ({"length": how.n_times} if how.unequal == "resample" else {})
 
 
 def _trained(
@@ -397,7 +398,7 @@ def _write_report(
 def _write_vectors(out: Path, source: Source, policies: dict[str, Any], split: "Split", hero: str, model: Any) -> None:
     """Write the vectors of all cases, in the order of DATA, with what finds their series again."""
     from dicot.judge.evaluation.run import cases_for
-    from dicot.model.pretrained import model_hash
+    from dicot.model.files import model_hash
     from dicot.store.vectors import write_vectors
 
     maker = model_hash(out / "model") if _is_embedder(model) else hero

@@ -24,8 +24,8 @@ def export(
     from dicot.model.classifier import TimeSeriesClassifier
     from dicot.model.estimator import TimeSeriesEmbedder
     from dicot.model.export import export_onnx
+    from dicot.model.files import model_hash, read_config
     from dicot.model.heads import Head
-    from dicot.model.pretrained import model_hash, read_config
 
     head = None if classifier is None else Head.load(classifier)
     if head is not None and head.model is not None and head.model != (own := model_hash(model)):

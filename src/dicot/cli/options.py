@@ -55,8 +55,7 @@ CASES = ("case", "ignore", "header", "layout")  # of a file of cases
 CUTTING = ("window", "stride", "rate", "resample", "unit", "gap")  # of recordings
 READING = ("time", "channels", "label", "group", "missing", "scale", *CASES, *CUTTING)
 FEATURES = ("pooling", "calibrate", "difference", "bank", "n_components")
-RECIPE = ("batch_size", "lr", "schedule", "precision")
-MODEL = ("encoder", "dim", "encoder_params", "family", "recipe", "unequal", *RECIPE, *FEATURES)
+RECIPE = ("batch_size", "lr", "weight_decay", "betas", "warmup", "schedule", "precision")
 LISTS = ("channels", "ignore")
 TEXTS = ("time", "label", "group", "case", "unit", "window", "stride", "memory", "gpu_memory")
 
@@ -122,6 +121,12 @@ class Settings:
         """Return those of these settings that were given."""
         self._known += names
         return {name: _value(name, self._left.pop(name)) for name in names if name in self._left}
+
+    def take_model(self) -> dict[str, Any]:
+        """Return the arguments of a TimeSeriesEmbedder that were given, but for how cases are prepared."""
+        arguments = self.take("encoder", "dim", "encoder_params", "family")
+        groups = {"features": self.take(*FEATURES), "recipe": self.take(*RECIPE)}
+        return arguments | {name: settings for name, settings in groups.items() if settings}
 
     def rest(self, methods: Iterable[type] = ()) -> dict[str, Any]:
         """Return what nobody took: settings of one of these methods. Anything else is refused."""

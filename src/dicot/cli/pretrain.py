@@ -59,13 +59,13 @@ def pretrain(
     from dicot.model.runs import CHECKPOINT, pretrain_into
     from dicot.train import join_ranks
 
-    reading, settings = said.take(*opt.READING), said.take(*opt.MODEL)
+    reading, settings = said.take(*opt.READING), said.take_model()
+    policies = said.take("unequal") | opt.given(missing=reading.get("missing"))
     run = said.take("checkpoint_seconds", "memory", "gpu_memory")
     trained = method or find_preset(preset_name(preset, method)).method
     params = said.rest([METHODS[trained]] if trained in METHODS else [])
     run |= {"gpu_memory": gpu_memory_of(run.get("gpu_memory"), device)}
     run |= {"memory": memory_of(run["memory"])} if "memory" in run else {}
-    policies = {**opt.given(missing=reading.get("missing")), **opt.given(unequal=settings.get("unequal"))}
     source = find_source(data, reading)
     name, train = data, source.corpus or (source.windows() if source.recorded else None)
     if train is None:
@@ -82,7 +82,8 @@ def pretrain(
         random_state=seed,
         device=device,
         verbose=not place.rank,
-        **{**settings, **policies, **opt.given(scale=source.scale)},
+        prepare={**policies, **opt.given(scale=source.scale)},
+        **settings,
     )
     try:
         with join_ranks(device=device):

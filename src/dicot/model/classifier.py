@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
@@ -16,8 +16,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.functional import linear
+from torch.nn.utils import skip_init
 
 from dicot.core.errors import InputError, ModelFileError, is_whole, lookup
 from dicot.data import Windows
@@ -26,22 +27,21 @@ from dicot.data.policies import name_cases
 from dicot.data.preparation import Preparation
 from dicot.data.stored import CaseStore
 from dicot.methods.supervised import Supervised, count_classes
+from dicot.model.arguments import PREPARE, entries, grouped, merge_recipe, moved_arguments
 from dicot.model.embedding import POOLINGS, pooled_dim, refuse_length
 from dicot.model.estimator import TimeSeriesEmbedder
+from dicot.model.files import fitted_of, from_pretrained, reading, restore, save_pretrained, settings_of
 from dicot.model.fitting import (
     become,
     check_columns,
     columns_of,
     embed_cases,
     finished,
-    merge_recipe,
     new_encoder,
     seed_from,
     seeded_weights,
     train_with_bar,
 )
-from dicot.model.pretrained import arguments_of, check_config, check_types, from_pretrained, save_pretrained
-from dicot.model.saved import fitted_of, reading, restore, settings_of
 from dicot.model.tuning import Tuned, tune
 from dicot.nets.encoders import Encoder
 from dicot.train import History, Recipe, TrainingRun
@@ -52,11 +52,9 @@ EPOCHS, USUAL = 50, Recipe(steps=0, batch_size=16, betas=(0.9, 0.999), warmup=0.
 # Of gradual tuning: fewer epochs from weights that are good already, but not so few steps that nothing changes.
 GENTLE_EPOCHS, GENTLE, GENTLE_STEPS = 20, replace(USUAL, lr=1e-3, warmup=0.1), (50, 2000)
 TUNINGS = ("gradual", "all")
-DIRECT = ("steps", "batch_size", "lr", "schedule")  # parameters that win over `recipe`
+GROUPS = ("prepare", "recipe")  # arguments that are mappings of settings
 # With `pretrained` these are the embedder's: its weights belong to input that was prepared in this way.
-PRETRAINED_DECIDES = ("encoder", "dim", "encoder_params", "layout", "unequal", "missing", "scale")
-
-LEARNED = {"classes": list[Any], "pooling": str, "tuned": Mapping[str, Any] | None}  # in a config
+PRETRAINED_DECIDES = ("encoder", "dim", "encoder_params", "prepare")
 
 
 class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
@@ -82,16 +80,13 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
     pooling : of gradual tuning a name of `dicot list poolings`, by default the embedder's; otherwise "mean" over time,
         the default, for every pretrained method alike (D-57), or "max" as the authors' classifier has it
     tuning : how `pretrained` is tuned: "gradual", or "all" weights at once and to the last step, as new weights are
-    recipe : a `Recipe`, or a mapping of some of its fields such as {"weight_decay": 0}; betas are (0.9, 0.999) and
-        warmup is 0, for gradual tuning 0.1, unless it says otherwise
+    recipe : a `Recipe`, or a mapping of some of its fields such as {"batch_size": 8}. Otherwise batches have 16 cases,
+        betas are (0.9, 0.999), lr is 3e-4 and warmup 0; for gradual tuning lr is 1e-3 and warmup 0.1. The schedule
+        "per_epoch" lowers the rate far too slowly (D-01)
     epochs : passes over the training set, each of N // batch_size steps and at least one; 50 unless `recipe` has steps.
         For gradual tuning 20, and from 50 to 2000 steps; N are then the cases that are not held out
-    steps : optimiser steps, instead of epochs
-    batch_size : cases per step, at most N, 16 by default; the incomplete last batch of an epoch is dropped
-    lr : learning rate of the first step, 3e-4 by default; for gradual tuning 1e-3, after the warm-up
-    schedule : "per_step", the default, a function step -> learning rate, or "per_epoch" as in `Recipe`, which lowers
-        the rate far too slowly (D-01). Epochs, steps, batch_size, lr and schedule win over `recipe`
-    layout, unequal, missing, scale : as for TimeSeriesEmbedder
+    steps : optimiser steps, instead of epochs; both win over `recipe`
+    prepare : as for TimeSeriesEmbedder
     random_state, device, verbose : as for TimeSeriesEmbedder
 
     Attributes
@@ -114,6 +109,7 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
     pooling_: str
     tuned_: Tuned
 
+    @moved_arguments
     def __init__(
         self,
         pretrained: TimeSeriesEmbedder | None = None,
@@ -126,13 +122,7 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         recipe: Recipe | Mapping[str, Any] | None = None,
         epochs: int | None = None,
         steps: int | None = None,
-        batch_size: int | None = None,
-        lr: float | None = None,
-        schedule: str | Callable[[int], float] | None = None,
-        layout: str = "nct",
-        unequal: str = "error",
-        missing: str = "error",
-        scale: str | None = None,
+        prepare: Mapping[str, Any] | None = None,
         random_state: int | np.random.RandomState | None = None,
         device: str = "auto",
         verbose: bool = True,
@@ -146,13 +136,7 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         self.recipe = recipe
         self.epochs = epochs
         self.steps = steps
-        self.batch_size = batch_size
-        self.lr = lr
-        self.schedule = schedule
-        self.layout = layout
-        self.unequal = unequal
-        self.missing = missing
-        self.scale = scale
+        self.prepare = prepare
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
@@ -229,19 +213,17 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
                 "folder."
             )
         with reading(directory):
-            check_types(directory, "estimator", config["estimator"], arguments_of(cls))
-            check_types(directory, "what was fitted", {name: config[name] for name in LEARNED}, LEARNED)
-            model = cls(**{**config["estimator"], "device": device})
+            model = cls(**grouped({**config["estimator"], "device": device}, GROUPS))
             if encoder is not None:
                 model.encoder = encoder
-            restore(model, directory, network, config)
+            restore(model, network, config)
             lookup(POOLINGS, config["pooling"], "pooling")
             model.pooling_ = config["pooling"]
             model.classes_ = _restored_classes(config["classes"])
-            model.head_ = _restored_head(beside, pooled_dim(network, model.pooling_), len(model.classes_))
+            model.head_ = skip_init(nn.Linear, pooled_dim(network, model.pooling_), len(model.classes_)).eval()
+            model.head_.load_state_dict(dict(beside))
             if config["tuned"] is not None:
                 model.tuned_ = Tuned.from_dict(config["tuned"])
-        check_config(directory, config)
         return model
 
     def __sklearn_clone__(self) -> TimeSeriesClassifier:
@@ -273,7 +255,7 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         result = tune(
             self._first_encoder(train),
             train,
-            self._gentle_recipe,
+            self._recipe,
             pooling=pooling,
             seed=seed,
             device=self.device,
@@ -298,7 +280,7 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
             preparation, train = given.fit_another(X, numbers)
             assert isinstance(train, Windows)
             return preparation, replace(train, group=X.group if isinstance(X, Windows) else None)
-        preparation, train = Preparation(self.layout, self.unequal, self.missing, self.scale).fit(X, numbers)
+        preparation, train = Preparation(**entries("prepare", self.prepare, PREPARE)).fit(X, numbers)
         assert isinstance(train, Windows)
         return preparation, train
 
@@ -308,26 +290,20 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
             return copy.deepcopy(self.pretrained.encoder_).requires_grad_(True)
         return new_encoder(self.encoder, train, dim=self.dim, encoder_params=self.encoder_params)
 
-    def _recipe(self, n_cases: int, usual: Recipe = USUAL, epochs: int = EPOCHS) -> Recipe:
-        for name in ("epochs", "batch_size"):
-            value = getattr(self, name)
-            if value is not None and not is_whole(value, 1):
-                raise InputError(f"{name} must be a whole number, 1 or more; got {value!r}.")
-        recipe = merge_recipe(usual, self.recipe, {name: getattr(self, name) for name in DIRECT})
-        if self.steps is None and (self.epochs is not None or not self._recipe_has_steps()):
-            per_epoch = max(1, n_cases // recipe.batch_size)
-            recipe = replace(recipe, steps=(self.epochs or epochs) * per_epoch)
-        return recipe
-
-    def _gentle_recipe(self, n_cases: int) -> Recipe:
-        recipe = self._recipe(n_cases, GENTLE, GENTLE_EPOCHS)
-        if self.steps is not None or self.epochs is not None or self._recipe_has_steps():
+    def _recipe(self, n_cases: int) -> Recipe:
+        """Return the recipe for so many training cases: steps where they are given, otherwise epochs."""
+        gradual = self.pretrained is not None and self.tuning == "gradual"
+        usual, epochs = (GENTLE, GENTLE_EPOCHS) if gradual else (USUAL, EPOCHS)
+        if self.epochs is not None and not is_whole(self.epochs, 1):
+            raise InputError(f"epochs must be a whole number, 1 or more; got {self.epochs!r}.")
+        recipe = merge_recipe(usual, self.recipe, self.steps)
+        has_steps = isinstance(self.recipe, Recipe) or "steps" in (self.recipe or {})
+        if self.steps is not None or (has_steps and self.epochs is None):
             return recipe
-        fewest, most = GENTLE_STEPS
-        return replace(recipe, steps=min(max(recipe.steps, fewest), most))
-
-    def _recipe_has_steps(self) -> bool:
-        return isinstance(self.recipe, Recipe) or "steps" in (self.recipe or {})
+        steps = (self.epochs or epochs) * max(1, n_cases // recipe.batch_size)
+        if gradual and self.epochs is None:
+            steps = min(max(steps, GENTLE_STEPS[0]), GENTLE_STEPS[1])
+        return replace(recipe, steps=steps)
 
     def _check_pretrained(self) -> None:
         lookup(dict.fromkeys(TUNINGS), self.tuning, "tuning")
@@ -348,15 +324,6 @@ def _restored_classes(classes: list[Any]) -> NDArray[Any]:
     if len({type(label) for label in classes}) > 1 or not np.array_equal(labels, np.unique(labels)):
         raise InputError("its classes are not different labels in ascending order")
     return labels
-
-
-def _restored_head(tensors: Mapping[str, Tensor], n_features: int, n_classes: int) -> nn.Linear:
-    head = nn.Linear(n_features, n_classes)
-    shapes = {name: tuple(tensor.shape) for name, tensor in head.state_dict().items()}
-    if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != shapes:
-        raise InputError(f"its linear layer does not lead from {n_features} features to {n_classes} classes")
-    head.load_state_dict(dict(tensors))
-    return head.eval()
 
 
 def _checked_labels(y: Any) -> NDArray[Any]:

@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dicot.core.errors import InputError, ModelFileError, brief, is_whole, need_extra
+from dicot.core.errors import InputError, MissingExtraError, ModelFileError, brief, is_whole, need_extra
 from dicot.core.processes.budget import memory_of, refuse_beyond
 from dicot.core.storage import check_format
 from dicot.core.storage.seals import check_seal, has_seal
+from dicot.data.cases import LAYOUTS
 from dicot.data.collection import check_rate
 from dicot.data.conversion import Conversion, swallows
 from dicot.data.pieces import write_rows
@@ -50,24 +51,27 @@ class OnnxEmbedder:
 
     def __init__(self, path: str | Path, *, threads: int | None = None, data: bytes | None = None) -> None:
         self.path = Path(path)
-        content = _content(self.path) if data is None else data
-        self.session = _session(self.path, threads, content)
+        if data is None and not self.path.is_file():
+            raise ModelFileError(f"There is no file {path}. `dicot export MODEL --onnx {path}` writes one.")
         try:
+            content = _checked(self.path.read_bytes()) if data is None else data
+            self.session = _session(threads, content)
             metadata = self.session.get_modelmeta().custom_metadata_map
-        except UnicodeDecodeError as error:
-            raise ModelFileError(f"{self.path} is damaged ({brief(error)}). Export the model again.") from error
-        self.about = _about(self.path, metadata)
-        try:
-            _refuse_unsealed(content, metadata)
+            if not has_seal(content, MARK) and metadata.get(SEAL) != CHANGED:
+                raise ValueError(f"it has no hash, and its entry {SEAL!r} does not say {CHANGED!r}")
+            self.about = check_format(self.path, json.loads(metadata.get(ABOUT, "null")), FORMAT, FORMAT_VERSION)
             _refuse_forged(self.about, self.session)
             # Scaling is in the file; all else is decided case by case, and the file does nothing to such cases.
-            known = {name: self.about[name] for name in ("unequal", "missing", "n_channels", "n_times", "rate")}
-            names = self.about["channels"]
-            self.preparation_ = Preparation(**known, channels=names and tuple(names))
-            self.classes = tuple(self.about["classes"])
-            self.n_features = int(self.about["n_features"])
-        except (LookupError, TypeError, ValueError) as error:
-            raise ModelFileError(f"{self.path} is damaged ({brief(error)}). Export the model again.") from error
+            known = {name: self.about[name] for name in ("layout", "unequal", "missing", "n_times", "rate")}
+            names, n_channels = self.about["channels"], self.about["n_channels"]
+            self.preparation_ = Preparation(**known, n_channels=n_channels, channels=names and tuple(names))
+            check_preparation(self.preparation_, n_channels)
+        except (ModelFileError, MissingExtraError):
+            raise
+        except Exception as error:  # onnxruntime has a class of its own for each of many reasons
+            raise ModelFileError(f"{path} cannot be loaded ({brief(error)}). Export the model again.") from error
+        self.classes = tuple(self.about["classes"])
+        self.n_features = self.about["n_features"]
 
     def transform(self, X: Any, *, layout: str | None = None) -> Array:
         """Return (N, F) embeddings in float32; `layout` is "nct" or "ntc", by default the model's."""
@@ -85,7 +89,7 @@ class OnnxEmbedder:
         return self._through(X, PROBABILITIES, width, lambda n, k: np.empty((n, k), np.float32), layout)
 
     def _through(self, X: Any, output: str, width: int, make: Callable[[int, int], T], layout: str | None) -> T:
-        preparation = replace(self.preparation_, layout=layout or self.about["layout"])
+        preparation = self.preparation_ if layout is None else replace(self.preparation_, layout=layout)
         groups = list(preparation.apply(X))
         target = make(sum(len(cases) for _, cases in groups), width)
         for index, cases in groups:
@@ -95,8 +99,7 @@ class OnnxEmbedder:
                     memory_of(None),
                     cases.length * PER_TIME_STEP,
                     f"Lengthening windows to n_times={cases.length}, as {self.path} says,",
-                    "If its model was trained on windows of that length, use it where there is more memory. If not, "
-                    "the file was made to do harm: export the model again.",
+                    "If its model was not trained on such windows, export the model again.",
                     "half of what is free",
                 )
             at_once = max(1, AT_ONCE // (cases.shape[1] * cases.shape[2]))
@@ -127,71 +130,53 @@ class OnnxEmbedder:
             )
 
 
-def _session(path: Path, threads: int | None, data: bytes) -> Any:
+def _session(threads: int | None, data: bytes) -> Any:
     try:
         import onnxruntime
     except ImportError as error:
         raise need_extra("onnxruntime", "onnx", "An ONNX file") from error
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or 0
-    try:
-        return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime has a class of its own for each of many reasons
-        raise ModelFileError(
-            f"{path} cannot be loaded by onnxruntime ({brief(error)}). Export the model again."
-        ) from error
+    return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
 
 
-def _content(path: Path) -> bytes:
+def _checked(data: bytes) -> bytes:
     """Return the content of a file, whose hash must be right where it has one."""
-    if not path.is_file():
-        raise ModelFileError(f"There is no file {path}. `dicot export MODEL --onnx {path}` writes one.")
-    try:
-        data = path.read_bytes()
-        if has_seal(data, MARK):
+    if has_seal(data, MARK):
+        try:
             check_seal(data, MARK)
-    except (OSError, ValueError) as error:
-        raise ModelFileError(
-            f"{path} is damaged, or was changed by another program ({error}). Export the model again; where the change "
-            f"is intended, set the entry {SEAL!r} of its metadata to {CHANGED!r}."
-        ) from error
+        except ValueError as error:
+            raise ValueError(
+                f"{error}: it is damaged, or was changed by another program; where the change is intended, set the "
+                f"entry {SEAL!r} of its metadata to {CHANGED!r}"
+            ) from error
     return data
 
 
-def _refuse_unsealed(data: bytes, metadata: Mapping[str, str]) -> None:
-    if not has_seal(data, MARK) and metadata.get(SEAL) != CHANGED:
-        raise ValueError(f"it has no hash, and its entry {SEAL!r} does not say {CHANGED!r}")
-
-
-def _about(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
-    try:
-        config = json.loads(metadata.get(ABOUT, "null"))
-    except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"{path} is damaged ({brief(error)}). Export the model again.") from error
-    return check_format(path, config, FORMAT, FORMAT_VERSION)
+def check_preparation(preparation: Preparation, n_channels: int) -> None:
+    """Refuse what a file says about the input where no fit can have learned it."""
+    known = {"layout": LAYOUTS, "unequal": UNEQUAL, "missing": MISSING, "scale": (None, "dataset", "case")}
+    for name, choices in known.items():
+        if getattr(preparation, name) not in tuple(choices):
+            raise ValueError(f"{name!r} is {getattr(preparation, name)!r}")
+    if preparation.n_channels != n_channels or not is_whole(preparation.n_times, 1):
+        raise ValueError(f"{preparation.n_channels} channels and {preparation.n_times} time steps do not fit the model")
+    names = preparation.channels
+    if names is not None and (len(set(names)) != n_channels or not all(isinstance(name, str) for name in names)):
+        raise ValueError(f"{names} are not the names of {n_channels} channel(s)")
+    if preparation.rate is not None:
+        check_rate(preparation.rate)
+    if preparation.statistics is not None:
+        both = np.array([preparation.statistics.mean, preparation.statistics.std], np.float64)
+        if both.shape != (2, n_channels) or not np.isfinite(both).all() or not (both[1] > 0).all():
+            raise ValueError("the statistics of the channels are not finite numbers, one for each channel")
 
 
 def _refuse_forged(about: Mapping[str, Any], session: Any) -> None:
-    """Refuse what no export says, or what its own graph does not do."""
-    for name, known in {"layout": ("nct", "ntc"), "unequal": tuple(UNEQUAL), "missing": tuple(MISSING)}.items():
-        if about[name] not in known:
-            raise ValueError(f"{name!r} is {about[name]!r}")
-    if about["scale"] not in (None, "dataset", "case"):
-        raise ValueError(f"'scale' is {about['scale']!r}")
-    if about["rate"] is not None:
-        check_rate(about["rate"])
-    for name in ("n_features", "n_channels", "n_times"):
-        if not is_whole(about[name], 1):
-            raise ValueError(f"{name!r} is {about[name]!r}")
-    for name, kinds in {"channels": (str,), "classes": (str, int, float)}.items():
-        values = about[name]
-        if not (values is None and name == "channels") and not (
-            isinstance(values, list) and all(isinstance(value, kinds) for value in values)
-        ):
-            raise ValueError(f"{name!r} is {values!r}")
+    """Refuse classes and sizes that no export says, or that its own graph does not have."""
+    if not all(isinstance(label, str | int | float) for label in about["classes"]):
+        raise ValueError(f"'classes' is {about['classes']!r}")
     made = {one.name: one.shape[1] for one in (*session.get_inputs(), *session.get_outputs())}
     said = {INPUT: about["n_channels"], VECTORS: about["n_features"], PROBABILITIES: len(about["classes"]) or None}
     if any(made.get(name) != number for name, number in said.items()):
         raise ValueError(f"it says {said} and does {made}")
-    if about["channels"] is not None and len(about["channels"]) != about["n_channels"]:
-        raise ValueError(f"it names {len(about['channels'])} of {about['n_channels']} channels")

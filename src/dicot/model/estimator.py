@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,10 +22,10 @@ from dicot.data.policies import Array
 from dicot.data.preparation import Preparation
 from dicot.data.stored import CaseStore, TrainingCases
 from dicot.methods import METHODS, Method, build_method
+from dicot.model.arguments import PREPARE, entries, grouped, merge_recipe, moved_arguments
 from dicot.model.controls import CONTROLS, calibrated_control
 from dicot.model.embedding import (
     EMBED_PRECISIONS,
-    MIXED,
     POOLINGS,
     Composition,
     Target,
@@ -33,6 +34,15 @@ from dicot.model.embedding import (
     fit_composition,
     pooled_dim,
 )
+from dicot.model.files import (
+    fitted_of,
+    from_pretrained,
+    qualified_name,
+    reading,
+    restore,
+    save_pretrained,
+    settings_of,
+)
 from dicot.model.fitting import (
     become,
     check_columns,
@@ -40,7 +50,6 @@ from dicot.model.fitting import (
     embed_cases,
     finished,
     load_initial,
-    merge_recipe,
     new_encoder,
     refuse_non_finite,
     seed_from,
@@ -48,15 +57,6 @@ from dicot.model.fitting import (
     train_with_bar,
 )
 from dicot.model.presets import FEATURES, PAPER, Preset, find_preset, preset_name
-from dicot.model.pretrained import (
-    arguments_of,
-    check_config,
-    check_types,
-    from_pretrained,
-    qualified_name,
-    save_pretrained,
-)
-from dicot.model.saved import fitted_of, reading, restore, settings_of
 from dicot.nets.encoders import ENCODERS, Encoder
 from dicot.train import Checkpoint, History, Recipe, TrainingRun, carry_out, pretrain_many
 from dicot.train.history import OnStep
@@ -65,13 +65,7 @@ from dicot.train.recipe import FAMILIES, schedule_name
 from dicot.train.run import OptimiserFactory, weights_hash
 
 T = TypeVar("T", bound=Target)
-DIRECT = ("steps", "batch_size", "lr", "schedule", "precision")  # parameters that win over `recipe`
-FITTED = {"data": Mapping[str, Any], "method_params": Mapping[str, Any]}
 ORDINARY = {"optimiser": "", "initial": ""}  # the recipe's AdamW, new weights; so are models without an entry
-# What a preset comes to, as the config names it; models that were saved before there were presets have no entry.
-CHOSEN = {"method": str, "pooling": str, "calibrate": bool, "difference": bool, "bank": int | str, "n_components": int}
-# What configs of older versions have beside ours. Their `preset`, which had one value, is not the one of today.
-GONE = {"estimator": ("preset",), "recipe": ("temperature",)}
 
 
 class Resolved(NamedTuple):
@@ -99,8 +93,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     input the number of time steps is fixed at fit, otherwise it may change; the number of channels may not.
     Without further arguments the preset "best" is used, with a method alone the Di-COT paper's recipe and pooling.
 
-    A preset says what `method`, `method_params`, `pooling`, `calibrate`, `difference`, `bank` and `n_components` are
-    where they are None, and which recipe is used. False and 0 switch a part of it off.
+    A preset says what `method`, `method_params` and `features` are where they are not given, and which recipe is used.
 
     Parameters
     ----------
@@ -116,24 +109,27 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     dim : number of features, for an encoder given by name; a module has its own
     method_params : arguments of the method, for example {"temperature": 0.1, "k": (2, 5)}; they win over the preset's
     encoder_params : further arguments of an encoder given by name, for example {"original": True} for "resnet"
-    recipe : a `Recipe`, or a mapping of some of its fields such as {"weight_decay": 0, "warmup": 0}; what it leaves
-        out is the preset's
-    steps, batch_size, lr, schedule, precision : fields of the recipe; given here, they win over `recipe`. `schedule` is
-        "per_step", "per_epoch" or a function step -> learning rate
-    pooling : how features become one vector: "mean", "max" or "mean+max+std" over time, "shares+mean+max" over layers,
-        or another name in POOLINGS
-    calibrate : after training, set BatchNorm's statistics by one pass of the training cases as they are, as the
-        "calibrated" control does: those of training come from its last batches, and from parts or views of cases
-    difference : also pool the encoder's features of each case's first difference, beside its own
-    bank : how many features of a fixed bank of dilated kernels stand beside the encoder's, 84 to 9,996; "mixed": 2,016
-        of them, and contests between random kernels, 1,024 for each of their dilations; 0: none
-    n_components : compress the vectors to at most so many numbers, 2,048 or fewer, by principal components of the
-        training cases (10,000 of them at most), of which there are fewer than cases; 0: as they are
-    embed_precision : of `transform` on a GPU: "float32", or faster with fewer digits "tf32" (three), "bf16" (two)
-    layout : "nct" (cases, channels, time) or "ntc" for 3-D arrays and lists; `Windows` are always "nct"
-    unequal : "error", "pad", "crop" or "resample" for cases of unequal length
-    missing : "error", "interpolate" or "zero" for NaN
-    scale : None, "dataset" (z-score per channel with the training set's statistics) or "case"
+    recipe : a `Recipe`, or a mapping of some of its fields such as {"batch_size": 32, "lr": 1e-3}; what it leaves out
+        is the preset's
+    steps : number of training steps; wins over `recipe`
+    features : what a vector holds, a mapping of some of these names. The preset decides the others; False and 0 switch
+        a part off.
+        "pooling": how features become one vector: "mean", "max" or "mean+max+std" over time, "shares+mean+max" over
+        layers, or another name of `dicot list poolings`.
+        "calibrate": after training, set BatchNorm's statistics by one pass of the training cases as they are, as the
+        "calibrated" control does: those of training come from its last batches, and from parts or views of cases.
+        "difference": also pool the encoder's features of each case's first difference, beside its own.
+        "bank": how many features of a fixed bank of dilated kernels stand beside the encoder's, 84 to 9,996; "mixed":
+        2,016 of them, and contests between random kernels, 1,024 for each of their dilations; 0: none.
+        "n_components": compress the vectors to at most so many numbers, 2,048 or fewer, by principal components of the
+        training cases (10,000 of them at most), of which there are fewer than cases; 0: as they are.
+        "precision": of `transform` on a GPU: "float32", or faster with fewer digits "tf32" (three), "bf16" (two)
+    prepare : how input becomes cases, a mapping of some of these names.
+        "layout": "nct" (cases, channels, time), the default, or "ntc" for 3-D arrays and lists; `Windows` are "nct".
+        "unequal": "error", "pad", "crop" or "resample" for cases of unequal length.
+        "missing": "error", "interpolate" or "zero" for NaN.
+        "scale": "dataset" (z-score per channel with the training set's statistics) or "case"; default: values as they
+        are
     random_state : an int fixes the result, in threads too, where fits wait for each other; None draws a fresh seed;
         numpy's global state is never touched
     device : "auto", "cpu", "cuda" or "cuda:N"
@@ -163,6 +159,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     composition_: Composition
     data_: dict[str, Any]
 
+    @moved_arguments
     def __init__(
         self,
         method: str | type[Method] | None = None,
@@ -175,20 +172,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         encoder_params: Mapping[str, Any] | None = None,
         recipe: Recipe | Mapping[str, Any] | None = None,
         steps: int | None = None,
-        batch_size: int | None = None,
-        lr: float | None = None,
-        schedule: str | Callable[[int], float] | None = None,
-        precision: str | None = None,
-        pooling: str | None = None,
-        calibrate: bool | None = None,
-        difference: bool | None = None,
-        bank: int | str | None = None,
-        n_components: int | None = None,
-        embed_precision: str = "float32",
-        layout: str = "nct",
-        unequal: str = "error",
-        missing: str = "error",
-        scale: str | None = None,
+        features: Mapping[str, Any] | None = None,
+        prepare: Mapping[str, Any] | None = None,
         random_state: int | np.random.RandomState | None = None,
         device: str = "auto",
         verbose: bool = True,
@@ -202,20 +187,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self.encoder_params = encoder_params
         self.recipe = recipe
         self.steps = steps
-        self.batch_size = batch_size
-        self.lr = lr
-        self.schedule = schedule
-        self.precision = precision
-        self.pooling = pooling
-        self.calibrate = calibrate
-        self.difference = difference
-        self.bank = bank
-        self.n_components = n_components
-        self.embed_precision = embed_precision
-        self.layout = layout
-        self.unequal = unequal
-        self.missing = missing
-        self.scale = scale
+        self.features = features
+        self.prepare = prepare
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
@@ -264,10 +237,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
         X is read piece by piece, so that a memory map need not fit into memory.
         """
-        groups = self._groups(X)
-        out = np.empty((sum(len(cases) for _, cases in groups), self._n_features_out), np.float32)
-        self._embed(groups, out)
-        return out
+        return self.transform_into(X, lambda n, width: np.empty((n, width), np.float32))
 
     def transform_into(self, X: Any, make: Callable[[int, int], T], *, layout: str | None = None) -> T:
         """Write embeddings, some rows at a time, into what `make(N, F)` returns: they need not fit into memory.
@@ -277,7 +247,16 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """
         groups = self._groups(X, layout)
         target = make(sum(len(cases) for _, cases in groups), self._n_features_out)
-        self._embed(groups, target)
+        embed_cases(
+            self.encoder_,
+            groups,
+            target,
+            self.features_["pooling"],
+            composer=self.composition_ if self.composition_.tensors() else None,
+            device=self.device,
+            verbose=self.verbose,
+            precision=self._precision,
+        )
         return target
 
     def transform_time_steps(self, X: Any) -> NDArray[np.float32] | list[NDArray[np.float32]]:
@@ -285,7 +264,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         rows: dict[int, NDArray[np.float32]] = {}
         groups = self._groups(X)
         for index, cases in groups:
-            block = embed(self.encoder_, cases, pooling=None, device=self.device, precision=self.embed_precision)
+            block = embed(self.encoder_, cases, pooling=None, device=self.device, precision=self._precision)
             refuse_non_finite(block, index, cases)
             if len(groups) == 1:
                 return block
@@ -329,33 +308,29 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 "of an embedder."
             )
         with reading(directory):
-            parts = _of_today(config)
-            check_types(directory, "estimator", parts["estimator"], arguments_of(cls))
-            fitted = {name: config[name] for name in FITTED}
-            check_types(directory, "what was fitted", fitted, FITTED)
-            model = cls(**{**parts["estimator"], "device": device})
+            settings, chosen = dict(config["estimator"]), config.get("chosen")
+            if chosen is None:  # saved by 0.1.0, before there were presets
+                chosen = {"method": settings.get("method") or PAPER.method, **PAPER.features(settings)}
+                settings["preset"] = PAPER.name
+            model = cls(**grouped({**settings, "device": device}))
             if encoder is not None:
                 model.encoder = encoder
-            model._check_names()
-            check_types(directory, "chosen", parts["chosen"], CHOSEN)
-            model.method_ = parts["chosen"]["method"]
-            model.features_ = {name: parts["chosen"][name] for name in FEATURES}
+            model.method_ = str(chosen["method"])
+            model.features_ = {name: chosen[name] for name in FEATURES}
             _check_features(model.features_)
-            model.data_, model.method_params_ = config["data"], config["method_params"]
-            model.origin_ = config.get("origin", dict(ORDINARY))
-            check_types(directory, "origin", model.origin_, dict.fromkeys(ORDINARY, str))
-            restore(model, directory, network, parts)
+            model.data_, model.method_params_ = dict(config["data"]), dict(config["method_params"])
+            model.origin_ = dict(config.get("origin", ORDINARY))
+            restore(model, network, config)
             model.composition_ = Composition.from_tensors(beside)
-            _check_composition(model)
-        check_config(directory, config)
-        model._n_features_out = model.composition_.dim(pooled_dim(network, model.features_["pooling"]))
+            model.composition_.check(network, model.features_["pooling"], model.preparation_.n_times)
+            model._n_features_out = model.composition_.dim(pooled_dim(network, model.features_["pooling"]))
         return model
 
     def resolve(self, n_cases: int, n_times: int) -> Resolved:
         """Return what a fit on so many cases of so many time steps will use; nothing is trained or changed."""
         preset, method, features = self._chosen()
         usual = preset.recipe(self.family, n_cases, n_times)
-        recipe = merge_recipe(usual, self.recipe, {name: getattr(self, name) for name in DIRECT})
+        recipe = merge_recipe(usual, self.recipe, self.steps)
         kind = find_method(method)
         if kind is None:
             return Resolved(method, features, {}, replace(recipe, steps=0))
@@ -364,15 +339,22 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _chosen(self) -> tuple[Preset, str | type[Method], dict[str, Any]]:
         """Return the preset, the method and the features: all that does not depend on the data."""
-        self._check_names()
+        if isinstance(self.encoder, str):
+            lookup(ENCODERS, self.encoder, "encoder")
+        if self.family is not None and self.family not in FAMILIES:
+            raise InputError(f"family must be one of {FAMILIES} or None; got {self.family!r}.")
+        lookup(dict.fromkeys(EMBED_PRECISIONS), self._precision, "precision")
         preset = find_preset(preset_name(self.preset, self.method))
         method = preset.method if self.method is None else self.method
         find_method(method)
-        features = preset.features({name: getattr(self, name) for name in FEATURES})
+        features = preset.features(self.features or {})
         _check_features(features)
-        kinds = {"calibrate": bool, "difference": bool, "bank": int, "n_components": int}  # of a file: False is no 0
-        plain = {name: kind(features[name]) for name, kind in kinds.items() if not isinstance(features[name], str)}
-        return preset, method, features | plain
+        return preset, method, features
+
+    @property
+    def _precision(self) -> str:
+        given = entries("features", self.features, (*FEATURES, "precision"))
+        return str(given.get("precision", "float32"))
 
     def _start(
         self,
@@ -386,7 +368,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """Do all of a fit but the training. The estimator itself stays as it is until the end."""
         self._chosen()  # a wrong name is told before the data are looked at
         columns = columns_of(X)
-        preparation, train = Preparation(self.layout, self.unequal, self.missing, self.scale).fit(X, y)
+        preparation, train = Preparation(**entries("prepare", self.prepare, PREPARE)).fit(X, y)
         seed = seed_from(self.random_state)
         used = self.resolve(len(train), train.n_times)
         kind = find_method(used.method)
@@ -424,25 +406,12 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if features["calibrate"] and fit.run is not None:  # a control is what it says
             with seeded_weights(fit.learned["seed_"]):  # an encoder with dropout draws
                 calibrated_control(encoder, fit.train, self.device)
-        composition = self._compose(encoder, fit.train, features, fit.learned["seed_"])
+        parts = {name: features[name] for name in ("pooling", "bank", "difference", "n_components")}
+        how = {"seed": fit.learned["seed_"], "device": self.device, "precision": self._precision}
+        with Bar("compress", len(fit.train), self.verbose) as bar:
+            composition = fit_composition(encoder, fit.train.x, **parts, **how, on_batch=bar.update)
         become(self, {**fit.learned, "encoder_": encoder, "history_": history, "composition_": composition})
         self._n_features_out = composition.dim(pooled_dim(encoder, features["pooling"]))
-
-    def _compose(self, encoder: Encoder, train: TrainingCases, features: Mapping[str, Any], seed: int) -> Composition:
-        """Fit what a vector holds beside the encoder's features on the training cases as they were prepared."""
-        with Bar("compress", len(train), self.verbose) as bar:
-            return fit_composition(
-                encoder,
-                train.x,
-                pooling=features["pooling"],
-                bank=features["bank"],
-                difference=features["difference"],
-                n_components=features["n_components"],
-                seed=seed,
-                device=self.device,
-                precision=self.embed_precision,
-                on_batch=bar.update,
-            )
 
     def _groups(self, X: Any, layout: str | None = None) -> list[tuple[Array, Conversion]]:
         check_is_fitted(self)
@@ -450,30 +419,10 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         preparation = self.preparation_ if layout is None else replace(self.preparation_, layout=layout)
         return list(preparation.apply(X))
 
-    def _embed(self, groups: list[tuple[Array, Conversion]], target: Target) -> None:
-        embed_cases(
-            self.encoder_,
-            groups,
-            target,
-            self.features_["pooling"],
-            composer=self.composition_ if self.composition_.tensors() else None,
-            device=self.device,
-            verbose=self.verbose,
-            precision=self.embed_precision,
-        )
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float32"]  # embeddings are float32 whatever X is
         return tags
-
-    def _check_names(self) -> None:
-        if isinstance(self.encoder, str):
-            lookup(ENCODERS, self.encoder, "encoder")
-        lookup(dict.fromkeys(EMBED_PRECISIONS), self.embed_precision, "precision")
-        if self.family is not None and self.family not in FAMILIES:
-            raise InputError(f"family must be one of {FAMILIES} or None; got {self.family!r}.")
-        _check_features(PAPER.features({name: getattr(self, name) for name in FEATURES}))
 
 
 def find_method(method: str | type[Method]) -> type[Method] | None:
@@ -501,44 +450,12 @@ def saved_settings(model: TimeSeriesEmbedder) -> dict[str, Any]:
     return settings
 
 
-def _of_today(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a config as this version writes it: a model without an entry "chosen" was saved before presets."""
-    if "chosen" in config:
-        return {**config, "recipe": _without(config["recipe"], GONE["recipe"])}
-    parts = {**config, **{part: _without(config[part], gone) for part, gone in GONE.items()}}
-    given = parts["estimator"] if isinstance(parts["estimator"], dict) else {}
-    parts["chosen"] = {"method": given.get("method") or PAPER.method, **PAPER.features(given)}
-    return {**parts, "estimator": {**given, "preset": PAPER.name}} if given else parts
-
-
-def _without(part: Any, names: Sequence[str]) -> Any:
-    return {name: value for name, value in part.items() if name not in names} if isinstance(part, dict) else part
-
-
 def _check_features(features: Mapping[str, Any]) -> None:
     """Refuse settings of the vectors that do not exist."""
     lookup(POOLINGS, features["pooling"], "pooling")
     if not isinstance(features["calibrate"], bool | np.bool_):
         raise InputError(f"calibrate must be True or False; got {features['calibrate']!r}.")
     check_parts(features["bank"], features["difference"], features["n_components"])
-
-
-def _check_composition(model: TimeSeriesEmbedder) -> None:
-    """Refuse parts of a vector that no fit with these settings can have left."""
-    composition = model.composition_
-    features = model.features_
-    parts = (
-        ("difference", bool(features["difference"]), composition.difference),
-        ("bank", bool(features["bank"]), composition.bank),
-        ("bank", features["bank"] == MIXED, composition.contests),
-        ("n_components", bool(features["n_components"]), composition.compression),
-    )
-    for name, asked, part in parts:
-        if asked != (part is not None):
-            raise InputError(
-                f"{name} is {features[name]!r}, and its tensors are {'missing' if part is None else 'there'}"
-            )
-    composition.check(model.encoder_, model.features_["pooling"], model.preparation_.n_times)
 
 
 def data_card(method: str | type[Method], train: TrainingCases | CaseStore, fingerprint: str) -> dict[str, Any]:
@@ -567,35 +484,32 @@ def fit_many(
     if len({model.device for model in models}) > 1:
         raise InputError(f"All models must be for one device; got {sorted({model.device for model in models})}.")
     fits: dict[int, _Fit] = {}
-    runs: list[TrainingRun] = []
-    for number, (model, (X, y)) in enumerate(zip(models, data, strict=True)):
+
+    def attempt(number: int, work: Callable[[], None]) -> bool:
         try:
-            fit = model._start(X, y, checkpoints[number] if checkpoints else None)
+            work()
         except Exception as error:
             if on_error is None:
                 raise
             on_error(number, error)
-            continue
-        fits[number] = fit
-        if fit.run is not None:
-            runs.append(fit.run)
+            return False
+        return True
+
+    def start(number: int) -> None:
+        fits[number] = models[number]._start(*data[number], checkpoints[number] if checkpoints else None)
 
     def finish(number: int, history: History) -> None:
-        try:
-            models[number]._finish(fits[number], history)
-        except Exception as error:
-            if on_error is None:
-                raise
-            on_error(number, error)
-            return
-        on_fit(number)
+        if attempt(number, lambda: models[number]._finish(fits[number], history)):
+            on_fit(number)
 
-    for number in [number for number, fit in fits.items() if fit.run is None]:
+    for number in range(len(models)):
+        attempt(number, partial(start, number))
+    runs = {number: fit.run for number, fit in fits.items() if fit.run is not None}
+    for number in [number for number in fits if number not in runs]:
         finish(number, History())
-    numbers = [number for number, fit in fits.items() if fit.run is not None]
-
+    numbers = list(runs)
     pretrain_many(
-        runs,
+        list(runs.values()),
         device=models[0].device if models else "cpu",
         at_once=at_once,
         memory=memory,

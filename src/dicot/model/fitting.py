@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
-from dicot.core.errors import InputError, NonFiniteLossError, did_you_mean, is_whole
+from dicot.core.errors import InputError, NonFiniteLossError, is_whole
 from dicot.core.gpu.device import PROCESS_WIDE
 from dicot.core.gpu.transfer import ThreadedArray
 from dicot.core.progress import Bar
@@ -23,9 +23,9 @@ from dicot.data.pieces import write_rows
 from dicot.data.policies import Array, name_cases
 from dicot.data.stored import TrainingCases
 from dicot.model.embedding import Composer, Target, embed_into
-from dicot.model.pretrained import check_weights, module_of, read_weights
+from dicot.model.files import check_weights, module_of, read_weights
 from dicot.nets.encoders import Encoder, as_encoder, build_encoder
-from dicot.train import History, Recipe, Step, TrainingRun, carry_out
+from dicot.train import History, Step, TrainingRun, carry_out
 from dicot.train.draws import weights_seed
 
 
@@ -96,22 +96,6 @@ def load_initial(encoder: Encoder, initial: Any) -> dict[str, Tensor]:
     return {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
 
 
-def merge_recipe(usual: Recipe, recipe: Recipe | Mapping[str, Any] | None, direct: Mapping[str, Any]) -> Recipe:
-    """Return the usual recipe, overruled by `recipe`, overruled by what was given directly (None: was not)."""
-    known = [field.name for field in fields(Recipe)]
-    if isinstance(recipe, Recipe):
-        usual, recipe = recipe, None
-    elif not (recipe is None or isinstance(recipe, Mapping)):
-        raise InputError(f"recipe must be a Recipe or a mapping of some of its fields; got {recipe!r}.")
-    settings = dict(recipe or {})
-    if unknown := [name for name in settings if name not in known]:
-        raise InputError(f"A recipe has no {unknown[0]!r}. {did_you_mean(str(unknown[0]), known)}")
-    if isinstance(settings.get("betas"), list):  # as JSON and YAML have it
-        settings["betas"] = tuple(settings["betas"])
-    given = {name: value for name, value in direct.items() if value is not None}
-    return replace(usual, **{**settings, **given})
-
-
 def check_columns(estimator: BaseEstimator, X: Any) -> None:
     """Refuse other columns than at fit, as scikit-learn does; only 2-D input has columns."""
     if _has_columns(X):
@@ -148,7 +132,7 @@ def finished(encoder: Encoder) -> Encoder:
     if bad:
         raise NonFiniteLossError(
             f"After training {len(bad)} of the encoder's tensors hold NaN or inf, {bad[0]} among them. "
-            "Scale the data (scale='dataset') or lower lr."
+            "Scale the data (prepare={'scale': 'dataset'}) or lower lr."
         )
     return encoder
 
@@ -214,5 +198,5 @@ def refuse_non_finite(values: Array, index: Array, cases: Conversion, start: int
         channel = int(x.max(axis=1).argmax())
         raise InputError(
             f"The embedding of {name_cases(index[bad])} is not finite; the largest value of case {index[bad[0]]} is "
-            f'{x.max():.3g}, in channel {channel}. Clip it, or fit a model with scale="dataset".'
+            f'{x.max():.3g}, in channel {channel}. Clip it, or fit a model with prepare={{"scale": "dataset"}}.'
         )

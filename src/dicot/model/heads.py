@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import load, save
 from scipy.special import softmax
 
@@ -121,18 +120,9 @@ class Head:
                 raise ValueError(f"its model is {model!r}")
             head = cls(known, **own, temperature=float(config["temperature"]), neighbours=neighbours, model=model)
             head._check(arrays)
-        except ModelFileError:
-            raise
-        except (
-            OSError,
-            LookupError,
-            AttributeError,
-            TypeError,
-            ValueError,
-            ArithmeticError,
-            RecursionError,
-            SafetensorError,
-        ) as error:
+        except Exception as error:  # whatever a damaged file leads to
+            if isinstance(error, ModelFileError):
+                raise
             raise ModelFileError(f"{path} cannot be read ({brief(error)}). Save the classifier again.") from error
         return head
 

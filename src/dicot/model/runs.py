@@ -11,9 +11,10 @@ from dicot.core.storage import check_writable, remove_leftovers, writing
 from dicot.core.storage.locks import LOCK, only_writer
 from dicot.data import Windows
 from dicot.data.stored import CaseStore
+from dicot.model.arguments import PLACES
 from dicot.model.estimator import TimeSeriesEmbedder, data_card, method_name, saved_settings
+from dicot.model.files import CONFIG, is_registered, plain_json
 from dicot.model.presets import FEATURES
-from dicot.model.pretrained import CONFIG, is_registered, plain_json
 from dicot.train import Checkpoint, Step
 from dicot.train.batches import AHEAD
 from dicot.train.history import OnStep
@@ -21,7 +22,10 @@ from dicot.train.ranks import current_ranks
 
 LOOKS = 5  # steps after which memory hardly grows any more
 CHECKPOINT = "checkpoint.safetensors"
-RESOLVED = ("preset", "method", "method_params", "recipe", *FEATURES)  # arguments compared by what they come to
+# Settings that are compared by what they come to.
+RESOLVED = {"preset", "method", "method_params", "recipe", "steps"} | {
+    name for name, (group, _) in PLACES.items() if group == "recipe" or name in FEATURES
+}
 
 
 def pretrain_into(

@@ -32,24 +32,13 @@ KNOTS = 100  # distances at which p-values are computed where there are groups; 
 SMALLEST_SPREAD = 1e-9  # of groups
 
 
-def _kth(near: Floats, around: Floats) -> Floats:
-    farthest: Floats = near[:, -1]
-    return farthest
-
-
-def _mean(near: Floats, around: Floats) -> Floats:
-    mean: Floats = near.mean(axis=1)
-    return mean
-
-
-def _relative(near: Floats, around: Floats) -> Floats:
-    ratio: Floats = near.mean(axis=1) / around.mean(axis=1)
-    return ratio
-
-
 # Of the distances of a case to its neighbours (N, k), in ascending order, and how far these lie from theirs (N, k).
 # "relative" with five neighbours was chosen on development sets: python -m benchmarks.outliers --choose
-DISTANCES: dict[str, Callable[[Floats, Floats], Floats]] = {"kth": _kth, "mean": _mean, "relative": _relative}
+DISTANCES: dict[str, Callable[[Floats, Floats], Floats]] = {
+    "kth": lambda near, around: near[:, -1],
+    "mean": lambda near, around: near.mean(axis=1),
+    "relative": lambda near, around: near.mean(axis=1) / around.mean(axis=1),
+}
 
 
 class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):

@@ -3,7 +3,7 @@
 import io
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,18 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.manifold import TSNE
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dicot.core.errors import InputError, need_extra
 from dicot.core.storage import write_atomic
 from dicot.data.npyfile import load_npz
 from dicot.data.pieces import pieces
-from dicot.judge.protocols.base import Features, Floats, Labels
-from dicot.judge.protocols.subsets import stratified_cap
 
+Floats = NDArray[np.float64]
 FACTS = ("labels", "data_set", "fingerprint", "seed", "steps", "titles")  # of a file; any other array is a map
-TAKEN = ("file", "allow_pickle")  # np.savez's own words
-MAX_POINTS = 2000
 MIN_CASES = 5
 MAX_PERPLEXITY = 30.0
 STEPS = 1000  # of t-SNE's descent
@@ -56,18 +54,19 @@ def _principal(x: Floats) -> Floats:
     return np.pad(scores, ((0, 0), (0, 2 - scores.shape[1])))
 
 
-def tsne(x: ArrayLike, labels: ArrayLike, *, seed: int, limit: int | None = MAX_POINTS) -> Projection:
-    """Compute t-SNE of standardised embeddings (N, F), of at most `limit` cases with the classes in proportion.
+def tsne(x: ArrayLike, *, seed: int, rows: NDArray[np.intp] | None = None) -> Projection:
+    """Compute t-SNE of standardised embeddings (N, F), or of some of their rows.
 
-    Without a limit every case is shown. Falls back to principal components where t-SNE is not defined; the
-    title says so.
+    Falls back to principal components where t-SNE is not defined; the title says so.
     """
-    data = Features(np.asarray(x), np.asarray(labels))
-    rows = np.arange(len(data.y)) if limit is None else stratified_cap(data.y, limit, seed)
-    shown = f"{len(rows)} cases" if len(rows) == len(data.y) else f"{len(rows)} of {len(data.y)} cases"
-    z: Floats = StandardScaler().fit_transform(data.x[rows])
-    points, title = _flattened(z, shown, seed)
+    cases = check_array(x, dtype=np.float64, input_name="x", estimator="tsne")
+    rows = np.arange(len(cases)) if rows is None else rows
+    points, title = _flattened(StandardScaler().fit_transform(cases[rows]), _counted(len(rows), len(cases)), seed)
     return Projection(points, rows, title)
+
+
+def _counted(n: int, total: int) -> str:
+    return f"{n} cases" if n == total else f"{n} of {total} cases"
 
 
 def _flattened(
@@ -144,7 +143,7 @@ def overview(
     most = landmarks_of(kind) if landmarks is None else landmarks
     z = principal_components(x, seed=seed, fitted=min(most, LANDMARKS))
     rows = drawn_rows(len(z), most, seed)
-    shown = f"{len(rows)} cases" if len(rows) == len(z) else f"{len(rows)} of {len(z)} cases"
+    shown = _counted(len(rows), len(z))
     chosen, steps = z[rows].astype(np.float64), overview_steps(len(rows), kind)
     if kind == "umap" and len(chosen) >= MIN_CASES and chosen.shape[1] > 1 and chosen.any():
         placed, title = _by_umap(chosen, shown, seed, steps, on_step)
@@ -210,20 +209,13 @@ class Maps:
     fingerprint: str  # of the data
     seed: int
     steps: int  # of every training in a trial; 0: as many as the recipe says
-    labels: Labels  # (N,)
+    labels: NDArray[Any]  # (N,)
     points: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)  # (N, 2)
     titles: Mapping[str, str] = field(default_factory=dict)  # how the points came about
 
 
-def check_map_names(path: Path, names: Iterable[str]) -> None:
-    """Refuse a contender whose map `write_maps` could not write, before any work is done."""
-    if clash := sorted({*FACTS, *TAKEN} & set(names)):
-        raise InputError(f"{path}: no contender of a map may be called {' or '.join(clash)}. Rename it.")
-
-
 def write_maps(path: Path, maps: Maps) -> None:
     """Write the maps whole or not at all: one array (N, 2) under each contender's name, and the facts beside them."""
-    check_map_names(path, maps.points)
     buffer = io.BytesIO()
     facts = (maps.labels, maps.data_set, maps.fingerprint, maps.seed, maps.steps, [maps.titles[n] for n in maps.points])
     arrays: dict[str, Any] = {**dict(zip(FACTS, map(np.array, facts), strict=True)), **maps.points}
@@ -236,21 +228,12 @@ def read_maps(path: Path) -> Maps:
     arrays = load_npz(path)
     if absent := [name for name in FACTS if name not in arrays]:
         raise InputError(f"{path} is no file of maps: {', '.join(absent)} is missing. `dicot paper --run` writes one.")
-    labels, data_set, mark, seed, steps, titles = (arrays.pop(name) for name in FACTS)
-    whole = [
-        fact.shape == () and fact.dtype.kind == kind
-        for fact, kind in zip((data_set, mark, seed, steps), "UUii", strict=True)
-    ]
-    shapes = {(*labels.shape, 2)} | {points.shape for points in arrays.values()}
+    labels, *facts, titles = (arrays.pop(name) for name in FACTS)
+    whole = all(fact.shape == () and fact.dtype.kind == kind for fact, kind in zip(facts, "UUii", strict=True))
+    fit = {points.shape for points in arrays.values()} <= {(*labels.shape, 2)} and titles.shape == (len(arrays),)
     plain = all(points.dtype == np.float32 and np.isfinite(points).all() for points in arrays.values())
-    if not all(whole) or labels.ndim != 1 or len(shapes) > 1 or titles.shape != (len(arrays),) or not plain:
+    if not (whole and fit and plain and labels.ndim == 1):
         raise InputError(f"{path} is damaged: its maps and labels do not fit together. Remove it and make it again.")
-    return Maps(
-        str(data_set),
-        str(mark),
-        int(seed),
-        int(steps),
-        labels,
-        arrays,
-        dict(zip(arrays, map(str, titles), strict=True)),
-    )
+    data_set, mark, seed, steps = facts
+    how = dict(zip(arrays, map(str, titles), strict=True))
+    return Maps(str(data_set), str(mark), int(seed), int(steps), labels, arrays, how)

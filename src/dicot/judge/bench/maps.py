@@ -22,7 +22,7 @@ from dicot.judge.evaluation.loading import Shelf
 from dicot.judge.evaluation.result import Result
 from dicot.judge.evaluation.run import Embedded, Site, run_units
 from dicot.judge.protocols.base import Labels
-from dicot.use.projection import Maps, Projection, check_map_names, read_maps, tsne, write_maps
+from dicot.use.projection import Maps, Projection, read_maps, tsne, write_maps
 
 SUITE = "clustering"  # whose contenders are those of the paper's maps: every method, the supervised one, the controls
 
@@ -49,7 +49,6 @@ def run_maps(
 
     options = SuiteOptions(contenders=tuple(contenders), sets=(data_set,), seeds=(seed,), steps=steps)
     jobs = suite_jobs([SUITE], options)
-    check_map_names(path, [job.contender.name for job in jobs])
     site, shelf = Site(str(resolve_device(device)), path.with_suffix(".work")), Shelf()
     book = _Book(path, _begun(path, _nothing_yet(jobs[0], shelf, steps)))
     missing = [job for job in jobs if job.contender.name not in book.maps.points]
@@ -59,7 +58,7 @@ def run_maps(
     pending: Pending = {}
 
     def project(given: Embedded) -> None:
-        pending[given.jobs[0].contender.name] = pool.submit(tsne, given.test.x, given.test.y, seed=seed, limit=None)
+        pending[given.jobs[0].contender.name] = pool.submit(tsne, given.test.x, seed=seed)
 
     try:
         with Bar("maps", len(missing)) as bar:

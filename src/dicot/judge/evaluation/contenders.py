@@ -61,7 +61,7 @@ class Contender:
     name: str  # in tables; part of no key, unless the settings alone do not tell what it is
     kind: str  # its key among the methods, controls or classical baselines, or what sort of transformer it is
     method_params: Mapping[str, Any] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)  # of TimeSeriesEmbedder: encoder, schedule, steps ...
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of TimeSeriesEmbedder, flat: encoder, pooling ...
     own: Own | None = None  # how it is made, where no registry knows it
 
     @property
@@ -162,13 +162,15 @@ class Contender:
         if self.kind in CLASSICAL:
             baseline, scale = CLASSICAL[self.kind](random_state=seed), self.settings.get("scale")
             return baseline if scale is None else Scaled(baseline, scale)
+        from dicot.model.arguments import grouped
         from dicot.model.estimator import TimeSeriesEmbedder
         from dicot.model.presets import PAPER
 
         lookup(registered(), self.kind, "contender")
         # Without a preset a contender is the paper's, whatever an embedder's default is.
         settings = {"preset": PAPER.name, **circumstances, **self.settings}
-        return TimeSeriesEmbedder(self.kind, method_params=dict(self.method_params), random_state=seed, **settings)
+        own = {"method_params": dict(self.method_params), "random_state": seed}
+        return TimeSeriesEmbedder(self.kind, **own, **grouped(settings))
 
 
 @dataclass(frozen=True)
@@ -217,7 +219,7 @@ def registered() -> dict[str, Any]:
 
 
 def contender(name: str, *, method_params: Mapping[str, Any] | None = None, **settings: Any) -> Contender:
-    """A method, preset, control or baseline by name, with settings of TimeSeriesEmbedder.
+    """A method, preset, control or baseline by name, with settings of TimeSeriesEmbedder, grouped or flat.
 
     A baseline takes `scale` alone.
     """
@@ -294,7 +296,7 @@ def beside(model: "TimeSeriesEmbedder", of: str = "") -> list[Contender]:
     controls = [
         Contender(f"{name} of {of}" if of else name, name, {}, settings, Own(untrained(name))) for name in CONTROLS
     ]
-    return [*controls, *(contender(name, scale=model.scale) for name in RAW_FEATURES)]
+    return [*controls, *(contender(name, scale=settings.get("scale")) for name in RAW_FEATURES)]
 
 
 def with_controls(contenders: Sequence[Contender]) -> list[Contender]:
@@ -389,14 +391,18 @@ def _method_class(method: Any) -> Any:
 
 
 def changed(settings: Mapping[str, Any], estimator: type | None = None) -> dict[str, Any]:
-    """Settings that differ from an estimator's defaults, which are TimeSeriesEmbedder's unless said otherwise."""
+    """Settings that differ from an estimator's defaults, which are TimeSeriesEmbedder's unless said otherwise.
+
+    Those of a TimeSeriesEmbedder are flat, as they were when the first results were recorded.
+    """
+    from dicot.model.arguments import PLACES, USUAL, flat
     from dicot.model.estimator import TimeSeriesEmbedder
     from dicot.model.presets import PAPER, preset_name
 
     estimator = estimator or TimeSeriesEmbedder
     usual = {name: parameter.default for name, parameter in inspect.signature(estimator).parameters.items()}
     if issubclass(estimator, TimeSeriesEmbedder):  # the same key whatever the default becomes
-        usual["preset"] = PAPER.name
+        settings, usual = flat(settings), {**usual, **dict.fromkeys(PLACES), **USUAL, "preset": PAPER.name}
         if "preset" in settings:
             settings = {**settings, "preset": preset_name(settings["preset"], settings.get("method"))}
     left_out = (*CIRCUMSTANCES, "method", "random_state")

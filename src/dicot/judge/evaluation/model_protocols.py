@@ -105,16 +105,17 @@ class FineTuning(ModelProtocol):
         assert train.y is not None
         (draw,) = subset_seeds(self.subset_seed, seed, 1)
         labelled = train.subset(stratified_fraction(train.y, self.fraction, draw))
-        batch_size = usual = None
+        recipe = usual = None
         if self.tuning == "all":
             batch_size = paper_recipe(data.family, len(labelled), labelled.n_times).batch_size
+            recipe = {"batch_size": batch_size}
             usual = min(MAX_STEPS, EPOCHS * max(1, len(labelled) // batch_size))
         limits = [limit for limit in (steps, usual) if limit is not None]
         classifier = TimeSeriesClassifier(
             fitted.model,
             tuning=self.tuning,
             steps=min(limits, default=None),
-            batch_size=batch_size,
+            recipe=recipe,
             random_state=seed,
             device=fitted.model.device,
             verbose=False,

@@ -12,6 +12,7 @@ from sklearn.metrics import confusion_matrix
 
 from dicot.judge.protocols import Features, fit_probe
 from dicot.judge.protocols.base import Labels
+from dicot.judge.protocols.subsets import stratified_cap
 from dicot.judge.report.figures import confusion, dots, far_below, loss_curve
 from dicot.judge.report.frame import shown_metrics
 from dicot.judge.report.page import Opening, render
@@ -21,6 +22,8 @@ from dicot.judge.report.sketches import Cases, channel_names, class_series, hove
 from dicot.judge.report.tables import text_table
 from dicot.judge.report.verdict import Trial, Verdict, verdict_table
 from dicot.use.projection import tsne
+
+POINTS = 2000  # of the map
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +117,7 @@ def _pictures(hero: Hero, shown: ShownCases) -> list[Part]:
     classes = np.union1d(train, test)
     look, channels = shades(classes), channel_names(shown.train.shape[1], shown.channels)
     guesses = shown.named(fit_probe(hero.train).predict(hero.test.x))
-    flat = tsne(hero.test.x, hero.test.y, seed=0)
+    flat = tsne(hero.test.x, seed=0, rows=stratified_cap(hero.test.y, POINTS))
     tips = [
         f"test case {row}, class {test[row]}" + ("" if guesses[row] == test[row] else f", taken for {guesses[row]}")
         for row in flat.rows.tolist()

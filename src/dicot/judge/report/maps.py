@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from dicot.core.errors import InputError, MissingDataError
 from dicot.core.storage import write_atomic
 from dicot.data.npyfile import load_npz
+from dicot.judge.protocols import Features
+from dicot.judge.protocols.subsets import stratified_cap
 from dicot.judge.report.figures import map_panels
 from dicot.judge.report.frame import contender_order
 from dicot.judge.report.parts import Part
@@ -49,7 +51,8 @@ def maps(path: Path) -> Part:
     labels, data_set = arrays.pop(LABELS, None), str(arrays.pop(DATA_SET, ""))
     if labels is None or not arrays:
         raise InputError(f"{path} must hold `{LABELS}` and one array of embeddings per contender; got {list(arrays)}.")
-    flat = {name: tsne(x, labels, seed=0, limit=POINTS) for name, x in arrays.items()}
+    given = {name: Features(x, labels) for name, x in arrays.items()}
+    flat = {name: tsne(one.x, seed=0, rows=stratified_cap(one.y, POINTS)) for name, one in given.items()}
     panels = {name: (map_.points, labels[map_.rows]) for name, map_ in flat.items()}
     title = f"Maps of the embeddings{f' of {data_set}' if data_set else ''}"
     text = _by_title({name: map_.title for name, map_ in flat.items()})

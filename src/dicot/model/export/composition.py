@@ -1,4 +1,4 @@
-"""What a vector holds beside the pooled features, as a graph: difference, bank, contests and compression.
+"""What a vector holds beside the pooled features, as a graph: difference, bank, contests, compression; and its classes.
 
 Convolutions are exact, as in `embedding.convolution`: a comparison is decided alike, however close it is.
 """
@@ -14,6 +14,8 @@ from dicot.model.embedding.bank import N_KERNELS, Bank
 from dicot.model.embedding.contests import NOTHING, PER_GROUP, Contests
 from dicot.model.embedding.convolution import N_TAPS, REACH, ROOM, WIDEST
 from dicot.model.export.graph import Graph, double, whole
+from dicot.model.fewlabels import SMALLEST, SPREADINGS
+from dicot.model.heads import Head
 
 
 def composed(graph: Graph, x: str, composition: Composition, pool: Callable[[str], str]) -> str:
@@ -35,6 +37,26 @@ def composed(graph: Graph, x: str, composition: Composition, pool: Callable[[str
         return z
     mean, weight = _numbers(composition.compression.mean), _numbers(composition.compression.weight)
     return graph.add("MatMul", graph.add("Sub", z, mean), weight)
+
+
+def probabilities(graph: Graph, vectors: str, head: Head) -> str:
+    """Return (B, K) in float32 of embeddings (B, F)."""
+    exact = graph.cast(vectors, "DOUBLE")
+    scaled = graph.add("Mul", graph.add("Sub", exact, head.mean), head.factor)
+    scores = graph.add("Add", graph.add("MatMul", scaled, head.coef.T), head.intercept)
+    if (neighbours := head.neighbours) is not None:
+        own = graph.add("MatMul", scaled, neighbours.directions)
+        products = graph.add("MatMul", own, -2 * neighbours.places.T)
+        distances = graph.add("Add", products, (neighbours.places**2).sum(axis=1))
+        count = np.array([neighbours.count], np.int64)
+        _, near = graph.split("TopK", distances, count, outputs=2, largest=0)
+        found = graph.over("ReduceMean", graph.add("Gather", neighbours.settled, near), 1)  # of (B, k, K)
+        reach, weight = SPREADINGS[neighbours.spreading]
+        guesses = graph.add("Mul", graph.add("Softmax", scores, axis=1), double((1 - reach) * weight))
+        together = graph.add("Add", guesses, graph.add("Mul", found, double(reach)))
+        scores = graph.add("Log", graph.add("Max", together, double(SMALLEST)))
+    tempered = graph.add("Div", scores, double(head.temperature))
+    return graph.cast(graph.add("Softmax", tempered, axis=1), "FLOAT")
 
 
 def _first_difference(graph: Graph, x: str) -> str:

@@ -19,14 +19,13 @@ from dicot.model.classifier import TimeSeriesClassifier
 from dicot.model.deployed import ABOUT, FORMAT, FORMAT_VERSION, INPUT, MARK, PROBABILITIES, SEAL, VECTORS, OnnxEmbedder
 from dicot.model.embedding import Composition, embed, pooled_dim, refuse_length
 from dicot.model.estimator import TimeSeriesEmbedder, method_name
-from dicot.model.export.composition import composed
+from dicot.model.export.composition import composed, probabilities
 from dicot.model.export.graph import Graph, single
 from dicot.model.export.networks import pooled
 from dicot.model.export.preparation import prepare
-from dicot.model.export.probabilities import probabilities
 from dicot.model.fewlabels import FewLabelClassifier
+from dicot.model.files import weights_hash
 from dicot.model.heads import Head
-from dicot.model.pretrained import weights_hash
 from dicot.nets.encoders import Encoder
 
 TOLERANCE = 1e-4  # difference of two vectors, relative to the length of torch's

@@ -1,6 +1,6 @@
-"""Encoders and poolings as graphs. ENCODER_GRAPHS and POOLING_GRAPHS are where a new one is registered."""
+"""Encoders and poolings as graphs. ENCODER_GRAPHS and POOLED are where a new one is registered."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from torch import Tensor, nn
@@ -15,9 +15,7 @@ from dicot.nets.encoders.inception.inference import Affine, affine, scale_and_sh
 from dicot.nets.encoders.padding import same_margins
 from dicot.nets.encoders.resnet import ResidualBlock
 
-Layers = dict[
-    str, str
-]  # a layer by the name that `Encoder.features` gives it -> its value (B, F, T), the last one last
+Layers = dict[str, str]  # the name that `Encoder.features` gives a layer -> its value (B, F, T), the last one last
 EncoderGraph = Callable[[Graph, str, Encoder], Layers]
 OWN_MODULE = "A network of your own goes through torch.onnx.export, on cases that are scaled already."
 
@@ -30,13 +28,12 @@ def pooled(graph: Graph, x: str, encoder: Encoder, pooling: str) -> str:
         raise InputError(
             f"The encoder {encoder.describe()} cannot be exported: only {known} are written as ONNX. {OWN_MODULE}"
         )
-    if pooling not in POOLING_GRAPHS:
-        raise InputError(
-            f"The pooling {pooling!r} cannot be exported: only {', '.join(POOLING_GRAPHS)} are written as ONNX."
-        )
+    if not set(names := pooling.split("+")) <= POOLED.keys():
+        raise InputError(f"The pooling {pooling!r} cannot be exported: only {', '.join(POOLED)} are written as ONNX.")
     layers = write(graph, x, encoder)
-    last, rule = next(reversed(layers.values())), POOLINGS[pooling]
-    return POOLING_GRAPHS[pooling](graph, [layers[name] for name in rule.chosen(encoder)], last)
+    last, chosen = next(reversed(layers.values())), [layers[name] for name in POOLINGS[pooling].chosen(encoder)]
+    parts = [part for name in names for part in POOLED[name](graph, chosen, last)]
+    return parts[0] if len(parts) == 1 else graph.add("Concat", *parts, axis=1)
 
 
 def _inception_time(graph: Graph, x: str, encoder: Encoder) -> Layers:
@@ -131,21 +128,16 @@ def _same(graph: Graph, x: str, conv: nn.Module, norm: nn.Module) -> str:
     return _convolved(graph, graph.pad(x, *same_margins(conv.kernel_size[0]), mode="edge"), conv, norm)
 
 
-def _convolved(graph: Graph, x: str, conv: nn.Module, norm: nn.Module | None = None) -> str:
-    """Convolve, with a BatchNorm behind it folded into the weights."""
-    if norm is None:
-        return _convolution(graph, x, conv)
+def _convolved(graph: Graph, x: str, conv: nn.Module, norm: nn.Module) -> str:
+    """Convolve, with the BatchNorm behind it folded into the weights."""
     assert isinstance(norm, nn.BatchNorm1d)
     return _convolution(graph, x, conv, *scale_and_shift(norm))
 
 
-def _convolution(
-    graph: Graph, x: str, conv: nn.Module, scale: Tensor | None = None, shift: Tensor | None = None
-) -> str:
+def _convolution(graph: Graph, x: str, conv: nn.Module, scale: Tensor, shift: Tensor) -> str:
     assert isinstance(conv, nn.Conv1d) and conv.bias is not None
     weight, bias = (values.detach().cpu().double() for values in (conv.weight, conv.bias))
-    if scale is not None and shift is not None:
-        weight, bias = weight * scale[:, None, None], bias * scale + shift
+    weight, bias = weight * scale[:, None, None], bias * scale + shift
     return graph.add("Conv", x, _numbers(weight), _numbers(bias), kernel_shape=list(conv.kernel_size))
 
 
@@ -164,49 +156,22 @@ def _numbers(values: Tensor) -> Array:
     return values.detach().cpu().numpy().astype(np.float32)
 
 
-def _mean(graph: Graph, layers: list[str], last: str) -> str:
-    return graph.over("ReduceMean", last, 2)
-
-
-def _max(graph: Graph, layers: list[str], last: str) -> str:
-    return graph.over("ReduceMax", last, 2)
-
-
-def _std(graph: Graph, last: str) -> str:
+def _std(graph: Graph, layers: list[str], last: str) -> list[str]:
     centred = graph.add("Sub", last, graph.over("ReduceMean", last, 2, keep=True))
-    return graph.add("Sqrt", graph.over("ReduceMean", graph.add("Mul", centred, centred), 2))
+    return [graph.add("Sqrt", graph.over("ReduceMean", graph.add("Mul", centred, centred), 2))]
 
 
-def _shares(graph: Graph, layers: list[str]) -> Iterator[str]:
-    for layer in layers:
-        yield graph.over("ReduceMean", graph.cast(graph.add("Greater", layer, single(0)), "FLOAT"), 2)
-
-
-def _mean_max_std(graph: Graph, layers: list[str], last: str) -> str:
-    parts = _mean(graph, layers, last), _max(graph, layers, last), _std(graph, last)
-    return graph.add("Concat", *parts, axis=1)
-
-
-def _mean_of_layers(graph: Graph, layers: list[str], last: str) -> str:
-    return graph.add("Concat", *(graph.over("ReduceMean", layer, 2) for layer in layers), axis=1)
-
-
-def _shares_mean_max(graph: Graph, layers: list[str], last: str) -> str:
-    parts = *_shares(graph, layers), _mean(graph, layers, last), _max(graph, layers, last)
-    return graph.add("Concat", *parts, axis=1)
-
-
-def _shares_mean_max_std(graph: Graph, layers: list[str], last: str) -> str:
-    return graph.add("Concat", _shares_mean_max(graph, layers, last), _std(graph, last), axis=1)
+def _shares(graph: Graph, layers: list[str], last: str) -> list[str]:
+    positive = [graph.cast(graph.add("Greater", layer, single(0)), "FLOAT") for layer in layers]
+    return [graph.over("ReduceMean", layer, 2) for layer in positive]
 
 
 ENCODER_GRAPHS: Mapping[type[Encoder], EncoderGraph] = {InceptionTime: _inception_time, FCN: _fcn, ResNet: _resnet}
-# By the names of POOLINGS. A function is given the layers that its pooling chooses, and the last one.
-POOLING_GRAPHS: Mapping[str, Callable[[Graph, list[str], str], str]] = {
-    "mean": _mean,
-    "max": _max,
-    "mean+max+std": _mean_max_std,
-    "layers": _mean_of_layers,
-    "shares+mean+max": _shares_mean_max,
-    "shares+mean+max+std": _shares_mean_max_std,
+# What the parts of a pooling's name stand for, by the layers that the pooling chooses and the last one.
+POOLED: Mapping[str, Callable[[Graph, list[str], str], list[str]]] = {
+    "mean": lambda graph, layers, last: [graph.over("ReduceMean", last, 2)],
+    "max": lambda graph, layers, last: [graph.over("ReduceMax", last, 2)],
+    "std": _std,
+    "layers": lambda graph, layers, last: [graph.over("ReduceMean", layer, 2) for layer in layers],
+    "shares": _shares,
 }

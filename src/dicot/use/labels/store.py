@@ -4,12 +4,12 @@ import csv
 import io
 import math
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeAlias, final
 
 from dicot import __version__
@@ -32,16 +32,11 @@ SCHEMA = {
     ),
     "changes_of_a_key": 'CREATE INDEX changes_of_a_key ON changes (recording, start, "end", number)',
     "changes_of_an_action": "CREATE INDEX changes_of_an_action ON changes (action, undoes)",
+    # Labels in the order in which they came: a label keeps its place though no key has it any more. `action` is the
+    # call that brought it, NULL where it was told before anybody gave it.
+    "names": "CREATE TABLE names (number INTEGER PRIMARY KEY, label NOT NULL UNIQUE, action INTEGER)",
 }
-# Labels in the order in which they came: a label keeps its place though no key has it any more. `action` is the call
-# that brought it, NULL where it was told before anybody gave it.
-NAMES = {"names": "CREATE TABLE names (number INTEGER PRIMARY KEY, label NOT NULL UNIQUE, action INTEGER)"}
 LIVE = "undoes IS NULL AND action NOT IN (SELECT undoes FROM changes WHERE undoes IS NOT NULL)"
-# Stores of version 1 have no names: they get them by first use.
-FIRST_USES = (
-    "INSERT INTO names SELECT NULL, new, min(action) FROM changes "
-    f"WHERE new IS NOT NULL AND {LIVE} GROUP BY new ORDER BY min(number)"
-)
 NEWEST = (
     "SELECT * FROM changes WHERE new IS NOT NULL AND number IN "
     '(SELECT max(number) FROM changes GROUP BY recording, start, "end") ORDER BY recording, start, "end"'
@@ -89,10 +84,8 @@ class LabelStore:
             with translated(self.path, WHAT):
                 keep_log(self._db, PATIENCE)
             with self._transaction():  # of several processes that meet at a new file, one makes the tables
-                version = self._version()
-                if version < SCHEMA_VERSION:
-                    made = NAMES if version else SCHEMA | NAMES
-                    for statement in (*made.values(), FIRST_USES, f"PRAGMA user_version = {SCHEMA_VERSION}"):
+                if not self._version():
+                    for statement in (*SCHEMA.values(), f"PRAGMA user_version = {SCHEMA_VERSION}"):
                         self._db.execute(statement)
             if read_only:
                 self._db.execute("PRAGMA query_only = ON")
@@ -103,7 +96,7 @@ class LabelStore:
     def __enter__(self) -> "LabelStore":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -119,18 +112,18 @@ class LabelStore:
         labels : one for each key, or one for all
         by : who says so, for the history
         """
-        checked = checked_keys(keys)
-        one_for_all = isinstance(labels, str) or not hasattr(labels, "__len__")
-        values = [labels] * len(checked) if one_for_all else list(labels)  # type: ignore[arg-type]
-        if len(values) != len(checked):
-            raise InputError(f"labels must be one label or one for each of the {len(checked)} keys; got {len(values)}.")
-        news = [_label(value, key) for value, key in zip(values, checked, strict=True)]
+        checked = _checked_keys(keys)
+        if isinstance(labels, str) or not isinstance(labels, Collection):
+            labels = [labels] * len(checked)
+        if len(labels) != len(checked):
+            raise InputError(f"labels must be one label or one for each of the {len(checked)} keys; got {len(labels)}.")
+        news = [_label(value, key) for value, key in zip(labels, checked, strict=True)]
         with self._transaction():
             self._append(list(zip(checked, news, strict=True)), _name(by))
 
     def remove(self, keys: Sequence[Key], by: str = "") -> None:
         """Take the labels of these keys away; the history keeps them. A key without a label is an error."""
-        checked = checked_keys(keys)
+        checked = _checked_keys(keys)
         with self._transaction():
             bare = [key for key in checked if self._label_of(key) is None]
             if bare:
@@ -231,7 +224,10 @@ class LabelStore:
         """Return rows with their keys, checked: another program may have written to the file."""
         rows = self._db.execute(query, values).fetchall()
         try:
-            return [(_checked_row(row), row) for row in rows]
+            for row in rows:
+                if not all(row[name] is None or _is_value(row[name]) for name in ("old", "new")):
+                    raise InputError(f"row {row['number']} holds values that are no label.")
+            return [(_checked_key(row[2] if row[3] is row[4] is None else tuple(row)[2:5]), row) for row in rows]
         except InputError as error:
             raise InputError(f"{self.path} is damaged: {error} Go back to a copy or an export of it.") from error
 
@@ -245,43 +241,34 @@ class LabelStore:
     def _version(self) -> int:
         """Return the file's version, 0 where it is empty; an InputError for anything that is no label store we read."""
         version, tables = tables_in(self._db)
-        if {0: {}, 1: SCHEMA, SCHEMA_VERSION: SCHEMA | NAMES}.get(version) == tables:
+        if {0: {}, SCHEMA_VERSION: SCHEMA}.get(version) == tables:
             return version
-        later = version > SCHEMA_VERSION and "changes" in tables
-        raise InputError(
-            f"{self.path} is a {WHAT} of version {version}; dicot {__version__} reads versions up to {SCHEMA_VERSION}. "
-            "Install the dicot that wrote it."
-            if later
-            else f"{self.path} is no {WHAT}: it is a database with other tables. Name another file."
-        )
+        if version != SCHEMA_VERSION and "changes" in tables:
+            raise InputError(
+                f"{self.path} is a {WHAT} of version {version}; dicot {__version__} reads version {SCHEMA_VERSION}. "
+                "Install the dicot that wrote it."
+            )
+        raise InputError(f"{self.path} is no {WHAT}: it is a database with other tables. Name another file.")
 
 
-def checked_keys(keys: Any) -> list[Key]:
+def _checked_keys(keys: Any) -> list[Key]:
     """Return keys in the one form that equal ones have; an InputError names the first that is none."""
-    if isinstance(keys, str | bytes | Mapping) or not hasattr(keys, "__len__"):
+    if isinstance(keys, str | bytes | Mapping) or not isinstance(keys, Collection):
         raise InputError(f"keys must be a list of keys; got {keys!r}. For one key pass [key].")
     out = [_checked_key(key) for key in keys]
-    seen: set[Key] = set()
-    for key in out:
-        if key in seen:
-            raise InputError(f"keys has {key!r} twice. Pass each key once.")
-        seen.add(key)
+    if twice := [key for key, count in Counter(out).items() if count > 1]:
+        raise InputError(f"keys has {twice[0]!r} twice. Pass each key once.")
     return out
 
 
 def _checked_key(key: Any) -> Key:
-    if isinstance(key, str):
-        return str(key) if _is_text(key) else _refuse_key(key)
-    parts = tuple(key) if isinstance(key, list | tuple) else ()
-    if len(parts) != 3 or not isinstance(parts[0], str) or not _is_text(parts[0]):
-        return _refuse_key(key)
-    start, end = (_plain(time) for time in parts[1:])
-    if not _is_value(start) or not _is_value(end) or isinstance(start, str) != isinstance(end, str) or start > end:
-        return _refuse_key(key)
-    return str(parts[0]), start, end
-
-
-def _refuse_key(key: Any) -> Key:
+    if isinstance(key, str) and _is_value(key):
+        return str(key)
+    if isinstance(key, list | tuple) and len(key) == 3 and isinstance(key[0], str):
+        recording, start, end = (_plain(part) for part in key)
+        alike = isinstance(start, str) == isinstance(end, str)
+        if alike and all(map(_is_value, (recording, start, end))) and start <= end:
+            return str(recording), start, end
     raise InputError(
         f"A key is (recording, start, end), the times both numbers or both text and in this order, or the text of an "
         f"id; got {key!r}."
@@ -289,52 +276,35 @@ def _refuse_key(key: Any) -> Key:
 
 
 def _label(label: Any, key: Key) -> Label:
-    value = _plain(label)
+    value: Label = _plain(label)
     if not _is_value(value) or value == -1:
         raise InputError(
             f"A label is text or a finite number, but not -1, which stands for an unknown one; got {label!r} for "
             f"{key!r}. Take a label away with remove."
         )
-    checked: Label = value
-    return checked
+    return value
 
 
 def _name(by: Any) -> str:
-    if not isinstance(by, str) or (by and not _is_text(by)):
+    if not isinstance(by, str) or (by and not _is_value(by)):
         raise InputError(f"by must be text, such as a person's name; got {by!r}.")
     return str(by)
 
 
 def _plain(value: Any) -> Any:
     """Turn numpy's scalars into Python's, whose equal values are one key."""
-    return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
+    return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
 def _is_value(value: Any) -> bool:
+    """Tell whether SQLite keeps a value as it is: some text without half of a pair or a zero, or a finite number."""
     if isinstance(value, str):
-        return _is_text(value)
+        whole = value.encode("utf-8", "ignore").decode()
+        return bool(value) and whole == value and "\0" not in value
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return math.isfinite(value) if isinstance(value, float) else -LARGEST <= value < LARGEST
 
 
-def _is_text(value: str) -> bool:
-    """Tell whether text can be written: some characters, no half of a pair, and none that ends a text in C."""
-    try:
-        return bool(value.encode()) and "\0" not in value
-    except UnicodeEncodeError:
-        return False
-
-
 def _columns(key: Key) -> tuple[str, Time | None, Time | None]:
     return (key, None, None) if isinstance(key, str) else key
-
-
-def _checked_row(row: sqlite3.Row) -> Key:
-    """Return the key of a row whose values all are what this class writes."""
-    whole = isinstance(row["action"], int) and isinstance(row["undoes"], int | None)
-    text = isinstance(row["by"], str) and isinstance(row["at"], str)
-    if not (whole and text and all(row[name] is None or _is_value(row[name]) for name in ("old", "new"))):
-        raise InputError(f"row {row['number']} holds values that are no label.")
-    is_id = row["start"] is None and row["end"] is None
-    return _checked_key(row["recording"] if is_id else (row["recording"], row["start"], row["end"]))

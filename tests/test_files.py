@@ -13,8 +13,9 @@ from safetensors.torch import load, load_file, save
 import dicot
 from dicot.core.errors import DicotError, InputError, ModelFileError
 from dicot.core.gpu.device import peak_memory
+from dicot.model.arguments import grouped
 from dicot.model.estimator import TimeSeriesEmbedder
-from dicot.model.pretrained import from_pretrained, save_pretrained
+from dicot.model.files import from_pretrained, save_pretrained
 from dicot.nets.encoders import ENCODERS, FCN, build_encoder
 from tests.commands import dicot as command
 from tests.own import Halves, Net, OwnEncoder, Summary, slow_start
@@ -23,7 +24,13 @@ from tests.own import Halves, Net, OwnEncoder, Summary, slow_start
 @pytest.fixture
 def saved(tmp_path, waves):
     model = TimeSeriesEmbedder(
-        preset="paper", dim=16, steps=2, random_state=1, scale="dataset", pooling="mean+max+std", device="cpu"
+        preset="paper",
+        dim=16,
+        steps=2,
+        random_state=1,
+        prepare={"scale": "dataset"},
+        features={"pooling": "mean+max+std"},
+        device="cpu",
     )
     model.fit(waves)
     return model, model.save_pretrained(tmp_path / "model")
@@ -67,57 +74,26 @@ def test_two_dimensional_fit_is_remembered(tmp_path, waves):
         loaded.transform(X[:, 1:])
 
 
-def damage_weights(folder):
-    path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-def damage_config(folder):
-    (folder / "config.json").write_text('{"format": "dicot-enc')
-
-
-def foreign_config(folder):
-    (folder / "config.json").write_text('{"model_type": "bert"}')
-
-
-def newer_config(folder):
-    path = folder / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "format_version": 99}))
-
-
-def unknown_encoder(folder):
+def rewrite(folder, change) -> None:
+    """Change the config as one would who means it: without its hash."""
     path = folder / "config.json"
     config = json.loads(path.read_text())
-    config["encoder"]["name"] = "transformer"
-    path.write_text(json.dumps(config))
-
-
-def no_weights(folder):
-    (folder / "model.safetensors").unlink()
-
-
-def no_config(folder):
-    (folder / "config.json").unlink()
-
-
-def lost_key(folder):
-    path = folder / "config.json"
-    config = json.loads(path.read_text())
-    del config["preparation"]
+    change(config)
+    config.pop("sha256", None)
     path.write_text(json.dumps(config))
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (damage_weights, "truncated or does not belong"),
-        (damage_config, "is damaged"),
-        (foreign_config, "was not written by dicot"),
-        (newer_config, "format version 99"),
-        (unknown_encoder, "Unknown encoder 'transformer'"),
-        (no_weights, "cannot be loaded.*model.safetensors"),
-        (no_config, "is not a saved model: it has no config.json"),
-        (lost_key, "preparation"),
+        (lambda folder: os.truncate(folder / "model.safetensors", 1000), "truncated or does not belong"),
+        (lambda folder: (folder / "config.json").write_text('{"format": "dicot-enc'), "is damaged"),
+        (lambda folder: (folder / "config.json").write_text('{"model_type": "bert"}'), "was not written by dicot"),
+        (lambda folder: rewrite(folder, lambda c: c.update(format_version=99)), "format version 99"),
+        (lambda folder: rewrite(folder, lambda c: c["encoder"].update(name="former")), "Unknown encoder 'former'"),
+        (lambda folder: rewrite(folder, lambda c: c.pop("preparation")), "preparation"),
+        (lambda folder: (folder / "model.safetensors").unlink(), "cannot be loaded.*model.safetensors"),
+        (lambda folder: (folder / "config.json").unlink(), "is not a saved model: it has no config.json"),
     ],
 )
 def test_damaged_and_foreign_folders_are_named(saved, damage, message):
@@ -205,35 +181,22 @@ def test_a_full_disk_leaves_the_old_model_whole(saved, waves, monkeypatch, place
 
 
 def test_models_of_the_version_before_are_read(saved, waves):
-    """They have a config without a hash of its own."""
+    """Their config has no hash, no origin, and the temperature in the recipe."""
     model, folder = saved
-    config = json.loads((folder / "config.json").read_text())
-    config.pop("sha256", None)
-    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-    loaded = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
-    assert np.array_equal(loaded.transform(waves.x), model.transform(waves.x))
 
+    def older(config):
+        del config["origin"]
+        config["recipe"]["temperature"] = 0.07
 
-def test_models_with_settings_that_are_gone_are_read(saved, waves):
-    """A preset, and the temperature in the recipe; the config's hash covers them."""
-    model, folder = saved
-    path = folder / "config.json"
-    config = json.loads(path.read_text())
-    config["estimator"]["preset"] = "paper"
-    del config["estimator"]["recipe"], config["origin"]
-    config["recipe"]["temperature"] = 0.07
-    del config["sha256"]
-    config["sha256"] = hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
-    path.write_text(json.dumps(config, indent=2) + "\n")
+    rewrite(folder, older)
     loaded = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
     assert np.array_equal(loaded.transform(waves.x), model.transform(waves.x))
     assert loaded.get_params() == model.get_params() and loaded.recipe_ == model.recipe_
 
 
 def small(**settings) -> TimeSeriesEmbedder:
-    return TimeSeriesEmbedder(
-        **{"preset": "paper", "dim": 8, "steps": 1, "random_state": 1, "device": "cpu", **settings}
-    )
+    usual = {"preset": "paper", "dim": 8, "steps": 1, "random_state": 1, "device": "cpu"}
+    return TimeSeriesEmbedder(**grouped({**usual, **settings}))
 
 
 class Tied(Net):
@@ -315,17 +278,15 @@ def test_a_method_that_is_not_registered_is_shown_by_its_name(tmp_path, waves):
     assert np.array_equal(loaded.set_params(method=Halves).fit_transform(waves), model.transform(waves))
 
 
-@pytest.mark.parametrize(
-    "settings", [{"schedule": slow_start}, {"recipe": {"schedule": slow_start}}], ids=["own", "in"]
-)
-def test_a_schedule_that_is_a_function_is_saved_by_its_name(tmp_path, waves, settings):
-    model = small(steps=2, **settings).fit(waves)
+def test_a_schedule_that_is_a_function_is_saved_by_its_name(tmp_path, waves):
+    model = small(steps=2, schedule=slow_start).fit(waves)
     loaded = TimeSeriesEmbedder.from_pretrained(model.save_pretrained(tmp_path / "model"), device="cpu")
     assert "slow_start" in str(loaded.recipe_.schedule)
     assert loaded.history_.lr == model.history_.lr == [slow_start(0), slow_start(1)]
     with pytest.raises(InputError, match="slow_start"):
         loaded.fit(waves)
-    assert np.array_equal(loaded.set_params(**settings).fit_transform(waves), model.transform(waves))
+    again = loaded.set_params(recipe={"schedule": slow_start})
+    assert np.array_equal(again.fit_transform(waves), model.transform(waves))
 
 
 def test_an_own_optimiser_and_initial_weights_are_on_record(tmp_path, waves):
@@ -358,43 +319,32 @@ def test_loading_leaves_the_random_state_alone(saved):
     [
         ("encoder", "n_channels", 600_000),
         ("encoder", "n_channels", 10**30),
-        ("encoder", "n_channels", "2"),
         ("encoder", "n_channels", True),
-        ("encoder", "n_channels", -1),
         ("encoder", "dim", 4 * 10**9),
         ("encoder", "dim", 16.0),
         ("encoder", "more", 1),
-        ("encoder", "name", ["fcn"]),
         ("encoder", "name", "fcn"),
         (None, "encoder", 3),
         ("weights", "sha256", 3),
         ("weights", "sha256", "../../etc/passwd"),
         (None, "weights", None),
-        (None, "estimator", []),
-        ("estimator", "dim", "many"),
-        ("estimator", "pooling", "median"),
-        ("estimator", "pooling", 3),
-        ("estimator", "steps", [1]),
-        ("estimator", "verbose", "yes"),
-        ("estimator", "method_params", [1]),
-        ("estimator", "random_state", "one"),
-        ("estimator", "layout", None),
+        (None, "estimator", 3),
+        ("estimator", "no_such", 3),
         (None, "recipe", 3),
         ("recipe", "steps", "2"),
         ("recipe", "lr", -1.0),
         ("recipe", "betas", 0.9),
-        ("recipe", "betas", [0.9]),
-        ("recipe", "betas", ["a", "b"]),
         ("recipe", "weight_decay", 10**400),
         (None, "history", {"loss": 3}),
         ("history", "loss", [1.0, "x"]),
-        ("history", "loss", [1.0]),
         ("history", "seconds", None),
         (None, "seed", "one"),
         (None, "data", "waves"),
         (None, "method_params", 1),
         (None, "n_features_in", "32"),
-        (None, "origin", {"optimiser": 3, "initial": ""}),
+        (None, "chosen", {}),
+        ("chosen", "pooling", "median"),
+        ("chosen", "calibrate", "yes"),
         (None, "preparation", None),
         ("preparation", "n_channels", 3),
         ("preparation", "n_times", "32"),
@@ -402,32 +352,23 @@ def test_loading_leaves_the_random_state_alone(saved):
         ("preparation", "missing", ["zero"]),
         ("preparation", "layout", "tcn"),
         ("preparation", "scale", "case"),
-        ("preparation", "scale", 3),
         ("preparation", "statistics", None),
         ("preparation", "statistics", {"mean": [0.0, 0.0]}),
         ("preparation", "statistics", {"mean": [0.0], "std": [1.0]}),
-        ("preparation", "statistics", {"mean": [0.0, "x"], "std": [1.0, 1.0]}),
         ("preparation", "statistics", {"mean": [0.0, [1.0]], "std": [1.0, 1.0]}),
         ("preparation", "statistics", {"mean": [0.0, 0.0], "std": [1.0, 0.0]}),
     ],
 )
 def test_a_config_that_makes_no_sense_is_refused_before_memory_is_taken(saved, part, name, value):
     _, folder = saved
-    path = folder / "config.json"
-    config = json.loads(path.read_text())
-    (config if part is None else config[part])[name] = value
-    config.pop("sha256", None)  # as one who means it would
-    path.write_text(json.dumps(config))
+    rewrite(folder, lambda config: (config if part is None else config[part]).update({name: value}))
     with pytest.raises(ModelFileError):
         TimeSeriesEmbedder.from_pretrained(folder)
 
 
 def test_an_absurd_size_takes_no_memory(saved):
     _, folder = saved
-    path = folder / "config.json"
-    config = json.loads(path.read_text())
-    config["encoder"]["n_channels"] = 1_000_000
-    path.write_text(json.dumps(config))
+    rewrite(folder, lambda config: config["encoder"].update(n_channels=1_000_000))
     with peak_memory("cpu") as peak:
         before = peak()
         with pytest.raises(ModelFileError):
@@ -473,10 +414,8 @@ def test_weights_of_other_shapes_are_refused(saved):
     for value in (None, torch.zeros(1), tensors[name].long()):
         data = save({key: kept for key, kept in {**tensors, name: value}.items() if kept is not None})
         (folder / "model.safetensors").write_bytes(data)
-        config = json.loads((folder / "config.json").read_text())
-        config.pop("sha256", None)
-        config["weights"]["sha256"] = hashlib.sha256(data).hexdigest()
-        (folder / "config.json").write_text(json.dumps(config))
+        digest = hashlib.sha256(data).hexdigest()
+        rewrite(folder, lambda config, digest=digest: config["weights"].update(sha256=digest))
         with pytest.raises(ModelFileError, match=name):
             TimeSeriesEmbedder.from_pretrained(folder)
 

@@ -1,0 +1,345 @@
+"""A fitted model in a folder: config.json with its provenance, model.safetensors with its weights; never pickle.
+
+What was fitted beside the encoder, tensors by name, stands in the same file of weights; the config has their shapes.
+
+An encoder that is registered is built from its config. Of any other module the folder holds the class's name and the
+state dict; whoever loads it passes the module again.
+
+The config names the hash of the weights and is what makes a folder a model. A model that replaces another one is put
+beside it first: its weights as model-HASH.safetensors, then its config in place of the old one, and at last the weights
+under their usual name. Whenever this is cut off, the config in place and the weights of its hash are one whole model.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor, nn
+
+from dicot import __version__
+from dicot.core.errors import InputError, ModelFileError, OutputError, brief, is_whole, lookup
+from dicot.core.storage import check_format, write_atomic, writing
+from dicot.data.preparation import Preparation
+from dicot.model.arguments import flat
+from dicot.model.deployed import check_preparation
+from dicot.nets.encoders import ENCODERS, Encoder, ForeignEncoder, as_encoder, build_encoder, encoder_name
+from dicot.train import History, Recipe
+from dicot.train.recipe import schedule_name
+
+FORMAT, FORMAT_VERSION = "dicot-encoder", 1
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+# What a save that was cut off may leave behind; the last letters are mkstemp's.
+LEFT = re.compile(r"model-[0-9a-f]{16}\.safetensors|\.(config\.json|model-[0-9a-f]{16}\.safetensors)\.[a-z0-9_]{8}")
+LARGEST_CONFIG = 2**26  # bytes, enough for the history of a million steps
+MOST_BRACKETS = 1000  # in a config: bounds how deep it is and how much memory its text becomes
+LARGEST_HEADER = 2**24  # bytes of a weights file beside the weights
+BESIDE = "beside:"  # in front of the names of tensors that are not the encoder's, in the file of weights
+TYPES = {str(kind).removeprefix("torch."): kind for kind in (torch.float32, torch.int64, torch.uint8)}  # that they have
+WRONG = (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError, SafetensorError)
+
+
+def save_pretrained(
+    directory: str | Path, encoder: Encoder, provenance: Mapping[str, Any], beside: Mapping[str, Tensor] | None = None
+) -> Path:
+    """Write the folder, in place of a model that is there; other files in it stay.
+
+    `beside` are tensors that belong to the model and not to its encoder.
+    """
+    folder, beside = Path(directory), dict(beside or {})
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; give the name of a folder to save a model in.")
+    weights = _serialised(encoder, beside)
+    digest = hashlib.sha256(weights).hexdigest()
+    forms = {name: {"shape": list(t.shape), "type": str(t.dtype).removeprefix("torch.")} for name, t in beside.items()}
+    config = plain_json(
+        {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "library_version": __version__,
+            "encoder": _shape(encoder),
+            "weights": {"file": WEIGHTS, "sha256": digest},
+            **({"beside": forms} if forms else {}),
+            **provenance,
+        }
+    )
+    aside = folder / f"model-{digest[:16]}.safetensors"
+    write_atomic(aside, weights)
+    try:
+        write_atomic(folder / CONFIG, (json.dumps({**config, "sha256": _hash(config)}, indent=2) + "\n").encode())
+    except OutputError:
+        aside.unlink(missing_ok=True)
+        raise
+    with writing(folder):
+        aside.replace(folder / WEIGHTS)
+        for path in folder.iterdir():
+            if LEFT.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+    return folder
+
+
+def from_pretrained(
+    directory: str | Path, module: nn.Module | None = None
+) -> tuple[Encoder, dict[str, Any], dict[str, Tensor]]:
+    """Return the encoder in eval mode on the CPU, its config, and the tensors that were saved beside it.
+
+    A model whose encoder is not registered needs the `module` it was saved with; it is copied, not changed.
+    """
+    folder, config = Path(directory), read_config(directory)
+    with reading(folder):
+        encoder = _empty_encoder(folder, dict(config["encoder"]), module)
+        weights, beside = _tensors(folder, config, module_of(encoder).state_dict())
+        if module is None:  # without drawing weights that are replaced at once: the caller's random state stays
+            encoder.to_empty(device="cpu")
+        module_of(encoder).load_state_dict(weights)
+    return encoder.eval(), config, beside
+
+
+def read_weights(directory: str | Path, wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the weights of a saved model, which must have the names and shapes of `wanted`."""
+    with reading(directory):
+        return _tensors(Path(directory), read_config(directory), wanted)[0]
+
+
+def read_config(directory: str | Path) -> dict[str, Any]:
+    """Return the config of a saved model, or raise an error that says why this is not one."""
+    folder = Path(directory)
+    path = folder / CONFIG
+    if not folder.is_dir():
+        raise ModelFileError(f"{folder} is not a folder. A saved model is a folder with {CONFIG} and {WEIGHTS}.")
+    if not path.is_file():
+        raise ModelFileError(f"{folder} is not a saved model: it has no {CONFIG}. Make one with save_pretrained.")
+    try:
+        config = _parse(path)
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelFileError(f"{path} is damaged ({brief(error)}). Save the model again.") from error
+    check_format(path, config, FORMAT, FORMAT_VERSION)
+    rest = {name: value for name, value in config.items() if name != "sha256"}
+    if config.get("sha256", _hash(rest)) != _hash(rest):  # models of 0.1.0 have none
+        raise ModelFileError(
+            f"{path} was changed after it was saved. Copy or save the model again, or, if the change is intended, "
+            'remove its entry "sha256".'
+        )
+    return dict(config)
+
+
+def model_hash(directory: str | Path) -> str:
+    """Return 64 hex digits that change with whatever a vector of a saved model depends on.
+
+    Where it was saved, how long it trained and which version wrote it do not count.
+    """
+    config = read_config(directory)
+    return _hash({name: config.get(name) for name in ("encoder", "weights", "chosen", "preparation")})
+
+
+def weights_hash(encoder: Encoder, beside: Mapping[str, Tensor]) -> str:
+    """Return the hash of the weights that `save_pretrained` writes into the config."""
+    return hashlib.sha256(_serialised(encoder, beside)).hexdigest()
+
+
+def settings_of(model: Any) -> dict[str, Any]:
+    """Return the parameters of an estimator as its config names them; the device, a matter of the machine, is "auto".
+
+    A function or a module of one's own becomes its name.
+    """
+    settings = {**flat(model.get_params(deep=False)), "device": "auto"}
+    if isinstance(settings["recipe"], Recipe):
+        settings["recipe"] = settings["recipe"].to_dict()
+    if callable(settings["schedule"]):
+        settings["schedule"] = schedule_name(settings["schedule"])
+    if isinstance(model.encoder, Encoder) and is_registered(model.encoder):
+        shape = dict(model.encoder.config())
+        del shape["n_channels"]  # is the data's
+        settings |= {"encoder": encoder_name(model.encoder), "dim": shape.pop("dim"), "encoder_params": shape or None}
+    elif isinstance(model.encoder, nn.Module):
+        settings["encoder"] = qualified_name(type(model.encoder))
+    return settings
+
+
+def fitted_of(model: Any) -> dict[str, Any]:
+    """Return what a fit has learned or used, as a config has it."""
+    return {
+        "recipe": model.recipe_.to_dict(),
+        "seed": model.seed_,
+        "preparation": model.preparation_.to_dict(),
+        "history": {"loss": model.history_.loss, "lr": model.history_.lr, "seconds": model.history_.seconds},
+        "n_features_in": getattr(model, "n_features_in_", None),
+    }
+
+
+def restore(model: Any, network: Encoder, config: Mapping[str, Any]) -> None:
+    """Give a new estimator what a fit had given to the one that was saved; refuse what no fit can have left."""
+    recipe = {name: value for name, value in config["recipe"].items() if name != "temperature"}  # 0.1.0 had it there
+    model.encoder_, model.seed_ = network, config["seed"]
+    model.recipe_ = Recipe(**{**recipe, "betas": tuple(recipe["betas"])})
+    history = config["history"]
+    losses, rates = ([float(value) for value in history[name]] for name in ("loss", "lr"))
+    model.history_ = History(losses, rates, float(history["seconds"]))
+    model.preparation_ = Preparation.from_dict(config["preparation"])
+    check_preparation(model.preparation_, network.n_channels)
+    if config["n_features_in"] is not None:
+        model.n_features_in_ = config["n_features_in"]
+    scaled = (model.preparation_.scale == "dataset") == (model.preparation_.statistics is not None)
+    if not scaled or not is_whole(model.seed_, 0) or not is_whole(config["n_features_in"] or 1, 1):
+        raise ValueError(f"no fit leaves such a scale, seed {config['seed']!r} or n_features_in")
+
+
+@contextmanager
+def reading(folder: str | Path) -> Iterator[None]:
+    """Turn whatever a damaged folder leads to into an error that names it."""
+    try:
+        yield
+    except WRONG as error:
+        if isinstance(error, ModelFileError):
+            raise
+        what = f"its config lacks {error}" if isinstance(error, KeyError) else brief(error)
+        raise ModelFileError(f"{folder} cannot be loaded: {what}") from error
+
+
+def is_registered(encoder: nn.Module) -> bool:
+    """Tell whether an encoder can be built again from its config alone."""
+    return type(encoder) in ENCODERS.values()
+
+
+def module_of(encoder: nn.Module) -> nn.Module:
+    """Return the module a user passed as encoder, without what was put around it."""
+    return encoder.module if isinstance(encoder, ForeignEncoder) else encoder
+
+
+def qualified_name(thing: object) -> str:
+    """Return module and name of a class or function, or those of an object's class; a partial is its function."""
+    thing = getattr(thing, "func", thing)
+    named = thing if hasattr(thing, "__qualname__") else type(thing)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def plain_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values as they come back from a file; functions and classes become their names."""
+
+    def plain(value: object) -> object:
+        if isinstance(value, np.generic | np.ndarray):
+            return value.tolist()
+        if callable(value):
+            return qualified_name(value)
+        raise TypeError(f"{value!r} is neither a number, text, list nor table")
+
+    try:
+        written: dict[str, Any] = json.loads(json.dumps(dict(values), default=plain, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"The settings of this model cannot be written as JSON: {error}.") from error
+    return written
+
+
+def check_weights(
+    source: str,
+    weights: Mapping[str, Tensor],
+    wanted: Mapping[str, Tensor],
+    *,
+    error: type[ModelFileError | InputError] = ModelFileError,
+) -> None:
+    """Refuse weights that lack or add a tensor, have one of another shape or type, or hold NaN, by name."""
+
+    def form(tensor: Tensor | None) -> str:
+        if tensor is None:
+            return "absent"
+        return f"{'' if tensor.is_floating_point() else 'whole numbers '}{tuple(tensor.shape)}"
+
+    both = {name: (form(weights.get(name)), form(wanted.get(name))) for name in sorted({**weights, **wanted})}
+    wrong = [f"{name} is {there} instead of {right}" for name, (there, right) in both.items() if there != right]
+    if wrong:
+        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        raise error(f"{source} does not hold the weights of this encoder: {'; '.join(wrong[:3])}{more}.")
+    if lost := sorted(name for name, tensor in weights.items() if not tensor.isfinite().all()):
+        raise error(f"{source} holds NaN or inf in {', '.join(lost[:3])}. Train and save it again.")
+
+
+def _parse(path: Path) -> Any:
+    if path.stat().st_size > LARGEST_CONFIG:
+        raise ValueError(f"{path.stat().st_size:,} bytes are more than a config has")
+    data = path.read_bytes()
+    if data.count(b"[") + data.count(b"{") > MOST_BRACKETS:
+        raise ValueError(f"more than {MOST_BRACKETS} brackets are more than a config has")
+
+    def refuse(name: str) -> None:
+        raise ValueError(f"{name} is not a number")
+
+    return json.loads(data.decode(), parse_constant=refuse)
+
+
+def _serialised(encoder: Encoder, beside: Mapping[str, Tensor]) -> bytes:
+    """Return the file of weights."""
+    state = {**module_of(encoder).state_dict(), **{BESIDE + name: tensor for name, tensor in beside.items()}}
+    # Cloned, because tensors that share memory, as tied weights do, cannot be written.
+    return save({name: tensor.detach().cpu().contiguous().clone() for name, tensor in state.items()})
+
+
+def _shape(encoder: Encoder) -> dict[str, Any]:
+    """Say in plain values which encoder it is."""
+    if is_registered(encoder):
+        return {"name": encoder_name(encoder), **encoder.config()}
+    known = {"class": encoder.describe(), "n_channels": encoder.n_channels}
+    return {**known, "n_times": encoder.n_times} if isinstance(encoder, ForeignEncoder) else known
+
+
+def _empty_encoder(folder: Path, shape: dict[str, Any], module: nn.Module | None) -> Encoder:
+    """Return the encoder of this shape, or one around a copy of the module.
+
+    A registered one has no memory for its weights yet, however large they are said to be.
+    """
+    if "name" not in shape:
+        if not isinstance(module, nn.Module):
+            raise ModelFileError(
+                f"{folder} holds the weights of a {shape['class']}, a class that dicot does not know. Pass such a "
+                "module again: TimeSeriesEmbedder.from_pretrained(folder, encoder=module)."
+            )
+        return as_encoder(deepcopy(module).cpu(), shape["n_channels"], shape.get("n_times", 1))
+    name = shape.pop("name")
+    if module is not None:
+        raise InputError(f"it holds the registered encoder {name!r}, which needs no module. Leave it out.")
+    with torch.device("meta"):
+        encoder = build_encoder(name, shape)
+    if unsaved := {buffer for buffer, _ in encoder.named_buffers()} - encoder.state_dict().keys():
+        raise InputError(f"{', '.join(sorted(unsaved))} of the encoder {name!r} are not saved with its weights.")
+    return encoder
+
+
+def _tensors(
+    folder: Path, config: Mapping[str, Any], wanted: Mapping[str, Tensor]
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Return the encoder's weights and the tensors beside it, both as the config has them."""
+    beside = {
+        BESIDE + name: torch.empty(form["shape"], dtype=lookup(TYPES, form["type"], "type"), device="meta")
+        for name, form in config.get("beside", {}).items()
+    }
+    everything = {**wanted, **beside}
+    size = sum(tensor.numel() * tensor.itemsize for tensor in everything.values())
+    tensors = load(_weights(folder, config["weights"]["sha256"], most=2 * size + LARGEST_HEADER))
+    check_weights(str(folder / WEIGHTS), tensors, everything)
+    return {name: tensors[name] for name in wanted}, {name.removeprefix(BESIDE): tensors[name] for name in beside}
+
+
+def _weights(folder: Path, digest: str, most: int) -> bytes:
+    """Read the file with this hash; a save that was cut off leaves it under the name it had beside the old one."""
+    usual = folder / WEIGHTS
+    if not re.fullmatch("[0-9a-f]{64}", digest):
+        raise ModelFileError(f"{folder / CONFIG} has no hash of the weights. Save the model again.")
+    for path in (usual, folder / f"model-{digest[:16]}.safetensors", usual):  # renamed meanwhile, perhaps
+        if path.is_file() and path.stat().st_size <= most:
+            data = path.read_bytes()
+            if hashlib.sha256(data).hexdigest() == digest:
+                return data
+    if not usual.is_file():
+        raise ModelFileError(f"{folder} cannot be loaded: it has no {WEIGHTS}. Copy or save it again.")
+    raise ModelFileError(f"{usual} is truncated or does not belong to its {CONFIG}. Copy or save it again.")
+
+
+def _hash(config: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
