@@ -38,7 +38,6 @@ COMMANDS = {
     "pretrain": ["pretrain", "waves.npz", "--out", "{out}", *QUICK],
     "embed": ["embed", "model", "waves.npz", "--out", "{out}.npz"],
     "evaluate": ["evaluate", "waves.npz", "--protocols", "knn_all", "--out", "{out}", *QUICK],
-    "features": ["evaluate", "waves.npz", "--protocols", "knn_all", "--set", "features={out}.npz", *QUICK],
 }
 
 

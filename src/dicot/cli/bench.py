@@ -8,7 +8,7 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli.renamed import Command, Group
-from dicot.cli.tables import show
+from dicot.cli.tables import show_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
@@ -147,14 +147,10 @@ def announce(plan: "Plan") -> None:
 
 def show_plan(plan: "Plan") -> None:
     """Show how many jobs are in which state."""
-    from rich.table import Table
-
     from dicot.judge.bench.plan import STATES
 
-    table = Table("contender", *STATES)
-    for name, counts in plan.counts().items():
-        table.add_row(name, *(str(counts[state]) for state in STATES))
-    show(table)
+    counts = plan.counts()
+    show_columns({"contender": counts, **{state: [one[state] for one in counts.values()] for state in STATES}})
 
 
 def run_units(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.tables import cell, show
+from dicot.cli.tables import show_columns
 from dicot.core.errors import InputError
 from dicot.core.progress import Bar
 
@@ -42,7 +42,6 @@ def classify(
     those of whole groups together, or else recordings, where there are some.
     """
     import numpy as np
-    from rich.table import Table
 
     from dicot.data.naming import naming
     from dicot.model.heads import Head, check_head_file
@@ -65,11 +64,9 @@ def classify(
         )
     model, told = found.model, found.accuracy
 
-    table = Table("class", "given", "predicted")
-    for number, name in enumerate(model.classes_):
-        counts = (numbers == number).sum(), (model.transduction_ == name).sum()
-        table.add_row(cell(name), *map(str, counts))
-    show(table)
+    given_counts = [int((numbers == number).sum()) for number in range(len(model.classes_))]
+    predicted = [int((model.transduction_ == name).sum()) for name in model.classes_]
+    show_columns({"class": model.classes_, "given": given_counts, "predicted": predicted})
     typer.echo(str(told))
     if measured := found.measured():
         typer.echo(measured)

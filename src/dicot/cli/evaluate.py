@@ -67,17 +67,15 @@ def evaluate(
     """Train each PRESET or METHOD (or take MODEL), embed, and score it beside both controls and both raw features.
 
     --set takes what `dicot pretrain --set` takes, and: holdout, the share of cases to hold out where DATA has no test
-    part; split_seed, which of them; subsets, per-seed or authors, which labelled cases are drawn; features, an .npz for
-    everybody's test embeddings, which `dicot report --features` maps.
+    part; split_seed, which of them; subsets, per-seed or authors, which labelled cases are drawn.
     """
     from dicot.judge.evaluation import saved, with_controls
     from dicot.judge.report.verdict import verdict
 
     chosen, numbers = _protocols(protocols), opt.whole_numbers(seeds, "--seeds")
     reading, settings = said.take(*opt.READING), said.take_model()
-    run = {"holdout": 0.3, "split_seed": 0, "subsets": "", **said.take("holdout", "split_seed", "subsets", "features")}
-    features = Path(str(run["features"])) if "features" in run else None
-    _check_outputs(out, features)
+    run = {"holdout": 0.3, "split_seed": 0, "subsets": "", **said.take("holdout", "split_seed", "subsets")}
+    _check_outputs(out)
     source = find_source(data, reading)
     policies = said.take("unequal") | opt.given(missing=reading.get("missing"))
     fitted: Any = None
@@ -100,18 +98,12 @@ def evaluate(
     source = source if fitted is None else replace(source, options=source.as_fitted(fitted))
     whole, split, column, warning = _load(source, policies, run["holdout"], run["split_seed"])
     everyone = with_controls(subjects)
-    if features is not None:
-        from dicot.judge.report.maps import check_features_file
-
-        check_features_file(features, [one.name for one in everyone])
     warning = _announce(split, warning, column)
     result = _score(split, everyone, chosen, numbers, run["subsets"], device)
     trial = _trial(split, everyone, result, column)
     found, hero = verdict(trial), subjects[0].name
     next_steps = _next_steps(data, said, out, model, result.models.get(hero), len(numbers))
     _show(found, trial, result.fixed)
-    if features is not None:
-        _write_features(features, split, result)
     if out is not None:
         contenders = {one.name: one.about for one in everyone}
         _write_report(
@@ -161,7 +153,7 @@ def _free_name(name: str) -> str:
     return f"{name} (saved)" if name in registered() else name
 
 
-def _check_outputs(out: Path | None, features: Path | None) -> None:
+def _check_outputs(out: Path | None) -> None:
     """Check whatever the results need, before anything is trained for them."""
     import dicot.judge.report  # noqa: F401  (says what to install where a table cannot be made)
 
@@ -171,9 +163,7 @@ def _check_outputs(out: Path | None, features: Path | None) -> None:
 
         need_matplotlib()
         need_jinja2()
-    for path in (out, features):
-        if path is not None:
-            check_writable(path, folder=path == out)
+        check_writable(out, folder=True)
 
 
 def _policies(fitted: "TimeSeriesEmbedder") -> dict[str, Any]:
@@ -298,7 +288,7 @@ def _show(found: "Verdict", trial: "Trial", fixed: Sequence[str]) -> None:
     if others := [name for name in data.metric.unique() if name not in names]:
         say(f"In scores.csv of --out: {', '.join(others)}.")
     for name, text in _descriptions(trial).items():
-        say(f"{name}: {text}", indent="  ")
+        say(f"{name}: {text}", indent=2)
 
 
 def _descriptions(trial: "Trial") -> dict[str, str]:
@@ -429,18 +419,3 @@ def _made_of(source: Source, policies: dict[str, Any], split: "Split", model: st
     reading = Reading(**{"channels": windows.channels, **source.options})
     place, steps = str(Path(data).expanduser().absolute()), reading.steps(windows.rate)
     return MadeOf("recordings", (place,), reading.to_dict(), model, windows.channels, windows.rate, *steps, facts)
-
-
-def _write_features(path: Path, split: "Split", result: "Evaluation") -> None:
-    """Write the embeddings of the labelled test cases, of each contender's first fit that did not fail."""
-    from dicot.data.collection import labelled_cases
-    from dicot.judge.report.maps import write_features
-
-    if not result.embeddings:
-        raise InputError(f"Every contender failed, so there are no embeddings for {path}.")
-    assert split.test is not None
-    labels = labelled_cases(split.test).y
-    assert labels is not None
-    embeddings = {name: test.x.astype("float32") for name, (_, test) in result.embeddings.items()}
-    write_features(path, split.name, labels, embeddings)
-    typer.echo(f"Wrote the test embeddings of {', '.join(embeddings)} to {path}")

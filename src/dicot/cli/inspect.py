@@ -11,7 +11,7 @@ import typer
 from dicot.cli import options as opt
 from dicot.cli.corpus import describe
 from dicot.cli.sources import corpus_at
-from dicot.cli.tables import show
+from dicot.cli.tables import show_columns
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -90,18 +90,20 @@ def inspect(
 
 
 def _show_rows(rows: "Sequence[Inspected]") -> None:
-    from rich.table import Table
-
     from dicot.data.naming import listed
 
-    table = Table()
-    for title in ("recording", "rows", "lasts", "per second", "gaps", "missing", "over time"):
-        table.add_column(title, justify="left" if title in ("recording", "over time") else "right")
-    for row in rows:
-        lasts = "" if row.seconds is None else str(timedelta(seconds=round(row.seconds)))
-        rate = "" if row.rate is None else f"{row.rate:g}"
-        table.add_row(row.file, f"{row.rows:,}", lasts, rate, str(row.gaps), f"{row.missing:.1%}", row.sparkline)
-    show(table)
+    lasts = ["" if row.seconds is None else str(timedelta(seconds=round(row.seconds))) for row in rows]
+    show_columns(
+        {
+            "recording": [row.file for row in rows],
+            "rows": [f"{row.rows:,}" for row in rows],
+            "lasts": lasts,
+            "per second": ["" if row.rate is None else f"{row.rate:g}" for row in rows],
+            "gaps": [row.gaps for row in rows],
+            "missing": [f"{row.missing:.1%}" for row in rows],
+            "over time": [row.sparkline for row in rows],
+        }
+    )
     for names in dict.fromkeys(row.channels for row in rows):
         typer.echo(f"{len(names)} channel(s): {listed(names)}")
 

@@ -7,7 +7,7 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli import pictures
-from dicot.cli.tables import cell, show
+from dicot.cli.tables import show_columns
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ def outliers(
     then a p-value is larger by how much these differ, so that --alarm holds roughly for new ones too.
     """
     import numpy as np
-    from rich.table import Table
 
     from dicot.data.naming import naming
     from dicot.store.tables import check_table_file, write_columns
@@ -60,21 +59,12 @@ def outliers(
         if together is None and known.recording is not None:
             opt.warn(f"{vectors} has fewer than 3 recordings: what lasts longer than a window may hide itself.")
     else:
-        if reference.exists() and reference.samefile(vectors):
-            raise InputError(f"--reference {reference} is what is judged. Leave it out to compare it with itself.")
         normal = read_vectors(reference, finite=True)
-        if normal.x.shape[1] != known.x.shape[1]:
-            raise InputError(
-                f"{reference} holds vectors of {normal.x.shape[1]} features and {vectors} of {known.x.shape[1]}. "
-                "Embed both by the same model."
-            )
         if normal.model is not None and known.model is not None and normal.model != known.model:
             raise InputError(
                 f"{reference} was made by the model {normal.model[:12]} and {vectors} by {known.model[:12]}: distances "
                 "between them mean nothing. Embed both by the same model."
             )
-        if len(normal) < 2:
-            raise InputError(f"{reference} holds {len(normal)} vector(s); a reference needs many. Embed more windows.")
         with naming(reference):
             together = normal.held_together(2)
             detector.fit(normal.x, groups=None if together is None else together[1])
@@ -86,14 +76,10 @@ def outliers(
         if together is None and normal.recording is not None:
             opt.warn(f"{reference} has one recording: in others there may be more false alarms than --alarm says.")
     columns = {**known.columns(), "distance": distance, "p": p}
-    table = Table()
-    for title in ("row", *columns):
-        table.add_column(title, justify="left" if title in ("recording", "group", "label") else "right")
     listed = np.lexsort((-distance, p))[:top].tolist()
-    for row in listed:
-        shown = [cell(values[row]) for name, values in columns.items() if name not in ("distance", "p")]
-        table.add_row(str(row), *shown, f"{distance[row]:.4f}", f"{p[row]:.4f}")
-    show(table)
+    shown = {name: values[listed] for name, values in known.columns().items()}
+    far = {"distance": [f"{distance[row]:.4f}" for row in listed], "p": [f"{p[row]:.4f}" for row in listed]}
+    show_columns({"row": listed, **shown, **far})
     flagged = p <= alpha
     but = "" if together is None else f", or more where a few {together[0]}s differ far more than the others"
     typer.echo(

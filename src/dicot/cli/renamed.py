@@ -19,7 +19,7 @@ COMMANDS = {
 SETTINGS = (
     *("encoder", "dim", "batch-size", "lr", "schedule", "precision", "pooling", "bank", "n-components", "family"),
     *("layout", "unequal", "missing", "scale", "case", "ignore", "rate", "unit", "gap"),
-    *("checkpoint-seconds", "memory", "gpu-memory", "features", "subsets", "holdout", "split-seed", "protocols"),
+    *("checkpoint-seconds", "memory", "gpu-memory", "subsets", "holdout", "split-seed", "protocols"),
     *("actors", "cpus-per-actor", "gpus-per-actor", "sample", "sets", "seeds", "steps", "workers"),
 )
 SWITCHES = ("calibrate", "difference", "resample", "header")

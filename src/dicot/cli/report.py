@@ -39,9 +39,6 @@ def report(
         typer.Option(help="Rank only these contenders, separated by commas, or `paper` for the paper's lines."),
     ] = None,
     baseline: Annotated[str | None, typer.Option(help="Whom to count wins and losses against; default: dicot.")] = None,
-    features: Annotated[
-        Path | None, typer.Option(help="A .npz with `labels` and embeddings by contender, to draw maps of.")
-    ] = None,
     into: Annotated[
         Path | None, typer.Option(help="Put the summary table between the marks of this file, such as README.md.")
     ] = None,
@@ -70,7 +67,6 @@ def report(
                 data,
                 against_paper=against_paper,
                 baseline=baseline,
-                features=features,
                 only=names_in(only),
                 lacking=[(source, target) for whose, source, target in wanted if whose in name.split(JOIN)],
                 command=shlex.join(["dicot", *sys.argv[1:]]),

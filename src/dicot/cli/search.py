@@ -6,7 +6,7 @@ import typer
 
 from dicot.cli import options as opt
 from dicot.cli import pictures
-from dicot.cli.tables import cell, show
+from dicot.cli.tables import show_columns
 from dicot.core.errors import InputError
 
 
@@ -26,7 +26,6 @@ def search(
     --plot draws them beside it: all channels, each on one scale.
     """
     import numpy as np
-    from rich.table import Table
 
     from dicot.store.folder import Store
     from dicot.store.search import EmbeddingIndex
@@ -36,32 +35,27 @@ def search(
     if vectors.is_dir():  # its vectors stay on disk
         index = EmbeddingIndex.load(vectors, metric=metric)
         nothing = np.broadcast_to(np.float32(0), (len(index), index.n_features))
-        about = (index.recording, index.start, index.end, index.group, index.label)
-        known = Vectors(nothing, *about, source=Store(vectors).about.get("source"))
+        placed = (index.recording, index.start, index.end, index.group, index.label)
+        known = Vectors(nothing, *placed, source=Store(vectors).about.get("source"))
     else:
         known = read_vectors(vectors)
         index = EmbeddingIndex(known.x, metric=metric, **known.columns())
     columns = known.columns()
     row = opt.row_meant(index, like, "--like")
-    placed = {"recording", "start", "end"} <= columns.keys()
     distances, rows = index.query(
         index.vectors([row])[0],
         k,
-        leave_out=index.overlapping(row) if placed else [row],
+        leave_out=index.overlapping(row) if {"recording", "start", "end"} <= columns.keys() else [row],
         groups=None if groups is None else _like_stored(opt.names_in(groups), columns.get("group")),
         after=after,
         before=before,
     )
-    table = Table()
-    for title in ("row", "distance", *columns):
-        table.add_column(title, justify="right" if title in ("row", "distance", "start", "end") else "left")
-    for number, distance in zip(rows.tolist(), distances, strict=True):
-        table.add_row(str(number), f"{distance:.4f}", *(cell(column[number]) for column in columns.values()))
-    show(table)
+    found = {number: f"{distance:.4f}" for number, distance in zip(rows.tolist(), distances, strict=True)}
+    about = {title: [column[number] for number in found] for title, column in columns.items()}
+    show_columns({"row": found, "distance": found.values(), **about})
     if plot is not None:
-        found = {number: {"distance": f"{d:.4f}"} for number, d in zip(rows.tolist(), distances, strict=True)}
         lead = [f"The window that was asked for, and the {len(found)} nearest by {metric} distance, nearest first."]
-        drawn = {row: {"distance": "0, asked for"}, **found}
+        drawn = {row: {"distance": "0, asked for"}} | {number: {"distance": text} for number, text in found.items()}
         pictures.draw(plot, f"Windows like {like}", lead, vectors, known, drawn, data, marked=row)
 
 
