@@ -10,7 +10,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(STAMP)
 
-.PHONY: setup demo test test-fast test-slow survival bench-smoke site web check format clean
+.PHONY: setup demo test test-fast test-slow bench-smoke site web check format clean
 
 setup: $(STAMP)
 
@@ -28,12 +28,6 @@ test-slow: $(STAMP)  ## the rest: kills, memory, several processes, every page o
 
 test-fast: $(STAMP)  ## what is quick and telling, in less than a minute: rules, registries, losses, views, golden values
 	$(PYTEST) -m "not slow" $(FAST)
-
-survival: $(STAMP)  ## damaged files, kills and faults in their long form, an hour or more; see docs/reliability.md
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.survival --files 5000
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.survival.fuzz --cases 100000
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.survival.kills --kills 100
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.survival.faults --times 5
 
 bench-smoke: $(STAMP)  ## every contender and protocol with ten steps each; writes out/smoke/report.html, which is no result
 	$(BIN)/dicot bench smoke --ledger out/smoke.sqlite

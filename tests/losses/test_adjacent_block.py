@@ -6,7 +6,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dicot.core.errors import InputError
 from dicot.nets.losses import adjacent_block
 
 
@@ -58,15 +57,3 @@ def test_similarity_is_float32_for_half_precision(dtype):
     loss = adjacent_block(z, 0.07)
     assert loss.dtype == torch.float32
     assert loss.item() == pytest.approx(math.log(2), rel=1e-6)
-
-
-def test_autocast_does_not_lower_the_precision():
-    z = torch.randn(4, 6, 32)
-    plain = adjacent_block(z, 0.07)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert torch.equal(adjacent_block(z, 0.07), plain)
-
-
-def test_unknown_positive():
-    with pytest.raises(InputError, match="Unknown positive 'nxt'. Did you mean 'next'"):
-        adjacent_block(torch.zeros(1, 2, 3), 1.0, "nxt")

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dicot.core.errors import DeviceMemoryError, InputError
 from dicot.methods.catt import MAX_ENTRIES, adjacent_step
 
 FORMS = ["two_sided", "next"]
@@ -86,18 +85,6 @@ def test_gradient_by_finite_differences(form, masked):
     )
 
 
-def test_what_does_not_fit_into_the_host_is_refused(tmp_path, monkeypatch):
-    memory = tmp_path / "meminfo"
-    monkeypatch.setattr("dicot.methods.catt.MEMORY", memory)
-    z = torch.randn(2, 512, 3)
-    memory.write_text("MemTotal: 99999999 kB\nMemAvailable: 16000 kB\n")  # four copies of 4 MiB are 16384 kB
-    with pytest.raises(DeviceMemoryError, match="1024 time steps.*chunked=True"):
-        adjacent_step(z, 0.1, max_entries=None)
-    assert torch.isfinite(adjacent_step(z, 0.1))
-    memory.write_text("MemTotal: 99999999 kB\nMemAvailable: 17000 kB\n")
-    assert torch.isfinite(adjacent_step(z, 0.1, max_entries=None))
-
-
 class Largest(TorchDispatchMode):
     """The number of entries of the largest tensor that any operation made."""
 
@@ -157,37 +144,6 @@ def test_no_neighbour_at_all_gives_zero_with_a_graph(form):
     assert loss.item() == 0 and torch.equal(z.grad, torch.zeros_like(z))
 
 
-def test_three_steps_have_one_term():
-    z = torch.from_numpy(draw(1, 3)).requires_grad_()
-    loss = adjacent_step(z, 0.5)
-    u = torch.nn.functional.normalize(z.detach()[0], dim=-1)
-    near, far = ((u[0] @ u[1] / 0.5).exp() + (u[1] @ u[2] / 0.5).exp()), u[0] @ u[2] / 0.5
-    assert loss.item() == pytest.approx((far - near.log()).item(), rel=1e-12)
-    loss.backward()
-    assert torch.isfinite(z.grad).all()
-
-
-@ANY_FORM
-@MASKED_OR_NOT
-@pytest.mark.parametrize("tau", [0.05, 0.01, 0.001])
-def test_small_temperatures_lose_nothing(tau, form, masked):
-    """Neighbours nearly equal, all else opposite: c - a, taken as a difference, would be 0 in float32.
-
-    The pairs (0, 1), (2, 3), ... point the same way and each pair opposes the next.
-    """
-    z = torch.from_numpy(draw(4, 2, dim=8) * 1e-2)
-    z[:, :, 0] += torch.tensor([1.0, -1.0, 1.0, -1.0])[:, None]
-    wide = z.clone().requires_grad_()
-    narrow = z.float().requires_grad_()
-    exact, loss = (adjacent_step(x, tau, form, mask_boundaries=masked) for x in (wide, narrow))
-    exact.backward(), loss.backward()
-    assert loss.item() == pytest.approx(exact.item(), rel=1e-4)
-    assert torch.isfinite(narrow.grad).all()
-    torch.testing.assert_close(narrow.grad.double(), wide.grad, rtol=0, atol=1e-3 * wide.grad.abs().max().item())
-    if tau == 0.05:  # as far as the plain formula holds in float64
-        assert exact.item() == pytest.approx(slow(z.numpy(), tau, form, masked), rel=1e-6)
-
-
 @ANY_FORM
 def test_zero_steps_count_as_orthogonal_and_get_no_gradient(form):
     z = torch.from_numpy(draw(2, 5))
@@ -221,18 +177,3 @@ def test_similarity_is_float32_for_half_precision(dtype):
     loss.backward()
     assert loss.dtype == torch.float32 and z.grad.dtype == dtype
     assert loss.item() == pytest.approx(adjacent_step(z.detach().float(), 0.05).item(), rel=1e-6)
-
-
-def test_autocast_does_not_lower_the_precision():
-    z = torch.randn(2, 10, 16, requires_grad=True)
-    plain = adjacent_step(z, 0.1)
-    (wanted,) = torch.autograd.grad(plain, z)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        loss = adjacent_step(z, 0.1)
-        (got,) = torch.autograd.grad(loss, z)
-    assert torch.equal(loss, plain) and torch.equal(got, wanted)
-
-
-def test_unknown_form():
-    with pytest.raises(InputError, match="Unknown form 'nxt'. Did you mean 'next'"):
-        adjacent_step(torch.zeros(1, 4, 3), 1.0, "nxt")

@@ -25,26 +25,6 @@ def test_loss_by_hand():
     torch.testing.assert_close(got, adjacent_step(torch.stack(steps)[None], 0.3), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"form": "next"},
-        {"mask_boundaries": True},
-        {"form": "next", "mask_boundaries": True},
-        {"temperature": 0.05},
-        {"temperature": 0.1},
-    ],
-    ids=str,
-)
-def test_every_option_reaches_the_loss_and_every_weight(settings):
-    method, x = CaTT(encoder(), **settings), torch.randn(2, 2, 24)
-    loss = method.loss(Batch(x, torch.arange(2)), ())
-    loss.backward()
-    assert torch.isfinite(loss)
-    assert all(torch.isfinite(p.grad).all() for p in method.parameters())
-    assert loss.item() != CaTT(encoder()).loss(Batch(x, torch.arange(2)), ()).item()
-
-
 def test_chunks_change_neither_the_loss_nor_a_gradient():
     x = torch.randn(3, 2, 24)
     results = []
@@ -55,21 +35,6 @@ def test_chunks_change_neither_the_loss_nor_a_gradient():
         results.append((loss.detach(), [p.grad for p in method.parameters()]))
     torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
     assert results[0][0].item() == pytest.approx(results[1][0].item(), rel=1e-6)
-
-
-def test_one_encoder_pass_without_parts_of_its_own():
-    method = CaTT(encoder())
-    passes = []
-    method.encoder.register_forward_hook(lambda *_: passes.append(1))
-    method.loss(Batch(torch.randn(2, 2, 12), torch.arange(2)), ())
-    assert len(passes) == 1
-    assert {name.partition(".")[0] for name, _ in method.named_parameters()} == {"encoder"}
-    assert method.plan((2, 2, 12), np.random.default_rng(0)) == ()
-
-
-def test_float64_batches():
-    method = CaTT(encoder().double(), mask_boundaries=True)
-    assert method.loss(Batch(torch.randn(2, 2, 12, dtype=torch.float64), torch.arange(2)), ()).dtype == torch.float64
 
 
 @pytest.mark.parametrize(("family", "expected"), [("large", 0.1), ("ucr", 0.5), ("uea", 0.5), (None, 0.5)])
@@ -87,22 +52,3 @@ def test_single_time_steps_warn_or_are_refused():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         CaTT(encoder()).prepare(Windows(np.zeros((2, 2, 2), np.float32)))
-
-
-def test_a_single_case_can_be_trained_on():
-    alone = Windows(np.random.default_rng(0).normal(size=(1, 2, 30)).astype(np.float32))
-    assert np.isfinite(pretrain(CaTT(encoder()), alone, Recipe(2, 8), seed=0, device="cpu").loss).all()
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"temperature": 0.0}, "temperature must be above 0; got 0.0"),
-        ({"temperature": -1.0}, "temperature"),
-        ({"form": "two-sided"}, "Did you mean 'two_sided'"),
-    ],
-    ids=str,
-)
-def test_bad_settings_are_refused(settings, message):
-    with pytest.raises(InputError, match=message):
-        CaTT(encoder(), **settings)

@@ -60,20 +60,9 @@ def test_every_ablation_of_the_paper_is_an_argument(settings):
     assert torch.isfinite(loss)
 
 
-def test_projection_has_the_papers_shape():
-    shapes = [tuple(p.shape) for p in DiCOT(encoder(), projection=True).head.parameters()]
-    assert shapes == [(128, 16), (128,), (128, 128), (128,)]
-    assert not list(DiCOT(encoder()).head.parameters())
-
-
 @pytest.mark.parametrize(("family", "temperature"), [("ucr", 1.0), ("uea", 0.07), ("large", 0.07), (None, 0.07)])
 def test_the_papers_temperature(family, temperature):
     assert DiCOT.paper_params(family) == {"temperature": temperature}  # D-05
-
-
-def test_settings_are_those_given():
-    given = {"k": (3, 5), "overlap": 0.25, "temperature": 1.0, "positive": "next", "rounding": "paper"}
-    assert DiCOT(encoder(), **given, projection=True).settings() == {**given, "projection": True}
 
 
 def test_short_cases_warn_and_a_single_time_step_is_refused():

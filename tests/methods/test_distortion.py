@@ -9,12 +9,6 @@ def _seed():
     torch.manual_seed(0)
 
 
-def test_nothing_happens_without_strength_or_chance():
-    x = torch.randn(5, 3, 20)
-    assert torch.equal(distort(x, 0.5, 0.0), x)
-    assert torch.equal(distort(x, 0.0, 1.0), x)
-
-
 def test_scale_and_shift_are_one_number_per_case_and_channel():
     x = torch.randn(4, 3, 10, dtype=torch.float64)
     for change in (scale(x, 0.5, 1.0) / x, shift(x, 0.5, 1.0) - x):
@@ -44,21 +38,3 @@ def test_the_three_draws_are_independent():
     out = distort(x)
     assert (out == x).all(dim=2).float().mean().item() == pytest.approx(0.125, abs=0.015)
     assert (out.var(dim=2) > 0.001).float().mean().item() == pytest.approx(0.5, abs=0.03)  # jittered
-
-
-def test_order_is_scale_then_shift():
-    x = torch.full((20000, 1, 1), 10.0, dtype=torch.float64)
-    # scaled last, the variance would also hold that of the shift's product with the scale
-    assert distort(x, 0.5, 1.0).var().item() == pytest.approx(25 + 0.25 + 0.25, rel=0.03)
-    assert distort(torch.zeros_like(x), 0.5, 1.0).var().item() == pytest.approx(0.5, rel=0.03)  # else 0.5625
-
-
-def test_dtype_and_seed():
-    x = torch.randn(3, 2, 8, dtype=torch.float64)
-    outs = []
-    for _ in range(2):
-        torch.manual_seed(4)
-        outs.append(distort(x))
-    assert outs[0].dtype == torch.float64
-    assert torch.equal(*outs)
-    assert not torch.equal(distort(x), outs[0])

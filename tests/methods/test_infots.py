@@ -1,4 +1,3 @@
-import math
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,6 @@ import torch.nn.functional as F
 from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.methods import Batch, InfoTS
-from dicot.methods import infots as module
 from dicot.methods.infots import Choices, meta_number, pooled_contrast, segment_contrast
 from dicot.methods.infots.mixture import mixing_weights, mixture
 from dicot.nets.encoders import InceptionTime
@@ -49,20 +47,6 @@ def test_loss_by_hand(waves, mix, first_only):
     torch.testing.assert_close(got, pooled_contrast(*z) + 0.5 * local)
 
 
-def test_nothing_is_masked_or_dropped_in_eval_mode(waves):
-    method, batch = make(waves).eval(), batch_of(waves)
-    z = method.encoder(batch.x)
-    torch.testing.assert_close(method.loss(batch, Choices(False, 0)), pooled_contrast(z, z) + segment_contrast(z, 8))
-
-
-def test_theta_and_classifier_are_not_the_optimisers(waves):
-    method = make(waves)
-    trained = {id(p) for group in method.param_groups() for p in group["params"]}
-    assert trained == {id(p) for p in method.encoder.parameters()}
-    method.loss(batch_of(waves), Choices(True, 0)).backward()
-    assert method.theta.value.grad is None
-
-
 def test_plans():
     method = make()
     plans = [method.plan((4, 2, 35), plan_generator(0, step)) for step in range(600)]
@@ -81,47 +65,6 @@ def test_short_cases_have_fewer_segments(n_times, k):
     assert method._segments(n_times) == k
     plan = method.plan((2, 2, n_times), plan_generator(0, 0))
     assert plan.start + k * (n_times // k) <= n_times
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"mix": 1.0},
-        {"k": 4},
-        {"k": 16},
-        {"beta": 0.0},
-        {"first_only": True},
-        {"keep": 1.0},
-        {"dropout": 0.0},
-        {"meta_steps": 0},
-        {"meta_lr": 0.1},
-        {"meta_beta": 2.0},
-        {"average_weights": False},
-    ],
-    ids=str,
-)
-def test_every_option_trains(waves, settings):
-    history = pretrain(make(**settings), waves, Recipe(2, 8), seed=0, device="cpu")
-    assert np.isfinite(history.loss).all()
-
-
-@pytest.mark.parametrize("n_times", [1, 2, 3, 4, 5, 7, 8])
-def test_short_cases_and_double_precision(n_times):
-    train = Windows(np.random.default_rng(0).normal(size=(5, 1, n_times)).astype(np.float32))
-    method = make(n_channels=1, mix=1.0)
-    pretrain(method, train, Recipe(3, 4, precision="float64"), seed=0, device="cpu")
-    assert method.theta.value.dtype == torch.float64
-    assert method.theta.square.abs().sum() > 0  # the meta step had a gradient
-
-
-def test_constant_cases_give_the_log_of_the_candidates():
-    train = Windows(np.ones((4, 1, 16), np.float32))
-    method = make(train, n_channels=1).eval()
-    with torch.no_grad():
-        for parameter in method.encoder.parameters():
-            parameter.zero_()
-    loss = method.loss(Batch(torch.from_numpy(train.x), torch.arange(4)), Choices(False, 0))
-    assert loss.item() == pytest.approx(math.log(7) + math.log(6), rel=1e-6)
 
 
 @pytest.mark.parametrize(("n_steps", "count"), [(1, 1), (7, 7), (39, 39), (40, 20), (200, 20), (1500, 20), (1999, 20)])
@@ -169,15 +112,6 @@ def test_meta_step_against_torch_and_the_encoder_stays(waves):
         assert torch.equal(value, before[name]), name
 
 
-def test_large_batches_show_the_meta_step_their_first_cases(waves, monkeypatch):
-    monkeypatch.setattr(module, "META_ROWS", 5)
-    method = make()
-    pretrain(method, waves, Recipe(2, 8), seed=0, device="cpu")
-    assert method.weight.value.shape == (5, 8)
-    few = make(waves.subset(slice(3)))
-    assert few.weight.value.shape == (3, 8)  # never more than there are cases
-
-
 @pytest.mark.slow
 def test_the_mixture_adapts_in_a_run_and_not_without_meta_steps(waves):
     adapted, fixed = make(), make(meta_steps=0)
@@ -186,21 +120,6 @@ def test_the_mixture_adapts_in_a_run_and_not_without_meta_steps(waves):
     assert not torch.equal(adapted.theta.value, fixed.theta.value)
     assert torch.equal(fixed.theta.mean, torch.zeros(7))
     assert fixed.theta.value.abs().max() < 0.05
-
-
-@pytest.mark.slow
-def test_averaged_weights_with_live_statistics(waves):
-    method, live = make(), make(average_weights=False)
-    for one in (method, live):
-        pretrain(one, waves, Recipe(4, 8), seed=1, device="cpu")
-    assert live.trained_encoder() is live.encoder
-    average = method.trained_encoder()
-    assert average is not method.encoder
-    for name, value in method.encoder.state_dict().items():
-        assert torch.equal(value, live.encoder.state_dict()[name])  # averaging does not disturb training
-        if "running" in name:
-            assert torch.equal(value, average.state_dict()[name])
-    assert any(not torch.equal(a, b) for a, b in zip(average.parameters(), method.encoder.parameters(), strict=True))
 
 
 def run_until(stop: int, path: Path, waves: Windows, recipe: Recipe, **settings) -> None:
@@ -234,37 +153,8 @@ def test_interrupted_twice_ends_bit_equal(tmp_path, waves, meta_steps):
     assert resumed._n_steps == 10
 
 
-def test_preparing_again_starts_anew(waves):
-    method = make()
-    first = pretrain(method, waves, Recipe(3, 8), seed=1, device="cpu")
-    torch.manual_seed(0)
-    fresh = InceptionTime(2, dim=8)
-    method.encoder.load_state_dict(fresh.state_dict())
-    assert pretrain(method, waves, Recipe(3, 8), seed=1, device="cpu").loss == first.loss
-    assert method._n_steps == int(method.n_steps) == 3
-
-
 def test_nothing_to_contrast_is_refused():
     with pytest.raises(InputError, match="One case of 7 time steps.*needs 2 cases, or 8 time steps"):
         make(Windows(np.zeros((1, 2, 7), np.float32)))
     make(Windows(np.zeros((1, 2, 8), np.float32)))
     make(Windows(np.zeros((2, 2, 7), np.float32)))
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"mix": 1.1}, "mix is a share"),
-        ({"k": 3}, "k must be at least 4"),
-        ({"beta": -1.0}, "must not be negative"),
-        ({"keep": 0.0}, "keep is a share"),
-        ({"dropout": 1.0}, "dropout is a share"),
-        ({"meta_steps": -1}, "meta_steps"),
-        ({"meta_lr": -0.1}, "must not be negative"),
-        ({"meta_beta": float("nan")}, "must not be negative"),
-    ],
-    ids=str,
-)
-def test_bad_settings_are_refused(settings, message):
-    with pytest.raises(InputError, match=message):
-        make(**settings)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from dicot.methods.cost import queue_contrast, queue_logits
-from dicot.nets.losses.queue import enqueued, unit
+from dicot.nets.losses.queue import enqueued
 
 
 def units(*shape: int) -> torch.Tensor:
@@ -39,20 +39,6 @@ def test_a_distant_queue_gives_no_loss():
     assert queue_contrast(q, q, -q.T, 0.07).item() == pytest.approx(math.exp(-2 / 0.07), rel=1e-2)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_units_are_float32_for_half_precision(dtype):
-    z = torch.full((2, 64), 300.0, dtype=dtype)  # the squares are beyond float16
-    assert unit(z).dtype == torch.float32
-    torch.testing.assert_close(unit(z), torch.full((2, 64), 0.125))
-
-
-def test_autocast_does_not_lower_the_precision():
-    q, k, queue = units(4, 32).float(), units(4, 32).float(), units(9, 32).float().T
-    plain = queue_contrast(q, k, queue, 0.07)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert torch.equal(queue_contrast(q, k, queue, 0.07), plain)
-
-
 @pytest.mark.parametrize("size", [1, 4, 5, 12])
 @pytest.mark.parametrize("n_keys", [1, 2, 4, 5, 13])
 def test_the_ring_keeps_the_last_keys(size, n_keys):
@@ -66,9 +52,3 @@ def test_the_ring_keeps_the_last_keys(size, n_keys):
             position = (position + 1) % size
     np.testing.assert_array_equal(queue.numpy(), expected.astype(np.float32))
     assert pointer.item() == position
-
-
-def test_the_given_queue_is_left_alone():
-    queue, pointer = torch.zeros(2, 4), torch.tensor(3)
-    enqueued(queue, pointer, torch.ones(2, 2))
-    assert not queue.any() and pointer.item() == 3

@@ -56,13 +56,6 @@ def test_centres_match_the_slow_form_and_windows_stay_inside(place):
         assert centres.min() >= half and centres.max() + half <= n_times
 
 
-def test_epsilon_is_per_case():
-    t, normal = torch.tensor([200, 200]), torch.ones(2, 1)
-    assert close_centres(normal, t, torch.tensor([1, 3]), 400, 20).tolist() == [[220], [260]]
-    low, high = distant_range(t, torch.tensor([1, 3]), 400, 20)
-    assert low.tolist() == [300, 379] and high.tolist() == [389, 389]
-
-
 def test_a_centre_is_rounded_towards_zero_and_clipped():
     t, one = torch.tensor([10]), torch.tensor([1])
     got = close_centres(torch.tensor([[0.24, -0.24, 99.0, -99.0]], dtype=torch.float64), t, one, 50, 10)

@@ -42,15 +42,6 @@ def test_the_best_logit_of_a_distant_pair_is_the_log_odds_of_the_weight():
     assert distant.grad.abs().max().item() < 1e-15
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_float32_for_half_precision_and_under_autocast(dtype):
-    close, distant = torch.randn(2, 3, 5).to(dtype)
-    loss = positive_unlabelled(close, distant, 0.05)
-    assert loss.dtype == torch.float32
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert torch.equal(positive_unlabelled(close.float(), distant.float(), 0.05), loss)
-
-
 def test_share_told_apart():
     close, distant = torch.tensor([[1.0, -1.0], [2.0, 3.0]]), torch.tensor([[-1.0, 1.0], [2.0, 3.0]])
     assert share_told_apart(close, distant).item() == (3 / 4 + 1 / 4) / 2

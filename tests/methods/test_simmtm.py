@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.methods import Batch, SimMTM
 from dicot.methods.simmtm import mask_runs
 from dicot.nets.encoders import InceptionTime
-from dicot.train import Checkpoint, Recipe, Step, pretrain
+from dicot.train import Recipe, pretrain
 
 
 def encoder(n_channels: int = 2) -> InceptionTime:
@@ -53,57 +52,6 @@ def test_loss_by_hand(target, n_series, copies):
     assert loss_of(method, x).item() == pytest.approx(want, rel=1e-9)
 
 
-def test_one_encoder_call_on_originals_and_then_copies():
-    method = SimMTM(encoder(), copies=4)
-    seen = []
-    method.encoder.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-    x = torch.randn(3, 2, 20)
-    loss_of(method, x)
-    (stack,) = seen
-    assert stack.shape == (15, 2, 20)
-    assert torch.equal(stack[:3], x)
-    assert ((stack == x.repeat(5, 1, 1)) | (stack == 0)).all(), "row r shows series r mod B"
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"copies": 1},
-        {"ratio": 0.25},
-        {"run_length": 1},
-        {"run_length": 7.5},
-        {"temperature": 0.05},
-        {"target": "stack"},
-    ],
-    ids=str,
-)
-def test_every_option_changes_the_loss_and_gives_every_gradient(settings):
-    method = SimMTM(encoder(), **settings)
-    x = torch.randn(4, 2, 40)
-    loss = loss_of(method, x)
-    assert not torch.equal(loss, loss_of(SimMTM(encoder()), x))
-    loss.backward()
-    assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in method.parameters())
-
-
-def test_both_losses_reach_the_encoder():
-    """The rebuilt series has a learnable path from features, and the weights carry its gradient to the projector."""
-    method = SimMTM(encoder())
-    with torch.no_grad():
-        method.loss_weights[0] = 1e6  # no weight on the contrast
-    loss_of(method, torch.randn(4, 2, 40)).backward()
-    assert next(method.encoder.parameters()).grad.abs().max() > 0
-    assert method.projector[3].weight.grad.abs().max() > 1e-8
-    assert method.decoder.weight.grad.abs().max() > 0
-
-
-def test_shapes_of_the_heads():
-    method = SimMTM(encoder(5))
-    assert [tuple(p.shape) for p in method.projector.parameters() if p.ndim == 2] == [(256, 16), (128, 256)]
-    assert tuple(method.decoder.weight.shape) == (5, 16, 1)
-    assert method.loss_weights.tolist() == [1, 1]
-
-
 def test_loss_weights_are_learned_without_weight_decay():
     method = SimMTM(encoder())
     rest, weights = method.param_groups()
@@ -114,23 +62,6 @@ def test_loss_weights_are_learned_without_weight_decay():
     x = np.random.default_rng(0).normal(size=(8, 2, 16)).astype(np.float32)
     pretrain(method, Windows(x), Recipe(4, 4, lr=1e-2), seed=0, device="cpu")
     assert all(w != 1 for w in method.loss_weights.tolist())
-
-
-def test_a_run_that_was_killed_ends_bit_equal(tmp_path, waves):
-    """Two groups of parameters, one of them without weight decay, come back from a checkpoint."""
-
-    def stop(step: Step) -> None:
-        if step.number == 3:
-            raise KeyboardInterrupt
-
-    recipe, place = Recipe(6, 8, lr=1e-2), tmp_path / "run.safetensors"
-    whole, resumed = SimMTM(encoder()), SimMTM(encoder())
-    history = pretrain(whole, waves, recipe, seed=1, device="cpu")
-    with pytest.raises(KeyboardInterrupt):
-        pretrain(SimMTM(encoder()), waves, recipe, seed=1, device="cpu", on_step=stop, checkpoint=Checkpoint(place, 0))
-    after = pretrain(resumed, waves, recipe, seed=1, device="cpu", checkpoint=Checkpoint(place, 0))
-    assert after.loss == history.loss
-    assert all(torch.equal(value, resumed.state_dict()[name]) for name, value in whole.state_dict().items())
 
 
 @pytest.mark.parametrize(("n_cases", "n_times"), [(1, 12), (1, 1), (2, 1)])
@@ -146,24 +77,6 @@ def test_series_of_zeros():
     loss.backward()
     assert torch.isfinite(loss)
     assert all(torch.isfinite(p.grad).all() for p in method.parameters())
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"copies": 0}, "copies is a whole number"),
-        ({"copies": 2.5}, "copies is a whole number"),
-        ({"ratio": 0.0}, "ratio is the share"),
-        ({"ratio": 1.0}, "ratio is the share"),
-        ({"run_length": 0.5}, "run_length is the mean length"),
-        ({"temperature": 0.0}, "temperature must be above 0"),
-        ({"target": "original"}, "Did you mean 'originals'"),
-    ],
-    ids=str,
-)
-def test_bad_settings_are_refused(settings, message):
-    with pytest.raises(InputError, match=message):
-        SimMTM(encoder(), **settings)
 
 
 def test_a_share_that_the_runs_cannot_reach_is_said():

@@ -10,7 +10,6 @@ from dicot.methods.cropping import Crops
 from dicot.methods.soft import sharpen, soft_hierarchical_contrast
 from dicot.nets.encoders import InceptionTime
 from dicot.train import Checkpoint, Recipe, pretrain
-from dicot.train.draws import plan_generator
 
 WHOLE = Crops(n_times=32, left=0, right=32, outer_left=0, outer_right=32)
 
@@ -63,47 +62,6 @@ def test_weights_follow_the_index_and_not_the_labels(waves):
     assert not torch.equal(similarity(x, torch.tensor([3, 4])), similarity(x, torch.tensor([0, 1])))
 
 
-@pytest.mark.parametrize("n_cases", [1, 2])
-def test_small_batches(n_cases, waves):
-    method = make()
-    method.prepare(waves.subset(slice(0, n_cases)))
-    for step in range(4):
-        method.zero_grad()
-        plan = method.plan((n_cases, 2, 32), plan_generator(0, step))
-        loss = method.loss(batch_of(waves, list(range(n_cases))), plan)
-        loss.backward()
-        assert torch.isfinite(loss)
-        assert all(torch.isfinite(p.grad).all() for group in method.param_groups() for p in group["params"])
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"tau_inst": 0},
-        {"tau_temp": 0},
-        {"tau_inst": 50.0, "tau_temp": 2.5},
-        {"alpha": 1.0},
-        {"lambda_": 0.0},
-        {"lambda_": 1.0},
-        {"temporal_unit": 1},
-        {"mask": 0.0, "dropout": 0.0},
-        {"max_train_length": 8},
-        {"average_weights": False},
-    ],
-    ids=str,
-)
-def test_every_option_trains(settings, waves):
-    method = make(**settings)
-    history = pretrain(method, waves, Recipe(2, 4), seed=0, device="cpu")
-    assert np.isfinite(history.loss).all()
-    assert (method.trained_encoder() is method.encoder) == (settings == {"average_weights": False})
-
-
-def test_float64(waves):
-    history = pretrain(make(), waves, Recipe(2, 4, precision="float64"), seed=0, device="cpu")
-    assert np.isfinite(history.loss).all()
-
-
 @pytest.mark.filterwarnings("ignore:The range of similarities")
 def test_a_resumed_run_is_the_same_run_even_with_an_estimate(waves, tmp_path, monkeypatch):
     monkeypatch.setattr(similarity_module, "EXACT_UP_TO", 10)
@@ -125,25 +83,6 @@ def test_a_resumed_run_is_the_same_run_even_with_an_estimate(waves, tmp_path, mo
     pretrain(resumed, waves, Recipe(4, 8), seed=5, device="cpu", checkpoint=kept)
     for name, value in whole.state_dict().items():
         assert torch.equal(value, resumed.state_dict()[name]), name
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"tau_inst": -1}, "tau_inst must be 0 .hard loss. or above, and finite; got -1"),
-        ({"tau_temp": float("inf")}, "tau_temp must be 0"),
-        ({"tau_temp": float("nan")}, "tau_temp must be 0"),
-        ({"alpha": -0.1}, "alpha is a share"),
-        ({"lambda_": 2}, "lambda_ is a share, 0 <= lambda_ <= 1; got 2"),
-        ({"mask": 1}, "mask is a share"),
-        ({"dropout": 1}, "dropout is a share"),
-        ({"temporal_unit": -1}, "temporal_unit"),
-        ({"max_train_length": 0}, "max_train_length"),
-    ],
-)
-def test_bad_settings(settings, message):
-    with pytest.raises(InputError, match=message):
-        make(**settings)
 
 
 def test_too_short_cases_are_refused_before_training():

@@ -61,15 +61,6 @@ def test_the_context_knows_no_order_and_no_future():
     assert module(source, target, 0)[1].shape == (3, 2), "a past of one time step"
 
 
-def test_dropout_acts_in_training_only():
-    torch.manual_seed(0)
-    module = TemporalContrast(dim=8, width=8, n_future=2)
-    past = torch.randn(3, 8, 6)
-    assert not torch.equal(module.context(past, 5), module.context(past, 5))
-    module.eval()
-    assert torch.equal(module.context(past, 5), module.context(past, 5))
-
-
 @pytest.mark.parametrize("t", [0, 3, 8])
 def test_a_place_in_a_tensor_gives_what_the_number_gives(t):
     """What lies behind it is hidden from attention instead of being cut off."""

@@ -9,7 +9,6 @@ from dicot.methods.tfc import TFC, distort_spectrum, magnitude_spectrum
 from dicot.nets.encoders import FCN, InceptionTime, ResNet
 from dicot.nets.losses.nt_xent import nt_xent, poly_nt_xent
 from dicot.nets.views.augmentation import jitter
-from dicot.train import Recipe, pretrain
 from dicot.train.draws import plan_generator
 
 
@@ -45,13 +44,6 @@ def test_loss_by_hand(form, consistency, per_sample):
     torch.testing.assert_close(got, expected)
 
 
-@pytest.mark.parametrize("consistency", [False, True])
-def test_every_parameter_learns(consistency):
-    method = build(consistency=consistency)
-    method.loss(Batch(torch.randn(4, 2, 16), torch.arange(4)), ()).backward()
-    assert all(p.grad is not None for group in method.param_groups() for p in group["params"])
-
-
 @pytest.mark.parametrize("encoder", [InceptionTime(1, dim=8), ResNet(1, dim=8, original=True)])
 def test_the_spectrum_has_an_encoder_of_its_own_and_the_other_is_evaluated(encoder):
     method = TFC(encoder)
@@ -64,22 +56,6 @@ def test_the_spectrum_has_an_encoder_of_its_own_and_the_other_is_evaluated(encod
     assert not torch.equal(first, second)
 
 
-def test_each_encoder_is_called_twice(monkeypatch):
-    method = build()
-    calls = []
-    for encoder in (method.encoder, method.spectrum_encoder):
-        forward = encoder.forward
-        monkeypatch.setattr(encoder, "forward", lambda x, forward=forward: calls.append(len(x)) or forward(x))
-    method.loss(Batch(torch.randn(4, 2, 16), torch.arange(4)), ())
-    assert calls == [4] * 4
-
-
-def test_projector_has_the_papers_shape():
-    shapes = [tuple(p.shape) for p in build().time_projector.parameters()]
-    assert shapes == [(256, 8), (256,), (256,), (256,), (128, 256), (128,)]
-    assert build(projection_dim=32).spectrum_projector[-1].weight.shape == (32, 256)
-
-
 def test_noise_is_in_units_of_the_channel():
     x = np.random.default_rng(0).normal(size=(50, 2, 40)) * [[0.1], [10.0]] + 5
     for absolute, expected in ((False, [0.1, 10]), (True, [1, 1])):
@@ -89,34 +65,8 @@ def test_noise_is_in_units_of_the_channel():
         assert "noise_unit" in method.state_dict()
 
 
-def test_one_time_step_and_double_precision(waves):
-    short = Windows(np.random.default_rng(0).normal(size=(6, 2, 1)).astype(np.float32))
-    for data in (short, waves):
-        history = pretrain(build(), data, Recipe(2, 4, precision="float64"), seed=0, device="cpu")
-        assert np.isfinite(history.loss).all()
-
-
 def test_one_case_is_refused():
     with pytest.raises(InputError, match="training set needs 2 cases; got 1"):
         build().prepare(Windows(np.zeros((1, 2, 20), np.float32)))
     with pytest.raises(InputError, match="batch needs 2 cases; got 1. Use a larger batch_size"):
         build().plan((1, 2, 20), plan_generator(0, 0))
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"form": "polly"}, "Did you mean 'poly'"),
-        ({"weight": 1.5}, "weight"),
-        ({"weight": -0.1}, "weight"),
-        ({"temperature": 0.0}, "temperature"),
-        ({"noise": -1.0}, "noise"),
-        ({"remove": 1.1}, "remove"),
-        ({"add": -0.1}, "add"),
-        ({"projection_dim": 0}, "projection_dim"),
-    ],
-    ids=str,
-)
-def test_bad_settings_are_refused(settings, message):
-    with pytest.raises(InputError, match=message):
-        build(**settings)

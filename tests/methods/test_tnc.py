@@ -5,11 +5,10 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-import dicot.methods.tnc as module
 from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.methods import TNC, Batch
-from dicot.methods.tnc import Discriminator, positive_unlabelled, reference_range
+from dicot.methods.tnc import positive_unlabelled, reference_range
 from dicot.nets.encoders import InceptionTime
 from dicot.train import Checkpoint, Recipe, pretrain
 from dicot.train.draws import plan_generator
@@ -47,48 +46,6 @@ def test_loss_by_hand():
             for centre, out in ((near, d_close), (far, d_distant)):
                 out[b, j] = method.discriminator(z, method.encoder.embed(x[b : b + 1, :, centre - 2 : centre + 2]))
     torch.testing.assert_close(got, positive_unlabelled(d_close, d_distant, 0.2), rtol=1e-10, atol=1e-12)
-
-
-def test_three_encoder_calls_the_reference_once():
-    method = TNC(encoder(), m=5)
-    shapes = []
-    method.encoder.register_forward_hook(lambda _, inputs, __: shapes.append(tuple(inputs[0].shape)))
-    loss_of(method, torch.randn(3, 2, 100))
-    assert shapes == [(3, 2, 10), (15, 2, 10), (15, 2, 10)]
-
-
-def test_discriminator_has_the_sheets_shape():
-    assert sum(p.numel() for p in Discriminator(256).parameters()) == 526_337
-    torch.manual_seed(0)
-    weight = Discriminator(64).hidden.weight
-    bound = (6 / (128 + 256)) ** 0.5  # Xavier-uniform
-    assert 0.98 * bound < weight.abs().max() <= bound
-    z, other = torch.randn(2, 1, 4), torch.randn(2, 3, 4)
-    train = Discriminator(4)
-    assert train(z, other).shape == (2, 3)
-    assert not torch.equal(train(z, other), train(z, other)), "dropout is on in training"
-    assert not torch.allclose(train.eval()(z, z), Discriminator(4).eval()(z, z))
-
-
-def test_discriminator_is_float32_under_autocast():
-    discriminator, z = Discriminator(4).eval(), torch.randn(3, 4)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert torch.equal(discriminator(z, z), discriminator(z.double(), z.double()))
-
-
-@pytest.mark.parametrize(
-    "settings", [{"window": 6}, {"m": 1}, {"w_pu": 0.0}, {"w_pu": 1.0}, {"epsilon": 3}, {"window": 2, "m": 4}], ids=str
-)
-def test_every_option_trains(settings):
-    loss = loss_of(TNC(encoder(), **settings), torch.randn(2, 2, 64))
-    loss.backward()
-    assert torch.isfinite(loss)
-
-
-def test_both_precisions_see_the_same_windows():
-    method, x = TNC(encoder(), m=4).eval(), torch.randn(3, 2, 40)
-    single = loss_of(method, x).item()
-    assert loss_of(method.double(), x.double()).item() == pytest.approx(single, rel=1e-4)
 
 
 def test_one_case_alone_and_the_shortest_cases():
@@ -137,40 +94,6 @@ def test_adf_is_kept_in_the_checkpoint_and_rebuilt_the_same(tmp_path):
     assert "epsilon_table" in again.state_dict() and torch.equal(again.epsilon_table, whole.epsilon_table)
     again.prepare(train)
     assert torch.equal(again.epsilon_table, whole.epsilon_table)
-
-
-@needs_adf
-def test_more_centres_than_time_steps():
-    method = TNC(encoder(1), adf=True, adf_centres=50, m=2)
-    method.prepare(Windows(np.zeros((2, 1, 8), np.float32)))
-    assert method.epsilon_centres.tolist() == [1, 2, 3, 4, 5, 6]
-    assert torch.isfinite(loss_of(method, torch.randn(2, 1, 8)))
-
-
-def test_the_cost_of_adf_is_announced(monkeypatch):
-    monkeypatch.setattr(module, "adf_table", lambda x, centres, width: np.ones((len(x), len(centres)), np.int64))
-    with pytest.warns(UserWarning, match="up to 28,800 tests"):
-        TNC(encoder(), adf=True).prepare(Windows(np.zeros((600, 2, 40), np.float32)))
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"window": 3}, "window must be an even number"),
-        ({"window": 0}, "window must be an even number"),
-        ({"m": 0}, "m, the number of windows"),
-        ({"w_pu": 1.5}, "w_pu is a weight"),
-        ({"w_pu": float("nan")}, "w_pu is a weight"),
-        ({"epsilon": 0}, "epsilon must be"),
-        ({"epsilon": 1.5}, "epsilon must be"),
-        ({"epsilon": 2, "adf": True}, "adf=True chooses epsilon"),
-        ({"adf_centres": 0}, "adf_centres"),
-    ],
-    ids=str,
-)
-def test_bad_settings_are_refused(settings, message):
-    with pytest.raises(InputError, match=message):
-        TNC(encoder(), **settings)
 
 
 @pytest.mark.parametrize("adf", [False, True])

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from dicot.core.errors import InputError
 from dicot.data import Windows
@@ -12,7 +11,6 @@ from dicot.nets.losses.contrast import hierarchical_contrast
 from dicot.train import Recipe, pretrain
 from dicot.train.draws import plan_generator
 
-WHOLE = Crops(n_times=20, left=0, right=20, outer_left=0, outer_right=20)
 APART = Crops(n_times=20, left=4, right=12, outer_left=1, outer_right=17)
 
 
@@ -55,21 +53,6 @@ def test_two_calls_with_their_own_masks():
     assert all(keep is None for _, keep in encoder.seen)
 
 
-def test_dropout_acts_on_the_features_in_training_only():
-    encoder, x = FCN(2, dim=8), torch.randn(32, 2, 20)
-    with torch.no_grad():
-        for norm in (m for m in encoder.modules() if isinstance(m, nn.BatchNorm1d)):
-            norm.bias.fill_(5.0)  # no feature is zero of itself
-    kept, _ = encode_crops(encoder.train(), x, WHOLE, mask=0.0, dropout=0.0)
-    dropped, _ = encode_crops(encoder.train(), x, WHOLE, mask=0.0, dropout=0.25)
-    share = ((dropped == 0) & (kept != 0)).float().mean()
-    assert 0.2 < share < 0.3
-    alive = dropped != 0
-    torch.testing.assert_close(dropped[alive], kept[alive] / 0.75)
-    a, b = (encode_crops(encoder.eval(), x, WHOLE, mask=0.5, dropout=0.5)[0] for _ in range(2))
-    assert torch.equal(a, b)
-
-
 def test_long_cases_are_seen_through_a_random_window():
     method = make(max_train_length=16)
     plans = [method.plan((4, 2, 40), plan_generator(0, step)) for step in range(300)]
@@ -79,28 +62,6 @@ def test_long_cases_are_seen_through_a_random_window():
     loss = method.loss(Batch(torch.randn(4, 2, 40), torch.arange(4)), plans[0])
     assert torch.isfinite(loss)
     assert crops_of(make().plan((4, 2, 3000), plan_generator(0, 0)), 3000, 3000).start == 0
-
-
-@pytest.mark.parametrize("n_cases", [1, 2])
-@pytest.mark.parametrize("n_times", [2, 3, 8])
-def test_small_batches_and_short_cases(n_cases, n_times):
-    for step in range(4):
-        method = make()
-        plan = method.plan((n_cases, 2, n_times), plan_generator(0, step))
-        loss = method.loss(Batch(torch.randn(n_cases, 2, n_times), torch.arange(n_cases)), plan)
-        loss.backward()
-        assert torch.isfinite(loss)
-        assert all(torch.isfinite(p.grad).all() for group in method.param_groups() for p in group["params"])
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{"alpha": 0.0}, {"alpha": 1.0}, {"temporal_unit": 2}, {"mask": 0.0}, {"dropout": 0.0}, {"max_train_length": 8}],
-    ids=str,
-)
-def test_every_option_trains(settings, waves):
-    history = pretrain(make(**settings), waves, Recipe(2, 4), seed=0, device="cpu")
-    assert np.isfinite(history.loss).all()
 
 
 def test_the_average_of_all_steps_is_evaluated(waves):
@@ -118,29 +79,6 @@ def test_the_average_of_all_steps_is_evaluated(waves):
         assert torch.equal(a, b), "averaging does not change the training"
     trained = {id(p) for group in method.param_groups() for p in group["params"]}
     assert trained == {id(p) for p in method.encoder.parameters()}
-
-
-def test_float64(waves):
-    history = pretrain(make(), waves, Recipe(2, 4, precision="float64"), seed=0, device="cpu")
-    assert np.isfinite(history.loss).all()
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"alpha": 1.5}, "alpha is a share, 0 <= alpha <= 1; got 1.5"),
-        ({"mask": 1.0}, "mask is a share, 0 <= mask < 1; got 1.0"),
-        ({"dropout": -0.1}, "dropout is a share"),
-        ({"alpha": float("nan")}, "alpha is a share"),
-        ({"temporal_unit": -1}, "temporal_unit is a pooling depth, a whole number from 0; got -1"),
-        ({"temporal_unit": 0.5}, "temporal_unit is a pooling depth"),
-        ({"max_train_length": 1}, "at least 2 time steps"),
-        ({"max_train_length": 7, "temporal_unit": 2}, "at least 8 time steps"),
-    ],
-)
-def test_bad_settings(settings, message):
-    with pytest.raises(InputError, match=message):
-        make(**settings)
 
 
 def test_too_short_cases_are_refused_before_training():

@@ -6,7 +6,7 @@ from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.methods import Batch, Places
 from dicot.methods.tstcc import TSTCC, future_steps
-from dicot.nets.encoders import FCN, InceptionTime
+from dicot.nets.encoders import InceptionTime
 from dicot.nets.losses.nt_xent import nt_xent
 from dicot.nets.views.augmentation import jitter, permute, scale
 from dicot.train import Recipe, pretrain
@@ -76,35 +76,6 @@ def test_noise_is_in_units_of_the_channel():
     assert absolute.noise_unit.flatten().tolist() == [1, 1, 1]
 
 
-def test_shapes_of_the_parts():
-    assert build().contrast.proj_out.weight.shape == (4, 8)
-    narrow = build(width=12).contrast
-    assert narrow.embed.weight.shape == (12, 16) and narrow.predictors[0].weight.shape == (16, 12)
-    assert len(build(future=3).contrast.predictors) == 3
-
-
-def test_preparing_again_with_the_same_seed_rebuilds_the_same():
-    first, second = build(), build()
-    torch.manual_seed(0)
-    second.encoder = InceptionTime(2, dim=16)
-    second.prepare(Windows(np.random.default_rng(0).normal(size=(6, 2, 32)).astype(np.float32)))
-    for a, b in zip(first.state_dict().values(), second.state_dict().values(), strict=True):
-        assert torch.equal(a, b)
-
-
-def test_a_step_calls_the_encoder_twice(monkeypatch):
-    method, calls = build(), []
-    forward = method.encoder.forward
-    monkeypatch.setattr(method.encoder, "forward", lambda x: calls.append(x.shape) or forward(x))
-    method.loss(Batch(torch.randn(4, 2, 32), torch.arange(4)), Places((2, 5)))
-    assert calls == [(4, 2, 32)] * 2
-
-
-def test_double_precision_and_another_encoder(waves):
-    history = pretrain(TSTCC(FCN(2, dim=8)), waves, Recipe(2, 8, precision="float64"), seed=0, device="cpu")
-    assert np.isfinite(history.loss).all()
-
-
 def test_one_case_and_one_time_step_are_refused():
     method = TSTCC(InceptionTime(2, dim=8))
     with pytest.raises(InputError, match="training set needs 2 cases; got 1"):
@@ -113,28 +84,3 @@ def test_one_case_and_one_time_step_are_refused():
         method.prepare(Windows(np.zeros((4, 2, 1), np.float32)))
     with pytest.raises(InputError, match="batch needs 2 cases; got 1. Use a larger batch_size"):
         pretrain(method, Windows(np.zeros((4, 2, 20), np.float32)), Recipe(1, 1), seed=0, device="cpu")
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"future": 0}, "future"),
-        ({"width": 10}, "width"),
-        ({"width": 0}, "width"),
-        ({"scale_std": -1.0}, "scale_std"),
-        ({"max_segments": 1}, "max_segments"),
-        ({"noise": -0.1}, "noise"),
-        ({"temperature": 0.0}, "temperature"),
-        ({"temporal_weight": -1.0}, "temporal_weight"),
-        ({"contextual_weight": -1.0}, "contextual_weight"),
-    ],
-    ids=str,
-)
-def test_bad_settings_are_refused(settings, message):
-    with pytest.raises(InputError, match=message):
-        TSTCC(FCN(1, dim=8), **settings)
-
-
-def test_an_encoder_of_too_few_features_is_refused():
-    with pytest.raises(InputError, match="4 or more features; got dim=2"):
-        TSTCC(FCN(1, dim=2))

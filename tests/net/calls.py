@@ -42,13 +42,6 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "across": [
         {"noise": 0.0, "scale": 0.0, "offset": 0.0},
         {"mask": 0.0, "crop": 0.0, "channel_drop": 0.0},
-        {"frequency": 0.3},
-        {"warp": 0.5},
-        {"centred": False},
-        {"whole": 0.0, "vic": 1.0},
-        {"whole": 0.0, "cross": 1.0},
-        {"vic": 0.04, "cross": 1.0},
-        {"queue": 16},
     ],
     "catt": [{"chunked": False}, {"mask_boundaries": True}],
     "infots": [{"average_weights": False}, {"first_only": True}],

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Hashable
-from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -10,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from dicot.core.errors import DeviceMemoryError, InputError, lookup
+from dicot.core.errors import InputError, lookup
 from dicot.methods.base import Batch, Method, TrainingSet
 from dicot.nets.encoders import Encoder
 from dicot.nets.losses.precision import wide
@@ -22,16 +21,14 @@ from dicot.nets.losses.precision import wide
 # one such block in the forward pass, two in the backward pass, 16 MiB each in float32.
 MAX_ENTRIES = 2**22
 ZERO_NORM = 1e-12
-WHOLE_COPIES = 4  # of all (BT)^2 similarities that a step holds at once where they are not taken in blocks
-MEMORY = Path("/proc/meminfo")  # Linux
 NOTHING = -1e30  # the logarithm of an empty sum: finite, so that its gradient is 0 and not undefined
-MILDEST = 1 / 40  # temperature down to which exp(1 / tau), sums of it and their inverses are ordinary float32 numbers
+SHARPEST = 1 / 40  # temperature down to which exp(1 / tau), sums of it and their inverses are ordinary float32 numbers
 
 Terms = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 class _Sums(torch.autograd.Function):
-    """s_n = sum of E[n, m] = exp(<u_n, u_m> / tau) over all m but n - 1, n and n + 1; not for small temperatures.
+    """s_n = sum of E[n, m] = exp(<u_n, u_m> / tau) over all m but n - 1, n and n + 1.
 
     Time O(N^2 F), memory O(N F + max_entries): the backward pass computes the blocks again from u. E is symmetric: a
     block has the columns from its first row on, and what lies right of its rows counts for rows and columns.
@@ -64,44 +61,8 @@ class _Sums(torch.autograd.Function):
         return grad_u.div_(temperature), None, None
 
 
-class _Rest(torch.autograd.Function):
-    """The logarithm r_n of `_Sums` at any temperature, at a higher cost.
-
-    The backward pass computes the blocks again from u and r.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, u: Tensor, temperature: float, max_entries: int) -> Tensor:
-        rest = u.new_empty(len(u))
-        for rows in _row_blocks(len(u), max_entries):
-            logits = _far_logits(u, rows, temperature)
-            top = logits.amax(dim=1).clamp(min=NOTHING)
-            rest[rows] = logits.sub_(top[:, None]).exp_().sum(dim=1).log_().add_(top)
-        rest.clamp_(min=NOTHING)
-        ctx.save_for_backward(u, rest)
-        ctx.settings = temperature, max_entries
-        return rest
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        u, rest = ctx.saved_tensors
-        temperature, max_entries = ctx.settings
-        grad_u = torch.empty_like(u)
-        # backward() may be called under autocast, which would compute the blocks again in half precision.
-        with torch.autocast(u.device.type, enabled=False):
-            for rows in _row_blocks(len(u), max_entries):
-                logits = _far_logits(u, rows, temperature)
-                # A similarity is in the sums of both its rows: (G + G^T) u, G[n, m] = grad_n exp(logit[n, m] - r_n).
-                weight = (logits - rest).exp_().mul_(grad)
-                weight += logits.sub_(rest[rows, None]).exp_().mul_(grad[rows, None])
-                grad_u[rows] = weight @ u / temperature
-        return grad_u, None, None
-
-
 def _rest_at_once(u: Tensor, temperature: float) -> Tensor:
-    """The same as `_Sums` and `_Rest` by plain operations: all N^2 similarities are held, for the backward pass too."""
-    _check_host_memory(u)
+    """The logarithm of `_Sums` by plain operations: all N^2 similarities are held, for the backward pass too."""
     logits = (u / temperature) @ u.T
     for offset in (-1, 0, 1):
         logits.diagonal(offset).fill_(NOTHING)
@@ -112,25 +73,9 @@ def _rest(u: Tensor, temperature: float, max_entries: int | None) -> Tensor:
     """r_n = log of the sum of exp(<u_n, u_m> / tau) over all m but n - 1, n and n + 1; NOTHING where there is none."""
     if max_entries is None:
         return _rest_at_once(u, temperature)
-    if temperature >= MILDEST:
-        sums: Tensor = _Sums.apply(u, temperature, max_entries)  # type: ignore[no-untyped-call]
-        nobody = sums == 0
-        return sums.masked_fill(nobody, 1).log().masked_fill(nobody, NOTHING)
-    rest: Tensor = _Rest.apply(u, temperature, max_entries)  # type: ignore[no-untyped-call]
-    return rest
-
-
-def _check_host_memory(u: Tensor) -> None:
-    """Refuse what would not fit into the memory of the host: a GPU raises an error, a host may end the process."""
-    if u.device.type != "cpu" or not MEMORY.exists():
-        return
-    (line,) = (line for line in MEMORY.read_text().splitlines() if line.startswith("MemAvailable:"))
-    available, needed = 1024 * int(line.split()[1]), WHOLE_COPIES * len(u) ** 2 * u.element_size()
-    if needed > available:
-        raise DeviceMemoryError(
-            f"The similarities of all pairs of {len(u)} time steps take about {needed / 2**30:.1f} GiB, and "
-            f"{available / 2**30:.1f} GiB are free. Use chunked=True, smaller batches or shorter windows."
-        )
+    sums: Tensor = _Sums.apply(u, temperature, max_entries)  # type: ignore[no-untyped-call]
+    nobody = sums == 0
+    return sums.masked_fill(nobody, 1).log().masked_fill(nobody, NOTHING)
 
 
 def _triangle_blocks(n: int, max_entries: int) -> list[slice]:
@@ -149,19 +94,6 @@ def _far_exponentials(u: Tensor, rows: slice, temperature: float) -> Tensor:
     for offset in (-1, 0, 1):
         block.diagonal(offset).zero_()
     return block
-
-
-def _row_blocks(n: int, max_entries: int) -> list[slice]:
-    size = max(1, max_entries // n)
-    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
-
-
-def _far_logits(u: Tensor, rows: slice, temperature: float) -> Tensor:
-    """(rows, N) logits; those of a step with itself and its two neighbours are -inf."""
-    logits = (u[rows] / temperature) @ u.T
-    for offset in (-1, 0, 1):
-        logits.diagonal(rows.start + offset).fill_(float("-inf"))
-    return logits
 
 
 def _negatives(rest: Tensor, pair: Tensor, boundary: Tensor) -> tuple[Tensor, Tensor]:
@@ -260,8 +192,8 @@ class CaTT(Method):
         chunked: bool = True,
     ) -> None:
         super().__init__(encoder)
-        if not temperature > 0:
-            raise InputError(f"temperature must be above 0; got {temperature}.")
+        if not temperature >= SHARPEST:
+            raise InputError(f"temperature must be at least {SHARPEST}; got {temperature}.")
         lookup(FORMS, form, "form")
         self.temperature, self.form, self.mask_boundaries, self.chunked = temperature, form, mask_boundaries, chunked
 

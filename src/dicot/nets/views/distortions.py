@@ -4,18 +4,14 @@ Every case draws for itself, on its device, and all its channels share what happ
 `dicot.nets.views.augmentation`.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from dicot.core.errors import InputError
 from dicot.nets.views.augmentation import jitter, scale
-
-WAVES = 3  # of a time warp: its speed is a sum of this many cosines
 
 
 def shift(x: Tensor, sigma: float | Tensor) -> Tensor:
@@ -43,32 +39,6 @@ def crop_and_resample(x: Tensor, most: float) -> Tensor:
     return read_between(x, (start + kept * _unit_time(x)) * (x.shape[2] - 1))
 
 
-def warp(x: Tensor, most: float) -> Tensor:
-    """Let the time of each case of x (B, C, T) run smoothly faster and slower, by a factor from 1 - most to 1 + most.
-
-    The speed at u from 0 to 1 is 1 + sum_j a_j cos(pi j u), so both ends stay where they are.
-    """
-    wave = math.pi * torch.arange(1, WAVES + 1, dtype=x.dtype, device=x.device).unsqueeze(1)  # (WAVES, 1)
-    strength = (2 * _uniform(x, WAVES, 1) - 1) * (most / WAVES)  # (B, WAVES, 1)
-    time = _unit_time(x)
-    detour = (strength * torch.sin(wave * time) / wave).sum(dim=1)  # (B, T)
-    return read_between(x, (time + detour) * (x.shape[2] - 1))
-
-
-def hide_band(x: Tensor, widest: float) -> Tensor:
-    """Remove one band of frequencies of each case of x (B, C, T), a share of the spectrum, uniform from 0 to `widest`.
-
-    The mean over time stays.
-    """
-    n_times = x.shape[2]
-    number = torch.arange(n_times // 2 + 1, device=x.device)
-    place = (number.to(x.dtype) - 0.5) / max(1, n_times // 2)
-    width, middle = widest * _uniform(x, 1, 1), _uniform(x, 1, 1)
-    hidden = ((place - middle).abs() < width / 2) & (number > 0)
-    kept: Tensor = torch.fft.irfft(torch.fft.rfft(x, dim=2).masked_fill(hidden, 0), n=n_times, dim=2)
-    return kept
-
-
 def drop_channels(x: Tensor, probability: float, value: float | Tensor = 0.0) -> Tensor:
     """Set channels of each case of x (B, C, T) to `value`, a number or a tensor (C, 1), but never all of them.
 
@@ -79,31 +49,6 @@ def drop_channels(x: Tensor, probability: float, value: float | Tensor = 0.0) ->
     draw = _uniform(x, x.shape[1], 1)
     keep = (draw >= probability) | (draw == draw.amax(dim=1, keepdim=True))
     return torch.where(keep, x, value)
-
-
-def rotate(x: Tensor, most: float) -> Tensor:
-    """Turn every three channels of x (B, C, T), the axes of a sensor, around a random axis through the origin.
-
-    The angle is uniform from -most to most, where 1 is half a turn. All sensors of a case turn together, as those of
-    one device do.
-    """
-    check_axes(x.shape[1])
-    vectors = x.reshape(len(x), -1, 3, x.shape[2])  # (B, C / 3, 3, T)
-    axis = F.normalize(torch.randn(len(x), 1, 3, 1, dtype=x.dtype, device=x.device), dim=2)
-    angle = (2 * _uniform(x, 1, 1, 1) - 1) * (most * math.pi)
-    along = axis * (axis * vectors).sum(dim=2, keepdim=True)
-    around = torch.linalg.cross(axis.expand_as(vectors), vectors, dim=2)
-    turned: Tensor = along + (vectors - along) * angle.cos() + around * angle.sin()
-    return turned.flatten(1, 2)
-
-
-def check_axes(n_channels: int) -> None:
-    """Refuse channels that cannot be rotated."""
-    if n_channels % 3:
-        raise InputError(
-            f"A rotation turns groups of three channels, the axes of a sensor; got {n_channels} channel(s). "
-            "Pass channels x, y, z of each sensor, or set rotation=0."
-        )
 
 
 def read_between(x: Tensor, places: Tensor) -> Tensor:
@@ -133,9 +78,6 @@ class Distortion:
     scale: standard deviation of the factors around 1, one per case and channel.
     mask: length of the stretch of time that is hidden, as a share of T: a range or one number.
     crop: the largest share of the time that is cut off. channel_drop: probability, for cases of two or more channels.
-    frequency: widest band of frequencies that is removed, as a share of the spectrum.
-    warp: how much faster or slower time may run, below 1.
-    rotation: largest angle by which three-axis sensors are turned; 1 is half a turn.
     """
 
     noise: float = 0.3
@@ -144,9 +86,6 @@ class Distortion:
     mask: float | Sequence[float] = (0.1, 0.35)
     crop: float = 0.4
     channel_drop: float = 0.15
-    frequency: float = 0.0
-    warp: float = 0.0
-    rotation: float = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.mask, float | int):
@@ -154,10 +93,7 @@ class Distortion:
         for name in ("noise", "scale", "offset"):
             if not getattr(self, name) >= 0:
                 raise InputError(f"{name} must be 0 or more; got {getattr(self, name)}.")
-        for name in ("frequency", "rotation"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name} must be from 0 to 1; got {getattr(self, name)}.")
-        for name in ("crop", "channel_drop", "warp"):
+        for name in ("crop", "channel_drop"):
             if not 0 <= getattr(self, name) < 1:
                 raise InputError(f"{name} must be 0 or more and below 1; got {getattr(self, name)}.")
         ends = self.masked
@@ -175,20 +111,14 @@ class Distortion:
         """Distort every case of x (B, C, T); mean and std are those of the channels in the training set, (C, 1).
 
         Scaling and dropped channels go by the mean, so that nothing depends on where the zero of a unit is: degrees
-        Celsius give the same views as kelvins. Rotation does depend on it, as it must.
+        Celsius give the same views as kelvins.
         """
-        if self.rotation:
-            x = rotate(x, self.rotation)
         if self.noise:
             x = jitter(x, self.noise * std)
         if self.scale:
             x = scale(x - mean, 1.0, self.scale) + mean
-        if self.frequency:
-            x = hide_band(x, self.frequency)
         if self.masked[1]:
             x = hide_stretch(x, *self.masked)
-        if self.warp:
-            x = warp(x, self.warp)
         if self.crop:
             x = crop_and_resample(x, self.crop)
         if self.offset:
