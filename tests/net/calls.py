@@ -18,8 +18,8 @@ from dicot.model.controls import CONTROLS
 from dicot.model.embedding import POOLINGS
 from dicot.model.presets import PRESETS
 from dicot.nets.encoders import ENCODERS, build_encoder
-from dicot.store.corpus.build import build_corpus
-from dicot.store.vectors.recordings import embed_recordings
+from dicot.store.build import build_corpus
+from dicot.store.recordings import embed_recordings
 
 Array = np.ndarray
 Facts = dict[str, Any]
@@ -244,8 +244,8 @@ def corpus(source: Path, out: Path, **options: Any) -> Any:
 def facts_of_corpus(found: Any) -> Facts:
     about = {name: values.tolist() for name, values in found.columns().items()}
     counts = {
-        "shards": [shard.windows for shard in found.shards],
-        "sources": [(source.name, source.windows) for source in found.manifest.sources],
+        "shards": [shard.rows for shard in found.shards],
+        "sources": [(source.name, source.windows) for source in found.sources],
     }
     known = {**about, **counts, "channels": found.channels, "rate": found.rate, "dtype": str(found.dtype)}
     return {"values": found[:], "facts": known, "fingerprint": found.fingerprint()}

@@ -189,13 +189,11 @@ def _written(folder: Path) -> Found:
     table = pq.read_table(out)
     vectors = np.array(table.column("vector").to_pylist(), np.float32)
     corpus = calls.corpus(source, folder / "corpus", window="1s", label="activity", shard_bytes=2000)
-    half = calls.corpus(source, folder / "half", window=40, dtype="float16")
     return {
         "vectors": vectors,
         "vectors schema": [f"{field.name} {field.type}" for field in table.schema],
         "vectors rows": table.drop_columns(["vector"]).to_pylist(),
         **_under("corpus", calls.facts_of_corpus(corpus)),
-        **_under("corpus half", calls.facts_of_corpus(half)),
         "corpus trained on": calls.transform(calls.embedder(corpus, method="dicot"), corpus),
     }
 

@@ -187,7 +187,7 @@ class Store:
 
     def fingerprint(self) -> str:
         """Return 16 hex digits that change with any number, and not with the place."""
-        said = [repr(self.shape), *(shard.sha256 for shard in self.shards)]
+        said = [repr(self.shape), "float32", *(shard.sha256 for shard in self.shards)]
         return hashlib.sha256(" ".join(said).encode()).hexdigest()[:16]
 
 
