@@ -249,17 +249,6 @@ def test_commands_ask_for_a_foreign_module(tmp_path, waves):
     assert not (tmp_path / "out.npz").exists()
 
 
-def test_commands_read_files_whatever_the_layout_of_the_models_arrays(tmp_path, waves):
-    model = small(encoder="fcn", layout="ntc", method="random").fit(waves.x.transpose(0, 2, 1))
-    folder = model.save_pretrained(tmp_path / "model")
-    np.savez(tmp_path / "waves.npz", X=waves.x, y=waves.y)
-    command("embed", folder, tmp_path / "waves.npz", "--out", tmp_path / "out.npz", "--device", "cpu")
-    assert np.array_equal(np.load(tmp_path / "out.npz")["X"], model.transform(waves))
-    call = ["evaluate", tmp_path / "waves.npz", "--model", folder, "--protocols", "linear", "--device", "cpu"]
-    said = command(*call)
-    assert said.count("s to fit") == 5 and "failed" not in said
-
-
 def test_an_encoder_of_a_registered_class_needs_no_module(tmp_path, waves):
     model = small(encoder=FCN(2, 12), dim=99).fit(waves)
     loaded = TimeSeriesEmbedder.from_pretrained(model.save_pretrained(tmp_path / "model"), device="cpu")

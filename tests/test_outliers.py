@@ -8,7 +8,6 @@ import pytest
 from scipy.stats import false_discovery_control
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import average_precision_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dicot import EmbeddingOutlierDetector
@@ -222,14 +221,6 @@ def test_every_share_agrees_with_its_p_values():
         np.testing.assert_array_equal(grouped.predict(new) == -1, grouped.p_values(new) <= percent / 100)
 
 
-def test_a_case_does_not_depend_on_the_others_of_a_call():
-    rng = np.random.default_rng(5)
-    model = EmbeddingOutlierDetector().fit(rng.normal(size=(300, 20)))
-    new = rng.normal(size=(40, 20))
-    alone = np.concatenate([model.score_samples(row[None]) for row in new])
-    np.testing.assert_array_equal(alone, model.score_samples(new))
-
-
 def test_the_same_seed_gives_the_same_bytes_and_another_one_other_parts():
     x = np.random.default_rng(6).normal(size=(300, 5)).astype(np.float32)
     first, second, other = (EmbeddingOutlierDetector(random_state=seed).fit(x) for seed in (1, 1, 2))
@@ -247,25 +238,13 @@ def test_numbers_of_another_type_give_the_same():
     np.testing.assert_allclose(double.score_samples(x), model.score_samples(x), atol=1e-4)
 
 
-def test_outliers_come_first():
-    rng = np.random.default_rng(7)
-    x, new = rng.normal(size=(400, 8)), rng.normal(size=(200, 8))
-    new[:10] += 3
-    for score in ("kth", "mean", "relative"):
-        model = EmbeddingOutlierDetector(distance=score).fit(x)
-        assert average_precision_score(np.arange(200) < 10, -model.score_samples(new)) > 0.9
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n_neighbors": 0}, "n_neighbors.*0"),
         ({"metric": "euclidian"}, "'euclidian'.*'euclidean'"),
         ({"distance": "means"}, "'means'.*'mean'"),
         ({"alpha": 0}, "alpha.*0"),
-        ({"alpha": 1.0}, r"alpha.*1\.0"),
         ({"calibration": 1.5}, r"calibration.*1\.5"),
-        ({"calibration": True}, "calibration.*True"),
         ({"calibration": 30}, "30 of 30 cases"),
         ({"n_neighbors": 22}, "21 of the n_samples=30.*n_neighbors=22"),
         ({"n_neighbors": 21, "distance": "relative"}, "21 of the n_samples=30.* 22"),
@@ -284,7 +263,7 @@ def test_settings_that_cannot_be_are_refused(settings, message):
         ({"groups": [None] + [1] * 29}, "0"),
         ({"held_out": np.zeros(30)}, "float64"),
         ({"held_out": np.zeros(29, dtype=bool)}, "29"),
-        ({"held_out": np.zeros(30, dtype=bool)}, "0 of 30"),
+        ({"held_out": np.zeros(30, dtype=bool)}, "0 of them True"),
         ({"held_out": np.arange(30) < 18, "groups": np.arange(30) // 4}, "1 group.* 4"),
     ],
 )

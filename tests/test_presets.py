@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.base import clone
 
 from dicot import TimeSeriesEmbedder
 from dicot.core.errors import InputError
@@ -15,8 +14,7 @@ from dicot.judge.evaluation import contender, evaluate, with_controls
 from dicot.judge.evaluation.contenders import Contender, as_contender
 from dicot.methods.across import Across
 from dicot.model.arguments import grouped
-from dicot.model.classifier import TimeSeriesClassifier
-from dicot.model.presets import BEST, DEFAULT_PRESET, PAPER, PRESETS, Preset, SizeRule, best_recipe
+from dicot.model.presets import BEST, PAPER, PRESETS, Preset, SizeRule, best_recipe
 from dicot.train import Recipe, paper_recipe
 from tests.commands import dicot as command
 
@@ -44,12 +42,6 @@ def own(monkeypatch) -> Preset:
     return preset
 
 
-@pytest.mark.filterwarnings("ignore:Cases of . time steps are too short")
-@parametrize_with_checks([TimeSeriesEmbedder(dim=8, features={"bank": 84}, steps=2, device="cpu")])
-def test_scikit_learn_contract_of_the_default(estimator, check):
-    check(estimator)
-
-
 @pytest.mark.parametrize(
     ("family", "n_cases", "n_times"), [(None, 24, 32), ("ucr", 3000, 500), ("large", 10_000, 3000)]
 )
@@ -67,27 +59,6 @@ def test_what_is_meant_where_a_method_a_preset_both_or_nothing_is_named(family, 
     assert used("across") == ("across", pooled, {}, paper) and used(Across) == (Across, pooled, {}, paper)
     assert used("calibrated") == ("calibrated", pooled, {}, replace(paper, steps=0))
     assert used("calibrated", "best") == ("calibrated", rich, {}, replace(best, steps=0))
-
-
-def test_the_default_said_or_not_gives_the_same_bytes(waves):
-    plain = TimeSeriesEmbedder(dim=8, steps=2, random_state=1, device="cpu").fit(waves.x)
-    said = TimeSeriesEmbedder(preset="best", dim=8, steps=2, random_state=1, device="cpu").fit(waves.x)
-    assert DEFAULT_PRESET == "best" and plain.features_["bank"] == "mixed"
-    assert said.transform(waves.x).tobytes() == plain.transform(waves.x).tobytes()
-
-
-def test_the_paper_said_or_not_gives_the_same_bytes_for_a_method(waves):
-    said = small(method="dicot", preset="paper", pooling="mean", calibrate=False, bank=0, n_components=0).fit(waves.x)
-    plain = TimeSeriesEmbedder("dicot", **SMALL).fit(waves.x)
-    assert said.transform(waves.x).tobytes() == plain.transform(waves.x).tobytes()
-
-
-def test_the_default_is_resolved_by_a_fit_and_not_before():
-    model = TimeSeriesEmbedder()
-    assert model.get_params()["preset"] is None and clone(model).get_params() == model.get_params()
-    named = clone(model).set_params(method="dicot")
-    assert named.get_params()["preset"] is None and named.resolve(24, 32).features == PAPER.features({})
-    assert named.set_params(method=None).resolve(24, 32) == model.resolve(24, 32)
 
 
 def test_a_saved_model_says_which_preset_the_default_was(waves, tmp_path, monkeypatch):
@@ -132,17 +103,14 @@ def test_the_best_recipe_goes_by_the_size_alone(n_cases, n_times, batch_size, st
     }
 
 
-def test_a_batch_has_all_cases_where_there_are_few():
-    assert [best_recipe(n_cases, 10).batch_size for n_cases in (1, 2, 31, 32, 33)] == [1, 2, 31, 32, 32]
-    assert [best_recipe(n_cases, 20_000).batch_size for n_cases in (100, 5, 3000)] == [32, 5, 32]
-    assert [best_recipe(n_cases, 1000).batch_size for n_cases in (1000, 1001)] == [32, 128]
-
-
 def test_best_is_the_sum_of_its_parts(waves):
     made = TimeSeriesEmbedder(**grouped(TINY_BEST)).fit(waves.x)
     said = TimeSeriesEmbedder(
-        "across", **{**SMALL, "encoder": "inception_time"}, features={"pooling": "mean+max+std", "bank": 84, "n_components": 2048}, recipe=best_recipe(24, 32),
-    ).fit(waves.x)  # fmt: skip
+        "across",
+        **{**SMALL, "encoder": "inception_time"},
+        features={"pooling": "mean+max+std", "bank": 84, "n_components": 2048},
+        recipe=best_recipe(24, 32),
+    ).fit(waves.x)
     assert made.transform(waves.x).tobytes() == said.transform(waves.x).tobytes()
     assert made.method_ == "across" and made.recipe_ == replace(best_recipe(24, 32), steps=2)
     assert made.features_ == {
@@ -223,12 +191,6 @@ def test_a_model_saved_before_there_were_presets_stays_the_papers(waves, tmp_pat
     assert np.array_equal(loaded.transform(waves.x), model.transform(waves.x))
     assert loaded.preset == "paper" and loaded.features_ == model.features_
     assert np.array_equal(loaded.fit(waves.x).transform(waves.x), model.transform(waves.x))
-
-
-def test_a_classifier_begins_with_the_features_of_its_embedder(waves):
-    embedder = small(preset="best", bank=0, pooling="max").fit(waves.x)
-    tuned = TimeSeriesClassifier(embedder, steps=1, random_state=0, device="cpu").fit(waves.x, waves.y)
-    assert tuned.pooling_ == "max"
 
 
 def test_a_run_in_a_folder_is_another_one_when_its_preset_has_changed(waves, tmp_path, own, monkeypatch):
@@ -326,20 +288,6 @@ def test_an_embedder_by_default_has_the_controls_of_its_preset(waves):
             assert made.method == control.kind and made.resolve(24, 32).features == {**preset.features({}), "bank": 84}
     assert len(with_controls([mine, papers])) == 2 + 2 * 2 + 2, "two presets, so two pairs of controls"
     assert len(with_controls([mine, as_contender(said, "other")])) == 2 + 2 + 2, "one preset, so one pair"
-
-
-def test_a_foreign_transformer_may_have_a_preset_of_its_own():
-    class Foreign(TransformerMixin, BaseEstimator):
-        def __init__(self, preset=None):
-            self.preset = preset
-
-        def fit(self, X, y=None):
-            return self
-
-        def transform(self, X):
-            return np.asarray(X).mean(axis=2)
-
-    assert "preset" not in as_contender(Foreign()).settings and as_contender(Foreign()).config
 
 
 def test_contenders_by_the_name_of_a_preset(waves):

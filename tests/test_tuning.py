@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -20,7 +19,7 @@ from dicot.model.arguments import grouped
 from dicot.model.embedding import pooled_dim
 from dicot.train import Recipe, pretrain
 from dicot.train.run import weights_hash
-from tests.own import Net, Summary
+from tests.own import Net
 
 QUICK = {"random_state": 0, "device": "cpu"}
 
@@ -218,15 +217,6 @@ def test_optimiser_and_callbacks_reach_the_training(waves):
     assert [round(group["rate"], 3) for group in groups] == [0.3, 0.448, 0.669, 1.0]
     assert told == [1, 2, 3] and len(model.history_) == 3
     assert set(model.tuned_.accuracies) == {0, 2, 3}  # a look every second step, and the last state
-
-
-@pytest.mark.parametrize("kind", [Net, Summary])
-def test_a_module_of_ones_own_is_tuned_in_a_copy(waves, kind):
-    embedder = TimeSeriesEmbedder("dicot", encoder=kind(), steps=1, **QUICK).fit(waves.x)
-    before = weights_hash(embedder.encoder_.state_dict())
-    model = clone(TimeSeriesClassifier(embedder, steps=5, **QUICK)).fit(waves.x, np.array(["a", "b", "c"])[waves.y])
-    assert set(model.predict(waves.x)) <= {"a", "b", "c"}
-    assert weights_hash(embedder.encoder_.state_dict()) == before
 
 
 def test_refusals(waves):

@@ -21,7 +21,7 @@ from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dicot.core.errors import InputError, is_whole, lookup
+from dicot.core.errors import InputError, lookup
 from dicot.data.collection import check_labels, labelled
 from dicot.data.pieces import pieces
 
@@ -100,11 +100,11 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> FewLabelClassifier:
         """Learn from all cases X (N, F) and the labels y (N,) of some of them."""
-        return self._fit(X, y, None)
+        return self._fit(X, y, [])
 
-    def _fit(self, X: Any, y: Any, graphs: list[_Graph] | None) -> FewLabelClassifier:
+    def _fit(self, X: Any, y: Any, graphs: list[_Graph]) -> FewLabelClassifier:
         """Fit; a graph of all cases is taken from the list, or put there for the next fit."""
-        self._check_settings()
+        lookup(dict.fromkeys([*SPREADINGS, "auto"]), self.spreading, "spreading")
         X = validate_data(self, X, dtype=(np.float32, np.float64))
         self.classes_, numbers = class_numbers(y, len(X))
         known, rng = np.flatnonzero(numbers >= 0), check_random_state(self.random_state)
@@ -118,7 +118,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
                 self._graph = graphs[0].relabelled(numbers, rng)
             else:
                 self._graph = _Graph(self._scale(X[rows]), rows, numbers[rows], self.n_neighbors, rng)
-                if graphs is not None and len(rows) == len(X):  # it does not depend on which cases have a label
+                if len(rows) == len(X):  # it does not depend on which cases have a label
                     graphs.append(self._graph)
         self._choose(X, regression, known, rng)
         if self.spreading_ == "none":
@@ -207,14 +207,6 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):
         self.log_losses_ = {head: loss for head, (_, loss) in measured.items()}
         self.spreading_ = min(self.log_losses_, key=self.log_losses_.__getitem__)
         self.temperature_ = measured[self.spreading_][0]
-
-    def _check_settings(self) -> None:
-        lookup(dict.fromkeys([*SPREADINGS, "auto"]), self.spreading, "spreading")
-        if not (isinstance(self.C, int | float) and 0 < self.C < math.inf):
-            raise InputError(f"C must be a positive number; got {self.C!r}.")
-        for name, least in (("n_neighbors", 1), ("graph_cases", 2)):
-            if not is_whole(getattr(self, name), least):
-                raise InputError(f"{name} must be a whole number, {least} or more; got {getattr(self, name)!r}.")
 
 
 @final

@@ -114,7 +114,9 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
         `groups` (N,) says which cases belong together, and these are held out together. `held_out` (N,) of booleans
         names the calibration cases; without it they are drawn.
         """
-        self._check_settings()
+        lookup(dict.fromkeys(METRICS), self.metric, "metric")
+        lookup(DISTANCES, self.distance, "distance")
+        _check_share("alpha", self.alpha)
         X = validate_data(self, X, dtype=(np.float32, np.float64), ensure_min_samples=2)
         groups = None if groups is None else check_groups(groups, len(X), "groups")
         self.reference_, self.calibration_ = self._parts(len(X), groups, held_out)
@@ -210,31 +212,25 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
     @property
     def fit_predict(self) -> NoReturn:
         """Not available: what was fitted on cannot be judged. Fit on normal cases and predict others."""
-        raise AttributeError(
-            "EmbeddingOutlierDetector has no fit_predict: a case of the reference is its own neighbour, and of the "
-            "cases held out a fixed share would be flagged. Fit on normal cases and predict others."
-        )
+        raise AttributeError("EmbeddingOutlierDetector has no fit_predict. Fit on normal cases and predict others.")
 
     def _parts(self, n_cases: int, groups: Any, held_out: Any) -> tuple[Rows, Rows]:
         """Return the rows of the reference part and those held out, each in ascending order."""
         if held_out is not None:
             return _given_parts(held_out, n_cases, groups)
-        rng = check_random_state(self.random_state)
-        if groups is None:
-            n_units, noun = n_cases, "cases"
-            split = ShuffleSplit(1, test_size=self.calibration, random_state=rng)
-        else:
-            n_units, noun = len(np.unique(groups)), "groups"
-            split = GroupShuffleSplit(1, test_size=self.calibration, random_state=rng)
-        held = self.calibration if is_whole(self.calibration, 1) else math.ceil(self.calibration * n_units)
-        if groups is not None and held == 1 < n_units - 1 and not is_whole(self.calibration, 1):
-            held = 2
-            split = GroupShuffleSplit(1, test_size=held, random_state=rng)
+        noun, splitter = ("cases", ShuffleSplit) if groups is None else ("groups", GroupShuffleSplit)
+        n_units = n_cases if groups is None else len(np.unique(groups))
+        held = self.calibration
+        if not is_whole(held, 1):
+            held = math.ceil(held * n_units)
+            if groups is not None and held == 1 < n_units - 1:
+                held = 2
         if held >= n_units:
             raise InputError(
                 f"calibration={self.calibration} holds out {held} of {n_units} {noun}, and none is left for the "
                 f"reference part. Pass more {noun} or lower calibration=."
             )
+        split = splitter(1, test_size=held, random_state=check_random_state(self.random_state))
         reference, calibration = next(split.split(np.zeros((n_cases, 1)), groups=groups))
         return np.sort(reference), np.sort(calibration)
 
@@ -277,15 +273,6 @@ class EmbeddingOutlierDetector(OutlierMixin, BaseEstimator):
             near = self._search.kneighbors(z, return_distance=False)
             out[part] = -distance(self._distances(z, near), self._around[near] if len(self._around) else np.empty(0))
         return out
-
-    def _check_settings(self) -> None:
-        lookup(dict.fromkeys(METRICS), self.metric, "metric")
-        lookup(DISTANCES, self.distance, "distance")
-        if not is_whole(self.n_neighbors, 1):
-            raise InputError(f"n_neighbors must be a whole number, 1 or more; got {self.n_neighbors!r}.")
-        _check_share("alpha", self.alpha)
-        if not is_whole(self.calibration, 1):
-            _check_share("calibration", self.calibration, " or a whole number of cases, 1 or more")
 
 
 class _GroupedP:
@@ -377,13 +364,10 @@ def _scaler_of(reference: Floats) -> StandardScaler:
 
 def _given_parts(held_out: Any, n_cases: int, groups: Any) -> tuple[Rows, Rows]:
     held = np.asarray(held_out)
-    if held.shape != (n_cases,) or held.dtype != bool:
+    if held.shape != (n_cases,) or held.dtype != bool or held.all() or not held.any():
         raise InputError(
-            f"held_out must hold one boolean per case, shape ({n_cases},); got {held.dtype} of shape {held.shape}."
-        )
-    if held.all() or not held.any():
-        raise InputError(
-            f"held_out names {held.sum()} of {n_cases} cases; some must be held out and some be left as reference."
+            f"held_out must hold one boolean per case, shape ({n_cases},), and be True for some and False for others; "
+            f"got {held.dtype} of shape {held.shape}, {np.count_nonzero(held)} of them True."
         )
     if groups is not None:
         both = np.intersect1d(groups[held], groups[~held])
@@ -395,9 +379,9 @@ def _given_parts(held_out: Any, n_cases: int, groups: Any) -> tuple[Rows, Rows]:
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
-def _check_share(name: str, value: Any, otherwise: str = "") -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < 1:
-        raise InputError(f"{name} must be a number between 0 and 1{otherwise}; got {value!r}.")
+def _check_share(name: str, value: float) -> None:
+    if not 0 < value < 1:
+        raise InputError(f"{name} must be a number between 0 and 1; got {value!r}.")
 
 
 def _needed(share: float) -> int:

@@ -12,7 +12,6 @@ from scipy.stats import t as student_t
 from sklearn.metrics import f1_score
 from sklearn.utils import check_array
 
-from dicot.core.errors import InputError, is_whole
 from dicot.data.collection import check_groups
 from dicot.model.fewlabels import Relabelled, class_numbers
 
@@ -109,10 +108,6 @@ def honest_accuracy(
     group_name : what a group is, in the sentences: "recording" or "subject"
     on_fit : is told how many classifiers are fitted, and of how many
     """
-    if not is_whole(repeats, 1):
-        raise InputError(f"repeats must be a whole number, 1 or more; got {repeats!r}.")
-    if not is_whole(random_state, 0):
-        raise InputError(f"random_state must be a whole number from 0; got {random_state!r}.")
     x = check_array(x, dtype=(np.float32, np.float64), input_name="x", estimator="honest_accuracy")
     classes, numbers = class_numbers(y, len(x))
     known = np.flatnonzero(numbers >= 0)
@@ -228,9 +223,7 @@ def _dealt(truth: Rows, members: Rows, rng: np.random.Generator) -> Rows:
     return out
 
 
-def _interval(
-    shares: Floats, members: Rows | None, weights: Floats | None = None, fewer: float = 1.0
-) -> tuple[float, float]:
+def _interval(shares: Floats, members: Rows | None, weights: Floats, fewer: float) -> tuple[float, float]:
     """Return Wilson's interval for the mean of shares (n,), each from 0 to 1, at the effective number of cases.
 
     Unequal weights (n,), which sum to 1, make cases count as fewer (Kish's effective sample size), and
@@ -238,7 +231,6 @@ def _interval(
     """
     if not len(shares):
         return 0.0, 1.0
-    weights = np.full(len(shares), 1 / len(shares)) if weights is None else weights
     n, quantile = round(1 / float(weights @ weights), 9), float(norm.ppf((1 + LEVEL) / 2))
     mean = round(float(weights @ shares), 12)  # weights sum to 1 but for the last bit
     if members is not None:

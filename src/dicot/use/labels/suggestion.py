@@ -48,8 +48,6 @@ def suggest(x: Any, y: Any = None, k: int = 10, *, random_state: int = 0) -> Row
     """
     if not is_whole(k, 1):
         raise InputError(f"k must be a whole number of cases to label, 1 or more; got {k!r}.")
-    if not is_whole(random_state, 0):
-        raise InputError(f"random_state must be a whole number from 0; got {random_state!r}.")
     x = check_array(x, dtype=(np.float32, np.float64), input_name="x", estimator="suggest")
     numbers = np.full(len(x), -1) if y is None else class_numbers(y, len(x), least=0)[1]
     known, unknown = np.flatnonzero(numbers >= 0), np.flatnonzero(numbers < 0)
