@@ -33,7 +33,7 @@ def explore(
     """
     from dicot.core.storage import check_writable
     from dicot.explorer.assets import load_assets
-    from dicot.explorer.kept import KEYS
+    from dicot.explorer.kept import KINDS
     from dicot.explorer.page import rows_of_page, write_page
     from dicot.explorer.serve import check_installed, listen, serve
     from dicot.explorer.workspace import open_workspace
@@ -43,7 +43,7 @@ def explore(
     options, sample = said.take(*opt.READING), said.take("sample").get("sample")
     said.rest()
     # What can be refused is refused before the map is made, which takes minutes.
-    lookup(KEYS, map_kind, "map")
+    lookup(dict.fromkeys(KINDS), map_kind, "map")
     assets = load_assets()
     if export is None:
         if sample is not None:
