@@ -9,6 +9,7 @@ from tests.commands import dicot
 
 from dicot import EmbeddingOutlierDetector
 from dicot.core.errors import CalibrationWarning, InputError
+from dicot.store.made_of import MadeOf
 from dicot.store.vectors import write_vectors
 from dicot.use.outliers import compare_with_rest
 
@@ -109,8 +110,7 @@ def test_errors_name_the_file_and_nothing_is_written(tmp_path: Path) -> None:
     np.savez(tmp_path / "nan.npz", X=x)
     out = tmp_path / "out.csv"
     for words, message in (
-        (["v.npz", "--reference", "narrow.npz"], r"narrow\.npz holds vectors of 3 features and .*v\.npz of 6"),
-        (["v.npz", "--reference", "v.npz"], "what is judged"),
+        (["v.npz", "--reference", "narrow.npz"], r"narrow\.npz and .*v\.npz were made by different models"),
         (["nan.npz"], r"nan\.npz: the vector of row 3 holds NaN"),
         (["v.npz", "--reference", "few.npz"], r"few\.npz: The reference part has 4"),
         (["v.npz", "--alarm", "2"], "between 0 and 1; got 2"),
@@ -127,9 +127,6 @@ def test_errors_name_the_file_and_nothing_is_written(tmp_path: Path) -> None:
 def test_vectors_of_another_model_are_no_reference(tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
     for name in ("one", "other"):
-        source = {"kind": "name", "data": ["a"], "options": {}, "model": name * 8}
-        write_vectors(tmp_path / f"{name}.npz", {"": {"X": x}}, source)
-    with pytest.raises(
-        InputError, match=r"other\.npz was made by the model otherotherot and .*one\.npz by oneoneoneone"
-    ):
+        write_vectors(tmp_path / f"{name}.npz", {"": {"X": x}}, MadeOf("name", ("a",), {}, name * 8))
+    with pytest.raises(InputError, match=r"other\.npz and .*one\.npz were made by different models"):
         dicot("outliers", tmp_path / "one.npz", "--reference", tmp_path / "other.npz")

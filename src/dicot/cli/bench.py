@@ -47,9 +47,7 @@ def run(
     seeds: Annotated[str | None, typer.Option(help="Seeds instead of the suite's, separated by commas.")] = None,
     protocols: Annotated[str | None, typer.Option(help="Protocols instead of the suite's.")] = None,
     ledger: LedgerFile = LEDGER,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes, on a GPU those that score; default: one per core.")
-    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: one per core.")] = None,
     device: opt.Device = "auto",
     ray: opt.Ray = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed jobs again.")] = False,

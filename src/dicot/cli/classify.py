@@ -18,24 +18,14 @@ if TYPE_CHECKING:
 
 def classify(
     vectors: opt.VectorsArgument,
-    labels: Annotated[
-        Path | None,
-        typer.Option(
-            help="A file that `dicot label` wrote, or a .csv with recording, start, end and label; default: the labels "
-            "in VECTORS."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="A .csv or .parquet for the predictions, in the order of VECTORS.")
-    ] = None,
-    save: Annotated[
-        Path | None, typer.Option(help="A .safetensors file for the classifier, for `dicot export --classifier`.")
-    ] = None,
-    drawn: Annotated[
-        bool, typer.Option("--drawn", help="The labelled windows were drawn at random, not chosen.")
-    ] = False,
+    labels: Annotated[Path | None, typer.Option(help="A file of labels; default: those in VECTORS.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A .csv or .parquet for the predictions.")] = None,
+    save: Annotated[Path | None, typer.Option(help="A .safetensors for `dicot export --classifier`.")] = None,
+    drawn: Annotated[bool, typer.Option("--drawn", help="Labelled windows were drawn, not chosen.")] = False,
 ) -> None:
     """Predict a label for every window of VECTORS from the labels of some, and say how often that may be right.
+
+    A file of labels is one that `dicot label` wrote, or a .csv with recording, start, end and label.
 
     The table holds the label that was given, the one predicted, and the probability of each class, p_CLASS. A window
     that has a label keeps it, with probability 1. The accuracy is about the others: labels are hidden and predicted,

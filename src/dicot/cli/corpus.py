@@ -21,14 +21,10 @@ def root() -> None:
 @corpus.command(cls=Command)
 @opt.reads
 def build(
-    sources: Annotated[
-        list[str], typer.Argument(help="Folders, patterns or files of recordings, or URLs of such, as s3://bucket/ecg.")
-    ],
+    sources: Annotated[list[str], typer.Argument(help="Folders, patterns, files or URLs of recordings.")],
     out: Annotated[Path, typer.Option(help="Folder for the corpus; a killed build continues there.")],
     workers: Annotated[int | None, typer.Option(help="Processes; default: one per core, as memory allows.")] = None,
-    skip_damaged: Annotated[
-        bool, typer.Option("--skip-damaged", help="Leave out files that cannot be used, and list them.")
-    ] = False,
+    skip_damaged: Annotated[bool, typer.Option("--skip-damaged", help="Leave out damaged files.")] = False,
     overwrite: opt.Overwrite = False,
     *,
     said: opt.Settings,

@@ -24,9 +24,7 @@ def root() -> None:
 def prepare(
     name: Annotated[str, typer.Argument(help="A name from `dicot list datasets`.")],
     raw: Annotated[Path, typer.Option(help="The folder with the publisher's files.")],
-    out: Annotated[
-        Path | None, typer.Option(help="Data folder to write large/NAME into; default: DICOT_DATA, or the cache.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Data folder; default: DICOT_DATA, or the cache.")] = None,
     set_: opt.Set = None,
 ) -> None:
     """Make a large data set from its publisher's files; run it again to continue after an interruption."""

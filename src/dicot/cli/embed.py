@@ -21,14 +21,10 @@ ON_RAY = ("actors", "cpus_per_actor", "gpus_per_actor")
 
 @opt.reads
 def embed(
-    model: Annotated[
-        Path, typer.Argument(help="A folder written by `dicot pretrain`, or an .onnx file written by `dicot export`.")
-    ],
+    model: Annotated[Path, typer.Argument(help="What `dicot pretrain` wrote, or an .onnx of `dicot export`.")],
     data: opt.DataArgument,
     out: Annotated[Path, typer.Option(help="A .parquet or .npz; of a corpus also a folder, written shard by shard.")],
-    append: Annotated[
-        bool, typer.Option("--append", help="Recordings: keep what the file has, and embed only what is new.")
-    ] = False,
+    append: Annotated[bool, typer.Option("--append", help="Recordings: embed only what is new.")] = False,
     device: opt.Device = "auto",
     overwrite: opt.Overwrite = False,
     ray: opt.Ray = None,

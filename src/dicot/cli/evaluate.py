@@ -17,12 +17,11 @@ from dicot.core.errors import InputError
 from dicot.core.storage import check_writable
 
 if TYPE_CHECKING:
-    from dicot.data import Split
+    from dicot.data import Split, Windows
     from dicot.judge.evaluation import Contender, Evaluation, Fitted, Unit
     from dicot.judge.evaluation.model_protocols import AnyProtocol
     from dicot.judge.report.verdict import Trial, Verdict
     from dicot.model.estimator import TimeSeriesEmbedder
-    from dicot.store.made_of import MadeOf
 
 NO_GROUPS = (
     "the data name no groups (people, devices, recordings), so windows of one recording may be in both parts and "
@@ -34,31 +33,12 @@ Step = tuple[str, str]  # why, and the command
 @opt.reads
 def evaluate(
     data: opt.DataArgument,
-    model: Annotated[
-        Path | None,
-        typer.Option(help="Score this saved model instead of training one; the controls take its settings."),
-    ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="Names from `dicot list methods`, separated by commas, or all; pictures: the first. Default: those of "
-            "the presets."
-        ),
-    ] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            help="Names from `dicot list presets`, separated by commas; with several, no --method. Default: "
-            "best,paper, or paper with --method."
-        ),
-    ] = None,
+    model: Annotated[Path | None, typer.Option(help="Score this saved model instead of training one.")] = None,
+    method: Annotated[str | None, typer.Option(help="Methods, separated by commas, or all.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Presets; default: best,paper, or paper with --method.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for report.html, scores.csv, model and vectors.npz.")] = None,
-    protocols: Annotated[
-        str, typer.Option(help="Names from `dicot list protocols`, separated by commas, or all.")
-    ] = "all",
-    seeds: Annotated[
-        str, typer.Option(help="Seeds of training and of the draws of labelled cases, separated by commas.")
-    ] = "1",
+    protocols: Annotated[str, typer.Option(help="See `dicot list protocols`; separated by commas, or all.")] = "all",
+    seeds: Annotated[str, typer.Option(help="Of training and of the draws of labelled cases, with commas.")] = "1",
     steps: opt.Steps = None,
     device: opt.Device = "auto",
     *,
@@ -387,35 +367,23 @@ def _write_report(
 
 def _write_vectors(out: Path, source: Source, policies: dict[str, Any], split: "Split", hero: str, model: Any) -> None:
     """Write the vectors of all cases, in the order of DATA, with what finds their series again."""
+    from dicot.data.datasets import is_path
     from dicot.judge.evaluation.run import cases_for
     from dicot.model.files import model_hash
+    from dicot.store.made_of import MadeOf
+    from dicot.store.recordings import embed_recordings
     from dicot.store.vectors import write_vectors
 
+    def embed(part: "Windows") -> Any:
+        return model.transform(cases_for(model, part)).astype("float32")
+
+    path, data = out / "vectors.npz", source.data
     maker = model_hash(out / "model") if _is_embedder(model) else hero
-    parts = {"": split.train} if split.test is None else {"train": split.train, "test": split.test}
-    known = {
-        name: {
-            "X": model.transform(cases_for(model, part)).astype("float32"),
-            **opt.given(y=part.y, group=part.group, recording=part.recording, start=part.start, end=part.end),
-        }
-        for name, part in parts.items()
-    }
-    write_vectors(out / "vectors.npz", known, _made_of(source, policies, split, maker))
-    typer.echo(f"Wrote {out / 'vectors.npz'}")
-
-
-def _made_of(source: Source, policies: dict[str, Any], split: "Split", model: str) -> "MadeOf":
-    """What the vectors were made of: cases of a file as it holds them, others by the same policies, or recordings."""
-    from dicot.data import Reading
-    from dicot.data.contents import facts_of
-    from dicot.data.datasets import is_path
-    from dicot.data.folders import named_recordings
-    from dicot.store.made_of import MadeOf
-
-    data, windows = source.data, split.train
-    if not source.recorded:
-        return MadeOf.of_cases(data, source.options if is_path(data) else policies, windows.channels, model)
-    facts = {name: facts_of(file) for name, file in named_recordings(data).items()}
-    reading = Reading(**{"channels": windows.channels, **source.options})
-    place, steps = str(Path(data).expanduser().absolute()), reading.steps(windows.rate)
-    return MadeOf("recordings", (place,), reading.to_dict(), model, windows.channels, windows.rate, *steps, facts)
+    if source.recorded:
+        embed_recordings(embed, maker, path, data, {"channels": split.train.channels, **source.options})
+    else:
+        parts = {"": split.train} if split.test is None else {"train": split.train, "test": split.test}
+        known = {name: {"X": embed(part), **opt.given(y=part.y, group=part.group)} for name, part in parts.items()}
+        options = source.options if is_path(data) else policies  # a file's cases are found as it holds them
+        write_vectors(path, known, MadeOf.of_cases(data, options, split.train.channels, maker))
+    typer.echo(f"Wrote {path}")

@@ -12,18 +12,11 @@ from dicot.core.errors import InputError, lookup
 def explore(
     vectors: opt.VectorsArgument,
     data: opt.Series = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(help="The file of labels, as `dicot label` has it; default: one beside VECTORS."),
-    ] = None,
-    map_kind: Annotated[
-        str, typer.Option("--map", help="How the map is made: tsne, or umap, which needs the extra umap.")
-    ] = "tsne",
+    labels: Annotated[Path | None, typer.Option(help="The file of labels; default: one beside VECTORS.")] = None,
+    map_kind: Annotated[str, typer.Option("--map", help="tsne, or umap, which needs the extra umap.")] = "tsne",
     port: Annotated[int, typer.Option(help="Where to serve on this machine; 0: a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
-    export: Annotated[
-        Path | None, typer.Option(help="Write a self-contained page, such as page.html, and serve nothing.")
-    ] = None,
+    export: Annotated[Path | None, typer.Option(help="Write a page to send, and serve nothing.")] = None,
     set_: opt.Set = None,
 ) -> None:
     """Show VECTORS as a map in the browser, on this machine alone; labels go to a file that `dicot label` reads.

@@ -25,13 +25,8 @@ SUGGESTED = ("window", "stride", "rate", "missing", "scale")
 
 @opt.reads
 def inspect(
-    recordings: Annotated[
-        list[str],
-        typer.Argument(help='Folders, patterns such as "data/*.csv", or files of recordings; or a corpus.'),
-    ],
-    write: Annotated[
-        bool, typer.Option("--write", help="Write the suggestions as dicot.toml beside the recordings.")
-    ] = False,
+    recordings: Annotated[list[str], typer.Argument(help="Folders, patterns or files of recordings; or a corpus.")],
+    write: Annotated[bool, typer.Option("--write", help="Write the suggestions as dicot.toml beside them.")] = False,
     overwrite: opt.Overwrite = False,
     verify: Annotated[bool, typer.Option("--verify", help="A corpus: read every byte and compare its hash.")] = False,
     *,

@@ -89,9 +89,7 @@ LISTS: dict[str, Callable[[], Lines]] = {
 def list_names(
     kind: Annotated[str, typer.Argument(help=f"What to list: {', '.join(LISTS)}.")],
     name: Annotated[str | None, typer.Argument(help="One data set: its card, and how to get it.")] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Read data sets whole, and compare them with what is known.")
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Read data sets whole, and compare sizes and values.")] = False,
 ) -> None:
     """List what can be used by name; `dicot list datasets NAME` shows a data set, or how to get it."""
     lines = lookup(LISTS, kind, "list")

@@ -21,33 +21,21 @@ INTERRUPTED = 130  # exit code: 128 and the number of SIGINT, as shells have it
 DataArgument = Annotated[
     str,
     typer.Argument(
-        help="A data set by name (see `dicot list datasets`) or a .npz, .npy, .csv, .parquet, .ts, .tsv or .arff file; "
-        "with --window, or a dicot.toml beside them, a folder, a pattern or a file of recordings; or a corpus."
+        help="A data set by name (`dicot list datasets`), a file of cases, a corpus, or, with --window or a dicot.toml "
+        "beside them, a folder, a pattern or a file of recordings."
     ),
 ]
 VectorsArgument = Annotated[Path, typer.Argument(help="Vectors that `dicot embed` wrote.")]
 Method = Annotated[str | None, typer.Option(help="See `dicot list methods`; default: the preset's.")]
-Preset = Annotated[
-    str | None,
-    typer.Option(
-        help="Method, features and recipe where nothing else is said; see `dicot list presets`. Default: best, or "
-        "paper with --method."
-    ),
-]
+Preset = Annotated[str | None, typer.Option(help="See `dicot list presets`; default: best, or paper with --method.")]
 Steps = Annotated[int | None, typer.Option(help="Training steps; default: the preset's number.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there already.")]
-Ray = Annotated[
-    str | None,
-    typer.Option("--ray", help="A Ray cluster: host:port, auto for this machine's, local to start one here."),
-]
+Ray = Annotated[str | None, typer.Option(help="A Ray cluster: host:port, auto, or local to start one here.")]
 Plot = Annotated[Path | None, typer.Option(help="Draw the windows on a page, an .html.")]
-Series = Annotated[
-    str | None, typer.Option("--data", help="Where the series are, if not where they were embedded from.")
-]
+Series = Annotated[str | None, typer.Option("--data", help="Where the series are now, if they were moved.")]
 Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Any other setting, such as missing=interpolate; repeat for more."),
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting; repeat for more.")
 ]
 
 # Settings by whom they concern. `dicot pretrain --set` takes all of them, and those of the method.
@@ -61,23 +49,12 @@ TEXTS = ("time", "label", "group", "case", "unit", "window", "stride", "memory",
 
 
 def _reading_options(
-    window: Annotated[
-        str | None,
-        typer.Option(help="DATA are recordings: cut windows of so many time steps, or a time such as 2.56s."),
-    ] = None,
-    stride: Annotated[
-        str | None, typer.Option(help="With --window: time steps, a time, or a share; default: 50%.")
-    ] = None,
-    time: Annotated[
-        str | None, typer.Option(help="The column of time stamps, or of a long table the one that orders a case.")
-    ] = None,
+    window: Annotated[str | None, typer.Option(help="Of recordings: time steps, or a time such as 2.56s.")] = None,
+    stride: Annotated[str | None, typer.Option(help="Time steps, a time, or a share; default: 50%.")] = None,
+    time: Annotated[str | None, typer.Option(help="The column of time stamps, or that orders a case.")] = None,
     channels: Annotated[str | None, typer.Option(help="The columns of values, separated by commas.")] = None,
-    label: Annotated[
-        str | None, typer.Option(help="The column of labels (also first or last), or their array in an .npz.")
-    ] = None,
-    group: Annotated[
-        str | None, typer.Option(help="The column of groups, such as people, or their array in an .npz.")
-    ] = None,
+    label: Annotated[str | None, typer.Option(help="The column of labels, or their array in an .npz.")] = None,
+    group: Annotated[str | None, typer.Option(help="The column of groups, such as people, or their array.")] = None,
     set_: Set = None,
 ) -> None: ...
 

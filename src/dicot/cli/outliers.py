@@ -16,17 +16,11 @@ if TYPE_CHECKING:
 
 def outliers(
     vectors: opt.VectorsArgument,
-    reference: Annotated[
-        Path | None, typer.Option(help="Vectors of normal windows by the same model; default: the rest of VECTORS.")
-    ] = None,
+    reference: Annotated[Path | None, typer.Option(help="Vectors of normal windows; default: VECTORS.")] = None,
     n_neighbors: Annotated[int, typer.Option("--neighbours", "-k", help="Nearest normal windows to compare with.")] = 5,
-    alpha: Annotated[
-        float, typer.Option("--alarm", help="The share of normal windows that may be flagged by mistake.")
-    ] = 0.05,
+    alpha: Annotated[float, typer.Option("--alarm", help="The share of false alarms to allow.")] = 0.05,
     top: Annotated[int, typer.Option(min=1, help="How many to list.")] = 20,
-    out: Annotated[
-        Path | None, typer.Option(help="A .csv or .parquet for all windows, in the order of VECTORS.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="A .csv or .parquet for all windows.")] = None,
     plot: opt.Plot = None,
     data: opt.Series = None,
 ) -> None:
@@ -60,10 +54,11 @@ def outliers(
             opt.warn(f"{vectors} has fewer than 3 recordings: what lasts longer than a window may hide itself.")
     else:
         normal = read_vectors(reference, finite=True)
-        if normal.model is not None and known.model is not None and normal.model != known.model:
+        both = normal.model is not None and known.model is not None
+        if normal.x.shape[1] != known.x.shape[1] or (both and normal.model != known.model):
             raise InputError(
-                f"{reference} was made by the model {normal.model[:12]} and {vectors} by {known.model[:12]}: distances "
-                "between them mean nothing. Embed both by the same model."
+                f"{reference} and {vectors} were made by different models: distances between their vectors mean "
+                "nothing. Embed both by the same model."
             )
         with naming(reference):
             together = normal.held_together(2)

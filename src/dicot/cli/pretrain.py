@@ -18,19 +18,14 @@ from dicot.core.processes.launcher import end_with_parent, find_place, is_launch
 @opt.reads
 def pretrain(
     data: opt.DataArgument,
-    out: Annotated[Path, typer.Option(help="Folder for the model; a killed run continues from the checkpoint there.")],
+    out: Annotated[Path, typer.Option(help="Folder for the model; a killed run continues there.")],
     preset: opt.Preset = None,
     method: opt.Method = None,
     steps: opt.Steps = None,
     seed: Annotated[int, typer.Option(help="Fixes weights, batches and draws.")] = 1,
     device: opt.Device = "auto",
     overwrite: opt.Overwrite = False,
-    nproc: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Processes of this machine that train together, each on a GPU of its own, or on CPU cores."
-        ),
-    ] = None,
+    nproc: Annotated[int | None, typer.Option(min=1, help="Processes here that train together.")] = None,
     *,
     said: opt.Settings,
 ) -> None:

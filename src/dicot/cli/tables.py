@@ -4,6 +4,8 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -73,9 +75,10 @@ def say(text: str, *, bold: bool = False, indent: int = 0) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    whole = screen_width() is None
-    shown = Text(text, style="bold" if bold else "", no_wrap=whole, overflow="ignore" if whole else None)
-    Console().print(Padding(shown, (0, 0, 0, indent)), soft_wrap=whole)
+    if screen_width() is None:
+        typer.secho(" " * indent + text, bold=bold)
+    else:
+        Console().print(Padding(Text(text, style="bold" if bold else ""), (0, 0, 0, indent)))
 
 
 def cell(value: Any) -> str:
