@@ -42,13 +42,11 @@ EXTRAS = {
     "onnx": {"model"},
     "onnxruntime": {"model"},
     "pyarrow": {"core", "data", "store"},
-    "pyedflib": {"data"},
     "ray": {"core"},
     "statsmodels": {"methods"},
     "umap": {"use"},
     "usearch": {"store"},
     "uvicorn": {"explorer"},
-    "wfdb": {"data"},
 }
 # Shared code asks a method or a data set's card instead of its name; LISTS are the few files in it that list names.
 NAMELESS = ("core", "train", "model", "store", "judge")

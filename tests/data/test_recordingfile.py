@@ -13,10 +13,10 @@ import pytest
 from tests.signal_files import annotation_track, write_edf, write_wfdb
 
 from dicot.core.errors import InputError, UnusedKeysWarning
-from dicot.data import Reading, RecordingStream, Windows, read_recordings
-from dicot.data.recordingfile import read_recording
+from dicot.data import Reading, RecordingStream, Windows, read_recording, read_recordings
 from dicot.store.build import build_corpus
 
+GUID = bytes.fromhex("000000001000800000aa00389b71")  # of sound formats, behind their number
 CSV = "time,a,b,activity\n0.00,1,-1,sit\n0.02,2,-2,sit\n0.04,,-3,\n0.06,4,-4,walk\n"
 
 
@@ -81,7 +81,7 @@ def test_npz_with_one_array_or_one_per_channel(tmp_path: Path) -> None:
     assert (one.channels, one.rate, one.group) == (("u", "v"), 10.0, "ann")
     for name, arrays, message in (
         ("c", {"X": x.T}, r"\(6, 2\)"),
-        ("d", {"X": x[None]}, r"\(1, 2, 6\).*read_windows"),
+        ("d", {"X": x[None]}, r"\(1, 2, 6\)"),
         ("e", {"X": x, "channels": ["u"]}, "2 channel"),
         ("f", {"u": x[0], "v": x[1, :3]}, "equally long"),
         ("g", {"X": x, "rate": -1}, "rate"),
@@ -93,7 +93,6 @@ def test_npz_with_one_array_or_one_per_channel(tmp_path: Path) -> None:
 
 
 def test_edf(tmp_path: Path) -> None:
-    pytest.importorskip("pyedflib")
     limits = (-100.0, 100.0, -1000, 1000)
     stored = np.arange(40)
     tracks = {"EEG": (stored, 10, limits), "EOG": (-stored, 10, limits), "Temp": (stored[:4], 1, limits)}
@@ -104,14 +103,13 @@ def test_edf(tmp_path: Path) -> None:
     assert (one.channels, one.rate, one.times, one.origin) == (("EOG", "EEG"), 10.0, None, "1989-04-24T16:13:00")
     np.testing.assert_allclose(one.values, [-stored / 10, stored / 10], atol=1e-5)
     with pytest.raises(InputError, match=r"night\.edf.*label='stage'"):
-        read_recording(path, label="stage")
+        read_recording(path, label="stage", channels=["EEG"])
     notes = annotation_track([[b"+0\x14\x14"]], 20)
     with pytest.raises(InputError, match=r"notes\.edf.*no signal"):
         read_recording(write_edf(tmp_path / "notes.edf", {"EDF Annotations": notes}, reserved="EDF+C"))
 
 
 def test_wfdb(tmp_path: Path) -> None:
-    pytest.importorskip("wfdb")
     stored = np.arange(60).reshape(30, 2)
     write_wfdb(tmp_path / "100", stored, rate=360)
     one = read_recording(tmp_path / "100.hea")
@@ -191,7 +189,6 @@ def test_empty_files_and_files_of_another_kind_are_refused_by_name(tmp_path: Pat
 
 @pytest.mark.parametrize("kind", ["wfdb", "edf"])
 def test_a_voltage_is_the_same_in_whatever_unit_and_format_it_is_kept(tmp_path: Path, kind: str) -> None:
-    pytest.importorskip("pyedflib"), pytest.importorskip("wfdb")
     stored = np.arange(-20, 40).reshape(30, 2)
     for name, gain in (("a", "200/mV"), ("b", "0.2/uV"), ("c", "200"), ("d", "200000/V"), ("e", "0.2/µV")):
         write_wfdb(tmp_path / name, stored, rate=10, gain=gain)
@@ -206,7 +203,6 @@ def test_a_voltage_is_the_same_in_whatever_unit_and_format_it_is_kept(tmp_path: 
 
 
 def test_units_that_nothing_converts_are_refused_by_name(tmp_path: Path) -> None:
-    pytest.importorskip("pyedflib")
     for name, unit in (("a", "degC"), ("b", "degF"), ("c", ""), ("d", "DEGC")):
         write_edf(tmp_path / f"{name}.edf", {"Temp": (np.arange(40), 10, (0.0, 50.0, 0, 100))}, unit=unit)
     same = read_recordings([tmp_path / "a.edf", tmp_path / "c.edf", tmp_path / "d.edf"])
@@ -235,7 +231,6 @@ def test_two_channels_of_one_name_are_refused(tmp_path: Path) -> None:
 
 
 def test_leads_of_one_name_are_numbered_and_signals_of_one_name_refused(tmp_path: Path) -> None:
-    pytest.importorskip("pyedflib"), pytest.importorskip("wfdb")
     write_wfdb(tmp_path / "a", np.arange(40).reshape(20, 2))
     header = (tmp_path / "a.hea").read_text()
     (tmp_path / "a.hea").write_text(header.replace("ECG1", "ECG").replace("ECG2", "ECG"))
@@ -259,7 +254,7 @@ def test_wav_of_other_programs(tmp_path: Path, kind: str, extensible: bool) -> N
     wavfile.write(path, 8000, stored)
     if extensible:
         raw, tag, width = path.read_bytes(), 3 if kind[0] == "f" else 1, stored.dtype.itemsize
-        form = b"\xfe\xff" + raw[22:36] + struct.pack("<HHIH", 22, 8 * width, 3, tag) + bytes(14)
+        form = b"\xfe\xff" + raw[22:36] + struct.pack("<HHIH", 22, 8 * width, 3, tag) + GUID
         body = b"WAVEfmt " + struct.pack("<I", len(form)) + form + raw[raw.index(b"data") :]
         path.write_bytes(b"RIFF" + struct.pack("<I", len(body)) + body)
     wanted = stored if kind[0] == "f" else stored / 2.0 ** (8 * stored.dtype.itemsize - 1)
@@ -271,7 +266,7 @@ def test_wav_of_other_programs(tmp_path: Path, kind: str, extensible: bool) -> N
 def test_sound_that_is_not_read_says_how_to_convert_it_without_loss(tmp_path: Path) -> None:
     form = struct.pack("<HHIIHH", 6, 1, 8000, 8000, 1, 8)  # A-law
     (tmp_path / "a.wav").write_bytes(b"RIFF____WAVEfmt " + struct.pack("<I", 16) + form + b"data\x04\0\0\0abcd")
-    with pytest.raises(InputError, match=r"a\.wav holds sound of kind 6.*pcm_f32le"):
+    with pytest.raises(InputError, match=r"a\.wav.*ALAW.*pcm_f32le"):
         read_recording(tmp_path / "a.wav")
 
 
@@ -298,7 +293,7 @@ def test_mat(tmp_path: Path, compressed: bool) -> None:
         read_recording(tmp_path / "d.mat")
 
 
-def test_packed_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packed_csv(tmp_path: Path) -> None:
     path = tmp_path / "walk.csv.gz"
     path.write_bytes(gzip.compress(CSV.encode()))
     one, plain = read_recording(path), read_recording(written(tmp_path / "walk.csv", CSV))
@@ -306,10 +301,6 @@ def test_packed_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(one.values, plain.values)
     path.write_bytes(path.read_bytes()[:-12])
     with pytest.raises(InputError, match=r"walk\.csv\.gz"):
-        read_recording(path)
-    monkeypatch.setattr("dicot.data.csvfile._SMALL", 1000)
-    path.write_bytes(gzip.compress(b"a\n" + b"1\n" * 100_000))
-    with pytest.raises(InputError, match=r"walk\.csv\.gz.*100 times"):
         read_recording(path)
 
 

@@ -109,5 +109,5 @@ def test_what_was_read_is_said(file: Any) -> None:
 def test_values_keep_their_digits(file: Any) -> None:
     from dicot.data.files import read_parts
 
-    case = read_parts(file("1000000001,1000000002\n1000000003,1000000005\n"))[""].X[0]
+    case = read_parts(file("1000000001,1000000002\n1000000003,1000000005\n"))[""].X[0, 0]
     assert np.diff(case).tolist() == [1]

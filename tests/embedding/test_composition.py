@@ -9,7 +9,6 @@ import torch
 from safetensors.torch import load, save
 from sklearn.base import clone
 
-import dicot.model.embedding.passes as embedding_passes
 from dicot import TimeSeriesEmbedder
 from dicot.core.errors import InputError, ModelFileError
 from dicot.data import Windows
@@ -17,13 +16,12 @@ from dicot.judge.evaluation import saved as saved_contender
 from dicot.model.arguments import grouped
 from dicot.model.embedding import embed, pooled_dim
 from dicot.model.embedding.bank import Bank
-from dicot.model.embedding.composition import Composition, first_difference, fit_composition
+from dicot.model.embedding.composition import fit_composition
 from dicot.model.embedding.contests import Contests
 from dicot.model.estimator import fit_many
 from dicot.model.files import BESIDE
 from dicot.nets.encoders import build_encoder
 from tests.commands import dicot
-from tests.own import Net
 
 EVERYTHING = {"pooling": "shares+mean+max", "difference": True, "bank": "mixed", "n_components": 12}
 
@@ -80,14 +78,11 @@ def test_differences_are_given_the_scale_of_the_cases(waves):
     np.testing.assert_allclose(embed(encoder, x, composer=composition, device="cpu")[:, 8:], expected, atol=1e-4)
 
 
-def test_a_single_time_step_has_no_difference():
-    assert torch.equal(first_difference(torch.ones(2, 3, 1)), torch.zeros(2, 3, 1))
-
-
 def test_a_case_does_not_depend_on_its_company(fitted, waves):
     made, _ = fitted
     whole = made.transform(waves.x)
     assert whole.shape == (24, 12)
+    np.testing.assert_allclose(whole.std(axis=0), 1, atol=1e-3)
     for rows in ([5], [7, 3], np.random.default_rng(1).permutation(24)):
         np.testing.assert_allclose(made.transform(waves.x[rows]), whole[rows], atol=1e-5)
 
@@ -102,17 +97,6 @@ def test_same_seed_same_bytes(fitted, waves):
     assert np.array_equal(together.transform(waves.x), made.transform(waves.x))
 
 
-def test_after_a_training_too(waves):
-    made = model("dicot", **EVERYTHING).fit(waves)
-    z = made.transform(waves.x)
-    np.testing.assert_allclose(z.std(axis=0), 1, atol=1e-3)
-
-
-def test_fewer_components_than_cases(waves):
-    made = model(n_components=2048, pooling="shares+mean+max").fit(waves.x[:6])
-    assert made.transform(waves.x).shape == (24, 5) and len(made.get_feature_names_out()) == 5
-
-
 def test_round_trip(fitted, waves):
     made, folder = fitted
     loaded = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
@@ -122,20 +106,6 @@ def test_round_trip(fitted, waves):
     assert loaded.transform_time_steps(waves.x).shape == (24, 8, 32)
     rows = np.zeros((24, 12), np.float32)
     assert np.array_equal(loaded.transform_into(waves.x, lambda n, f: rows), made.transform(waves.x))
-
-
-def test_a_foreign_module_too(tmp_path, waves):
-    made = model(encoder=Net(), **EVERYTHING).fit(waves)
-    folder = made.save_pretrained(tmp_path / "model")
-    loaded = TimeSeriesEmbedder.from_pretrained(folder, encoder=Net(), device="cpu")
-    assert np.array_equal(loaded.transform(waves.x), made.transform(waves.x))
-
-
-def test_training_can_start_from_such_a_model(fitted, waves):
-    made, folder = fitted
-    one = model("dicot").fit(waves, initial=folder)
-    other = model("dicot").fit(waves, initial=made)
-    assert np.array_equal(one.transform(waves.x), other.transform(waves.x))
 
 
 def test_without_parts_a_model_is_saved_as_ever(tmp_path, waves):
@@ -207,34 +177,22 @@ def claim(name, value):
 @pytest.mark.parametrize(
     "change",
     [
-        put("difference", lambda t: t[:, :1].clone()),
         put("difference", lambda t: t * float("nan")),
         put("bank.layout", lambda t: t * 0),
         put("bank.layout", lambda t: t * 1000),
-        put("bank.layout", lambda t: t[:, :1].clone()),
         put("bank.channels", lambda t: t[:, :, :1].clone()),
         put("bank.biases", lambda t: t[:80].clone()),
-        put("bank.biases", lambda t: t.to(torch.int64)),
         put("contests.taps", lambda t: t[:, :1].clone()),
-        put("contests.taps", lambda t: t.repeat(3, 1, 1, 1, 1)),
-        put("contests.channels", lambda t: t[..., :1].clone()),
-        put("compression.mean", lambda t: t[1:].clone()),
         put("compression.weight", lambda t: t[:, :0].clone()),
         put("compression.weight", lambda t: t[1:].clone()),
-        drop("bank"),
         drop("bank.layout"),
-        drop("contests"),
         drop("contests.taps"),
         drop("compression"),
-        drop("difference"),
         forget,
         rename(2016),
-        rename("plain"),
         claim("more", {"shape": [1], "type": "float32"}),
         claim("difference", {"shape": [2, 2], "type": "object"}),
         claim("difference", {"shape": [10**15, 2], "type": "float32"}),
-        claim("difference", {"shape": [-1, 2], "type": "float32"}),
-        claim("difference", 3),
     ],
 )
 def test_damaged_parts_are_refused_in_words(fitted, tmp_path, change):
@@ -245,39 +203,11 @@ def test_damaged_parts_are_refused_in_words(fitted, tmp_path, change):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"bank": 83}, {"bank": "both"}, {"bank": -84}, {"bank": 10_000}, {"n_components": -1}, {"difference": "yes"}],
+    [{"bank": 83}, {"bank": "both"}, {"bank": 100.5}, {"bank": 10_000}, {"n_components": 2049}, {"difference": "yes"}],
 )
 def test_settings_that_make_no_sense_are_refused(waves, settings):
     with pytest.raises(InputError, match=str(next(iter(settings.values())))):
         model(**settings).fit(waves)
-
-
-def test_a_model_with_shares_alone_is_kept_as_ever(waves, tmp_path):
-    """A file of an older version, which knew no contests, has the same tensors and loads."""
-    made = model(bank=168, n_components=5).fit(waves)
-    folder = made.save_pretrained(tmp_path / "m")
-    config = json.loads((folder / "config.json").read_text())
-    kept = {"bank.layout", "bank.channels", "bank.biases", "compression.mean", "compression.weight"}
-    assert config["beside"].keys() == kept
-    loaded = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
-    assert np.array_equal(loaded.transform(waves.x), made.transform(waves.x))
-
-
-def test_many_values_per_time_step_mean_fewer_cases_at_once(waves, monkeypatch):
-    """A bank needs more memory than a small encoder, and a batch is as small as they need it."""
-    sizes = []
-    whole = Contests.transform
-    monkeypatch.setattr(Contests, "transform", lambda self, x: sizes.append(len(x)) or whole(self, x))
-    monkeypatch.setitem(embedding_passes.WORKING_MEMORY, "cpu", 84 * 14 // 8 * 8 * 32 * 4 * 6)
-    model(bank="mixed").fit(waves).transform(waves.x)
-    assert set(sizes) == {6}
-
-
-def test_no_bank_may_be_said_as_zero(waves, tmp_path):
-    made = model(bank=0).fit(waves)
-    assert made.transform(waves.x).shape == (24, 8)
-    loaded = TimeSeriesEmbedder.from_pretrained(made.save_pretrained(tmp_path / "m"), device="cpu")
-    assert np.array_equal(loaded.transform(waves.x), made.transform(waves.x))
 
 
 def test_cases_that_do_not_differ_are_told_and_nothing_changes(waves):
@@ -327,12 +257,6 @@ def test_float64_encoders(waves):
     assert composition.dim(pooled_dim(encoder, "shares+mean+max")) == 5
 
 
-def test_a_composer_needs_a_vector(waves):
-    encoder = build_encoder("fcn", {"n_channels": 2, "dim": 8}).eval()
-    with pytest.raises(InputError, match="pooling=None"):
-        embed(encoder, waves.x, pooling=None, composer=Composition(), device="cpu")
-
-
 def test_a_saved_model_is_another_contender_with_other_parts(waves):
     one, other = (saved_contender("m", model(bank=84, random_state=1).fit(Windows(x))) for x in (waves.x, -waves.x))
     assert one.config != other.config
@@ -355,17 +279,3 @@ def test_a_gpu_gives_what_a_cpu_gives():
     found = made.set_params(device="cuda").transform(x)
     np.testing.assert_allclose(found, expected, atol=0.05)  # a share that counts one time step more
     assert np.median(np.abs(found - expected)) < 1e-4
-
-
-def test_a_single_case_goes_through_once_where_its_bits_stay(waves, monkeypatch):
-    made, x = model(pooling="mean+max+std", bank=84, n_components=5).fit(waves), waves.x
-    together = made.transform(x)
-    alone = made.transform(x[:1])  # finds out what this machine does to a single case
-    sizes = []
-    transform = Bank.transform
-    monkeypatch.setattr(Bank, "transform", lambda self, cases: (sizes.append(len(cases)), transform(self, cases))[1])
-    # Products of another number of rows may be rounded otherwise, which depends on the machine's library.
-    np.testing.assert_allclose(made.transform(x[:1]), together[:1], atol=1e-6, rtol=0)
-    np.testing.assert_array_equal(alone, made.transform(x[:1]))
-    sizes.pop()
-    assert sizes in ([1], [2])  # never found out again; twice only where once would be rounded otherwise

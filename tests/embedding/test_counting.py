@@ -1,4 +1,4 @@
-"""The kernels that count on a GPU, against the operators that do the same."""
+"""What the bank and the contests count in C and on a GPU, against PyTorch's operators."""
 
 from dataclasses import replace
 
@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 import torch
 
+from dicot.core.gpu.device import host_threads
+from dicot.model.embedding import counting
 from dicot.model.embedding.bank import Bank
 from dicot.model.embedding.contests import Contests
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-SHAPES = [(1, 1), (1, 5), (1, 9), (2, 36), (6, 128), (12, 50), (70, 40), (1, 1501)]
+compiled = pytest.mark.skipif(counting.C.library is None, reason="there is no C compiler here")
+on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+SHAPES = [(1, 1), (3, 5), (1, 9), (2, 36), (6, 128), (9, 33), (12, 50), (70, 40), (1, 1501)]
 
 
 def walks(n: int, n_channels: int, n_times: int) -> torch.Tensor:
@@ -20,48 +23,60 @@ def walks(n: int, n_channels: int, n_times: int) -> torch.Tensor:
     return torch.from_numpy(x.astype(np.float32))
 
 
+def by_operators(part: Bank | Contests, x: torch.Tensor) -> torch.Tensor:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "c_serves", lambda x: False)
+        return replace(part, chosen=None).transform(x)
+
+
+@compiled
 @pytest.mark.parametrize(("n_channels", "n_times"), SHAPES)
-def test_shares_are_those_of_the_operators(n_channels, n_times):
-    x = walks(7, n_channels, n_times).cuda()
-    bank = Bank.fit(x.cpu().numpy(), seed=1).to(x)
-    assert bank.chosen is not None
-    fast, slow, host = bank.transform(x), replace(bank, chosen=None).transform(x), Bank.fit(x.cpu().numpy(), seed=1)
-    for other in (slow.cpu(), host.transform(x.cpu())):
-        torch.testing.assert_close(fast.cpu(), other, rtol=1e-6, atol=0)  # not one time step is counted otherwise
+def test_c_counts_as_the_operators_do(n_channels, n_times):
+    """Not one time step is counted otherwise, in cases of the fitted length and of others."""
+    x = walks(4, n_channels, n_times)
+    assert counting.c_serves(x)
+    bank, contests = Bank.fit(x.numpy(), 84 * 10, seed=1), Contests.draw(n_channels, n_times, seed=1)
+    for cases in (x, walks(3, n_channels, 20), walks(3, n_channels, 333)):
+        torch.testing.assert_close(bank.transform(cases), by_operators(bank, cases), rtol=1e-6, atol=0)
+        torch.testing.assert_close(contests.transform(cases), by_operators(contests, cases), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize(("n_channels", "n_times"), SHAPES)
-def test_contests_are_those_of_the_operators(n_channels, n_times):
-    x = walks(7, n_channels, n_times).cuda()
-    contests = Contests.draw(n_channels, n_times, seed=1).to(x)
-    assert contests.chosen is not None
-    fast, slow = contests.transform(x), replace(contests, chosen=None).transform(x)
-    host = Contests.draw(n_channels, n_times, seed=1).transform(x.cpu())
-    for other in (slow.cpu(), host):
-        torch.testing.assert_close(fast.cpu(), other, rtol=1e-4, atol=1e-5)  # every time step is won by the same one
-
-
-def test_far_from_its_ends_a_constant_wins_nothing():
-    x = torch.full((2, 3, 4000), 0.1).cuda()
-    contests = Contests.draw(3, 20, seed=1).to(x)
-    assert contests.transform(x).square().mean() < 1e-3
-
-
-@pytest.mark.parametrize(("n_channels", "n_times"), SHAPES)
-def test_a_case_does_not_depend_on_its_company(n_channels, n_times):
-    x = walks(9, n_channels, n_times).cuda()
+@pytest.mark.parametrize("device", [pytest.param("cpu", marks=compiled), pytest.param("cuda", marks=on_gpu)])
+def test_neither_company_nor_threads_change_a_bit(device):
+    x = walks(9, 4, 61).to(device)
     x[3] = 0.1  # a constant, where convolutions are zero but for rounding
-    for part in (Bank.fit(x.cpu().numpy()).to(x), Contests.draw(n_channels, n_times).to(x)):
+    for part in (Bank.fit(x.cpu().numpy()).to(x), Contests.draw(4, 61).to(x)):
         whole = part.transform(x)
-        for rows in ([3], [4, 3], list(range(8, -1, -1))):
+        for rows in ([3], [8, 3], list(range(8, -1, -1))):
             assert torch.equal(part.transform(x[rows]), whole[rows])
+        with host_threads(1):
+            assert torch.equal(part.transform(x), whole)
 
 
-def test_other_lengths_and_types_than_at_fit():
-    x = walks(5, 3, 200).cuda()
-    bank = Bank.fit(x.cpu().numpy())
-    for n_times in (20, 500):
-        cases = walks(5, 3, n_times).cuda()
-        fast, slow = bank.to(x).transform(cases), replace(bank.to(x), chosen=None).transform(cases)
-        torch.testing.assert_close(fast, slow, rtol=1e-6, atol=0)
-    assert bank.to(x.double()).chosen is None and bank.to(x.cpu()).chosen is None
+@compiled
+def test_nan_is_not_hidden():
+    x = walks(3, 2, 40)
+    x[2, 1, 7] = torch.nan
+    features = Contests.draw(2, 40).transform(x)
+    assert features[2].isnan().all() and features[:2].isfinite().all()
+
+
+@compiled
+def test_other_types_and_groups_of_many_channels_are_left_to_the_operators():
+    assert not counting.c_serves(walks(2, 1, 20).double())
+    drawn = Contests.draw(20, 30)
+    x, many = walks(2, 20, 30), Contests(drawn.taps, torch.ones_like(drawn.channels))  # as no group that was drawn
+    assert drawn.most_mixed <= 9 < many.most_mixed
+    exact = many.to(x.double()).transform(x.double())
+    torch.testing.assert_close(many.transform(x).double(), exact, rtol=1e-4, atol=1e-5)
+
+
+@on_gpu
+@pytest.mark.parametrize(("n_channels", "n_times"), SHAPES)
+def test_a_gpu_counts_as_the_operators_and_the_cpu_do(n_channels, n_times):
+    x = walks(7, n_channels, n_times).cuda()
+    for host in (Bank.fit(x.cpu().numpy(), seed=1), Contests.draw(n_channels, n_times, seed=1)):
+        part = host.to(x)
+        assert part.chosen is not None and host.to(x.double()).chosen is None
+        for other in (by_operators(part, x).cpu(), host.transform(x.cpu())):
+            torch.testing.assert_close(part.transform(x).cpu(), other, rtol=1e-4, atol=1e-5)

@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from dicot.core.errors import InputError
 from dicot.model.embedding import POOLINGS, Pooling, embed, pooled_dim
-from dicot.nets.encoders import ENCODERS, build_encoder
+from dicot.nets.encoders import ENCODERS, Encoder, InceptionTime, as_encoder, build_encoder
 from tests.commands import dicot
 
 FIRST_AND_LAST = Pooling(None, lambda h: torch.cat([h[..., 0], h[..., -1]], dim=1), "the first and last time step")
+SHARES = "shares+mean+max"
 
 
 @pytest.fixture(params=[*POOLINGS, "first+last"])
@@ -19,16 +21,17 @@ def pooling(request, monkeypatch):
     return request.param
 
 
-@pytest.fixture(params=ENCODERS)
-def encoder(request, waves):
+def made(name: str, n_channels: int = 2, dtype: torch.dtype = torch.float32) -> Encoder:
     torch.manual_seed(0)
-    made = build_encoder(request.param, {"n_channels": 2, "dim": 16})
+    encoder = build_encoder(name, {"n_channels": n_channels, "dim": 16}).to(dtype)
     with torch.no_grad():
-        made.train()(torch.from_numpy(waves.x))
-    return made
+        encoder.train()(torch.randn(16, n_channels, 60, dtype=dtype))
+    return encoder.eval()
 
 
-def test_a_case_does_not_depend_on_its_company(encoder, pooling, waves):
+@pytest.mark.parametrize("name", ENCODERS)
+def test_a_case_does_not_depend_on_its_company(name, pooling, waves):
+    encoder = made(name)
     whole = embed(encoder, waves.x, pooling=pooling, device="cpu")
     assert whole.shape == (24, pooled_dim(encoder, pooling))
     order = np.random.default_rng(1).permutation(24)
@@ -39,9 +42,10 @@ def test_a_case_does_not_depend_on_its_company(encoder, pooling, waves):
         np.testing.assert_allclose(again, whole, atol=1e-6, rtol=0)
 
 
-def test_leaves_the_encoder_as_it_was(encoder, pooling, waves):
+@pytest.mark.parametrize("name", ENCODERS)
+def test_leaves_the_encoder_as_it_was(name, pooling, waves):
+    encoder = made(name)
     before = {name: value.clone() for name, value in encoder.state_dict().items()}
-    torch.manual_seed(3)
     state = torch.get_rng_state()
     embed(encoder.train(), waves.x, pooling=pooling, device="cpu")
     pooled_dim(encoder, pooling)
@@ -49,23 +53,81 @@ def test_leaves_the_encoder_as_it_was(encoder, pooling, waves):
     assert all(torch.equal(value, before[name]) for name, value in encoder.state_dict().items())
 
 
-def test_is_listed(pooling):
-    line = next(line for line in dicot("list", "poolings").splitlines() if line.split()[0] == pooling)
-    assert POOLINGS[pooling].summary in line
+def test_is_listed():
+    lines = dicot("list", "poolings").splitlines()
+    for name, rule in POOLINGS.items():
+        assert rule.summary in next(line for line in lines if line.split()[0] == name)
 
 
-def test_layers_are_the_means_of_the_features(encoder, waves):
+@pytest.mark.parametrize("name", ENCODERS)
+def test_layers_are_the_means_of_the_features(name, waves):
+    encoder = made(name)
     with torch.no_grad():
-        features = encoder.eval().features(torch.from_numpy(waves.x))
+        features = encoder.features(torch.from_numpy(waves.x))
     expected = np.concatenate([h.mean(-1).numpy() for h in features.values()], axis=1)
     np.testing.assert_allclose(embed(encoder, waves.x, pooling="layers", device="cpu"), expected, atol=1e-6, rtol=0)
 
 
 def test_layers_can_be_chosen_by_name(monkeypatch, waves):
-    encoder = build_encoder("fcn", {"n_channels": 2, "dim": 16})
+    encoder = made("fcn")
     monkeypatch.setitem(POOLINGS, "two", Pooling(("layer2", "layer0"), lambda layers: layers["layer0"].amax(-1)))
     monkeypatch.setitem(POOLINGS, "lost", Pooling(("layer7",), lambda layers: layers["layer7"].amax(-1)))
     assert embed(encoder, waves.x, pooling="two", device="cpu").shape == (24, pooled_dim(encoder, "two")) == (24, 128)
     for ask in (lambda: embed(encoder, waves.x, pooling="lost", device="cpu"), lambda: pooled_dim(encoder, "lost")):
         with pytest.raises(InputError, match="layer7"):
             ask()
+
+
+def slow_shares(encoder: Encoder, x: np.ndarray) -> np.ndarray:
+    """The definition, from the features of the plain path."""
+    with torch.no_grad():
+        features = {name: h.numpy() for name, h in encoder.features(torch.from_numpy(x)).items()}
+    last = features[list(features)[-1]]
+    shares = [(features[name] > 0).mean(axis=2) for name in encoder.centred_layers()]
+    return np.concatenate([*shares, last.mean(axis=2), last.max(axis=2)], axis=1)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("n_channels", "n_times"), [(1, 1), (3, 150), (130, 40)])
+def test_shares_equal_the_definition(name, dtype, n_channels, n_times):
+    encoder = made(name, n_channels, dtype)
+    x = torch.randn(20, n_channels, n_times, dtype=dtype).numpy()
+    found, expected = embed(encoder, x, pooling=SHARES, device="cpu"), slow_shares(encoder, x)
+    assert found.shape == expected.shape == (20, pooled_dim(encoder, SHARES))
+    # A value within rounding of zero may be counted or not, which moves a share by one time step.
+    counted = np.abs(found - expected) > 2e-5
+    assert counted.mean() < 1e-3 and (np.abs(found - expected)[counted] < 1.01 / n_times).all()
+
+
+def test_shares_of_the_papers_encoder_and_of_a_foreign_module():
+    assert pooled_dim(InceptionTime(1), SHARES) == 6 * 256 + 2 * 256
+    module = nn.Sequential(nn.Conv1d(2, 6, 3, padding=1), nn.BatchNorm1d(6), nn.ReLU(), nn.Conv1d(6, 5, 3, padding=1))
+    encoder = as_encoder(module, 2, 30).eval()
+    x = np.random.default_rng(0).normal(size=(4, 2, 30)).astype(np.float32)
+    np.testing.assert_allclose(embed(encoder, x, pooling=SHARES, device="cpu"), slow_shares(encoder, x), atol=1e-5)
+
+
+@pytest.mark.parametrize("rule", [SHARES, "mean"])
+def test_changed_weights_and_hooks_are_noticed(rule):
+    encoder = made("inception_time")
+    x = np.random.default_rng(0).normal(size=(4, 2, 30)).astype(np.float32)
+    before = embed(encoder, x, pooling=rule, device="cpu")
+    fired = []
+    encoder.block0.module1.bn.register_forward_hook(lambda *_: fired.append(1))
+    np.testing.assert_allclose(embed(encoder, x, pooling=rule, device="cpu"), before, atol=1e-5)
+    assert fired
+    with torch.no_grad():
+        encoder.block0.module0.bn.bias.add_(0.5)
+    assert not np.allclose(embed(encoder, x, pooling=rule, device="cpu"), before, atol=0.01)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
+def test_a_gpu_gives_what_a_cpu_gives():
+    encoder = made("inception_time")
+    x = np.random.default_rng(0).normal(size=(500, 2, 150)).astype(np.float32)
+    expected = embed(encoder, x, pooling=SHARES, device="cpu")
+    for batch_size in (32, 50):  # enough batches for a CUDA graph
+        found = embed(encoder, x, pooling=SHARES, device="cuda", batch_size=batch_size)
+        off = np.abs(found - expected) > 2e-5
+        assert off.mean() < 1e-4 and np.abs(found - expected).max() < 1.01 / 150

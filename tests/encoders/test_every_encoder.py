@@ -5,12 +5,13 @@ import copy
 import numpy as np
 import pytest
 import torch
+from tests.own import Net
 from torch import nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from dicot.core.errors import InputError
 from dicot.model.embedding import embed
-from dicot.nets.encoders import ENCODERS, Encoder, build_encoder
+from dicot.nets.encoders import ENCODERS, FCN, Encoder, InceptionTime, ResNet, as_encoder, build_encoder
+from dicot.nets.encoders.inspection import stages_of
 
 
 @pytest.fixture(params=ENCODERS)
@@ -68,23 +69,45 @@ def test_hooks_on_every_module_fire(name):
         assert set(fired) == set(modules)
 
 
-def test_batch_norm_refuses_a_single_value_in_words(name):
+def test_batch_norm_refuses_a_single_value(name):
     encoder = make(name)
-    if any(isinstance(module, _BatchNorm) for module in encoder.modules()):
+    if name == "inception_time":  # PyTorch's own BatchNorm says so in the others
         with pytest.raises(InputError, match="one time step of one case"):
             encoder(torch.randn(1, 2, 1))
-    else:
-        assert encoder(torch.randn(1, 2, 1)).shape == (1, 16, 1)
     assert embed(encoder, np.zeros((1, 2, 1), np.float32), device="cpu").shape == (1, 16), "no batch is trained on"
 
 
-def test_an_argument_that_is_not_kept_is_named():
-    class Forgetful(Encoder):
-        def __init__(self, n_channels: int, dim: int = 4, depth: int = 1) -> None:
-            super().__init__(n_channels, dim)
+def names(network: nn.Module, stages: list[list[nn.Parameter]]) -> list[list[str]]:
+    known = {id(parameter): name for name, parameter in network.named_parameters()}
+    return [[known[id(parameter)] for parameter in stage] for stage in stages]
 
-        def forward(self, x, keep=None):
-            return x
 
-    with pytest.raises(InputError, match="'depth'"):
-        Forgetful(1).config()
+def test_stages_go_from_input_to_output():
+    inception = InceptionTime(2, dim=8)
+    found = names(inception, inception.stages())
+    assert [{name.partition(".")[0] for name in stage} for stage in found] == [{"input"}, {"block0"}, {"block1"}]
+    fcn = FCN(2, dim=8)
+    assert names(fcn, fcn.stages())[1] == ["convs.1.weight", "convs.1.bias", "norms.1.weight", "norms.1.bias"]
+    resnet = ResNet(2, dim=8)
+    assert [stage[0] for stage in names(resnet, resnet.stages())] == [f"blocks.{i}.convs.0.weight" for i in range(3)]
+    foreign = as_encoder(Net(), 2, 32)
+    parts = [stage[0] for stage in names(foreign, foreign.stages())]
+    assert parts == ["module.first.weight", "module.norm.weight", "module.second.weight"]
+
+
+def test_a_shared_parameter_is_listed_once_and_own_ones_come_first():
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one = nn.Linear(3, 3)
+            self.many = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3))
+            self.many[2].weight = self.one.weight
+            self.scale = nn.Parameter(self.one.bias.detach().clone())
+
+    network = Tied()
+    assert names(network, stages_of(network)) == [
+        ["scale"],
+        ["one.weight", "one.bias"],
+        ["many.0.weight", "many.0.bias"],
+        ["many.2.bias"],
+    ]

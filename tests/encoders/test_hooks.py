@@ -11,7 +11,7 @@ from dicot.methods import build_method
 from dicot.model.embedding import embed
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.nets.encoders import InceptionTime
-from dicot.nets.encoders.hooks import has_hooks
+from dicot.nets.encoders.inspection import has_hooks
 from dicot.train import Recipe, pretrain
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from dicot.nets.encoders.inception import native
+from dicot.core.machine_code import use_code
+from dicot.nets.encoders.inception import rows
 
-compiled = pytest.mark.skipif(native.library() is None, reason="there is no C compiler here")
+compiled = pytest.mark.skipif(rows.C.library is None, reason="there is no C compiler here")
 LOAD = """
 import logging
 logging.basicConfig(level="INFO")
-from dicot.nets.encoders.inception import native
-print(native.library())
+from dicot.nets.encoders.inception.rows import C
+print(C.library)
 """
 
 
@@ -61,7 +62,7 @@ def test_code_that_others_may_have_planted_is_not_run(cache, tmp_path, exposed):
     source = tmp_path / "planted.c"
     source.write_text('#include <stdio.h>\n__attribute__((constructor)) void run(void) { puts("planted"); }')
     subprocess.run(["cc", "-shared", "-fPIC", source, "-o", path], check=True)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:32]
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     path = path.rename(
         path.with_name("-".join([*path.stem.split("-")[:2], digest][: path.stem.count("-") + 1]) + ".so")
     )
@@ -73,8 +74,6 @@ def test_code_that_others_may_have_planted_is_not_run(cache, tmp_path, exposed):
 @pytest.fixture
 def use(tmp_path, monkeypatch):
     """What is loaded and how often it was made, with a cache of its own."""
-    from dicot.core.gpu.machine_code import use_code
-
     monkeypatch.setenv("DICOT_CACHE", str(tmp_path / "cache"))
     made = []
 
@@ -111,7 +110,7 @@ def test_a_file_that_is_not_as_it_was_written_is_made_again(use, damage):
 def test_nothing_is_taken_from_a_folder_that_others_can_write_to(use, tmp_path, caplog, what):
     (path, _), _ = use()
     evil = b"another's code"
-    planted = path.with_name(f"code-{hashlib.sha256(evil).hexdigest()[:32]}.bin")
+    planted = path.with_name(f"code-{hashlib.sha256(evil).hexdigest()[:16]}.bin")
     path.rename(planted)
     planted.write_bytes(evil)
     if what == "folder":

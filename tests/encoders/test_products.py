@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from dicot.nets.encoders import InceptionTime
-from dicot.nets.encoders.inception import products, spectral
+from dicot.nets.encoders.inception import convolution, products
 
-compiled = pytest.mark.skipif(products.library() is None, reason="there is no C compiler here")
+compiled = pytest.mark.skipif(products.C.library is None, reason="there is no C compiler here")
 
 
 def complex_of(real_and_imag: torch.Tensor, axis: int) -> torch.Tensor:
@@ -60,15 +60,10 @@ def test_matrix_products_are_those_in_double_precision(m, depth, n, turned, monk
     wanted = [each[0], each[1] + bias, each[2] + c, each, each.sum(dim=0)]
     products.addmm_(c, a[2], b[2])
     ours = [products.mm(a[0], b[0]), products.addmm(bias, a[1], b[1]), c, products.bmm(a, b), products.summed_bmm(a, b)]
+    ours.append(products.bmm(a[0].expand(3, -1, -1), b))  # items may share a side
+    wanted.append(a[0].double() @ b.double())
     for one, other in zip(ours, wanted, strict=True):
         torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-4)
-
-
-@compiled
-def test_items_may_share_a_side(monkeypatch):
-    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
-    a, b = torch.randn(5, 40), torch.randn(4, 40, 32)
-    torch.testing.assert_close(products.bmm(a.expand(4, -1, -1), b), a @ b, rtol=1e-4, atol=1e-4)
 
 
 @compiled
@@ -100,16 +95,16 @@ def test_a_convolution_is_the_same_with_and_without_them(n_times, monkeypatch):
     for mkl in (False, True):  # with MKL, PyTorch does the work
         monkeypatch.setattr(torch.backends.mkl, "is_available", lambda mkl=mkl: mkl)
         assert products.serve(v, 64) is not mkl
-        y, saved = spectral.forward(v, taps, 4)
-        results.append([y, *spectral.backward(dy, saved, 10, 4)])
+        y, saved = convolution._spectral_forward(v, taps, 4)
+        results.append([y, *convolution._spectral_backward(dy, saved, 10, 4)])
     for ours, wanted in zip(*results, strict=True):
         torch.testing.assert_close(ours, wanted, rtol=1e-4, atol=1e-3)
 
 
 @compiled
 @pytest.mark.usefixtures("two_threads")
-@pytest.mark.parametrize("dim", [4, 8, 32, 128])
-@pytest.mark.parametrize("n_times", [8, 60, 170])
+@pytest.mark.parametrize("dim", [4, 32])
+@pytest.mark.parametrize("n_times", [8, 60])
 def test_an_encoder_of_any_width_is_the_same_with_and_without_them(n_times, dim, monkeypatch):
     """The single column of a branch of a narrow encoder lies in memory neither as a row nor as a column."""
     torch.manual_seed(n_times)

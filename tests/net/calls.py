@@ -158,7 +158,7 @@ def classifier_probabilities(x: Array, y: Array, tuning: str) -> Array:
 
 
 def windows_of_recordings(source: Path, window: str | int, stride: str | int = "50%", **options: Any) -> Facts:
-    return facts_of_windows(dicot.windows_from(source, window, stride, **options))
+    return facts_of_windows(dicot.Windows.from_folder(source, window, stride, **options))
 
 
 def windows_of_file(path: Path, **options: Any) -> Facts:
@@ -174,15 +174,15 @@ def windows_of_file(path: Path, **options: Any) -> Facts:
 
 
 def windows_of_table(table: Mapping[str, Any], **options: Any) -> Facts:
-    return facts_of_windows(dicot.from_table(dict(table), **options))
+    return facts_of_windows(dicot.Windows.from_table(dict(table), **options))
 
 
 def windows_of_arrays(recordings: Sequence[Array], length: int, stride: int, **options: Any) -> Facts:
-    return facts_of_windows(dicot.slide(list(recordings), length, stride, **options))
+    return facts_of_windows(dicot.Windows.from_array(list(recordings), window=length, stride=stride, **options))
 
 
 def windows_of_cases(x: Any, **options: Any) -> Facts:
-    return facts_of_windows(dicot.check_collection(x, **options))
+    return facts_of_windows(dicot.Windows.from_array(x, **options))
 
 
 def facts_of_windows(windows: Any) -> Facts:
@@ -196,7 +196,8 @@ def facts_of_windows(windows: Any) -> Facts:
 def suggested(source: Path) -> Facts:
     """Return what an inspection of recordings suggests."""
     found = suggest_windows(inspect_recordings(source))
-    return {what: getattr(found, what) for what in ("window", "stride", "scale", "rate", "missing")}
+    names = ("window", "stride", "scale", "rate", "missing")
+    return {what: getattr(found.reading, what) if what in found.reasons else None for what in names}
 
 
 def job_keys(suite: str, **options: Any) -> tuple[list[str], list[str]]:

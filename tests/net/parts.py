@@ -172,7 +172,7 @@ def _arrays() -> dict[str, Found]:
     roles = {"case": "case", "time": "t", "channels": ["x", "y"], "label": "activity", "group": "person"}
     return {
         "table": calls.windows_of_table(table, **roles),
-        "slide": calls.windows_of_arrays(x, 32, 12, labels=labels, rate=50.0, names=["one", "two"]),
+        "slide": calls.windows_of_arrays(x, 32, 12, y=labels, rate=50.0, names=["one", "two"]),
         **{
             f"cases {how}": calls.windows_of_cases(made.unequal_cases(), unequal=how)
             for how in ("pad", "crop", "resample")

@@ -12,7 +12,7 @@ import torch
 from dicot.data import Windows
 from dicot.methods import METHODS, Batch, build_method
 from dicot.nets.encoders import InceptionTime
-from dicot.nets.encoders.inception import kernels, rows
+from dicot.nets.encoders.inception.rows import CudaRows, PlainRows
 from dicot.nets.views.blocks import block_layout
 from dicot.train import Checkpoint, History, Recipe, Step, TrainingRun, pretrain, pretrain_many
 from dicot.train.batches import is_streamed
@@ -88,7 +88,7 @@ def test_kernels_equal_the_operators(n_rows, widths):
     bias, dy = torch.randn(sum(widths), device="cuda"), torch.randn(n_rows, sum(widths), device="cuda")
     added = torch.randn_like(dy) if len(widths) == 1 else None
     found = []
-    for way in (kernels, rows):
+    for way in (CudaRows(), PlainRows()):
         norm = torch.nn.BatchNorm1d(sum(widths), device="cuda")
         kept = way.norm_forward(parts, norm, bias, added)
         dparts, *rest = way.norm_backward(dy, kept, norm, widths, masked=False)
@@ -101,9 +101,9 @@ def test_kernels_equal_the_operators(n_rows, widths):
 def test_pooling_with_ties(n_times):
     u = (4 * torch.randn(n_times, 3, 16, device="cuda").relu()).round()
     dy = torch.randn_like(u)
-    y, pairs = rows.pool_forward(u)
-    assert torch.equal(kernels.pool_forward(u)[0], y)
-    torch.testing.assert_close(kernels.pool_backward(dy, u, None), rows.pool_backward(dy.clone(), u, pairs))
+    y, pairs = PlainRows().pool_forward(u)
+    assert torch.equal(CudaRows().pool_forward(u)[0], y)
+    torch.testing.assert_close(CudaRows().pool_backward(dy, u, None), PlainRows().pool_backward(dy.clone(), u, pairs))
 
 
 # Memory: two views of long cases, so that a step takes far more than what every run takes.

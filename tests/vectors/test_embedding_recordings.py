@@ -148,7 +148,6 @@ def test_a_recording_that_was_only_copied_is_not_read_again(folder: Path, tmp_pa
 
 
 def test_a_signal_file_of_wfdb_is_looked_at_too(tmp_path: Path) -> None:
-    pytest.importorskip("wfdb")
     folder, out = tmp_path / "recordings", tmp_path / "v.npz"
     folder.mkdir()
     (folder / "a.hea").write_text("a 1 20 60\na.dat 16 200 16 0 0 0 0 I\n")

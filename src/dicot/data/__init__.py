@@ -5,8 +5,9 @@ from dicot.data.files import read_split, read_windows
 from dicot.data.folders import find_recordings, read_recordings
 from dicot.data.inspection import inspect_recordings, suggest_windows
 from dicot.data.policies import Scale
+from dicot.data.readers import read_recording
 from dicot.data.reading import Reading
-from dicot.data.recordingfile import Recording, read_recording
+from dicot.data.recording import Recording
 from dicot.data.splits import Split, hold_out, split_groups
 from dicot.data.stream import RecordingStream
 

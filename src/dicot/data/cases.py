@@ -21,7 +21,7 @@ def to_cases(X: Any, layout: str = "nct") -> Cases:
     if isinstance(X, str | bytes | dict | set) or X is None:
         raise InputError(
             f"X must be an array of shape {_SHAPE[layout]} or a list of cases; got {type(X).__name__}. "
-            "Use dicot.data.files.read_windows for a file and dicot.data.tables.from_table for a table."
+            "Use dicot.load for a file and Windows.from_table for a table."
         )
     if isinstance(X, list | tuple):
         return _from_list(X, layout)

@@ -21,7 +21,7 @@ from dicot.data.labels import check_channel_names, check_groups, check_labels, c
 from dicot.data.naming import listed
 from dicot.data.policies import MISSING, NO_VALUE, Array
 from dicot.data.reading import Reading
-from dicot.data.recordingfile import Recording
+from dicot.data.recording import Recording
 from dicot.data.texts import as_text, join_values
 from dicot.data.timestamps import (
     GAP,

@@ -1,49 +1,37 @@
-"""Files of cases, read by their suffix: .npz, .npy, .csv, .parquet, and the archives' .ts, .tsv, .arff."""
+"""Files of cases as Windows, whole or as a training and a test part."""
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
-from dicot.core.errors import InputError, UnusedKeysWarning
-from dicot.data.cases import to_cases, true_lengths
-from dicot.data.collection import Windows, check_collection, check_groups, check_labels
-from dicot.data.csvfile import SEPARATORS, columns_of, read_rows, read_sheet
-from dicot.data.naming import listed, naming
-from dicot.data.npyfile import Npz, assign_keys, looked_for, map_npy, open_npz
-from dicot.data.parquetfile import read_table
-from dicot.data.policies import Array, Cases, Policies, target_length
+from dicot.core.errors import InputError
+from dicot.data.casefiles import Content
+from dicot.data.cases import true_lengths
+from dicot.data.collection import Windows, check_collection
+from dicot.data.labels import check_groups, check_labels
+from dicot.data.naming import naming
+from dicot.data.policies import Policies, target_length
+from dicot.data.readers import known_suffixes, read_case_file
+from dicot.data.reading import Reading
 from dicot.data.splits import Split, brought_to, check_split, held_out
-from dicot.data.tables import table_cases
-from dicot.data.textforms import read_arff, read_ts, read_tsv
 
 
 class Columns(TypedDict, total=False):
-    """How to find the cases in a file."""
+    """How to find the cases in a file: fields of a Reading."""
 
-    layout: str  # .npz and .npy: "nct" or "ntc"
-    case: str | None  # .csv and .parquet: the columns of a long table
+    layout: str
+    case: str | None
     time: str | None
     channels: Sequence[str] | None
-    label: str | None  # of a table, or an array of an .npz; .csv with one case per row: also "first" or "last"
+    label: str | None
     group: str | None
-    ignore: Sequence[str] | None  # columns that hold none of this, such as a record's number
-    header: bool | None  # .csv with one case per row: whether the first row holds names; None: look
+    ignore: Sequence[str] | None
+    header: bool | None
 
 
 class ReadOptions(Columns, Policies, total=False):
-    """How to read a file: where its cases are, and the policies of check_collection."""
-
-
-class Content(NamedTuple):
-    """Cases as a file holds them, in the order channels, time: lengths may differ and NaN is kept."""
-
-    X: Cases
-    y: Array | None = None
-    group: Array | None = None
-    about: str = ""  # a table: its columns, what they were taken for and the first case, in words
-    channels: tuple[str, ...] | None = None  # a long table: their names
+    """How to read a file: where its cases are, and the policies of Windows.from_array."""
 
 
 def read_parts(path: str | Path, **columns: Unpack[Columns]) -> dict[str, Content]:
@@ -51,9 +39,14 @@ def read_parts(path: str | Path, **columns: Unpack[Columns]) -> dict[str, Conten
 
     A split is an .npz with X_train, or NAME_TRAIN.ts, .tsv or .arff (with NAME_TEST beside it).
     """
-    path = _existing(path)
-    with naming(path):
-        return _READERS[path.suffix.lower()](path, {k: v for k, v in columns.items() if v is not None})
+    path = Path(path).expanduser()
+    if path.is_dir():
+        raise InputError(
+            f"{path} is a folder; data is one file ({', '.join(known_suffixes('cases'))}) or a data set by name. Name "
+            "the file; a folder of recordings becomes windows by Windows.from_folder, and on the command line by "
+            "--window or a dicot.toml (`dicot inspect FOLDER --write`)."
+        )
+    return read_case_file(path, Reading.from_dict(columns))
 
 
 def read_windows(path: str | Path, **options: Unpack[ReadOptions]) -> Windows:
@@ -107,111 +100,3 @@ def _divide(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     if unknown := sorted(options.keys() - Columns.__annotations__.keys()):
         raise TypeError(f"Unknown options for reading a file: {', '.join(unknown)}")
     return options, {k: v for k, v in policies.items() if v is not None}
-
-
-def _existing(path: str | Path) -> Path:
-    path = Path(path).expanduser()
-    known = ", ".join(_READERS)
-    if path.is_dir():
-        raise InputError(
-            f"{path} is a folder; data is one file ({known}) or a data set by name. Name the file; a folder of "
-            "recordings becomes windows by Windows.from_folder, and on the command line by --window or a dicot.toml "
-            "(`dicot inspect FOLDER --write`)."
-        )
-    if path.suffix.lower() not in _READERS:
-        raise InputError(
-            f"{path} has an unknown suffix {path.suffix!r}; known are {known}. Convert or rename the file."
-        )
-    if not path.is_file():
-        raise InputError(f"There is no file {path}. Check the path.")
-    return path
-
-
-def _only(columns: dict[str, Any], path: Path, *allowed: str) -> None:
-    """Refuse column names and the like for a format that has none."""
-    if refused := sorted(columns.keys() - set(allowed)):
-        raise InputError(f"{', '.join(refused)} cannot be used with {path.suffix} files. Leave it out.")
-
-
-def _read_npz(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
-    _only(columns, path, "layout", "label", "group")
-    chosen = {role: columns[option] for role, option in (("y", "label"), ("group", "group")) if option in columns}
-    with open_npz(path) as file:
-        keys = assign_keys(file.names, lambda name: _shape(file, name) == (), chosen)
-        if not keys.parts:
-            shapes = ((name, _shape(file, name)) for name in file.names)
-            content = listed([f"{name} {'(not readable)' if s is None else s}" for name, s in shapes]) or "nothing"
-            raise InputError(f"The file has no array of cases called {looked_for()}. It holds {content}.")
-        used = [name for roles in keys.parts.values() for name in roles.values()]
-        arrays = file.read(used)
-    if keys.unused:
-        said = f"{path}: read {', '.join(used)}; not used: {', '.join(keys.unused)}."
-        warnings.warn(said, UnusedKeysWarning, stacklevel=2)
-    layout = columns.get("layout", "nct")
-    parts = {part: {role: arrays[name] for role, name in roles.items()} for part, roles in keys.parts.items()}
-    return {
-        part: Content(to_cases(roles["X"], layout), roles.get("y"), roles.get("group")) for part, roles in parts.items()
-    }
-
-
-def _shape(file: Npz, name: str) -> tuple[int, ...] | None:
-    """Return the shape of an array, or None for anything else: it may stay in the file while nobody asks for it."""
-    try:
-        return file.array_header(name).shape
-    except ValueError:
-        return None
-
-
-def _read_npy(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
-    _only(columns, path, "layout")
-    return {"": Content(to_cases(map_npy(path), columns.get("layout", "nct")))}
-
-
-def _read_archive(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
-    _only(columns, path)
-    read = _ARCHIVE_READERS[path.suffix.lower()]
-    if not path.stem.endswith("_TRAIN"):
-        return {"": Content(*read(path))}
-    other = path.with_name(path.stem.removesuffix("_TRAIN") + "_TEST" + path.suffix)
-    parts = {"train": path, "test": other} if other.is_file() else {"train": path}
-    return {part: Content(*read(file)) for part, file in parts.items()}
-
-
-def _read_csv(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
-    _only(columns, path, "case", "time", "channels", "label", "group", "ignore", "header")
-    sheet = read_sheet(path)
-    if "case" in columns or "time" in columns:
-        if not columns.pop("header", True):
-            raise InputError(
-                "A long table needs the names of its columns in its first row. Leave header=False (--no-header) out."
-            )
-        named = [columns.get(role) for role in ("case", "label", "group")]
-        content = _read_long(columns_of(sheet, named), columns)
-    elif "channels" in columns:
-        raise InputError("channels= needs a long table. Name its case= and time= columns too (--case, --time).")
-    else:
-        content = Content(*read_rows(sheet, **columns))
-    return {"": content._replace(about=f"{SEPARATORS[sheet.separator]} separated; {content.about}")}
-
-
-def _read_parquet(path: Path, columns: dict[str, Any]) -> dict[str, Content]:
-    _only(columns, path, "case", "time", "channels", "label", "group", "ignore")
-    return {"": _read_long(read_table(path), columns)}
-
-
-def _read_long(table: Any, columns: dict[str, Any]) -> Content:
-    return Content(*table_cases(table, **{"case": None, "time": None, **columns}))
-
-
-_ARCHIVE_READERS: dict[str, Callable[[Path], tuple[Cases, Array | None]]] = {
-    ".ts": read_ts,
-    ".tsv": read_tsv,
-    ".arff": read_arff,
-}
-_READERS: dict[str, Callable[[Path, dict[str, Any]], dict[str, Content]]] = {
-    ".npz": _read_npz,
-    ".npy": _read_npy,
-    ".csv": _read_csv,
-    ".parquet": _read_parquet,
-    **dict.fromkeys(_ARCHIVE_READERS, _read_archive),
-}

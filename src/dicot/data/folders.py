@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from dicot.core.errors import InputError
 from dicot.data.naming import listed
+from dicot.data.readers import known_suffixes, read_file, stem_of, suffix_of
 from dicot.data.reading import Reading, Source
-from dicot.data.recordingfile import READERS, Recording, read_file, stem_of, suffix_of
+from dicot.data.recording import Recording
 
 
 def find_recordings(source: Source) -> list[Path]:
@@ -111,7 +112,7 @@ def before_pattern(path: PurePath) -> PurePath:
 
 def _of_known_suffix(files: Iterable[Path], what: str) -> list[Path]:
     files = list(files)
-    known = [file for file in files if suffix_of(file) in READERS and file.is_file()]
+    known = [file for file in files if suffix_of(file) in known_suffixes("recordings") and file.is_file()]
     if not known:
         others = sorted({file.suffix or file.name for file in files})
         came = f"of its files the suffixes are {listed(others)}" if others else "it holds no file"
@@ -120,7 +121,7 @@ def _of_known_suffix(files: Iterable[Path], what: str) -> list[Path]:
 
 
 def _known() -> str:
-    return ", ".join(READERS)
+    return ", ".join(known_suffixes("recordings"))
 
 
 def read_named(file: Path, name: str, reading: Reading) -> list[Recording]:

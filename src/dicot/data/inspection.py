@@ -12,8 +12,9 @@ from dicot.core.errors import InputError
 from dicot.data.cutting import LeftOut
 from dicot.data.folders import named_recordings
 from dicot.data.policies import Array
+from dicot.data.readers import read_file, stem_of
 from dicot.data.reading import Reading, Source, seconds_text, window_length, window_stride
-from dicot.data.recordingfile import Recording, read_file, stem_of
+from dicot.data.recording import Recording
 from dicot.data.timestamps import SAME_RATE, Stretch, is_other_rate, stretches
 
 BARS = "▁▂▃▄▅▆▇█"

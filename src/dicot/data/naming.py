@@ -1,14 +1,10 @@
 """Names in errors: the file that one came from, and a list that does not fill the screen."""
 
-import csv
-import struct
-import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from dicot.core.errors import InputError, brief
+from dicot.core.errors import DicotError, InputError, brief
 
 MOST_NAMED = 12
 
@@ -28,18 +24,9 @@ def naming(path: Path) -> Iterator[None]:
         if str(path) in str(error):
             raise
         raise InputError(f"{path}: {error}") from error
-    # RuntimeError: zipfile raises it for encrypted members and for compressions it does not know.
-    except (
-        OSError,
-        EOFError,
-        ValueError,
-        RuntimeError,
-        OverflowError,
-        struct.error,
-        zipfile.BadZipFile,
-        zlib.error,
-        csv.Error,
-    ) as error:
+    except (DicotError, MemoryError):
+        raise
+    except Exception as error:  # libraries have many for what a damaged file may hold
         raise InputError(
             f"{path} cannot be read as {path.suffix} ({brief(error)}). "
             "The file may be truncated or hold another format; write or fetch it again."

@@ -11,7 +11,7 @@ from dicot.data.cutting import Cut, LeftOut, outline_of, settle, warn_of_short, 
 from dicot.data.folders import named_recordings, read_named, refuse_mistaken
 from dicot.data.policies import Array
 from dicot.data.reading import Reading, Source
-from dicot.data.recordingfile import Recording
+from dicot.data.recording import Recording
 
 _KEPT = 2**28  # bytes of recordings that are kept between looking at them and cutting them
 

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, brief, did_you_mean
 from dicot.data.cases import to_array
-from dicot.data.csvfile import is_number
 from dicot.data.labels import check_labels
 from dicot.data.policies import Array, name_cases
+from dicot.data.texts import is_number
 
 
 def table_cases(

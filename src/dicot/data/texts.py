@@ -15,6 +15,8 @@ _MOST_TIMES = 100
 _CHARACTER = np.dtype("U1").itemsize
 _WHOLE = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
 _LARGEST_WHOLE = 1e20  # beyond any dtype of whole numbers
+LOST = ["", "?", "NA", "Na", "na", "NAN", "NaN", "Nan", "nan", "NULL", "Null", "null"]  # a value that is missing
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
 EXACT = 2**53  # float64 holds every whole number up to here
 
 
@@ -29,6 +31,28 @@ def text_array(texts: Sequence[str]) -> NDArray[np.str_]:
             f"take {_CHARACTER * longest * len(texts):,} bytes. Shorten it, or leave its column out."
         )
     return np.array(texts, dtype=np.str_)
+
+
+def is_number(cell: str) -> bool:
+    """Tell whether a cell of a file is a number as programs write it; Python would also read 1_000 and other digits."""
+    if cell in LOST or "_" in cell or not cell.isascii():
+        return False
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def is_value(cell: str) -> bool:
+    """Tell whether a cell is a number or empty."""
+    return cell in LOST or is_number(cell)
+
+
+def decimal_comma(cell: str) -> str:
+    """Return what to do about a number with a decimal comma; nothing if the cell is none."""
+    said = "Write numbers with a decimal point, not a comma (pandas: read_csv(..., decimal=',') and to_csv)."
+    return said if _DECIMAL_COMMA.fullmatch(cell) else ""
 
 
 def as_text(value: Any) -> Any:

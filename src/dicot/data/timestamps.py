@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, lookup
-from dicot.data.csvfile import is_number
 from dicot.data.policies import Array
+from dicot.data.texts import is_number
 
 GAP = 1.5  # times the usual step: what is longer is a gap, unless time stamps catch up
 SAME_RATE = 0.02  # share by which the rates of two recordings may differ and still count as one
@@ -138,8 +138,10 @@ def _no_stamp(cells: list[Any], row: int, where: Where) -> InputError:
     )
 
 
-def time_order(times: Seconds, written: Array, where: Where = row_name) -> NDArray[np.intp]:
-    """Return the order of time; a time stamp that came twice is refused with its row, as it was `written` there."""
+def time_order(times: Seconds, written: Array, where: Where = row_name) -> NDArray[np.intp] | None:
+    """Return the order of time, None where rows have it already; a time stamp that came twice is refused by its row."""
+    if (times[1:] > times[:-1]).all():
+        return None
     order = np.argsort(times, kind="stable")
     twice = np.flatnonzero(np.diff(times[order]) == 0)
     if len(twice):

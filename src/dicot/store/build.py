@@ -31,8 +31,8 @@ from dicot.data import Windows
 from dicot.data.cutting import Cut, LeftOut, Outline, outline_of, settle, warn_of_short, warn_of_uneven
 from dicot.data.folders import read_named, refuse_mistaken
 from dicot.data.naming import listed, naming
+from dicot.data.readers import suffix_of
 from dicot.data.reading import Reading
-from dicot.data.recordingfile import suffix_of
 from dicot.store.corpus import Corpus, Source
 from dicot.store.folder import WINDOWS, Shard, UnfinishedStore, finish_unit, known_of, write_manifest, write_shard
 from dicot.store.sources import Origin, at_hand, find_origins

@@ -18,7 +18,7 @@ from dicot.data.folders import file_name_of, named_recordings, read_named
 from dicot.data.naming import listed
 from dicot.data.policies import MISSING, Array
 from dicot.data.reading import Reading, read_toml, toml_of
-from dicot.data.recordingfile import Recording
+from dicot.data.recording import Recording
 from dicot.data.timestamps import nearest, stretches
 from dicot.store.made_of import MadeOf
 from dicot.store.vectors import Vectors

@@ -15,7 +15,7 @@ from typing import Any
 
 from dicot.core.errors import DicotError, InputError, brief, need_extra
 from dicot.data.folders import before_pattern, below_named, by_name
-from dicot.data.recordingfile import READERS, suffix_of
+from dicot.data.readers import known_suffixes, suffix_of
 
 SCHEME = "://"
 STAMPS = ("mtime", "LastModified", "last_modified", "updated", "created", "ETag", "etag")  # of file systems
@@ -75,9 +75,15 @@ def _behind(url: str) -> dict[str, tuple[PurePath, int, str]]:
             root = root if is_folder else root.parent
             if files == [path] and not system.exists(path):
                 raise InputError(f"There is no file or folder {url}. Check the address.")
-        known = [file for file in files if suffix_of(PurePosixPath(file)) in READERS] if files != [path] else files
+        known = (
+            [file for file in files if suffix_of(PurePosixPath(file)) in known_suffixes("recordings")]
+            if files != [path]
+            else files
+        )
         if not known:
-            raise InputError(f"{url} holds no recording ({', '.join(READERS)}). Check the address.")
+            raise InputError(
+                f"{url} holds no recording ({', '.join(known_suffixes('recordings'))}). Check the address."
+            )
         found: dict[str, tuple[PurePath, int, str]] = {}
         for file in known:
             info = system.info(file)

@@ -21,7 +21,7 @@ from dicot.data.collection import check_groups, labelled, name_of_groups
 from dicot.data.columns import join_column
 from dicot.data.naming import naming
 from dicot.data.npyfile import PARTS, load_npz
-from dicot.data.parquetfile import open_parquet, refuse_bomb, written_out
+from dicot.data.parquetfile import open_parquet, refuse_bomb
 from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
 from dicot.data.texts import as_text, text_array
@@ -194,7 +194,7 @@ def _from_parquet(path: Path, file: Any, make: Callable[[int, int], Any] | None)
     if not is_list or not pa.types.is_floating(kind.value_type):
         raise InputError(f"column 'vector' must hold lists of numbers, float32; got {kind}. {AGAIN}")
     names = [name for name in ("part", *COLUMNS) if name in schema.names]
-    about = written_out(path, file.read(columns=names, use_threads=False))
+    about = file.read(columns=names, use_threads=False)
     read = {name: _as_read(name, _values(name, about.column(name))) for name in names}
     x: Any = None
     at = 0

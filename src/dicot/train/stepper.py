@@ -18,8 +18,8 @@ from dicot.core.gpu.device import release_memory
 from dicot.core.gpu.graphs import capture
 from dicot.core.gpu.memory import out_of_memory, taken_bytes
 from dicot.methods import Batch, Method, Places
-from dicot.nets.encoders.hooks import has_hooks
-from dicot.nets.encoders.inception.constants import collect_constants
+from dicot.nets.encoders.inception.convolution import collect_constants
+from dicot.nets.encoders.inspection import has_hooks
 from dicot.train.batches import BatchSource, Inputs
 from dicot.train.draws import renew_generator
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from dicot.core.errors import InputError, UnlabelledDataError
+from dicot.data.casefiles import Content
 from dicot.data.datasets.archive import archive_sets, discovered_archives
 from dicot.data.datasets.arrhythmia import ARRHYTHMIA
 from dicot.data.datasets.base import Card, DataSet, OnHand, Split, fingerprint
@@ -20,7 +21,7 @@ from dicot.data.datasets.sleep import SLEEP
 from dicot.data.datasets.synthetic import SYNTHETIC
 from dicot.data.datasets.wisdm2 import WISDM2
 from dicot.data.datasets.wisdm2019 import WISDM_2019
-from dicot.data.files import Content, read_parts, read_split
+from dicot.data.files import read_parts, read_split
 
 __all__ = [
     "DATASETS",

@@ -9,16 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dicot.core.errors import InputError, is_whole
+from dicot.core.errors import InputError
 from dicot.data.pieces import Collection
-from dicot.model.embedding import counting, native
-from dicot.model.embedding.convolution import N_TAPS, REACH, convolve, each_by_its_own, long_enough, on_grid
+from dicot.model.embedding import counting
+from dicot.model.embedding.counting import N_TAPS, REACH, convolve, each_by_its_own, long_enough, on_grid
 
 N_KERNELS = 84  # ways to choose three taps of nine
 MOST_FEATURES = 9_996
@@ -58,10 +57,7 @@ class Bank:
 
         There are n_features rounded down to a multiple of 84. Only cases that are drawn are read, one at a time.
         """
-        check_size(n_features)
         n_cases, n_channels, n_times = x.shape
-        if n_cases == 0:
-            raise InputError("A bank takes its biases from training cases; got none. Pass one.")
         rng = np.random.default_rng([seed, N_KERNELS])
         dilations, counts = _dilations(max(n_times, N_TAPS), n_features // N_KERNELS)
         taps = kernels()
@@ -111,18 +107,17 @@ class Bank:
 
         T may be another one than at fit. Cases of fewer than 9 time steps are continued with zeros to 9.
         """
-        if x.dim() != 3 or x.shape[1] != self.n_channels:
-            raise InputError(f"This bank takes (batch, {self.n_channels} channels, time); got {tuple(x.shape)}.")
         x = long_enough(x)
         if self.chosen is not None:
             lists, layout = self.chosen
-            return counting.shares(x, layout, lists, self.taps, self.biases)
-        if native.serves(x):
-            return native.shares(x, *self._lists, self.taps, self.biases)
+            return counting.cuda_shares(x, layout, lists, self.taps, self.biases)
+        if counting.c_serves(x):
+            return counting.c_shares(x, *self._lists, self.taps, self.biases)
         exact, features, first = on_grid(x), [], 0
         for number, (dilation, count) in enumerate(zip(self.dilations, self.counts, strict=True)):
             biases = self.biases[:, first : first + count].T.unsqueeze(2)
-            features.append(_shares(self.convolve(exact, number), biases, dilation, number).flatten(1))
+            y = convolve(exact, self.taps.double(), self.channels[number].double(), dilation)  # (B, 84, T)
+            features.append(_shares(y, biases, dilation, number).flatten(1))
             first += count
         return torch.cat(features, dim=1)
 
@@ -134,13 +129,6 @@ class Bank:
         lists = torch.tensor(self.dilations), torch.tensor(self.counts), starts, self.channels.nonzero()[:, 2]
         dilations, counts, starts, chosen = (part.to(torch.int32).contiguous() for part in lists)
         return dilations, counts, starts, chosen
-
-    def convolve(self, x: Tensor, number: int) -> Tensor:
-        """Compute what the kernels give at one of the dilations, (B, C, T) -> (B, 84, T), with zeros around a case.
-
-        x is `on_grid`, so that nothing is rounded.
-        """
-        return convolve(x, self.taps.double(), self.channels[number].double(), self.dilations[number])
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what a file keeps of the bank."""
@@ -161,15 +149,6 @@ class Bank:
         if biases.dtype != torch.float32 or not biases.isfinite().all():
             raise InputError("the bank's biases are not finite numbers")
         return cls(dilations, counts, channels.float(), biases, kernels().float())
-
-
-def check_size(n_features: Any) -> None:
-    """Refuse a number of features that no bank has."""
-    if not is_whole(n_features, N_KERNELS) or n_features > MOST_FEATURES:
-        raise InputError(
-            f"A bank has {N_KERNELS} to {MOST_FEATURES:,} features (24 for each of its kernels are 2,016); "
-            f"got {n_features!r}."
-        )
 
 
 def _dilations(n_times: int, per_kernel: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

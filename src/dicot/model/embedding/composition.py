@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, is_whole
 from dicot.core.gpu.device import resolve_device
 from dicot.data.pieces import Collection, pieces, release
 from dicot.data.policies import Array
-from dicot.model.embedding.bank import Bank, check_size
-from dicot.model.embedding.compression import Compression, check_components
+from dicot.model.embedding.bank import MOST_FEATURES, N_KERNELS, Bank
+from dicot.model.embedding.compression import MOST_COMPONENTS, Compression
 from dicot.model.embedding.contests import Contests
 from dicot.model.embedding.passes import Network, embed
 from dicot.model.embedding.poolings import pooled_dim
@@ -116,14 +116,19 @@ class Composition:
 
 def check_parts(bank: Any, difference: Any, n_components: Any) -> None:
     """Refuse settings that no composition has."""
-    if isinstance(bank, str) and bank != MIXED:
-        raise InputError(f"bank must be a number of features or {MIXED!r}; got {bank!r}.")
-    if bank is not None and bank not in (0, MIXED):
-        check_size(bank)
-    if not isinstance(difference, bool | np.bool_):
-        raise InputError(f"difference must be True or False; got {difference!r}.")
-    if n_components is not None and n_components != 0:
-        check_components(n_components)
+    for holds, expected in (
+        (
+            bank in (None, 0, MIXED) or (is_whole(bank, N_KERNELS) and bank <= MOST_FEATURES),
+            f"bank must be {MIXED!r}, 0, or {N_KERNELS} to {MOST_FEATURES:,} features; got {bank!r}",
+        ),
+        (isinstance(difference, bool | np.bool_), f"difference must be True or False; got {difference!r}"),
+        (
+            n_components in (None, 0) or (is_whole(n_components, 1) and n_components <= MOST_COMPONENTS),
+            f"n_components must be a whole number up to {MOST_COMPONENTS:,}, 0 for none; got {n_components!r}",
+        ),
+    ):
+        if not holds:
+            raise InputError(f"{expected}.")
 
 
 def fit_composition(
@@ -166,29 +171,26 @@ def first_difference(x: Tensor) -> Tensor:
 
 def _difference_scale(x: Collection) -> Tensor:
     """Return (2, C): factor and shift that give differences the mean and deviation of the cases themselves."""
-    own, other = (_moments(x, of) for of in (_values, lambda block: first_difference(torch.from_numpy(block)).numpy()))
+    own = _moments(x, lambda block: block)
+    other = _moments(x, lambda block: first_difference(torch.from_numpy(block)).numpy())
     flat = other[1] <= 0
     factor = np.where(flat, 0.0, own[1] / np.where(flat, 1.0, other[1]))
     return torch.from_numpy(np.stack([factor, own[0] - factor * other[0]])).float()
 
 
-def _values(block: Array) -> Array:
-    return block
-
-
 def _moments(x: Collection, of: Callable[[Array], Array]) -> tuple[Array, Array]:
     """Return mean and deviation of every channel of of(x), looked at piece by piece."""
-    mean = _mean_over(x, of)
-    return mean, np.sqrt(_mean_over(x, lambda block: np.square(of(block) - mean[:, None])))
 
+    def mean_of(what: Callable[[Array], Array]) -> Array:
+        total = np.zeros(x.shape[1])
+        for rows in pieces(x.shape):
+            block = x[rows]
+            total += what(np.array(block, np.float64)).sum(axis=(0, 2))
+            release(block)
+        return total / (len(x) * x.shape[2])
 
-def _mean_over(x: Collection, of: Callable[[Array], Array]) -> Array:
-    total = np.zeros(x.shape[1])
-    for rows in pieces(x.shape):
-        block = x[rows]
-        total += of(np.array(block, np.float64)).sum(axis=(0, 2))
-        release(block)
-    return total / (len(x) * x.shape[2])
+    mean = mean_of(of)
+    return mean, np.sqrt(mean_of(lambda block: np.square(of(block) - mean[:, None])))
 
 
 class _Drawn:

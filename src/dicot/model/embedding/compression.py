@@ -2,17 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
 from scipy.linalg.blas import drot
 from torch import Tensor
 
-from dicot.core.errors import InputError, is_whole
+from dicot.core.errors import InputError
 from dicot.data.policies import Array
-from dicot.model.embedding import native
 
 MOST_COMPONENTS = 2_048
 NO_SPREAD = 3e-7  # deviation relative to the mean that float32 makes of a constant by rounding
@@ -40,7 +37,6 @@ class Compression:
         parts: lengths of the parts that a vector consists of. Each part counts as much as any other, however many
         features it has; without them every feature does.
         """
-        check_components(n_components)
         if len(z) < 2:
             raise InputError(
                 f"n_components={n_components} needs two training cases or more; got n_samples={len(z)}. "
@@ -79,22 +75,9 @@ class Compression:
         return Compression(self.mean.to(like), self.weight.to(like))
 
     def transform(self, z: Tensor) -> Tensor:
-        """Compute (B, F) -> (B, n), a single row as one of two: alone it would be rounded in another way.
-
-        That takes several times as long as reading the weights, which is all that `native.one_row` does.
-        """
+        """Compute (B, F) -> (B, n), a single row as one of two: alone it would be rounded in another way."""
         rows = z - self.mean
-        if len(z) > 1:
-            return rows @ self.weight
-        if self._split is not None:
-            return native.one_row(rows, self.weight, self._split)
-        return (rows.repeat(2, 1) @ self.weight)[:1]
-
-    @cached_property
-    def _split(self) -> tuple[int, int] | None:
-        """How a product with two rows or more splits its sums; None where one row cannot be computed alike."""
-        drawn = torch.randn(8, len(self.mean), generator=torch.Generator().manual_seed(0))
-        return native.find_split(drawn.to(self.mean), self.weight)
+        return rows @ self.weight if len(z) > 1 else (rows.repeat(2, 1) @ self.weight)[:1]
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what a file keeps of the compression."""
@@ -109,12 +92,6 @@ class Compression:
         if not all(part.dtype == torch.float32 and part.isfinite().all() for part in (mean, weight)):
             raise InputError("the compression does not consist of finite numbers")
         return cls(mean, weight)
-
-
-def check_components(n_components: Any) -> None:
-    """Refuse a number of components that is none."""
-    if not is_whole(n_components, 1) or n_components > MOST_COMPONENTS:
-        raise InputError(f"n_components must be a whole number from 1 to {MOST_COMPONENTS:,}; got {n_components!r}.")
 
 
 def _principal(x: Tensor, most: int) -> tuple[Tensor, Tensor]:

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from dicot.core.errors import InputError
-from dicot.model.embedding import counting, native
-from dicot.model.embedding.convolution import N_TAPS, WIDEST, convolve, long_enough, on_grid
+from dicot.model.embedding import counting
+from dicot.model.embedding.counting import N_TAPS, WIDEST, convolve, long_enough, on_grid
 
 N_GROUPS = 16  # at each dilation on the cases, and as many on their first difference
 PER_GROUP = 8
@@ -87,13 +87,11 @@ class Contests:
 
         T may be any. Cases of fewer than 9 time steps are continued with zeros to 9.
         """
-        if x.dim() != 3 or x.shape[1] != self.n_channels:
-            raise InputError(f"These contests take (batch, {self.n_channels} channels, time); got {tuple(x.shape)}.")
         x = long_enough(x)
-        if native.serves(x) and self.most_mixed <= WIDEST:
-            return native.contests(x, self.taps, self.channels, NOTHING)
+        if counting.c_serves(x) and self.most_mixed <= WIDEST:
+            return counting.c_contests(x, self.taps, self.channels, NOTHING)
         if self.chosen is not None:
-            return counting.contests(x, x.diff(dim=2), self.chosen, self.taps, NOTHING)
+            return counting.cuda_contests(x, x.diff(dim=2), self.chosen, self.taps, NOTHING)
         both = (on_grid(x), on_grid(x.diff(dim=2)))
         nothing = [NOTHING * values.abs().amax(dim=2).sum(dim=1)[:, None, None] for values in both]  # (B, 1, 1)
         features: list[Tensor] = []

@@ -1,6 +1,6 @@
 // What the bank and the contests count, without ever writing a convolution to memory. A warp takes all time steps of one
 // case and one kernel (or group of kernels), and adds them up in an order that does not depend on the other cases.
-// Sums are taken in float32. What is so close that its rounding could decide is decided by exact sums, see convolution.py.
+// Sums are taken in float32. What is so close that its rounding could decide is decided by exact sums, see counting.py.
 
 #define WARP 32
 #define TAPS 9
@@ -8,7 +8,7 @@
 #define AT_ONCE 8  // biases that a pass over the time steps is compared with
 #define PER_GROUP 8
 #define ALL 0xffffffffu
-#define ROOM 32768.0       // of convolution.py
+#define ROOM 32768.0       // of counting.py
 #define ROUNDING 1.2e-7f   // of a sum, for each of its terms, twice over
 
 // What a kernel of nine taps around time step t sees of a case (C, T): the sum of the channels that it adds up, `often`

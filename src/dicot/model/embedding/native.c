@@ -1,6 +1,6 @@
-// The bank's shares, the contests' outcomes and the last product of one vector, on float32 numbers; see native.py.
+// The bank's shares and the contests' outcomes on float32 numbers; see counting.py.
 // Every case is computed by itself: its numbers depend neither on the other cases nor on the number of threads.
-// Convolutions are exact: values are float64 on a grid, see convolution.py.
+// Convolutions are exact: values are float64 on a grid, see counting.py.
 
 #include <math.h>
 #include <omp.h>
@@ -20,7 +20,7 @@ typedef const float *restrict in;
 typedef float *restrict out;
 
 enum { TAPS = 9, REACH = 4, KERNELS = 84, GROUP = 8, WIDEST = 9, ROWS = 8, BLOCK = ROWS * LANES };
-#define GRID_ROOM 32768.0  // ROOM of convolution.py
+#define GRID_ROOM 32768.0  // ROOM of counting.py
 
 static inline V load(const double *at) {
   V v;
@@ -36,15 +36,15 @@ typedef struct {
   long stride, margin;
 } Padded;
 
-static Padded padded_room(int n_channels, long n_times, long margin) {
+static Padded padded_room(long n_channels, long n_times, long margin) {
   long stride = n_times + 2 * margin + BLOCK;
   return (Padded){calloc(n_channels * stride, sizeof(double)), stride, margin};
 }
 
-// A case, or its first difference, on the grid of `convolution.on_grid`. Returns the sum of the channels' largest values.
-static double fill(Padded room, const float *x, int n_channels, long n_times, int difference) {
+// A case, or its first difference, on the grid of `counting.on_grid`. Returns the sum of the channels' largest values.
+static double fill(Padded room, const float *x, long n_channels, long n_times, int difference) {
   double most = 0, sum = 0;
-  for (int c = 0; c < n_channels; ++c) {
+  for (long c = 0; c < n_channels; ++c) {
     const float *own = x + c * n_times;
     double *to = room.values + c * room.stride + room.margin, strange = 0;
     for (long t = 0; t < n_times - difference; ++t) {
@@ -56,7 +56,7 @@ static double fill(Padded room, const float *x, int n_channels, long n_times, in
     most += strange;  // NaN where a value is not finite, and then it stays NaN
   }
   double grid = GRID_ROOM * most;
-  for (int c = 0; c < n_channels; ++c) {
+  for (long c = 0; c < n_channels; ++c) {
     double *to = room.values + c * room.stride + room.margin, largest = 0;
     for (long t = 0; t < n_times - difference; ++t) {
       to[t] = (to[t] + grid) - grid;
@@ -68,13 +68,13 @@ static double fill(Padded room, const float *x, int n_channels, long n_times, in
 }
 
 // One kernel over the channels that it adds up, y[t] for all t and some beyond.
-static void convolved(Padded x, const float *taps, const int *channels, int n_channels, long dilation, long n_times,
+static void convolved(Padded x, const float *taps, const int *channels, long n_channels, long dilation, long n_times,
                       double *y) {
   const double *first = x.values + x.margin - REACH * dilation;
   for (long t = 0; t < n_times; t += BLOCK) {
     V sum[ROWS] = {0};
     for (int tap = 0; tap < TAPS; ++tap)
-      for (int c = 0; c < n_channels; ++c) {
+      for (long c = 0; c < n_channels; ++c) {
         const double *from = first + channels[c] * x.stride + tap * dilation + t;
         for (int i = 0; i < ROWS; ++i) sum[i] += (double)taps[tap] * load(from + i * LANES);
       }
@@ -89,10 +89,10 @@ static float share_above(const double *y, long first, long stop, double bias) {
 }
 
 // features (B, sum of counts * 84). Kernel k at dilation d adds up the channels chosen[starts[84 d + k]] and following.
-void shares(in x, long n_cases, int n_channels, long n_times, int n_dilations, const int *dilations, const int *counts,
-            const int *starts, const int *chosen, in taps, in biases, out features, int n_threads) {
+void shares(in x, long n_cases, long n_channels, long n_times, long n_dilations, const int *dilations, const int *counts,
+            const int *starts, const int *chosen, in taps, in biases, out features, long n_threads) {
   long furthest = 0, n_biases = 0;
-  for (int d = 0; d < n_dilations; ++d) {
+  for (long d = 0; d < n_dilations; ++d) {
     furthest = dilations[d] > furthest ? dilations[d] : furthest;
     n_biases += counts[d];
   }
@@ -103,7 +103,7 @@ void shares(in x, long n_cases, int n_channels, long n_times, int n_dilations, c
     long inside = -1;
 #pragma omp for schedule(static) collapse(2)
     for (long b = 0; b < n_cases; ++b)
-      for (int d = 0; d < n_dilations; ++d) {
+      for (long d = 0; d < n_dilations; ++d) {
         if (inside != b) fill(room, x + b * n_channels * n_times, n_channels, n_times, 0);
         inside = b;
         long before = 0, margin = REACH * (long)dilations[d];
@@ -126,13 +126,13 @@ static inline V either(I where, V a, V b) { return (V)(((I)a & where) | ((I)b & 
 static inline V kept(I where, V v) { return (V)((I)v & where); }
 
 // Eight kernels against each other: how much each wins by, and how often each comes last, summed over time.
-static void contest(Padded x, const float *taps, const float *channels, int n_channels, long dilation, long n_times,
+static void contest(Padded x, const float *taps, const float *channels, long n_channels, long dilation, long n_times,
                     double nothing, double *won, double *lost) {
   double weights[TAPS * WIDEST][GROUP];
   const double *sources[TAPS * WIDEST];
   int n = 0;
   for (int tap = 0; tap < TAPS; ++tap)
-    for (int c = 0; c < n_channels; ++c)
+    for (long c = 0; c < n_channels; ++c)
       if (channels[c] != 0) {
         sources[n] = x.values + c * x.stride + x.margin + (tap - REACH) * dilation;
         for (int k = 0; k < GROUP; ++k) weights[n][k] = (double)taps[TAPS * k + tap] * channels[c];
@@ -175,8 +175,8 @@ static float root_of_mean(double sum, long n) {
 }
 
 // features (B, D, 2, 2, 8 G): for the cases and for their differences, gains and then last places. D dilations 1, 2, 4 ...
-void contests(in x, long n_cases, int n_channels, long n_times, int n_dilations, int n_groups, in taps, in channels,
-              double share, out features, int n_threads) {
+void contests(in x, long n_cases, long n_channels, long n_times, long n_dilations, long n_groups, in taps, in channels,
+              double share, out features, long n_threads) {
   long width = (long)n_groups * GROUP;
 #pragma omp parallel num_threads(n_threads)
   {
@@ -186,7 +186,7 @@ void contests(in x, long n_cases, int n_channels, long n_times, int n_dilations,
 #pragma omp for schedule(static) collapse(3)
     for (long b = 0; b < n_cases; ++b)
       for (int series = 0; series < 2; ++series)
-        for (int d = 0; d < n_dilations; ++d) {
+        for (long d = 0; d < n_dilations; ++d) {
           long n = n_times - series, place = 2 * d + series;
           if (inside != 2 * b + series) {
             memset(room.values, 0, n_channels * room.stride * sizeof(double));
@@ -206,34 +206,5 @@ void contests(in x, long n_cases, int n_channels, long n_times, int n_dilations,
           }
         }
     free(room.values);
-  }
-}
-
-// z (K,) times weight (K, N): sums of `block` products each are added up one after the other, the last two of equal length.
-void one_row(in z, in weight, long k, long n, long block, long unit, out y, int n_threads) {
-  enum { MOST = 1024 };
-  long share = (n + n_threads - 1) / n_threads, chunk = share < MOST ? share : MOST;
-#pragma omp parallel for num_threads(n_threads) schedule(static)
-  for (long first = 0; first < n; first += chunk) {
-    long width = n - first < chunk ? n - first : chunk;
-    float sum[MOST];
-    float *to = y + first;
-    for (long p = 0, stop; p < k; p = stop) {
-      long left = k - p, start = p;
-      stop = left >= 2 * block ? p + block : left > block ? p + (left / 2 + unit - 1) / unit * unit : k;
-      memset(sum, 0, width * sizeof(float));
-      for (; p + 3 < stop; p += 4) {
-        const float *a = weight + p * n + first, *b = a + n, *c = b + n, *d = c + n;
-        for (long j = 0; j < width; ++j) {
-          float s = sum[j] + z[p] * a[j];
-          s = s + z[p + 1] * b[j];
-          s = s + z[p + 2] * c[j];
-          sum[j] = s + z[p + 3] * d[j];
-        }
-      }
-      for (; p < stop; ++p)
-        for (long j = 0; j < width; ++j) sum[j] += z[p] * weight[p * n + first + j];
-      for (long j = 0; j < width; ++j) to[j] = start ? to[j] + sum[j] : sum[j];
-    }
   }
 }

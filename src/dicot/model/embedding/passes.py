@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -16,10 +16,10 @@ from dicot.core.gpu.transfer import ThreadedArray, through
 from dicot.core.processes.budget import memory_of, refuse_beyond
 from dicot.data.conversion import Conversion
 from dicot.data.pieces import Collection
-from dicot.model.embedding.poolings import Pooling, as_it_is, pooled_dim, pooling_named
+from dicot.model.embedding.poolings import Pooling, pooled_dim, pooling_named
 from dicot.nets.encoders import Encoder
-from dicot.nets.encoders.prepared import forget_prepared, prepared
-from dicot.nets.encoders.probe import home_of
+from dicot.nets.encoders.base import FrozenNetwork, Prepared
+from dicot.nets.encoders.inspection import home_of
 
 EMBED_PRECISIONS = ("float32", "tf32", "bf16")  # "bf16": activations too have 16 bits
 
@@ -53,16 +53,22 @@ class Target(Protocol):
     def __setitem__(self, rows: slice, values: np.ndarray, /) -> None: ...
 
 
+class PassOptions(TypedDict, total=False):
+    """How cases go through an encoder; see `embed`."""
+
+    batch_size: int
+    device: str | torch.device
+    precision: str
+    on_batch: Callable[[int], None] | None
+
+
 def embed(
     encoder: Encoder,
     x: Collection,
     *,
     pooling: str | None = "mean",
     composer: Composer | None = None,
-    batch_size: int = 1024,
-    device: str | torch.device = "auto",
-    precision: str = "float32",
-    on_batch: Callable[[int], None] | None = None,
+    **options: Unpack[PassOptions],
 ) -> np.ndarray:
     """Turn cases (N, C, T) into vectors (N, F).
 
@@ -80,25 +86,13 @@ def embed(
     batch_size : the most cases that go through the encoder at once; fewer do where they would take too much memory
     device : "auto", "cpu", "cuda" or "cuda:N"
     precision : on a GPU "tf32" is faster than "float32" and keeps three digits, "bf16" more so and two, both for data
-        of ordinary scale, and the digits after these may depend on the batch; elsewhere they change nothing. In float32
-        InceptionTime keeps five digits of cases of more than 1,000 time steps there, as many as the CPU of shorter ones
+        of ordinary scale, and the digits after these may depend on the batch; elsewhere they change nothing.
     on_batch : is told how many cases are done
     """
     encoder.check_shape(x.shape)
-    _refuse_lengthened(encoder, x, composer, device)
     dtype = torch.empty(0, dtype=home_of(encoder)[1]).numpy().dtype
     y = np.empty((len(x), *_shape(encoder, x.shape[2], pooling, composer)), dtype)
-    embed_into(
-        ThreadedArray(y),
-        encoder,
-        x,
-        pooling=pooling,
-        composer=composer,
-        batch_size=batch_size,
-        device=device,
-        precision=precision,
-        on_batch=on_batch,
-    )
+    embed_into(ThreadedArray(y), encoder, x, pooling=pooling, composer=composer, **options)
     return y
 
 
@@ -118,7 +112,8 @@ def embed_into(
     rule = pooling_named(pooling)
     lookup(dict.fromkeys(EMBED_PRECISIONS), precision, "precision")
     encoder.check_shape(x.shape)
-    _refuse_lengthened(encoder, x, composer, device)
+    if isinstance(x, Conversion) and x.length > x.lengths[x.index].max():  # a small file can ask for any length
+        refuse_length(encoder, x.length, x.unequal, device, composer)
     shape = _shape(encoder, x.shape[2], pooling, composer)
     device = resolve_device(device)
     home, dtype = home_of(encoder)
@@ -135,16 +130,15 @@ def embed_into(
             if rule.layers is not None:
                 per_case += per_case * len(encoder.layer_dims()) // ARRAYS_PER_PASS
             at_once = min(batch_size, cases_at_once(per_case, device))
-            with _computation(encoder, x.shape[2], rule, halved) as (compute, notes):
+            with _pooling(encoder, x.shape[2], rule, halved) as compute:
                 if composer is not None:
-                    whole = composer.around(compute, torch.empty(0, device=device, dtype=dtype))
-                    compute = _composed(whole, composer, notes)
+                    compute = composer.around(compute, torch.empty(0, device=device, dtype=dtype))
                 graphs = not encoder.inner_modules().have_hooks()  # a replay calls none
                 through(compute, x, target, shape, at_once, device, dtype, on_batch, graphs=graphs)
     finally:
         if home != device:
             encoder.to(home)
-            forget_prepared(encoder)  # its weights are the device's, and it would only use memory there
+            encoder.forget_prepared()  # its weights are the device's, and it would only use memory there
         for module in in_training:
             module.training = True
 
@@ -152,15 +146,6 @@ def embed_into(
 def _widest(encoder: Encoder, composer: Composer | None) -> int:
     beside = 0 if composer is None else composer.width // ARRAYS_PER_PASS  # after the network, not beside it
     return max(encoder.dim, encoder.n_channels, beside)
-
-
-def _refuse_lengthened(encoder: Encoder, x: Collection, composer: Composer | None, device: str | torch.device) -> None:
-    """Refuse cases that a model's preparation makes longer where a pass of two takes more than half of the memory.
-
-    A small file can ask for any length, and no case that it is given need be so long.
-    """
-    if isinstance(x, Conversion) and x.length > x.lengths[x.index].max():
-        refuse_length(encoder, x.length, x.unequal, device, composer)
 
 
 def refuse_length(
@@ -179,66 +164,38 @@ def refuse_length(
     )
 
 
-Way = Callable[[Network, Network, Tensor], Tensor]  # from a network, a pooling and a case to the pooled features
-Notes = dict[Any, Any]  # of a pooling the way a single case goes, of a composer whether a case may go alone
-
-
 @contextmanager
-def _computation(
-    encoder: Encoder, n_times: int, rule: Pooling, dtype: torch.dtype | None
-) -> Iterator[tuple[Network, Notes | None]]:
-    """Give the function (B, C, T) -> (B, vector) for an encoder in eval mode, and notes where it is used again."""
-    if rule.layers is not None and rule.each is None:
-        layers = partial(_chosen_layers, encoder, rule.chosen(encoder), dtype)
-        yield partial(_in_company, layers, rule.pool), None
-        return
-    if rule.each is not None:
-        names = rule.chosen(encoder)
-        with prepared(encoder, n_times, dtype, layers=True) as (frozen, notes):
-            yield partial(_in_company, partial(_pooled_layers, frozen, names, rule), as_it_is), notes
-        return
-    with prepared(encoder, n_times, dtype) as (frozen, notes):
-        if encoder.inner_modules().have_hooks():
-            yield partial(_in_company, frozen, rule.pool), None
-            return
+def _pooling(encoder: Encoder, n_times: int, rule: Pooling, dtype: torch.dtype | None) -> Iterator[Network]:
+    """Give the function (B, C, T) -> (B, vector) for an encoder in eval mode.
 
-        def compute(batch: Tensor) -> Tensor:
-            if len(batch) > 1:
-                return _in_company(frozen, rule.pool, batch)
-            if rule not in notes:
-                notes[rule] = _cheapest(frozen, rule.pool, batch)
-            way: Way = notes[rule]
-            return way(frozen, rule.pool, batch)
-
-        yield compute, notes
-
-
-def _composed(whole: Network, composer: Composer, notes: Notes | None) -> Network:
-    """Return what computes whole vectors; a single case goes through alone where that gives it the same bits.
-
-    The network inside doubles a single case where it must, and so does the composer's last product.
+    A single case goes through twice where that changes its bits: alone it may run through other kernels.
     """
-
-    def compute(batch: Tensor) -> Tensor:
-        if len(batch) == 1 and notes is not None:
-            if composer not in notes:
-                probe = _probe(batch)
-                notes[composer] = torch.equal(whole(probe), _in_company(whole, as_it_is, probe))
-            if notes[composer]:
-                vectors: Tensor = whole(batch)
-                return vectors
-        return _in_company(whole, as_it_is, batch)
-
-    return compute
+    if rule.layers is not None and rule.each is None:
+        yield partial(_in_company, partial(_pooled_together, encoder, rule, dtype))
+        return
+    with encoder.prepared(n_times, dtype) as prepared:
+        if rule.each is not None:
+            yield partial(_in_company, partial(_pooled_layers, prepared.network, rule.chosen(encoder), rule))
+            return
+        if encoder.inner_modules().have_hooks():
+            prepared.same_alone = False  # trying it out would call them once more
+        yield partial(_pooled, prepared, rule.pool)
 
 
-def _chosen_layers(encoder: Encoder, names: list[str], dtype: torch.dtype | None, x: Tensor) -> dict[str, Tensor]:
+def _in_company(network: Network, batch: Tensor) -> Tensor:
+    """Compute vectors, a single one as one of two."""
+    vectors: Tensor = network(batch.repeat(2, 1, 1) if len(batch) == 1 else batch)
+    return vectors[: len(batch)]
+
+
+def _pooled_together(encoder: Encoder, rule: Pooling, dtype: torch.dtype | None, x: Tensor) -> Tensor:
+    """Pool the features of several layers once all are there."""
     with torch.autocast(x.device.type, dtype, enabled=dtype is not None):
         features = encoder.features(x)
-    return {name: lookup(features, name, "layer") for name in names}
+    return rule.pool({name: lookup(features, name, "layer") for name in rule.chosen(encoder)})
 
 
-def _pooled_layers(frozen: Callable[..., Tensor], names: list[str], rule: Pooling, x: Tensor) -> Tensor:
+def _pooled_layers(network: FrozenNetwork, names: list[str], rule: Pooling, x: Tensor) -> Tensor:
     """Pool layer by layer, while the network computes the next one."""
     assert rule.each is not None
     each, pooled = rule.each, dict[str, Tensor]()
@@ -246,47 +203,23 @@ def _pooled_layers(frozen: Callable[..., Tensor], names: list[str], rule: Poolin
     def read(name: str, h: Tensor) -> None:
         pooled[name] = each(h)
 
-    last = frozen(x, {name: partial(read, name) for name in names})
+    last = network(x, {name: partial(read, name) for name in names})
     return torch.cat([*(pooled[name] for name in names), rule.pool(last)], dim=1)
 
 
-def _in_company(network: Network, pool: Network, batch: Tensor) -> Tensor:
-    """Embed cases, a single one twice: alone it may run through other kernels, whose last bits differ."""
-    pooled: Tensor = pool(network(batch.repeat(2, 1, 1) if len(batch) == 1 else batch))
-    return pooled[: len(batch)]
-
-
-def _pooled_in_company(network: Network, pool: Network, case: Tensor) -> Tensor:
-    """Embed one case (1, C, T) that is doubled for the pooling only, which costs little."""
-    h: Tensor = network(case)  # (1, F, T)
-    time_first = h.permute(2, 0, 1)
-    pooled: Tensor
-    if time_first.is_contiguous():  # as it would come for two cases
-        pooled = pool(time_first.repeat(1, 2, 1).permute(1, 2, 0))
-    else:
-        pooled = pool(h.repeat(2, 1, 1))
-    return pooled[:1]
-
-
-def _alone(network: Network, pool: Network, case: Tensor) -> Tensor:
-    """Embed one case (1, C, T) by itself."""
-    pooled: Tensor = pool(network(case))
-    return pooled
-
-
-def _cheapest(network: Network, pool: Network, like: Tensor) -> Way:
-    """Return the cheapest way that gives a case the bits it has among others.
-
-    For a shape that depends on the machine's kernels alone.
-    """
-    probe = _probe(like)
-    right = _in_company(network, pool, probe)
-    ways: tuple[Way, ...] = (_alone, _pooled_in_company)
-    return next((way for way in ways if torch.equal(way(network, pool, probe), right)), _in_company)
-
-
-def _probe(like: Tensor) -> Tensor:
-    return torch.randn(like.shape, generator=torch.Generator().manual_seed(0)).to(like)
+def _pooled(prepared: Prepared, pool: Network, batch: Tensor) -> Tensor:
+    """Pool the last layer; the features of a single case are doubled for the pooling too, which costs little."""
+    network = prepared.network
+    if len(batch) == 1 and prepared.same_alone is None:
+        probe = torch.randn(batch.shape, generator=torch.Generator().manual_seed(0)).to(batch)
+        prepared.same_alone = torch.equal(network(probe), network(probe.repeat(2, 1, 1))[:1])
+    if len(batch) > 1 or not prepared.same_alone:
+        return _in_company(lambda x: pool(network(x)), batch)
+    h = network(batch)  # (1, F, T)
+    time_first = h.permute(2, 0, 1).is_contiguous()  # then two cases would lie in memory so, too
+    both = h.permute(2, 0, 1).repeat(1, 2, 1).permute(1, 2, 0) if time_first else h.repeat(2, 1, 1)
+    vectors: Tensor = pool(both)
+    return vectors[:1]
 
 
 def _shape(encoder: Encoder, n_times: int, pooling: str | None, composer: Composer | None) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 """What a vector holds beside the pooled features, as a graph: difference, bank, contests, compression; and its classes.
 
-Convolutions are exact, as in `embedding.convolution`: a comparison is decided alike, however close it is.
+Convolutions are exact, as in `embedding.counting`: a comparison is decided alike, however close it is.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ from dicot.data.policies import Array
 from dicot.model.embedding import Composition
 from dicot.model.embedding.bank import N_KERNELS, Bank
 from dicot.model.embedding.contests import NOTHING, PER_GROUP, Contests
-from dicot.model.embedding.convolution import N_TAPS, REACH, ROOM, WIDEST
+from dicot.model.embedding.counting import N_TAPS, REACH, ROOM, WIDEST
 from dicot.model.export.graph import Graph, double, whole
 from dicot.model.fewlabels import SMALLEST, SPREADINGS
 from dicot.model.heads import Head

@@ -11,7 +11,7 @@ from dicot.model.embedding import POOLINGS
 from dicot.model.export.graph import Graph, single, whole
 from dicot.nets.encoders import FCN, Encoder, InceptionTime, ResNet
 from dicot.nets.encoders.inception.definition import KERNELS, InceptionBlock, InceptionModule
-from dicot.nets.encoders.inception.inference import Affine, affine, scale_and_shift
+from dicot.nets.encoders.inception.frozen import Affine, affine, scale_and_shift
 from dicot.nets.encoders.padding import same_margins
 from dicot.nets.encoders.resnet import ResidualBlock
 

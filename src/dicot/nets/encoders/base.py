@@ -2,19 +2,40 @@
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from dicot.core.errors import InputError, is_whole, lookup
-from dicot.nets.encoders.hooks import Modules, layer_outputs
-from dicot.nets.encoders.probe import home_of, in_eval_mode
-from dicot.nets.encoders.stages import stages_of
+from dicot.nets.encoders.inspection import Modules, home_of, in_eval_mode, layer_outputs, stages_of
 
 Readers = Mapping[str, Callable[[Tensor], None]]  # what is told of a layer's features (B, F, T), by its name
+NOBODY: Readers = {}
 CACHE = "_cache_"  # attributes whose names begin so can be computed again; copies and pickles do without
+
+
+class FrozenNetwork(Protocol):
+    """A network with fixed weights, for cases of one length."""
+
+    def __call__(self, x: Tensor, readers: Readers = NOBODY, /) -> Tensor:
+        """Compute the features, (B, C, T) -> (B, F, T).
+
+        A reader is called with the features of its layer, (B, F_layer, T), as `Encoder.features` gives them. They are
+        valid during the call only.
+        """
+
+
+@dataclass
+class Prepared:
+    """A frozen network, and whether it gives a single case the bits that it has among others; None: not known yet."""
+
+    network: FrozenNetwork
+    key: object
+    same_alone: bool | None = None
 
 
 class Encoder(nn.Module, ABC):
@@ -59,13 +80,7 @@ class Encoder(nn.Module, ABC):
 
     def config(self) -> Mapping[str, Any]:
         """Return the constructor arguments that make an encoder of the same shape."""
-        names = list(inspect.signature(type(self)).parameters)
-        if missing := [name for name in names if not hasattr(self, name)]:
-            raise InputError(
-                f"{type(self).__name__} does not keep its argument {missing[0]!r} as an attribute of that name; "
-                "keep it, or override config()."
-            )
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     def describe(self) -> str:
         """Return the full name of the class that computes the features."""
@@ -120,37 +135,43 @@ class Encoder(nn.Module, ABC):
         """Return the number of time steps of the features for cases of n_times."""
         return n_times
 
-    def frozen(self, n_times: int, dtype: torch.dtype | None = None) -> Callable[[Tensor], Tensor]:
+    def frozen(self, n_times: int, dtype: torch.dtype | None = None) -> FrozenNetwork:
         """Return a function that computes `forward` with the weights as they are, for many batches of cases of n_times.
 
         Here the encoder itself, in the mode it is in; an encoder that can prepare its weights for inference does so.
         With a `dtype` its convolutions are computed in that type, and the features may be of that type too.
         """
-        if dtype is None:
-            return self
 
-        def rounded(x: Tensor) -> Tensor:
-            with torch.autocast(x.device.type, dtype):
-                features: Tensor = self(x)
-                return features
-
-        return rounded
-
-    def frozen_layers(self, n_times: int, dtype: torch.dtype | None = None) -> Callable[[Tensor, Readers], Tensor]:
-        """Return a function as `frozen` does, which also tells of the layers that it is given readers for.
-
-        A reader is called with the features of its layer, (B, F_layer, T), as `features` gives them. They are valid
-        during the call only: an encoder that prepares its weights may use their memory again. Here the plain path.
-        """
-
-        def told(x: Tensor, readers: Readers) -> Tensor:
+        def compute(x: Tensor, readers: Readers = NOBODY) -> Tensor:
             with torch.autocast(x.device.type, dtype, enabled=dtype is not None):
+                if not readers:
+                    last: Tensor = self(x)
+                    return last
                 features = self.features(x)
             for name, read in readers.items():
                 read(lookup(features, name, "layer"))
             return features[next(reversed(features))]
 
-        return told
+        return compute
+
+    @contextmanager
+    def prepared(self, n_times: int, dtype: torch.dtype | None = None) -> Iterator[Prepared]:
+        """Give what `frozen` makes, which is kept for as long as the weights stay the same.
+
+        To prepare a network takes longer than to embed a single case. One caller at a time has it, because it works in
+        memory of its own; a second one has another prepared.
+        """
+        modules = self.inner_modules()
+        key = (n_times, dtype, self.plain, modules.have_hooks(), modules.versions())
+        kept: Prepared | None = self.__dict__.pop(CACHE + "prepared", None)
+        if kept is None or kept.key != key:
+            kept = Prepared(self.frozen(n_times, dtype), key)
+        yield kept
+        self.__dict__[CACHE + "prepared"] = kept
+
+    def forget_prepared(self) -> None:
+        """Free the prepared network, with the memory it works in."""
+        self.__dict__.pop(CACHE + "prepared", None)
 
     def is_plain(self) -> bool:
         """Tell whether to compute module by module: `plain` is set, or somebody has hooked into an inner module."""

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from dicot.nets.encoders.base import Encoder
-from dicot.nets.encoders.batch_norm import check_variance
 from dicot.nets.encoders.padding import at_least_five, same_conv
 
 KERNELS = (8, 5, 3)
@@ -26,13 +25,11 @@ class FCN(Encoder):
 
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         self.check_shape(x.shape)
-        check_variance(self.training, x.shape)
         # There is no input projection here, so `keep` blanks the input itself.
         return deque(self._layers(x if keep is None else x * keep.unsqueeze(1)), maxlen=1).pop()
 
     def features(self, x: Tensor) -> dict[str, Tensor]:
         self.check_shape(x.shape)
-        check_variance(self.training, x.shape)
         return {f"layer{number}": features for number, features in enumerate(self._layers(x))}
 
     def stages(self) -> list[list[nn.Parameter]]:

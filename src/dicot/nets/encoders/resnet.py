@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from dicot.nets.encoders.base import Encoder
-from dicot.nets.encoders.batch_norm import check_variance
-from dicot.nets.encoders.hooks import layer_outputs
+from dicot.nets.encoders.inspection import layer_outputs
 from dicot.nets.encoders.padding import at_least_five, same_conv
 
 KERNELS = (8, 5, 3)
@@ -53,7 +52,6 @@ class ResNet(Encoder):
 
     def forward(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         self.check_shape(x.shape)
-        check_variance(self.training, x.shape)
         # There is no input projection here, so `keep` blanks the input itself.
         v, inner = at_least_five(x if keep is None else x * keep.unsqueeze(1))
         y: Tensor = self.blocks(v)
@@ -61,7 +59,6 @@ class ResNet(Encoder):
 
     def features(self, x: Tensor) -> dict[str, Tensor]:
         self.check_shape(x.shape)
-        check_variance(self.training, x.shape)
         v, inner = at_least_five(x)
         layers = {f"blocks.{number}": block for number, block in enumerate(self.blocks)}
         return {name: output[..., inner] for name, output in layer_outputs(self.blocks, v, layers).items()}

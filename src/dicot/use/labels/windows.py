@@ -8,10 +8,9 @@ from typing import Any, final
 
 from dicot.core.errors import InputError, did_you_mean
 from dicot.data.collection import check_labels
-from dicot.data.csvfile import is_number
 from dicot.data.naming import naming
 from dicot.data.policies import Array
-from dicot.data.texts import plain_text
+from dicot.data.texts import is_number, plain_text
 from dicot.use.labels.store import Key, Label, LabelStore
 
 COLUMNS = ("recording", "start", "end", "label")

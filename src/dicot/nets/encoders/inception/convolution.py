@@ -1,35 +1,50 @@
-"""Length-preserving convolutions with edges repeated, by the algorithm that is cheapest for the length."""
+"""Length-preserving convolutions of the training pass, with edges repeated, as matrix products.
 
-from collections.abc import Sequence
-from types import ModuleType
+Time comes first, (T, B, C). Very short cases go through one dense map: with edges repeated, a kernel that is longer
+than the case reaches every time step from every other one, and most taps fall on the two ends. With the taps that read
+the same time step added up, T products per output are left.
+
+Longer cases go by the convolution theorem. The product of two spectra takes P / 2 + 1 small matrix products per segment
+of P time steps, where a convolution takes one per tap. With kernels of 10, 20 and 40 taps that is about a third of the
+arithmetic. Every Fourier transform along time is one product with a fixed matrix, and the edges that replicate padding
+repeats are part of that matrix.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache, wraps
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
-from dicot.nets.encoders.inception import folded, spectral
+from dicot.nets.encoders.inception import products
 from dicot.nets.encoders.padding import same_margins
 
-
-def groups(names: Sequence[str], device: torch.device) -> list[Sequence[str]]:
-    """Say which kernels of different length over one input to join into one convolution.
-
-    A GPU likes few and large products. On a CPU it is the arithmetic that counts, and joined kernels are all as long as
-    the longest of them.
-    """
-    return [names] if device.type == "cuda" else [[name] for name in names]
+R = TypeVar("R")
+LONGEST_SEGMENT = 160  # outputs; longer cases are cut into equal segments, whose inputs overlap
+_collectors: list[list[object]] = []
 
 
 def forward(v: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Convolve (T, B, C) with kernels (O, C, n), each with its n -> (T, B, sum of O), and what `backward` needs."""
     taps = joined(weights)
-    return _algorithm(len(v), len(taps)).forward(v, taps, same_margins(len(taps))[0])  # type: ignore[no-any-return]
+    compute = _dense_forward if _is_short(len(v), len(taps)) else _spectral_forward
+    return compute(v, taps, same_margins(len(taps))[0])
 
 
 def backward(dy: Tensor, saved: tuple[Tensor, ...], weights: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
     """Return the gradients of v and of the kernels."""
     longest = max(weight.shape[2] for weight in weights)
-    dv, dtaps = _algorithm(len(dy), longest).backward(dy, saved, longest, same_margins(longest)[0])
+    compute = _dense_backward if _is_short(len(dy), longest) else _spectral_backward
+    dv, dtaps = compute(dy, saved, longest, same_margins(longest)[0])
     return dv, [part.permute(2, 1, 0) for part in _parts(dtaps, weights)]
+
+
+def _is_short(n_times: int, n_taps: int) -> bool:
+    """Choose by arithmetic: per output a dense map takes T products, the spectral form about 4 (T + n) / T."""
+    return n_times**2 <= 3 * (n_times + n_taps - 1)
 
 
 def joined(weights: Sequence[Tensor]) -> Tensor:
@@ -54,6 +69,221 @@ def _parts(taps: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:
     return parts
 
 
-def _algorithm(n_times: int, n_taps: int) -> ModuleType:
-    """Choose by arithmetic: per output a dense map takes T products, the spectral form about 4 (T + n) / T."""
-    return folded if n_times**2 <= 3 * (n_times + n_taps - 1) else spectral
+def constant(most: int) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Cache the `most` latest results of a function of hashable arguments, the last of which is a device.
+
+    While a CUDA graph is being captured, results are made on another stream: the graph only reads them, and does not
+    make them again at every replay.
+    """
+
+    def decorate(build: Callable[..., R]) -> Callable[..., R]:
+        @lru_cache(most)
+        def made(*args: Any) -> R:
+            if args[-1].type != "cuda" or not torch.cuda.is_current_stream_capturing():
+                return build(*args)
+            stream = _free_stream(args[-1])
+            with torch.cuda.stream(stream):
+                value = build(*args)
+            stream.synchronize()  # replays read it from other streams
+            return value
+
+        @wraps(build)
+        def get(*args: Any) -> R:
+            value = made(*args)
+            for collector in _collectors:
+                collector.append(value)
+            return value
+
+        get.cache_clear = made.cache_clear  # type: ignore[attr-defined]
+        return get
+
+    return decorate
+
+
+@contextmanager
+def collect_constants() -> Iterator[list[object]]:
+    """List every constant that is used inside; as long as the list lives, their memory does."""
+    collector: list[object] = []
+    _collectors.append(collector)
+    try:
+        yield collector
+    finally:
+        _collectors[:] = [other for other in _collectors if other is not collector]
+
+
+def _free_stream(device: torch.device) -> Any:
+    """Return a stream that is not being captured: PyTorch hands out 32 in turn, the present one among them."""
+    while True:
+        stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        with torch.cuda.stream(stream):
+            if not torch.cuda.is_current_stream_capturing():
+                return stream
+
+
+@constant(most=64)
+def folding(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Return (T * T, taps): 1 where the tap of output t reads time step s, rows in the order (t, s)."""
+    t, j = torch.arange(n_times).unsqueeze(1), torch.arange(n_taps)
+    source = (t + j - left).clamp(0, n_times - 1)  # (T, taps)
+    fold = torch.zeros(n_times, n_times, n_taps)
+    fold[t, source, j] = 1
+    return fold.flatten(0, 1).to(device, dtype)
+
+
+def _dense_forward(v: Tensor, taps: Tensor, left: int) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Convolve (T, B, C) with taps (n, C, O) -> (T, B, O), and what `backward` needs."""
+    n_times, n_cases, width = v.shape
+    fold = folding(n_times, len(taps), left, v.dtype, v.device)
+    dense = products.mm(fold, taps.reshape(len(taps), -1)).view(n_times, n_times * width, -1)  # (t, (s, C), O)
+    rows = v.transpose(0, 1).reshape(n_cases, -1)  # (B, (s, C))
+    return products.bmm(rows.expand(n_times, -1, -1), dense), (rows, dense)
+
+
+def _dense_backward(dy: Tensor, saved: tuple[Tensor, ...], n_taps: int, left: int) -> tuple[Tensor, Tensor]:
+    """Return the gradients of v and of the taps."""
+    rows, dense = saved
+    n_times, n_cases, n_out = dy.shape
+    fold = folding(n_times, n_taps, left, dy.dtype, dy.device)
+    drows = products.summed_bmm(dy, dense.transpose(1, 2))
+    ddense = products.bmm(rows.T.expand(n_times, -1, -1), dy)
+    dtaps = products.mm(fold.T, ddense.view(n_times * n_times, -1)).view(n_taps, -1, n_out)
+    return drows.view(n_cases, n_times, -1).transpose(0, 1).contiguous(), dtaps
+
+
+class Transforms(NamedTuple):
+    """Fixed matrices for cases of one length. Real and imaginary parts are rows of their own; f frequencies."""
+
+    source: Tensor | None  # (P * segments,) the time step that each input of a segment reads; None for one segment
+    analysis: Tensor  # (T or P, 2 f): the spectrum as (Re, Im) per frequency; on a GPU also as (Im, -Re), 4 f
+    kernel: Tensor  # (taps, 2 f): the real part of the taps' spectrum, then its imaginary part
+    synthesis: Tensor  # (S, 2 f): from (Re, Im) per frequency back to the S outputs of a segment
+
+    @property
+    def n_frequencies(self) -> int:
+        return self.kernel.shape[1] // 2
+
+
+@constant(most=512)
+def transforms(n_times: int, n_taps: int, left: int, dtype: torch.dtype, device: torch.device) -> Transforms:
+    """Make the matrices for y[t] = sum_j w[j] v[t + j - left]; an index outside 0 .. T - 1 reads the nearest end."""
+    n_segments = math.ceil(n_times / LONGEST_SEGMENT)
+    n_outputs = math.ceil(n_times / n_segments)
+    period = n_outputs + n_taps - 1
+    period += (2, 1, 0, 0)[period % 4]  # an even number of frequencies: matrix units read four values at a time
+    position = torch.arange(period)
+    frequency = torch.arange(period // 2 + 1)
+    angle = (2 * math.pi / period) * (frequency.unsqueeze(1) * position % period).double()
+    real, imag = angle.cos(), -angle.sin()  # of exp(-i angle), (f, P)
+
+    first = n_outputs * torch.arange(n_segments) - left
+    source = (first + position.unsqueeze(1)).clamp(0, n_times - 1)  # (P, segments)
+    v_real, v_imag = real, imag
+    if n_segments == 1:  # the edges folded in: no padded copy is made
+        fold = torch.zeros(period, n_times, dtype=torch.float64)
+        fold[position, source[:, 0]] = 1
+        v_real, v_imag = real @ fold, imag @ fold
+    analysis = interleaved(v_real, v_imag)
+    if device.type == "cuda":  # a few more products for fewer passes over memory
+        analysis = torch.cat([analysis, interleaved(v_imag, -v_real)])
+    weight = torch.full((len(frequency), 1), 2.0, dtype=torch.float64)  # a frequency and its mirror image
+    weight[0] = 1
+    if period % 2 == 0:
+        weight[-1] = 1
+    synthesis = interleaved(weight * real, weight * imag)[:, :n_outputs].T / period
+    kernel = torch.cat([real, imag])[:, :n_taps]
+    parts = (matrix.to(device, dtype).contiguous() for matrix in (analysis.T, kernel.T, synthesis))
+    return Transforms(None if n_segments == 1 else source.flatten().to(device), *parts)
+
+
+def _spectral_forward(v: Tensor, taps: Tensor, left: int) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Convolve (T, B, C) with taps (n, C, O) -> (T, B, O), and what `backward` needs."""
+    n_times, n_cases, width = v.shape
+    fixed = transforms(n_times, len(taps), left, v.dtype, v.device)
+    n_freq, n_outputs = fixed.n_frequencies, len(fixed.synthesis)
+    segmented = v if fixed.source is None else v.index_select(0, fixed.source)
+    segmented = segmented.view(len(fixed.analysis), -1)
+    kernel = products.mm(fixed.kernel.T, taps.reshape(len(taps), -1)).view(2, n_freq, width, -1)
+    if products.serve(v, width, taps.shape[2]):
+        spectrum = products.mm(fixed.analysis.T, segmented).view(n_freq, 2, -1, width)
+        product = products.multiply(spectrum, kernel)
+    else:
+        # Correlation: Y = V conj(W), so (Re, Im) Y = (Re, Im) V * Re W + (Im, -Re) V * Im W; both forms of V are saved.
+        spectrum = _both_forms(fixed, segmented).view(2, n_freq, -1, width)
+        product = torch.bmm(spectrum[0], kernel[0]).baddbmm_(spectrum[1], kernel[1])  # (f, 2 B segments, O)
+    y = products.mm(fixed.synthesis, product.view(2 * n_freq, -1)).view(n_outputs, -1, n_cases, taps.shape[2])
+    if fixed.source is not None:
+        y = y.transpose(0, 1).reshape(-1, n_cases, taps.shape[2])[:n_times]
+    return y.view(n_times, n_cases, -1), (spectrum, kernel)
+
+
+def _spectral_backward(dy: Tensor, saved: tuple[Tensor, ...], n_taps: int, left: int) -> tuple[Tensor, Tensor]:
+    """Return the gradients of v and of the taps."""
+    spectrum, kernel = saved
+    n_times, n_cases, n_out = dy.shape
+    width = spectrum.shape[-1]
+    fixed = transforms(n_times, n_taps, left, dy.dtype, dy.device)
+    n_freq, n_outputs = fixed.n_frequencies, len(fixed.synthesis)
+    if fixed.source is not None:
+        missing = -n_times % n_outputs
+        padded = torch.cat([dy, dy.new_zeros(missing, n_cases, n_out)]) if missing else dy
+        dy = padded.reshape(-1, n_outputs, n_cases * n_out).transpose(0, 1)
+    dproduct = products.mm(fixed.synthesis.T, dy.reshape(n_outputs, -1)).view(n_freq, -1, n_out)
+    if products.serve(spectrum, width, n_out):
+        dspectrum, dkernel = products.multiply_backward(dproduct, spectrum, kernel)
+        dv = products.mm(fixed.analysis, dspectrum.view(2 * n_freq, -1))
+    else:
+        dspectrum, dkernel = torch.empty_like(spectrum), torch.empty_like(kernel)
+        for part in range(2):
+            torch.bmm(dproduct, kernel[part].transpose(1, 2), out=dspectrum[part])
+            torch.bmm(spectrum[part].transpose(1, 2), dproduct, out=dkernel[part])
+        dv = _both_forms_backward(fixed, dspectrum.view(2, n_freq, 2, -1))
+    if fixed.source is not None:
+        dv = _overlap_add(dv.view(len(dv), -1, n_cases * width), n_outputs, n_times, n_taps, left)
+    dtaps = products.mm(fixed.kernel, dkernel.view(2 * n_freq, -1))
+    return dv.view(n_times, n_cases, width), dtaps.view(n_taps, width, n_out)
+
+
+def _both_forms(fixed: Transforms, v: Tensor) -> Tensor:
+    """Transform (T or P, R) -> (2, f, 2, R): the spectrum as (Re, Im) and as (Im, -Re)."""
+    spectrum = v.new_empty(2, fixed.n_frequencies, 2, v.shape[1])
+    n_rows = fixed.analysis.shape[1]
+    torch.mm(fixed.analysis.T, v, out=spectrum.view(-1, v.shape[1])[:n_rows])
+    if n_rows == 2 * fixed.n_frequencies:
+        spectrum[1, :, 0] = spectrum[0, :, 1]
+        torch.neg(spectrum[0, :, 0], out=spectrum[1, :, 1])
+    return spectrum
+
+
+def _both_forms_backward(fixed: Transforms, dspectrum: Tensor) -> Tensor:
+    """Return the gradient of v; dspectrum is overwritten."""
+    n_rows = fixed.analysis.shape[1]
+    if n_rows == 2 * fixed.n_frequencies:
+        direct, turned = dspectrum
+        direct[:, 1] += turned[:, 0]
+        direct[:, 0] -= turned[:, 1]
+    return fixed.analysis @ dspectrum.view(-1, dspectrum.shape[-1])[:n_rows]
+
+
+def _overlap_add(dsegments: Tensor, n_outputs: int, n_times: int, n_taps: int, left: int) -> Tensor:
+    """Sum the gradients of the segments' inputs (P, segments, R) that read the same time step -> (T, R).
+
+    The last n_taps - 1 inputs of a segment are the first ones of the next, and the ends were read many times.
+    """
+    _, n_segments, n_values = dsegments.shape
+    n_inputs = n_outputs + n_taps - 1  # what lies behind them up to the period is read by no output
+    assert n_taps <= n_outputs, "a segment overlaps with its neighbours only"
+    padded = dsegments.new_zeros(n_segments * n_outputs + n_taps - 1, n_values)
+    padded[: n_segments * n_outputs].view(n_segments, n_outputs, -1).copy_(dsegments[:n_outputs].transpose(0, 1))
+    tails = padded.as_strided(
+        (n_segments, n_taps - 1, n_values), (n_outputs * n_values, n_values, 1), n_outputs * n_values
+    )
+    tails.add_(dsegments[n_outputs:n_inputs].transpose(0, 1))
+    dv = padded[left : left + n_times]
+    dv[0] += padded[:left].sum(dim=0)
+    dv[-1] += padded[left + n_times :].sum(dim=0)
+    return dv
+
+
+def interleaved(a: Tensor, b: Tensor) -> Tensor:
+    """Put rows in the order a[0], b[0], a[1], b[1], ..."""
+    return torch.stack([a, b], dim=1).flatten(0, 1)

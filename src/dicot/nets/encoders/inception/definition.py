@@ -1,15 +1,14 @@
 """InceptionTime as the Di-COT paper uses it: 1,100,096 + 128 C parameters at dim 256."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dicot.core.errors import InputError
-from dicot.nets.encoders.base import Encoder, Readers
-from dicot.nets.encoders.batch_norm import check_variance
-from dicot.nets.encoders.inception.inference import FrozenInception
+from dicot.nets.encoders.base import Encoder, FrozenNetwork
+from dicot.nets.encoders.inception.frozen import FrozenInception
 from dicot.nets.encoders.inception.training import block_pass, pad_rows
 from dicot.nets.encoders.padding import repeat_edges, same_margins
 
@@ -22,7 +21,7 @@ class InceptionModule(nn.Module):
     """Three convolutions of different reach behind a bottleneck, and a max-pool branch beside them.
 
     `forward` is the definition, the plain path; training and embedding compute the same faster (see `training` and
-    `inference`).
+    `frozen`).
     """
 
     def __init__(self, width_in: int, width_out: int) -> None:
@@ -84,7 +83,8 @@ class InceptionTime(Encoder):
 
     def forward(self, x: Tensor, keep: Tensor | None = None, length: Tensor | None = None) -> Tensor:
         self.check_shape(x.shape)
-        check_variance(self.training, x.shape)
+        if self.training and x.shape[0] * x.shape[2] == 1:  # else BatchNorm would divide by a variance of 0
+            raise InputError("BatchNorm cannot train on one time step of one case. Use a larger batch or longer cases.")
         if length is not None:
             return self._padded(x, keep, length)
         if self.training and not self.is_plain():
@@ -123,12 +123,7 @@ class InceptionTime(Encoder):
         """Return the modules: each ends in BatchNorm and ReLU. A block adds a residual, the input has no BatchNorm."""
         return [name for name, module in self.layers().items() if isinstance(module, InceptionModule)]
 
-    def frozen(self, n_times: int, dtype: torch.dtype | None = None) -> Callable[[Tensor], Tensor]:
+    def frozen(self, n_times: int, dtype: torch.dtype | None = None) -> FrozenNetwork:
         if self.is_plain() or self.inner_modules().have_hooks():
             return super().frozen(n_times, dtype)
-        return FrozenInception(self, n_times, dtype)
-
-    def frozen_layers(self, n_times: int, dtype: torch.dtype | None = None) -> Callable[[Tensor, Readers], Tensor]:
-        if self.is_plain() or self.inner_modules().have_hooks():
-            return super().frozen_layers(n_times, dtype)
         return FrozenInception(self, n_times, dtype)

@@ -1,4 +1,4 @@
-// BatchNorm with ReLU, and max-pooling over three time steps, on float32 rows of channels; see kernels.py.
+// BatchNorm with ReLU, and max-pooling over three time steps, on float32 rows of channels; see rows.py.
 // A matrix of M rows and C columns may come in two parts, the first with `width` columns. All sums are taken in a fixed
 // order, so that the same input gives the same bits.
 
@@ -105,37 +105,17 @@ extern "C" __global__ void norm_apply(PARTS, int n_rows, int n_columns, const fl
   }
 }
 
-// y = max(x + shift, lowest) for rows [t][case]; where something is added it is max(y + added, 0). Where there are factors
-// of cases, the first part and what is added are first multiplied by them. largest_of[case] becomes the largest |y|, where
-// asked for. A block has 4 cases (y) and `per_block` time steps (blockIdx.x).
-extern "C" __global__ void join(const float* __restrict__ a, const float* __restrict__ b, int width, int n_times,
-    int n_cases, int n_columns, int per_block, const float* __restrict__ shift, const float* __restrict__ lowest,
-    const float* __restrict__ factors, const float* __restrict__ added, const float* __restrict__ added_factors,
-    float* __restrict__ y, unsigned* largest_of) {
-  int j = blockIdx.z * blockDim.x + threadIdx.x, one = blockIdx.y * blockDim.y + threadIdx.y;
-  float most = 0.f;
-  if (4 * j < n_columns && one < n_cases) {
-    Part p = part_of(a, b, width, n_columns, 4 * j);
-    float f = factors && 4 * j < width ? factors[one] : 1.f, g = added_factors ? added_factors[one] : 1.f;
-    float4 s = load(shift, j), m = load(lowest, j);
-    int stop = min((blockIdx.x + 1) * per_block, n_times);
-#pragma unroll 4
-    for (int t = blockIdx.x * per_block; t < stop; ++t) {
-      long long r = (long long)t * n_cases + one, i = r * (n_columns / 4) + j;
-      float4 v = load(p.x, place(p, r));
-      v.x = largest(v.x * f + s.x, m.x); v.y = largest(v.y * f + s.y, m.y);
-      v.z = largest(v.z * f + s.z, m.z); v.w = largest(v.w * f + s.w, m.w);
-      if (added) {
-        float4 h = load(added, i);
-        v.x = relu(v.x + h.x * g); v.y = relu(v.y + h.y * g); v.z = relu(v.z + h.z * g); v.w = relu(v.w + h.w * g);
-      }
-      store(y, i, v);
-      most = largest(most, largest(largest(fabsf(v.x), fabsf(v.y)), largest(fabsf(v.z), fabsf(v.w))));
-    }
+// y = max(x + shift, lowest)
+extern "C" __global__ void join(PARTS, int n_rows, int n_columns, const float* shift, const float* lowest, float* y) {
+  COLUMN;
+  if (!inside) return;
+  float4 s = load(shift, j), m = load(lowest, j);
+  for (long long r = (long long)blockIdx.x * blockDim.y + threadIdx.y; r < n_rows; r += (long long)gridDim.x * blockDim.y) {
+    float4 v = load(p.x, place(p, r));
+    v.x = largest(v.x + s.x, m.x); v.y = largest(v.y + s.y, m.y);
+    v.z = largest(v.z + s.z, m.z); v.w = largest(v.w + s.w, m.w);
+    store(y, r * (n_columns / 4) + j, v);
   }
-  if (!largest_of) return;
-  for (int other = 16; other > 0; other /= 2) most = largest(most, __shfl_xor_sync(0xffffffffu, most, other));
-  if (threadIdx.x % 32 == 0 && one < n_cases) atomicMax(largest_of + one, __float_as_uint(most));  // none is negative
 }
 
 // The gradient in front of ReLU; without a mask that of BatchNorm's output itself.

@@ -1,4 +1,4 @@
-// BatchNorm with ReLU, and max-pooling over three time steps, on float32 rows of channels; see native.py.
+// BatchNorm with ReLU, and max-pooling over three time steps, on float32 rows of channels; see rows.py.
 // The rows (M, C) come in up to four parts of `width` columns. Each thread takes a run of rows, and sums are put together
 // in the order of the threads: the same input and number of threads give the same bits. NaN stays NaN.
 
@@ -18,10 +18,10 @@ static void run_of(long n_rows, long *first, long *stop) {
 }
 
 // sums[thread][0][column], sums[thread][1][column] -> the totals of all threads, in the place of the first one's.
-static void total(double *sums, int n_threads, int n_columns) {
+static void total(double *sums, long n_threads, long n_columns) {
   double *s = sums, *q = sums + n_columns;
-  for (int i = 1; i < n_threads; ++i)
-    for (int c = 0; c < n_columns; ++c) {
+  for (long i = 1; i < n_threads; ++i)
+    for (long c = 0; c < n_columns; ++c) {
       s[c] += sums[(size_t)(2 * i) * n_columns + c];
       q[c] += sums[(size_t)(2 * i + 1) * n_columns + c];
     }
@@ -30,19 +30,19 @@ static void total(double *sums, int n_threads, int n_columns) {
 // Short sums in single precision are added up in double precision.
 enum { SHORT = 64, WIDEST = 1024 };
 
-static void add_up(const float *s, const float *q, int width, double *sums, int n_columns, int column) {
-  for (int j = 0; j < width; ++j) {
+static void add_up(const float *s, const float *q, long width, double *sums, long n_columns, long column) {
+  for (long j = 0; j < width; ++j) {
     sums[column + j] += s[j];
     sums[n_columns + column + j] += q[j];
   }
 }
 
 // y = relu(BatchNorm(x) + added); statistics: mean, 1 / deviation. `sums` has 2 n_threads n_columns places, `map` 3 n_columns.
-void norm_forward(in a, in b, in c, in d, int width, long n_rows, int n_columns, in weight, in shift, in bias,
+void norm_forward(in a, in b, in c, in d, long width, long n_rows, long n_columns, in weight, in shift, in bias,
                   out running_mean, out running_var, double momentum, double epsilon, in added, out y,
-                  out statistics, double *sums, float *map, int n_threads) {
+                  out statistics, double *sums, float *map, long n_threads) {
   const float *part[4] = {a, b, c, d};
-  int n_parts = n_columns / width;
+  long n_parts = n_columns / width;
   float *scale = map, *offset = map + n_columns;
 #pragma omp parallel num_threads(n_threads)
   {
@@ -50,12 +50,12 @@ void norm_forward(in a, in b, in c, in d, int width, long n_rows, int n_columns,
     run_of(n_rows, &first, &stop);
     double *own = sums + (size_t)(2 * omp_get_thread_num()) * n_columns;
     memset(own, 0, 2 * n_columns * sizeof(double));
-    for (int p = 0; p < n_parts; ++p)
+    for (long p = 0; p < n_parts; ++p)
       for (long from = first; from < stop; from += SHORT) {
         const float *x = part[p];
         float s[WIDEST] = {0}, q[WIDEST] = {0};
         for (long r = from; r < stop && r < from + SHORT; ++r)
-          for (int j = 0; j < width; ++j) {
+          for (long j = 0; j < width; ++j) {
             float v = x[r * width + j] - x[j];  // from the first row: the sums do not cancel
             s[j] += v;
             q[j] += v * v;
@@ -67,7 +67,7 @@ void norm_forward(in a, in b, in c, in d, int width, long n_rows, int n_columns,
     {
       double *total_s = sums, *total_q = sums + n_columns;
       total(sums, omp_get_num_threads(), n_columns);
-      for (int column = 0; column < n_columns; ++column) {
+      for (long column = 0; column < n_columns; ++column) {
         double mean = total_s[column] / n_rows, var = total_q[column] / n_rows - mean * mean;
         mean += part[column / width][column % width];
         if (var < 0) var = 0;
@@ -81,14 +81,14 @@ void norm_forward(in a, in b, in c, in d, int width, long n_rows, int n_columns,
       }
     }
     for (long r = first; r < stop; ++r)
-      for (int p = 0; p < n_parts; ++p) {
+      for (long p = 0; p < n_parts; ++p) {
         const float *x = part[p] + r * width, *k = scale + p * width, *o = offset + p * width;
         float *to = y + r * n_columns + p * width;
         if (added) {
           const float *h = added + r * n_columns + p * width;
-          for (int j = 0; j < width; ++j) { float v = x[j] * k[j] + o[j] + h[j]; to[j] = v < 0 ? 0 : v; }
+          for (long j = 0; j < width; ++j) { float v = x[j] * k[j] + o[j] + h[j]; to[j] = v < 0 ? 0 : v; }
         } else
-          for (int j = 0; j < width; ++j) { float v = x[j] * k[j] + o[j]; to[j] = v < 0 ? 0 : v; }
+          for (long j = 0; j < width; ++j) { float v = x[j] * k[j] + o[j]; to[j] = v < 0 ? 0 : v; }
       }
   }
 }
@@ -98,12 +98,13 @@ void norm_forward(in a, in b, in c, in d, int width, long n_rows, int n_columns,
 static inline float passed(float g, float y, int always) { return (y > 0) | always ? g : 0; }
 
 // Gradients of the parts, of weight and of shift. With `masked`, dy is that behind ReLU.
-void norm_backward(in dy, in y, int masked, in a, in b, in c, in d, int width, long n_rows, int n_columns, in weight,
+void norm_backward(in dy, in y, long masked, in a, in b, in c, in d, long width, long n_rows, long n_columns, in weight,
                    in statistics, out da, out db, out dc, out dd, out dweight, out dshift, double *sums, float *map,
-                   int n_threads) {
+                   long n_threads) {
   const float *part[4] = {a, b, c, d};
   float *dpart[4] = {da, db, dc, dd};
-  int n_parts = n_columns / width, always = !masked;
+  long n_parts = n_columns / width;
+  int always = !masked;
   const float *mean = statistics, *rstd = statistics + n_columns;
   float *of_g = map, *of_x = map + n_columns, *rest = map + 2 * n_columns;
 #pragma omp parallel num_threads(n_threads)
@@ -112,13 +113,13 @@ void norm_backward(in dy, in y, int masked, in a, in b, in c, in d, int width, l
     run_of(n_rows, &first, &stop);
     double *own = sums + (size_t)(2 * omp_get_thread_num()) * n_columns;
     memset(own, 0, 2 * n_columns * sizeof(double));
-    for (int p = 0; p < n_parts; ++p)
+    for (long p = 0; p < n_parts; ++p)
       for (long from = first; from < stop; from += SHORT) {
         const float *mu = mean + p * width;
         float s[WIDEST] = {0}, q[WIDEST] = {0};
         for (long r = from; r < stop && r < from + SHORT; ++r) {
           const float *x = part[p] + r * width, *g = dy + r * n_columns + p * width, *m = y + r * n_columns + p * width;
-          for (int j = 0; j < width; ++j) {
+          for (long j = 0; j < width; ++j) {
             float v = passed(g[j], m[j], always);
             s[j] += v;
             q[j] += v * (x[j] - mu[j]);
@@ -131,7 +132,7 @@ void norm_backward(in dy, in y, int masked, in a, in b, in c, in d, int width, l
     {
       double *total_s = sums, *total_q = sums + n_columns;
       total(sums, omp_get_num_threads(), n_columns);
-      for (int column = 0; column < n_columns; ++column) {
+      for (long column = 0; column < n_columns; ++column) {
         double k = (double)weight[column] * rstd[column];
         double f = -k * rstd[column] * rstd[column] * total_q[column] / n_rows;
         dshift[column] = total_s[column];
@@ -142,11 +143,11 @@ void norm_backward(in dy, in y, int masked, in a, in b, in c, in d, int width, l
       }
     }
     for (long r = first; r < stop; ++r)
-      for (int p = 0; p < n_parts; ++p) {
+      for (long p = 0; p < n_parts; ++p) {
         const float *x = part[p] + r * width, *g = dy + r * n_columns + p * width, *m = y + r * n_columns + p * width;
         const float *kg = of_g + p * width, *kx = of_x + p * width, *o = rest + p * width;
         float *to = dpart[p] + r * width;
-        for (int j = 0; j < width; ++j) {
+        for (long j = 0; j < width; ++j) {
           float v = passed(g[j], m[j], always);
           to[j] = kg[j] * v + kx[j] * x[j] + o[j];
         }
@@ -157,7 +158,7 @@ void norm_backward(in dy, in y, int masked, in a, in b, in c, in d, int width, l
 static inline float larger(float a, float b) { return a > b ? a : b; }
 
 // The largest of three neighbouring time steps; `stride` values lie between two time steps.
-void pool(in u, out y, long n_times, long stride, int n_threads) {
+void pool(in u, out y, long n_times, long stride, long n_threads) {
 #pragma omp parallel for num_threads(n_threads) schedule(static)
   for (long t = 0; t < n_times; ++t) {
     const float *own = u + t * stride, *before = t > 0 ? own - stride : own, *after = t + 1 < n_times ? own + stride : own;
@@ -167,7 +168,7 @@ void pool(in u, out y, long n_times, long stride, int n_threads) {
 }
 
 // To the first of equal values: for which of its three windows is a time step the winner?
-void pool_backward(in dy, in u, out du, long n_times, long stride, int n_threads) {
+void pool_backward(in dy, in u, out du, long n_times, long stride, long n_threads) {
 #pragma omp parallel num_threads(n_threads)
   {
     float *low = malloc(stride * sizeof(float)), *zero = calloc(stride, sizeof(float));

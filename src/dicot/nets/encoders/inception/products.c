@@ -80,7 +80,7 @@ static void pack_rows(const float *a, long column, long n_rows, long depth, floa
 static long least(long a, long b) { return a < b ? a : b; }
 
 // Rows `top` to `end` and panels `first` to `stop` of c (m, n) = a (m, depth) @ b (depth, n) + start.
-static void part(Strided a, Strided b, float *c, long n, long depth, const float *bias, int add, long top, long end,
+static void part(Strided a, Strided b, float *c, long n, long depth, const float *bias, long add, long top, long end,
                  long first, long stop, float *panel, float *packed) {
   for (long from = 0; from < depth && top < end && first < stop; from += DEEP) {
     long deep = least(depth - from, DEEP), again = from > 0 || add, start_row = again ? n : 0;
@@ -103,7 +103,7 @@ static void part(Strided a, Strided b, float *c, long n, long depth, const float
 // c (m, n) = a (m, depth) @ b (depth, n), + c with `add`, + bias (n,) where there is one; n in multiples of WIDE. So for each
 // item, of which `a_item` and so on are the distances in memory; where c has none, items are added up.
 void product(const float *a, long a_row, long a_column, long a_item, const float *b, long b_row, long b_column, long b_item,
-             const float *bias, int add, float *c, long c_item, long n_items, long m, long n, long depth, int n_threads) {
+             const float *bias, long add, float *c, long c_item, long n_items, long m, long n, long depth, long n_threads) {
 #pragma omp parallel num_threads(n_threads)
   {
     long threads = omp_get_num_threads(), own = omp_get_thread_num();
@@ -136,7 +136,7 @@ typedef struct {
 } Result;
 
 // c (+)= a conj(b), `high` rows and WIDE columns of it: Re = Re a Re b + Im a Im b, Im = Im a Re b - Re a Im b.
-static inline __attribute__((always_inline)) void complex_tile(Matrix a, Matrix b, Result c, long depth, int add,
+static inline __attribute__((always_inline)) void complex_tile(Matrix a, Matrix b, Result c, long depth, long add,
                                                                const int high) {
   V re[2][SIDE], im[2][SIDE];
   for (int r = 0; r < high; ++r)
@@ -187,7 +187,7 @@ static inline __attribute__((always_inline)) void complex_product(Matrix a, Matr
 }
 
 // y (f, 2, n, o) = v (f, 2, n, c) conj(w), w (2, f, c, o)
-void multiply(const float *v, const float *w, float *y, long n_freq, long n, long c, long o, int n_threads) {
+void multiply(const float *v, const float *w, float *y, long n_freq, long n, long c, long o, long n_threads) {
 #pragma omp parallel for num_threads(n_threads) schedule(static)
   for (long f = 0; f < n_freq; ++f) {
     const float *own = v + 2 * f * n * c, *kernel = w + f * c * o;
@@ -199,7 +199,7 @@ void multiply(const float *v, const float *w, float *y, long n_freq, long n, lon
 
 // dv = dy w, dw = conj(dy) v, where a gradient is that of the real part and that of the imaginary part.
 void multiply_backward(const float *dy, const float *v, const float *w, float *dv, float *dw, long n_freq, long n, long c,
-                       long o, int n_threads) {
+                       long o, long n_threads) {
 #pragma omp parallel num_threads(n_threads)
   {
     float *turned = malloc(2 * c * o * sizeof(float));  // conj(w), transposed

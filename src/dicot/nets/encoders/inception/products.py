@@ -1,31 +1,23 @@
 """Matrix products of a training step in C (products.c), where PyTorch has no library that is fast at small ones.
 
 A convolution of short cases has dozens of frequencies, each with a product of small matrices. MKL takes them all in one
-call. Without it PyTorch hands them one by one to a library that is made for large ones, which takes up to ten times as
-long as the arithmetic does. One thread of that library is fast at a single product, but several threads wait for each
-other within it, so that a product of this size gains little by them; here each thread has its own part.
+call. Without it, as on ARM, PyTorch hands them one by one to a library that is made for large ones. It takes up to ten
+times as long as the arithmetic does, and its threads wait for each other; here each thread has its own part.
 """
-
-import ctypes
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from dicot.nets.encoders.inception.compiled import address, compiled
+from dicot.core.machine_code import CFile
 
+C = CFile("dicot.nets.encoders.inception", "products.c")
 COLUMNS = 32  # widths are multiples of it: whole tiles in products.c on any processor
-
-
-def library() -> ctypes.CDLL | None:
-    """Load the compiled functions, or return None where they cannot be compiled."""
-    return compiled("dicot.nets.encoders.inception", "products.c")
 
 
 def serve(like: Tensor, *widths: int) -> bool:
     """Say whether to multiply matrices of this kind, whose results have these numbers of columns, here."""
     fit = like.device.type == "cpu" and like.dtype == torch.float32 and not any(width % COLUMNS for width in widths)
-    return fit and not torch.backends.mkl.is_available() and library() is not None  # type: ignore[no-untyped-call]
+    return fit and not torch.backends.mkl.is_available() and C.library is not None  # type: ignore[no-untyped-call]
 
 
 def _serve_threads(like: Tensor, width: int) -> bool:
@@ -72,9 +64,8 @@ def _product(a: Tensor, b: Tensor, c: Tensor, bias: Tensor | None = None, add: b
     """Multiply items; where c has one for several, they are added up."""
     (n_items, m, depth), n = a.shape, b.shape[2]
     a, b = _readable(a), _readable(b)
-    c_item = ctypes.c_long(m * n if len(c) == n_items else 0)
-    sizes = map(ctypes.c_long, (n_items, m, n, depth))
-    _call("product", *_strided(a), *_strided(b), address(bias), int(add), address(c), c_item, *sizes)
+    c_item = m * n if len(c) == n_items else 0
+    C.call("product", *_strided(a), *_strided(b), bias, add, c, c_item, n_items, m, n, depth)
     return c
 
 
@@ -83,28 +74,22 @@ def _readable(items: Tensor) -> Tensor:
     return items if 1 in items.stride()[1:] else items.contiguous()
 
 
-def _strided(items: Tensor) -> tuple[ctypes.c_void_p, ctypes.c_long, ctypes.c_long, ctypes.c_long]:
+def _strided(items: Tensor) -> tuple[int, int, int, int]:
     item, row, column = items.stride()
-    return ctypes.c_void_p(items.data_ptr()), ctypes.c_long(row), ctypes.c_long(column), ctypes.c_long(item)
+    return items.data_ptr(), row, column, item
 
 
 def multiply(spectrum: Tensor, kernel: Tensor) -> Tensor:
     """Multiply (f, 2, n, C) by the conjugate of kernel (2, f, C, O) -> (f, 2, n, O); 2 is real and imaginary part."""
     n_freq, _, n_rows, width = spectrum.shape
     product = spectrum.new_empty(n_freq, 2, n_rows, kernel.shape[-1])
-    sizes = map(ctypes.c_long, (n_freq, n_rows, width, kernel.shape[-1]))
-    _call("multiply", *map(address, (spectrum, kernel, product)), *sizes)
+    C.call("multiply", spectrum, kernel, product, n_freq, n_rows, width, kernel.shape[-1])
     return product
 
 
 def multiply_backward(dproduct: Tensor, spectrum: Tensor, kernel: Tensor) -> tuple[Tensor, Tensor]:
     """Return the gradients of both."""
     dspectrum, dkernel = torch.empty_like(spectrum), torch.empty_like(kernel)
-    n_freq, _, n_rows, width = spectrum.shape
-    sizes = map(ctypes.c_long, (n_freq, n_rows, width, kernel.shape[-1]))
-    _call("multiply_backward", *map(address, (dproduct, spectrum, kernel, dspectrum, dkernel)), *sizes)
+    sizes = len(spectrum), *spectrum.shape[2:], kernel.shape[-1]
+    C.call("multiply_backward", dproduct, spectrum, kernel, dspectrum, dkernel, *sizes)
     return dspectrum, dkernel
-
-
-def _call(name: str, *arguments: Any) -> None:
-    getattr(library(), name)(*arguments, torch.get_num_threads())

@@ -1,21 +1,20 @@
 """Rows of one rank, where BatchNorm looks at those of all ranks."""
 
 from collections.abc import Sequence
-from types import ModuleType
 
 import torch
 from torch import Tensor, nn
 
-from dicot.nets.encoders.inception.rows import Normed
+from dicot.nets.encoders.inception.rows import Normed, RowOperations
 from dicot.nets.encoders.synchronised import Exchange, input_gradient, moments_of_all, move_statistics
 
 aten = torch.ops.aten
 
 
 class SynchronisedRows:
-    """The four functions of `rows`; `pooling` is the module whose pooling is used, which no other case changes."""
+    """The four functions of `rows`; `pooling` is used as it is, since no other case changes it."""
 
-    def __init__(self, exchange: Exchange, pooling: ModuleType) -> None:
+    def __init__(self, exchange: Exchange, pooling: RowOperations) -> None:
         self.exchange = exchange
         self.pool_forward, self.pool_backward = pooling.pool_forward, pooling.pool_backward
 

@@ -7,7 +7,6 @@ BatchNorm, which takes it out again, is left out: its gradient is zero.
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
@@ -15,9 +14,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from dicot.core.errors import InputError
-from dicot.nets.encoders.inception import convolution, kernels, native, products, rows
-from dicot.nets.encoders.inception.padded import PaddedRows
-from dicot.nets.encoders.inception.rows import Normed
+from dicot.nets.encoders.inception import convolution, products
+from dicot.nets.encoders.inception.rows import Normed, PaddedRows, RowOperations, row_operations
 from dicot.nets.encoders.inception.synchronised import SynchronisedRows
 from dicot.nets.encoders.synchronised import exchange_of
 
@@ -36,7 +34,7 @@ class Saved(NamedTuple):
 
 def block_pass(block: Any, u: Tensor, padded: PaddedRows | None = None) -> Tensor:
     """Send (T, B, C) through an InceptionBlock in train mode -> (T, B, F); `padded` says where cases end before T."""
-    ops: Any = row_operations(u, block.module0.poolconv.out_channels) if padded is None else padded
+    ops: RowOperations = row_operations(u, block.module0.poolconv.out_channels) if padded is None else padded
     exchange = exchange_of(block.module0.bn)
     if exchange is not None:
         if padded is not None:
@@ -55,7 +53,7 @@ class BlockPass(torch.autograd.Function):
     """Three modules in sequence and the linear residual around them."""
 
     @staticmethod
-    def forward(ctx: Any, u: Tensor, block: Any, ops: Any, *parameters: Tensor) -> Tensor:
+    def forward(ctx: Any, u: Tensor, block: Any, ops: RowOperations, *parameters: Tensor) -> Tensor:
         h, saved = u, []
         for module in (block.module0, block.module1, block.module2):
             h, of_module = module_forward(module, h, ops)
@@ -87,7 +85,7 @@ class BlockPass(torch.autograd.Function):
         return dh, None, None, *(gradients[name] for name, _ in block.named_parameters())
 
 
-def module_forward(module: Any, u: Tensor, ops: Any) -> tuple[Tensor, Saved]:
+def module_forward(module: Any, u: Tensor, ops: RowOperations) -> tuple[Tensor, Saved]:
     """Send (T, B, C) through an InceptionModule -> (T, B, F), and say what its backward pass needs."""
     n_times, n_cases, width = u.shape
     narrow = products.addmm(module.bottleneck.bias, u.view(-1, width), module.bottleneck.weight[..., 0].T)
@@ -100,7 +98,9 @@ def module_forward(module: Any, u: Tensor, ops: Any) -> tuple[Tensor, Saved]:
     return normed.y.view(n_times, n_cases, -1), Saved(u, [saved for _, saved in convolved], pooled, pairs, normed)
 
 
-def module_backward(module: Any, dout: Tensor, saved: Saved, ops: Any, gradients: dict[str, Tensor]) -> Tensor:
+def module_backward(
+    module: Any, dout: Tensor, saved: Saved, ops: RowOperations, gradients: dict[str, Tensor]
+) -> Tensor:
     """Return the gradient of u; put those of the parameters under their names."""
     n_times, n_cases, width = saved.u.shape
     groups = _groups(module, dout.device)
@@ -130,33 +130,25 @@ def module_backward(module: Any, dout: Tensor, saved: Saved, ops: Any, gradients
 
 
 def _groups(module: Any, device: torch.device) -> list[list[Tensor]]:
-    return [[getattr(module, name).weight for name in group] for group in convolution.groups(module.branches, device)]
+    """Return the kernels over one input, in groups that are joined into one convolution.
+
+    A GPU likes few and large products. On a CPU it is the arithmetic that counts, and joined kernels are all as long as
+    the longest of them.
+    """
+    weights = [getattr(module, name).weight for name in module.branches]
+    return [weights] if device.type == "cuda" else [[weight] for weight in weights]
 
 
-def _pool_branch(module: Any, u: Tensor, ops: Any) -> tuple[Tensor, Tensor | None, Tensor]:
+def _pool_branch(module: Any, u: Tensor, ops: RowOperations) -> tuple[Tensor, Tensor | None, Tensor]:
     pooled, pairs = ops.pool_forward(u)
     return pooled, pairs, products.mm(pooled.flatten(0, 1), module.poolconv.weight[..., 0].T)
 
 
-def _pool_branch_backward(module: Any, dprojected: Tensor, saved: Saved, ops: Any) -> tuple[Tensor, Tensor]:
+def _pool_branch_backward(module: Any, dprojected: Tensor, saved: Saved, ops: RowOperations) -> tuple[Tensor, Tensor]:
     """Return this branch's share of the gradient of u, and the gradient of the 1 x 1 convolution."""
     dpooled = products.mm(dprojected, module.poolconv.weight[..., 0]).view_as(saved.u)
     dweight = products.mm(dprojected.T, saved.pooled.flatten(0, 1)).unsqueeze(2)
     return ops.pool_backward(dpooled, saved.u, saved.pairs), dweight
-
-
-def row_operations(u: Tensor, width: int) -> ModuleType:
-    """Choose the module that normalises and pools: `kernels` on a GPU, `native` on a CPU, else `rows`.
-
-    All three have the same four functions. `rows` takes any tensor; the compiled ones need float32 and channels in
-    multiples of four. `width` is the number of channels of each branch that is normalised together with the others.
-    """
-    if u.dtype != torch.float32 or width % 4 or u.shape[-1] % 4:
-        return rows
-    if u.is_cuda:
-        return rows if kernels.compiled(u.device) is None else kernels
-    fits = u.device.type == "cpu" and width * native.MOST_PARTS <= native.WIDEST
-    return native if fits and native.library() is not None else rows
 
 
 def in_parallel(tasks: Sequence[Callable[[], Any]], device: torch.device) -> list[Any]:

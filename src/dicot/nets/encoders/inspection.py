@@ -1,12 +1,37 @@
-"""Hooks on the modules of a network: reading every layer's output through them, and noticing those of a user."""
+"""What can be asked of any network: its device, its layers' outputs, hooks of a user, parameters by depth."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from threading import get_ident
 from typing import cast
 
+import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import _has_any_global_hook
+
+CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
+
+
+def home_of(network: nn.Module) -> tuple[torch.device, torch.dtype]:
+    """Return the device and the type that a network computes in; one without weights takes float32 on the CPU."""
+    tensors = chain(network.parameters(), network.buffers())
+    first = next((tensor for tensor in tensors if tensor.is_floating_point()), torch.empty(0))
+    return first.device, first.dtype
+
+
+@contextmanager
+def in_eval_mode(network: nn.Module) -> Iterator[None]:
+    """Put the network into eval mode without gradients; afterwards every module is in its own mode again."""
+    modes = [(module, module.training) for module in network.modules()]
+    network.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, training in modes:
+            module.training = training
 
 
 class Modules:
@@ -33,6 +58,11 @@ class Modules:
     def have_hooks(self) -> bool:
         """Tell whether the network itself or any module inside it has a hook."""
         return any(self._own_hooks) or self.have_inner_hooks()
+
+    def versions(self) -> list[object]:
+        """Return values that change with the weights as autograd counts it: writing to `weight.data` is not noticed."""
+        tensors = [t for m in self.all for t in (*m._parameters.values(), *m._buffers.values()) if t is not None]
+        return [(t.device, t.dtype, t.data_ptr(), 0 if t.is_inference() else t._version) for t in tensors]
 
 
 def has_hooks(network: nn.Module) -> bool:
@@ -76,3 +106,32 @@ def layer_outputs(network: nn.Module, x: Tensor, layers: Mapping[str, nn.Module]
         add("output", y)
     outputs[source] = y
     return outputs
+
+
+def stages_of(network: nn.Module) -> list[list[nn.Parameter]]:
+    """Return all parameters, one group for each inner module in the order in which they were made.
+
+    Containers are opened, and so is a module that holds all the others. A parameter that is used in several places
+    belongs to the first of them.
+    """
+    stages: list[list[nn.Parameter]] = []
+    seen: set[int] = set()
+    for group in _groups(network):
+        new = [parameter for parameter in group if id(parameter) not in seen]
+        seen |= {id(parameter) for parameter in new}
+        if new:
+            stages.append(new)
+    return stages
+
+
+def _groups(network: nn.Module) -> Iterator[list[nn.Parameter]]:
+    own = list(network.parameters(recurse=False))
+    parts = [part for part in network.children() if any(True for _ in part.parameters())]
+    if own:
+        yield own
+    for part in parts:
+        holds_all = len(parts) == 1 and not own and any(True for _ in part.children())
+        if holds_all or isinstance(part, CONTAINERS):
+            yield from _groups(part)
+        else:
+            yield list(part.parameters())

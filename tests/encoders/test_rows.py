@@ -1,4 +1,4 @@
-"""The C functions against PyTorch's operators in double precision."""
+"""BatchNorm, ReLU and pooling in C against PyTorch's operators in double precision."""
 
 import copy
 import os
@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from dicot.core.machine_code import _openmp
 from dicot.nets.encoders import InceptionTime
-from dicot.nets.encoders.inception import native, rows
-from dicot.nets.encoders.inception.compiled import _openmp
-from dicot.nets.encoders.inception.training import row_operations
+from dicot.nets.encoders.inception import rows
+from dicot.nets.encoders.inception.rows import NativeRows, PlainRows, row_operations
 
-compiled = pytest.mark.skipif(native.library() is None, reason="there is no C compiler here")
+compiled = pytest.mark.skipif(rows.C.library is None, reason="there is no C compiler here")
+native, plain = NativeRows(), PlainRows()
 
 
 def test_torch_may_lie_in_a_folder_with_a_space(monkeypatch):
@@ -36,7 +37,7 @@ def test_norm_equals_the_operators(n_rows, width, n_parts):
     added = torch.randn_like(dy) if n_parts == 1 else None
     saved = native.norm_forward(parts, norm, bias, added)
     exact_added = None if added is None else added.double()
-    exact = rows.norm_forward([part.double() for part in parts], exact_norm, bias.double(), exact_added)
+    exact = plain.norm_forward([part.double() for part in parts], exact_norm, bias.double(), exact_added)
     torch.testing.assert_close(saved.y.double(), exact.y, rtol=1e-5, atol=1e-5)
     for mine, other in zip(norm.buffers(), exact_norm.buffers(), strict=True):
         torch.testing.assert_close(mine.double(), other.double(), rtol=1e-6, atol=1e-6)
@@ -44,7 +45,7 @@ def test_norm_equals_the_operators(n_rows, width, n_parts):
     exact = exact._replace(y=saved.y.double())
     for masked in (True, False):
         dparts, dweight, dshift = native.norm_backward(dy, saved, norm, [width] * n_parts, masked)
-        wanted = rows.norm_backward(dy.double(), exact, exact_norm, [width] * n_parts, masked)
+        wanted = plain.norm_backward(dy.double(), exact, exact_norm, [width] * n_parts, masked)
         for mine, other in zip([*dparts, dweight, dshift], [*wanted[0], *wanted[1:]], strict=True):
             torch.testing.assert_close(mine.double(), other, rtol=1e-4, atol=2e-4)
 
@@ -55,14 +56,9 @@ def test_pooling_with_ties(n_times):
     torch.manual_seed(n_times)
     u = (2 * torch.randn(n_times, 3, 8)).relu().round()
     dy = torch.randn_like(u)
-    y, pairs = rows.pool_forward(u)
+    y, pairs = plain.pool_forward(u)
     assert torch.equal(native.pool_forward(u)[0], y)
-    torch.testing.assert_close(native.pool_backward(dy, u, None), rows.pool_backward(dy.clone(), u, pairs))
-
-
-def test_rows_serve_where_the_compiled_functions_do_not():
-    u = torch.zeros(3, 2, 16)
-    assert row_operations(u.double(), 4) is rows and row_operations(u, 6) is rows and row_operations(u, 1024) is rows
+    torch.testing.assert_close(native.pool_backward(dy, u, None), plain.pool_backward(dy.clone(), u, pairs))
 
 
 @compiled
@@ -72,25 +68,13 @@ def test_training_is_the_same_as_on_the_plain_path():
     second = copy.deepcopy(first)
     second.plain = True
     x = torch.randn(6, 2, 40)
-    assert row_operations(x, 4) is native
+    assert isinstance(row_operations(x, 4), NativeRows)
     y, z = first(x), second(x)
     y.square().sum().backward()
     z.square().sum().backward()
     torch.testing.assert_close(y, z, rtol=1e-4, atol=1e-4)
     for mine, other in zip(first.parameters(), second.parameters(), strict=True):
         torch.testing.assert_close(mine.grad, other.grad, rtol=1e-2, atol=1e-2)
-
-
-@pytest.mark.parametrize(("switch", "reason"), [("DICOT_NATIVE", "DICOT_NATIVE=0"), ("PATH", "no C compiler")])
-def test_without_a_compiler_there_is_a_reason(switch, reason, tmp_path):
-    code = (
-        "import logging, torch; logging.basicConfig(level=logging.INFO)\n"
-        "from dicot.nets.encoders.inception import rows, training\n"
-        "assert training.row_operations(torch.zeros(3, 2, 16), 4) is rows"
-    )
-    environment = {**os.environ, switch: "0", "XDG_CACHE_HOME": str(tmp_path)}
-    said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert reason in said.stderr
 
 
 @compiled
@@ -100,3 +84,21 @@ def test_nan_is_not_hidden():
     x[2, 3] = torch.nan
     y = native.norm_forward([x], norm, torch.zeros(16)).y
     assert y[:, 3].isnan().all() and not y[:, 4:].isnan().any()
+
+
+def test_the_operators_serve_where_the_compiled_functions_do_not():
+    u = torch.zeros(3, 2, 16)
+    for other in (row_operations(u.double(), 4), row_operations(u, 6), row_operations(u, 1024)):
+        assert isinstance(other, PlainRows)
+
+
+@pytest.mark.parametrize(("switch", "reason"), [("DICOT_NATIVE", "DICOT_NATIVE=0"), ("PATH", "no C compiler")])
+def test_without_a_compiler_there_is_a_reason(switch, reason, tmp_path):
+    code = (
+        "import logging, torch; logging.basicConfig(level=logging.INFO)\n"
+        "from dicot.nets.encoders.inception import rows\n"
+        "assert isinstance(rows.row_operations(torch.zeros(3, 2, 16), 4), rows.PlainRows)"
+    )
+    environment = {**os.environ, switch: "0", "DICOT_CACHE": str(tmp_path)}
+    said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert reason in said.stderr

@@ -1,0 +1,165 @@
+"""Recording: one long series with its time stamps, made of the parts that a reader finds in a file."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from dicot.core.errors import InputError, did_you_mean
+from dicot.data.labels import check_labels
+from dicot.data.policies import Array, FloatArray
+from dicot.data.reading import Reading
+from dicot.data.tables import lost_values
+from dicot.data.texts import as_text, decimal_comma, is_number, plain_values
+from dicot.data.timestamps import Seconds, Where, row_name, stretches, time_order, to_seconds, usual_rate
+
+_LARGEST = float(np.finfo(np.float32).max)
+_MICROVOLTS = {"nv": 1e-3, "uv": 1.0, "mv": 1e3, "v": 1e6}  # in each unit of voltage, as EDF and WFDB write it
+_SWALLOWED = 1e-4  # share of a channel's range that rounding to float32 may take
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """A long series of one or more channels."""
+
+    name: str
+    values: FloatArray  # (C, T), NaN where missing; float32, or float64 where that would swallow all differences
+    channels: tuple[str, ...]
+    times: Seconds | None = None  # (T,) increasing, in seconds; None where the file has no time stamps
+    rate: float | None = None  # time steps per second; of time stamps that of most of them, gaps left out
+    label: Any = None  # (T,) one per time step, or one for the recording
+    group: Any = None  # whose it is
+    origin: str | None = None  # the date from which the times count, as ISO 8601
+    units: tuple[str, ...] = ()  # of the channels, "" where the file does not say; () where no file of its kind does
+
+    @property
+    def n_times(self) -> int:
+        """Give the number of time steps T."""
+        return int(self.values.shape[1])
+
+
+class Parts(NamedTuple):
+    """What a reader finds in a file; `recordings_of` checks it."""
+
+    columns: Mapping[str, Array]  # the channels, as they came, (T,) each
+    stamps: Array | None = None
+    rate: float | None = None
+    label: Any = None  # (T,), or one value
+    group: Array | None = None  # (T,)
+    origin: str | None = None
+    where: Where = row_name
+    units: Mapping[str, str] = {}  # of the channels, as the file has them; voltages become microvolts
+    unit: str | None = None  # of the time stamps, as their name says
+
+
+def recordings_of(name: str, parts: Parts, reading: Reading) -> list[Recording]:
+    """Make the recordings of a file: one, or where there is a column of groups one for each."""
+    n_times = {len(column) for column in parts.columns.values()}
+    if n_times == {0}:
+        raise InputError("The file has no row of values. Write it again, or leave it out.")
+    values = np.empty((len(parts.columns), n_times.pop()))
+    for row, (channel, column) in enumerate(parts.columns.items()):
+        values[row] = _numbers(column, channel, parts.where, _microvolts(parts.units.get(channel, "")))
+    values = values if _swallows(values) else values.astype(np.float32)
+    if parts.group is None:
+        return [_recording(name, values, parts, None, reading)]
+    lost = lost_values(parts.group)
+    if lost.any():
+        raise InputError(f"{parts.where(int(np.argmax(lost)))} has no group. Fill it in or drop the row.")
+    ids = plain_values(check_labels(parts.group, len(parts.group), "group", "rows"))
+    groups, first, codes = np.unique(ids, return_index=True, return_inverse=True)
+    return [
+        _recording(
+            name if len(groups) == 1 else f"{name}:{as_text(groups[code])}",
+            values,
+            parts,
+            np.flatnonzero(codes == code),
+            reading,
+            groups[code].item(),
+        )
+        for code in np.argsort(first)
+    ]
+
+
+def _recording(
+    name: str, values: Array, parts: Parts, rows: Array | None, reading: Reading, group: Any = None
+) -> Recording:
+    """Make a recording of these rows, or of all, in the order of their time stamps."""
+    times, rate, origin, unit = None, parts.rate, parts.origin, reading.unit or parts.unit
+    if parts.stamps is not None:
+        places = np.arange(values.shape[1]) if rows is None else rows
+        stamps = parts.stamps[places]
+
+        def where(row: int) -> str:
+            return parts.where(int(places[row]))
+
+        times, origin = to_seconds(stamps, lost_values(stamps), unit=unit, where=where)
+        order = time_order(times, stamps, where)
+        if order is not None:
+            rows, times = places[order], times[order]
+        rate = usual_rate(times, stretches(times, reading.gap)) if rate is None else rate
+    elif unit is not None:
+        raise InputError(f"unit={unit!r} is for time stamps, and there are none. Name them as time= (--time).")
+    label = parts.label
+    if isinstance(label, np.ndarray):
+        label = label if rows is None else label[rows]
+        label = plain_values(check_labels(label, len(label), "label", "rows"))
+    values = values if rows is None else np.ascontiguousarray(values[:, rows])
+    units = tuple("uV" if _microvolts(unit) else unit for unit in parts.units.values())
+    return Recording(name, values, tuple(parts.columns), times, rate, label, group, origin, units)
+
+
+def _microvolts(unit: str) -> float | None:
+    """Return how many microvolts one of this unit is; None where it is no unit of voltage."""
+    return _MICROVOLTS.get(re.sub("â?[µμ]", "u", unit.lower()))  # of text in UTF-8 that was read as Latin-1, too
+
+
+def _numbers(column: Array, channel: str, where: Where, factor: float | None) -> Array:
+    """Return a channel in float64, multiplied by the factor, NaN where a value is missing."""
+    if column.dtype.kind in "OUS":
+        lost = lost_values(column)
+        for row in np.flatnonzero(~lost):
+            if not isinstance(column[row], Real) and not is_number(str(column[row])):
+                cell = str(column[row])
+                remedy = decimal_comma(cell) or "Repair it, or choose the channels with channels= (--channels)."
+                raise InputError(f"{where(int(row))}, column {channel!r}: {cell!r} is not a number. {remedy}")
+        column = np.where(lost, np.nan, column)
+    elif column.dtype.kind not in "biuf":
+        raise InputError(f"Column {channel!r} must hold numbers; got dtype {column.dtype}. Leave it out of channels=.")
+    numbers: Array = column.astype(np.float64)
+    if factor is not None:
+        numbers *= factor
+    if not np.nanmax(np.abs(numbers), initial=0) <= _LARGEST:
+        with np.errstate(invalid="ignore"):
+            first = int(np.argmax(np.abs(numbers) > _LARGEST))
+        held = "inf" if np.isinf(numbers[first]) else f"{numbers[first]:g}, too large for float32"
+        raise InputError(f"{where(first)}, column {channel!r} holds {held}. Remove or clip the value.")
+    return numbers
+
+
+def _swallows(values: Array) -> bool:
+    """Tell whether float32 would lose what tells the values of a channel apart, as of numbers around 1e9."""
+    low, high = np.nanmin(values, axis=1, initial=np.inf), np.nanmax(values, axis=1, initial=-np.inf)
+    rounding = np.maximum(np.abs(low), np.abs(high)) * np.finfo(np.float32).eps / 2
+    return bool(((high > low) & (rounding > _SWALLOWED * (high - low))).any())
+
+
+def signals(columns: Mapping[str, Array], reading: Reading, **known: Any) -> Parts:
+    """Return the parts of a file of signals without columns, with the channels that were asked for."""
+    said = {what: getattr(reading, what) for what in ("time", "unit", "label", "group")}
+    if given := {what: value for what, value in said.items() if value is not None}:
+        what, value = next(iter(given.items()))
+        raise InputError(f"{what}={value!r} is for tables, and this file has no columns. Leave it out.")
+    wanted = reading.channels or tuple(columns)
+    if lost := [channel for channel in wanted if channel not in columns]:
+        raise InputError(f"There is no channel {lost[0]!r}. {did_you_mean(lost[0], columns)}")
+    units = {channel: known["units"][channel] for channel in wanted} if "units" in known else {}
+    return Parts({c: columns[c] for c in wanted}, **{**known, "where": _time_step, "units": units})
+
+
+def _time_step(row: int) -> str:
+    return f"time step {row}"

@@ -1,0 +1,327 @@
+"""InceptionTime with fixed weights, for cases of one length: BatchNorm folded into the kernels, no gradients.
+
+Time comes first, (T, B, C). The three convolutions of a module are one, prepared once: nothing is saved for a backward
+pass, the kernels' spectra are computed once, and a case is cut into short segments whose inputs overlap.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from dicot.core.errors import InputError
+from dicot.nets.encoders.base import NOBODY, Readers
+from dicot.nets.encoders.inception.convolution import folding, interleaved, joined
+from dicot.nets.encoders.inception.rows import cuda_serves, join_into, pool_into
+from dicot.nets.encoders.padding import same_margins
+
+LONGEST_SEGMENT = 64  # outputs; shorter segments overlap too much, longer ones make the transforms dear
+LONGEST_DENSE = 12  # time steps up to which a dense map takes fewer products
+HALVES = (torch.bfloat16, torch.float16)
+
+
+class Scratch:
+    """One growing buffer per name: fresh memory costs a CPU more than the arithmetic on it.
+
+    What was taken under a name is overwritten when the name is taken again.
+    """
+
+    def __init__(self, like: Tensor) -> None:
+        self.like = like.detach()
+        self.buffers: dict[str, Tensor] = {}
+
+    def take(self, name: str, *shape: int) -> Tensor:
+        size = math.prod(shape)
+        if name not in self.buffers or len(self.buffers[name]) < size:
+            self.buffers[name] = self.like.new_empty(size)
+        return self.buffers[name][:size].view(shape)
+
+
+def filter_bank(taps: Tensor, bias: Tensor, n_times: int, like: Tensor) -> "Direct | Dense | Spectral":
+    """Prepare a convolution for cases of n_times in the type of `like`; taps (n, C, O) and bias (O,) are float64.
+
+    It convolves (T, B, C) -> (T, B, O) in memory of a scratch. A `bias` (O,) that it has is still to be added.
+    """
+    if like.dtype in HALVES:
+        return Direct(taps, bias, like)
+    return (Dense if n_times <= LONGEST_DENSE else Spectral)(taps, bias, n_times, like)
+
+
+class Direct:
+    """Tap by tap, as one product per time step whose rows overlap in memory: a case's window is never copied.
+
+    More arithmetic than the other forms and the least memory traffic: for half precisions, whose arithmetic is nearly
+    free on a GPU and whose spectra would be too coarse.
+    """
+
+    def __init__(self, taps: Tensor, bias: Tensor, like: Tensor) -> None:
+        self.n_taps, self.left = len(taps), same_margins(len(taps))[0]
+        self.kernel = taps.flatten(0, 1).to(like).contiguous()  # ((n, C), O)
+        self.bias = bias.to(like)
+
+    def __call__(self, v: Tensor, scratch: Scratch) -> Tensor:
+        n_times, n_cases, width = v.shape
+        padded = scratch.take("padded", n_cases, n_times + self.n_taps - 1, width)
+        by_case, first, stop = v.transpose(0, 1), self.left, self.left + n_times
+        padded[:, :first], padded[:, first:stop], padded[:, stop:] = by_case[:, :1], by_case, by_case[:, -1:]
+        windows = padded.as_strided((n_times, n_cases, self.n_taps * width), (width, padded.stride(0), 1))
+        y = scratch.take("convolved", n_times, n_cases, len(self.bias))
+        return torch.bmm(windows, self.kernel.expand(n_times, -1, -1), out=y)
+
+
+class Dense:
+    """Every time step from every other one: the cheapest form for very short cases (see `convolution`)."""
+
+    def __init__(self, taps: Tensor, bias: Tensor, n_times: int, like: Tensor) -> None:
+        n_taps, width, n_out = taps.shape
+        fold = folding(n_times, n_taps, same_margins(n_taps)[0], taps.dtype, taps.device)
+        dense = fold @ taps.view(n_taps, -1)
+        self.dense = dense.view(n_times, n_times * width, n_out).to(like)  # (t, (s, C), O)
+        self.bias = bias.to(like)
+
+    def __call__(self, v: Tensor, scratch: Scratch) -> Tensor:
+        n_times, n_cases, _ = v.shape
+        rows = v.transpose(0, 1).reshape(n_cases, -1).expand(n_times, -1, -1)  # (B, (s, C)) for each t
+        return torch.bmm(rows, self.dense, out=scratch.take("convolved", n_times, n_cases, len(self.bias)))
+
+
+class Segment(NamedTuple):
+    """A run of outputs."""
+
+    reads: slice
+    analysis: Tensor  # (4 f, time steps read)
+    writes: slice
+
+
+class Spectral:
+    """By the convolution theorem (see `convolution`). Real and imaginary parts are rows of their own; f frequencies.
+
+    The edges that replicate padding repeats are folded into the matrices of the first and last segments.
+    """
+
+    bias = None  # is added at frequency 0
+
+    def __init__(self, taps: Tensor, bias: Tensor, n_times: int, like: Tensor) -> None:
+        n_taps, width, n_out = taps.shape
+        n_outputs = math.ceil(n_times / math.ceil(n_times / LONGEST_SEGMENT))
+        period = n_outputs + n_taps - 1
+        step = torch.arange(period, device=taps.device)
+        turns = step[: period // 2 + 1].unsqueeze(1) * step % period
+        angle = turns.double() * (2 * math.pi / period)
+        real, imag = angle.cos(), -angle.sin()  # of exp(-i angle), (f, P)
+        # Correlation: Y = V conj(W), so (Re, Im) Y = (Re, Im) V * Re W + (Im, -Re) V * Im W
+        analysis = torch.cat([interleaved(real, imag), interleaved(imag, -real)])
+        self.segments = _segments(analysis, n_times, n_outputs, same_margins(n_taps)[0], like)
+        mirrored = torch.full_like(real[:, :1], 2)  # a frequency and its mirror image
+        mirrored[0] = 1
+        if period % 2 == 0:
+            mirrored[-1] = 1
+        synthesis = interleaved(mirrored * real, mirrored * imag)[:, :n_outputs].T / period  # (S, 2 f)
+        self.synthesis = synthesis.to(like).contiguous()
+        spectra = torch.cat([real, imag])[:, :n_taps] @ taps.view(n_taps, -1)
+        # Real parts over imaginary ones, so that one product takes both: many small products cost by their number.
+        self.spectra = torch.cat([*spectra.view(2, len(real), width, n_out)], dim=1).to(like)  # (f, (2, C), O)
+        self.constant = (bias * period).to(like)  # one row there is every time step
+
+    def __call__(self, v: Tensor, scratch: Scratch) -> Tensor:
+        n_times, n_cases, _ = v.shape
+        n_segments, width, (n_freq, _, n_out) = len(self.segments), v.shape[2], self.spectra.shape
+        rows = v.flatten(1)
+        parts = scratch.take("spectrum", 4 * n_freq, n_segments, n_cases * width)
+        for number, segment in enumerate(self.segments):
+            torch.mm(segment.analysis, rows[segment.reads], out=parts[:, number])
+        n_rows = 2 * n_segments * n_cases
+        spectrum = scratch.take("side by side", n_freq, n_rows, 2 * width)
+        torch.cat([*parts.view(2, n_freq, n_rows, width)], dim=2, out=spectrum)
+        product = torch.bmm(spectrum, self.spectra, out=scratch.take("product", n_freq, n_rows, n_out))
+        product[0, : n_segments * n_cases] += self.constant
+        parts = product.view(2 * n_freq, n_segments, -1)
+        y = scratch.take("convolved", n_times, n_cases * n_out)
+        for number, segment in enumerate(self.segments):
+            to = y[segment.writes]
+            torch.mm(self.synthesis[: len(to)], parts[:, number], out=to)
+        return y.view(n_times, n_cases, n_out)
+
+
+def _segments(analysis: Tensor, n_times: int, n_outputs: int, left: int, like: Tensor) -> list[Segment]:
+    """Cut the outputs into runs of n_outputs. Columns that read beyond the case are added to those of its ends."""
+    period = analysis.shape[1]
+    inner = analysis.to(like)
+    segments = []
+    for start in range(0, n_times, n_outputs):
+        first, stop = start - left, start - left + period
+        before, after = max(-first, 0), max(stop - n_times, 0)
+        matrix = inner
+        if before or after:
+            cut = analysis[:, before : period - after].clone()
+            cut[:, 0] += analysis[:, :before].sum(dim=1)
+            cut[:, -1] += analysis[:, period - after :].sum(dim=1)
+            matrix = cut.to(like)
+        reads, writes = slice(first + before, stop - after), slice(start, min(start + n_outputs, n_times))
+        segments.append(Segment(reads, matrix, writes))
+    return segments
+
+
+class Affine(NamedTuple):
+    """A linear map of rows (M, C) -> (M, O) with a shift: weight (C, O) and bias (O,)."""
+
+    weight: Tensor
+    bias: Tensor
+
+    def after(self, other: "Affine") -> "Affine":
+        return Affine(other.weight @ self.weight, other.bias @ self.weight + self.bias)
+
+    def scaled(self, scale: Tensor, shift: Tensor) -> "Affine":
+        return Affine(self.weight * scale, self.bias * scale + shift)
+
+    def to(self, like: Tensor) -> "Affine":
+        return Affine(self.weight.to(like).contiguous(), self.bias.to(like))
+
+
+def exact(parameter: Tensor) -> Tensor:
+    """Copy a parameter in double precision, on a GPU or else on the host: not every device has it."""
+    device = parameter.device if parameter.is_cuda else "cpu"
+    return parameter.detach().to(device, torch.float64, copy=True)
+
+
+def affine(conv: nn.Conv1d) -> Affine:
+    """Return a convolution of one tap as an affine map."""
+    assert conv.bias is not None
+    return Affine(exact(conv.weight)[..., 0].T, exact(conv.bias))
+
+
+def scale_and_shift(norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor]:
+    """Return BatchNorm in eval mode as scale * x + shift."""
+    assert norm.running_mean is not None and norm.running_var is not None
+    scale = exact(norm.weight) / (exact(norm.running_var) + norm.eps).sqrt()
+    return scale, exact(norm.bias) - scale * exact(norm.running_mean)
+
+
+class FrozenModule:
+    """An InceptionModule for cases of one length.
+
+    `source` is the linear map in front of the module where its convolutions read that map's input. `lift` is added to
+    the output, in front of ReLU, whose floor rises with it: no pass over the output is needed for it.
+    """
+
+    def __init__(
+        self, module: Any, n_times: int, like: Tensor, source: Affine | None = None, lift: Tensor | None = None
+    ) -> None:
+        convs = [getattr(module, name) for name in module.branches]
+        taps = joined([exact(conv.weight) for conv in convs])
+        scale, shift = scale_and_shift(module.bn)
+        floor = torch.zeros_like(shift) if lift is None else lift
+        shift = shift + floor
+        n = taps.shape[2]  # outputs of the convolutions; those of the pooled branch follow
+        bias = torch.cat([exact(conv.bias) for conv in convs]) * scale[:n] + shift[:n]
+        narrow = affine(module.bottleneck)
+        self.narrow = (narrow if source is None else narrow.after(source)).to(like)
+        self.bank = filter_bank(taps * scale[:n], bias, n_times, like)
+        self.pool = affine(module.poolconv).scaled(scale[n:], shift[n:]).to(like)
+        self.floor, self.pool_floor = floor[:n].to(like), floor[n:].to(like)
+        self.lift = None if lift is None else lift.to(like)
+        self.fused = cuda_serves(like, n, len(floor) - n)
+        if self.fused:
+            rest = torch.zeros_like(bias) if self.bank.bias is None else bias
+            self.shift, self.lowest = torch.cat([rest, self.pool.bias.double()]).float(), floor.float()
+
+    def __call__(self, source: Tensor, u: Tensor, out: Tensor, scratch: Scratch) -> Tensor:
+        """`source` (T, B, C') is what the convolutions read, `u` (T, B, C) what is pooled."""
+        n_times, n_cases, width = u.shape
+        v = scratch.take("narrow", n_times, n_cases, len(self.narrow.bias))
+        torch.addmm(self.narrow.bias, source.flatten(0, 1), self.narrow.weight, out=v.flatten(0, 1))
+        y = self.bank(v, scratch)
+        pooled = _largest_of_three(u, scratch.take("pooled", n_times, n_cases, width)).flatten(0, 1)
+        if self.fused:
+            z = scratch.take("projected", n_times, n_cases, len(self.pool.bias))
+            torch.mm(pooled, self.pool.weight, out=z.flatten(0, 1))
+            return join_into([y, z], self.shift, self.lowest, out)
+        n_convolved = y.shape[2]
+        y = y if self.bank.bias is None else y.add_(self.bank.bias)
+        torch.maximum(y, self.floor, out=out[..., :n_convolved])
+        rest = out.flatten(0, 1)[:, n_convolved:]
+        torch.addmm(self.pool.bias, pooled, self.pool.weight, out=rest)
+        torch.maximum(rest, self.pool_floor, out=rest)
+        return out
+
+    def tell(self, read: Callable[[Tensor], None] | None, out: Tensor, scratch: Scratch) -> None:
+        """Tell of what a call has just given, without the lift."""
+        if read is not None and self.lift is not None:
+            out = torch.sub(out, self.lift, out=scratch.take("unlifted", *out.shape))
+        _tell(read, out)
+
+
+def _largest_of_three(u: Tensor, out: Tensor) -> Tensor:
+    """Take the largest of three neighbouring time steps, (T, B, C) -> (T, B, C)."""
+    if cuda_serves(u, u.shape[2]):
+        return pool_into(u, out)
+    out[0] = u[0]
+    torch.maximum(u[1:], u[:-1], out=out[1:])
+    torch.maximum(out[:-1], u[1:], out=out[:-1])
+    return out
+
+
+class FrozenBlock:
+    """An InceptionBlock for cases of one length."""
+
+    def __init__(self, block: Any, n_times: int, like: Tensor, source: Affine | None = None) -> None:
+        residual = affine(block.residual.conv).scaled(*scale_and_shift(block.residual.bn))
+        residual = residual if source is None else residual.after(source)
+        self.residual = residual.to(like).weight
+        self.first = FrozenModule(block.module0, n_times, like, source)
+        self.second = FrozenModule(block.module1, n_times, like)
+        self.third = FrozenModule(block.module2, n_times, like, lift=residual.bias)
+
+    def __call__(self, source: Tensor, u: Tensor, out: Tensor, scratch: Scratch, name: str, readers: Readers) -> Tensor:
+        h = self.first(source, u, out, scratch)
+        self.first.tell(readers.get(f"{name}.module0"), h, scratch)
+        h = self.second(h, h, scratch.take("between", *out.shape), scratch)
+        self.second.tell(readers.get(f"{name}.module1"), h, scratch)
+        h = self.third(h, h, out, scratch)
+        self.third.tell(readers.get(f"{name}.module2"), h, scratch)
+        h.flatten(0, 1).addmm_(source.flatten(0, 1), self.residual)
+        h.relu_()
+        _tell(readers.get(name), h)
+        return h
+
+
+class FrozenInception:
+    """Computes what an InceptionTime computes in eval mode with the weights it has now, for cases of one length.
+
+    In the type of its weights, or in another one.
+    """
+
+    def __init__(self, encoder: Any, n_times: int, dtype: torch.dtype | None = None) -> None:
+        self.n_times, self.dim, self.check_shape = n_times, encoder.dim, encoder.check_shape
+        like = encoder.input.weight.detach()[:0].to(dtype or encoder.input.weight.dtype)
+        self.scratch = Scratch(like)
+        entry = affine(encoder.input)
+        self.entry = entry.to(like)
+        # The input projection is linear and so are most maps behind it: few channels go through both at once.
+        self.joint = encoder.n_channels < len(entry.bias)
+        self.block0 = FrozenBlock(encoder.block0, n_times, like, entry if self.joint else None)
+        self.block1 = FrozenBlock(encoder.block1, n_times, like)
+
+    @torch.inference_mode()
+    def __call__(self, x: Tensor, readers: Readers = NOBODY) -> Tensor:
+        """Compute the features, (B, C, T) -> (B, F, T), and tell readers of their layers (see `Encoder.frozen`)."""
+        self.check_shape(x.shape)
+        n_cases, n_channels, n_times = x.shape
+        if n_times != self.n_times:
+            raise InputError(f"Frozen for cases of {self.n_times} time steps; got {n_times}.")
+        scratch = self.scratch
+        source = scratch.take("source", n_times, n_cases, n_channels).copy_(x.permute(2, 0, 1))
+        u = scratch.take("entry", n_times, n_cases, len(self.entry.bias))
+        torch.addmm(self.entry.bias, source.flatten(0, 1), self.entry.weight, out=u.flatten(0, 1))
+        _tell(readers.get("input"), u)
+        h = scratch.take("features", n_times, n_cases, self.dim)
+        h = self.block0(source if self.joint else u, u, h, scratch, "block0", readers)
+        y = torch.empty_like(h)  # a new one: it belongs to the caller
+        return self.block1(h, h, y, scratch, "block1", readers).permute(1, 2, 0)
+
+
+def _tell(read: Callable[[Tensor], None] | None, h: Tensor) -> None:
+    if read is not None:
+        read(h.permute(1, 2, 0))

@@ -1,0 +1,104 @@
+"""Inference with folded weights against the definition in eval mode, for the output and for every layer."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from dicot.core.errors import InputError
+from dicot.nets.encoders import ENCODERS, Encoder, as_encoder, build_encoder
+from dicot.nets.encoders.inception.convolution import joined
+from dicot.nets.encoders.inception.frozen import Dense, Direct, Scratch, Spectral
+from dicot.nets.encoders.padding import same_margins
+
+LENGTHS = [1, 2, 12, 13, 64, 65, 200]
+
+
+def trained(name: str = "inception_time", n_channels: int = 2, dtype: torch.dtype = torch.float32) -> Encoder:
+    """BatchNorm with statistics, scales and shifts as after a training, so that folding them in has something to do."""
+    torch.manual_seed(0)
+    encoder = build_encoder(name, {"n_channels": n_channels, "dim": 16}).to(dtype)
+    for module in encoder.modules():
+        if isinstance(module, nn.BatchNorm1d):
+            module.weight.data.uniform_(0.5, 1.5)
+            module.bias.data.normal_(0, 0.3)
+    with torch.no_grad():
+        encoder.train()(3 * torch.randn(16, n_channels, 50, dtype=dtype))
+    return encoder.eval()
+
+
+def told(encoder: Encoder, x: torch.Tensor, dtype: torch.dtype | None = None) -> tuple[dict[str, torch.Tensor], ...]:
+    """What the readers are told of each layer, copied, and what the definition has."""
+    seen: dict[str, torch.Tensor] = {}
+    readers = {name: lambda h, name=name: seen.update({name: h.clone()}) for name in encoder.layer_dims()}
+    with torch.inference_mode():
+        last = encoder.frozen(x.shape[2], dtype)(x, readers)
+        expected = encoder.features(x)
+        assert torch.equal(last, encoder.frozen(x.shape[2], dtype)(x)), "readers change nothing"
+    return {**seen, "last": last}, {**expected, "last": encoder(x).detach()}
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 2e-5)])
+@pytest.mark.parametrize("n_channels", [2, 130])  # fewer and more than InceptionTime's input projection gives
+def test_every_layer_equals_the_definition(name, dtype, tolerance, n_channels):
+    encoder = trained(name, n_channels, dtype)
+    for n_times in LENGTHS:
+        seen, expected = told(encoder, torch.randn(3, n_channels, n_times, dtype=dtype))
+        assert seen.keys() == expected.keys()
+        for layer, h in expected.items():
+            torch.testing.assert_close(seen[layer], h, atol=tolerance, rtol=0)
+
+
+@pytest.mark.parametrize("n_times", [1, 12, 65])
+def test_in_half_precision_two_digits_remain(n_times):
+    seen, expected = told(trained(), torch.randn(3, 2, n_times), torch.bfloat16)
+    assert seen["last"].dtype == torch.bfloat16
+    for layer, h in expected.items():
+        torch.testing.assert_close(seen[layer].float(), h, atol=0.03 * float(h.abs().max()), rtol=0)
+        dead = (h == 0).double().mean()
+        assert abs((seen[layer] == 0).double().mean() - dead) < 0.03, "ReLU's zeros are zeros"
+
+
+@pytest.mark.parametrize("kind", [Spectral, Dense, Direct])
+@pytest.mark.parametrize("n_times", LENGTHS)
+def test_filter_bank_equals_padded_convolutions(kind, n_times):
+    torch.manual_seed(n_times)
+    kernels = [torch.randn(3, 4, n_taps, dtype=torch.float64) for n_taps in (10, 20, 7, 40)]
+    bias, v = torch.randn(12, dtype=torch.float64), torch.randn(n_times, 5, 4, dtype=torch.float64)
+    x = v.permute(1, 2, 0)
+    outputs = [F.conv1d(F.pad(x, same_margins(w.shape[2]), mode="replicate"), w) for w in kernels]
+    expected = torch.cat(outputs, dim=1).permute(2, 0, 1) + bias
+    bank = Direct(joined(kernels), bias, v) if kind is Direct else kind(joined(kernels), bias, n_times, v)
+    y = bank(v, Scratch(v))
+    torch.testing.assert_close(y if bank.bias is None else y + bank.bias, expected, atol=1e-11, rtol=0)
+
+
+def test_features_are_the_callers_and_weights_those_of_that_moment():
+    encoder, x = trained(), torch.randn(9, 2, 70)
+    frozen, given = encoder.frozen(70), x.clone()
+    first = frozen(x)
+    copy = first.clone()
+    assert not torch.equal(frozen(-x), copy)
+    assert torch.equal(first, copy) and torch.equal(x, given)
+    for parameter in encoder.parameters():
+        parameter.data.add_(1)
+    assert torch.equal(frozen(x), copy)
+    for size in (1, 4, 9, 2):  # the memory that is used again grows and is used in part
+        torch.testing.assert_close(frozen(x[:size]), copy[:size], atol=1e-6, rtol=0)
+
+
+def test_refuses_other_lengths_and_channels():
+    frozen = trained().frozen(30)
+    for n_channels, n_times, named in ((2, 31, "30 time steps; got 31"), (1, 30, "2 channels")):
+        with pytest.raises(InputError, match=named):
+            frozen(torch.randn(2, n_channels, n_times))
+
+
+def test_the_layers_whose_sign_tells_something():
+    names = trained().centred_layers()
+    assert list(names) == [f"block{i}.module{j}" for i in range(2) for j in range(3)]
+    with_norm = nn.Sequential(nn.Conv1d(2, 4, 3, padding=1), nn.BatchNorm1d(4), nn.ReLU(inplace=True))
+    assert list(as_encoder(with_norm, 2, 20).centred_layers()) == ["1"]
+    without = nn.Sequential(nn.Conv1d(2, 4, 3, padding=1), nn.ReLU())
+    assert list(as_encoder(without, 2, 20).centred_layers()) == ["0", "1"]
