@@ -33,7 +33,7 @@ def own(monkeypatch) -> Preset:
         "for this test",
         "across",
         lambda family, n_cases, n_times: Recipe(steps=n_cases, batch_size=n_times),
-        {"temperature": 0.3, "queue": 16},
+        {"temperature": 0.3, "width": 16},
         pooling="max",
         difference=True,
         n_components=4,
@@ -129,9 +129,9 @@ def test_every_part_of_a_preset_can_be_switched_off(waves):
 
 
 def test_what_is_given_wins_over_the_preset_and_its_settings_are_for_its_own_method(own):
-    assert small(preset="mine").resolve(5, 7).params == {"temperature": 0.3, "queue": 16}
-    assert small(preset="mine", method=Across, method_params={"queue": 0}).resolve(5, 7).params == {
-        "temperature": 0.3, "queue": 0
+    assert small(preset="mine").resolve(5, 7).params == {"temperature": 0.3, "width": 16}
+    assert small(preset="mine", method=Across, method_params={"width": 0}).resolve(5, 7).params == {
+        "temperature": 0.3, "width": 0
     }  # fmt: skip
     other = small(preset="mine", method="dicot", method_params={"k": 3}, n_components=0).resolve(5, 7)
     assert other.params == {"temperature": 0.07, "k": 3} and other.method == "dicot"
@@ -314,11 +314,11 @@ def test_a_preset_with_other_values_is_another_job(monkeypatch):
         return one
 
     before = job()
-    assert before.key == job(queue=0).key, "what is the default anyway"
+    assert before.key == job(width=128).key, "what is the default anyway"
     for changed in (
-        replace(BEST, bank=84), replace(BEST, recipe=SizeRule(long=4)), replace(BEST, method_params={"queue": 256})
+        replace(BEST, bank=84), replace(BEST, recipe=SizeRule(long=4)), replace(BEST, method_params={"width": 256})
     ):  # fmt: skip
         monkeypatch.setitem(PRESETS, "best", changed)
         assert job().key != before.key
-    assert job(queue=0).contender.method_params == {"queue": 0}, "switches the preset's queue off"
-    assert job(queue=256).key == job().key
+    assert job(width=0).contender.method_params == {"width": 0}, "switches the preset's head off"
+    assert job(width=256).key == job().key

@@ -18,7 +18,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 from torch.nn.functional import linear
-from torch.nn.utils import skip_init
 
 from dicot.core.errors import InputError, ModelFileError, is_whole, lookup
 from dicot.data import Windows
@@ -220,7 +219,8 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
             lookup(POOLINGS, config["pooling"], "pooling")
             model.pooling_ = config["pooling"]
             model.classes_ = _restored_classes(config["classes"])
-            model.head_ = skip_init(nn.Linear, pooled_dim(network, model.pooling_), len(model.classes_)).eval()
+            shape = pooled_dim(network, model.pooling_), len(model.classes_)
+            model.head_ = nn.Linear(*shape, device="meta").to_empty(device="cpu").eval()  # without drawing weights
             model.head_.load_state_dict(dict(beside))
             if config["tuned"] is not None:
                 model.tuned_ = Tuned.from_dict(config["tuned"])

@@ -169,8 +169,8 @@ class Contender:
         lookup(registered(), self.kind, "contender")
         # Without a preset a contender is the paper's, whatever an embedder's default is.
         settings = {"preset": PAPER.name, **circumstances, **self.settings}
-        own = {"method_params": dict(self.method_params), "random_state": seed}
-        return TimeSeriesEmbedder(self.kind, **own, **grouped(settings))
+        settings |= {"method_params": dict(self.method_params), "random_state": seed}
+        return TimeSeriesEmbedder(self.kind, **grouped(settings))
 
 
 @dataclass(frozen=True)
