@@ -127,7 +127,7 @@ class DataSet(ABC):
     ) -> Card:
         """Make the set from its publisher's files in the folder `raw`, and write it into the data folder `out`."""
         raise InputError(
-            f"{self.name} is not made from raw files. `dicot data show {self.name}` says where it is from."
+            f"{self.name} is not made from raw files. `dicot list datasets {self.name}` says where it is from."
         )
 
 

@@ -156,7 +156,7 @@ class PreparedSet(DataSet):
         return MissingDataError(
             f"The data set {self.name} is not on this machine (looked for {places}). Download it from {self.source}: "
             f"{self.download} Put that into a folder DIR of your choice, then run: "
-            f"dicot data prepare {self.name} --raw DIR. To check the result: dicot data check {self.name}"
+            f"dicot data prepare {self.name} --raw DIR. To check the result: dicot list datasets {self.name} --check"
         )
 
     def _chosen(self, given: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class Registry(MutableMapping[str, DataSet]):
             return self[name]
         except KeyError as error:
             raise InputError(
-                f"Unknown data set {name!r}. {did_you_mean(name, self)} `dicot data list` names all of them; "
+                f"Unknown data set {name!r}. {did_you_mean(name, self)} `dicot list datasets` names all of them; "
                 "a file is given by its path, such as mine.npz."
             ) from error
 

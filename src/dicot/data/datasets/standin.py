@@ -77,5 +77,5 @@ class StandIn(DataSet):
         raise MissingDataError(
             f"The data set {self.name} is not on this machine (looked for {places}). Download it from "
             f"{self.facts.source} and save an .npz there that holds {self.content}. To check the result: "
-            f"dicot data check {self.name}"
+            f"dicot list datasets {self.name} --check"
         )

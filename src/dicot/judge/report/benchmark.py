@@ -19,7 +19,7 @@ from dicot.judge.report.tables import PACKAGES, escape_latex, markdown_text, to_
 from dicot.paper.against import audit_table
 from dicot.paper.lines import narrowed
 
-HOW_TO_GET = "`dicot data show NAME` says how to get a data set; after that, run the same `dicot bench` again."
+HOW_TO_GET = "`dicot list datasets NAME` says how to get a data set; after that, run the same `dicot bench` again."
 JOB = ["contender", "source", "target", "protocol", "schedule", "batch_size", "seed"]
 
 
