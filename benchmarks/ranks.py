@@ -32,7 +32,6 @@ class Settings:
     steps: int
     precision: str
     device: str
-    synchronised: bool
 
 
 def measure(settings: Settings, out: str) -> None:
@@ -63,7 +62,7 @@ def measure(settings: Settings, out: str) -> None:
         work.append(time.process_time())
 
     method.__dict__["after_step"] = after_step
-    with join_ranks(device=settings.device, sync_batch_norm=settings.synchronised) as ranks:
+    with join_ranks(device=settings.device) as ranks:
         history = pretrain(method, x, recipe, seed=1, device=settings.device)
         found = {"loss": history.loss, "seconds": np.diff(ticks).tolist(), "work": np.diff(work).tolist()}
         Path(out, f"rank{ranks.place.rank}.json").write_text(json.dumps(found))
@@ -99,7 +98,6 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--local-batch-norm", action="store_true", help="BatchNorm over the cases of each process")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--out", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -111,7 +109,7 @@ def main() -> None:
     print("shape (B, T, C)    processes  ms/step   clock   work   largest difference of a loss")
     for shape in options.shape or SHAPES[:3]:
         way = (options.method, options.steps, options.precision, options.device)
-        settings = Settings(shape, *way, synchronised=not options.local_batch_norm)
+        settings = Settings(shape, *way)
         runs: dict[int, list[dict[str, list[float]]]] = {world: [] for world in dict.fromkeys([1, *options.processes])}
         for _ in range(options.repeats):  # in turns: what else the machine does then hits all of them
             for world, found in runs.items():

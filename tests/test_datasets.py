@@ -160,7 +160,7 @@ def test_a_folder_is_no_data_set(data: Path, tmp_path: Path, monkeypatch: pytest
     for name in ("recordings", "GunPoint", "synthetic", "MyOwnSet"):
         (tmp_path / name).mkdir()
     for folder in ("recordings", "./recordings", tmp_path / "recordings"):
-        with pytest.raises(InputError, match=r"recordings.*\.npz, \.npy, \.csv.*Windows.from_folder") as caught:
+        with pytest.raises(InputError, match=r"recordings.*\.csv, \.parquet.*Windows.from_folder") as caught:
             load(folder)
         assert len(str(caught.value)) < 400
     assert (load("myownset").name, load("synthetic").name) == ("MyOwnSet", "synthetic")  # a name is not hidden

@@ -33,9 +33,9 @@ def test_windows_are_those_of_all_recordings_in_memory(recordings, tmp_path, opt
     for name, values in (("recording", wanted.recording), ("start", wanted.start), ("group", wanted.group)):
         np.testing.assert_array_equal(about[name], values)
     if "label" in options:
-        np.testing.assert_array_equal(corpus.read_labels(), wanted.y)
+        np.testing.assert_array_equal(corpus.labels(), wanted.y)
     else:
-        assert corpus.read_labels() is None
+        assert corpus.labels() is None
 
 
 def test_any_number_of_processes_writes_the_same_bytes(recordings, tmp_path):
@@ -180,7 +180,7 @@ def test_a_number_is_one_class_in_all_shards(tmp_path):
         rows = [f"{t / 50:.2f},{t % 9},{cell}" for t, cell in enumerate(cells)]
         (folder / f"{name}.csv").write_text("\n".join(["t,x,label", *rows]))
     build_corpus(folder, tmp_path / "corpus", **WINDOW, label="label")
-    labels = Corpus.open(tmp_path / "corpus").read_labels()
+    labels = Corpus.open(tmp_path / "corpus").labels()
     assert list(dict.fromkeys(labels.tolist())) == ["1", "1000001", "sit"]
 
 

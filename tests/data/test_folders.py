@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError, LeftOutWarning, ShortRecordingWarning, UnevenSamplingWarning
-from dicot.data import Windows
+from dicot.data import Reading, Windows
 from dicot.data.folders import find_recordings, read_recordings
+from dicot.data.readers import READERS, Reader
+from dicot.data.recording import Parts, signals
 
 
 def write(path: Path, times: Any, *, columns: str = "a,b", slope: float = 1.0, extra: Any = None) -> Path:
@@ -370,3 +372,16 @@ def test_a_file_called_as_a_group_of_another_is_refused(tmp_path: Path) -> None:
         windows_from(tmp_path, 10, group="user")
     (tmp_path / "a:2.csv").rename(tmp_path / "a-2.csv")
     assert [one.name for one in read_recordings(tmp_path, group="user")] == ["a-2", "a:1", "a:2"]
+
+
+def test_a_reader_is_one_function_and_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_gauge(path: Path, reading: Reading) -> Parts:
+        return signals({"level": np.loadtxt(path)}, reading, rate=10.0)
+
+    monkeypatch.setitem(READERS, ".gauge", Reader(read_gauge))
+    np.savetxt(tmp_path / "tide.gauge", np.sin(np.arange(200) / 9))
+    windows = Windows.from_folder(tmp_path, "5s", "100%")
+    assert (windows.x.shape, windows.channels, windows.rate) == ((4, 1, 50), ("level",), 10.0)
+    assert set(windows.recording.tolist()) == {"tide"}
+    with pytest.raises(InputError, match=r"tide\.gauge.*'depth'"):
+        Windows.from_folder(tmp_path, "5s", channels=["depth"])

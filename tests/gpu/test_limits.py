@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.core.errors import DeviceMemoryError, InputError
+from dicot.core.errors import InputError
 from dicot.core.gpu.memory import CONTEXT, FIXED, free_bytes, gpu_memory_of, limited_memory
 from dicot.data import Windows
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.model.runs import pretrain_into
-from dicot.train import loop
-from tests.commands import dicot
 
 GIB = 2**30
 
@@ -61,17 +59,6 @@ def test_torch_may_take_what_is_allowed_less_what_cuda_takes_itself(card):
     assert card.share == 1, "whatever happens"
 
 
-def test_more_than_the_card_has_is_no_limit_and_a_lower_one_stays(card):
-    with limited_memory("cuda", 80 * GIB):
-        assert card.share == 1
-    card.share = 0.1
-    with limited_memory("cuda:0", 8 * GIB):
-        assert card.share == 0.1
-    with limited_memory("cuda", None):
-        assert card.share == 0.1
-    assert len(card.said) == 4, "None sets nothing"
-
-
 def test_what_no_run_could_keep_to_is_refused_at_once(card):
     assert gpu_memory_of("8GiB", "cuda") == 8 * GIB
     assert gpu_memory_of(None, "cpu") is None
@@ -90,32 +77,6 @@ def test_batches_that_are_larger_than_the_limit_are_refused_before_any_step(card
     with pytest.raises(InputError, match=r"A batch of 40000 time steps takes about .*\(--gpu-memory\)"):
         pretrain_into(tmp_path / "m", model(recipe={"batch_size": 64}), train, gpu_memory=CONTEXT + FIXED + 10**8)
     assert not card.said and not list(tmp_path.iterdir())
-
-
-def test_a_run_that_meets_the_limit_says_so(card, tmp_path, monkeypatch):
-    shares = []
-
-    def training(*_: object):
-        shares.append(card.share)
-        raise torch.OutOfMemoryError("CUDA out of memory.")
-        yield
-
-    monkeypatch.setattr(loop, "training", training)
-    monkeypatch.setattr(loop, "own_stream", lambda device: loop.nullcontext())
-    monkeypatch.setattr(loop, "OwnDraws", lambda device: loop.nullcontext())
-    train = Windows(np.zeros((16, 1, 64), np.float32))
-    with pytest.raises(DeviceMemoryError, match=r"into the 7\.52 GB that torch may take of a card, not even"):
-        pretrain_into(tmp_path / "m", model(recipe={"batch_size": 8}), train, gpu_memory=8 * GIB)
-    assert shares == [pytest.approx(7 / 24)] * 2 and card.share == 1, "op by op as well"
-
-
-def test_the_commands_take_it(card, tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(
-        "dicot.model.runs.pretrain_into", lambda *_, gpu_memory, **__: asked.append(gpu_memory) or "done"
-    )
-    dicot("pretrain", "ItalyPowerDemand", "--out", tmp_path / "m", "--device", "cuda", "--gpu-memory", "8GiB")
-    assert asked == [8 * GIB]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")

@@ -1,7 +1,6 @@
 """Tasks on a cluster: lost ones are handed out again, errors of ours come back, what never comes is refused."""
 
 import os
-import socket
 import sys
 from types import SimpleNamespace
 
@@ -128,26 +127,6 @@ def test_one_that_finds_no_room_after_a_node_is_lost_gets_that_of_the_idle():
     assert sorted(answers) == sorted([(n, n) for n in range(6)] * 2)
 
 
-def test_the_idle_go_on_where_ray_notices_late_that_a_node_is_lost():
-    """Until then a process is asked for that finds no room, and waits for that of the one that could do its task."""
-
-    class Late(Ray):
-        looks = 0
-
-        def cluster_resources(self):
-            self.looks += self.room == 1
-            return {"CPU": self.room if self.looks > 1 else 2}
-
-    def dies(task, process):
-        if process == 2:
-            ray.room = 1
-        return process == 2
-
-    ray = Late(dies=dies)
-    answers = list(Cluster(ray).answers(twice, range(6), Share()))
-    assert sorted(answers) == sorted([(n, n) for n in range(6)] * 2) and ray.looks > 2
-
-
 def test_a_task_that_no_process_outlives_does_not_go_on_for_ever():
     ray = Ray(dies=lambda task, process: task == 1)
     answers = dict(Cluster(ray).answers(twice, range(3), Share()))
@@ -200,21 +179,10 @@ def test_what_no_node_has_is_refused():
         cluster.share("cuda:1")
 
 
-def test_a_missing_package_and_a_silent_address_are_named(monkeypatch):
+def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'dicot\[ray\]'"):
         joined("local").__enter__()
-    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False))
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    for address, said in (
-        (f"127.0.0.1:{port}", "No Ray cluster answers at 127.0.0.1"),
-        ("127.0.0.1:99999999", "No Ray cluster answers at"),
-        ("ray://host:10001", "takes host:port, auto or local"),
-        ("host", "takes host:port, auto or local"),
-    ):
-        with pytest.raises(InputError, match=said):
-            joined(address).__enter__()
 
 
 def test_an_address_that_only_listens_is_tried_once_and_a_cluster_of_our_own_has_all_the_time(monkeypatch):
@@ -226,35 +194,8 @@ def test_an_address_that_only_listens_is_tried_once_and_a_cluster_of_our_own_has
 
     monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False, init=init))
     monkeypatch.delenv("RAY_NUM_REDIS_GET_RETRIES", raising=False)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"127.0.0.1:{server.getsockname()[1]}"
-        for one in ("local", "auto", address):
-            with pytest.raises(InputError, match="No Ray cluster could be joined at"):
-                joined(one).__enter__()
-        assert said[address]["RAY_NUM_REDIS_GET_RETRIES"] == said["auto"]["RAY_NUM_REDIS_GET_RETRIES"] == "1"
-        assert "RAY_NUM_REDIS_GET_RETRIES" not in said["local"] and "RAY_NUM_REDIS_GET_RETRIES" not in os.environ
-        monkeypatch.setenv("RAY_NUM_REDIS_GET_RETRIES", "7")
-        with pytest.raises(InputError):
-            joined(address).__enter__()
-        assert said[address]["RAY_NUM_REDIS_GET_RETRIES"] == "7"  # what the user has said stands
-
-
-def test_a_cluster_that_asks_for_a_token_says_so(monkeypatch):
-    def init(address, **more):
-        try:
-            raise RuntimeError("Last connection error: AuthenticationError: RPC error: InvalidAuthToken: missing")
-        except RuntimeError:
-            raise ConnectionError("Failed to connect to Ray cluster") from None
-
-    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False, init=init))
-    with pytest.raises(InputError, match="It asks for a token: set RAY_AUTH_MODE=token"):
-        joined("auto").__enter__()
-
-
-def test_a_cluster_that_does_not_start_is_not_told_to_be_started(monkeypatch):
-    def init(address, **more):
-        raise Exception("The current node timed out during startup.")
-
-    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False, init=init))
-    with pytest.raises(InputError, match=r"at local \(The current node timed out during startup.*run the same command"):
-        joined("local").__enter__()
+    for one in ("local", "auto", "host:1"):
+        with pytest.raises(InputError, match=f"No Ray cluster could be joined at {one}.*Failed to connect"):
+            joined(one).__enter__()
+    assert said["host:1"]["RAY_NUM_REDIS_GET_RETRIES"] == said["auto"]["RAY_NUM_REDIS_GET_RETRIES"] == "1"
+    assert "RAY_NUM_REDIS_GET_RETRIES" not in said["local"] and "RAY_NUM_REDIS_GET_RETRIES" not in os.environ

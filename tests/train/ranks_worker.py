@@ -20,13 +20,13 @@ from torch import nn
 from dicot.core.errors import InputError
 from dicot.methods import Method, build_method
 from dicot.nets.encoders import as_encoder, build_encoder
-from dicot.train import Checkpoint, History, Recipe, join_ranks, pretrain, ranks
+from dicot.train import Checkpoint, History, Recipe, join_ranks, pretrain
 
 STEPS, BATCH = 5, 9  # shares of unequal size for 2 and 4 processes
 DIES_AT = 3  # step
 # Method, its settings, encoder.
 RUNS = {
-    "across": ("across", {"queue": 12, "cross": 0.5, "vic": 0.1}, "inception_time"),
+    "across": ("across", {}, "inception_time"),
     "dicot": ("dicot", {}, "inception_time"),
     "plain": ("dicot", {}, "fcn"),
     "dropout": ("dicot", {"projection": True}, "resnet"),
@@ -120,7 +120,6 @@ def main(folder: Path, tasks: list[str]) -> None:
             if kind == "refuse":
                 path.write_text(refused(run))
                 continue
-            ranks._current = replace(here, synchronised=kind != "local")
             if kind == "die":
                 method, history = dying(folder, rank)
             else:

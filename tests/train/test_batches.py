@@ -114,18 +114,6 @@ def test_a_bad_item_is_named(waves):
         trained("dicot", (case for case in cases))
 
 
-def test_the_datasets_own_error_says_which_item(waves):
-    class Broken(Items):
-        def __getitem__(self, row):
-            if row == 5:
-                raise OSError("disk")
-            return super().__getitem__(row)
-
-    with pytest.raises(OSError, match="disk") as caught:
-        trained("dicot", Broken(waves.x))
-    assert "item 5" in " ".join(caught.value.__notes__)
-
-
 def test_no_thread_is_left_behind(waves):
     def stop(step):
         raise KeyboardInterrupt

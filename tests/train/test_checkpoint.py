@@ -1,5 +1,4 @@
 import hashlib
-import json
 import random
 from pathlib import Path
 
@@ -62,33 +61,6 @@ def test_a_finished_run_has_nothing_left_to_do(tmp_path, waves):
     assert not steps
 
 
-def test_runs_that_take_long_to_write_still_get_most_of_the_time(tmp_path, monkeypatch):
-    clock = [1000.0]
-
-    def slowly(path: Path, data: bytes) -> None:
-        clock[0] += 4.0
-
-    monkeypatch.setattr("dicot.train.checkpoint.time.monotonic", lambda: clock[0])
-    monkeypatch.setattr("dicot.train.checkpoint.write_atomic", slowly)
-    monkeypatch.setattr(Checkpoint, "_rest_until", 0.0)
-    optimiser = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
-    runs = [Checkpoint(tmp_path / f"{number}", seconds=30) for number in range(12)]  # their turns take a second each
-    after_each_step = Checkpoint(tmp_path / "each", seconds=0)
-    written = 0
-    for run in (*runs, after_each_step):
-        run._written = clock[0]
-    for _ in range(100):
-        for run in runs:
-            clock[0] += 1.0
-            if run.due():
-                run.write(torch.nn.Linear(1, 1), optimiser, History(), {})
-                written += 1
-    assert written > 10 and 4.0 * written < 0.12 * (clock[0] - 1000.0)
-    assert after_each_step.due()
-    runs[0].begin()
-    assert runs[0].ask() and runs[0].due()  # a user who asks does not wait
-
-
 def test_another_run_is_refused_and_named(tmp_path, waves):
     path = tmp_path / "run.safetensors"
     run_until(2, path, waves, Recipe(5, 8))
@@ -124,13 +96,6 @@ def test_written_rarely_and_without_left_overs(tmp_path, waves):
     assert [file.name for file in tmp_path.iterdir()] == ["run.safetensors"]
 
 
-def test_another_encoder_of_the_same_size_is_refused_and_named(tmp_path, waves):
-    checkpoint = Checkpoint(tmp_path / "run.safetensors", 0)
-    pretrain(DiCOT(ResNet(2, 8)), waves, Recipe(2, 8), seed=3, device="cpu", checkpoint=checkpoint)
-    with pytest.raises(ModelFileError, match="encoder:.*'original': False.* there, .*'original': True.* here"):
-        pretrain(DiCOT(ResNet(2, 8, True)), waves, Recipe(2, 8), seed=3, device="cpu", checkpoint=checkpoint)
-
-
 def residual() -> DiCOT:
     torch.manual_seed(0)
     return DiCOT(ResNet(2, 8))
@@ -162,16 +127,6 @@ def test_a_flipped_bit_anywhere_is_found(kept):
         path.write_bytes(damaged)
         with pytest.raises(ModelFileError, match=r"run\.safetensors is not a readable checkpoint.*Delete it"):
             resume()
-
-
-def test_a_checkpoint_without_a_hash_is_refused(kept):
-    path, resume = kept
-    with safe_open(path, "pt") as file:
-        about = file.metadata()
-    about.pop("sha256", None)
-    path.write_bytes(save(load(path.read_bytes()), about))
-    with pytest.raises(ModelFileError, match="Delete it"):
-        resume()
 
 
 def sealed(tensors, about) -> bytes:
@@ -210,16 +165,7 @@ def test_contents_that_do_not_fit_are_refused_before_anything_is_loaded(kept, na
         resume()
 
 
-def test_a_number_beyond_float64_is_refused(kept):
-    path, resume = kept
-    with safe_open(path, "pt") as file:
-        run = json.loads(file.metadata()["run"])
-    path.write_bytes(sealed(load(path.read_bytes()), {"run": json.dumps({**run, "seconds": 10**400})}))
-    with pytest.raises(ModelFileError, match="Delete it"):
-        resume()
-
-
-@pytest.mark.parametrize("run", ["[" * 100_000, "3", "{", "{}", '{"identity": 3}', '{"identity": {}}'])
+@pytest.mark.parametrize("run", ["[" * 100_000, "{}", '{"identity": 3}'])
 def test_an_identity_that_is_none_is_refused(kept, run):
     path, resume = kept
     path.write_bytes(sealed(load(path.read_bytes()), {"run": run}))

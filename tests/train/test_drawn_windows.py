@@ -14,7 +14,7 @@ from dicot.methods import build_method
 from dicot.methods.base import Method
 from dicot.nets.encoders import FCN
 from dicot.train import Checkpoint, Recipe, Step, pretrain
-from dicot.train.batches import DrawnWindows, visited
+from dicot.train.batches import visited
 
 N, T, LENGTH = 6, 8, 30
 RECIPE = Recipe(steps=7, batch_size=2)  # epochs of three steps
@@ -87,7 +87,6 @@ def test_all_starts_occur_and_none_beyond_the_end():
     numbers = visited(windows, 1, 0, 300, 2)
     assert np.unique(numbers // N).tolist() == [0, 1, 2]
     assert (visited(windows, 1, 40, 60, 2) == numbers[40:60]).all(), "a run that goes on draws what it would have drawn"
-    assert DrawnWindows(windows.segments, T).shape == (N, 1, T)
     exact = Windows(x, segments=np.zeros((N, 1, T), np.float32))
     assert (visited(exact, 1, 0, 9, 2) < N).all()
 

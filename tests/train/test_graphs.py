@@ -1,7 +1,6 @@
 """CUDA graphs on a GPU; skipped where torch sees no GPU."""
 
 import gc
-import itertools
 import logging
 from functools import partial
 
@@ -12,25 +11,16 @@ import torch
 from dicot.data import Windows
 from dicot.methods import METHODS, Batch, build_method
 from dicot.nets.encoders import InceptionTime
-from dicot.nets.encoders.inception.rows import CudaRows, PlainRows
-from dicot.nets.views.blocks import block_layout
 from dicot.train import Checkpoint, History, Recipe, Step, TrainingRun, pretrain, pretrain_many
 from dicot.train.batches import is_streamed
-from dicot.train.loop import own_stream, persistent
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
 
 
 VARIANTS = [
     *((name, {}) for name in METHODS),
-    ("dicot", {"positive": "both"}),
-    ("dicot", {"positive": "shuffled"}),
     ("dicot", {"projection": True}),
     ("catt", {"chunked": False}),
-    ("across", {"whole": 0.0, "cross": 1.0}),
-    ("across", {"whole": 0.0, "vic": 1.0}),
-    ("across", {"queue": 20}),
-    ("across", {"cross": 0.5, "vic": 0.1, "queue": 20, "frequency": 0.2, "warp": 0.3}),
 ]
 
 
@@ -56,22 +46,6 @@ def test_two_runs_of_a_seed_are_equal_to_the_bit(waves):
     assert np.array_equal(losses("dicot", waves, "graphs", 100), losses("dicot", waves, "graphs", 100))
 
 
-def test_a_step_that_cannot_be_captured_runs_op_by_op(waves, caplog, monkeypatch):
-    kind = METHODS["catt"]
-    usual = kind.loss
-
-    def reading(self, batch, plan):
-        loss = usual(self, batch, plan)
-        return loss * (1.0 if loss.item() > -1e9 else 2.0)  # the host waits for the device
-
-    monkeypatch.setattr(kind, "loss", reading)
-    with caplog.at_level(logging.WARNING, "dicot"):
-        found = losses("catt", waves, "graphs", 12)
-    assert "op by op" in caplog.text
-    monkeypatch.undo()
-    np.testing.assert_allclose(found[:6], losses("catt", waves, "eager", 12)[:6], rtol=1e-3)
-
-
 def test_many_runs_end_as_they_do_alone(waves):
     names = ["dicot", "tfc", "dicot", "tnc", "simmtm", "dicot", "tfc", "infots"]
     runs = [TrainingRun(method(name, seed=seed), waves, Recipe(60, 8), seed) for seed, name in enumerate(names)]
@@ -79,31 +53,6 @@ def test_many_runs_end_as_they_do_alone(waves):
     for seed, (name, history) in enumerate(zip(names, together, strict=True)):
         alone = pretrain(method(name, seed=seed), waves, Recipe(60, 8), seed=seed, device="cuda")
         assert history.loss == alone.loss, name
-
-
-@pytest.mark.parametrize(("n_rows", "widths"), [(7, (48, 16)), (5000, (192, 64)), (5000, (256,))])
-def test_kernels_equal_the_operators(n_rows, widths):
-    torch.manual_seed(0)
-    parts = [3 * torch.randn(n_rows, width, device="cuda") + 10 for width in widths]
-    bias, dy = torch.randn(sum(widths), device="cuda"), torch.randn(n_rows, sum(widths), device="cuda")
-    added = torch.randn_like(dy) if len(widths) == 1 else None
-    found = []
-    for way in (CudaRows(), PlainRows()):
-        norm = torch.nn.BatchNorm1d(sum(widths), device="cuda")
-        kept = way.norm_forward(parts, norm, bias, added)
-        dparts, *rest = way.norm_backward(dy, kept, norm, widths, masked=False)
-        found.append([kept.y, *dparts, *rest, norm.running_mean, norm.running_var, norm.num_batches_tracked.float()])
-    for mine, other in zip(*found, strict=True):
-        torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("n_times", [1, 2, 5, 300])
-def test_pooling_with_ties(n_times):
-    u = (4 * torch.randn(n_times, 3, 16, device="cuda").relu()).round()
-    dy = torch.randn_like(u)
-    y, pairs = PlainRows().pool_forward(u)
-    assert torch.equal(CudaRows().pool_forward(u)[0], y)
-    torch.testing.assert_close(CudaRows().pool_backward(dy, u, None), PlainRows().pool_backward(dy.clone(), u, pairs))
 
 
 # Memory: two views of long cases, so that a step takes far more than what every run takes.
@@ -136,31 +85,9 @@ def view_run(seed: int, cases: Windows, k=(2, 10), steps: int = 60) -> TrainingR
     return TrainingRun(build_method("dicot", InceptionTime(2, dim=128), {"k": k}), cases, Recipe(steps, 32), seed)
 
 
-def in_graphs(run: TrainingRun) -> int:
-    """Bytes that the graphs of a run hold once all its plans are captured."""
-    device = torch.device("cuda")
-    torch.cuda.empty_cache()
-    with own_stream(device):
-        steps = persistent(run, device)
-        for _ in range(50):
-            next(steps)
-        pools = [segment for segment in torch.cuda.memory_snapshot() if segment["segment_pool_id"] != (0, 0)]
-        n_bytes = sum(segment["total_size"] for segment in pools)
-        steps.close()
-        torch.cuda.synchronize()
-    return n_bytes
-
-
 def alone(seed: int, cases: Windows, steps: int = 60) -> History:
     run = view_run(seed, cases, steps=steps)
     return pretrain(run.method, cases, run.recipe, seed=seed, device="cuda")
-
-
-def test_nine_plans_take_little_more_memory_than_the_largest(two_views, long_cases, monkeypatch):
-    largest = max(in_graphs(view_run(1, long_cases, k)) for k in range(2, 11))
-    ascending = itertools.cycle(range(2, 11))
-    monkeypatch.setattr(METHODS["dicot"], "plan", lambda self, shape, rng: block_layout(shape[2], next(ascending), 0.5))
-    assert in_graphs(view_run(1, long_cases)) <= 1.2 * largest
 
 
 def taken(seed: int, cases: Windows, steps: int = 60) -> int:
@@ -233,22 +160,14 @@ def test_after_a_capture_that_failed_memory_is_given_back(waves, monkeypatch):
 # Batches that are streamed, and optimisers of the caller's choice.
 
 
-@pytest.mark.parametrize("stepper", ["graphs", "eager"])
 @pytest.mark.parametrize("name", METHODS)
-def test_streamed_batches_give_the_same_losses(name, stepper, waves, caplog):
+def test_streamed_batches_give_the_same_losses(name, waves, caplog):
     def run(batches: str) -> list[float]:
-        options = {"seed": 1, "device": "cuda", "stepper": stepper, "batches": batches}
-        return pretrain(method(name), waves, Recipe(40, 8), **options).loss
+        return pretrain(method(name), waves, Recipe(40, 8), seed=1, device="cuda", batches=batches).loss
 
     with caplog.at_level(logging.WARNING, "dicot"):
         assert run("streamed") == run("device")
     assert not caplog.records
-
-
-def test_streamed_runs_at_once_end_as_they_do_alone(waves):
-    runs = [TrainingRun(method("dicot", seed=n), waves, Recipe(60, 8), n, batches="streamed") for n in range(6)]
-    for n, history in enumerate(pretrain_many(runs, device="cuda", at_once=3)):
-        assert history.loss == pretrain(method("dicot", seed=n), waves, Recipe(60, 8), seed=n, device="cuda").loss
 
 
 def test_data_larger_than_half_of_the_free_memory_is_streamed():
@@ -302,20 +221,3 @@ def test_a_run_that_ends_early_has_the_history_of_its_weights(waves, tmp_path):
     again = pretrain(read, waves, Recipe(400, 8), seed=1, device="cuda", checkpoint=checkpoint)
     assert again.loss == history.loss
     assert all(torch.equal(value, read.state_dict()[name]) for name, value in trained.state_dict().items())
-
-
-def test_groups_have_rates_of_their_own(waves):
-    """A tensor for each: torch would give all groups the one that an optimiser is made with."""
-    found = {}
-    for stepper in ("eager", "graphs"):
-        halves = method("dicot")
-        first, *rest = halves.parameters()
-        halves.param_groups = lambda first=first, rest=rest: [{"params": [first], "rate": 0.0}, {"params": rest}]
-        before = first.detach().clone()
-        run = TrainingRun(halves, waves, Recipe(8, 8, warmup=0.0), 1)
-        pretrain(halves, waves, run.recipe, seed=1, device="cuda", stepper=stepper)
-        assert torch.equal(before, first.detach().cpu()), "a rate of 0"
-        found[stepper] = torch.cat([p.detach().flatten().cpu() for p in rest])
-    torch.testing.assert_close(found["eager"], found["graphs"], rtol=1e-2, atol=1e-3)
-    rates = [group["lr"] for group in run.build_optimiser(torch.device("cuda")).param_groups]
-    assert rates[0] is not rates[1]

@@ -3,14 +3,12 @@
 import time
 
 import numpy as np
-import pytest
 import torch
 
-from dicot.core.errors import NonFiniteLossError
 from dicot.data import Windows
 from dicot.methods import build_method
 from dicot.nets.encoders import InceptionTime
-from dicot.train import Checkpoint, Recipe, TrainingRun, pretrain, pretrain_many
+from dicot.train import Recipe, TrainingRun, pretrain, pretrain_many
 
 
 def run(name: str, seed: int, waves: Windows, steps: int = 12, precision: str = "float32", **more) -> TrainingRun:
@@ -49,19 +47,6 @@ def test_no_runs_and_the_callers_random_state(waves):
     torch.set_rng_state(before)
     pretrain_many([one], device="cpu")
     assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_a_finished_run_is_read_from_its_checkpoint(tmp_path, waves):
-    first, second = (run("dicot", 0, waves, checkpoint=Checkpoint(tmp_path / "run.safetensors", 0)) for _ in range(2))
-    (done,) = pretrain_many([first], device="cpu")
-    (again,) = pretrain_many([second], device="cpu")
-    assert again.loss == done.loss
-
-
-def test_a_run_that_fails_says_so(waves):
-    broken = Windows(np.full_like(waves.x, np.nan))
-    with pytest.raises(NonFiniteLossError, match="step 0"):
-        pretrain_many([run("dicot", 0, broken)], device="cpu")
 
 
 def test_a_run_that_fails_leaves_the_others_if_somebody_is_told(waves):

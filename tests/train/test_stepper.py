@@ -6,14 +6,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from dicot.core.errors import DicotError
-from dicot.methods import Places, build_method
+from dicot.methods import build_method
 from dicot.methods.cropping import Crops
 from dicot.nets.encoders import InceptionTime
 from dicot.nets.views.blocks import Blocks
 from dicot.train import Recipe, pretrain
 from dicot.train.batches import DeviceBatches
-from dicot.train.stepper import FEWEST_REPLAYS, GraphStepper
+from dicot.train.stepper import GraphStepper
 
 
 def history(waves, **more):
@@ -27,20 +26,6 @@ def test_without_a_gpu_graphs_fall_back_with_a_reason(waves, caplog):
         fallen_back = history(waves, stepper="graphs")
     assert "need a GPU" in caplog.text
     assert fallen_back.loss == history(waves, stepper="eager").loss == history(waves).loss
-
-
-def test_unknown_steppers_are_refused(waves):
-    with pytest.raises(DicotError, match="graphs"):
-        history(waves, stepper="graph")
-
-
-def test_only_what_comes_often_is_captured(waves):
-    """Places in time share one program, however many different ones there are."""
-    method = build_method("catt", InceptionTime(waves.n_channels, dim=16), {})
-    plans = ["often"] * FEWEST_REPLAYS + ["rare"] + [Places((t,)) for t in range(FEWEST_REPLAYS)]
-    source = DeviceBatches(torch.zeros(1), None)
-    stepper = GraphStepper(method, torch.optim.AdamW(method.parameters()), source, plans)
-    assert stepper.worthwhile == {"often", Places}
 
 
 class Capturer:
@@ -95,24 +80,9 @@ def test_a_capture_that_finds_no_memory_is_tried_again_without_what_nobody_uses(
     assert (capturer.tries, capturer.released) == (2, 1)
 
 
-def test_a_capture_that_finds_no_memory_at_all_is_an_error(waves, monkeypatch):
-    Capturer(monkeypatch, {n: torch.OutOfMemoryError("CUDA out of memory.") for n in (1, 2)})
-    with pytest.raises(torch.OutOfMemoryError):
-        steps(waves, [()] * 3)
-
-
 def test_a_capture_that_fails_is_tried_again_after_a_step_op_by_op(waves, monkeypatch, caplog):
     capturer = Capturer(monkeypatch, {1: RuntimeError("not permitted")})
     assert list(steps(waves, [()] * 4).captured) == [()] and capturer.tries == 2
     capturer = Capturer(monkeypatch, {n: RuntimeError("not permitted") for n in (1, 2)})
     assert not steps(waves, [()] * 5).captured and capturer.tries == 2
     assert "op by op: not permitted" in caplog.text
-
-
-def test_a_largest_plan_that_cannot_be_captured_is_taken_op_by_op_before_the_next_try(waves, monkeypatch, caplog):
-    """It is captured before its first step, when nothing that it loads is there yet."""
-    small, large = Blocks(8, (0, 8)), Blocks(8, (0, 4, 8))
-    for taken, captured in ((3, [small]), (4, [small, large])):
-        Capturer(monkeypatch, {1: RuntimeError("not permitted")})
-        assert list(steps(waves, [small, small, large, large], "dicot", taken).captured) == captured
-    assert not caplog.text

@@ -13,10 +13,9 @@ from dicot.data.parquetfile import read_table
 from dicot.data.policies import Array, Cases
 from dicot.data.reading import Reading
 from dicot.data.tables import table_cases
-from dicot.data.textforms import read_arff, read_ts, read_tsv
+from dicot.data.textforms import read_text
 from dicot.data.widefile import read_rows
 
-_ARCHIVE = {".ts": read_ts, ".tsv": read_tsv, ".arff": read_arff}
 _TABLE = ("case", "time", "channels", "label", "group", "ignore")
 
 
@@ -76,12 +75,11 @@ def npy_cases(path: Path, reading: Reading) -> dict[str, Content]:
 def archive_cases(path: Path, reading: Reading) -> dict[str, Content]:
     """Read NAME_TRAIN with NAME_TEST beside it, or one file alone."""
     _only(reading, path)
-    read = _ARCHIVE[path.suffix.lower()]
     if not path.stem.endswith("_TRAIN"):
-        return {"": Content(*read(path))}
+        return {"": Content(*read_text(path))}
     other = path.with_name(path.stem.removesuffix("_TRAIN") + "_TEST" + path.suffix)
     parts = {"train": path, "test": other} if other.is_file() else {"train": path}
-    return {part: Content(*read(file)) for part, file in parts.items()}
+    return {part: Content(*read_text(file)) for part, file in parts.items()}
 
 
 def csv_cases(path: Path, reading: Reading) -> dict[str, Content]:

@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 
 from dicot.core.errors import InputError
-from dicot.data.policies import Array, Cases, name_cases
+from dicot.data.policies import Array, RawCases, name_cases
 
 LAYOUTS = ("nct", "ntc")
 _SHAPE = {"nct": "(cases, channels, time)", "ntc": "(cases, time, channels)"}
-_COMPLEX = "Complex data not supported: pass the real and the imaginary part as two channels."
 
 
-def to_cases(X: Any, layout: str = "nct") -> Cases:
+def to_cases(X: Any, layout: str = "nct") -> RawCases:
     """Return X in the order cases, channels, time; NaN and inf stay, and a memory map stays one."""
     if layout not in LAYOUTS:
         raise InputError(f'layout must be "nct" or "ntc"; got {layout!r}.')
@@ -60,11 +59,9 @@ def _refuse_sparse(value: Any) -> None:
 def to_numbers(array: Array) -> Array:
     """Return an array of a real type: its own, or float64 for objects that are numbers."""
     if array.dtype.kind == "c" or (array.dtype == object and any(np.iscomplexobj(v) for v in array.flat)):
-        raise InputError(_COMPLEX)
-    if array.dtype.kind in "US":
-        raise InputError(f"X must hold numbers; got strings (dtype {array.dtype}). Convert with X.astype(float).")
+        raise InputError("Complex data not supported: pass the real and the imaginary part as two channels.")
     if array.dtype.kind not in "biufO":
-        raise InputError(f"X must hold numbers; got dtype {array.dtype}. Convert it to float first.")
+        raise InputError(f"X must hold numbers; got dtype {array.dtype}. Convert with X.astype(float).")
     try:
         return array.astype(np.float64) if array.dtype == object else array
     except TypeError as error:
@@ -74,31 +71,23 @@ def to_numbers(array: Array) -> Array:
 
 
 def _from_array(x: Array, layout: str) -> Array:
-    if x.ndim == 1:
-        raise InputError(
-            f"X must have shape {_SHAPE[layout]}; got {x.shape}. Reshape your data: "
-            "X.reshape(1, 1, -1) if it is one case of one channel, X.reshape(-1, 1, 1) if each value is a case."
-        )
     if x.ndim not in (2, 3):
         raise InputError(
-            f"X must have shape {_SHAPE[layout]}; got {x.shape}. "
-            "Reshape your data to three axes (two when there is one channel)."
+            f"X must have shape {_SHAPE[layout]}; got {x.shape}. Reshape your data: X.reshape(1, 1, -1) if it is one "
+            "case of one channel, X.reshape(-1, 1, 1) if each value is a case."
         )
     if x.shape[0] == 0:
         raise InputError(f"X has 0 sample(s) (shape={x.shape}) while a minimum of 1 is required: pass at least 1 case.")
+    if x.ndim == 2 and x.shape[1] == 0:
+        raise InputError(f"X has 0 feature(s) (shape={x.shape}) while a minimum of 1 is required.")
+    if 0 in x.shape:
+        raise InputError(f"X has 0 channels or 0 time steps: {x.shape} with layout {layout!r}. Check the layout.")
     if x.ndim == 2:
-        if x.shape[1] == 0:
-            raise InputError(f"X has 0 feature(s) (shape={x.shape}) while a minimum of 1 is required.")
         return x[:, None, :]
-    if layout == "ntc":
-        x = x.transpose(0, 2, 1)
-    for axis, what in ((1, "channels"), (2, "time steps")):
-        if x.shape[axis] == 0:
-            raise InputError(f"X has 0 {what} (layout {layout!r}); every case needs at least one. Check the layout.")
-    return x
+    return x.transpose(0, 2, 1) if layout == "ntc" else x
 
 
-def _from_list(items: Sequence[Any], layout: str) -> Cases:
+def _from_list(items: Sequence[Any], layout: str) -> RawCases:
     if not items:
         raise InputError("X has 0 sample(s) (an empty list) while a minimum of 1 is required: pass at least 1 case.")
     arrays = [to_array(item) for item in items]
@@ -124,7 +113,7 @@ def _refuse(rule: str, broken_by: list[int], arrays: list[Array]) -> None:
         raise InputError(f"In a list, each case {rule}; {name_cases(broken_by)} does not: got shape {first}.")
 
 
-def true_lengths(cases: Cases) -> Array:
+def true_lengths(cases: RawCases) -> Array:
     """Count the time steps (N,) of each case without those at its end that are NaN in all channels."""
     if isinstance(cases, list):
         return np.array([true_length(case) for case in cases])

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from dicot.core.errors import InputError, LayoutWarning, need_extra
-from dicot.data.conversion import convert, fingerprint
+from dicot.core.errors import InputError, LayoutWarning
+from dicot.data.conversion import convert
 from dicot.data.cutting import recordings_in_memory, settled_plan, warn_of_uneven
 from dicot.data.folders import read_recordings
 from dicot.data.labels import check_channel_names as check_channel_names
 from dicot.data.labels import check_groups as check_groups
 from dicot.data.labels import check_labels as check_labels
 from dicot.data.labels import check_rate as check_rate
+from dicot.data.labels import label_fingerprint as label_fingerprint
 from dicot.data.labels import labelled as labelled
 from dicot.data.labels import name_of_groups as name_of_groups
+from dicot.data.pieces import Cases, fingerprint
 from dicot.data.policies import Array, FloatArray, Policies, Scale, name_cases
 from dicot.data.reading import Reading, Source
 from dicot.data.tables import table_cases
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Windows:
+class Windows(Cases):
     """Hold N checked cases of one shape (channels, time) with their labels, groups and places in recordings.
 
     `from_folder`, `from_table`, `from_array` and `dicot.load` make Windows. `fit`, `transform` and `pretrain` take them
@@ -51,6 +53,7 @@ class Windows:
     rate: float | None = None  # time steps per second
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", self.x.shape)
         if self.segments is not None:
             n, c, length = self.segments.shape if self.segments.ndim == 3 else (0, 0, 0)
             if (n, c) != self.x.shape[:2] or length < self.x.shape[2]:
@@ -161,18 +164,17 @@ class Windows:
         windows = cls(**plan.fields(), name=name)
         return windows if options.get("channels") else replace(windows, channels=None)
 
-    def __len__(self) -> int:
-        return len(self.x)
+    def __getitem__(self, rows: slice | Array, /) -> FloatArray:
+        return self.x[rows]
+
+    def labels(self) -> Array | None:
+        """Return y."""
+        return self.y
 
     @property
-    def n_channels(self) -> int:
-        """Give the number of channels C."""
-        return int(self.x.shape[1])
-
-    @property
-    def n_times(self) -> int:
-        """Give the number of time steps T."""
-        return int(self.x.shape[2])
+    def array(self) -> FloatArray:
+        """Give x."""
+        return self.x
 
     def __repr__(self) -> str:
         name = f"name={self.name!r}, " if self.name else ""
@@ -200,10 +202,8 @@ class Windows:
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return a frame with one row per window: recording, start, end, group and label; what is not known is None."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise need_extra("pandas", "tables", "A frame of windows") from error
+        import pandas as pd
+
         label = self.y
         if label is not None and label.dtype.kind == "U":
             known = labelled(label)
@@ -219,63 +219,34 @@ class Windows:
         both = fingerprint(self.x) + fingerprint(self.segments)
         return hashlib.sha256(both.encode()).hexdigest()[:16]
 
-    def label_fingerprint(self) -> str:
-        """Return 16 hex digits that change with the class of any case, not with the names of the classes.
-
-        Without labels the text is empty.
-        """
-        if self.y is None:
-            return ""
-        known = labelled(self.y)
-        numbers = np.full(len(self), -1, dtype=np.int64)  # unlabelled cases are a class of their own
-        numbers[known] = np.unique(self.y[known], return_inverse=True)[1]
-        return hashlib.sha256(numbers.tobytes()).hexdigest()[:16]
-
 
 def _checked_identity(windows: Windows) -> dict[str, Any]:
-    """Return what is known of a case's place in a recording, converted; or raise an error that names the value."""
+    """Return what is known of a case's place in a recording, converted; refuse what fits no case."""
     n = len(windows)
     known: dict[str, Any] = {}
     if windows.recording is not None:
-        names = np.asarray(windows.recording)
-        if names.shape != (n,) or names.dtype.kind != "U":
-            raise InputError(
-                f"recording must hold one name for each of the {n} cases; got shape {names.shape} of dtype "
-                f"{names.dtype}. Pass text, such as the name of the file."
-            )
-        known["recording"] = names
+        known["recording"] = np.asarray(windows.recording)
+        if known["recording"].shape != (n,) or known["recording"].dtype.kind != "U":
+            raise InputError(f"recording must hold one name, a text, for each of the {n} cases.")
     if (windows.start is None) != (windows.end is None):
-        lost = "start" if windows.start is None else "end"
-        raise InputError(f"start and end belong together; {lost} is missing. Pass both or neither.")
-    if windows.start is not None and windows.end is not None:
-        known |= _checked_times(windows.start, windows.end, n)
+        raise InputError("start and end belong together. Pass both or neither.")
+    if windows.start is not None:
+        start, end = known["start"], known["end"] = (
+            np.asarray(windows.start, np.float64),
+            np.asarray(windows.end, np.float64),
+        )
+        if start.shape != (n,) or end.shape != (n,):
+            raise InputError(f"start and end must have one value for each of the {n} cases.")
+        if len(wrong := np.flatnonzero(~(np.isfinite(start) & np.isfinite(end) & (end > start)))):
+            raise InputError(
+                f"A window must end after its start; {name_cases(wrong)} does not: {start[wrong[0]]:g} to "
+                f"{end[wrong[0]]:g}. The end is where the last time step is over: add one step to its time."
+            )
     if windows.channels is not None:
         known["channels"] = check_channel_names(windows.channels, windows.n_channels)
     if windows.rate is not None:
         known["rate"] = check_rate(windows.rate)
     return known
-
-
-def _checked_times(start: Any, end: Any, n: int) -> dict[str, NDArray[np.float64]]:
-    times = {}
-    for what, values in (("start", start), ("end", end)):
-        try:
-            times[what] = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"{what} must hold numbers; {error}. Convert dates to seconds first.") from error
-        if times[what].shape != (n,):
-            raise InputError(f"{what} must have one value for each of the {n} cases; got shape {times[what].shape}.")
-        if not np.isfinite(times[what]).all():
-            which = name_cases(np.flatnonzero(~np.isfinite(times[what])))
-            raise InputError(f"{what} must be finite; it is not in {which}. Pass neither start nor end if unknown.")
-    wrong = np.flatnonzero(times["end"] <= times["start"])
-    if len(wrong):
-        first = wrong[0]
-        raise InputError(
-            f"A window must end after its start; {name_cases(wrong)} does not: {times['start'][first]:g} to "
-            f"{times['end'][first]:g}. The end is where the last time step is over: add one step to its time."
-        )
-    return times
 
 
 def keep_identity(before: Windows, after: Windows, unequal: str = "error") -> Windows:

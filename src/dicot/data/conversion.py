@@ -1,30 +1,29 @@
 """Cases that were checked as a whole and become arrays of one shape piece by piece, when they are asked for."""
 
 import hashlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, lookup
 from dicot.data.cases import to_cases, true_length
-from dicot.data.pieces import Collection, is_mapped, pieces, release
+from dicot.data.pieces import Cases, blocks, is_mapped, pieces, release
 from dicot.data.policies import (
     MISSING,
     UNEQUAL,
     Array,
-    Cases,
     FloatArray,
+    RawCases,
     Scale,
     check_missing,
     name_cases,
     scale_each_case,
     target_length,
 )
-
-if TYPE_CHECKING:
-    from dicot.data.stored import CaseStore
 
 LARGEST_VALUE = 1e15  # of what a network is given: it sums squares, which float32 must hold
 LARGEST_UNSCALED_VALUE = 1e100  # the same for the statistics of a scale, in float64
@@ -34,10 +33,10 @@ Place = tuple[int, int]  # case, channel
 
 
 @dataclass(frozen=True, eq=False)
-class Conversion:
+class Conversion(Cases):
     """`x[rows]` is (B, C, length), C-contiguous and finite; nothing is copied where nothing has to change."""
 
-    cases: "Cases | CaseStore"  # as they came
+    cases: RawCases | Cases  # as they came
     lengths: Array  # (N,) time steps of each without the padding at its end
     gaps: NDArray[np.bool_]  # (N,) whether values are missing in it
     index: Array  # positions of the cases that this is about, ascending
@@ -45,35 +44,38 @@ class Conversion:
     unequal: str = "error"
     missing: str = "error"
     scale: str | Scale | None = None  # "dataset" only until its statistics are known
-    dtype: type[np.floating[Any]] = np.float32  # of values that are not scaled; scaled ones are float32
+    dtype: Any = np.float32  # of values that are not scaled; scaled ones are float32
+    order: Sequence[int] | None = None  # of the channels
+    y: Array | None = None  # (N,) labels of all cases; None: those that the cases have themselves
 
-    @property
-    def shape(self) -> tuple[int, int, int]:
+    def __post_init__(self) -> None:
         n_channels = self.cases[0].shape[0] if isinstance(self.cases, list) else self.cases.shape[1]
-        return len(self.index), n_channels, self.length
+        object.__setattr__(self, "shape", (len(self.index), n_channels, self.length))
+        object.__setattr__(self, "name", self.cases.name if isinstance(self.cases, Cases) else "")
 
-    @property
-    def ndim(self) -> int:
-        return 3
-
-    def __len__(self) -> int:
-        return len(self.index)
-
-    def __getitem__(self, rows: slice | Array) -> FloatArray:
+    def __getitem__(self, rows: slice | Array, /) -> FloatArray:
         index = self.index[rows]
         block = self._of_one_length(index)
         if self.scale is None:
             out = np.ascontiguousarray(block, self.dtype)
         else:
             out = self.scale(block) if isinstance(self.scale, Scale) else scale_each_case(block)
-            refuse_large(out, LARGEST_VALUE, "after scaling ", index)
+            _refuse_large(out, index)
         if is_mapped(block):
             out = out.copy() if np.shares_memory(out, block) else out
             release(block)
         return out
 
+    def labels(self) -> Array | None:
+        """Return the labels of these cases."""
+        return None if self._all_labels is None else self._all_labels[self.index]
+
+    @cached_property
+    def _all_labels(self) -> Array | None:
+        return self.cases.labels() if self.y is None and isinstance(self.cases, Cases) else self.y
+
     def whole(self, *, own: bool = False) -> FloatArray:
-        """All of it as one array; the cases themselves where they are one already, with `own` only writable ones."""
+        """Return all of it as one array; the cases themselves where they are one, with `own` only writable ones."""
         if self._is_whole() and not (own and is_mapped(self.cases)):
             assert isinstance(self.cases, np.ndarray)
             return self.cases
@@ -82,13 +84,22 @@ class Conversion:
             out[rows] = self[rows]
         return out
 
-    def chosen(self, rows: Array) -> "Conversion":
-        """The cases at these positions, or where this mask is True."""
-        return replace(self, index=self.index[rows])
+    def subset(self, rows: Array) -> "Conversion":
+        """Return the cases at these positions, or where this mask is True."""
+        return replace(self, index=self.index[rows], y=self._all_labels)
 
     def fingerprint(self) -> str:
-        """16 hex digits that change with any value."""
-        return fingerprint(self)
+        """Return 16 hex digits that change with any value; of cases on disk by their own, and what is done to them."""
+        if not isinstance(self.cases, Cases):
+            return super().fingerprint()
+        said = [self.cases.fingerprint(), repr(self.shape)]
+        if isinstance(self.scale, Scale):
+            said += [self.scale.mean.tobytes().hex(), self.scale.std.tobytes().hex()]
+        else:
+            said.append(str(self.scale))
+        if len(self) < len(self.cases):
+            said.append(hashlib.sha256(self.index.tobytes()).hexdigest())
+        return hashlib.sha256(" ".join(said).encode()).hexdigest()[:16]
 
     def _is_whole(self) -> bool:
         cases = self.cases
@@ -98,6 +109,7 @@ class Conversion:
             and cases.flags.c_contiguous
             and cases.shape == self.shape
             and self.scale is None
+            and self.order is None
             and not self.gaps.any()
             and bool((self.lengths == self.length).all())
         )
@@ -110,11 +122,32 @@ class Conversion:
             return np.stack([change(case, self.length) for case in filled])
         together = bool((np.diff(index) == 1).all())
         block = self.cases[slice(index[0], index[-1] + 1) if together else index][:, :, : lengths[0]]
+        if self.order is not None:
+            block = block[:, list(self.order)]
         if self.gaps[index].any():
             block = block.copy()
             for row in np.flatnonzero(self.gaps[index]):
                 block[row] = fill(block[row])
         return block if block.shape[2] == self.length else change(block, self.length)
+
+
+def look(
+    X: Any,
+    layout: str = "nct",
+    missing: str = "error",
+    scale: str | Scale | None = None,
+    order: Sequence[int] | None = None,
+) -> Conversion:
+    """Check whatever a user may pass as X; what is `Cases` already was looked at when it was made."""
+    if not isinstance(X, Cases):
+        return survey(to_cases(X, layout), missing, scale)
+    check_policies(missing, scale)
+    if not (n := len(X)):
+        raise InputError("X has 0 sample(s) (empty Windows) while a minimum of 1 is required: pass one.")
+    # One value for all: there may be very many.
+    lengths, gaps = np.broadcast_to(np.intp(X.n_times), n), np.broadcast_to(np.False_, n)
+    cases = X if X.array is None else X.array
+    return Conversion(cases, lengths, gaps, np.arange(n), X.n_times, missing=missing, scale=scale, order=order)
 
 
 def convert(
@@ -125,26 +158,25 @@ def convert(
     missing: str = "error",
     scale: str | Scale | None = None,
     length: int | None = None,
+    order: Sequence[int] | None = None,
 ) -> Conversion:
-    """Check whatever a user may pass as X by these policies (see check_collection); scale="dataset" is fitted to it."""
-    cases = to_cases(X, layout)
-    plain = survey(cases, missing, scale)
-    short = np.flatnonzero(plain.lengths < [case.shape[1] for case in cases])
-    if unequal == "error" and len(short):
-        raise InputError(
-            f"X contains NaN in all channels at the end of {name_cases(short)}, which marks a shorter case. "
-            'Set unequal="pad", "crop" or "resample", or replace these values.'
-        )
-    return settle(plain, unequal, length)
+    """Make X cases of one length by these policies (see check_collection), with a type that can tell values apart.
 
-
-def settle(cases: Conversion, unequal: str, length: int | None = None) -> Conversion:
-    """Give surveyed cases one length, a type that can tell their values apart, and the statistics of their scale."""
-    return at_length(cases, unequal, target_length(cases.lengths, unequal, length))
+    scale="dataset" is fitted to X.
+    """
+    plain = look(X, layout, missing, scale, order)
+    if unequal == "error" and not isinstance(plain.cases, Cases):
+        short = np.flatnonzero(plain.lengths < [case.shape[1] for case in plain.cases])
+        if len(short):
+            raise InputError(
+                f"X contains NaN in all channels at the end of {name_cases(short)}, which marks a shorter case. "
+                'Set unequal="pad", "crop" or "resample", or replace these values.'
+            )
+    return at_length(plain, unequal, target_length(plain.lengths, unequal, length))
 
 
 def at_length(cases: Conversion, unequal: str, length: int) -> Conversion:
-    """Do the same with this length, whatever the cases have: "pad" cuts longer ones, "crop" adds zeros to shorter."""
+    """Give cases this length, whatever they have: "pad" cuts longer ones, "crop" adds zeros to shorter ones."""
     fixed = replace(cases, unequal=unequal, length=length)
     bare = replace(fixed, scale=None)
     if swallows(bare):
@@ -152,7 +184,7 @@ def at_length(cases: Conversion, unequal: str, length: int) -> Conversion:
     return replace(fixed, scale=Scale.fit(bare)) if fixed.scale == "dataset" else fixed
 
 
-def survey(cases: Cases, missing: str, scale: str | Scale | None) -> Conversion:
+def survey(cases: RawCases, missing: str, scale: str | Scale | None) -> Conversion:
     """Look at every value once: inf, what is too large and, by `missing`, NaN are refused with case and channel."""
     check_policies(missing, scale)
     lengths = np.array([case.shape[1] for case in cases])
@@ -195,21 +227,11 @@ def check_policies(missing: str, scale: str | Scale | None) -> None:
         raise InputError(f'scale must be None, "dataset", "case" or a Scale; got {scale!r}.')
 
 
-def refuse_large(block: Array, largest: float, when: str, index: Array) -> None:
-    """An error that names the first places beyond +-`largest`; the cases of the block are those at `index`."""
-    if not _within(block, largest):
-        places = [(int(index[row]), channel) for row, channel in _places(~(np.abs(block) <= largest))]
-        _refuse_extreme(places, largest, when)
-
-
-def fingerprint(x: Collection) -> str:
-    """16 hex digits that change with any value of x (N, C, T)."""
-    digest = hashlib.sha256(repr(tuple(x.shape)).encode())
-    for rows in pieces(x.shape):
-        block = x[rows]
-        digest.update(np.ascontiguousarray(block).data)
-        release(block)
-    return digest.hexdigest()[:16]
+def _refuse_large(block: Array, index: Array) -> None:
+    """Refuse scaled values that are too large, and name the first; the cases are those at `index`."""
+    if not _within(block, LARGEST_VALUE):
+        places = [(int(index[row]), channel) for row, channel in _places(~(np.abs(block) <= LARGEST_VALUE))]
+        _refuse_extreme(places, LARGEST_VALUE, "after scaling ")
 
 
 def _refuse_extreme(places: list[Place], largest: float, when: str = "") -> None:
@@ -220,15 +242,11 @@ def _refuse_extreme(places: list[Place], largest: float, when: str = "") -> None
         )
 
 
-def _looked_at(cases: Cases) -> Any:
+def _looked_at(cases: RawCases) -> Iterator[tuple[int, Array]]:
     """Pieces (B, C, T) with the position of their first case."""
     if isinstance(cases, list):
-        yield from ((start, case[None]) for start, case in enumerate(cases))
-        return
-    for rows in pieces(cases.shape):
-        block = cases[rows]
-        yield rows.start, block
-        release(block)
+        return ((start, case[None]) for start, case in enumerate(cases))
+    return ((rows.start, block) for rows, block in blocks(cases))
 
 
 def _within(block: Array, largest: float) -> bool:

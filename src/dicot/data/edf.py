@@ -116,7 +116,7 @@ def read_edf_signal(path: Path, label: str) -> EdfSignal:
     if span <= 0 or not math.isfinite(high - low) or high == low or header.seconds_per_record == 0:
         raise InputError(
             f"{path}: signal {label!r} has no range or no duration (stored {channel.digital_min} to "
-            f"{channel.digital_max} for {low:g} to {high:g} {channel.unit}, {header.seconds_per_record:g} s per record)."
+            f"{channel.digital_max} for {low:g} to {high:g} {channel.unit}, {header.seconds_per_record:g} s a record)."
         )
     digital = _stored(path, header, labels.index(label)).reshape(-1)
     values = (digital - np.float64(channel.digital_min)) * ((high - low) / span) + low

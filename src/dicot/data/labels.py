@@ -1,7 +1,9 @@
 """Labels, groups, names of channels and rates as users pass them: checked, and as numbers or text."""
 
+import hashlib
 import math
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 from dicot.core.errors import InputError
 from dicot.data.cases import to_array
 from dicot.data.policies import Array, name_cases
-from dicot.data.texts import EXACT, as_text, text_array
+from dicot.data.texts import EXACT, as_text, join_values, text_array
 
 
 def labelled(y: Array) -> NDArray[np.bool_]:
@@ -27,10 +29,9 @@ def check_labels(y: Any, n: int, what: str, noun: str = "cases") -> Array:
     NaN, None, pandas.NA and the empty string mean unlabelled; `labelled` tells which are not.
     """
     labels = _to_values(y)
-    if labels.ndim != 1:
-        raise InputError(f"{what} must have shape ({noun},); got {labels.shape}. Pass one value for each.")
-    if len(labels) != n:
-        raise InputError(f"{what} must have one value for each of the {n} {noun}; got {len(labels)}.")
+    if labels.shape != (n,):
+        got = len(labels) if labels.ndim == 1 else labels.shape
+        raise InputError(f"{what} must have one value for each of the {n} {noun}; got {got}.")
     if labels.dtype == object:
         labels = _plain(labels, what)
     elif labels.dtype.kind == "S":
@@ -43,13 +44,6 @@ def check_labels(y: Any, n: int, what: str, noun: str = "cases") -> Array:
     return labels if labelled(labels).all() or labels.dtype.kind == "U" else labels.astype(np.float64, copy=False)
 
 
-def name_of_groups(group: Array | None, recording: Array | None, column: str | None = None) -> str:
-    """Name what a group is: a recording where it is one, else as its column is called, else a group."""
-    if recording is not None and (group is None or np.array_equal(group.astype(str), recording.astype(str))):
-        return "recording"
-    return column or "group"
-
-
 def check_groups(group: Any, n: int, what: str, noun: str = "cases") -> Array:
     """Return group ids as check_labels returns labels; each must be known."""
     ids = check_labels(group, n, what, noun)
@@ -60,16 +54,33 @@ def check_groups(group: Any, n: int, what: str, noun: str = "cases") -> Array:
     return ids
 
 
+def name_of_groups(group: Array | None, recording: Array | None, column: str | None = None) -> str:
+    """Name what a group is: a recording where it is one, else as its column is called, else a group."""
+    if recording is not None and (group is None or np.array_equal(group.astype(str), recording.astype(str))):
+        return "recording"
+    return column or "group"
+
+
+def label_fingerprint(y: Array | None) -> str:
+    """Return 16 hex digits that change with the class of any case, not with the names of the classes.
+
+    Without labels the text is empty.
+    """
+    if y is None:
+        return ""
+    known = labelled(y)
+    numbers = np.full(len(y), -1, dtype=np.int64)  # unlabelled cases are a class of their own
+    numbers[known] = np.unique(y[known], return_inverse=True)[1]
+    return hashlib.sha256(numbers.tobytes()).hexdigest()[:16]
+
+
 def _to_values(y: Any) -> Array:
     """Return an array of numbers or text, or of objects where some values may be missing."""
     if isinstance(y, np.ma.MaskedArray):
         y = y.tolist()  # None for what is masked
     if isinstance(y, list | tuple):
         # Not by way of one dtype for all: numpy would write NaN among strings as "nan", and round large numbers.
-        try:
-            return np.array(y, dtype=object)
-        except ValueError as error:
-            raise InputError(f"The values cannot be read as one array ({error}). Pass numpy arrays.") from error
+        return np.array(y, dtype=object)
     if hasattr(y, "iloc") and y.isna().to_numpy().any():
         return np.asarray(y.to_numpy(dtype=object, na_value=None))
     values = to_array(y)
@@ -77,7 +88,11 @@ def _to_values(y: Any) -> Array:
 
 
 def _plain(values: Array, what: str) -> Array:
-    """Turn objects into one array of strings or of numbers, with missing ones marked as `labelled` expects it."""
+    """Turn objects into one array of strings or of numbers, with missing ones marked as `labelled` expects it.
+
+    Whole numbers stay as they are, or become text where no dtype can represent all values exactly. True and False
+    beside what is missing are text too, as they are without it in other files.
+    """
     items = [v.item() if getattr(v, "ndim", None) == 0 else v for v in values]  # numpy's scalars and tensors
     items = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in items]
     known = [v for v in items if not _is_lost(v)]
@@ -85,22 +100,11 @@ def _plain(values: Array, what: str) -> Array:
         if not any(isinstance(v, str) for v in items):
             return np.full(len(items), np.nan)
         return text_array(["" if _is_lost(v) else v for v in items])
-    if all(isinstance(v, int | float) for v in known):
-        return _numbers(items, known)
-    kinds = ", ".join(sorted({type(v).__name__ for v in known}))
-    raise InputError(f"{what} must hold only strings or only numbers; got {kinds}. Convert them to one type.")
-
-
-def _numbers(items: list[Any], known: list[Any]) -> Array:
-    """Return whole numbers as they are, or as text where no dtype can represent all values exactly.
-
-    True and False beside what is missing are text too, as they are without it in other files.
-    """
-    whole = all(isinstance(v, int) for v in known)
-    if whole and len(known) == len(items):
-        numbers = np.array(items)
-        if numbers.dtype.kind in "biu":
-            return numbers
+    if not all(isinstance(v, int | float) for v in known):
+        kinds = ", ".join(sorted({type(v).__name__ for v in known}))
+        raise InputError(f"{what} must hold only strings or only numbers; got {kinds}. Convert them to one type.")
+    if len(known) == len(items) and all(isinstance(v, int) for v in known) and np.array(items).dtype.kind in "biu":
+        return np.array(items)
     is_bool = all(isinstance(v, bool) for v in known)
     if not is_bool and all(isinstance(v, float) or abs(v) <= EXACT for v in known):
         return np.array([np.nan if _is_lost(v) else v for v in items], dtype=np.float64)
@@ -109,22 +113,17 @@ def _numbers(items: list[Any], known: list[Any]) -> Array:
 
 def _is_lost(value: Any) -> bool:
     # pandas.NA cannot be compared, so it is told by its name.
-    nan = isinstance(value, float) and math.isnan(value)
-    return (
-        value is None or nan or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, str) and not value)
-    )
+    lost = value is None or type(value).__name__ in ("NAType", "NaTType")
+    return lost or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
 def check_channel_names(channels: Any, n_channels: int) -> tuple[str, ...]:
     """Return one name per channel, all different, as a tuple."""
-    if isinstance(channels, str) or not all(isinstance(name, str) and name for name in channels):
+    names = tuple(channels)
+    if isinstance(channels, str) or not all(isinstance(name, str) and name for name in names):
         raise InputError(f"channels must be a sequence of names; got {channels!r}. Pass one text for each channel.")
-    names = tuple(str(name) for name in channels)
-    if len(names) != n_channels:
-        raise InputError(f"channels must name each of the {n_channels} channel(s); got {len(names)}: {names}.")
-    if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise InputError(f"Every channel needs a name of its own; {', '.join(twice)} came more than once.")
+    if len(names) != n_channels or len(set(names)) < len(names):
+        raise InputError(f"channels must give each of the {n_channels} channel(s) a name of its own; got {names}.")
     return names
 
 
@@ -134,3 +133,15 @@ def check_rate(rate: Any) -> float:
     if not number or not 0 < rate <= sys.float_info.max:  # a whole number may be larger than any float
         raise InputError(f"rate must be a positive number of time steps per second; got {str(rate)[:40]}.")
     return float(rate)
+
+
+def join_column(parts: Sequence[Array | None], counts: Sequence[int]) -> Array | None:
+    """Join a column: as text where some part has text, and unknown where a part knows none; None where all do."""
+    if all(part is None for part in parts):
+        return None
+    arrays = [np.full(n, np.nan) if part is None else part for part, n in zip(parts, counts, strict=True)]
+    if any(array.dtype.kind == "U" and labelled(array).any() for array in arrays):
+        arrays = [as_text(array) for array in arrays]
+    else:
+        arrays = [np.full(len(array), np.nan) if array.dtype.kind == "U" else array for array in arrays]
+    return join_values(arrays)

@@ -1,18 +1,19 @@
 """What to do with unequal lengths, missing values and scale. Pure numpy functions; no input is changed in place."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dicot.core.errors import InputError, lookup
-from dicot.data.pieces import Collection, pieces, release
+from dicot.core.errors import InputError, is_whole, lookup
+from dicot.data.pieces import Collection, blocks
 
 Array = NDArray[Any]
 FloatArray = NDArray[np.floating[Any]]
-Cases = Array | list[Array]  # (N, C, T), or N arrays (C, T_i), of any real type
+RawCases = Array | list[Array]  # (N, C, T), or N arrays (C, T_i), of any real type
+Cases = RawCases  # the name that readers use until they are merged
 
 
 def name_cases(index: Iterable[int], noun: str = "case", plural: str = "cases") -> str:
@@ -22,16 +23,11 @@ def name_cases(index: Iterable[int], noun: str = "case", plural: str = "cases") 
     return f"{noun if len(named) == 1 else plural} {', '.join(map(str, named[:5]))}{more}"
 
 
-def cases_where(test: Callable[[Array], NDArray[np.bool_]], cases: Cases) -> NDArray[np.intp]:
+def cases_where(test: Callable[[Array], NDArray[np.bool_]], cases: RawCases) -> NDArray[np.intp]:
     """Return the positions of the cases with any value for which `test` is true."""
     if isinstance(cases, list):
         return np.flatnonzero([test(case).any() for case in cases])
-    positions = []
-    for rows in pieces(cases.shape):
-        block = cases[rows]
-        positions.append(rows.start + np.flatnonzero(test(block).any((1, 2))))
-        release(block)
-    return np.concatenate(positions)
+    return np.concatenate([rows.start + np.flatnonzero(test(block).any((1, 2))) for rows, block in blocks(cases)])
 
 
 def pad(case: Array, length: int) -> Array:
@@ -57,43 +53,25 @@ def resample(case: Array, length: int) -> Array:
     return out.reshape(*case.shape[:-1], length)
 
 
-def _default_length(policy: str, lengths: Array) -> int:
-    return int(lengths.min() if policy == "crop" else lengths.max())
-
-
-def _refuse_unequal(lengths: Array, length: int | None) -> None:
-    if lengths.min() != lengths.max():
-        raise InputError(
-            f"The cases have unequal lengths ({lengths.min()} to {lengths.max()} time steps; "
-            f"NaN in all channels at the end of a case counts as padding). "
-            'Set unequal="pad", "crop" or "resample".'
-        )
-    if length is not None and length != lengths[0]:
-        raise InputError(
-            f"The cases have {lengths[0]} time steps; length={length} was asked for. "
-            'Set unequal="pad", "crop" or "resample" to change their length.'
-        )
-
-
 def target_length(lengths: Array, policy: str, length: int | None = None) -> int:
     """Return the length all cases get, or raise an error that names the cases that cannot get it."""
     lookup(UNEQUAL, policy, "policy for unequal length")
-    if length is not None and (isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1):
+    if length is not None and not is_whole(length, 1):
         raise InputError(f"length must be a whole number of at least 1 time step; got {length!r}.")
-    if policy == "error":
-        _refuse_unequal(lengths, length)
-    wanted = int(length) if length is not None else _default_length(policy, lengths)
-    if policy == "pad" and (lengths > wanted).any():
-        which = name_cases(np.flatnonzero(lengths > wanted))
+    least, most = int(lengths.min()), int(lengths.max())
+    wanted = int(length) if length is not None else least if policy == "crop" else most
+    if policy == "error" and not least == most == wanted:
+        asked = "" if length is None else f"; length={length} was asked for"
         raise InputError(
-            f'unequal="pad" to length={wanted} cannot shorten {which} ({lengths.max()} time steps at most). '
-            f'Raise length to {lengths.max()} or set unequal="crop".'
+            f"The cases have {least if least == most else f'{least} to {most}'} time steps, and must have one length"
+            f"{asked}; NaN in all channels at the end of a case counts as padding. "
+            'Set unequal="pad", "crop" or "resample".'
         )
-    if policy == "crop" and (lengths < wanted).any():
-        which = name_cases(np.flatnonzero(lengths < wanted))
+    if (policy == "pad" and most > wanted) or (policy == "crop" and least < wanted):
+        wrong = lengths > wanted if policy == "pad" else lengths < wanted
         raise InputError(
-            f'unequal="crop" to length={wanted} cannot lengthen {which} ({lengths.min()} time steps at least). '
-            f'Lower length to {lengths.min()} or set unequal="pad".'
+            f"unequal={policy!r} to length={wanted} cannot {'shorten' if policy == 'pad' else 'lengthen'} "
+            f"{name_cases(np.flatnonzero(wrong))}: the cases have {least} to {most} time steps."
         )
     return wanted
 
@@ -126,15 +104,11 @@ def zero(case: Array) -> Array:
     return np.where(np.isnan(case), case.dtype.type(0.0), case)
 
 
-def _keep(case: Array) -> Array:
-    return case
-
-
 # "error" is raised by fill_missing, which can name the cases.
-MISSING: dict[str, Callable[[Array], Array]] = {"error": _keep, "interpolate": interpolate, "zero": zero}
+MISSING: dict[str, Callable[[Array], Array]] = {"error": lambda case: case, "interpolate": interpolate, "zero": zero}
 
 
-def fill_missing(cases: Cases, policy: str, noun: str = "case") -> Cases:
+def fill_missing(cases: RawCases, policy: str, noun: str = "case") -> RawCases:
     """Return cases filled in by a policy, or raise an error that names those with NaN; copied only if need be."""
     gaps = cases_where(np.isnan, cases)
     check_missing(gaps, policy, noun)
@@ -175,17 +149,16 @@ class Scale:
         n_channels = x.shape[1]
         mean, variance = np.zeros(n_channels), np.zeros(n_channels)
         low, high = np.full(n_channels, np.inf), np.full(n_channels, -np.inf)
-        for rows, block in _blocks(x):
+        for rows, block in blocks(x):
             share = len(block) / rows.stop  # of the cases so far
-            mean += (np.array([channel.mean(dtype=np.float64) for channel in _channels(block)]) - mean) * share
+            mean += (np.array([channel.mean(dtype=np.float64) for channel in np.moveaxis(block, 1, 0)]) - mean) * share
             low, high = np.minimum(low, block.min(axis=(0, 2))), np.maximum(high, block.max(axis=(0, 2)))
         if not np.isfinite(mean).all():
             raise InputError("Scale.fit needs values without NaN and inf. Pass the x of checked Windows.")
-        for rows, block in _blocks(x):
+        for rows, block in blocks(x):
             share = len(block) / rows.stop
-            squares = [
-                np.square(channel - centre).mean() for channel, centre in zip(_channels(block), mean, strict=True)
-            ]
+            centred = zip(np.moveaxis(block, 1, 0), mean, strict=True)
+            squares = [np.square(channel - centre).mean() for channel, centre in centred]
             variance += (np.array(squares) - variance) * share
         std = np.sqrt(variance)
         return cls(mean, np.where((low == high) | (std == 0), 1.0, std))
@@ -199,17 +172,6 @@ class Scale:
         with np.errstate(over="ignore"):  # what is too large is refused by whoever knows the case
             scaled: FloatArray = ((x - self.mean[:, None]) / self.std[:, None]).astype(np.float32)
         return scaled
-
-
-def _blocks(x: Collection) -> Iterator[tuple[slice, Array]]:
-    for rows in pieces(x.shape):
-        block = x[rows]
-        yield rows, block
-        release(block)
-
-
-def _channels(block: Array) -> Array:
-    return np.moveaxis(block, 1, 0)
 
 
 def scale_each_case(x: Array) -> FloatArray:

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from dicot.core.errors import InputError, PrecisionWarning, WindowLengthWarning
-from dicot.data.cases import to_cases
 from dicot.data.collection import Windows, check_labels, segments_under, warn_of_layout
-from dicot.data.conversion import Conversion, check_policies, convert, settle, survey
+from dicot.data.conversion import Conversion, convert, look
 from dicot.data.naming import listed
-from dicot.data.policies import Array, Scale
-from dicot.data.stored import CaseStore, OrderedStore, StoredWindows, TrainingCases
+from dicot.data.pieces import Cases
+from dicot.data.policies import Array, Policies, Scale
 from dicot.data.timestamps import SAME_RATE
 
 # The length a case of length `own` gets after a fit on length `fitted`: it depends on that case alone.
@@ -38,10 +37,10 @@ class Preparation:
     channels: tuple[str, ...] | None = None  # names
     rate: float | None = None  # time steps per second
 
-    def fit(self, X: Any, y: Any = None) -> tuple["Preparation", TrainingCases]:
+    def fit(self, X: Any, y: Any = None) -> tuple["Preparation", Cases]:
         """Check the training set; the returned preparation remembers it."""
         cases = self._convert(X, self.scale)
-        if not isinstance(X, Windows | CaseStore):
+        if not isinstance(X, Cases):
             warn_of_layout(cases.shape[1], cases.length, self.layout)
         if self.scale is None and cases.dtype is np.float64:
             warnings.warn(
@@ -56,26 +55,27 @@ class Preparation:
             n_times=cases.length,
             statistics=cases.scale if isinstance(cases.scale, Scale) else None,
             fingerprint=_fingerprint(cases, X),
-            channels=X.channels if isinstance(X, Windows | CaseStore) else None,
-            rate=X.rate if isinstance(X, Windows | CaseStore) else None,
+            channels=X.channels if isinstance(X, Cases) else None,
+            rate=X.rate if isinstance(X, Cases) else None,
         )
         return fitted, _training_set(cases, X, y)
 
-    def fit_another(self, X: Any, y: Any = None) -> tuple["Preparation", TrainingCases]:
+    def fit_another(self, X: Any, y: Any = None) -> tuple["Preparation", Cases]:
         """Prepare a second training set as the first: its statistics stay, and so does the length of "resample"."""
-        X = self._as_fitted(X)
-        cases = self._convert(X, self._scale, length=self.n_times if self.unequal == "resample" else None)
+        order = self._order(X)
+        length = self.n_times if self.unequal == "resample" else None
+        cases = self._convert(X, self._scale, length, order)
         self._check_channels(cases)
         fitted = replace(self, n_times=cases.length, fingerprint=_fingerprint(cases, X))
         return fitted, _training_set(cases, X, y)
 
     def apply(self, X: Any) -> Iterator[tuple[Array, Conversion]]:
         """Yield positions and cases, one group per length, so that no case depends on its company."""
-        X = self._as_fitted(X)
+        order = self._order(X)
         if self.unequal == "error":
-            groups = [self._convert(X, self._scale)]
+            groups = [self._convert(X, self._scale, order=order)]
         else:
-            cases = self._looked_at(X, self._scale)
+            cases = look(X, self.layout, self.missing, self._scale, order)
             groups = [
                 replace(
                     cases,
@@ -89,32 +89,20 @@ class Preparation:
             self._check_channels(group)
             yield group.index, replace(group, dtype=np.float32)
 
-    def _convert(self, X: Any, scale: str | Scale | None, length: int | None = None) -> Conversion:
-        if isinstance(X, Windows | CaseStore):
-            return settle(self._looked_at(X, scale), self.unequal, length)
-        policies = {"unequal": self.unequal, "missing": self.missing}
-        return convert(X, layout=self.layout, scale=scale, length=length, **policies)
+    def _convert(
+        self, X: Any, scale: str | Scale | None, length: int | None = None, order: Sequence[int] | None = None
+    ) -> Conversion:
+        policies: Policies = {"unequal": self.unequal, "missing": self.missing, "scale": scale, "length": length}
+        return convert(X, layout=self.layout, order=order, **policies)
 
-    def _looked_at(self, X: Any, scale: str | Scale | None) -> Conversion:
-        """Survey the cases; those of Windows and of a store were looked at when these were made."""
-        if not isinstance(X, Windows | CaseStore):
-            return survey(to_cases(X, self.layout), self.missing, scale)
-        check_policies(self.missing, scale)
-        if not (n := len(X)):
-            raise InputError("X has 0 sample(s) (empty Windows) while a minimum of 1 is required: pass one.")
-        # One value for all: of the cases of a store there may be very many.
-        lengths, gaps = np.broadcast_to(np.intp(X.n_times), n), np.broadcast_to(np.False_, n)
-        x = X.x if isinstance(X, Windows) else X
-        return Conversion(x, lengths, gaps, np.arange(n), X.n_times, missing=self.missing, scale=scale)
-
-    def _as_fitted(self, X: Any) -> Any:
-        """Return X, Windows with their channels in the order of the fit; refuse other channels and another rate.
+    def _order(self, X: Any) -> list[int] | None:
+        """Return where the channels of the fit are in X, None where they are the same; refuse another rate.
 
         Another length than that of the fit is possible and seldom meant where both know how many time steps a second
         has, so it is warned of.
         """
-        if not isinstance(X, Windows | CaseStore):
-            return X
+        if not isinstance(X, Cases):
+            return None
         if self.rate is not None and X.rate is not None and abs(X.rate / self.rate - 1) > SAME_RATE:
             raise InputError(
                 f"X has {X.rate:g} time steps per second; this model was fitted on {self.rate:g}. Resample the "
@@ -127,12 +115,7 @@ class Preparation:
                 WindowLengthWarning,
                 stacklevel=4,
             )
-        order = None if X.channels is None else self.channel_order(X.channels)
-        if order is None:
-            return X
-        if isinstance(X, Windows):
-            return replace(X, x=X.x[:, order], channels=self.channels)
-        return OrderedStore(X, order)
+        return None if X.channels is None else self.channel_order(X.channels)
 
     def channel_order(self, names: Sequence[str]) -> list[int] | None:
         """Return the places of the fit's channels among these names, None where they are the same; refuse others."""
@@ -176,19 +159,17 @@ class Preparation:
 
 def _fingerprint(cases: Conversion, X: Any) -> str:
     """Of the training cases before scaling; where windows are drawn, also of what they are drawn from."""
-    if isinstance(X, CaseStore) or (isinstance(X, Windows) and X.segments is not None):
-        return str(X.fingerprint())
+    if isinstance(X, Cases) and (not isinstance(X, Windows) or X.segments is not None):
+        return X.fingerprint()
     return replace(cases, scale=None).fingerprint()
 
 
-def _training_set(cases: Conversion, X: Any, y: Any) -> TrainingCases:
-    """Return what a method is trained on, in float32; labels and name of Windows stay theirs."""
-    if isinstance(X, CaseStore):
-        return StoredWindows(X, cases, y)
-    given = X if isinstance(X, Windows) else None
-    segments = None if given is None else segments_under(given, cases.scale)
-    y = given.y if y is None and given is not None else y
+def _training_set(cases: Conversion, X: Any, y: Any) -> Cases:
+    """Return what a method is trained on, in float32; labels and name of Windows stay theirs, and a corpus on disk."""
+    y = X.y if y is None and isinstance(X, Windows) else y
     labels = None if y is None else check_labels(y, len(cases), "y")
+    if isinstance(X, Cases) and not isinstance(X, Windows):
+        return replace(cases, y=labels)
+    name, segments = (X.name, segments_under(X, cases.scale)) if isinstance(X, Windows) else ("", None)
     # Training copies what it may not write to: made here, piece by piece, it is the only copy.
-    x = replace(cases, dtype=np.float32).whole(own=True)
-    return Windows(x, labels, name=given.name if given else "", segments=segments)
+    return Windows(replace(cases, dtype=np.float32).whole(own=True), labels, name=name, segments=segments)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from dicot.core.errors import InputError, did_you_mean
+from dicot.data.conversion import LARGEST_VALUE
 from dicot.data.labels import check_labels
 from dicot.data.policies import Array, FloatArray
 from dicot.data.reading import Reading
@@ -16,7 +17,6 @@ from dicot.data.tables import lost_values
 from dicot.data.texts import as_text, decimal_comma, is_number, plain_values
 from dicot.data.timestamps import Seconds, Where, row_name, stretches, time_order, to_seconds, usual_rate
 
-_LARGEST = float(np.finfo(np.float32).max)
 _MICROVOLTS = {"nv": 1e-3, "uv": 1.0, "mv": 1e3, "v": 1e6}  # in each unit of voltage, as EDF and WFDB write it
 _SWALLOWED = 1e-4  # share of a channel's range that rounding to float32 may take
 
@@ -133,10 +133,10 @@ def _numbers(column: Array, channel: str, where: Where, factor: float | None) ->
     numbers: Array = column.astype(np.float64)
     if factor is not None:
         numbers *= factor
-    if not np.nanmax(np.abs(numbers), initial=0) <= _LARGEST:
+    if not np.nanmax(np.abs(numbers), initial=0) <= LARGEST_VALUE:
         with np.errstate(invalid="ignore"):
-            first = int(np.argmax(np.abs(numbers) > _LARGEST))
-        held = "inf" if np.isinf(numbers[first]) else f"{numbers[first]:g}, too large for float32"
+            first = int(np.argmax(np.abs(numbers) > LARGEST_VALUE))
+        held = "inf" if np.isinf(numbers[first]) else f"{numbers[first]:g}, too large for a network"
         raise InputError(f"{where(first)}, column {channel!r} holds {held}. Remove or clip the value.")
     return numbers
 

@@ -12,7 +12,7 @@ from dicot.core.errors import InputError, WindowLengthWarning
 from dicot.data.cases import to_cases, true_lengths
 from dicot.data.collection import Windows, check_collection, keep_identity, labelled, name_of_groups, segments_under
 from dicot.data.conversion import at_length, survey
-from dicot.data.policies import Array, Cases, Policies, Scale, name_cases, target_length
+from dicot.data.policies import Array, Policies, RawCases, Scale, name_cases, target_length
 from dicot.data.texts import as_text
 
 MANY = 12  # names in a sentence
@@ -81,7 +81,7 @@ def check_split(
     return Split(scaled[0], scaled[1], family, name, how) if test is not None else Split(scaled[0], None, family, name)
 
 
-def brought_to(cases: Cases, length: int, unequal: str, missing: str = "error") -> Array:
+def brought_to(cases: RawCases, length: int, unequal: str, missing: str = "error") -> Array:
     """Give cases the length that training cases have; say how many lose their end or get zeros by that."""
     seen = survey(cases, missing, None)
     other = seen.lengths > length if unequal == "pad" else seen.lengths < length

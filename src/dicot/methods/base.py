@@ -4,46 +4,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from torch import Tensor, nn
 
 from dicot.core.errors import InputError
+from dicot.data.pieces import Cases
 from dicot.nets.encoders import Encoder
 
-
-class Cases(Protocol):
-    """Cases (N, C, T) of which a few are read at a time: an array, or something that reads them when asked."""
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-
-    @property
-    def ndim(self) -> int: ...
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, rows: Any, /) -> np.ndarray:
-        """The cases of a slice, or of an array of row numbers."""
-
-
-class TrainingSet(Protocol):
-    """What a method may know of its training set; `dicot.Windows` is one, a view of a torch Dataset another."""
-
-    @property
-    def x(self) -> Cases: ...
-
-    @property
-    def y(self) -> np.ndarray | None: ...
-
-    @property
-    def n_channels(self) -> int: ...
-
-    @property
-    def n_times(self) -> int: ...
-
-    def __len__(self) -> int: ...
+TrainingSet = Cases  # what a method may know of its training set; `dicot.Windows` is one
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dicot.methods.base import TrainingSet
 
 def channel_statistics(train: TrainingSet) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation of each channel in the training set, (C, 1) each; of a constant one 1."""
-    found = Scale.fit(train.x)
+    found = Scale.fit(train)
     mean, std = (
         torch.from_numpy(values).to(torch.get_default_dtype()).unsqueeze(1) for values in (found.mean, found.std)
     )

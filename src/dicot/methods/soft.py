@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dicot.core.errors import InputError
-from dicot.data.pieces import release
+from dicot.data.pieces import Cases, release
 from dicot.methods.averaging import AveragedEncoder
-from dicot.methods.base import Batch, Cases, Method, Places, TrainingSet
+from dicot.methods.base import Batch, Method, Places, TrainingSet
 from dicot.methods.cropping import (
     Crops,
     check_cases,
@@ -243,7 +243,7 @@ class Soft(Method):
     def prepare(self, train: TrainingSet) -> None:
         check_cases(train, self.temporal_unit)
         if self.similarity is not None:
-            self.similarity.fit(train.x)
+            self.similarity.fit(train)
 
     def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Crops | Places:
         return plan_crops(self.encoder, shape[2], rng.integers, self.temporal_unit, self.max_train_length)

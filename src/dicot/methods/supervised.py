@@ -52,9 +52,10 @@ class Supervised(Method):
 
 def count_classes(train: TrainingSet) -> int:
     """Return the number of classes, two at least."""
-    if train.y is None:
+    labels = train.labels()
+    if labels is None:
         raise InputError("This method learns from labels, and the training set has none. Pass y.")
-    classes = np.unique(train.y)
+    classes = np.unique(labels)
     if len(classes) < 2:
         raise InputError(
             f"A classifier needs at least 2 classes; the {len(train)} label(s) hold 1 class, {classes[0]}."

@@ -227,7 +227,7 @@ class TNC(Method):
             low, high = reference_range(train.n_times, width)
             centres = np.unique(np.linspace(low, high, self.adf_centres).round().astype(np.int64))
             _warn_of_cost(WIDEST * len(train) * train.n_channels * len(centres))
-            self.epsilon_table = torch.from_numpy(adf_table(train.x, centres, width))
+            self.epsilon_table = torch.from_numpy(adf_table(train, centres, width))
             self.epsilon_centres = torch.from_numpy(centres)
 
     def plan(self, shape: tuple[int, int, int], rng: np.random.Generator) -> int:

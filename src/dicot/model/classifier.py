@@ -22,9 +22,9 @@ from torch.nn.functional import linear
 from dicot.core.errors import InputError, ModelFileError, is_whole, lookup
 from dicot.data import Windows
 from dicot.data.collection import check_labels, labelled
+from dicot.data.pieces import Cases
 from dicot.data.policies import name_cases
 from dicot.data.preparation import Preparation
-from dicot.data.stored import CaseStore
 from dicot.methods.supervised import Supervised, count_classes
 from dicot.model.arguments import PREPARE, entries, grouped, merge_recipe, moved_arguments
 from dicot.model.embedding import POOLINGS, pooled_dim, refuse_length
@@ -268,7 +268,7 @@ class TimeSeriesClassifier(ClassifierMixin, BaseEstimator):
         return {**networks, **how}
 
     def _prepare(self, X: Any, numbers: NDArray[np.intp]) -> tuple[Preparation, Windows]:
-        if isinstance(X, CaseStore):
+        if isinstance(X, Cases) and not isinstance(X, Windows):
             raise InputError(
                 "A classifier is trained on cases in memory. Pass corpus.shard(number), or embed the corpus and fit a "
                 "FewLabelClassifier on the vectors."

@@ -6,18 +6,18 @@ import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from dicot.core.gpu.device import float32_arithmetic, resolve_device, to_device
-from dicot.data.stored import TrainingCases
+from dicot.data.pieces import Cases
 from dicot.nets.encoders import Encoder
 
 BATCH = 64  # by definition of the control, not a matter of memory
 
 
-def random_control(encoder: Encoder, train: TrainingCases, device: str | torch.device = "auto") -> None:
+def random_control(encoder: Encoder, train: Cases, device: str | torch.device = "auto") -> None:
     """The encoder as initialised, BatchNorm at its initial statistics."""
     encoder.eval()
 
 
-def calibrated_control(encoder: Encoder, train: TrainingCases, device: str | torch.device = "auto") -> None:
+def calibrated_control(encoder: Encoder, train: Cases, device: str | torch.device = "auto") -> None:
     """The same weights after one pass of the training cases that set BatchNorm's statistics (D-02).
 
     Whole cases in train mode without gradient, batches of 64 in file order, cumulative statistics. An encoder without
@@ -35,7 +35,7 @@ def calibrated_control(encoder: Encoder, train: TrainingCases, device: str | tor
     encoder.to(device).train()
     with torch.no_grad(), float32_arithmetic(device):
         for start in range(0, len(train), BATCH):
-            encoder(to_device(train.x[start : start + BATCH], device))
+            encoder(to_device(train[start : start + BATCH], device))
     for norm, momentum in zip(norms, usual, strict=True):
         norm.momentum = momentum
     encoder.cpu().eval()

@@ -17,10 +17,11 @@ from torch import Tensor, nn
 
 from dicot.core.errors import InputError, ModelFileError, lookup
 from dicot.core.progress import Bar
+from dicot.data.collection import label_fingerprint
 from dicot.data.conversion import Conversion
+from dicot.data.pieces import Cases
 from dicot.data.policies import Array
 from dicot.data.preparation import Preparation
-from dicot.data.stored import CaseStore, TrainingCases
 from dicot.methods import METHODS, Method, build_method
 from dicot.model.arguments import PREPARE, entries, grouped, merge_recipe, moved_arguments
 from dicot.model.controls import CONTROLS, calibrated_control
@@ -82,7 +83,7 @@ class _Fit(NamedTuple):
 
     learned: dict[str, Any]  # attributes that do not wait for the training
     encoder: Encoder
-    train: TrainingCases
+    train: Cases
     run: TrainingRun | None  # the training; a control has none
 
 
@@ -458,10 +459,10 @@ def _check_features(features: Mapping[str, Any]) -> None:
     check_parts(features["bank"], features["difference"], features["n_components"])
 
 
-def data_card(method: str | type[Method], train: TrainingCases | CaseStore, fingerprint: str) -> dict[str, Any]:
+def data_card(method: str | type[Method], train: Cases, fingerprint: str) -> dict[str, Any]:
     """Say what a model remembers of its training set; labels count only where the method learns from them."""
     kind = find_method(method)
-    labels = train.label_fingerprint() if kind is not None and kind.needs_labels else ""
+    labels = label_fingerprint(train.labels()) if kind is not None and kind.needs_labels else ""
     return {"name": train.name, "fingerprint": fingerprint, "labels": labels, "n_cases": len(train)}
 
 

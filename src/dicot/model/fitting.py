@@ -19,9 +19,8 @@ from dicot.core.gpu.device import PROCESS_WIDE
 from dicot.core.gpu.transfer import ThreadedArray
 from dicot.core.progress import Bar
 from dicot.data.conversion import Conversion
-from dicot.data.pieces import write_rows
+from dicot.data.pieces import Cases, write_rows
 from dicot.data.policies import Array, name_cases
-from dicot.data.stored import TrainingCases
 from dicot.model.embedding import Composer, Target, embed_into
 from dicot.model.files import check_weights, module_of, read_weights
 from dicot.nets.encoders import Encoder, as_encoder, build_encoder
@@ -49,7 +48,7 @@ def seeded_weights(seed: int) -> Iterator[None]:
 
 
 def new_encoder(
-    encoder: str | nn.Module, train: TrainingCases, *, dim: int, encoder_params: Mapping[str, Any] | None
+    encoder: str | nn.Module, train: Cases, *, dim: int, encoder_params: Mapping[str, Any] | None
 ) -> Encoder:
     """Make the encoder a fit starts from, with new weights; a module that is passed is copied, never changed."""
     if isinstance(encoder, str):

@@ -7,10 +7,11 @@ from typing import Any
 from dicot.core.errors import InputError, ModelFileError
 from dicot.core.gpu.memory import limited_memory, refuse_beyond_on_gpu
 from dicot.core.processes.budget import PER_CASE, TORCH, peak_bytes, refuse_beyond
+from dicot.core.processes.ranks import current_ranks
 from dicot.core.storage import check_writable, remove_leftovers, writing
 from dicot.core.storage.locks import LOCK, only_writer
 from dicot.data import Windows
-from dicot.data.stored import CaseStore
+from dicot.data.pieces import Cases
 from dicot.model.arguments import PLACES
 from dicot.model.estimator import TimeSeriesEmbedder, data_card, method_name, saved_settings
 from dicot.model.files import CONFIG, is_registered, plain_json
@@ -18,7 +19,6 @@ from dicot.model.presets import FEATURES
 from dicot.train import Checkpoint, Step
 from dicot.train.batches import AHEAD
 from dicot.train.history import OnStep
-from dicot.train.ranks import current_ranks
 
 LOOKS = 5  # steps after which memory hardly grows any more
 CHECKPOINT = "checkpoint.safetensors"
@@ -31,7 +31,7 @@ RESOLVED = {"preset", "method", "method_params", "recipe", "steps"} | {
 def pretrain_into(
     folder: Path,
     model: TimeSeriesEmbedder,
-    train: Windows | CaseStore,
+    train: Cases,
     *,
     checkpoint_seconds: float = 10.0,
     overwrite: bool = False,
@@ -49,9 +49,9 @@ def pretrain_into(
     ranks = current_ranks()
     checkpoint = Checkpoint(folder / CHECKPOINT, checkpoint_seconds, overwrite=overwrite)
     with ExitStack() as held:
-        outcome = ranks.from_first(lambda: _outcome(folder, model, train, overwrite, held).encode())
+        outcome = ranks.from_first(lambda: _outcome(folder, model, train, overwrite, held))
         if outcome:
-            return outcome.decode()
+            return outcome
         if gpu_memory is not None:
             refuse_beyond_on_gpu(gpu_memory, _batch_bytes(model, train), f"A batch of {train.n_times} time steps")
         held.enter_context(limited_memory(model.device, gpu_memory))
@@ -59,7 +59,7 @@ def pretrain_into(
 
 
 def _train_into(
-    folder: Path, model: TimeSeriesEmbedder, train: Windows | CaseStore, checkpoint: Checkpoint, memory: int | None
+    folder: Path, model: TimeSeriesEmbedder, train: Cases, checkpoint: Checkpoint, memory: int | None
 ) -> str:
     ranks = current_ranks()
     labels = train.y if isinstance(train, Windows) else None  # those of a store are read if the method learns from them
@@ -76,10 +76,10 @@ def _train_into(
     return f"{how}: {trained}{history.seconds:.1f} s. Wrote {folder}"
 
 
-def _watch(memory: int, model: TimeSeriesEmbedder, train: Windows | CaseStore) -> OnStep:
+def _watch(memory: int, model: TimeSeriesEmbedder, train: Cases) -> OnStep:
     """Refuse a run whose data and batches take more than it may; return what looks at the first steps."""
     case = train.n_channels * train.n_times * 4
-    held = 0 if isinstance(train, CaseStore) else 2 * len(train) * case  # as they came, and as they are prepared
+    held = 2 * len(train) * case if isinstance(train, Windows) else 0  # as they came, and as they are prepared
     rows = PER_CASE * len(train)
     batches = _batch_bytes(model, train)
     remedy = "Use a smaller batch size, shorter windows or a smaller encoder (batch_size=, dim=), or allow more."
@@ -92,15 +92,13 @@ def _watch(memory: int, model: TimeSeriesEmbedder, train: Windows | CaseStore) -
     return look
 
 
-def _batch_bytes(model: TimeSeriesEmbedder, train: Windows | CaseStore) -> int:
+def _batch_bytes(model: TimeSeriesEmbedder, train: Cases) -> int:
     """Return how much the batch of a step takes, with those that are read ahead of it."""
     batch_size = min(model.resolve(len(train), train.n_times).recipe.batch_size, len(train))
     return (AHEAD + 1) * batch_size * train.n_channels * train.n_times * 4
 
 
-def _outcome(
-    folder: Path, model: TimeSeriesEmbedder, train: Windows | CaseStore, overwrite: bool, lock: ExitStack
-) -> str:
+def _outcome(folder: Path, model: TimeSeriesEmbedder, train: Cases, overwrite: bool, lock: ExitStack) -> str:
     """Return a sentence where the folder holds this run already; else lock it for the training and return nothing."""
     is_there = not overwrite and _is_there(folder, model, train)
     if not is_there:
@@ -114,7 +112,7 @@ def _outcome(
     return f"{folder} already holds this run; nothing to do." if is_there else ""
 
 
-def _is_there(folder: Path, model: TimeSeriesEmbedder, train: Windows | CaseStore) -> bool:
+def _is_there(folder: Path, model: TimeSeriesEmbedder, train: Cases) -> bool:
     """Tell whether the folder holds this run; another model is an error."""
     if not (folder / CONFIG).exists():
         return False
@@ -123,7 +121,7 @@ def _is_there(folder: Path, model: TimeSeriesEmbedder, train: Windows | CaseStor
     return True
 
 
-def _holds_run(folder: Path, model: TimeSeriesEmbedder, train: Windows | CaseStore) -> bool:
+def _holds_run(folder: Path, model: TimeSeriesEmbedder, train: Cases) -> bool:
     """Tell whether the folder holds what this run would end with; a damaged model is an error that says so."""
     module = None if isinstance(model.encoder, str) or is_registered(model.encoder) else model.encoder
     try:

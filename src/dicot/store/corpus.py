@@ -9,10 +9,10 @@ import numpy as np
 
 from dicot.core.errors import ModelFileError, is_whole, quoted
 from dicot.data import Windows
-from dicot.data.columns import join_column
+from dicot.data.labels import join_column
+from dicot.data.pieces import Cases
 from dicot.data.policies import Array, FloatArray
 from dicot.data.reading import Reading
-from dicot.data.stored import CaseStore
 from dicot.store.folder import AGAIN, WINDOWS, Shard, Store
 
 
@@ -30,7 +30,7 @@ class Source:
 
 
 @final
-class Corpus(CaseStore):
+class Corpus(Cases):
     """Windows of recordings in a folder that `dicot corpus build` wrote, as many as the disk holds.
 
     `fit` and `transform` of an estimator and `pretrain` take a corpus as they take Windows: batches are read from disk
@@ -92,9 +92,12 @@ class Corpus(CaseStore):
         """Say how recordings became windows."""
         return Reading.from_dict(self.store.about["reading"])
 
-    def read_rows(self, rows: Array, out: FloatArray) -> None:
-        """Write the windows in these rows, in this order, to `out` (len(rows), C, T) of float32."""
+    def __getitem__(self, rows: slice | Array, /) -> FloatArray:
+        """Read a slice of the windows, or those at these positions, as float32."""
+        rows = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.asarray(rows, np.int64)
+        out = np.empty((len(rows), *self.shape[1:]), np.float32)
         self.store.read_rows(rows, out)
+        return out
 
     def source(self, number: int) -> Source:
         """Return the source of a shard."""
@@ -110,7 +113,7 @@ class Corpus(CaseStore):
         """Return what is known of all windows, by column; of very many this takes memory."""
         return self.store.columns()
 
-    def read_labels(self) -> Array | None:
+    def labels(self) -> Array | None:
         """Return the labels (N,) of all windows, or None where there are none."""
         counts = [shard.rows for shard in self.shards]
         return join_column([self.store.shard_columns(number).get("label") for number in range(len(counts))], counts)

@@ -36,7 +36,7 @@ from dicot.core.storage import (
     writing,
 )
 from dicot.data import Windows
-from dicot.data.columns import join_column
+from dicot.data.labels import join_column
 from dicot.data.npyfile import load_npz
 from dicot.data.policies import Array, FloatArray
 

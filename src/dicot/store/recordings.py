@@ -19,10 +19,10 @@ from dicot.core.progress import Bar
 from dicot.core.storage import remove_leftovers
 from dicot.core.storage.locks import only_writer
 from dicot.data import Windows
-from dicot.data.columns import join_column
 from dicot.data.contents import facts_of, is_as_before, windows_hash
 from dicot.data.cutting import LeftOut
 from dicot.data.folders import file_name_of, refuse_mistaken
+from dicot.data.labels import join_column
 from dicot.data.naming import listed
 from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array

@@ -18,7 +18,7 @@ import numpy as np
 from dicot.core.errors import InputError, brief, did_you_mean
 from dicot.core.storage import arrow, atomic_file, check_writable, writing
 from dicot.data.collection import check_groups, labelled, name_of_groups
-from dicot.data.columns import join_column
+from dicot.data.labels import join_column
 from dicot.data.naming import naming
 from dicot.data.npyfile import PARTS, load_npz
 from dicot.data.parquetfile import open_parquet, refuse_bomb

@@ -1,10 +1,10 @@
 """Training: the recipe, the loop and the checkpoint."""
 
+from dicot.core.processes.ranks import join_ranks
 from dicot.train.checkpoint import Checkpoint
 from dicot.train.history import History, Step
 from dicot.train.loop import carry_out, pretrain
 from dicot.train.many import pretrain_many
-from dicot.train.ranks import join_ranks
 from dicot.train.recipe import Recipe, lr_at, paper_recipe
 from dicot.train.run import TrainingRun
 

@@ -1,14 +1,15 @@
 """Where the batches of a run come from: a training set on the device, or one that is streamed to it.
 
-A stepper asks a source for the tensors that each step starts from (`inputs`), and for the batch they make (`batch`).
-The second part belongs to the step itself: a CUDA graph contains it, and reads the first part from memory of its own.
+A stepper asks a source for the tensors on the device that each step of `rows` (steps, B) starts from (`inputs`, an
+iterator that is to be closed), and for the batch they make (`batch`). The second part belongs to the step itself: a
+CUDA graph contains it, and reads the first part from memory of its own. Inputs last until those of the next step.
 """
 
-import threading
-from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from queue import SimpleQueue
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,8 @@ from dicot.core.gpu.device import to_device
 from dicot.core.gpu.memory import free_bytes
 from dicot.data import Windows, check_collection
 from dicot.data.collection import check_labels, labelled
-from dicot.data.conversion import fingerprint
-from dicot.data.pieces import pieces, release
-from dicot.data.stored import CaseStore, StoredWindows, as_they_are
+from dicot.data.conversion import Conversion, look
+from dicot.data.pieces import Cases, blocks, release
 from dicot.methods import Batch
 from dicot.train.draws import batch_rows, window_starts
 
@@ -34,50 +34,58 @@ AHEAD = 4  # batches that are read before they are needed
 Inputs = tuple[Tensor, ...]
 
 
-class ItemReader:
-    """The cases of a torch Dataset as one array (N, C, T), of which only the rows that are asked for are read."""
+class Items(Cases):
+    """The items of a map-style torch Dataset, a case or (case, label) each, read when they are needed."""
 
     def __init__(self, dataset: Any, rows: np.ndarray | None = None) -> None:
+        if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
+            raise InputError(
+                "The training set must be Windows, an array or a map-style torch Dataset, with __len__ and "
+                f"__getitem__; got {type(dataset).__name__}."
+            )
         self.dataset = dataset
-        self.rows = np.arange(_length(dataset)) if rows is None else rows
+        self.rows = np.arange(len(dataset)) if rows is None else rows
         if not len(self.rows):
             raise InputError("The training set has no items.")
         first = _split(self._item(0))[0]
         if first.ndim != 2 or not first.size:
             raise InputError(f"Item {self.rows[0]} must have shape (channels, time); got {first.shape}.")
-        self.shape = (len(self.rows), *first.shape)
+        self.shape = (len(self.rows), first.shape[0], first.shape[1])
         self.dtype = first.dtype if first.dtype in (np.float32, np.float64) else np.dtype(np.float32)
-        self.ndim = 3
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, rows: Any, /) -> np.ndarray:
+    def __getitem__(self, rows: slice | np.ndarray, /) -> np.ndarray:
         numbers = np.arange(len(self))[rows]
         cases = np.empty((len(numbers), *self.shape[1:]), self.dtype)
         for case, number in zip(cases, numbers.tolist(), strict=True):
-            self.read(number, case)
+            case[...] = self._read(number)[0]
         return cases
 
-    def read(self, number: int, into: np.ndarray) -> Any:
-        """Write a case to `into`, and give its label; None where the item has no label."""
-        case, label = _split(self._item(number))
-        where = f"Item {self.rows[number]} of the training set"
-        if case.shape != self.shape[1:]:
-            raise InputError(f"{where} has shape {case.shape}; the first one has {self.shape[1:]}.")
-        if case.dtype.kind not in "biuf":
-            raise InputError(f"{where} must hold numbers; got dtype {case.dtype}.")
-        if not np.isfinite(case).all():
-            raise InputError(f"{where} contains NaN or inf. Fill or drop it.")
-        into[...] = case
-        return label
-
     def labels(self) -> np.ndarray | None:
-        """The labels of all items, for which each is read once; None where the first has no label."""
+        """Return the labels of all items, for which each is read once; None where the first has no label."""
+        return self._labels
+
+    @cached_property
+    def _labels(self) -> np.ndarray | None:
         if _split(self._item(0))[1] is None:
             return None
-        scratch = np.empty(self.shape[1:], self.dtype)
-        return check_labels([self.read(number, scratch) for number in range(len(self))], len(self), "y", "items")
+        return check_labels([self._read(number)[1] for number in range(len(self))], len(self), "y", "items")
+
+    def subset(self, rows: np.ndarray) -> "Items":
+        """Return the items at these positions, or where this mask is True."""
+        chosen = Items(self.dataset, self.rows[rows])
+        if self._labels is not None:
+            chosen.__dict__["_labels"] = self._labels[rows]
+        return chosen
+
+    def _read(self, number: int) -> tuple[np.ndarray, Any]:
+        """Return a case and its label; None where the item has no label."""
+        case, label = _split(self._item(number))
+        where = f"Item {self.rows[number]} of the training set"
+        if case.shape != self.shape[1:] or case.dtype.kind not in "biuf":
+            raise InputError(f"{where} is {case.dtype} of shape {case.shape}; the first one has {self.shape[1:]}.")
+        if not np.isfinite(case).all():
+            raise InputError(f"{where} contains NaN or inf. Fill or drop it.")
+        return case, label
 
     def _item(self, number: int) -> Any:
         row = int(self.rows[number])
@@ -88,143 +96,49 @@ class ItemReader:
             raise
 
 
-class DatasetView:
-    """A torch Dataset with the names of `Windows`; items are read when they are needed."""
-
-    segments: None = None
-
-    def __init__(self, x: ItemReader) -> None:
-        self.x = x
-        self._y: np.ndarray | None = None
-        self._labels_are_known = False
-
-    @property
-    def y(self) -> np.ndarray | None:
-        """(N,) labels; asking for them the first time reads all items."""
-        if not self._labels_are_known:
-            self._y, self._labels_are_known = self.x.labels(), True
-        return self._y
-
-    @property
-    def n_channels(self) -> int:
-        return int(self.x.shape[1])
-
-    @property
-    def n_times(self) -> int:
-        return int(self.x.shape[2])
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-    def subset(self, rows: np.ndarray) -> "DatasetView":
-        """The items at these positions, or where this mask is True."""
-        view = DatasetView(ItemReader(self.x.dataset, self.x.rows[rows]))
-        if self._labels_are_known and self._y is not None:
-            view._y, view._labels_are_known = self._y[rows], True
-        return view
-
-    def fingerprint(self) -> str:
-        """That of Windows with the same cases; reads all items."""
-        return fingerprint(self.x)
-
-    def label_fingerprint(self) -> str:
-        """That of Windows with the same labels."""
-        nothing = np.broadcast_to(np.float32(0), (len(self), 1, 1))
-        return Windows(nothing, self.y).label_fingerprint()
-
-
-class DrawnWindows:
-    """Any window of any segment as one array: window `start` of segment `row` of N is number `row + N * start`."""
-
-    def __init__(self, segments: np.ndarray, n_times: int) -> None:
-        self.segments = segments
-        self.n_starts = segments.shape[2] - n_times + 1
-        self.shape = (*segments.shape[:2], n_times)
-
-    def __len__(self) -> int:
-        return len(self.segments)
-
-    def __getitem__(self, numbers: np.ndarray, /) -> np.ndarray:
-        starts, rows = np.divmod(numbers, len(self))
-        pairs = zip(rows.tolist(), starts.tolist(), strict=True)
-        windows = np.stack([self.segments[row, :, start : start + self.shape[2]] for row, start in pairs])
-        release(self.segments)
-        return windows
-
-
-Training = Windows | DatasetView | StoredWindows
-
-
-def as_training_set(train: Any) -> Training:
-    """Windows as they are; arrays checked as `check_collection` does; any other sequence of items by a view."""
-    if isinstance(train, Windows | DatasetView | StoredWindows):
-        return train
-    if isinstance(train, CaseStore):
-        return StoredWindows(train, as_they_are(train))
-    if isinstance(train, np.ndarray):
-        return check_collection(train)
-    return DatasetView(ItemReader(train))
-
-
-def with_labels(train: Training) -> Training:
-    """The cases that a method which needs labels can learn from; windows that have labels are not drawn (D-92)."""
-    if isinstance(train, StoredWindows):
-        found = train.labelled_only()
-        if not len(found):
-            raise InputError(f"This method learns from labels, and none of the {len(train)} cases has one. Pass y.")
-        return found
-    if isinstance(train, Windows):
-        train = replace(train, segments=None)
-    known = np.zeros(len(train), dtype=bool) if train.y is None else labelled(train.y)
-    if not known.any():
-        raise InputError(f"This method learns from labels, and none of the {len(train)} cases has one. Pass y.")
-    return train if known.all() else train.subset(known)
-
-
-def visited(train: Training, seed: int, first: int, stop: int, batch_size: int) -> np.ndarray:
-    """(steps, B): what the batches of steps first .. stop - 1 consist of, as the source of this training set counts."""
-    rows = batch_rows(seed, first, stop, len(train), batch_size)
-    if train.segments is None:
-        return rows
-    n_starts = DrawnWindows(train.segments, train.n_times).n_starts
-    rows += len(train) * window_starts(seed, first, rows, len(train), n_starts)
-    return rows
-
-
-def _length(dataset: Any) -> int:
-    if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
-        raise InputError(
-            "The training set must be Windows, an array or a map-style torch Dataset, with __len__ and __getitem__; "
-            f"got {type(dataset).__name__}."
-        )
-    return len(dataset)
-
-
 def _split(item: Any) -> tuple[np.ndarray, Any]:
-    """The case and the label of an item; None where it is a case alone."""
+    """Return the case and the label of an item; None where it is a case alone."""
     pair = isinstance(item, tuple | list) and len(item) == 2 and getattr(item[0], "ndim", None) == 2
     case, label = item if pair else (item, None)
     return case.detach().cpu().numpy() if isinstance(case, Tensor) else np.asarray(case), label
 
 
-class BatchSource(ABC):
-    """Gives the batches of a run to its stepper."""
-
-    device: torch.device
-
-    @abstractmethod
-    def inputs(self, rows: np.ndarray) -> Generator[Inputs, None, None]:
-        """For each step of `rows` (steps, B), the tensors on the device that its batch is made of.
-
-        They may be overwritten once those of the next step are asked for. The iterator is to be closed.
-        """
-
-    @abstractmethod
-    def batch(self, inputs: Inputs) -> Batch:
-        """The batch of a step, by operations on the device alone."""
+Training = Windows | Conversion | Items  # what may be chosen from
 
 
-class DeviceBatches(BatchSource):
+def as_training_set(train: Any) -> Training:
+    """Take cases as they are, check arrays as `check_collection` does, and read any other sequence item by item."""
+    if isinstance(train, Windows | Conversion | Items):
+        return train
+    if isinstance(train, Cases):
+        return look(train)
+    return check_collection(train) if isinstance(train, np.ndarray) else Items(train)
+
+
+def with_labels(train: Cases) -> Training:
+    """Return the cases that a method which needs labels can learn from; labelled windows are not drawn (D-92)."""
+    given, y = as_training_set(train), train.labels()
+    if isinstance(given, Windows):
+        given = replace(given, segments=None)
+    known = np.zeros(len(train), dtype=bool) if y is None else labelled(y)
+    if not known.any():
+        raise InputError(f"This method learns from labels, and none of the {len(train)} cases has one. Pass y.")
+    return given if known.all() else given.subset(known)
+
+
+def visited(train: Cases, seed: int, first: int, stop: int, batch_size: int) -> np.ndarray:
+    """Return (steps, B): the rows of the batches of steps first .. stop - 1.
+
+    Where windows are drawn, window `start` of segment `row` of N is number `row + N * start`.
+    """
+    rows = batch_rows(seed, first, stop, len(train), batch_size)
+    if train.segments is not None:
+        n_starts = train.segments.shape[2] - train.n_times + 1
+        rows += len(train) * window_starts(seed, first, rows, len(train), n_starts)
+    return rows
+
+
+class DeviceBatches:
     """The whole training set lies on the device, and a step picks its rows there."""
 
     def __init__(self, x: Tensor, y: Tensor | None) -> None:
@@ -240,84 +154,74 @@ class DeviceBatches(BatchSource):
         return Batch(self.x[index], index, None if self.y is None else self.y[index])
 
 
-class StreamedBatches(BatchSource):
+class StreamedBatches:
     """A thread reads the rows of the next steps on the host while the device works on the present one.
 
-    For data larger than the device: an array, a memory map, or the items of a torch Dataset. On a GPU the batches wait
-    in page-locked memory and are copied on a stream of their own.
+    For cases that are larger than the device, or that are drawn. On a GPU the batches wait in page-locked memory and
+    are copied on a stream of their own.
     """
 
-    def __init__(self, x: Any, y: np.ndarray | None, device: torch.device, dtype: torch.dtype) -> None:
-        self.x, self.y, self.device, self.dtype = x, y, device, dtype
+    def __init__(self, train: Cases, y: np.ndarray | None, device: torch.device, dtype: torch.dtype) -> None:
+        self.train, self.y, self.device, self.dtype = train, y, device, dtype
 
     def inputs(self, rows: np.ndarray) -> Generator[Inputs, None, None]:
-        free: SimpleQueue[_Slot | None] = SimpleQueue()
-        ready: SimpleQueue[_Slot | BaseException] = SimpleQueue()
-        shape = (rows.shape[1], *self.x.shape[1:])
-        for _ in range(min(AHEAD, len(rows))):
-            free.put(_Slot(shape, self.dtype, self.y is not None, self.device))
+        shape = (rows.shape[1], *self.train.shape[1:])
+        slots = [_Slot(shape, self.dtype, self.y is not None, self.device) for _ in range(min(AHEAD, len(rows)))]
         copies = None
         if self.device.type == "cuda":
             copies = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
             copies.wait_stream(torch.cuda.current_stream(self.device))  # the slots' memory may have been in use there
-        reader = threading.Thread(target=self._read_ahead, args=(rows, free, ready, copies), daemon=True)
-        reader.start()
-        try:
-            for _ in range(len(rows)):
-                slot = ready.get()
-                if isinstance(slot, BaseException):
-                    raise slot
+        left = iter(rows)
+        with ThreadPoolExecutor(1, "batches") as reader:
+            coming = deque(reader.submit(self._read, slot, next(left), copies) for slot in slots)
+            try:
+                while coming:
+                    slot = coming.popleft().result()
+                    if copies is not None:
+                        torch.cuda.current_stream(self.device).wait_event(slot.arrived)
+                    yield slot.inputs
+                    if copies is not None:
+                        slot.used.record(torch.cuda.current_stream(self.device))
+                    if (numbers := next(left, None)) is not None:
+                        coming.append(reader.submit(self._read, slot, numbers, copies))
+            finally:
+                reader.shutdown(cancel_futures=True)
                 if copies is not None:
-                    torch.cuda.current_stream(self.device).wait_event(slot.arrived)
-                yield slot.inputs
-                if copies is not None:
-                    slot.used.record(torch.cuda.current_stream(self.device))
-                free.put(slot)
-        finally:
-            free.put(None)
-            reader.join()
-            if copies is not None:
-                copies.synchronize()  # before the slots' memory is given back
+                    copies.synchronize()  # before the slots' memory is given back
 
     def batch(self, inputs: Inputs) -> Batch:
         return Batch(*inputs)
 
-    def _read_ahead(
-        self,
-        rows: np.ndarray,
-        free: "SimpleQueue[_Slot | None]",
-        ready: "SimpleQueue[_Slot | BaseException]",
-        copies: Any,
-    ) -> None:
-        try:
-            for index in rows:
-                slot = free.get()
-                if slot is None:
-                    return
-                if copies is not None:
-                    slot.arrived.synchronize()  # the last copy out of this memory
-                self._fill(slot, index)
-                if copies is not None:
-                    with torch.cuda.stream(copies):
-                        copies.wait_event(slot.used)
-                        for there, here in zip(slot.inputs, slot.host, strict=True):
-                            there.copy_(here, non_blocking=True)
-                        slot.arrived.record(copies)
-                ready.put(slot)
-        except BaseException as error:  # raised by whoever waits for the batch
-            ready.put(error)
+    def _read(self, slot: "_Slot", numbers: np.ndarray, copies: Any) -> "_Slot":
+        """Read a batch into a slot, and start its copy to a GPU."""
+        if copies is not None:
+            slot.arrived.synchronize()  # the last copy out of this memory
+        self._fill(slot, numbers)
+        if copies is not None:
+            with torch.cuda.stream(copies):
+                copies.wait_event(slot.used)
+                for there, here in zip(slot.inputs, slot.host, strict=True):
+                    there.copy_(here, non_blocking=True)
+                slot.arrived.record(copies)
+        return slot
 
-    def _fill(self, slot: "_Slot", index: np.ndarray) -> None:
+    def _fill(self, slot: "_Slot", numbers: np.ndarray) -> None:
         x, rows, *labels = (tensor.numpy() for tensor in slot.host)
-        np.remainder(index, len(self.x), out=rows)  # of a drawn window: its segment
+        np.remainder(numbers, len(self.train), out=rows)
         if self.y is not None:
             labels[0][...] = self.y[rows]
-        if isinstance(self.x, np.ndarray) and self.x.dtype == x.dtype:
-            np.take(self.x, index, axis=0, out=x, mode="clip")  # any other mode goes through a buffer
+        segments, array = self.train.segments, self.train.array
+        if segments is not None:
+            starts, n_times = numbers // len(self.train), self.train.n_times
+            for case, row, start in zip(x, rows.tolist(), starts.tolist(), strict=True):
+                case[...] = segments[row, :, start : start + n_times]
+            release(segments)
+        elif array is not None and array.dtype == x.dtype:
+            np.take(array, rows, axis=0, out=x, mode="clip")  # any other mode goes through a buffer
         else:
-            x[...] = self.x[index]
-        if isinstance(self.x, np.ndarray) and self.x.nbytes > SMALL:
-            release(self.x)  # every time: a single row may make 2 MiB of a memory map resident
+            x[...] = self.train[rows]
+        if array is not None and array.nbytes > SMALL:
+            release(array)  # every time: a single row may make 2 MiB of a memory map resident
 
 
 class _Slot:
@@ -333,48 +237,46 @@ class _Slot:
             self.arrived, self.used = torch.cuda.Event(), torch.cuda.Event()  # type: ignore[no-untyped-call]
 
 
-def is_streamed(train: Training, way: str, device: torch.device, dtype: torch.dtype) -> bool:
-    """Whether a training set is streamed: "auto" does so where it would not fit, or be copied without need.
+BatchSource = DeviceBatches | StreamedBatches
+
+
+def is_streamed(train: Cases, way: str, device: torch.device, dtype: torch.dtype) -> bool:
+    """Tell whether a training set is streamed: "auto" does so where it would not fit, or be copied without need.
 
     On a GPU it may take half of the memory that is free. On a CPU an array is used as it is; one that would have to be
-    copied, because it is read-only or of another type, is streamed unless it is small, and a Dataset always. Windows
-    that are drawn are streamed in any case.
+    copied, because it is read-only or of another type, is streamed unless it is small, and what is no array always.
+    Windows that are drawn are streamed in any case.
     """
     lookup(dict.fromkeys(WAYS), way, "way to read batches")
     if train.segments is not None:
         return True
     if way != "auto":
         return way == "streamed"
-    n_bytes = int(np.prod(train.x.shape)) * dtype.itemsize
+    n_bytes = int(np.prod(train.shape)) * dtype.itemsize
     if device.type == "cuda":
         return n_bytes > SHARE * free_bytes(device)
-    if not isinstance(train.x, np.ndarray):
+    x = train.array
+    if x is None:
         return True
-    in_place = train.x.flags.writeable and train.x.flags.c_contiguous and train.x.itemsize == dtype.itemsize
+    in_place = x.flags.writeable and x.flags.c_contiguous and x.itemsize == dtype.itemsize
     return not in_place and n_bytes > SMALL
 
 
-def open_batches(
-    train: Training, way: str, device: torch.device, dtype: torch.dtype, *, with_labels: bool
-) -> BatchSource:
-    """The source of the batches of a run; class numbers come with them where labels are asked for."""
+def open_batches(train: Cases, way: str, device: torch.device, dtype: torch.dtype, *, with_labels: bool) -> BatchSource:
+    """Make the source of the batches of a run; class numbers come with them where labels are asked for."""
     y = None
     if with_labels:
-        assert train.y is not None
-        y = np.unique(train.y, return_inverse=True)[1].astype(np.int64, copy=False)
+        y = np.unique(np.asarray(train.labels()), return_inverse=True)[1].astype(np.int64, copy=False)
     if is_streamed(train, way, device, dtype):
-        x = train.x if train.segments is None else DrawnWindows(train.segments, train.n_times)
-        return StreamedBatches(x, y, device, dtype)
-    return DeviceBatches(_on_device(train.x, device, dtype), None if y is None else to_device(y, device))
+        return StreamedBatches(train, y, device, dtype)
+    return DeviceBatches(_on_device(train, device, dtype), None if y is None else to_device(y, device))
 
 
-def _on_device(x: Any, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """All cases on the device; what cannot be copied at once goes there piece by piece."""
-    if isinstance(x, np.ndarray) and (x.flags.writeable or x.nbytes <= SMALL):
-        return to_device(x, device, dtype)
-    whole = torch.empty(x.shape, dtype=dtype, device=device)
-    for rows in pieces(x.shape):
-        block = x[rows]
+def _on_device(train: Cases, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """Copy all cases to the device; what cannot be copied at once goes there piece by piece."""
+    if train.array is not None and (train.array.flags.writeable or train.array.nbytes <= SMALL):
+        return to_device(train.array, device, dtype)
+    whole = torch.empty(train.shape, dtype=dtype, device=device)
+    for rows, block in blocks(train):
         whole[rows] = to_device(block, device, dtype)
-        release(block)
     return whole

@@ -3,11 +3,14 @@
 import json
 import logging
 import math
+import signal
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from types import FrameType
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -21,9 +24,11 @@ from dicot.train.history import History
 
 log = logging.getLogger(__name__)
 
-MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # the state that AdamW has for a parameter
+MOMENTS = {"step", "exp_avg", "exp_avg_sq"}  # the state that AdamW has for a parameter
+REST = 10.0  # times as long as a write took, the run is not written again: most of its time is for training
+# What comes of a file that is no checkpoint; RecursionError is a RuntimeError.
+UNREADABLE = (SafetensorError, LookupError, ValueError, TypeError, AttributeError, OverflowError, RuntimeError)
 Fetch = Callable[[Callable[[], bytes | None]], bytes | None]
-REST = 10.0  # times as long as a write took, nothing in the process is written again: most of its time is for training
 
 
 @dataclass
@@ -36,28 +41,10 @@ class Checkpoint:
     resumed: bool = field(default=False, init=False)  # whether a run was read from the file
     ended: bool = field(default=False, init=False)  # whether that run had been ended early, by a callback
     writes: bool = field(default=True, init=False)  # of several ranks of a run, only the first writes it
-    _rest_until: ClassVar[float] = 0.0  # of all runs of the process, which may take turns
+    under_way: bool = field(default=False, init=False, repr=False)  # whether steps have begun
+    asked: bool = field(default=False, init=False, repr=False)  # whether it is to be written after the present step
     _written: float = field(default_factory=time.monotonic, init=False, repr=False)
-    _under_way: bool = field(default=False, init=False, repr=False)
-    _asked: bool = field(default=False, init=False, repr=False)
-
-    def rest(self) -> None:
-        """Say that there is nothing to be written until the first step."""
-        self._under_way = self._asked = False
-
-    def begin(self) -> None:
-        """Say that steps begin; after each of them the run can be written."""
-        self._under_way = True
-
-    def ask(self) -> bool:
-        """Have the run written as soon as the step under way is done; False if no step is."""
-        self._asked = self._under_way
-        return self._asked
-
-    @property
-    def asked(self) -> bool:
-        """Whether what was asked for is still to be written."""
-        return self._asked
+    _took: float = field(default=0.0, init=False, repr=False)  # seconds of the last write
 
     def __post_init__(self) -> None:
         self.path = Path(self.path)
@@ -73,9 +60,8 @@ class Checkpoint:
 
     def due(self) -> bool:
         """Whether it is time to write, or somebody has asked for it."""
-        now = time.monotonic()
-        rested = self.seconds == 0 or now >= Checkpoint._rest_until
-        return self._asked or (rested and now - self._written >= self.seconds)
+        pause = max(self.seconds, REST * self._took) if self.seconds else 0.0
+        return self.asked or time.monotonic() - self._written >= pause
 
     def write(
         self,
@@ -87,9 +73,8 @@ class Checkpoint:
         ended: bool = False,
     ) -> None:
         """Replace the file as a whole: a reader sees the old run or the new one, never a half."""
-        started = time.monotonic()
+        self._written, self.asked = time.monotonic(), False
         if not self.writes:
-            self._written, self._asked = started, False
             return
         tensors = {f"method.{name}": value for name, value in method.state_dict().items()}
         numbers: dict[str, Any] = {}
@@ -108,9 +93,8 @@ class Checkpoint:
         about = {"run": json.dumps(run, sort_keys=True), "sha256": OPEN}
         data = save({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, about)
         write_atomic(self.path, sealed(data, TENSORS))
-        self._written = time.monotonic()
-        Checkpoint._rest_until = self._written + REST * (self._written - started)
-        self._asked = False
+        started, self._written = self._written, time.monotonic()
+        self._took = self._written - started
 
     def read(
         self,
@@ -129,17 +113,20 @@ class Checkpoint:
             data = fetch(self._read)
             if data is None:
                 return None
-            tensors, run = self._contents(data)
-            is_own = not identity["optimiser"]  # AdamW, whose state is known
-            _check_same_run(self.path, run["identity"], json.loads(json.dumps(dict(identity))))
-            parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
             try:
-                values = {**_part(tensors, "optimiser."), **_part(run["numbers"], "optimiser.")}
-                state = _adamw_state(values, parameters) if is_own else _optimiser_state(values, parameters)
+                tensors, run = _contents(data)
+                _check_same_run(self.path, run["identity"], json.loads(json.dumps(dict(identity))))
+                # Everything is looked at before anything is loaded.
                 weights = _fitting(_part(tensors, "method."), method.state_dict())
-                history = _history(_part(tensors, "history."), float(run["seconds"]), steps)
-                ended = run["ended"] is True
-            except (LookupError, ValueError, TypeError, AttributeError, OverflowError) as error:
+                state = _optimiser_state(
+                    {**_part(tensors, "optimiser."), **_part(run["numbers"], "optimiser.")},
+                    [parameter for group in optimiser.param_groups for parameter in group["params"]],
+                    is_adamw=not identity["optimiser"],
+                )
+                history, ended = _history(tensors, float(run["seconds"]), steps), run["ended"] is True
+            except ModelFileError:
+                raise
+            except UNREADABLE as error:
                 raise self._unreadable(error) from error
         except ModelFileError as error:
             if not self.overwrite:
@@ -154,28 +141,19 @@ class Checkpoint:
         return history
 
     def _read(self) -> bytes | None:
-        if not self.path.exists():
-            return None
         try:
-            if not self.path.is_file():
-                raise ValueError("it is not a plain file")
-            return self.path.read_bytes()
-        except (OSError, ValueError) as error:
+            return self.path.read_bytes() if self.path.exists() else None
+        except OSError as error:
             raise self._unreadable(error) from error
-
-    def _contents(self, data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        try:
-            header = data[8 : 8 + int.from_bytes(data[:8], "little")]
-            check_seal(data, TENSORS)
-            tensors, run = load(data), json.loads(json.loads(header)["__metadata__"]["run"])
-            if not isinstance(run["identity"], dict):
-                raise ValueError("its identity is not a table of names and values")
-            return tensors, run
-        except (SafetensorError, LookupError, ValueError, TypeError, RuntimeError) as error:
-            raise self._unreadable(error) from error  # RecursionError is a RuntimeError
 
     def _unreadable(self, error: Exception) -> ModelFileError:
         return ModelFileError(f"{self.path} is not a readable checkpoint ({brief(error)}). Delete it to start anew.")
+
+
+def _contents(data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    check_seal(data, TENSORS)
+    header = data[8 : 8 + int.from_bytes(data[:8], "little")]
+    return load(data), json.loads(json.loads(header)["__metadata__"]["run"])
 
 
 def _part(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
@@ -183,58 +161,41 @@ def _part(values: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 
 def _fitting(stored: dict[str, Tensor], wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The stored weights, or an error if the method's are others."""
-    if stored.keys() != wanted.keys():
-        raise ValueError(f"it lacks or adds {', '.join(sorted(stored.keys() ^ wanted.keys())[:3])}")
-    for name, value in wanted.items():
-        _check_like(name, stored[name], value)
+    """Return the stored weights, or raise an error if the method's are others."""
+    kinds, there = ({name: (t.shape, t.dtype) for name, t in part.items()} for part in (wanted, stored))
+    if kinds != there:
+        other = [name for name in sorted({*kinds, *there}) if kinds.get(name) != there.get(name)]
+        raise ValueError(f"the weights {', '.join(other[:3])} are others than the method's")
     return stored
 
 
-def _check_like(name: str, stored: Tensor, wanted: Tensor) -> None:
-    if (stored.shape, stored.dtype) != (wanted.shape, wanted.dtype):
-        raise ValueError(
-            f"{name} is {stored.dtype} of shape {tuple(stored.shape)}, not {wanted.dtype} of {tuple(wanted.shape)}"
-        )
+def _optimiser_state(
+    values: Mapping[str, Any], parameters: list[Tensor], *, is_adamw: bool
+) -> dict[int, dict[str, Any]]:
+    """Return the state of each parameter, from values that are named "3.momentum_buffer".
 
-
-def _adamw_state(values: Mapping[str, Any], parameters: list[Tensor]) -> dict[int, dict[str, Any]]:
-    """The state of our own optimiser: for each parameter all moments, or no state if it has not been updated yet."""
-    state = _optimiser_state(values, parameters)
-    for number, moments in state.items():
-        if moments.keys() != set(MOMENTS) or not all(isinstance(value, Tensor) for value in moments.values()):
-            raise ValueError(f"the moments of parameter {number} are {', '.join(sorted(moments))}")
-        if moments["step"].ndim or not moments["step"].is_floating_point():
-            raise ValueError(f"the step of parameter {number} is not a number")
-        for name in MOMENTS[1:]:
-            _check_like(f"{name} of parameter {number}", moments[name], parameters[number])
-    return state
-
-
-def _optimiser_state(values: Mapping[str, Any], parameters: list[Tensor]) -> dict[int, dict[str, Any]]:
-    """The state of each parameter, from values that are named "3.momentum_buffer"."""
+    A fused optimiser goes through memory, so a moment must lie in memory as its parameter does. Those of our own AdamW
+    must be there, with the shape of the parameter.
+    """
     state: dict[int, dict[str, Any]] = {}
     for label, value in values.items():
         number, _, name = label.partition(".")
-        if not number.isdecimal() or int(number) >= len(parameters):
-            raise ValueError(f"it adds {label} to the optimiser")
-        state.setdefault(int(number), {})[name] = _stored_as(value, parameters[int(number)])
+        parameter = parameters[int(number)]
+        if isinstance(value, Tensor) and value.ndim and value.shape == parameter.shape:
+            value = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
+        state.setdefault(int(number), {})[name] = value
+    for at, moments in state.items() if is_adamw else ():
+        kind = parameters[at].shape, parameters[at].dtype
+        wanted = dict.fromkeys(MOMENTS, kind) | {"step": (torch.Size(), torch.float32)}
+        if {name: (value.shape, value.dtype) for name, value in moments.items()} != wanted:
+            raise ValueError(f"the moments of parameter {at} do not fit it")
     return state
 
 
-def _stored_as(value: Any, parameter: Tensor) -> Any:
-    """A fused optimiser goes through memory, so a moment must lie in memory as its parameter does."""
-    if not isinstance(value, Tensor) or value.shape != parameter.shape or value.ndim == 0:
-        return value
-    return torch.empty_like(parameter, dtype=value.dtype).copy_(value)
-
-
 def _history(stored: Mapping[str, Tensor], seconds: float, steps: int) -> History:
-    loss, lr = stored["loss"], stored["lr"]
+    loss, lr = stored["history.loss"], stored["history.lr"]
     if loss.ndim != 1 or loss.shape != lr.shape or not 1 <= len(loss) <= steps:
-        raise ValueError(
-            f"its losses and rates, {tuple(loss.shape)} and {tuple(lr.shape)}, are not of 1 to {steps} steps"
-        )
+        raise ValueError(f"its losses and rates are not those of 1 to {steps} steps")
     if not (loss.isfinite().all() and lr.isfinite().all() and math.isfinite(seconds)):
         raise ValueError("its history is not finite")
     return History(loss.tolist(), lr.tolist(), seconds)
@@ -250,3 +211,58 @@ def _check_same_run(path: Path, stored: Mapping[str, Any], wanted: Mapping[str, 
         raise ModelFileError(
             f"{path} belongs to another run ({'; '.join(differing)}). Delete it, or give another path."
         )
+
+
+class DelayedInterrupts:
+    """A context in which the first SIGINT or SIGTERM has the checkpoint written before it takes effect.
+
+    A step that is cut off would leave weights and history that do not match, so it is finished first. A second signal
+    does not wait, nor does the first while no step is under way. Python delivers signals to the main thread only, so in
+    other threads nothing changes. A signal that the caller ignores stays ignored.
+    With `patient` a signal of the other kind is not a second one: torchrun answers Ctrl-C, which reaches every rank, by
+    sending them SIGTERM as well.
+    """
+
+    def __init__(self, checkpoint: Checkpoint | None, *, patient: bool = False) -> None:
+        self.checkpoint, self.patient = checkpoint, patient
+        self.callers: dict[int, Any] = {}
+        self.arrived: int | None = None
+
+    def __enter__(self) -> "DelayedInterrupts":
+        if self.checkpoint is not None and threading.current_thread() is threading.main_thread():
+            self.checkpoint.under_way = self.checkpoint.asked = False
+            handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+            self.callers = {n: handler for n, handler in handlers.items() if handler not in (signal.SIG_IGN, None)}
+            self._delay()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._restore()
+        if self.arrived is not None and kind is None:
+            signal.raise_signal(self.arrived)
+
+    def deliver(self) -> None:
+        """Between two steps: once the run is written, pass the signal on to the caller's own handler."""
+        if self.arrived is None or (self.checkpoint is not None and self.checkpoint.asked):
+            return
+        number, self.arrived = self.arrived, None
+        self._restore()
+        signal.raise_signal(number)
+        self._delay()  # the handler wants the run to go on
+
+    def _arrive(self, number: int, frame: FrameType | None) -> None:
+        assert self.checkpoint is not None
+        if self.arrived is None and self.checkpoint.under_way:
+            self.arrived, self.checkpoint.asked = number, True
+        elif not self.patient or self.arrived in (None, number):
+            self.arrived = None
+            self._restore()
+            signal.raise_signal(number)
+
+    def _delay(self) -> None:
+        for number in self.callers:
+            signal.signal(number, self._arrive)
+
+    def _restore(self) -> None:
+        for number, handler in self.callers.items():
+            signal.signal(number, handler)

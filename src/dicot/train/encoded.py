@@ -28,10 +28,9 @@ def encoded_per_time_step(
     steps = min(steps, PLANS)
     rows = np.linspace(0, len(train) - 1, CASES).astype(int)
     few = Windows(np.ascontiguousarray(train.x[rows], np.float32), np.arange(CASES) % 2, name=train.name)
-    tally = _Tally()
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.default_generator.manual_seed(seed)
-        counting = as_encoder(_Counting(few.n_channels, tally), few.n_channels, few.n_times)
+        counting = as_encoder(_Counting(few.n_channels), few.n_channels, few.n_times)
         built = build_method(method, counting, params)
         built.prepare(few)
         built.train()
@@ -41,30 +40,23 @@ def encoded_per_time_step(
         for step in range(steps):
             plan = built.plan((BATCH, few.n_channels, few.n_times), plan_generator(seed, step))
             if plan not in counts:
-                tally.count = 0
+                _Counting.count = 0
                 built.loss(batch, plan)
-                counts[plan] = tally.count
+                counts[plan] = _Counting.count
             total += counts[plan]
     return total / (steps * BATCH * few.n_times)
-
-
-class _Tally:
-    """A number that all copies of an encoder share."""
-
-    count = 0
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "_Tally":
-        return self
 
 
 class _Counting(nn.Module):
     """(B, C, T) -> (B, F, T) by the cheapest layer there is."""
 
-    def __init__(self, n_channels: int, tally: _Tally) -> None:
+    count = 0  # time steps, by all copies of an encoder
+
+    def __init__(self, n_channels: int) -> None:
         super().__init__()
-        self.layer, self.tally = nn.Conv1d(n_channels, WIDTH, 1), tally
+        self.layer = nn.Conv1d(n_channels, WIDTH, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        self.tally.count += x.shape[0] * x.shape[2]
+        _Counting.count += x.shape[0] * x.shape[2]
         features: Tensor = self.layer(x)
         return features

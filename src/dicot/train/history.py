@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -62,44 +62,28 @@ class Reporter:
 
 
 class LossReader:
-    """Moves losses from the device to the history: on a CPU at once, on a GPU in groups that arrive some steps later.
+    """Moves losses from the device to the history: on a CPU at once, on a GPU in groups.
 
     Waiting for each loss would make the host as slow as the device.
     """
 
     def __init__(self, history: History, device: torch.device) -> None:
-        self.history, self.on_gpu = history, device.type == "cuda"
+        self.history, self.every = history, EVERY if device.type == "cuda" else 1
         self.unread: list[Tensor] = []
-        self.coming: tuple[Tensor, Any] | None = None  # on the host once the event has happened
 
     def add(self, loss: Tensor) -> None:
+        """Keep the loss of a step."""
         self.unread.append(loss.clone())  # the next step may overwrite it
 
     def read(self, *, wait: bool = False) -> None:
-        """Append the losses that have arrived to the history, with `wait` all of them."""
-        if not self.unread and self.coming is None:
+        """Append the losses to the history once there are enough of them, with `wait` in any case."""
+        if not self.unread or not (wait or len(self.unread) >= self.every):
             return
-        if not self.on_gpu:
-            self._append(torch.stack(self.unread))
-            self.unread.clear()
-            return
-        full = len(self.unread) >= EVERY
-        if self.coming is not None and (wait or full or self.coming[1].query()):
-            self.coming[1].synchronize()
-            self._append(self.coming[0])
-            self.coming = None
-        if self.unread and (wait or full):
-            self.coming = torch.stack(self.unread).to("cpu", non_blocking=True), torch.cuda.Event()  # type: ignore[no-untyped-call]
-            self.coming[1].record()
-            self.unread.clear()
-        if wait and self.coming is not None:
-            self.read(wait=True)
-
-    def _append(self, losses: Tensor) -> None:
-        for loss in losses.tolist():
+        for loss in torch.stack(self.unread).tolist():
             if not np.isfinite(loss):
                 raise NonFiniteLossError(
                     f"The loss of step {len(self.history)} is {loss}. "
                     "Scale the data (scale='dataset'), lower lr, or change the method's settings."
                 )
             self.history.loss.append(loss)
+        self.unread.clear()

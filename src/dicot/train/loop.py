@@ -3,8 +3,9 @@
 import logging
 import time
 import traceback
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,15 @@ from torch import Tensor
 from dicot.core.errors import DeviceMemoryError
 from dicot.core.gpu.device import float32_arithmetic, release_memory, resolve_device
 from dicot.core.gpu.memory import out_of_memory, said_memory
+from dicot.core.processes.ranks import ALONE, Ranks, current_ranks
 from dicot.data import Windows
+from dicot.data.pieces import Cases
 from dicot.methods import Method
+from dicot.nets.encoders.division import LEAST, check_divisible, divided
 from dicot.train.batches import open_batches, visited, with_labels
-from dicot.train.checkpoint import Checkpoint
+from dicot.train.checkpoint import Checkpoint, DelayedInterrupts
 from dicot.train.draws import OwnDraws, plan_generator, seed_prepare, seed_step
 from dicot.train.history import History, LossReader, OnStep, Reporter
-from dicot.train.interrupts import DelayedInterrupts
-from dicot.train.ranks import ALONE, Ranks, current_ranks
 from dicot.train.recipe import Recipe, lr_at
 from dicot.train.run import OptimiserFactory, TrainingRun
 from dicot.train.stepper import build_stepper
@@ -79,7 +81,8 @@ def carry_out(run: TrainingRun, *, device: str | torch.device = "auto", stepper:
     interrupts = DelayedInterrupts(run.checkpoint, patient=ranks.several)
     reporter = Reporter(run.on_step if ranks.is_first else None, run.recipe.steps)
     with OwnDraws(device), arithmetic, own_stream(device), interrupts:
-        steps = persistent(run, device, ranks.stepper(stepper), reporter, ranks=ranks)
+        # What ranks exchange is no part of a CUDA graph.
+        steps = persistent(run, device, "eager" if ranks.several else stepper, reporter, ranks=ranks)
         while True:
             try:
                 next(steps)
@@ -139,7 +142,7 @@ def training(
     Random state, precision and stream of the device are those of the caller. Every one of several ranks goes through
     it with the whole batch: what they divide among them is the work of the encoder.
     """
-    method, recipe, seed, checkpoint = run.method, run.recipe, run.seed, run.checkpoint
+    method, recipe, seed = run.method, run.recipe, run.seed
     train = with_labels(run.train) if method.needs_labels else run.train
     run.load_initial()
     seed_prepare(seed)
@@ -147,64 +150,113 @@ def training(
     method.to(device, run.dtype).train()  # with the parts that were built just now
     ranks.start_equal(method)
     batch_size = min(recipe.batch_size, len(train))  # D-62
-    ranks.check_batch(batch_size)
-    steps_per_epoch = len(train) // batch_size
     source = open_batches(train, run.batches, device, run.dtype, with_labels=method.needs_labels)
     optimiser = run.build_optimiser(device)
-    history, identity = History(), {}
-    if checkpoint or ranks.several:
-        identity = {**run.identity(train, optimiser), **ranks.identity()}
-        ranks.check_same(identity)
-    if checkpoint:
-        checkpoint.writes = ranks.is_first
-        history = checkpoint.read(method, optimiser, identity, recipe.steps, ranks.from_first) or history
-    first, stop = len(history), recipe.steps
-    if checkpoint and checkpoint.ended:  # a callback has ended it earlier
-        stop = first
-    losses = LossReader(history, device)
-    shape = (batch_size, train.n_channels, train.n_times)
-    plans = [method.plan(shape, plan_generator(seed, step)) for step in range(first, stop)]
+    record = _Record(run, train, optimiser, reporter, ranks, device)
+    first, stop = record.first, record.stop
+    plans = [method.plan((batch_size, *train.shape[1:]), plan_generator(seed, step)) for step in range(first, stop)]
     take_step = build_stepper(stepper, method, optimiser, source, plans)
     rows = visited(train, seed, first, stop, batch_size)
-    reporter.told = max(reporter.told, first)
-    started = time.perf_counter() - history.seconds
-    if checkpoint:
-        checkpoint.begin()
+    record.begin()
 
-    with closing(source.inputs(rows)) as inputs, ranks.dividing(method, train, seed, device, run.dtype):
+    with closing(source.inputs(rows)) as inputs, _divided(run, train, optimiser, ranks, device):
         for step, given, plan in zip(range(first, stop), inputs, plans, strict=True):
-            rate = lr_at(step, recipe, steps_per_epoch)
+            rate = lr_at(step, recipe, len(train) // batch_size)
             set_rate(optimiser, rate)
             seed_step(seed, step, device)
             loss, batch = take_step(given, plan)
             method.after_step(batch, (step + 1) / recipe.steps)
-
-            losses.add(loss)
-            history.lr.append(rate)
-            is_last = step + 1 == recipe.steps
-            is_asked = checkpoint is not None and checkpoint.asked  # a signal has come
-            is_due = checkpoint is not None and (is_last or checkpoint.due())
-            losses.read(wait=is_due or is_last)
-            history.seconds = time.perf_counter() - started
-            if checkpoint is not None and is_due:
-                checkpoint.write(method, optimiser, history, identity)
-            ends, leaves = ranks.agree(reporter.tell(history), is_asked, history, method)
-            if ends and not is_last:
-                losses.read(wait=True)  # on a GPU more steps have been taken than were reported
-                history.seconds = time.perf_counter() - started
-                if checkpoint is not None:
-                    checkpoint.write(method, optimiser, history, identity, ended=True)
-                reporter.tell(history)
+            if record.note(loss, rate):
                 break
-            if leaves:  # a signal has come to another rank, perhaps to this one too
-                if checkpoint is not None:
-                    losses.read(wait=True)
-                    checkpoint.write(method, optimiser, history, identity)
-                if not is_asked:
-                    raise KeyboardInterrupt
             yield
     method.eval()
-    return history
+    return record.history
+
+
+class _Record:
+    """What a run leaves behind step by step: its history, its checkpoint, and what callbacks are told."""
+
+    def __init__(
+        self,
+        run: TrainingRun,
+        train: Cases,
+        optimiser: torch.optim.Optimizer,
+        reporter: Reporter,
+        ranks: Ranks,
+        device: torch.device,
+    ) -> None:
+        self.method, self.optimiser, self.checkpoint = run.method, optimiser, run.checkpoint
+        self.reporter, self.ranks, self.steps = reporter, ranks, run.recipe.steps
+        self.history, self.identity = History(), {}
+        if self.checkpoint or ranks.several:
+            self.identity = run.identity(train, optimiser)
+            ranks.check_same(self.identity)
+        if self.checkpoint:
+            self.checkpoint.writes = ranks.is_first
+            found = self.checkpoint.read(self.method, optimiser, self.identity, self.steps, ranks.from_first)
+            self.history = found or self.history
+        self.first = len(self.history)
+        self.stop = self.first if self.checkpoint and self.checkpoint.ended else self.steps
+        self.losses = LossReader(self.history, device)
+
+    def begin(self) -> None:
+        """Say that steps begin; after each of them the run can be written."""
+        self.reporter.told = max(self.reporter.told, self.first)
+        self.started = time.perf_counter() - self.history.seconds
+        if self.checkpoint:
+            self.checkpoint.under_way = True
+
+    def note(self, loss: Tensor, rate: float) -> bool:
+        """Note a step, write the run where it is time, and tell whether it ends early, because a callback says so."""
+        checkpoint = self.checkpoint
+        self.losses.add(loss)
+        self.history.lr.append(rate)
+        is_last = len(self.history.lr) == self.steps
+        is_asked = checkpoint is not None and checkpoint.asked  # a signal has come
+        if is_last or (checkpoint is not None and checkpoint.due()):
+            self._write()
+        else:
+            self._read()
+        ends, leaves = self.ranks.agree(self.reporter.tell(self.history), is_asked, self.history.loss)
+        if ends and not is_last:
+            self._write(ended=True)  # on a GPU more steps have been taken than were reported
+            self.reporter.tell(self.history)
+            return True
+        if leaves:  # a signal has come to another rank, perhaps to this one too
+            self._write()
+            if not is_asked:
+                raise KeyboardInterrupt
+        return False
+
+    def _read(self, *, wait: bool = False) -> None:
+        self.losses.read(wait=wait)
+        self.history.seconds = time.perf_counter() - self.started
+
+    def _write(self, *, ended: bool = False) -> None:
+        self._read(wait=True)
+        if self.checkpoint is not None:
+            self.checkpoint.write(self.method, self.optimiser, self.history, self.identity, ended=ended)
+
+
+@contextmanager
+def _divided(
+    run: TrainingRun, train: Cases, optimiser: torch.optim.Optimizer, ranks: Ranks, device: torch.device
+) -> Iterator[None]:
+    """Divide the passes of the method's encoders among the ranks, and average the gradients before each step."""
+    if not ranks.several:
+        yield
+        return
+    cases = torch.from_numpy(train[slice(0, LEAST * ranks.world)].copy()).to(device, run.dtype)
+    check_divisible(run.method, cases, ranks, partial(seed_step, run.seed, 0, device))
+    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+    hook = optimiser.register_step_pre_hook(
+        lambda *_: ranks.mean([parameter.grad for parameter in parameters if parameter.grad is not None])
+    )
+    try:
+        with divided(run.method, ranks):
+            yield
+    finally:
+        hook.remove()
 
 
 def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:

@@ -10,8 +10,10 @@ from torch import Tensor
 
 from dicot import __version__
 from dicot.core.errors import InputError
+from dicot.data.collection import label_fingerprint
+from dicot.data.pieces import Cases
 from dicot.methods import Method
-from dicot.train.batches import AHEAD, Training, as_training_set, is_streamed
+from dicot.train.batches import AHEAD, as_training_set, is_streamed
 from dicot.train.checkpoint import Checkpoint
 from dicot.train.history import OnStep
 from dicot.train.recipe import Recipe
@@ -28,7 +30,7 @@ class TrainingRun:
     """Hold what `pretrain` is told about one run, by the names it describes."""
 
     method: Method
-    train: Training
+    train: Cases
     recipe: Recipe
     seed: int
     checkpoint: Checkpoint | None = None
@@ -84,22 +86,14 @@ class TrainingRun:
         if self.initial is None:
             return
         encoder, trained = self.method.encoder, self.method.trained_encoder()
-        wanted = encoder.state_dict()
-        for name in [*wanted, *self.initial]:
-            if name not in self.initial:
-                raise InputError(f"initial has no {name!r}, which the encoder has. Pass its whole state dict.")
-            if name not in wanted:
-                raise InputError(f"initial has {name!r}, which the encoder does not have.")
-            if self.initial[name].shape != wanted[name].shape:
-                raise InputError(
-                    f"initial has {name!r} of shape {tuple(self.initial[name].shape)}; "
-                    f"the encoder's has {tuple(wanted[name].shape)}."
-                )
-        encoder.load_state_dict(self.initial)
+        try:
+            encoder.load_state_dict(self.initial)
+        except RuntimeError as error:
+            raise InputError(f"initial does not fit the encoder: {error}") from error
         if trained is not encoder:
             trained.load_state_dict(self.initial)
 
-    def identity(self, train: Training, optimiser: torch.optim.Optimizer) -> dict[str, Any]:
+    def identity(self, train: Cases, optimiser: torch.optim.Optimizer) -> dict[str, Any]:
         """What decides the result, rounding aside, and so must agree for a checkpoint to be continued."""
         method = self.method
         return {
@@ -113,7 +107,7 @@ class TrainingRun:
             "initial": weights_hash(self.initial),
             "seed": self.seed,
             "data": train.fingerprint(),
-            "labels": train.label_fingerprint() if method.needs_labels else "",
+            "labels": label_fingerprint(train.labels()) if method.needs_labels else "",
         }
 
 

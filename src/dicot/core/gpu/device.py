@@ -13,12 +13,13 @@ import numpy as np
 import torch
 
 from dicot.core.errors import InputError
+from dicot.core.processes.budget import resident
 
 # Taken while torch's random state or precision is another than the caller's: both belong to the whole process, and fits
 # in several threads would draw each other's numbers.
 PROCESS_WIDE = threading.RLock()
 
-_MEMORY, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")  # Linux
+_RESET = Path("/proc/self/clear_refs")  # Linux
 
 
 def resolve_device(device: str | torch.device) -> torch.device:
@@ -138,14 +139,8 @@ def peak_memory(device: str | torch.device) -> Iterator[Callable[[], int]]:
         return
     try:
         _RESET.write_text("5")  # the highest point so far becomes the present one
-        start = _resident()["VmRSS"]
+        start = resident()["VmRSS"]
     except OSError:
         yield lambda: 0
     else:
-        yield lambda: max(0, _resident()["VmHWM"] - start)
-
-
-def _resident() -> dict[str, int]:
-    """Bytes in memory now (VmRSS) and at most (VmHWM)."""
-    lines = (line.split() for line in _MEMORY.read_text().splitlines())
-    return {words[0].rstrip(":"): 1024 * int(words[1]) for words in lines if words[-1] == "kB"}
+        yield lambda: max(0, resident()["VmHWM"] - start)

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from dicot.core.gpu.device import to_device
 from dicot.core.gpu.graphs import capture, clear_scratch
-from dicot.data.pieces import Collection
 
 log = logging.getLogger(__name__)
 FEWEST_BATCHES = 6  # for which capturing a graph pays
@@ -29,9 +28,7 @@ class ThreadedArray:
 class Lane:
     """The memory of one batch on its way to a GPU and back; two of them take turns."""
 
-    def __init__(
-        self, n_cases: int, x: Collection, shape: tuple[int, ...], device: torch.device, dtype: torch.dtype
-    ) -> None:
+    def __init__(self, n_cases: int, x: Any, shape: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> None:
         shape_in, shape_out = (n_cases, *x.shape[1:]), (n_cases, *shape)
         # Page-locked, so that the GPU copies by itself while the host goes on.
         self.host_in = torch.empty(shape_in, dtype=dtype, pin_memory=True)
@@ -45,7 +42,7 @@ class Lane:
 
 def through(
     compute: Callable[[Tensor], Tensor],
-    x: Collection,
+    x: Any,
     y: Any,
     shape: tuple[int, ...],
     batch_size: int,
@@ -72,7 +69,7 @@ def through(
 
 def _overlapped(
     compute: Callable[[Tensor], Tensor],
-    x: Collection,
+    x: Any,
     y: Any,
     shape: tuple[int, ...],
     pieces: list[slice],

@@ -58,13 +58,18 @@ def refuse_beyond(memory: int, need: int, what: str, remedy: str, option: str = 
 def peak_bytes() -> int:
     """Return the most memory that this process has had so far."""
     try:
-        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024
-    except (OSError, StopIteration, ValueError):
+        return resident()["VmHWM"]
+    except OSError:
         import resource
 
         largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return largest if sys.platform == "darwin" else largest * 1024
+
+
+def resident() -> dict[str, int]:
+    """Return the bytes that this process has in memory now (VmRSS) and had at most (VmHWM), as Linux tells them."""
+    lines = (line.split() for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines())
+    return {words[0].rstrip(":"): 1024 * int(words[1]) for words in lines if words[-1] == "kB"}
 
 
 def _of_system() -> int:

@@ -19,7 +19,6 @@ from dicot.core.errors import DicotError, InputError, LostWorkerError, brief, ne
 
 LOCAL, AUTO = "local", "auto"
 STORE = 100 * 2**20  # bytes for objects of a cluster that is started here: what travels is small
-PATIENCE = 5.0  # seconds for an address to answer
 GPU_SHARE = 0.25  # four processes feed a GPU, each a pass of an eighth of it at a time (embedding.passes)
 ATTEMPTS = 4  # processes that may be lost over one task: after that it is the task
 # What numerical libraries take their number of threads from, before they are loaded.
@@ -182,16 +181,16 @@ def joined(address: str, processes: int | None = None) -> Iterator[Cluster]:
         if ray.is_initialized():  # by a program that uses us
             yield Cluster(ray)
             return
-        _check_address(address)
-        own: dict[str, Any] = {}
-        if address == LOCAL:
-            own = {"num_cpus": processes, "include_dashboard": False, "object_store_memory": STORE}
+        own = {"num_cpus": processes, "include_dashboard": False, "object_store_memory": STORE}
         try:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
+            ray.init(
+                address=address,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                **(own if address == LOCAL else {}),
+            )
         except Exception as error:  # of any class: a start that takes too long is a plain Exception
-            said = f"{error} {error.__cause__ or error.__context__}"
-            remedy = _AGAIN if address == LOCAL else _TOKEN if "AuthToken" in said else _REMEDY
-            raise InputError(f"No Ray cluster could be joined at {address} ({brief(error)}). {remedy}") from error
+            raise InputError(f"No Ray cluster could be joined at {address} ({brief(error)}). {_REMEDY}") from error
         try:
             yield Cluster(ray)
         finally:
@@ -219,27 +218,10 @@ def _environment_of_ray(local: bool) -> Iterator[None]:
 _STARTING = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 # One try of 20 seconds. By itself it makes 20 of 40, also where somebody else listens or a cluster has been killed.
 _JOINING = {"RAY_NUM_REDIS_GET_RETRIES": "1", "RAY_py_gcs_connect_timeout_s": "8"}
-_AGAIN = "Where the machine is busy, Ray gives up after 30 seconds: run the same command again."
-_REMEDY = "Start one (`ray start --head`), or use --ray local."
-
-# A head that finds a token on its machine, left by any cluster before, asks for it; who joins has to set the mode.
-_TOKEN = (
-    "It asks for a token: set RAY_AUTH_MODE=token, and have its token in ~/.ray/auth_token or RAY_AUTH_TOKEN "
-    "(`ray get-auth-token` on its machine prints it)."
+_REMEDY = (
+    "Start one (`ray start --head`), use --ray local, or run the same command again where the machine was busy. One "
+    "that asks for a token wants RAY_AUTH_MODE=token and RAY_AUTH_TOKEN."
 )
-
-
-def _check_address(address: str) -> None:
-    """Refuse an address where nobody listens, which Ray itself would try for long."""
-    if address in (LOCAL, AUTO):
-        return
-    host, colon, port = address.rpartition(":")
-    if "//" in host or not (colon and host and port.isdigit()):
-        raise InputError(f"--ray takes host:port, {AUTO} or {LOCAL}; got {address!r}.")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
-    except (OSError, OverflowError) as error:
-        raise InputError(f"No Ray cluster answers at {address} ({brief(error)}). {_REMEDY}") from error
 
 
 def _environment(share: Share) -> dict[str, str]:

@@ -10,16 +10,15 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from dicot.core.errors import InputError, LostWorkerError
+from dicot.core.errors import LostWorkerError
 
 MEETING = "DICOT_MEETING"  # the file by which the ranks that `launch` has started find each other
 PARENT = "DICOT_PARENT"  # the process that has started them
 LOST = 3  # exit code of a rank that ended because another one had
 LOOK = 0.05  # seconds between two looks at the processes
-GRACE = 10.0  # seconds that the others have to end by themselves, and again after they were asked to
+GRACE = 10.0  # seconds that the others have to end by themselves
 
 
 @dataclass(frozen=True)
@@ -40,14 +39,8 @@ def find_place(environment: Mapping[str, str] = os.environ) -> Place:
     names = ("RANK", "WORLD_SIZE")
     if not all(name in environment for name in names) or not {MEETING, "MASTER_ADDR"} & set(environment):
         return ONLY
-    try:
-        rank, world = (int(environment[name]) for name in names)
-        local = int(environment.get("LOCAL_RANK", rank))
-    except ValueError as error:
-        raise InputError(f"RANK, WORLD_SIZE and LOCAL_RANK must be whole numbers: {error}.") from error
-    if not 0 <= rank < world:
-        raise InputError(f"RANK must be from 0 to WORLD_SIZE - 1; got {rank} of {world}.")
-    return Place(rank, world, local, environment.get(MEETING, ""))
+    rank, world = (int(environment[name]) for name in names)
+    return Place(rank, world, int(environment.get("LOCAL_RANK", rank)), environment.get(MEETING, ""))
 
 
 def is_launched() -> bool:
@@ -75,38 +68,41 @@ def end_with_parent() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def launch(n_processes: int, words: Sequence[str], again: str, module: str = "dicot") -> int:
+def launch(n_processes: int, words: Sequence[str], again: str, module: str = "dicot", grace: float = GRACE) -> int:
     """Run `python -m dicot WORDS` in so many processes of this machine, and return the exit code of the first.
 
-    The first one has the terminal; of the others an error is shown. Where one dies, the rest is ended, and the error
-    says how to go on (`again`). Ctrl-C and SIGTERM reach all of them as Ctrl-C, once.
+    The first one has the terminal; of the others an error is shown. Where one dies, the rest has `grace` seconds to
+    end, and the error says how to go on (`again`). Ctrl-C and SIGTERM reach all of them as Ctrl-C.
     """
-    with tempfile.TemporaryDirectory(prefix="dicot-ranks-") as folder, _Forwarding() as forwarding:
-        logs = [Path(folder, f"rank{rank}.log") for rank in range(n_processes)]
-        processes: list[subprocess.Popen[Any]] = []
+    processes: list[subprocess.Popen[bytes]] = []
+    usual = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with tempfile.TemporaryDirectory(prefix="dicot-ranks-") as folder:
+        log = Path(folder, "others.log")
         try:
             for rank in range(n_processes):
-                command = [sys.executable, "-m", module, *words]
-                processes.append(_start(rank, n_processes, command, folder, logs[rank]))
-                forwarding.processes = processes
-            victim = _wait(processes)
-        finally:
+                processes.append(_start(rank, n_processes, [sys.executable, "-m", module, *words], folder, log))
+            victim = _wait(processes, grace)
+        except KeyboardInterrupt:
             for process in processes:
-                if process.poll() is None:
-                    process.kill()
+                process.send_signal(signal.SIGINT)
+            for process in processes:
                 process.wait()
-        codes = [process.returncode for process in processes]
-        if forwarding.arrived or codes[0] in (1, 2) or not any(codes):
-            return codes[0] if codes[0] >= 0 else 128 - codes[0]
-        said = logs[victim].read_text(errors="replace").strip() if victim else ""
-        raise LostWorkerError(
-            f"Process {victim} of {n_processes} {_fate(codes[victim])}, and the others were ended."
-            + (f" It said: {said[-2000:]}" if said else "")
-            + f" {again}"
-        )
+            return 130
+        finally:
+            signal.signal(signal.SIGTERM, usual)
+            for process in processes:
+                process.kill()
+                process.wait()
+        first, code = processes[0].returncode, processes[victim].returncode
+        if first in (1, 2, 130) or not code:
+            return first
+        fate = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        said = log.read_text(errors="replace").strip()[-2000:]
+        quote = f" It said: {said}" if said else ""
+        raise LostWorkerError(f"Process {victim} of {n_processes} {fate}, and the others were ended.{quote} {again}")
 
 
-def _start(rank: int, world: int, command: Sequence[str], folder: str, log: Path) -> "subprocess.Popen[Any]":
+def _start(rank: int, world: int, command: Sequence[str], folder: str, log: Path) -> subprocess.Popen[bytes]:
     environment = {
         **os.environ,
         "RANK": str(rank),
@@ -117,60 +113,25 @@ def _start(rank: int, world: int, command: Sequence[str], folder: str, log: Path
         # Each would take all cores otherwise, and they would mostly wait for each other.
         "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // world))),
     }
-    if rank == 0:
-        return subprocess.Popen(command, env=environment, start_new_session=True)
-    with log.open("wb") as errors:
-        return subprocess.Popen(
-            command, env=environment, start_new_session=True, stdout=subprocess.DEVNULL, stderr=errors
-        )
+    with log.open("ab") as errors:
+        quiet: dict[str, Any] = {} if rank == 0 else {"stdout": subprocess.DEVNULL, "stderr": errors}
+        return subprocess.Popen(command, env=environment, start_new_session=True, **quiet)
 
 
-def _wait(processes: "Sequence[subprocess.Popen[Any]]") -> int:
-    """Wait until all have ended, and return the number of the first that failed; what then goes on is ended."""
-    victim, deadline, harder = 0, float("inf"), [signal.SIGTERM, signal.SIGKILL]
-    while running := [process for process in processes if process.poll() is None]:
-        failed = [number for number, process in enumerate(processes) if process.poll() not in (None, 0)]
+def _wait(processes: Sequence[subprocess.Popen[bytes]], grace: float) -> int:
+    """Wait until all have ended, and return the number of the first that failed; what then goes on is killed."""
+    victim, deadline = 0, float("inf")
+    while any(process.poll() is None for process in processes):
+        codes = [process.poll() for process in processes]
+        # One that was lost itself is no cause: another one is dead, and will be seen in a moment.
+        failed = [number for number, code in enumerate(codes) if code not in (None, 0, LOST)]
         if failed and deadline == float("inf"):
-            # One that was lost itself is no cause: that rank is dead, and will be seen in a moment.
-            victim, deadline = failed[0], time.monotonic() + GRACE
-        if failed and processes[victim].returncode == LOST:
-            victim = next((number for number in failed if processes[number].returncode != LOST), victim)
-        if time.monotonic() > deadline and harder:
-            for process in running:
-                process.send_signal(harder[0])
-            harder, deadline = harder[1:], time.monotonic() + GRACE
+            victim, deadline = failed[0], time.monotonic() + grace
+        if time.monotonic() > deadline:
+            for process in processes:
+                process.kill()
         time.sleep(LOOK)
-    codes = [process.returncode for process in processes]
-    if codes[victim] in (0, LOST):
-        victim = next((number for number, code in enumerate(codes) if code not in (0, LOST)), victim)
+    if deadline == float("inf"):
+        codes = [process.returncode for process in processes]
+        victim = max(range(len(codes)), key=lambda number: codes[number] not in (0, LOST))
     return victim
-
-
-def _fate(code: int) -> str:
-    if code < 0:
-        return f"was killed by {signal.Signals(-code).name}"
-    return f"ended with exit code {code}"
-
-
-class _Forwarding:
-    """A context in which Ctrl-C and SIGTERM are sent on to processes, and this one waits for them."""
-
-    def __init__(self) -> None:
-        self.processes: Sequence[subprocess.Popen[Any]] = ()
-        self.arrived = 0
-        self.callers: dict[int, Any] = {}
-
-    def __enter__(self) -> "_Forwarding":
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self.callers[number] = signal.signal(number, self._arrive)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self.callers.items():
-            signal.signal(number, handler)
-
-    def _arrive(self, number: int, frame: FrameType | None) -> None:
-        self.arrived += 1
-        for process in self.processes:
-            if process.poll() is None:
-                process.send_signal(signal.SIGINT)

@@ -14,19 +14,8 @@ from typing import Any, BinaryIO
 from dicot import __version__
 from dicot.core.errors import InputError, ModelFileError, OutputError, need_extra, quoted
 
-REMEDIES = {
-    errno.ENOSPC: "Free some space on that disk, or choose another place",
-    errno.EDQUOT: "Free some space of your quota, or choose another place",
-    errno.EROFS: "That file system is read-only; choose another place",
-    errno.EACCES: "Ask for permission to write there, or choose another place",
-    errno.EPERM: "Ask for permission to write there, or choose another place",
-    errno.ENOTDIR: "A part of that path is a file; choose another place",
-    errno.EEXIST: "A part of that path is a file; choose another place",
-    errno.EISDIR: "That is a folder; give the name of a file",
-    errno.ENAMETOOLONG: "Choose a shorter name",
-}
 SEAL = "content_sha256"
-OTHERWISE = "Mend this, or choose another place"
+REMEDY = "Free some space, get permission to write there, or choose another place."
 
 
 def cache_folder() -> Path:
@@ -52,16 +41,8 @@ def data_folders() -> list[Path]:
 
 def cannot_use(error: OSError) -> str:
     """Put into words what the operating system refuses, without knowing what the file was for."""
-    said, remedy = error.strerror or str(error) or type(error).__name__, REMEDIES.get(error.errno or 0, OTHERWISE)
-    return f"{error.filename or 'A file or the screen'}: {said}. {remedy}."
-
-
-def cannot_write(path: str | Path, error: Exception) -> OutputError:
-    """Return the error for something at `path` that cannot be written; raise it from `error`."""
-    number = getattr(error, "errno", None)
-    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    remedy = REMEDIES.get(number or 0, OTHERWISE)
-    return OutputError(f"{path} cannot be written: {said}. {remedy}.")
+    said = error.strerror or str(error) or type(error).__name__
+    return f"{error.filename or 'A file or the screen'}: {said}. {REMEDY}"
 
 
 @contextmanager
@@ -72,7 +53,8 @@ def writing(path: str | Path) -> Iterator[None]:
     except OutputError:
         raise
     except OSError as error:
-        raise cannot_write(path, error) from error
+        said = error.strerror or str(error) or type(error).__name__
+        raise OutputError(f"{path} cannot be written: {said}. {REMEDY}") from error
 
 
 def check_writable(path: Path, *, folder: bool = False) -> None:

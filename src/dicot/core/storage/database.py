@@ -8,22 +8,21 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from dicot.core.errors import DicotError, InputError, OutputError
-from dicot.core.storage import writing
+from dicot.core.storage import REMEDY, writing
 
 PATIENCE = 60.0  # seconds that a writer waits for another
 UNFINISHED = ("-wal", "-journal")  # files beside it that hold changes which are not in the file itself yet
 
-_PERMISSION = (
-    "Ask for permission to write to the file and its folder, copy it and the files beside it that begin with its name "
-    "to a folder of your own, or name another {what}"
-)
-_WAIT = "Another process holds it: wait for that one to end, and run the same command again"
-REMEDIES = {
-    sqlite3.SQLITE_FULL: "The disk is full: free some space and run the same command again, which goes on from here",
-    **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN), _PERMISSION),
-    sqlite3.SQLITE_IOERR: "The disk may be full or broken: mend that and run the same command again",
-    **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), _WAIT),
-    sqlite3.SQLITE_NOLFS: "The file is too large for this disk: name a {what} elsewhere",
+# What is no fault of the file: it can be used once the disk, its permissions or another process allow it.
+PASSING = {
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOLFS,
 }
 
 # What SQLite quotes of a damaged file in its own message may be no text.
@@ -85,8 +84,8 @@ def translated(path: Path, what: str) -> Iterator[None]:
 def refusal(path: Path, what: str, error: sqlite3.Error | UnicodeDecodeError) -> DicotError:
     """The error for a file that cannot be used; raise it from `error`."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # Python's own errors have none
-    if code in REMEDIES:
-        return OutputError(f"The {what} {path} cannot be used ({error}). {REMEDIES[code].format(what=what)}.")
+    if code in PASSING:
+        return OutputError(f"The {what} {path} cannot be used ({error}). Wait for other processes. {REMEDY}")
     return InputError(f"{path} cannot be opened as a {what} ({error}). It is another file or damaged: name another.")
 
 

@@ -1,9 +1,9 @@
 """One process at a time at a file, by a lock that the system takes back when its process ends, however it ends."""
 
 import errno
+import fcntl
 import os
 import socket
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,15 +14,9 @@ from typing import BinaryIO
 from dicot.core.errors import DicotWarning, OutputError
 from dicot.core.storage import writing
 
-if sys.platform == "win32":  # pragma: no cover
-    import msvcrt
-else:
-    import fcntl
-
 LOCK = ".lock"  # the name of the file inside a folder
 _HELD = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
-_PLACE = 1 << 30  # the byte that is locked, far behind what the file says, which others may read
 
 
 @contextmanager
@@ -42,7 +36,9 @@ def only_writer(path: Path, *, folder: bool = False) -> Iterator[None]:
         try:
             yield
         finally:
-            _give_back(lock, file)
+            with suppress(OSError):  # a lock file that stays locks nothing
+                lock.unlink()
+            file.close()
     finally:
         with suppress(OSError):  # one that holds something stays
             for one in made:
@@ -89,22 +85,5 @@ def _is_there(lock: Path, file: BinaryIO) -> bool:
         return False
 
 
-def _give_back(lock: Path, file: BinaryIO) -> None:
-    if sys.platform == "win32":  # pragma: no cover
-        file.close()  # an open file cannot be removed there
-    with suppress(OSError):  # a lock file that stays locks nothing
-        lock.unlink()
-    file.close()
-
-
-if sys.platform == "win32":  # pragma: no cover
-
-    def _take(file: BinaryIO) -> None:
-        file.seek(_PLACE)
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        file.seek(0)
-
-else:
-
-    def _take(file: BinaryIO) -> None:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+def _take(file: BinaryIO) -> None:
+    fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)

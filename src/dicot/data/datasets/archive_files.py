@@ -1,9 +1,9 @@
 """Files of the UCR and UEA archives: where they are looked for, and what each form holds."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from dicot.core.storage import cache_folder, user_folder
 from dicot.data.naming import naming
 from dicot.data.npyfile import load_npz, open_npz
 from dicot.data.policies import Array
-from dicot.data.textforms import Outline, outline_arff, outline_ts, outline_tsv, read_arff, read_ts, read_tsv
+from dicot.data.textforms import outline_of_text, read_text
 
 FAMILIES = ("ucr", "uea")
 # ItalyPowerDemand.npz, the archive's official split with original values and labels, so that a plain install has
@@ -22,19 +22,7 @@ ActualSizes = tuple[int, int, int, int | None, int]  # the fields of Sizes, as t
 _ARRAYS = ("X_train", "y_train", "X_test", "y_test")
 
 
-class TextForm(NamedTuple):
-    """How a text form is read, and what can be told without reading its values."""
-
-    read: Callable[[Path], tuple[Any, Array | None]]
-    outline: Callable[[Path], Outline]
-
-
-# In the order in which the files of one set are tried.
-FORMS = {
-    ".arff": TextForm(read_arff, outline_arff),
-    ".ts": TextForm(read_ts, outline_ts),
-    ".tsv": TextForm(read_tsv, outline_tsv),
-}
+FORMS = (".arff", ".ts", ".tsv")  # in the order in which the files of one set are tried
 
 
 def _patterns() -> Iterator[tuple[Path, str]]:
@@ -101,8 +89,8 @@ def read_archive(path: Path) -> tuple[tuple[Any, Array], tuple[Any, Array]]:
         return (arrays["X_train"], arrays["y_train"]), (arrays["X_test"], arrays["y_test"])
     parts = []
     for file_path in (path, other_part(path)):
-        cases, labels = FORMS[path.suffix].read(file_path)
-        if labels is None or FORMS[path.suffix].outline(file_path).header.target:
+        cases, labels = read_text(file_path)
+        if labels is None or outline_of_text(file_path).header.target:
             raise _unlabelled(file_path)
         parts.append((cases, labels))
     return parts[0], parts[1]
@@ -112,7 +100,7 @@ def archive_sizes(path: Path) -> ActualSizes:
     """Read no more than headers and labels; a set without classes is an UnlabelledDataError."""
     if path.suffix == ".npz":
         return _npz_sizes(path)
-    train, test = (FORMS[path.suffix].outline(file) for file in (path, other_part(path)))
+    train, test = (outline_of_text(file) for file in (path, other_part(path)))
     if not train.header.classes:
         raise _unlabelled(path)
     return train.n_cases, test.n_cases, train.n_channels, train.n_times, len(train.header.classes)

@@ -13,11 +13,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from dicot.core.errors import InputError
 from dicot.nets.encoders.inception import convolution, products
+from dicot.nets.encoders.inception.divided import divided_rows
 from dicot.nets.encoders.inception.rows import Normed, PaddedRows, RowOperations, row_operations
-from dicot.nets.encoders.inception.synchronised import SynchronisedRows
-from dicot.nets.encoders.synchronised import exchange_of
 
 Tasks = list[Callable[[], Any]]
 
@@ -35,11 +33,7 @@ class Saved(NamedTuple):
 def block_pass(block: Any, u: Tensor, padded: PaddedRows | None = None) -> Tensor:
     """Send (T, B, C) through an InceptionBlock in train mode -> (T, B, F); `padded` says where cases end before T."""
     ops: RowOperations = row_operations(u, block.module0.poolconv.out_channels) if padded is None else padded
-    exchange = exchange_of(block.module0.bn)
-    if exchange is not None:
-        if padded is not None:
-            raise InputError("Cases that end before their tensor does cannot be divided among ranks. Cut them instead.")
-        ops = SynchronisedRows(exchange, ops)
+    ops = divided_rows(block.module0.bn, ops)
     h: Tensor = BlockPass.apply(u, block, ops, *block.parameters())  # type: ignore[no-untyped-call]
     return h
 
