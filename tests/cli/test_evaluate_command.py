@@ -15,7 +15,6 @@ from dicot.core.errors import InputError, MissingExtraError
 from dicot.data import Windows, hold_out
 from dicot.data.datasets import DATASETS, Card, DataSet
 from dicot.data.splits import check_split
-from dicot.judge.bench.ledger import Ledger
 from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.store.series import series_of
 from dicot.store.vectors import read_vectors
@@ -81,23 +80,6 @@ def test_without_groups_there_is_a_warning(tmp_path, cases):
     assert "30 % of the cases of each class" in page and 'class="banner"' in page
 
 
-def test_scores_are_a_table_that_a_ledger_takes(tmp_path, file):
-    words = ["--method", "random", "--protocols", "few_5,linear,cost", "--out", tmp_path / "out"]
-    dicot("evaluate", file, *QUICK, *words)
-    held = rows(tmp_path / "out")
-    assert {row["protocol"] for row in held if row["contender"] == "raw-mean"} == {"few_5", "linear"}
-    assert len(held) == 2 * 12 + 2 * 11
-    said = dicot("bench", "merge", tmp_path / "out" / "scores.csv", "--ledger", tmp_path / "a.sqlite")
-    assert f"{len(held)} rows, {len(held)} of them taken over" in said
-    with Ledger(tmp_path / "a.sqlite") as ledger:
-        assert {one.contender for one in ledger.results("evaluation")} == {
-            "random",
-            "calibrated",
-            "raw-mean",
-            "raw-flat",
-        }
-
-
 def test_a_given_split_is_called_given(tmp_path, cases):
     x, y = cases["X"], cases["y"]
     np.savez(tmp_path / "given.npz", X_train=x[:40], y_train=y[:40], X_test=x[40:], y_test=y[40:])
@@ -106,8 +88,10 @@ def test_a_given_split_is_called_given(tmp_path, cases):
     assert "given by the archive" in dicot("evaluate", "ItalyPowerDemand", *QUICK, "--protocols", "knn_all")
 
 
-@pytest.mark.parametrize("given", [True, False], ids=["test part", "held out"])
-@pytest.mark.parametrize(("unequal", "length", "other"), [("crop", 20, 16), ("pad", 24, 30), ("resample", 24, 30)])
+@pytest.mark.parametrize(
+    ("given", "unequal", "length", "other"),
+    [(True, "crop", 20, 16), (False, "pad", 24, 30), (False, "resample", 24, 30)],
+)
 def test_lengths_of_test_cases_do_not_shape_training(tmp_path, cases, given, unequal, length, other):
     """Cases have 20 to 24 time steps, whoever is held out; then one test case has 16 or 30."""
     x = np.full((60, 30), np.nan)
@@ -200,15 +184,6 @@ def test_a_wrong_protocol_is_told_those_with_as_many_labels(file):
         dicot("evaluate", file, "--protocols", "linear_5")
     with pytest.raises(InputError, match="'knn_500'"):
         dicot("bench", "smoke", "--protocols", "nn_500", "--dry-run")
-
-
-@pytest.mark.slow
-def test_a_piped_table_has_all_its_columns(file):
-    methods = "dicot,supervised,tfc,random,calibrated,raw-mean,raw-flat"
-    said = dicot("evaluate", file, "--method", methods, "--protocols", "few_5", *QUICK)
-    for name in methods.split(","):
-        assert re.search(rf"┃ +{name} ┃", said), name
-    assert len(numbers(said, "few_5 accuracy")) == 7
 
 
 @pytest.fixture

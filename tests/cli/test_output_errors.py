@@ -76,12 +76,3 @@ def test_a_screen_that_takes_nothing():
         )
     assert done.returncode == 1
     assert done.stderr.startswith("Error: ") and done.stderr.count("\n") == 1 and "No space left" in done.stderr
-
-
-def test_any_other_error_of_the_operating_system_names_the_file(place, monkeypatch, capsys):
-    def denied(name, config):
-        raise PermissionError(errno.EACCES, "Permission denied", "model/secret")
-
-    monkeypatch.setattr("dicot.model.fitting.build_encoder", denied)
-    said = run(monkeypatch, capsys, *(word.format(out="new") for word in COMMANDS["pretrain"]))
-    assert "model/secret" in said and "permission" in said

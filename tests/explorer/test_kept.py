@@ -118,14 +118,6 @@ def test_each_kind_of_map_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert (again.points == made.points).all() and again.title == made.title
 
 
-def test_umap_tells_how_far_it_is_and_places_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projection, "load_umap", lambda: StandIn)
-    told: list[int] = []
-    found = projection.overview(blobs(), kind="umap", landmarks=60, on_step=told.append)
-    assert told == [projection.overview_steps(60, "umap")] and found.points.shape == (90, 2)
-    assert found.title == "UMAP of 60 of 90 cases, 15 neighbours; the others lie between their 3 nearest of these"
-
-
 def test_where_umap_is_not_installed_it_is_said_how(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "umap", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'dicot\[umap\]'"):
