@@ -410,7 +410,7 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         parts = {name: features[name] for name in ("pooling", "bank", "difference", "n_components")}
         how = {"seed": fit.learned["seed_"], "device": self.device, "precision": self._precision}
         with Bar("compress", len(fit.train), self.verbose) as bar:
-            composition = fit_composition(encoder, fit.train.x, **parts, **how, on_batch=bar.update)
+            composition = fit_composition(encoder, fit.train, **parts, **how, on_batch=bar.update)
         become(self, {**fit.learned, "encoder_": encoder, "history_": history, "composition_": composition})
         self._n_features_out = composition.dim(pooled_dim(encoder, features["pooling"]))
 
