@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +39,7 @@ def test_a_file_that_cannot_be_read_is_named_beside_the_others(tmp_path: Path) -
     assert "a.csv" in said and "bad.csv" in said and "walking" in said and "window" in said
 
 
-def test_what_is_suggested_runs_beside_files_that_are_no_recordings(tmp_path: Path) -> None:
+def test_files_that_are_no_recordings_are_named(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write(tmp_path / f"{name}.csv")
     for name in ("labels", "labels2"):
@@ -48,9 +47,7 @@ def test_what_is_suggested_runs_beside_files_that_are_no_recordings(tmp_path: Pa
     (tmp_path / "lengths.csv").write_text("metres\n3\n4\n")
     said = dicot("inspect", tmp_path, code=1)
     assert said.count("There is no column of numbers") == 1 and "lengths.csv: has no channel of the others" in said
-    following = next(line for line in said.splitlines() if line.startswith("Next: "))
-    words = shlex.split(following.removeprefix("Next: dicot "))[:-1]
-    assert "2 recording(s) of x, y" in dicot(*words, tmp_path / "model", *SMALL)
+    assert "First move away" in said and all(f"{name}.csv" in said for name in ("labels", "labels2", "lengths"))
     dicot("inspect", tmp_path, "--write", code=1)
     assert (tmp_path / "dicot.toml").is_file()
 
