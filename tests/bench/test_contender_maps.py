@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError, MissingDataError
-from dicot.judge.bench import maps as bench_maps
-from dicot.judge.bench.maps import run_maps
 from dicot.judge.evaluation.run import Embedded
 from dicot.judge.protocols import Features
-from dicot.judge.report.maps import drawn_maps
 from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
+from dicot.paper import maps as bench_maps
+from dicot.paper.figures import drawn_maps
+from dicot.paper.maps import run_maps
 from dicot.paper.suites import NOT_IN_PAPER
 from dicot.use.projection import Maps, read_maps, tsne, write_maps
 

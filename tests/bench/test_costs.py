@@ -1,9 +1,9 @@
 """The cheapest units first, and those of one data set next to each other."""
 
-from dicot.judge.bench.costs import cheapest_first
 from dicot.judge.bench.crossing import SuiteOptions
 from dicot.judge.bench.suites import suite_jobs
 from dicot.judge.evaluation.jobs import units_of
+from dicot.paper.runs import cheapest_first
 
 
 def test_short_runs_come_before_long_ones_and_controls_before_methods():

@@ -229,7 +229,7 @@ def test_it_begins_with_a_verdict_and_ends_with_commands_that_run(tmp_path, monk
     monkeypatch.setattr(sys, "argv", ["dicot", "evaluate", "my people.csv", *map(str, QUICK), *words])
     said = dicot(*sys.argv[1:])
     sentence = re.search(r"\n\n(.*: linear accuracy .*)\n", said)[1]
-    assert "2 test persons do not tell whether that is noise" in sentence
+    assert "there are only 2 test persons" in sentence
     page = (tmp_path / "report" / "report.html").read_text()
     assert f'<p class="verdict">{sentence}</p>' in page.replace("&amp;", "&")
     assert page.index("verdict") < page.index("What to do next") < page.index("<h2>Scores") < page.index("This run")

@@ -49,7 +49,7 @@ def test_maps_are_made_where_they_are_asked_for(tmp_path, waves, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.savez("waves.npz", X_train=waves.x[::2], y_train=waves.y[::2], X_test=waves.x[1::2], y_test=waves.y[1::2])
     called = []
-    monkeypatch.setattr("dicot.judge.bench.maps.run_maps", lambda name, path, **more: called.append((name, path, more)))
+    monkeypatch.setattr("dicot.paper.maps.run_maps", lambda name, path, **more: called.append((name, path, more)))
     monkeypatch.setattr("dicot.paper.exhibits.page.write_paper", lambda *words: [])
     Path("results").mkdir()
     Path("results/a.csv").write_text("")

@@ -12,14 +12,16 @@ from tests.report.test_benchmark_report import Page
 from dicot.core.errors import InputError
 from dicot.judge.bench.crossing import SuiteOptions
 from dicot.judge.bench.exchange import read_records
-from dicot.judge.bench.suites import outdated, suite_jobs
+from dicot.judge.bench.suites import suite_jobs
 from dicot.judge.report.benchmark import report_facts, report_parts, requested, to_document
 from dicot.judge.report.frame import frame, trial_note
 from dicot.judge.report.parts import drawn
+from dicot.paper import against, layouts  # noqa: F401  (adds the layouts of its suites)
 from dicot.paper.exhibits import EXHIBITS
 from dicot.paper.exhibits.page import chosen, paper_markdown, write_paper
 from dicot.paper.numbers import paper_tables
 from dicot.paper.places import Column, column_of
+from dicot.paper.runs import outdated
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = (
@@ -285,7 +287,7 @@ def test_the_published_page_is_that_of_the_published_results():
 
 @pytest.mark.parametrize("suite", ["ucr", "uea"])
 def test_the_published_reports_are_those_of_the_published_results(suite):
-    request, older = requested(suite, published(), against_paper=True)
+    request, older = requested(suite, published(), beside=against)
     parts = drawn(report_parts(request), named_only=True)
     facts = report_facts(request.data, older, "", "")
     made = to_document(f"Benchmark: {suite}", facts, trial_note(request.data), parts)

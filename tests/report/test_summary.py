@@ -10,8 +10,8 @@ from tests.report.samples import ARCHIVE, SUITES, write_csv
 
 from dicot.core.errors import InputError
 from dicot.judge.report.frame import frame
-from dicot.judge.report.summary import Marks, block_is_current, summary_markdown, summary_table, with_block, write_block
 from dicot.paper.numbers import paper_tables
+from dicot.paper.summary import Marks, block_is_current, summary_markdown, summary_table, with_block, write_block
 
 ROWS = [*SUITES["ucr"], *SUITES["uea"]]
 MARKS = Marks.of(["ucr", "uea"])

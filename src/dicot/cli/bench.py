@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence, Set
 
     from dicot.judge.bench.crossing import SuiteOptions
-    from dicot.judge.bench.executor import Finished
     from dicot.judge.bench.plan import Plan
-    from dicot.judge.evaluation.jobs import Unit
+    from dicot.judge.evaluation.jobs import Job, Unit
 
 LEDGER = Path("out/bench.sqlite")
 LedgerFile = Annotated[Path, typer.Option(help="The file that results are kept in.")]
@@ -61,10 +60,11 @@ def run(
     (per-seed or authors), family for files among --sets (ucr, uea or large), and with --ray gpus_per_actor. Exit code 1
     where a job failed or a data set could not be used; the others are run all the same.
     """
-    from dicot.judge.bench.exchange import check_export, export_ledger
+    from dicot.judge.bench.exchange import check_export, write_table
     from dicot.judge.bench.ledger import Ledger
     from dicot.judge.bench.plan import make_plan
     from dicot.judge.bench.suites import suite_jobs
+    from dicot.paper import suites as _  # noqa: F401  (adds the paper's suites)
 
     said = opt.Settings(set_, {"sets": sets, "seeds": seeds})
     gpus = said.take("gpus_per_actor").get("gpus_per_actor")
@@ -83,7 +83,7 @@ def run(
     failed = 0 if dry_run else run_units(plan.units, ledger, device, workers, plan.finished, ray, gpus)
     if export is not None:
         with Ledger(ledger, read_only=True) as book:
-            typer.echo(f"Wrote {export_ledger(book, export)} rows to {export}")
+            typer.echo(f"Wrote {write_table(export, *book.contents())} rows to {export}")
     if failed or (plan.unusable and not dry_run):
         raise typer.Exit(1)
 
@@ -166,27 +166,31 @@ def run_units(
     """
     from dicot.core.gpu.device import resolve_device
     from dicot.core.progress import Bar
-    from dicot.judge.bench.executor import Tally, clear_finished, default_workers, execute, site_for
+    from dicot.judge.bench.executor import clear_finished, default_workers, execute, site_for
 
-    with Bar("bench", len(units)) as bar:
+    total, told, errors = sum(len(unit.jobs) for unit in units), list[str](), list[str]()
+    with Bar("bench", total) as bar:
 
-        def tell(finished: "Finished") -> None:
-            bar.update(finished.number, str(finished.unit))
+        def tell(job: "Job", error: str | None) -> None:
+            what = f"{job}, {job.protocol}"
+            told.append(what)
+            errors.extend([f"{what}: {error}"] if error else [])
+            bar.update(len(told), what)
             if not sys.stderr.isatty():
-                typer.echo(f"[{finished.number}/{len(units)}] {finished}")
+                failed = f" failed: {error.splitlines()[0]}" if error else ""
+                typer.echo(f"[{len(told)}/{total}] {what}{failed}")
 
-        tally = Tally(units, tell)
         if ray is None:
             site = site_for(ledger, str(resolve_device(device)))
             clear_finished(site, finished_fits)
-            execute(units, ledger, site, workers or default_workers(), tally)
+            execute(units, ledger, site, workers or default_workers(), tell)
         elif units:
             from dicot.core.processes.cluster import joined
             from dicot.judge.bench.on_ray import execute_on
 
             with joined(ray, workers) as cluster:
                 share = cluster.share(device, gpus=gpus)
-                execute_on(cluster, units, ledger, site_for(ledger, share.device), share, workers, tally)
-    failed = f"; {tally.failed} of them failed: {tally.first_error}" if tally.failed else ""
-    typer.echo(f"{tally.jobs} jobs recorded in {ledger}{failed}")
-    return tally.failed
+                execute_on(cluster, units, ledger, site_for(ledger, share.device), share, workers, tell)
+    failed = f"; {len(errors)} of them failed: {errors[0]}" if errors else ""
+    typer.echo(f"{len(told)} jobs recorded in {ledger}{failed}")
+    return len(errors)

@@ -13,13 +13,13 @@ from dicot import __version__
 from dicot.cli import options as opt
 from dicot.cli.sources import Source, find_source
 from dicot.cli.tables import say, show_blocks
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, lookup
 from dicot.core.storage import check_writable
 
 if TYPE_CHECKING:
     from dicot.data import Split, Windows
     from dicot.judge.evaluation import Contender, Evaluation, Fitted, Unit
-    from dicot.judge.evaluation.model_protocols import AnyProtocol
+    from dicot.judge.protocols.base import AnyProtocol
     from dicot.judge.report.verdict import Trial, Verdict
     from dicot.model.estimator import TimeSeriesEmbedder
 
@@ -120,10 +120,10 @@ def _load(
 
 def _protocols(text: str) -> "list[AnyProtocol]":
     from dicot.judge.evaluation import every_protocol
-    from dicot.judge.protocols import PROTOCOLS, find_protocol
+    from dicot.judge.protocols import PROTOCOLS
 
     names = PROTOCOLS if text == "all" else opt.names_in(text)
-    return [find_protocol(every_protocol(), name)() for name in names]
+    return [lookup(every_protocol(), name, "protocol")() for name in names]
 
 
 def _free_name(name: str) -> str:
@@ -135,8 +135,6 @@ def _free_name(name: str) -> str:
 
 def _check_outputs(out: Path | None) -> None:
     """Check whatever the results need, before anything is trained for them."""
-    import dicot.judge.report  # noqa: F401  (says what to install where a table cannot be made)
-
     if out is not None:
         from dicot.judge.report.figures import need_matplotlib
         from dicot.judge.report.page import need_jinja2

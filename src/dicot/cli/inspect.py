@@ -3,7 +3,6 @@
 import shlex
 from collections import Counter
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -65,7 +64,9 @@ def inspect(
         if advice.left and (left := advice.left.sentence(rates[0] if rates else None)):
             typer.secho(left, fg="yellow")
         reading = advice.reading.replace(**told)
-        words = ["dicot", "pretrain", _named(recordings[0], rows, readable)]
+        words = ["dicot", "pretrain", recordings[0]]
+        if away := [row.file for row in rows if row not in readable]:
+            typer.echo(f"First move away what is no recording, or name the others by a pattern: {listed(away)}")
         if path is not None:
             write_atomic(path, reading.to_toml(advice.reasons).encode())
             typer.echo(f"Wrote {path}")
@@ -101,19 +102,6 @@ def _show_rows(rows: "Sequence[Inspected]") -> None:
     )
     for names in dict.fromkeys(row.channels for row in rows):
         typer.echo(f"{len(names)} channel(s): {listed(names)}")
-
-
-def _named(folder: str, rows: "Sequence[Inspected]", readable: "Sequence[Inspected]") -> str:
-    """Return what names the readable recordings alone: the folder, or a pattern."""
-    from dicot.data.folders import pattern_of
-    from dicot.data.naming import listed
-
-    if len(readable) == len(rows) or not Path(folder).is_dir():
-        return folder
-    pattern = pattern_of(folder, [row.path for row in readable if row.path])
-    if pattern is None:
-        typer.echo(f"First move away what is no recording: {listed([row.file for row in rows if row not in readable])}")
-    return pattern or folder
 
 
 def _as_options(reading: Any, told: dict[str, Any], reasons: dict[str, str]) -> list[str]:

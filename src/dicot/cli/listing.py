@@ -66,6 +66,7 @@ def _datasets() -> Lines:
 
 def _suites() -> Lines:
     from dicot.judge.bench.suites import SUITES
+    from dicot.paper import suites  # noqa: F401  (adds the paper's)
 
     return [(name, _first_line(suite)) for name, suite in SUITES.items()]
 

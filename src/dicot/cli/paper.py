@@ -44,10 +44,10 @@ def paper(
 
     With --run, --set takes workers, sets, seeds, steps, precision and schedule (per_step, per_epoch or both).
     """
-    from dicot.judge.bench.suites import outdated
     from dicot.judge.report.frame import frame
     from dicot.judge.report.page import need_jinja2
     from dicot.paper.exhibits.page import chosen, write_paper
+    from dicot.paper.runs import outdated
 
     need_jinja2()
     if ledger is not None and records is not None and not run:
@@ -100,13 +100,12 @@ def _run(
     dry_run: bool,
 ) -> bool:
     """Run what is missing of these exhibits; whether something failed."""
-    from dicot.judge.bench.costs import cheapest_first
     from dicot.judge.bench.exchange import read_contents
     from dicot.judge.bench.ledger import Ledger
     from dicot.judge.bench.plan import make_plan
-    from dicot.judge.bench.suites import with_stand_ins
     from dicot.paper.exhibits import EXHIBITS
     from dicot.paper.exhibits import MAPS as MAPS_KEY
+    from dicot.paper.runs import cheapest_first, with_stand_ins
 
     suites = list(dict.fromkeys(suite for key in keys for suite in EXHIBITS[key].suites))
     failed = False
@@ -134,8 +133,8 @@ def _run(
 def _run_maps(path: Path, published: "Sequence[Path]", options: "SuiteOptions", device: str, dry_run: bool) -> None:
     """Make the maps of the paper's data set, or of one that is at hand; those that are published are gone on with."""
     from dicot.core.storage import write_atomic
-    from dicot.judge.bench.maps import run_maps
-    from dicot.judge.bench.suites import maps_set
+    from dicot.paper.maps import run_maps
+    from dicot.paper.runs import maps_set
 
     before = next((one for table in published if (one := table.with_name(MAPS)).is_file()), None)
     if before is not None and not path.exists() and not dry_run:

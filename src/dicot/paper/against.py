@@ -1,9 +1,15 @@
 """Ours beside the paper's: the same cell of the same table, over the data sets that both have."""
 
+from functools import partial
+
 import pandas as pd
 
 from dicot.judge.report.frame import decimals, means, metric_name, note, require_controls
+from dicot.judge.report.layouts import Parts, stem_of, titled
+from dicot.judge.report.parts import Part
+from dicot.judge.report.scores import MANY_SETS
 from dicot.judge.report.tables import ABSENT, FAILED, NOT_RUN, Cell, Table, signed, text_table
+from dicot.paper.figures import paper_scatter
 from dicot.paper.numbers import paper_audit, paper_name, published
 
 CAVEATS = (
@@ -80,3 +86,20 @@ def audit_table() -> Table:
     )
     rows = ((table, row) for table, *row in audit["rows"])
     return text_table("table", rows, ["what", "printed", "recomputed", "see", "verdict"], text)
+
+
+def parts(runs: pd.DataFrame, name: str = "") -> Parts:
+    """Show averages and data sets beside the paper's, and a point per data set; nothing where it has no numbers."""
+    points = {line: (both.paper.tolist(), both.ours.tolist()) for line, both in pairs(runs).items()}
+    if not points:
+        return
+    figure = {f"against-paper{stem_of(name)}": partial(paper_scatter, points, metric_name(runs), decimals(runs))}
+    text = "One point per data set; above the line ours is higher. Above each panel the mean difference."
+    yield Part(titled("Ours beside the paper", name), average_table(runs), figure, text)
+    if runs.column.nunique() <= MANY_SETS:
+        yield Part(titled("Ours beside the paper, per data set", name), cell_table(runs))
+
+
+def closing() -> Parts:
+    """Show where the paper's own arithmetic does not hold."""
+    yield Part("Where the paper's own arithmetic does not hold", audit_table())

@@ -6,15 +6,14 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from dicot.data.datasets import DATASETS
+from dicot.judge.report.frame import SAME_LABELS
 
 LARGE = ("ECG", "HARTH", "PAMAP2", "SKODA", "SLEEP", "WISDM2")
-METRICS = ("accuracy", "nmi", "ari")  # what the paper prints
 FOREST = "Random Forest"  # on the means of the channels (D-36)
 RAW = "Raw Data"  # the same means, scored by the probe (D-35)
 ROCKET = "MiniRocket"  # refitted per batch and scored by a forest (D-37)
 END_TO_END = "Supervised"
 METHODS = ("dicot", "catt", "cost", "infots", "simmtm", "soft", "tfc", "tnc", "ts2vec", "tstcc")  # in the paper's order
-REFERENCES = ("supervised", "end-to-end")  # what sees every label
 NAMES = {
     "dicot": "Di-COT",
     "catt": "CaTT",
@@ -34,10 +33,7 @@ NAMES = {
 }
 KEYS = {name: key for key, name in NAMES.items()} | {FOREST: "raw-mean"}
 OTHER_PROBES = ("ridge", "forest")  # the paper scores embeddings by logistic regression only
-# Protocols of ours that answer the same question as one of the paper's: with all labels, with one in a hundred.
-ALL_LABELS = ("linear", *OTHER_PROBES, "finetune-100")
 FEW_FOREST = "forest_1pct"
-SAME_LABELS = dict.fromkeys(ALL_LABELS, "linear") | dict.fromkeys((FEW_FOREST, "finetune-1"), "few_1pct")
 
 
 class Published(NamedTuple):

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from dicot.data.datasets import DATASETS
-from dicot.judge.report.frame import natural
-from dicot.paper.numbers import LARGE, SAME_LABELS, data_set_key, is_the_papers, paper_cells, paper_tables
+from dicot.judge.report.frame import SAME_LABELS, natural
+from dicot.paper.numbers import LARGE, data_set_key, is_the_papers, paper_cells, paper_tables
 
 TRANSFERS = tuple(pair.upper().replace(">", " > ") for pair in paper_tables()["transfer"]["Di-COT"] if ">" in pair)
 EXPECTED = {  # the paper's sets by family, in its order

@@ -8,7 +8,9 @@ from typing import Any
 from dicot.data.datasets import family_of, transfer_channels
 from dicot.data.datasets.names import UCR, UEA
 from dicot.judge.bench import crossing as who
+from dicot.judge.bench.best_suite import LARGE
 from dicot.judge.bench.crossing import Entry, Pair, SuiteOptions, transfer, whole
+from dicot.judge.bench.suites import SUITES
 from dicot.judge.evaluation.contenders import Contender
 from dicot.judge.evaluation.jobs import Job
 from dicot.judge.evaluation.model_protocols import every_protocol, runs_alone
@@ -29,7 +31,6 @@ ONE_SEED = (1,)
 SMOKE_STEPS = 10
 KNN = ("knn_5", "knn_10", "knn_50", "knn_100", "knn_500")
 
-LARGE = ("ecg", "harth", "pamap2-paper", "skoda-paper", "sleep", "wisdm2")
 # The paper leaves out the sets with missing values (UCR) and two of the largest (UEA): 124 and 28 remain.
 _NOT_UCR = {"DodgerLoopDay", "DodgerLoopGame", "DodgerLoopWeekend", "MelbournePedestrian"}
 _NOT_UEA = {"InsectWingbeat", "EigenWorms"}
@@ -206,3 +207,20 @@ def _everywhere(
         return jobs
     archives = [whole(name) for name in (*PAPER_UCR, *PAPER_UEA)]
     return [*jobs, *cross(suite, on_archives or entries, archives, ONE_SEED, options)]
+
+
+PAPER_SUITES = {
+    "smoke": smoke,
+    "large": large,
+    "low_label": low_label,
+    "knn": knn,
+    "clustering": clustering,
+    "transfer": transfers,
+    "ucr": ucr,
+    "uea": uea,
+    "ablation": ablation,
+    "extended_ablation": extended_ablation,
+    "positive_selection": positive_selection,
+    "batch_scaling": batch_scaling,
+}
+SUITES.update(PAPER_SUITES)

@@ -5,11 +5,11 @@ from functools import partial
 
 import pandas as pd
 
-from dicot.judge.report.figures import power_curves
 from dicot.judge.report.filenames import slug
 from dicot.judge.report.frame import CONTROLS, contender_of, means, natural, note, placed, seeds_of
 from dicot.judge.report.parts import Part
 from dicot.judge.report.scores import failures, score_table, seeds_text
+from dicot.paper.figures import power_curves
 
 UNTRAINED = "no batches"
 TITLES = {  # of the metrics that measure a run, whatever the protocol is called

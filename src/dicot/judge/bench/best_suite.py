@@ -10,8 +10,8 @@ from dicot.judge.bench.crossing import Entry, SuiteOptions, controls, cross, who
 from dicot.judge.evaluation.contenders import Contender
 from dicot.judge.evaluation.jobs import Job
 from dicot.judge.protocols import PER_SEED
-from dicot.paper.suites import LARGE
 
+LARGE = ("ecg", "harth", "pamap2-paper", "skoda-paper", "sleep", "wisdm2")
 SEEDS = (1, 2, 3)
 PRESET = {"preset": "best"}
 METHOD = "across"  # the preset's own

@@ -8,10 +8,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from dicot.judge.report.figures import reference_curves, sub_blocks, time_scatter
-from dicot.judge.report.frame import decimals, natural, seeds_of
+from dicot.judge.report.figures import time_scatter
+from dicot.judge.report.frame import SAME_LABELS, decimals, natural, seeds_of
 from dicot.judge.report.layouts import times
-from dicot.judge.report.maps import drawn_maps
 from dicot.judge.report.parts import Part
 from dicot.judge.report.scores import seeds_text
 from dicot.judge.report.standings import seconds_text
@@ -20,8 +19,9 @@ from dicot.paper.exhibits.archives import ranks_over_everything
 from dicot.paper.exhibits.grids import average_cells, reading, table_of
 from dicot.paper.exhibits.records import Records
 from dicot.paper.exhibits.tables import printed_averages, printed_hours, time_cells
+from dicot.paper.figures import drawn_maps, reference_curves, sub_blocks
 from dicot.paper.lines import Lines, in_lines, printed_names
-from dicot.paper.numbers import LARGE, NAMES, SAME_LABELS, paper_tables
+from dicot.paper.numbers import LARGE, NAMES, paper_tables
 from dicot.paper.places import Column, columns_of, printed
 from dicot.paper.timing import timing_parts
 from dicot.paper.variants import without_loss

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dicot.data.datasets import DATASETS
 from dicot.data.datasets.base import DataSet, Sizes
-from dicot.judge.report.frame import PAPER_SCHEDULE, decimals
+from dicot.judge.report.frame import PAPER_SCHEDULE, SAME_LABELS, decimals
 from dicot.judge.report.parts import Part
 from dicot.judge.report.scores import MANY_SETS
 from dicot.judge.report.standings import fit_times, standings, times_text
@@ -13,7 +13,7 @@ from dicot.paper.exhibits.archives import ARCHIVES, FAMILIES, schedule_table, su
 from dicot.paper.exhibits.grids import average_cells, beside, reading, score_cells, score_grid, table_of
 from dicot.paper.exhibits.records import Records
 from dicot.paper.lines import Lines, in_lines, printed_names
-from dicot.paper.numbers import LARGE, SAME_LABELS, data_set_key, paper_tables
+from dicot.paper.numbers import LARGE, data_set_key, paper_tables
 from dicot.paper.places import EXPECTED, Column, column_of, columns_of, of_the_paper, printed
 from dicot.paper.variants import TABLES, groups, variant_tables
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+import dicot.paper.suites  # noqa: F401  (adds the suite)
 from dicot.core.errors import DicotError, InputError, LostWorkerError
 from dicot.core.processes.launcher import end_with_parent
 from dicot.core.progress import Bar
@@ -63,7 +64,7 @@ def run_maps(
     try:
         with Bar("maps", len(missing)) as bar:
             for done, unit in enumerate(units_of(missing)):
-                bar.update(done, str(unit))
+                bar.update(done, str(unit.first))
                 run_units((unit,), site, shelf, book.failed, score=project)
                 book.take(pending, wait=False)
             bar.update(len(missing), "t-SNE")

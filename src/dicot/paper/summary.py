@@ -9,12 +9,11 @@ import pandas as pd
 from dicot.core.errors import InputError
 from dicot.core.storage import write_atomic
 from dicot.judge.report.best import SUBJECT, short_table
-from dicot.judge.report.frame import compact, latest, note, placed, require_controls
+from dicot.judge.report.frame import ALL_LABELS, compact, latest, note, placed, require_controls
 from dicot.judge.report.standings import blocks, rank_cell, standings
 from dicot.judge.report.tables import ABSENT, FAILED, NOT_RUN, Cell, Table, mark_best, text_table, to_markdown
 from dicot.paper.against import pairs
 from dicot.paper.lines import paper_line, paper_ranks, printed_names
-from dicot.paper.numbers import ALL_LABELS
 from dicot.paper.places import printed
 
 
