@@ -79,7 +79,7 @@ def test_from_the_command_line(corpus, tmp_path):
     assert f"{len(corpus)} cases, 2 channel(s), 32 time steps" in said
     with pytest.raises(InputError, match="is a corpus, whose windows are cut already. Leave out --window"):
         dicot("pretrain", corpus.path, "--window", "32", "--out", model, "--device", "cpu")
-    words = ["corpus", "embed", corpus.path, "--model", model, "--device", "cpu"]
+    words = ["embed", model, corpus.path, "--device", "cpu"]
     said = dicot(*words, "--out", tmp_path / "v")
     assert f"{len(corpus)} windows -> 8 features" in said
     dicot("embed", model, corpus.path, "--out", tmp_path / "one.parquet", "--device", "cpu")

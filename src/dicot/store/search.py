@@ -258,7 +258,7 @@ class EmbeddingIndex:
         method: str = "exact",
         memory: int = MEMORY,
     ) -> "EmbeddingIndex":
-        """Open an index that `save` wrote, or the vectors that `dicot corpus embed` wrote.
+        """Open an index that `save` wrote, or the vectors that `dicot embed` wrote.
 
         The vectors are checked once by their hashes and stay on disk, mapped into memory. `metric` is that of the saved
         index, where none is given.

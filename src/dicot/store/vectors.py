@@ -1,7 +1,7 @@
 """Embeddings in a .parquet or .npz: written row by row, and read with what the file says about them.
 
 A .parquet is a plain table, one row per case, that any other program reads: pandas.read_parquet shows it. Both keep
-what their vectors were made of, as JSON under SOURCE. The folder that `dicot corpus embed` writes is read likewise.
+what their vectors were made of, as JSON under SOURCE. The folder that `dicot embed` writes is read likewise.
 """
 
 import json
@@ -93,7 +93,7 @@ class Vectors:
 
 
 def read_vectors(path: str | Path, *, finite: bool = False, make: Callable[[int, int], Any] | None = None) -> Vectors:
-    """Read a .parquet or .npz as `dicot embed` writes it, or the folder of `dicot corpus embed`.
+    """Read a .parquet, an .npz or a folder as `dicot embed` writes them.
 
     Of a training and a test part, one comes after the other. A .parquet's column "vector" may also hold lists of equal
     length, as pandas writes them; columns of other names are left alone. With `finite`, a vector that holds NaN or inf
@@ -118,7 +118,9 @@ def read_vectors(path: str | Path, *, finite: bool = False, make: Callable[[int,
 def _of_store(folder: Path) -> Vectors:
     store = Store(folder, verify=True)
     if store.kind != VECTORS:
-        raise InputError(f"{folder} holds {store.kind}, not vectors. Embed them: dicot corpus embed.")
+        raise InputError(
+            f"{folder} holds {store.kind}, not vectors. Embed them: dicot embed MODEL CORPUS --out FOLDER."
+        )
     return Vectors(store[:], **store.columns(), source=store.about.get("source"))
 
 

@@ -123,7 +123,7 @@ class ArchiveSet(DataSet):
             f"The data set {name} is not on this machine{why}. Either put {self.family}/{name}.npz (X_train, y_train, "
             f"X_test, y_test), or {name}/{name}_TRAIN and {name}_TEST as .ts, .tsv or .arff from {SOURCE}, into the "
             f"folder that DICOT_DATA names, or with a network run: pip install 'dicot[aeon]' && "
-            f"python -c \"import dicot; dicot.load('{name}')\". To check the result: dicot data check {name}"
+            f"python -c \"import dicot; dicot.load('{name}')\". To check the result: dicot list datasets {name} --check"
         )
 
 
