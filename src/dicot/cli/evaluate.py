@@ -130,7 +130,7 @@ def _free_name(name: str) -> str:
     """The name of a saved model in the table, which must not be that of a control or of raw features."""
     from dicot.judge.evaluation.contenders import registered
 
-    return f"{name} (saved)" if name in registered() else name
+    return f"saved {name}" if name in registered() else name
 
 
 def _check_outputs(out: Path | None) -> None:
