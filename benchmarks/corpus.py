@@ -167,14 +167,6 @@ def whole(options: argparse.Namespace) -> None:
     train = ["pretrain", corpus, "--out", model, "--method", "dicot", "--set", "dim=4", "--steps", options.steps]
     train += ["--set", f"batch_size={options.batch_size}", "--set", "checkpoint_seconds=1"]
     train += ["--device", options.device, *memory]
-        "--set",
-        f"batch_size={options.batch_size}",
-        "--set",
-        "checkpoint_seconds=1",
-        "--device",
-        options.device,
-        *memory,
-    ]
     peaks.append(stage("pretrain", train, share[1], lambda: 1.0 * (model / "checkpoint.safetensors").exists(), dice))
     embed = ["embed", model, corpus, "--out", vectors, "--device", options.device, *memory]
     peaks.append(

@@ -65,9 +65,7 @@ def test_a_report_of_a_ledger_and_of_its_export_are_the_same_and_name_what_is_mi
 
 def test_a_suite_whose_data_are_all_missing_says_which(tmp_path, alone):
     assert "0 jobs recorded" in bench(tmp_path, "harth", "--only", "random")
-    with pytest.raises(
-        InputError, match=r"no records of the suite 'ucr'.*run on harth\. `dicot list datasets"
-    ):
+    with pytest.raises(InputError, match=r"no records of the suite 'ucr'.*run on harth\. `dicot list datasets"):
         dicot("report", "ucr", "--ledger", tmp_path / "bench.sqlite", "--out", tmp_path / "report")
 
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dicot.data.datasets.wisdm2 import ACTIVITIES
 from tests.commands import dicot
 
 from dicot.core.errors import InputError, MissingDataError
 from dicot.data.datasets import archive_files
-from dicot.data.datasets.wisdm2 import ACTIVITIES
 
 
 @pytest.fixture

@@ -57,14 +57,6 @@ embed_corpus(Model(), Corpus.open(sys.argv[2]), sys.argv[3], model_hash="m")
     assert tree(tmp_path / "killed") == tree(tmp_path / "whole")
 
 
-def test_what_a_kill_leaves_of_plan_and_manifest_is_removed(corpus, tmp_path):
-    embed_corpus(Model(), corpus, tmp_path / "v", model_hash="m")
-    whole = tree(tmp_path / "v")
-    (tmp_path / "v" / ".manifest.json.ab12_xyz").write_text("half")
-    embed_corpus(Model(), corpus, tmp_path / "v", model_hash="m")
-    assert tree(tmp_path / "v") == whole
-
-
 def test_two_at_once_and_another_model_are_refused(corpus, tmp_path):
     out = tmp_path / "v"
     with only_writer(out, folder=True), pytest.raises(OutputError, match="written by another process"):

@@ -10,7 +10,7 @@ from tests.report.samples import SUITES, failed, several
 from dicot.core.errors import InputError
 from dicot.judge.report.benchmark import narrowed, write_report
 from dicot.judge.report.frame import frame
-from dicot.paper import against, layouts  # noqa: F401  (adds the layouts of its suites)
+from dicot.paper import reports
 from dicot.paper.lines import of_the_papers_lines
 
 EVIL = '<script>alert("1")</script> & 100 % | k_{max}'
@@ -48,7 +48,7 @@ def report(folder, suite, records, **options):
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_every_suite_has_its_report(tmp_path, quick, suite):
-    files = report(tmp_path, suite, SUITES[suite], beside=against, command="dicot report")
+    files = report(tmp_path, suite, SUITES[suite], beside=reports, command="dicot report")
     assert {"report.md", "report.html"} <= set(files)
     assert len(files) == len(set(files)) and set(files) == {path.name for path in tmp_path.iterdir()}
     page = Page(files["report.html"])
@@ -66,7 +66,7 @@ def test_every_suite_has_its_report(tmp_path, quick, suite):
 
 def test_the_page_is_light_self_contained_and_its_figures_are_svg(tmp_path):
     records = SUITES["ucr"]
-    files = report(tmp_path, "ucr", records, beside=against, command=f"dicot report {EVIL}")
+    files = report(tmp_path, "ucr", records, beside=reports, command=f"dicot report {EVIL}")
     text = files["report.html"]
     assert "color-scheme: light" in text and "default-src 'none'" in text
     foreign = re.sub(r'xmlns(:xlink)?="http://www\.w3\.org/\S+"', "", text)
@@ -146,7 +146,7 @@ def test_suites_are_joined_and_narrowed_to_the_papers_lines(tmp_path, quick):
     assert "# Benchmark: ucr and uea" in everyone and "- data sets: 9" in everyone
     assert "| minirocket, linear |" in everyone and "| dicot, per_epoch |" in everyone
     rows, outside = of_the_papers_lines(frame(records))
-    write_report(tmp_path / "b", "ucr+uea", rows, outside=outside, beside=against)
+    write_report(tmp_path / "b", "ucr+uea", rows, outside=outside, beside=reports)
     files = {"report.md": (tmp_path / "b" / "report.md").read_text()}
     text = files["report.md"].split("## Standings")[1].split("##")[0]
     assert "per_epoch" not in text and "| minirocket |" in text

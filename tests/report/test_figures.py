@@ -18,7 +18,7 @@ from dicot.judge.report.figures import (
     time_scatter,
     win_tie_loss,
 )
-from dicot.paper.figures import paper_scatter, power_curves, reference_curves, sub_blocks
+from dicot.paper.figures import power_curves, reference_curves, sub_blocks
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.normal(size=(60, 2))
@@ -41,7 +41,6 @@ FIGURES = {
     "dots": lambda: dots({"dicot": [80.0, 82.0], "raw-mean": [60.0], "tnc": []}, "accuracy"),
     "critical difference": lambda: critical_difference(ACCURACY, NAMES),
     "time": lambda: time_scatter({"dicot": (10.0, 80.0), "<b>": (11.0, 80.1)}, "average accuracy", ["dicot"]),
-    "paper": lambda: paper_scatter({name: ([1.0, 2.0], [2.0, 2.0]) for name in NAMES[:2]}, "accuracy"),
     "curves": lambda: reference_curves({"dicot": [1.0, 2.0], "<b>": [2.0, np.nan]}, ["5", "all"], "cases", "accuracy"),
     "curves that end": lambda: power_curves({"<b>": ([8, 64], [1.0, 9.0])}, "batch size", "ms", {"<b>": 512.0}),
     "method": lambda: sub_blocks(POINTS[:, 0].tolist(), 4),
@@ -90,7 +89,7 @@ def test_a_contender_without_scores_is_shown_as_failed():
     assert {"dicot", "raw-mean", "tnc", "failed", "accuracy"} <= set(words(FIGURES["dots"]()))
 
 
-@pytest.mark.parametrize("name", ["critical difference", "time", "paper", "curves", "wins", "maps"])
+@pytest.mark.parametrize("name", ["critical difference", "time", "curves", "wins", "maps"])
 def test_figures_of_contenders_name_them(name):
     svg = FIGURES[name]()
     assert svg.startswith("<svg role=") and "<b>" not in svg

@@ -13,8 +13,7 @@ from dicot.judge.report.frame import by_data_set, frame, shown_metrics
 from dicot.judge.report.scores import comparison, data_set_table
 from dicot.judge.report.standings import blocks, standing_table, standings
 from dicot.judge.report.tables import BEST
-from dicot.paper import against
-from dicot.paper.variants import groups, variant_tables
+from dicot.paper import reports
 
 SETS = ("my data", "<b>yours</b>", "third")
 ERRORS = {"toy": 1.0, "dicot": 2.0, "random": 9.0, "calibrated": 4.0}
@@ -68,13 +67,6 @@ def test_an_evaluation_marks_each_column_by_its_own_direction():
     assert "best" in table.note
 
 
-def test_variants_have_a_column_for_a_protocol_that_the_paper_does_not_have():
-    families = groups(frame(rows("ablation")))
-    (table,) = (part.table for part in variant_tables("ablation", families, False))
-    assert table.columns == ["large, toy-distance, toy_error (3 of 3 sets)"]
-    assert table.cells.loc["toy"].tolist() == ["1.2 (-1.0)"] and bold(table, table.columns[0]) == ["toy"]
-
-
 def test_a_metric_that_nobody_knows_is_shown_where_there_is_no_other():
     assert shown_metrics(frame(several("s", CONTROLS, ["a"], metrics=["odd"]))) == ["odd"]
     everything = several("s", CONTROLS, ["a"], metrics=["macro_f1", "ari", "toy_error", "accuracy", "macro_recall"])
@@ -84,7 +76,7 @@ def test_a_metric_that_nobody_knows_is_shown_where_there_is_no_other():
 @pytest.mark.parametrize("suite", ["ucr", "low_label", "smoke", "transfer", "of your own"])
 def test_a_report_shows_them_beside_what_it_knows(tmp_path, quick, suite):
     known = several(suite, ("toy", "dicot", *CONTROLS), SETS)
-    paths = write_report(tmp_path, suite, frame([*rows(suite), *known]), beside=against, baseline="toy")
+    paths = write_report(tmp_path, suite, frame([*rows(suite), *known]), beside=reports, baseline="toy")
     files = {path.name: path.read_text(encoding="utf-8") for path in paths}
     for name in SETS:
         escaped = name.replace("<", "&lt;")

@@ -19,8 +19,7 @@ from dicot.judge.report.tables import (
     to_markdown,
     to_rich,
 )
-from dicot.paper.against import average_table, cell_table
-from dicot.paper.variants import groups, variant_tables
+from dicot.paper.reports import average_table
 
 EVIL = 'a_b & 5 % of $x^2 {k} \\tau ~ #1 <->|"\n±…'
 
@@ -141,8 +140,8 @@ def test_failures_say_why_once_and_are_never_best():
 @pytest.mark.parametrize("missing", CONTROLS)
 @pytest.mark.parametrize(
     "make",
-    [data_set_table, interval_table, average_table, cell_table],
-    ids=["data sets", "intervals", "paper", "paper cells"],
+    [data_set_table, interval_table, average_table],
+    ids=["data sets", "intervals", "paper"],
 )
 def test_no_table_of_methods_without_both_controls(make, missing):
     with pytest.raises(InputError, match=f"no record of {missing}"):
@@ -181,29 +180,6 @@ def test_ours_beside_the_paper_over_the_sets_both_have():
     table = average_table(runs([r for r in rows if r["target"] in ("Beef", "Car", "DodgerLoopDay")]))
     assert texts(table)["dicot"] == ["Di-COT", "2", "76.50", "75.00", "+1.50"]
     assert texts(table)["calibrated"][:2] == ["no such number", "3"] and "D-37" in table.note
-
-
-def test_the_papers_number_stands_beside_every_cell():
-    rows = [record("ucr", c, "Beef", 64.0) for c in ("dicot", *CONTROLS)]
-    rows += [failed(record("ucr", "catt", "Beef", 0.0), "boom")]
-    assert texts(cell_table(runs(rows))) == {
-        "dicot": ["64.00 (60.00, +4.00)"],
-        "catt": ["failed"],
-        "random": ["64.00"],
-        "calibrated": ["64.00"],
-    }
-
-
-def test_variants_are_shown_as_differences_from_the_method():
-    values = {"dicot": 80.0, "w/o Overlap": 78.5, "random": 70.0, "calibrated": 75.0}
-    rows = [record("ablation", c, d, v) for c, v in values.items() for d in ("ecg", "Beef", "NATOPS")]
-    rows += [record("ablation", "dicot", d, 80.0, schedule="per_epoch") for d in ("ecg", "Beef", "NATOPS")]
-    ours, paper = (part.table for part in variant_tables("ablation", groups(frame(rows)), True))
-    assert ours.columns == ["large (1 of 1 sets)", "ucr (1 of 1 sets)", "uea (1 of 1 sets)"]
-    assert texts(ours)["w/o Overlap"] == ["78.50 (-1.50)"] * 3
-    assert texts(ours)["dicot, per_step"] == texts(ours)["dicot, per_epoch"] == ["80.00 (tie)"] * 3
-    assert texts(paper)["w/o Overlap"] == ["78.50 (81.22)", "78.50 (81.12)", "78.50 (70.13)"]
-    assert texts(paper)["random"] == ["70.00"] * 3
 
 
 def test_a_difference_that_rounds_to_zero_has_no_sign():

@@ -27,15 +27,16 @@ def prepare(
     out: Annotated[Path | None, typer.Option(help="Data folder; default: DICOT_DATA, or the cache.")] = None,
     set_: opt.Set = None,
 ) -> None:
-    """Make a large data set from its publisher's files; run it again to continue after an interruption."""
+    """Make a large data set from its publisher's files."""
     from dicot.core.progress import Bar
-    from dicot.data.datasets import DATASETS
-    from dicot.data.datasets.preparation import SizeWarning
+    from dicot.paper.preparation import SizeWarning
+    from dicot.paper.raw import prepare_by_name
 
-    dataset, said = DATASETS.find(name), opt.Settings(set_)
-    with Bar(f"prepare {dataset.name}", 100) as bar, warnings.catch_warnings():
+    said = opt.Settings(set_)
+    with Bar(f"prepare {name}", 100) as bar, warnings.catch_warnings():
         warnings.simplefilter("ignore", SizeWarning)  # they are among the card's notes
-        card = dataset.prepare(
+        card = prepare_by_name(
+            name,
             raw,
             out=out,
             settings=said.take(*said.texts) or None,

@@ -46,7 +46,7 @@ def report(
     from dicot.judge.report.filenames import folder_name
     from dicot.judge.report.frame import frame
     from dicot.judge.report.layouts import JOIN
-    from dicot.paper import against, layouts  # noqa: F401  (adds the layouts of the paper's suites)
+    from dicot.paper import reports  # adds the layouts of the paper's suites
     from dicot.paper.lines import of_the_papers_lines
 
     if check and into is None:
@@ -65,7 +65,7 @@ def report(
                 folder,
                 name,
                 rows,
-                beside=against if against_paper else None,
+                beside=reports if against_paper else None,
                 baseline=baseline,
                 outside=outside,
                 lacking=[(source, target) for whose, source, target in wanted if whose in name.split(JOIN)],

@@ -12,11 +12,9 @@ from dicot.judge.report.figures import GREY, MARKERS, PALETTE, legend_text, map_
 from dicot.judge.report.frame import contender_order
 from dicot.judge.report.maps import by_title
 from dicot.judge.report.parts import Part
-from dicot.judge.report.tables import signed
 from dicot.use.projection import read_maps
 
 LABEL_GAP = 0.042  # of the axis' height between two labels
-PANELS = 4  # side by side
 
 
 def power_curves(
@@ -29,9 +27,6 @@ def power_curves(
 
     `ends` gives the x at which a line could not go on: it leads there as dots, and stops at a cross.
     """
-    for name, (x, y) in curves.items():
-        if len(x) != len(y) or len(x) == 0 or min(*x, *y) <= 0:
-            raise InputError(f"A curve needs as many x as y, all above 0; {name!r} has {len(x)} and {len(y)}.")
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
@@ -54,8 +49,6 @@ def power_curves(
 
 def reference_curves(curves: Mapping[str, Sequence[float]], ticks: Sequence[str], x_label: str, y_label: str) -> str:
     """Draw one line per name with a value per tick (NaN: no point), its name at the right end."""
-    if not curves or not ticks or any(len(values) != len(ticks) for values in curves.values()):
-        raise InputError(f"Each line needs {len(ticks)} values, and there must be one line and one tick.")
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
@@ -96,34 +89,6 @@ def spread(values: Sequence[float], gap: float) -> list[float]:
         for i, m in enumerate(members):
             out[m] = middle + gap * (i - (len(members) - 1) / 2)
     return out
-
-
-def paper_scatter(pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], metric: str, decimals: int = 2) -> str:
-    """Draw (the paper's, ours) over data sets by name, a panel each; on the line both agree."""
-    if not pairs or any(len(paper) != len(ours) or not len(ours) for paper, ours in pairs.values()):
-        raise InputError("A panel needs one number of ours per number of the paper, and at least one.")
-    rows = -(-len(pairs) // PANELS)
-    everything = np.concatenate([np.concatenate(both) for both in pairs.values()])
-    pad = 0.04 * (everything.max() - everything.min() or 1.0)
-    low, high = everything.min() - pad, everything.max() + pad
-
-    def draw(figure: Any) -> None:
-        grid = figure.subplots(rows, PANELS, squeeze=False, sharex=True, sharey=True)
-        for axes in grid.flat[len(pairs) :]:
-            axes.axis("off")
-        for i, (axes, (name, (paper, ours))) in enumerate(zip(grid.flat, pairs.items(), strict=False)):
-            axes.plot([low, high], [low, high], color=GREY, linewidth=0.8)
-            axes.plot(paper, ours, "o", color=PALETTE[0], markersize=3, alpha=0.6, markeredgewidth=0)
-            gap = float(np.mean(np.subtract(ours, paper)))
-            axes.set_title(f"{name}\n{signed(gap, decimals)} over {len(ours)}", fontsize=8)
-            axes.set(xlim=(low, high), ylim=(low, high), aspect="equal")
-            axes.tick_params(labelsize=7)
-            if i + PANELS >= len(pairs):
-                axes.tick_params(labelbottom=True)
-        figure.supxlabel(f"{metric}, the paper's", fontsize=9)
-        figure.supylabel(f"{metric}, ours", fontsize=9)
-
-    return svg(draw, (7.2, 0.5 + 2.05 * rows), f"{metric}, ours against the paper's, {len(pairs)} contenders")
 
 
 def sub_blocks(case: Sequence[float], k: int) -> str:

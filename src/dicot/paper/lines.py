@@ -6,22 +6,15 @@ from typing import Any
 
 import pandas as pd
 
-from dicot.judge.report.frame import CONTROLS, FIRST, LINE, PAPER_SCHEDULE, SAME_LABELS, compact, placed
+from dicot.judge.report.frame import CONTROLS, LINE, PAPER_SCHEDULE, SAME_LABELS, compact, placed
 from dicot.judge.report.standings import Block, blocks
 from dicot.judge.report.stats import average_ranks
-from dicot.paper.numbers import METHODS, NAMES, paper_cells, paper_name, variant_names
-from dicot.paper.places import Printed, of_the_paper
+from dicot.paper.numbers import METHODS, NAMES, Printed, paper_name, printed_names, variant_names
+from dicot.paper.places import of_the_paper
 
 USUAL = ("", "float32")  # precisions
 PROBES = ("ridge", "forest", "linear")  # of several that stand for one line of the paper, the first: D-37
 OURS = (*METHODS, "minirocket")  # whose other lines are called after the paper's name too
-
-FIRST += [*METHODS, *variant_names()]
-
-
-def printed_names(suites: Collection[str]) -> list[str]:
-    """List the lines that the paper's tables of these suites have, in its order."""
-    return list(dict.fromkeys(cell.name for cell in paper_cells() if cell.suite in suites))
 
 
 def paper_line(data: pd.DataFrame, names: Collection[str]) -> pd.Series:

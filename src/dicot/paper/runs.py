@@ -5,45 +5,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 
-from dicot.data.datasets import card, family_of, is_here, is_path, stand_ins, stands_in_for
+from dicot.data.datasets import card, is_here, is_path, stand_ins, stands_in_for
 from dicot.judge.bench.crossing import SuiteOptions
 from dicot.judge.bench.suites import suite_jobs
 from dicot.judge.evaluation.jobs import Job, Unit
-from dicot.judge.evaluation.loading import load_labelled
 from dicot.judge.evaluation.result import Result
 from dicot.paper.suites import EXCEPTIONS, MAPPED
 
 
 def cheapest_first(units: Iterable[Unit]) -> list[Unit]:
-    """Order units by what a training on their data set takes, then by their own: a data set is still loaded once."""
-    units = list(units)
-    passes = {name: _passes(name) for name in {unit.first.source.name for unit in units}}
+    """Order units by the size of their data set, so that much is there early; a data set is still loaded once."""
 
-    def cost(unit: Unit) -> tuple[float, str, float]:
-        name, settings = unit.first.source.name, unit.first.contender.settings
-        once, step, steps, size = passes[name]
-        own = (
-            settings.get("steps", steps) * settings.get("batch_size", size) * step
-            if unit.first.contender.trained
-            else 0
-        )
-        return once + steps * size * step, name, once + own
+    def cost(unit: Unit) -> tuple[int, str]:
+        name = unit.first.source.name
+        facts = None if is_path(name) else card(name)
+        return (0 if facts is None else facts.n_train * (facts.n_times or 1)), name
 
     return sorted(units, key=cost)
-
-
-def _passes(name: str) -> tuple[int, int, int, int]:
-    """Time steps of all training cases and of one, then steps and batch size of the paper's recipe."""
-    from dicot.train import paper_recipe
-
-    if is_path(name):
-        train = load_labelled(name).split.train
-        n_cases, n_times = len(train), train.n_times
-    else:
-        facts = card(name)
-        n_cases, n_times = facts.n_train, facts.n_times or 1
-    recipe = paper_recipe(family_of(name), n_cases, n_times)
-    return n_cases * n_times, n_times, recipe.steps, recipe.batch_size
 
 
 def with_stand_ins(suites: Sequence[str], options: SuiteOptions) -> list[Job]:

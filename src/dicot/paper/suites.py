@@ -6,9 +6,8 @@ from functools import partial
 from typing import Any
 
 from dicot.data.datasets import family_of, transfer_channels
-from dicot.data.datasets.names import UCR, UEA
+from dicot.data.datasets.names import LARGE, UCR, UEA
 from dicot.judge.bench import crossing as who
-from dicot.judge.bench.best_suite import LARGE
 from dicot.judge.bench.crossing import Entry, Pair, SuiteOptions, transfer, whole
 from dicot.judge.bench.suites import SUITES
 from dicot.judge.evaluation.contenders import Contender
@@ -39,6 +38,7 @@ PAPER_UEA = tuple(name for name in UEA if name not in _NOT_UEA)
 FULL = tuple("ecg-full" if name == "ecg" else name for name in LARGE)  # for neighbours, all windows of a record count
 TRANSFERS = (("harth", "pamap2-paper"), ("harth", "wisdm2"), ("wisdm2", "pamap2-paper"), ("wisdm2", "harth"))
 SCALING = ("harth",)
+MAPPED_BY = "clustering"  # whose contenders are mapped: every method, the supervised one, the controls
 MAPPED = ("skoda-paper", "harth", "wisdm2")  # whose embeddings are mapped: the paper's, or else other movements
 # Without a download and small: what the library makes itself, and a set that comes with it.
 TINY = ("synthetic", "ItalyPowerDemand")

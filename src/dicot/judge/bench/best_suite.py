@@ -5,13 +5,12 @@ from typing import Any
 
 from dicot.data.datasets import DATASETS, stand_ins
 from dicot.data.datasets.development import DEVELOPMENT
-from dicot.data.datasets.names import UCR, UEA
+from dicot.data.datasets.names import LARGE, UCR, UEA
 from dicot.judge.bench.crossing import Entry, SuiteOptions, controls, cross, whole
 from dicot.judge.evaluation.contenders import Contender
 from dicot.judge.evaluation.jobs import Job
 from dicot.judge.protocols import PER_SEED
 
-LARGE = ("ecg", "harth", "pamap2-paper", "skoda-paper", "sleep", "wisdm2")
 SEEDS = (1, 2, 3)
 PRESET = {"preset": "best"}
 METHOD = "across"  # the preset's own

@@ -156,15 +156,16 @@ def best(request: Request) -> Parts:
     """Show what the preset gains, by groups of data sets, and its seconds; then every protocol by itself."""
     for title, table in gains(request.data):
         yield Part(title, table)
-    yield from _by_protocol(request, brief=True)
+    yield from by_protocol(request, brief=True)
 
 
 def best_ablation(request: Request) -> Parts:
     """Show every protocol by itself, and the preset against each of its variants."""
-    yield from _by_protocol(replace(request, baseline=request.baseline or SUBJECT))
+    yield from by_protocol(replace(request, baseline=request.baseline or SUBJECT))
 
 
-def _by_protocol(request: Request, brief: bool = False) -> Parts:
+def by_protocol(request: Request, brief: bool = False) -> Parts:
+    """Show every protocol and metric by itself."""
     scored = request.data[~request.data.metric.isin(COSTS)]
     for protocol in sorted(scored.protocol.unique(), key=natural):
         own = scored[scored.protocol == protocol]
@@ -188,7 +189,7 @@ def generic(request: Request) -> Parts:
             yield Part(f"{name}, cost", cost_table(placed(costs, costs.metric, SETTINGS)))
 
 
-# A suite that is not here is shown by `generic`. Those of the paper are added by dicot.paper.layouts.
+# A suite that is not here is shown by `generic`. Those of the paper are added by dicot.paper.reports.
 LAYOUTS: dict[str, Callable[[Request], Parts]] = {"best": best, "best_ablation": best_ablation}
 
 

@@ -14,8 +14,8 @@ from dicot.judge.report.stats import friedman_text
 from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, Table, mark_best, signed, text_table
 from dicot.paper.exhibits.grids import average_cells, beside, table_of
 from dicot.paper.lines import Lines, in_lines, paper_ranks
-from dicot.paper.numbers import METHODS, NAMES, paper_tables
-from dicot.paper.places import EXPECTED, Column, Printed, columns_of, of_the_paper, printed
+from dicot.paper.numbers import METHODS, NAMES, Printed, paper_tables, printed
+from dicot.paper.places import EXPECTED, Column, columns_of, of_the_paper
 
 ARCHIVES = ("ucr", "uea")
 FAMILIES = ("large", *ARCHIVES)
