@@ -15,7 +15,7 @@ def call(tmp_path, waves):
     """`dicot bench knn` on small data with a step or two."""
     path = tmp_path / "waves.npz"
     np.savez(path, X_train=waves.x[::2], y_train=waves.y[::2], X_test=waves.x[1::2], y_test=waves.y[1::2])
-    narrow = ["--sets", path, "--only", "dicot", "--protocols", "knn_5", "--seeds", "1", "--set", "steps=1"]
+    narrow = ["--sets", path, "--only", "dicot", "--protocols", "knn_5", "--seeds", "1", "--steps", 1]
     where = ["--ledger", tmp_path / "bench.sqlite", "--device", "cpu", "--workers", 1]
     return ["bench", "knn", *narrow, *where]
 

@@ -163,7 +163,7 @@ def test_the_models_policies_prepare_the_data_for_all(tmp_path, cases, model):
 def test_a_model_called_like_a_control_stands_beside_it(tmp_path, file, model):
     model.rename(tmp_path / "random")
     said = dicot("evaluate", file, "--model", tmp_path / "random", "--protocols", "knn_all", "--device", "cpu")
-    assert "random (saved), seed 1" in said and "  random, seed 1" in said
+    assert "saved random, seed 1" in said and "  random, seed 1" in said
 
 
 @pytest.mark.slow
@@ -177,13 +177,6 @@ def test_protocols_that_come_to_the_same_are_one_line(file):
         "evaluate", file, *QUICK, "--protocols", "few_10,knn_500", "--method", "random", "--set", "holdout=0.6"
     )
     assert "few_10: the same as linear" in alone and "│ knn_all accuracy" in alone
-
-
-def test_a_wrong_protocol_is_told_those_with_as_many_labels(file):
-    with pytest.raises(InputError, match="'few_5' or 'semi_5' or 'knn_5' or 'linear'"):
-        dicot("evaluate", file, "--protocols", "linear_5")
-    with pytest.raises(InputError, match="'knn_500'"):
-        dicot("bench", "smoke", "--protocols", "nn_500", "--dry-run")
 
 
 @pytest.fixture
@@ -228,10 +221,8 @@ def test_it_begins_with_a_verdict_and_ends_with_commands_that_run(tmp_path, monk
     words = ["--label", "what", "--group", "person", "--protocols", "linear,knn_all", "--out", "report"]
     monkeypatch.setattr(sys, "argv", ["dicot", "evaluate", "my people.csv", *map(str, QUICK), *words])
     said = dicot(*sys.argv[1:])
-    sentence = re.search(r"\n\n(.*: linear accuracy .*)\n", said)[1]
-    assert "there are only 2 test persons" in sentence
     page = (tmp_path / "report" / "report.html").read_text()
-    assert f'<p class="verdict">{sentence}</p>' in page.replace("&amp;", "&")
+    assert html.unescape(re.search('<p class="verdict">(.*?)</p>', page)[1]) in said and "2 test persons" in said
     assert page.index("verdict") < page.index("What to do next") < page.index("<h2>Scores") < page.index("This run")
     steps = steps_of(said)
     assert [words[1] for words in steps] == ["explore", "embed", "evaluate"]

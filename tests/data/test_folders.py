@@ -142,7 +142,7 @@ def test_what_has_another_rate_is_left_out_and_counted(tmp_path: Path) -> None:
     times = np.concatenate([np.arange(600) / 50, 12 + np.arange(400) / 25])
     write(tmp_path / "a.csv", times)
     with pytest.warns(
-        LeftOutWarning, match=r"^4\d % of rows .* of 1,000\).*another rate than 50 .*\(400; .*--resample"
+        LeftOutWarning, match=r"^4\d % of rows .* of 1,000\).*another rate than 50 .*\(400; .*resample"
     ):
         windows = windows_from(tmp_path, "2s", "100%")
     assert windows.rate == 50 and windows.start is not None and windows.end is not None
@@ -156,7 +156,7 @@ def test_stretches_that_are_too_short_are_counted_and_a_few_rows_are_not(tmp_pat
     times[400:] += 10
     times[450:] += 10
     write(tmp_path / "a.csv", times)
-    with pytest.warns(LeftOutWarning, match=r"gaps that are shorter than a window \(50; .*--gap"):
+    with pytest.warns(LeftOutWarning, match=r"gaps that are shorter than a window \(50; .*gap"):
         windows_from(tmp_path, 100)
     write(tmp_path / "a.csv", np.concatenate([np.arange(5000), 6000 + np.arange(20)]) / 50)
     assert len(windows_from(tmp_path, 100)) == 99, "0.4 % of rows: nothing is said"

@@ -143,7 +143,7 @@ def test_a_column_with_a_typo_is_not_left_out(column: list[Any], message: str) -
 
 def test_a_column_that_never_changes_within_a_case_is_asked_about() -> None:
     table = {"c": [0, 0, 1, 1], "t": [0, 1, 0, 1], "v": [1.0, 1.0, 2.0, 3.0], "who": [7, 7, 8, 8], "off": [0] * 4}
-    with pytest.raises(InputError, match=r": who\. .*--ignore"):
+    with pytest.raises(InputError, match=r": who\. .*ignore"):
         Windows.from_table(table, case="c", time="t")
     assert Windows.from_table(table, case="c", time="t", group="who").n_channels == 2
     assert Windows.from_table(table, case="c", time="t", channels=["v", "who"]).n_channels == 2

@@ -38,7 +38,7 @@ CASE = "3,1,4,1,5,9,2,6,5,3"
     ],
 )
 def test_an_unclear_first_row_is_asked_about(file: Any, content: str, options: dict[str, Any], shown: str) -> None:
-    with pytest.raises(InputError, match=rf"first row .*{shown}.*header=.*--no-header"):
+    with pytest.raises(InputError, match=rf"first row .*{shown}.*header=.*header"):
         read_windows(file(content), **options)
 
 
@@ -70,7 +70,7 @@ def test_a_clear_first_row_is_read(file: Any, content: str, options: dict[str, A
     ],
 )
 def test_a_column_that_is_no_time_step_is_asked_about(file: Any, names: str, options: dict[str, Any], odd: str) -> None:
-    with pytest.raises(InputError, match=rf"{odd}\. .*--ignore"):
+    with pytest.raises(InputError, match=rf"{odd}\. .*ignore"):
         read_windows(file(f"{names}\n100,1,2,3,9\n101,4,5,7,8\n"), **options)
 
 

@@ -62,9 +62,9 @@ def test_torch_may_take_what_is_allowed_less_what_cuda_takes_itself(card):
 def test_what_no_run_could_keep_to_is_refused_at_once(card):
     assert gpu_memory_of("8GiB", "cuda") == 8 * GIB
     assert gpu_memory_of(None, "cpu") is None
-    with pytest.raises(InputError, match=r"about 1\.34 GB .* 1 GB may be taken \(--gpu-memory\)"):
+    with pytest.raises(InputError, match=r"about 1\.34 GB .* 1 GB may be taken \(gpu_memory\)"):
         gpu_memory_of("1GB", "cuda")
-    with pytest.raises(InputError, match="--gpu-memory 8GB limits a GPU, and this run is on the CPU"):
+    with pytest.raises(InputError, match="gpu_memory=8GB limits a GPU, and this run is on the CPU"):
         gpu_memory_of("8GB", "cpu")
 
 
@@ -74,7 +74,7 @@ def model(**more) -> TimeSeriesEmbedder:
 
 def test_batches_that_are_larger_than_the_limit_are_refused_before_any_step(card, tmp_path):
     train = Windows(np.zeros((64, 16, 40_000), np.float32))  # 160 MB, of which the batch is all
-    with pytest.raises(InputError, match=r"A batch of 40000 time steps takes about .*\(--gpu-memory\)"):
+    with pytest.raises(InputError, match=r"A batch of 40000 time steps takes about .*\(gpu_memory\)"):
         pretrain_into(tmp_path / "m", model(recipe={"batch_size": 64}), train, gpu_memory=CONTEXT + FIXED + 10**8)
     assert not card.said and not list(tmp_path.iterdir())
 

@@ -162,7 +162,7 @@ def test_recordings_of_one_file_are_told_apart_by_group(tmp_path: Path) -> None:
         np.testing.assert_array_equal(series.window(row), wanted)
     with pytest.raises(InputError, match=r"all\.csv has no recording 'all:u:1', where row 0 of.*--group"):
         series_of(known, str(tmp_path / "all.csv"), {"channels": ["v"]})
-    with pytest.raises(InputError, match="--case is for tables of cases"):
+    with pytest.raises(InputError, match="case is for tables of cases"):
         series_of(known, str(tmp_path / "all.csv"), {"case": "user"})
 
 
@@ -172,7 +172,7 @@ def test_a_rate_is_needed_where_no_time_is_known(tmp_path: Path) -> None:
     series = found(known, str(tmp_path / "one.csv"), {}, 50.0)
     assert series.rate == 50
     np.testing.assert_array_equal(series.window(3), x[3])
-    with pytest.raises(InputError, match=r"no time stamps.*--rate"):
+    with pytest.raises(InputError, match=r"no time stamps.*rate"):
         series_of(known, str(tmp_path / "one.csv"), {})
     steps, x = vectors_of(tmp_path / "one.csv", 25)
     series = found(steps, str(tmp_path / "one.csv"))  # places in time steps need none
@@ -214,7 +214,7 @@ def test_vectors_that_do_not_say_their_source_go_by_the_choices_beside_the_data(
     assert series.channels == ("x",)
     np.testing.assert_array_equal(series.window(7), x[7])
     (folder / "dicot.toml").write_text('time = "t"\nchannels = ["x"]\nresample = true\n')
-    with pytest.raises(InputError, match="to which rate.*--rate"):
+    with pytest.raises(InputError, match="to which rate.*rate"):
         series_of(known, folder, {})
 
 
@@ -250,7 +250,7 @@ def test_cases_are_rows_of_the_data(tmp_path: Path) -> None:
     np.testing.assert_array_equal(test.window(1), x[6])
     around = test.surroundings(1)
     assert around is not None and (around.first, around.last) == (0, 29)
-    with pytest.raises(InputError, match="--gap is for recordings"):
+    with pytest.raises(InputError, match="gap is for recordings"):
         series_of(Vectors(np.zeros((9, 3), np.float32)), data, {"gap": 2.0})
     with pytest.raises(InputError, match=r"5 train cases and 4 test cases, and the file of vectors has 7 vectors"):
         series_of(Vectors(np.zeros((7, 3), np.float32)), data, {})

@@ -28,7 +28,7 @@ from dicot.cli.pretrain import pretrain
 from dicot.cli.renamed import Command, Group
 from dicot.cli.report import report
 from dicot.cli.search import search
-from dicot.core.errors import DicotError, DicotWarning, InputError, LostWorkerError
+from dicot.core.errors import DicotError, DicotWarning, LostWorkerError
 from dicot.core.processes.launcher import LOST, find_place, is_launched
 from dicot.core.storage import cannot_use
 
@@ -73,11 +73,6 @@ def root(
 ) -> None:
     """Embeddings from unlabelled time series."""
     context.with_resource(plain_warnings())
-    if context.invoked_subcommand != "pretrain" and "TORCHELASTIC_RUN_ID" in os.environ and find_place().world > 1:
-        raise InputError(
-            f"torchrun has started `dicot {context.invoked_subcommand}` {find_place().world} times, and only "
-            "`dicot pretrain` shares its work among processes. Start it without torchrun."
-        )
 
 
 @contextmanager

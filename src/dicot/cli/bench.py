@@ -45,6 +45,7 @@ def run(
     sets: Annotated[str | None, typer.Option(help="Data sets instead of the suite's, separated by commas.")] = None,
     seeds: Annotated[str | None, typer.Option(help="Seeds instead of the suite's, separated by commas.")] = None,
     protocols: Annotated[str | None, typer.Option(help="Protocols instead of the suite's.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Training steps: a trial, and marked as one.")] = None,
     ledger: LedgerFile = LEDGER,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: one per core.")] = None,
     device: opt.Device = "auto",
@@ -56,9 +57,9 @@ def run(
 ) -> None:
     """Run what is missing of SUITES (`dicot list suites`). The same command continues a run that was interrupted.
 
-    --set takes steps (a trial, and marked as one), schedule (per_step, per_epoch or both), precision, scale, subsets
-    (per-seed or authors), family for files among --sets (ucr, uea or large), and with --ray gpus_per_actor. Exit code 1
-    where a job failed or a data set could not be used; the others are run all the same.
+    --set takes schedule (per_step, per_epoch or both), precision, scale, subsets (per-seed or authors), family for
+    files among --sets (ucr, uea or large), and with --ray gpus_per_actor. Exit code 1 where a job failed or a data set
+    could not be used; the others are run all the same.
     """
     from dicot.judge.bench.exchange import check_export, write_table
     from dicot.judge.bench.ledger import Ledger
@@ -66,7 +67,7 @@ def run(
     from dicot.judge.bench.suites import suite_jobs
     from dicot.paper import suites as _  # noqa: F401  (adds the paper's suites)
 
-    said = opt.Settings(set_, {"sets": sets, "seeds": seeds})
+    said = opt.Settings(set_, {"sets": sets, "seeds": seeds, "steps": None if steps is None else str(steps)})
     gpus = said.take("gpus_per_actor").get("gpus_per_actor")
     more = {"contenders": opt.names_in(only), "protocols": opt.names_in(protocols)}
     options = suite_options(said, "scale", "family", "subsets", **more)

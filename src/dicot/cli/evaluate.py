@@ -63,6 +63,7 @@ def evaluate(
         settings |= {**opt.given(steps=steps), "scale": source.scale}
         subjects = _trained(method, preset, settings, said)
     else:
+        from dicot.judge.evaluation.contenders import registered
         from dicot.model.estimator import TimeSeriesEmbedder
 
         wrong = [*settings, *opt.given(method=method, preset=preset, steps=steps, scale=reading.get("scale"))]
@@ -74,7 +75,8 @@ def evaluate(
         said.rest()
         fitted = TimeSeriesEmbedder.from_pretrained(model, device=device)
         policies = {**_policies(fitted), **policies}
-        subjects = [saved(_free_name(model.resolve().name), fitted)]
+        name = model.resolve().name
+        subjects = [saved(f"saved {name}" if name in registered() else name, fitted)]
     source = source if fitted is None else replace(source, options=source.as_fitted(fitted))
     whole, split, column, warning = _load(source, policies, run["holdout"], run["split_seed"])
     everyone = with_controls(subjects)
@@ -124,13 +126,6 @@ def _protocols(text: str) -> "list[AnyProtocol]":
 
     names = PROTOCOLS if text == "all" else opt.names_in(text)
     return [lookup(every_protocol(), name, "protocol")() for name in names]
-
-
-def _free_name(name: str) -> str:
-    """The name of a saved model in the table, which must not be that of a control or of raw features."""
-    from dicot.judge.evaluation.contenders import registered
-
-    return f"{name} (saved)" if name in registered() else name
 
 
 def _check_outputs(out: Path | None) -> None:
@@ -241,7 +236,7 @@ def _next_steps(
         steps.append(("Keep the model, its vectors and a report", [*again, "--out", "report"]))
     if out is not None:
         steps.append(("See, search and label the cases on a map", ["dicot", "explore", str(out / "vectors.npz")]))
-    if model is not None or (out is not None and _is_embedder(hero)):
+    if model is not None or (out is not None and hasattr(hero, "save_pretrained")):
         reading = said.words(opt.READING)
         words = ["dicot", "embed", str(model or (out or Path()) / "model"), data, *reading, "--out", "vectors.npz"]
         steps.append(("Embed these data, or others, with the model", words))
@@ -301,12 +296,6 @@ def _sizes(split: "Split") -> str:
     return text
 
 
-def _is_embedder(model: object) -> bool:
-    from dicot.model.estimator import TimeSeriesEmbedder
-
-    return isinstance(model, TimeSeriesEmbedder)
-
-
 def _write_report(
     out: Path,
     split: "Split",
@@ -340,7 +329,7 @@ def _write_report(
     }
     model: Any = result.models[hero]
     history: tuple[list[float], list[float]] = ([], [])
-    if _is_embedder(model):
+    if hasattr(model, "save_pretrained"):
         history = (model.history_.loss, model.history_.lr)
         facts |= {"recipe": model.recipe_, "settings": model.method_params_ or "none"}
         typer.echo(f"Wrote {model.save_pretrained(out / 'model')}")
@@ -376,7 +365,7 @@ def _write_vectors(out: Path, source: Source, policies: dict[str, Any], split: "
         return model.transform(cases_for(model, part)).astype("float32")
 
     path, data = out / "vectors.npz", source.data
-    maker = model_hash(out / "model") if _is_embedder(model) else hero
+    maker = model_hash(out / "model") if hasattr(model, "save_pretrained") else hero
     if source.recorded:
         embed_recordings(embed, maker, path, data, {"channels": split.train.channels, **source.options})
     else:

@@ -1,99 +1,81 @@
 """dicot list: every registry, one line per entry; of data sets also the card of one."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import fields
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dicot.cli.data import sizes
 from dicot.core.errors import DicotError, InputError, lookup
 
-Lines = Iterable[tuple[str, str]]  # name and description
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+KINDS = ("methods", "presets", "controls", "encoders", "poolings", "protocols", "datasets", "suites")
 
 
-def _methods() -> Lines:
-    from dicot.methods import METHODS
+def _entries(kind: str) -> "Iterable[tuple[str, str]]":
+    """Return name and description of everything of a kind."""
+    match kind:
+        case "methods":
+            from dicot.methods import METHODS
 
-    return [(name, f"{kind.summary} | {kind.paper} | {kind.complexity}") for name, kind in METHODS.items()]
+            return [(name, f"{one.summary} | {one.paper} | {one.complexity}") for name, one in METHODS.items()]
+        case "presets":
+            from dicot.model.presets import DEFAULT_PRESET, METHOD_PRESET, PRESETS
+
+            notes = {METHOD_PRESET: "; the default where a method is named", DEFAULT_PRESET: "; the default"}
+            return [(name, f"{one.method}: {one.summary}{notes.get(name, '')}") for name, one in PRESETS.items()]
+        case "controls":
+            from dicot.judge.classical import CLASSICAL
+            from dicot.model.controls import CONTROLS
+
+            return _first_lines({**CONTROLS, **CLASSICAL})
+        case "encoders":
+            from dicot.nets.encoders import ENCODERS
+
+            return _first_lines(ENCODERS)
+        case "poolings":
+            from dicot.model.embedding import POOLINGS
+
+            return [(name, pooling.summary) for name, pooling in POOLINGS.items()]
+        case "protocols":
+            from dicot.judge.evaluation import every_protocol
+
+            return [(name, make().description) for name, make in every_protocol().items()]
+        case "datasets":
+            return _datasets()
+        case _:
+            from dicot.judge.bench.suites import SUITES
+            from dicot.paper import suites  # noqa: F401  (adds the paper's)
+
+            return _first_lines(SUITES)
 
 
-def _presets() -> Lines:
-    from dicot.model.presets import DEFAULT_PRESET, METHOD_PRESET, PRESETS
-
-    notes = {METHOD_PRESET: "; the default where a method is named", DEFAULT_PRESET: "; the default"}
-    return [(name, f"{preset.method}: {preset.summary}{notes.get(name, '')}") for name, preset in PRESETS.items()]
+def _first_lines(registry: "Mapping[str, Any]") -> list[tuple[str, str]]:
+    return [(name, next(iter((one.__doc__ or "").splitlines()), "")) for name, one in registry.items()]
 
 
-def _controls() -> Lines:
-    from dicot.judge.classical import CLASSICAL
-    from dicot.model.controls import CONTROLS
-
-    return [(name, _first_line(kind)) for name, kind in {**CONTROLS, **CLASSICAL}.items()]
-
-
-def _encoders() -> Lines:
-    from dicot.nets.encoders import ENCODERS
-
-    return [(name, _first_line(kind)) for name, kind in ENCODERS.items()]
-
-
-def _poolings() -> Lines:
-    from dicot.model.embedding import POOLINGS
-
-    return [(name, pooling.summary) for name, pooling in POOLINGS.items()]
-
-
-def _protocols() -> Lines:
-    from dicot.judge.evaluation import every_protocol
-
-    return [(name, make().description) for name, make in every_protocol().items()]
-
-
-def _datasets() -> Lines:
+def _datasets() -> list[tuple[str, str]]:
     """All data sets that are known, here or not; a damaged one says what is wrong with it."""
     from dicot.data.datasets import DATASETS, on_hand
 
     cards, damaged = on_hand()
     lines = {card.name: f"{card.family or '-':10} {sizes(card)}" for card in cards}
     for name, dataset in DATASETS.items():
-        if name in damaged:
-            lines[name] = f"{dataset.family or '-':10} damaged: {damaged[name]}"
-        elif name not in lines and not dataset.is_here():
-            lines[name] = f"{dataset.family or '-':10} not here"
+        if name in damaged or (name not in lines and not dataset.is_here()):
+            why = f"damaged: {damaged[name]}" if name in damaged else "not here"
+            lines[name] = f"{dataset.family or '-':10} {why}"
     return sorted(lines.items(), key=lambda line: line[0].lower())
 
 
-def _suites() -> Lines:
-    from dicot.judge.bench.suites import SUITES
-    from dicot.paper import suites  # noqa: F401  (adds the paper's)
-
-    return [(name, _first_line(suite)) for name, suite in SUITES.items()]
-
-
-def _first_line(entry: Any) -> str:
-    return next(iter((entry.__doc__ or "").splitlines()), "")
-
-
-LISTS: dict[str, Callable[[], Lines]] = {
-    "methods": _methods,
-    "presets": _presets,
-    "controls": _controls,
-    "encoders": _encoders,
-    "poolings": _poolings,
-    "protocols": _protocols,
-    "datasets": _datasets,
-    "suites": _suites,
-}
-
-
 def list_names(
-    kind: Annotated[str, typer.Argument(help=f"What to list: {', '.join(LISTS)}.")],
+    kind: Annotated[str, typer.Argument(help=f"What to list: {', '.join(KINDS)}.")],
     name: Annotated[str | None, typer.Argument(help="One data set: its card, and how to get it.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Read data sets whole, and compare sizes and values.")] = False,
 ) -> None:
     """List what can be used by name; `dicot list datasets NAME` shows a data set, or how to get it."""
-    lines = lookup(LISTS, kind, "list")
+    lookup(dict.fromkeys(KINDS), kind, "list")
     if (check or name is not None) and kind != "datasets":
         raise InputError("NAME and --check are for `dicot list datasets`. Leave them out.")
     if check:
@@ -101,7 +83,7 @@ def list_names(
     elif name is not None:
         _show_card(name)
     else:
-        for one, text in lines():
+        for one, text in _entries(kind):
             typer.echo(f"{one:{32 if kind == 'datasets' else 18}} {text}".rstrip())
 
 

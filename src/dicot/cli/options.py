@@ -134,6 +134,8 @@ def _value(name: str, text: str) -> Any:
         return [part.strip() for part in text.split(",")]
     if name in TEXTS:
         return text
+    if text in (words := {"True": True, "False": False, "None": None}):  # as Python has them
+        return words[text]
     try:
         return json.loads(text)
     except (ValueError, RecursionError):  # no JSON, a number of thousands of digits, or lists too deep

@@ -22,20 +22,10 @@ OUT = Path("out/paper")
 
 def paper(
     out: Annotated[Path, typer.Option(help="Folder for report.html, report.md and figures.")] = OUT,
-    records: Annotated[
-        Path | None,
-        typer.Option(
-            help=f"Exports of ledgers: a file, or a folder whose .csv and .parquet are joined; see {RECORDS}/."
-        ),
-    ] = None,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(help=f"The ledger that `dicot bench` wrote; default: {LEDGER}, and without one the {RECORDS}."),
-    ] = None,
+    records: Annotated[Path | None, typer.Option(help="An export of a ledger, or a folder of exports.")] = None,
+    ledger: Annotated[Path | None, typer.Option(help=f"A ledger; default: {LEDGER}, or else {RECORDS}/.")] = None,
     only: Annotated[str | None, typer.Option(help="Figures and tables, such as table3,figure6; default: all.")] = None,
-    run: Annotated[
-        bool, typer.Option("--run", help="First run into the ledger what is missing, the cheapest data sets first.")
-    ] = False,
+    run: Annotated[bool, typer.Option("--run", help="First run what is missing into the ledger.")] = False,
     device: opt.Device = "auto",
     dry_run: DryRun = False,
     set_: opt.Set = None,

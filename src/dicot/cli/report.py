@@ -16,29 +16,15 @@ if TYPE_CHECKING:
 
 
 def report(
-    suite: Annotated[
-        str, typer.Argument(help="A suite; several joined in one report, as ucr+uea; several reports, as ucr,uea.")
-    ],
-    ledger: Annotated[
-        Path | None, typer.Option(help=f"The ledger that `dicot bench` wrote; default: {LEDGER}.")
-    ] = None,
-    records: Annotated[
-        Path | None,
-        typer.Option(help="Instead of a ledger: its export, the report.csv of a report, or a folder of such files."),
-    ] = None,
+    suite: Annotated[str, typer.Argument(help="A suite; joined as ucr+uea; several reports as ucr,uea.")],
+    ledger: Annotated[Path | None, typer.Option(help=f"A ledger; default: {LEDGER}.")] = None,
+    records: Annotated[Path | None, typer.Option(help="An export of a ledger, or a folder of exports.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the report; default without INTO: out/SUITE.")] = None,
     against_paper: Annotated[bool, typer.Option("--against-paper", help="Ours beside the paper's numbers.")] = False,
-    only: Annotated[
-        str | None,
-        typer.Option(help="Rank only these contenders, separated by commas, or `paper` for the paper's lines."),
-    ] = None,
+    only: Annotated[str | None, typer.Option(help="Rank only these contenders, or `paper` for its lines.")] = None,
     baseline: Annotated[str | None, typer.Option(help="Whom to count wins and losses against; default: dicot.")] = None,
-    into: Annotated[
-        Path | None, typer.Option(help="Put the summary table between the marks of this file, such as README.md.")
-    ] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Change nothing: fail if the table INTO is out of date.")
-    ] = False,
+    into: Annotated[Path | None, typer.Option(help="Put the summary table between the marks of this file.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Only say whether the table INTO is up to date.")] = False,
 ) -> None:
     """Report a SUITE: tables, ranks, tests and figures, with the controls in every table."""
     from dicot.judge.bench.exchange import read_records, write_table

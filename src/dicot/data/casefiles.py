@@ -89,11 +89,11 @@ def csv_cases(path: Path, reading: Reading) -> dict[str, Content]:
     if reading.case is not None or reading.time is not None:
         if reading.header is False:
             raise InputError(
-                "A long table needs the names of its columns in its first row. Leave header=False (--no-header) out."
+                "A long table needs the names of its columns in its first row. Leave header=False out."
             )
         content = _long(columns_of(sheet, [reading.case, reading.label, reading.group]), reading)
     elif reading.channels is not None:
-        raise InputError("channels= needs a long table. Name its case= and time= columns too (--case, --time).")
+        raise InputError("channels= needs a long table. Name its case= and time= columns too.")
     else:
         content = Content(*read_rows(sheet, reading.label, reading.group, reading.ignore, reading.header))
     return {"": content._replace(about=f"{SEPARATORS[sheet.separator]} separated; {content.about}")}

@@ -59,9 +59,9 @@ class LeftOut(NamedTuple):
             return ""
         at = "the windows" if rate is None else f"{rate:.4g} per second"
         reasons = {
-            f"another rate than {at} ({self.other:,}; resample=True (--resample) keeps them)": self.other,
+            f"another rate than {at} ({self.other:,}; resample=True keeps them)": self.other,
             f"stretches between gaps that are shorter than a window ({self.between:,}; a smaller window, or a larger "
-            "gap= (--gap), keeps more)": self.between,
+            "gap=, keeps more)": self.between,
             f"ends behind the last window ({self.tail:,}; a smaller window keeps more)": self.tail,
         }
         why = " and ".join(reason for reason, count in reasons.items() if count)
@@ -182,7 +182,7 @@ class Cut:
         cut = len(runs) - len(tracks)
         if max(longest.values(), default=0) < self.length:
             gaps = f", cut at {cut} gap(s)" if cut > 0 else ""
-            wider = ", or a larger gap= (--gap) if the time stamps are only uneven" if cut > 0 else ""
+            wider = ", or a larger gap= if the time stamps are only uneven" if cut > 0 else ""
             error = NoWindowError(
                 f"No recording is as long as a window of {self.length} time steps: {len(tracks)} recording(s) of "
                 f"{len(self.channels)} channel(s) came{gaps}, the longest with {max(longest.values(), default=0)} time "
@@ -333,7 +333,7 @@ def _common_rate(outlines: Sequence[Outline], reading: Reading, before: float | 
         others = f", that of {listed(list(rates))} is" if rates else ""
         raise InputError(
             f"The rate of {listed(timeless)} is not known{others}. "
-            "Name the column of time stamps as time= (--time), or say rate= (--rate)."
+            "Name the column of time stamps as time= (--time), or say rate=."
         )
     usual = before if before is not None else float(np.median(list(rates.values()))) if rates else None
     if usual is None:
@@ -344,7 +344,7 @@ def _common_rate(outlines: Sequence[Outline], reading: Reading, before: float | 
         first, own = (repr(near), rates[near]) if before is None else ("what was cut before", before)
         raise InputError(
             f"All recordings must have one rate: {first} has {own:g} time steps per second, {other[0]!r} "
-            f"{rates[other[0]]:g} ({len(other)} of {len(rates)} differ). Resample them with rate={own:g} (--rate), or "
+            f"{rates[other[0]]:g} ({len(other)} of {len(rates)} differ). Resample them with rate={own:g}, or "
             "leave some out."
         )
     return usual
@@ -377,7 +377,7 @@ def refuse_missing(recording: Recording, missing: str) -> None:
         raise InputError(
             f"Recording {recording.name!r} has no value in channel {recording.channels[channel]!r} at "
             f"{np.count_nonzero(lost[channel])} of {recording.n_times} time steps, the first of which is "
-            f'{np.argmax(lost[channel])}. Set missing="interpolate" or "zero" (--missing), or remove these rows.'
+            f'{np.argmax(lost[channel])}. Set missing="interpolate" or "zero", or remove these rows.'
         )
 
 
@@ -444,7 +444,7 @@ def warn_of_uneven(recording: Array, lasting: Array, length: int, rate: float | 
         which = list(dict.fromkeys(recording[uneven].tolist()))
         warnings.warn(
             f"Uneven time stamps: windows of {length} time steps last {lasting.min():.3g} to "
-            f"{lasting.max():.3g} s, in {listed(which)}. Set resample=True (--resample) for an even grid.",
+            f"{lasting.max():.3g} s, in {listed(which)}. Set resample=True for an even grid.",
             UnevenSamplingWarning,
             stacklevel=3,
         )

@@ -109,7 +109,7 @@ MISSING: dict[str, Callable[[Array], Array]] = {"error": lambda case: case, "int
 
 NO_VALUE = (
     '{} has no value at all in {}, and missing="interpolate" has nothing to fill it in from. Leave out the file, or '
-    'the channel with channels= (--channels), or set missing="zero" (--missing zero).'
+    'the channel with channels= (--channels), or set missing="zero".'
 )
 
 

@@ -106,7 +106,7 @@ class Preparation:
         if self.rate is not None and X.rate is not None and abs(X.rate / self.rate - 1) > SAME_RATE:
             raise InputError(
                 f"X has {X.rate:g} time steps per second; this model was fitted on {self.rate:g}. Resample the "
-                f"recordings with rate={self.rate:g} (--rate {self.rate:g}), as windows_from does."
+                f"recordings with rate={self.rate:g}, as Windows.from_folder does."
             )
         if self.unequal == "error" and self.rate and X.rate and X.n_times != self.n_times:
             warnings.warn(

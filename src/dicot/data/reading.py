@@ -191,13 +191,13 @@ def _time_steps(value: str | int, rate: float | None, what: str) -> int:
     if rate is None:
         raise InputError(
             f"{what}={value!r} needs time stamps or a rate. Name the column of time stamps as time= (--time), say "
-            f"rate= (--rate), or give {what} in time steps."
+            f"rate=, or give {what} in time steps."
         )
     steps = float(match["number"]) * _SECONDS[match["unit"]] * rate
     if not 0.5 < steps <= _MOST:
         raise InputError(
             f"{what}={value!r} is {steps:.3g} time steps at {rate:g} per second. Choose another {what}; if the time "
-            "stamps count milliseconds, say unit='ms' (--unit)."
+            "stamps count milliseconds, say unit='ms'."
         )
     return round(steps)
 
@@ -241,5 +241,5 @@ def read_toml(path: Path) -> dict[str, Any]:
         return {key: plain[key] for key in said}
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(
-            f"{path}: {error} Correct it, or write it anew: dicot inspect FOLDER --write --force"
+            f"{path}: {error} Correct it, or write it anew: dicot inspect FOLDER --write --overwrite"
         ) from error

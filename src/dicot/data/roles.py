@@ -184,7 +184,7 @@ def without_clocks(
             out.append(name)
             continue
         raise InputError(
-            f"{asked} Say time={name!r} (--time), with its unit= (--unit), if it holds the time stamps, and "
+            f"{asked} Say time={name!r} (--time), with its unit=, if it holds the time stamps, and "
             "group= (--group) if several recordings share the file; otherwise name the channels= (--channels), with "
             "it or without."
         )

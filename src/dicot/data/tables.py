@@ -28,13 +28,13 @@ def table_cases(
     columns = table_columns(table)
     if case is None or time is None:
         raise InputError(
-            "A long table needs both case= and time= (--case, --time), the columns that name the case and order it. "
+            "A long table needs both case= and time=, the columns that name the case and order it. "
             f"It has the columns {', '.join(columns)}."
         )
     roles = {"case": case, "time": time, **{k: c for k, c in (("label", label), ("group", group)) if c is not None}}
     require_columns(columns, [*roles.values(), *(channels or ()), *ignore])
     if torn := [c for c in ignore if c in (*roles.values(), *(channels or ()))]:
-        raise InputError(f"Column {torn[0]!r} cannot be used and ignored. Leave it out of ignore (--ignore).")
+        raise InputError(f"Column {torn[0]!r} cannot be used and ignored. Leave it out of ignore.")
     rest = [c for c in columns if c not in roles.values() and c not in ignore]
     used = list(channels) if channels is not None else [c for c in rest if _is_channel(columns[c], c)]
     if not used or not len(columns[case]):
@@ -151,7 +151,7 @@ def _is_channel(column: Array, name: str) -> bool:
     raise InputError(
         f"Column {name!r} holds numbers "
         + ("as text. " if other is None else f"and text ({other!r} in row {[str(v) for v in column].index(other)}). ")
-        + "Repair it, or say what it is: channels=, label=, group= or ignore= (--channels, --label, --group, --ignore)."
+        + "Repair it, or say what it is: channels=, label=, group= or ignore=."
     )
 
 
@@ -172,7 +172,7 @@ def _refuse_names(values: Array, channels: Sequence[str], codes: Array) -> None:
         constant = [c for c, is_still in zip(channels, still, strict=True) if is_still]
         raise InputError(
             f"These columns never change within a case, as ids and labels do: {', '.join(constant)}. Say what each is: "
-            "label=, group=, ignore= or, if it is a channel, channels= (--label, --group, --ignore, --channels)."
+            "label=, group=, ignore= or, if it is a channel, channels=."
         )
 
 

@@ -93,7 +93,7 @@ def _no_date(number: Any, unit: str, remedy: str) -> InputError:
     year = 1970 + int(number / UNITS[unit] / 31_556_952)
     return InputError(
         f"The time stamp {number} would, in {unit} since 1970, lie in the year {year}. {remedy} unit='ms', 'us' or "
-        "'ns' (--unit)."
+        "'ns'."
     )
 
 
@@ -304,7 +304,7 @@ def even_grid(times: Seconds, rate: float) -> Seconds:
     if not wanted <= max(_MANY, _MOST_TIMES * len(times)):
         raise InputError(
             f"At a rate of {rate:g} per second, {len(times)} time steps from {times[0]:g} to {times[-1]:g} s would "
-            f"become {wanted:.3g}. Check rate= (--rate), and the unit= (--unit) of the time stamps."
+            f"become {wanted:.3g}. Check rate=, and the unit= of the time stamps."
         )
     n_times = int(np.floor(wanted + _ON_GRID)) + 1
     grid = times[0] + np.arange(n_times) / rate

@@ -38,7 +38,7 @@ def read_rows(
     names = sheet.rows[0] if header else []
     if lost := [c for c in by_name if c not in names]:
         if not header:
-            raise InputError(f"Column {lost[0]!r} needs a row of names. Read the file with header=True (--header).")
+            raise InputError(f"Column {lost[0]!r} needs a row of names. Read the file with header=True.")
         known = did_you_mean(lost[0], names)
         raise InputError(f"There is no column {lost[0]!r}. {known if len(known) < 200 else f'It has {brief(names)}.'}")
     if header:
@@ -46,7 +46,7 @@ def read_rows(
     places = {c: _ENDS[c] % width if c in _ENDS else names.index(c) for c in given}
     values = [i for i in range(width) if i not in places.values()]
     if torn := [c for c in (label, group) if c is not None and places[c] in {places[d] for d in ignore or ()}]:
-        raise InputError(f"Column {torn[0]!r} cannot be used and ignored. Leave it out of ignore (--ignore).")
+        raise InputError(f"Column {torn[0]!r} cannot be used and ignored. Leave it out of ignore.")
     if not values:
         raise InputError("No column of values is left beside label, group and those to ignore. Leave one of them out.")
     if header:
@@ -61,8 +61,8 @@ def read_rows(
                 f"{sheet.line(row + header).capitalize()}: could not convert {cell!r} to a number. "
                 + (
                     decimal_comma(cell)
-                    or "If the column is not one of values, name it as label, group or ignore (--label, --group, "
-                    "--ignore); it may be the first or the last. Cells are separated by commas, semicolons or tabs."
+                    or "If the column is not one of values, name it as label, group or ignore;"
+                    " it may be the first or the last. Cells are separated by commas, semicolons or tabs."
                 )
             )
     cases = frame[values].to_numpy(np.float64)
@@ -99,8 +99,8 @@ def _has_header(cells: list[str]) -> bool:
         return False
     raise InputError(
         f"It is not clear whether the first row holds names or a case: {brief(cells)}. Say header=True or "
-        "header=False (--header or --no-header), and name a column that is not one of values as label, group or ignore "
-        "(--label, --group, --ignore): by its name, first or last."
+        "header=False, and name a column that is not one of values as label, group or ignore "
+        "by its name, first or last."
     )
 
 
@@ -113,7 +113,7 @@ def _check_steps(names: list[str]) -> None:
     if count > 1 and odd:
         raise InputError(
             f"The other columns are called like time steps ({names[forms.index(usual)]} ...), these are not: "
-            f"{brief(odd)}. Name each as label, group or ignore (--label, --group, --ignore), or rename it if it is a "
+            f"{brief(odd)}. Name each as label, group or ignore, or rename it if it is a "
             "time step. Several channels need a long table."
         )
 

@@ -217,7 +217,7 @@ def _held(out: Path, old: Vectors, reading: Reading, model: str) -> MadeOf:
     was, now = Reading.from_dict(held.options).to_dict(), reading.to_dict()
     for key in sorted((was.keys() | now.keys()) - {"window", "stride"}):  # these two are compared in time steps
         if was.get(key) != now.get(key):
-            raise InputError(f"{out} was made with --{key} {was.get(key)}; now --{key} {now.get(key)}. {AGAIN}")
+            raise InputError(f"{out} was made with {key}={was.get(key)}; now {key}={now.get(key)}. {AGAIN}")
     return held
 
 

@@ -81,10 +81,10 @@ def series_of(
     placed = known.recording is not None and known.start is not None and known.end is not None
     if not placed if made is None else made.kind != "recordings":
         if refused := sorted(options.keys() & set(OF_RECORDINGS)):
-            raise InputError(f"--{refused[0]} is for recordings, and {what} was made of cases. Leave it out.")
+            raise InputError(f"{refused[0]} is for recordings, and {what} was made of cases. Leave it out.")
         return _case_series(known, made, data, options, what)
     if refused := sorted(options.keys() - {*OF_RECORDINGS, *OF_BOTH}):
-        raise InputError(f"--{refused[0]} is for tables of cases, and these are windows of recordings. Leave it out.")
+        raise InputError(f"{refused[0]} is for tables of cases, and these are windows of recordings. Leave it out.")
     if made is None and data is None:
         return None
     if made is None:  # by the dicot.toml beside the recordings
@@ -158,9 +158,7 @@ class RecordedSeries(Series):
         self._rate = Reading(rate=made.rate if rate is None else rate).rate
         self._n_times = made.n_times if rate is None else None
         if self._reading.resample and self._rate is None:
-            raise InputError(
-                f"The recordings of {what} were resampled, and it does not say to which rate. Say it (--rate)."
-            )
+            raise InputError(f"The recordings of {what} were resampled, and it does not say to which rate. Say rate=.")
         self._held: OrderedDict[str, dict[str, _Track]] = OrderedDict()
         self._lock = Lock()
         names = list(dict.fromkeys(self._recording.tolist()))
@@ -218,7 +216,7 @@ class RecordedSeries(Series):
         raise InputError(
             f"{self._files[str(file_name_of(recording, self._files))]} has no time steps of {recording!r} from "
             f"{start:g} to {end:g}, where row {row} of {self._what} lies. Was the file changed? Embed it again, or "
-            "name the recordings that were embedded (--data), and their rate= (--rate) where they have no time stamps."
+            "name the recordings that were embedded (--data), and their rate= where they have no time stamps."
         )
 
     def _problem(self, name: str, is_same: Callable[[Path, dict[str, Any]], bool]) -> str:
@@ -274,7 +272,7 @@ class RecordedSeries(Series):
         if rate is None and (self._start % 1).any():
             raise InputError(
                 f"Recording {one.name!r} has no time stamps, and windows of {self._what} start at times such as "
-                f"{self._start[self._start % 1 > 0][0]:g} s. Say its rate= (--rate)."
+                f"{self._start[self._start % 1 > 0][0]:g} s. Say its rate=."
             )
         return np.arange(one.n_times) / (rate or 1.0)
 

@@ -54,8 +54,8 @@ def gpu_memory_of(text: str | None, device: str) -> int | None:
     memory = parse_bytes(text)
     if resolve_device(device).type != "cuda":
         raise InputError(
-            f"--gpu-memory {text} limits a GPU, and this run is on the CPU. Leave it out, or use --device cuda. The "
-            "memory of the process is limited by --memory."
+            f"gpu_memory={text} limits a GPU, and this run is on the CPU. Leave it out, or use --device cuda. The "
+            "memory of the process is limited by memory=."
         )
     refuse_beyond_on_gpu(memory, 0, "A run on a GPU")
     return memory
@@ -64,7 +64,7 @@ def gpu_memory_of(text: str | None, device: str) -> int | None:
 def refuse_beyond_on_gpu(memory: int, need: int, what: str) -> None:
     """Refuse work that needs so many bytes of a GPU beside what any work does."""
     remedy = "Use a smaller batch size or shorter windows, or allow more."
-    refuse_beyond(memory, CONTEXT + FIXED + need, what, remedy, "--gpu-memory")
+    refuse_beyond(memory, CONTEXT + FIXED + need, what, remedy, "gpu_memory")
 
 
 @contextmanager

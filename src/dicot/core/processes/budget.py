@@ -46,7 +46,7 @@ def said_bytes(count: float) -> str:
     return f"{int(count)} bytes"
 
 
-def refuse_beyond(memory: int, need: int, what: str, remedy: str, option: str = "--memory") -> None:
+def refuse_beyond(memory: int, need: int, what: str, remedy: str, option: str = "memory") -> None:
     """Refuse work that needs more than it may take; `option` is where a user says how much that is."""
     if need > memory:
         raise InputError(

@@ -45,7 +45,7 @@ def write_features(path: Path, data_set: str, labels: Array, embeddings: Mapping
 def maps(path: Path) -> Part:
     """Map each contender of a file that `write_features` wrote; one made by hand need not name the data set."""
     if not path.is_file():
-        raise MissingDataError(f"There is no file of embeddings at {path}. `dicot evaluate --features` writes one.")
+        raise MissingDataError(f"There is no file of embeddings at {path}. Make one with `write_features`.")
     arrays = load_npz(path)
     labels, data_set = arrays.pop(LABELS, None), str(arrays.pop(DATA_SET, ""))
     if labels is None or not arrays:
