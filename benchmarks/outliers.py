@@ -24,7 +24,7 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
 from benchmarks.arguments import some_of
 from dicot import EmbeddingOutlierDetector, TimeSeriesEmbedder, load
-from dicot.data.datasets.arrhythmia import ARRHYTHMIA, TEST_RECORDS, TRAIN_RECORDS
+from dicot.data.datasets.standins import ARRHYTHMIA, TEST_RECORDS, TRAIN_RECORDS
 from dicot.data.npyfile import load_npz
 from dicot.judge.classical import CLASSICAL
 

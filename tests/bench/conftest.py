@@ -10,6 +10,7 @@ import pytest
 from dicot.data import Windows
 from dicot.judge.evaluation import Contender, Job, JobData
 from dicot.methods import METHODS, Method
+from dicot.paper import suites  # noqa: F401  (the paper's suites)
 
 TINY = {"dim": 8, "steps": 2, "batch_size": 4, "schedule": "per_step", "precision": "float32"}
 LOADED = [

@@ -89,4 +89,4 @@ def test_units_share_a_fit_and_lie_by_source():
     assert [unit.first.source.name for unit in units] == ["ecg", "harth", "harth"]
     assert [len(unit.jobs) for unit in units] == [1, 3, 1]
     assert {data.name: len(found) for data, found in units[1].by_target().items()} == {"pamap2": 2, "wisdm2": 1}
-    assert str(units[2]) == "dicot on harth, seed 2, channels 3, 4, 5"
+    assert str(units[2].first) == "dicot on harth, channels 3, 4, 5, seed 2"

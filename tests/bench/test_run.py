@@ -203,22 +203,6 @@ def test_fine_tuning_starts_from_the_encoder_and_cost_is_recorded(tmp_path, job)
     assert found["dicot", "cost", "embed_seconds", 1].value > 0
 
 
-def test_what_measures_a_fit_has_one_of_its_own(tmp_path, job):
-    path = tmp_path / "bench.sqlite"
-    plan = finish([job(), job(protocol="ridge"), job(protocol="cost")], path)
-    assert sorted(tuple(one.protocol for one in unit.jobs) for unit in plan.units) == [("cost",), ("linear", "ridge")]
-    assert len({unit.key for unit in plan.units}) == 2
-    found = records(path)
-    assert found["dicot", "ridge", "accuracy", 1].fit_seconds != found["dicot", "cost", "fit_seconds", 1].value
-
-
-def test_a_file_is_trained_by_the_recipe_of_the_family_it_is_given(data):
-    plain, large = (Shelf().get(JobData(data, None, family)).split for family in (None, "large"))
-    assert (plain.family, large.family) == (None, "large")
-    made = TimeSeriesEmbedder("catt", family=large.family, dim=8, steps=0).fit(large.train.x)
-    assert made.recipe_.batch_size == 128 and made.method_params_["temperature"] == 0.1
-
-
 def test_what_is_the_same_for_every_seed_is_fitted_once(tmp_path, job):
     path = tmp_path / "bench.sqlite"
     plan = finish([job("raw-mean", "few_5", seed=seed) for seed in (1, 2)] + [job("random", seed=1)], path)
@@ -313,8 +297,8 @@ def test_an_interrupted_fit_goes_on_and_says_that_its_time_is_unknown(tmp_path, 
     slow = job(contender=Contender("dicot", "dicot", {}, {"dim": 8, "steps": 6, "batch_size": 4}))
     usual, written = Checkpoint.write, []
 
-    def dies(self, method, optimiser, history, identity):
-        usual(self, method, optimiser, history, identity)
+    def dies(self, method, optimiser, history, identity, **more):
+        usual(self, method, optimiser, history, identity, **more)
         written.append(len(history))
         if len(written) == 3:
             raise KeyboardInterrupt

@@ -7,17 +7,16 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError
-from dicot.data.datasets.hapt import HAPT
-from dicot.data.datasets.wisdm2019 import WISDM_2019
+from dicot.data.datasets.standins import HAPT, WISDM_2019
 from dicot.judge.bench.crossing import SuiteOptions
-from dicot.judge.bench.suites import SUITES, maps_set, suite_jobs, with_stand_ins
+from dicot.judge.bench.suites import SUITES, suite_jobs
 from dicot.judge.classical import CLASSICAL, RAW_FEATURES
 from dicot.judge.evaluation import every_protocol
 from dicot.judge.evaluation.loading import load_labelled
-from dicot.judge.evaluation.model_protocols import trains
 from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
 from dicot.paper import numbers as paper
+from dicot.paper.runs import maps_set, with_stand_ins
 from dicot.paper.suites import LARGE, NOT_IN_PAPER, PAPER_UCR, PAPER_UEA, TRANSFERS
 
 RIVALS = {name for name, method in METHODS.items() if not method.needs_labels} - set(NOT_IN_PAPER)
@@ -66,12 +65,6 @@ def test_the_archives_as_in_the_paper():
             assert protocols == {"linear", *more}, kind
 
 
-def test_sets_that_the_paper_leaves_out_belong_to_their_archive():
-    sets = SuiteOptions(sets=("DodgerLoopGame", "EigenWorms"))
-    for suite, name in (("ucr", "DodgerLoopGame"), ("uea", "EigenWorms")):
-        assert {job.source.name for job in suite_jobs([suite], sets)} == {name}
-
-
 def test_missing_values_of_an_archive_are_interpolated_and_those_of_a_file_refused(tmp_path, monkeypatch):
     x = np.arange(12.0).reshape(2, 1, 6)
     x[:, 0, 2] = np.nan
@@ -108,11 +101,6 @@ def test_labelled_cases_are_drawn_as_for_the_papers_tables():
     assert {subsets for name, subsets in drawn if name.startswith("knn_")} == {"per-seed"}
     assert {subsets for name, subsets in drawn if not name.startswith("knn_")} == {"authors"}
     assert {"few_1pct", "forest_1pct", "finetune-1"} <= {name for name, _ in drawn}
-
-
-def test_the_forest_with_few_labels_is_for_what_has_no_network():
-    jobs = [job for job in jobs_of("low_label") if job.protocol == "forest_1pct"]
-    assert {job.contender.kind for job in jobs} == set(CLASSICAL)
 
 
 def test_transfer_takes_the_accelerometers():
@@ -198,17 +186,10 @@ def test_smoke_has_everyone_and_every_protocol_and_marks_trials():
     jobs = jobs_of("smoke")
     assert {job.contender.kind for job in jobs} == {*METHODS, *CONTROLS, *CLASSICAL}
     assert {job.protocol for job in jobs} == set(every_protocol())
-    assert all(job.trial for job in jobs if job.contender.kind in METHODS or trains(job.protocol))
+    assert all(job.trial for job in jobs if job.contender.kind in METHODS or job.scorer().trains)
     assert not any(job.trial for job in jobs if job.contender.kind in CLASSICAL)
     assert {job.contender.settings["steps"] for job in jobs if job.contender.kind in METHODS} == {10}
     assert {job.contender.settings.get("schedule") for job in jobs} == {None, "per_step", "per_epoch"}
-
-
-def test_what_has_no_network_is_not_fine_tuned():
-    jobs = jobs_of("large", sets=("harth",), protocols=("finetune-10", "ridge"))
-    for job in jobs:
-        assert job.protocol == "ridge" or job.contender.kind not in CLASSICAL
-    assert {job.protocol for job in jobs if job.contender.kind == "random"} == {"finetune-10", "ridge"}
 
 
 def test_options():

@@ -8,7 +8,7 @@ import torch
 
 from dicot.core.errors import InputError, MissingExtraError
 from dicot.data.datasets import load
-from dicot.judge.classical import CLASSICAL, MiniRocket
+from dicot.judge.classical import MiniRocket
 from dicot.judge.evaluation import contender, evaluate
 from dicot.judge.protocols import RidgeProbe
 
@@ -42,16 +42,8 @@ def test_gun_point_and_the_rules_of_a_fit():
     short = several[:, :, :5]
     padded = np.concatenate([short, np.zeros((6, 3, 4))], axis=2)
     assert np.array_equal(MiniRocket().fit(short).transform(short), MiniRocket().fit(padded).transform(padded))
-    with pytest.raises(InputError, match="20 time steps.*19"):
+    with pytest.raises(InputError, match="3, 20.*19"):
         model.transform(several[:, :, :19])
-
-
-def test_refuses_what_it_cannot_use():
-    assert CLASSICAL["minirocket"] is MiniRocket
-    with pytest.raises(InputError, match=r"\(4, 9\)"):
-        MiniRocket().fit(np.zeros((4, 9)))
-    with pytest.raises(InputError, match="before fit"):
-        MiniRocket().transform(np.zeros((4, 1, 9)))
 
 
 def test_says_how_to_install_aeon(monkeypatch):

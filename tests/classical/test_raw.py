@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError
-from dicot.judge.classical import RAW_FEATURES, RawFlat, RawMean
+from dicot.judge.classical import RawFlat, RawMean
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
@@ -40,19 +40,7 @@ def test_raw_flat_at_the_limit_is_left_alone():
     assert RawFlat().fit(many_channels).transform(many_channels).shape == (1, 25_000)
 
 
-@pytest.mark.parametrize("model", RAW_FEATURES.values())
-def test_both_refuse_what_they_cannot_use(model):
-    with pytest.raises(InputError, match=r"\(3, 4\)"):
-        model().fit(X[0])
-    with pytest.raises(InputError, match=r"\(2, 3, 0\)"):
-        model().fit(X[:, :, :0])
-    with pytest.raises(InputError, match="before fit"):
-        model().transform(X)
-    with pytest.raises(InputError, match="3 channels.*2"):
-        model().fit(X).transform(X[:, :2])
-
-
-def test_raw_flat_refuses_another_length_but_raw_mean_does_not_mind():
-    with pytest.raises(InputError, match="4 time steps.*3"):
+def test_raw_flat_refuses_another_shape_but_raw_mean_does_not_mind_the_length():
+    with pytest.raises(InputError, match=r"\(3, 4\).*\(2, 3, 3\)"):
         RawFlat().fit(X).transform(X[:, :, :3])
     assert RawMean().fit(X).transform(X[:, :, :3]).shape == (2, 3)

@@ -14,7 +14,7 @@ from dicot.data.datasets import (
     DATASETS,
     Card,
     DataSet,
-    archive_files,
+    archive,
     available,
     card,
     check,
@@ -66,7 +66,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "data" / "ucr").mkdir(parents=True)
     monkeypatch.setenv("DICOT_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("DICOT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(archive_files, "find_spec", lambda name: None)
+    monkeypatch.setattr(archive, "find_spec", lambda name: None)
     return tmp_path / "data"
 
 
@@ -79,14 +79,12 @@ def test_the_library_knows_a_new_set(toy: DataSet) -> None:
     assert (family_of("toylines"), spelled("toyLINES"), transfer_channels("toylines")) == (None, "ToyLines", (1, 0, 1))
     with pytest.raises(InputError, match="'ToyLines'"):
         load("toyline")
-    with pytest.raises(InputError, match="ToyLines"):
-        toy.prepare(Path("raw"))
 
 
 def test_so_do_the_commands(toy: DataSet, folder: Path, tmp_path: Path) -> None:
-    assert "ToyLines" in dicot("list", "datasets") and "12 + 12 cases" in dicot("data", "list")
-    assert "made up" in dicot("data", "show", "toylines")
-    assert fingerprint(toy.load()) in dicot("data", "check", "toylines")
+    assert "ToyLines" in dicot("list", "datasets") and "12 + 12 cases" in dicot("list", "datasets")
+    assert "made up" in dicot("list", "datasets", "toylines")
+    assert fingerprint(toy.load()) in dicot("list", "datasets", "toylines", "--check")
     quick = ["--dim", 8, "--steps", 2, "--device", "cpu", "--preset", "paper"]
     evaluated = tmp_path / "evaluated"
     dicot("evaluate", "toylines", *quick, "--protocols", "linear", "--seeds", 1, "--out", evaluated)

@@ -1,14 +1,12 @@
 """The set that comes with the library: there without extras, and the one that the results were made with."""
 
 import csv
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dicot.data.datasets import archive_files, card, check, fingerprint, load
-from dicot.data.datasets.archive_files import read_archive
+from dicot.data.datasets import archive, card, check, fingerprint, load
 
 NAME = "ItalyPowerDemand"
 RESULTS = Path(__file__).resolve().parents[2] / "results" / "ucr.csv"
@@ -19,7 +17,7 @@ def plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine with nothing but this library."""
     monkeypatch.delenv("DICOT_DATA", raising=False)
     monkeypatch.setenv("DICOT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(archive_files, "find_spec", lambda name: None)
+    monkeypatch.setattr(archive, "find_spec", lambda name: None)
     monkeypatch.setitem(__import__("sys").modules, "aeon.datasets", None)
     return tmp_path
 
@@ -48,15 +46,3 @@ def test_a_users_own_copy_comes_first(plain: Path, monkeypatch: pytest.MonkeyPat
     np.savez(plain / "ucr" / f"{NAME}.npz", **arrays)  # type: ignore[arg-type]
     monkeypatch.setenv("DICOT_DATA", str(plain))
     np.testing.assert_array_equal(load(NAME).train.x, ours.train.x + 1)
-
-
-@pytest.mark.skipif(find_spec("aeon") is None, reason="aeon is not installed")
-def test_the_values_are_those_of_aeons_copy() -> None:
-    spec = find_spec("aeon")
-    assert spec is not None and spec.submodule_search_locations is not None
-    folder = Path(spec.submodule_search_locations[0]) / "datasets" / "data" / NAME
-    theirs = read_archive(folder / f"{NAME}_TRAIN.ts")
-    ours = read_archive(Path(archive_files.__file__).parent / f"{NAME}.npz")
-    for (X, y), (Z, z) in zip(theirs, ours, strict=True):
-        np.testing.assert_array_equal(np.stack(X)[:, 0].astype(np.float32), Z)
-        np.testing.assert_array_equal(y.astype(int), z)

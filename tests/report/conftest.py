@@ -2,6 +2,8 @@
 
 import pytest
 
+from dicot.paper import layouts, suites  # noqa: F401  (the paper's suites and their layouts)
+
 
 @pytest.fixture
 def quick(monkeypatch):

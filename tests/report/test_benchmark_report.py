@@ -8,8 +8,10 @@ import pytest
 from tests.report.samples import SUITES, failed, several
 
 from dicot.core.errors import InputError
-from dicot.judge.report.benchmark import write_report
+from dicot.judge.report.benchmark import narrowed, write_report
 from dicot.judge.report.frame import frame
+from dicot.paper import reports
+from dicot.paper.lines import of_the_papers_lines
 
 EVIL = '<script>alert("1")</script> & 100 % | k_{max}'
 
@@ -46,15 +48,15 @@ def report(folder, suite, records, **options):
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_every_suite_has_its_report(tmp_path, quick, suite):
-    files = report(tmp_path, suite, SUITES[suite], against_paper=True, command="dicot report")
-    assert {"report.md", "report.tex", "report.html"} <= set(files)
+    files = report(tmp_path, suite, SUITES[suite], beside=reports, command="dicot report")
+    assert {"report.md", "report.html"} <= set(files)
     assert len(files) == len(set(files)) and set(files) == {path.name for path in tmp_path.iterdir()}
     page = Page(files["report.html"])
     assert page.open == [] and "script" not in page.seen
     assert page.seen.count("svg") == sum(name.endswith(".svg") for name in files)
     assert set(re.findall(r"\]\((.*?)\)", files["report.md"])) == {name for name in files if name.endswith(".svg")}
     tables = page.seen.count("table")
-    assert tables == files["report.tex"].count(r"\caption{") == files["report.md"].count("| ---: |\n")
+    assert tables == files["report.md"].count("| ---: |\n")
     if suite != "batch_scaling":  # a cost is no score
         method = r">dicot\b|>Next Sub-block|>Overlap"
         whole = [text.partition("</table>")[0] for text in files["report.html"].split("<table>")[1:]]
@@ -62,23 +64,9 @@ def test_every_suite_has_its_report(tmp_path, quick, suite):
         assert scores and all(">random" in t and ">calibrated" in t for t in scores)
 
 
-@pytest.mark.parametrize(
-    ("suite", "figures"),
-    [
-        ("ucr", {"critical-difference", "accuracy-time", "wins", "against-paper"}),
-        ("low_label", {"averages"}),
-        ("knn", {"knn-curves"}),
-        ("clustering", {"critical-difference-nmi-and-ari-together"}),
-        ("batch_scaling", {"step-ms-harth", "peak-mib-harth"}),
-    ],
-)
-def test_suites_have_their_figures(tmp_path, quick, suite, figures):
-    assert {f"{name}.svg" for name in figures} <= set(report(tmp_path, suite, SUITES[suite], against_paper=True))
-
-
 def test_the_page_is_light_self_contained_and_its_figures_are_svg(tmp_path):
     records = SUITES["ucr"]
-    files = report(tmp_path, "ucr", records, against_paper=True, command=f"dicot report {EVIL}")
+    files = report(tmp_path, "ucr", records, beside=reports, command=f"dicot report {EVIL}")
     text = files["report.html"]
     assert "color-scheme: light" in text and "default-src 'none'" in text
     foreign = re.sub(r'xmlns(:xlink)?="http://www\.w3\.org/\S+"', "", text)
@@ -101,14 +89,13 @@ def test_what_others_wrote_is_escaped_everywhere(tmp_path, quick):
     page = Page(files["report.html"])
     assert "script" not in page.seen and page.text.count(EVIL) >= 3
     assert "<script" not in files["report.md"] and r"\| k_" in files["report.md"]
-    assert "k_{" not in files["report.tex"] and r"100 \% \textbar{} k\_\{max\}" in files["report.tex"]
 
 
 def test_failed_jobs_are_listed_and_counted(tmp_path, quick):
     records = [failed(r, "it broke") if r["contender"] == "catt" else r for r in SUITES["uea"]]
     files = report(tmp_path, "uea", records)
     assert "15, of which 3 failed" in files["report.html"]
-    for text in (files["report.html"], files["report.md"], files["report.tex"]):
+    for text in (files["report.html"], files["report.md"]):
         assert "Failed jobs" in text and "it broke" in text
 
 
@@ -122,15 +109,8 @@ def test_trials_carry_a_banner(tmp_path, quick):
     files = report(tmp_path, "smoke", SUITES["smoke"])
     assert '<p class="banner">Not a result: 10 steps' in files["report.html"]
     assert files["report.html"].count("Not a result: 10 steps") == 1 + files["report.html"].count("<table>")
-    assert "> **Not a result: 10 steps" in files["report.md"] and r"\fbox{\textbf{Not a result" in files["report.tex"]
+    assert "> **Not a result: 10 steps" in files["report.md"]
     assert 'class="banner"' not in report(tmp_path, "uea", SUITES["uea"])["report.html"]
-
-
-def test_fine_tuning_of_trials_stands_apart_so_that_no_control_is_split_in_two(tmp_path, quick):
-    text = report(tmp_path, "smoke", SUITES["smoke"])["report.md"]
-    first, tuned = (text.split(f"## tiny, {kind}")[1].split("##")[0] for kind in ("all labels", "fine-tuning"))
-    assert "| random |" in first and "finetune" not in first
-    assert "| random (trial) |" in tuned and "| finetune-1 | finetune-100 |" in tuned and "not run" not in tuned
 
 
 def test_controls_are_needed(tmp_path):
@@ -159,30 +139,26 @@ def test_wins_are_counted_against_whom_one_likes(tmp_path, quick):
         write_report(tmp_path, "ucr", frame(SUITES["ucr"]), baseline="rndom")
 
 
-def test_neighbours_of_which_a_control_failed_have_no_curves(tmp_path, quick):
-    records = [failed(r, "it broke") if r["contender"] == "random" else r for r in SUITES["knn"]]
-    files = report(tmp_path, "knn", records)
-    assert "nothing is averaged" in files["report.md"] and "knn-curves.svg" not in files
-
-
 @pytest.mark.slow
 def test_suites_are_joined_and_narrowed_to_the_papers_lines(tmp_path, quick):
     records = [*SUITES["ucr"], *SUITES["uea"]]
     everyone = report(tmp_path / "a", "ucr+uea", records)["report.md"]
     assert "# Benchmark: ucr and uea" in everyone and "- data sets: 9" in everyone
     assert "| minirocket, linear |" in everyone and "| dicot, per_epoch |" in everyone
-    files = report(tmp_path / "b", "ucr+uea", records, only=["paper"], against_paper=True)
+    rows, outside = of_the_papers_lines(frame(records))
+    write_report(tmp_path / "b", "ucr+uea", rows, outside=outside, beside=reports)
+    files = {"report.md": (tmp_path / "b" / "report.md").read_text()}
     text = files["report.md"].split("## Standings")[1].split("##")[0]
     assert "per_epoch" not in text and "| minirocket |" in text
     ranks = {row.split(" | ")[0]: row.split(" | ")[2] for row in text.splitlines() if row.startswith("| ")}
     assert ranks["| random"] == ranks["| calibrated"] == "" and float(ranks["| dicot"].strip("*")) < 2
     assert "Over the 6 data set(s) of 9 that every contender ranked has" in text  # MiniRocket has none of UEA
-    named = report(tmp_path / "c", "uea", records, only=["dicot"])["report.md"]
-    assert "| catt |" not in named and "| calibrated |" in named
+    rows, outside = narrowed(frame(records), ["dicot"])
+    assert set(rows.contender) == {"dicot", "random", "calibrated"} and outside == ("random", "calibrated")
 
 
 def test_a_report_that_cannot_be_narrowed_or_joined_says_why(tmp_path):
     with pytest.raises(InputError, match="no contender 'dicott' in these records. Did you mean 'dicot'"):
-        write_report(tmp_path, "uea", frame(SUITES["uea"]), only=["dicott"])
+        narrowed(frame(SUITES["uea"]), ["dicott"])
     with pytest.raises(InputError, match="no records of the suite 'ucr'"):
         write_report(tmp_path, "uea+ucr", frame(SUITES["uea"]))

@@ -1,7 +1,6 @@
 """Figures are well-formed, repeatable, safe and say what they show."""
 
 import builtins
-import itertools
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -9,22 +8,17 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from dicot.core.errors import InputError, MissingExtraError
+from dicot.core.errors import MissingExtraError
 from dicot.judge.report.figures import (
     confusion,
     critical_difference,
     dots,
-    label_points,
     loss_curve,
     map_panels,
-    paper_scatter,
-    power_curves,
-    reference_curves,
-    spread,
-    sub_blocks,
     time_scatter,
     win_tie_loss,
 )
+from dicot.paper.figures import power_curves, reference_curves, sub_blocks
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.normal(size=(60, 2))
@@ -47,7 +41,6 @@ FIGURES = {
     "dots": lambda: dots({"dicot": [80.0, 82.0], "raw-mean": [60.0], "tnc": []}, "accuracy"),
     "critical difference": lambda: critical_difference(ACCURACY, NAMES),
     "time": lambda: time_scatter({"dicot": (10.0, 80.0), "<b>": (11.0, 80.1)}, "average accuracy", ["dicot"]),
-    "paper": lambda: paper_scatter({name: ([1.0, 2.0], [2.0, 2.0]) for name in NAMES[:2]}, "accuracy"),
     "curves": lambda: reference_curves({"dicot": [1.0, 2.0], "<b>": [2.0, np.nan]}, ["5", "all"], "cases", "accuracy"),
     "curves that end": lambda: power_curves({"<b>": ([8, 64], [1.0, 9.0])}, "batch size", "ms", {"<b>": 512.0}),
     "method": lambda: sub_blocks(POINTS[:, 0].tolist(), 4),
@@ -73,10 +66,6 @@ def test_pyplot_and_its_global_state_are_not_touched():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_curve_names_its_axes():
-    assert {"loss", "learning rate", "step"} <= set(words(FIGURES["loss"]()))
-
-
 def test_map_has_a_legend_up_to_twenty_classes():
     y = np.array([f"class {i % 20}" for i in range(60)])
     assert {"class 0", "class 19"} <= set(words(map_panels({"map": (POINTS, y)})))
@@ -96,45 +85,11 @@ def test_confusion_prints_numbers_up_to_fifteen_classes():
     assert "777" not in words(confusion(np.full((16, 16), 777), range(16)))
 
 
-def test_a_class_without_cases_does_not_divide_by_zero():
-    assert "0" in words(confusion([[0, 0], [1, 2]], ["a", "b"]))
-
-
 def test_a_contender_without_scores_is_shown_as_failed():
     assert {"dicot", "raw-mean", "tnc", "failed", "accuracy"} <= set(words(FIGURES["dots"]()))
 
 
-def test_a_contender_far_behind_does_not_press_the_others_together():
-    close = {"best": [96.4], "dicot": [95.3], "random": [96.2], "calibrated": [94.6]}
-    shown = words(dots({**close, "raw-mean": [50.9]}, "accuracy"))
-    assert "50.90" in shown and not {"50", "60", "70", "80"} & set(shown), "its number stands there, the axis does not"
-    assert {"50", "60"} & set(words(dots({**close, "raw-mean": [50.9], "raw-flat": [62.0]}, "accuracy")))
-
-
-@pytest.mark.parametrize(
-    ("draw", "message"),
-    [
-        (lambda: loss_curve([], []), "got 0 and 0"),
-        (lambda: loss_curve([1.0], [1.0, 2.0]), "got 1 and 2"),
-        (lambda: confusion([[1, 2]], ["a", "b"]), r"counts of shape \(2, 2\)"),
-        (lambda: confusion([[0.5, 0.5], [1.0, 0.0]], ["a", "b"]), "float64"),
-        (lambda: dots({}, "accuracy"), "at least one contender"),
-        (lambda: critical_difference(ACCURACY, NAMES[:2]), r"got \(20, 4\) and 2 names"),
-        (lambda: critical_difference(ACCURACY[:1], NAMES), "2 data sets"),
-        (lambda: time_scatter({}, "accuracy"), "there must be one"),
-        (lambda: time_scatter({"a": (0.0, 1.0)}, "accuracy"), "above 0"),
-        (lambda: paper_scatter({"a": ([1.0], [])}, "accuracy"), "one number of ours"),
-        (lambda: reference_curves({"a": [1.0]}, ["5", "10"], "x", "y"), "needs 2 values"),
-        (lambda: win_tie_loss({"a": (0, 0, 0)}, "b"), "need a data set"),
-        (lambda: map_panels({}), "at least one"),
-    ],
-)
-def test_malformed_input_is_refused(draw, message):
-    with pytest.raises(InputError, match=message):
-        draw()
-
-
-@pytest.mark.parametrize("name", ["critical difference", "time", "paper", "curves", "wins", "maps"])
+@pytest.mark.parametrize("name", ["critical difference", "time", "curves", "wins", "maps"])
 def test_figures_of_contenders_name_them(name):
     svg = FIGURES[name]()
     assert svg.startswith("<svg role=") and "<b>" not in svg
@@ -149,40 +104,6 @@ def test_the_diagram_repeats_and_shows_ranks_and_both_tests():
         assert text in all_words(svg)
     ranks = {f"{rank:.2f}" for rank in (-ACCURACY).argsort(axis=1).argsort(axis=1).mean(axis=0) + 1}
     assert ranks <= set(all_words(svg).split())
-
-
-@pytest.mark.parametrize("crowd", ["spread out", "one spot"])
-def test_labels_do_not_cover_one_another_or_the_points(crowd):
-    from matplotlib.figure import Figure
-    from matplotlib.text import Text
-
-    points = np.random.default_rng(2).uniform(0.2, 0.8, size=(18, 2))
-    if crowd == "one spot":
-        points = 0.5 + (points - 0.5) / 20
-    figure = Figure(figsize=(7.2, 4.6))
-    axes = figure.subplots()
-    axes.set(xlim=(0, 1), ylim=(0, 1))
-    label_points(figure, axes, [(x, y, f"contender {i}", "black") for i, (x, y) in enumerate(points)])
-    figure.draw_without_rendering()
-    boxes = [Text.get_window_extent(text) for text in axes.texts]  # without the line that leads to it
-    assert {text.get_text() for text in axes.texts} == {f"contender {i}" for i in range(18)}
-    assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2))
-    frame = axes.get_window_extent()
-    assert all(frame.x0 <= b.x0 and b.x1 <= frame.x1 and frame.y0 <= b.y0 and b.y1 <= frame.y1 for b in boxes)
-    assert not any(box.contains(*axes.transData.transform(point)) for box in boxes for point in points)
-
-
-def test_heights_are_spread_in_order_and_no_further_than_needed():
-    assert spread([1.0, 5.0], 1.0) == [1.0, 5.0]
-    assert spread([2.0, 2.0, 2.0], 1.0) == [1.0, 2.0, 3.0]
-    moved = spread([3.0, 0.0, 0.1, 0.2, 2.9], 1.0)
-    assert np.argsort(moved, kind="stable").tolist() == [1, 2, 3, 4, 0]
-    assert np.diff(np.sort(moved)).min() >= 1.0 - 1e-9
-    assert spread([], 1.0) == []
-
-
-def test_powers_of_ten_are_plain_numbers():
-    assert {"10", "100"} <= set(all_words(power_curves({"a": ([8, 64], [5.0, 300.0])}, "batch size", "ms")).split())
 
 
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):

@@ -5,8 +5,8 @@ import pytest
 from tests.report.samples import SUITES, failed, record, several
 
 from dicot.core.errors import InputError
+from dicot.judge.evaluation import TIDY
 from dicot.judge.report.frame import (
-    COLUMNS,
     by_data_set,
     frame,
     latest,
@@ -19,11 +19,9 @@ from dicot.judge.report.frame import (
 )
 
 
-def test_rows_of_an_evaluation_are_filled_up_and_an_incomplete_one_is_refused():
+def test_rows_of_an_evaluation_are_filled_up():
     data = frame([{"contender": "a", "protocol": "p", "metric": "m", "seed": 1, "value": 1}])
-    assert tuple(data.columns) == (*COLUMNS, "seconds", "on") and data.draw.tolist() == [1] and data.error.isna().all()
-    with pytest.raises(InputError, match="value"):
-        frame([{"contender": "a", "protocol": "p", "metric": "m", "seed": 1}])
+    assert tuple(data.columns) == (*TIDY, "seconds", "on") and data.draw.tolist() == [1] and data.error.isna().all()
 
 
 def test_lines_have_their_usual_order_and_columns_a_natural_one():

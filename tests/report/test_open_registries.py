@@ -11,9 +11,9 @@ from dicot.judge.protocols.metrics import Metric
 from dicot.judge.report.benchmark import write_report
 from dicot.judge.report.frame import by_data_set, frame, shown_metrics
 from dicot.judge.report.scores import comparison, data_set_table
-from dicot.judge.report.standings import baseline_table, blocks, outcomes, standing_table, standings
+from dicot.judge.report.standings import blocks, standing_table, standings
 from dicot.judge.report.tables import BEST
-from dicot.paper.variants import groups, variant_tables
+from dicot.paper import reports
 
 SETS = ("my data", "<b>yours</b>", "third")
 ERRORS = {"toy": 1.0, "dicot": 2.0, "random": 9.0, "calibrated": 4.0}
@@ -61,30 +61,10 @@ def test_the_lowest_error_is_best_first_and_rank_one():
     assert "lowest" in per_set.note and "highest" not in per_set.note
 
 
-def test_the_lower_one_wins():
-    (block,) = blocks(by_data_set(frame(rows()), ["toy_error"]))
-    assert outcomes(block, "toy") == {"dicot": (3, 0, 0), "random": (3, 0, 0), "calibrated": (3, 0, 0)}
-    assert list(baseline_table(block, "toy").cells.index) == ["dicot", "calibrated", "random"]  # the strongest first
-
-
 def test_an_evaluation_marks_each_column_by_its_own_direction():
     table = comparison(frame([*rows(sets=["x"]), *several("", list(ERRORS), ["x"])]))
     assert bold(table, "toy-distance toy_error") == ["toy"] and bold(table, "linear accuracy") == ["dicot"]
     assert "best" in table.note
-
-
-def test_variants_have_a_column_for_a_protocol_that_the_paper_does_not_have():
-    families = groups(frame(rows("ablation")))
-    (table,) = (part.table for part in variant_tables("ablation", families, False))
-    assert table.columns == ["large, toy-distance, toy_error (3 of 3 sets)"]
-    assert table.cells.loc["toy"].tolist() == ["1.2 (-1.0)"] and bold(table, table.columns[0]) == ["toy"]
-
-
-def test_a_variant_that_lacks_a_data_set_says_so():
-    full = rows("ablation")
-    part = [row for row in full if (row["contender"], row["target"]) != ("toy", SETS[0])]
-    (table,) = (part.table for part in variant_tables("ablation", groups(frame(part)), False))
-    assert table.cells.loc["toy"].tolist() == ["2 of 3 sets"]
 
 
 def test_a_metric_that_nobody_knows_is_shown_where_there_is_no_other():
@@ -96,7 +76,7 @@ def test_a_metric_that_nobody_knows_is_shown_where_there_is_no_other():
 @pytest.mark.parametrize("suite", ["ucr", "low_label", "smoke", "transfer", "of your own"])
 def test_a_report_shows_them_beside_what_it_knows(tmp_path, quick, suite):
     known = several(suite, ("toy", "dicot", *CONTROLS), SETS)
-    paths = write_report(tmp_path, suite, frame([*rows(suite), *known]), against_paper=True, baseline="toy")
+    paths = write_report(tmp_path, suite, frame([*rows(suite), *known]), beside=reports, baseline="toy")
     files = {path.name: path.read_text(encoding="utf-8") for path in paths}
     for name in SETS:
         escaped = name.replace("<", "&lt;")

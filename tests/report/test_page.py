@@ -43,17 +43,6 @@ def test_looks_of_cells():
     assert '<td class="failed">no</td>' in PAGE and '<td class="absent words">not run</td>' in PAGE
 
 
-def test_facts_and_banner_may_be_absent():
-    assert "<dt>steps</dt><dd>1500</dd>" in PAGE and '<p class="banner">' in PAGE
-    empty = render("t", [])
-    assert "<dl>" not in empty and '<p class="banner">' not in empty
-
-
-def test_a_part_without_a_table_or_text_has_neither():
-    assert PAGE.count('class="note"') == 2  # of the table, and the text
-    assert PAGE.count("<table>") == 1 and "<h2>plain</h2>\n<p>b</p>\n</section>" in PAGE
-
-
 def test_without_jinja2_the_error_says_what_to_install(monkeypatch):
     real = builtins.__import__
 

@@ -101,10 +101,3 @@ def test_a_map_of_many_points_and_channels_stays_small():
         "map",
     )
     assert len(fragment) < 3 * BUDGET
-
-
-def test_one_point_and_one_value_can_be_drawn():
-    x = np.ones((1, 1, 1), np.float32)
-    look = shades(np.array(["a"]))
-    assert hover_map(np.zeros((1, 2)), np.array(["a"]), ["a"], x, ["c"], look, np.array([False]), "t")
-    assert class_series(x, np.array(["a"]), ["c"], look)

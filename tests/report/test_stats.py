@@ -16,7 +16,6 @@ from dicot.judge.report.stats import (
     holm,
     interval,
     nemenyi,
-    nemenyi_differs,
     wilcoxon_holm,
     wilcoxon_pair,
 )
@@ -48,29 +47,10 @@ def test_published_quantiles(n_methods, q):
     assert nemenyi(n_methods, 10)[0] == pytest.approx(q, abs=6e-4)
 
 
-def test_published_critical_difference():
-    assert nemenyi(10, 158)[1] == pytest.approx(1.078, abs=5e-4)
-
-
 def test_the_t_quantile_widens_the_interval_of_five_runs():
     runs = [1.0, 2.0, 3.0, 4.0, 5.0]
     assert interval(runs)[0] == interval(runs, "t")[0] == 3.0
     assert interval(runs, "t")[1] / interval(runs)[1] == pytest.approx(2.776445 / 1.96, abs=1e-6)
-
-
-def test_undefined_statistics_are_refused():
-    with pytest.raises(InputError, match=r"\(data sets, methods\)"):
-        average_ranks([1.0, 2.0])
-    with pytest.raises(InputError, match="some are NaN"):
-        average_ranks([[1.0, np.nan]])
-    with pytest.raises(InputError, match="at least 2 methods"):
-        nemenyi(1, 5)
-    with pytest.raises(InputError, match="3 methods"):
-        friedman([[1.0, 2.0], [2.0, 1.0]])
-    with pytest.raises(InputError, match="tie on every data set"):
-        friedman(np.ones((4, 3)))
-    with pytest.raises(InputError, match="at least 2 runs"):
-        interval([1.0])
 
 
 def enumerated(gaps):
@@ -97,8 +77,6 @@ def test_ties_are_dropped_and_rounding_noise_is_a_tie():
 def test_holm_by_hand():
     assert holm([0.01, 0.04, 0.03, 0.005]).tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.9, 0.8]).tolist() == [1.0, 1.0]
-    with pytest.raises(InputError, match="from 0 to 1"):
-        holm([0.5, 1.5])
 
 
 def test_holm_equals_statsmodels():
@@ -115,12 +93,6 @@ def test_pairs_equal_scikit_posthocs():
     )
 
 
-def test_nemenyi_equals_scikit_posthocs():
-    posthocs = pytest.importorskip("scikit_posthocs", reason="scikit-posthocs is not installed")
-    p = posthocs.posthoc_nemenyi_friedman(ACCURACY).to_numpy()
-    assert np.array_equal(nemenyi_differs(average_ranks(ACCURACY), len(ACCURACY)), p < 0.05)
-
-
 def test_the_matrix_is_symmetric_and_corrected_for_all_pairs():
     p = wilcoxon_holm(ACCURACY)
     assert np.array_equal(p, p.T) and (np.diag(p) == 1).all()
@@ -128,12 +100,6 @@ def test_the_matrix_is_symmetric_and_corrected_for_all_pairs():
     assert p.min() == pytest.approx(10 * smallest)
     with pytest.raises(InputError, match="NaN"):
         wilcoxon_holm([[1.0, np.nan]])
-
-
-def test_nemenyi_differs_beyond_the_critical_difference():
-    width = nemenyi(3, 10)[1]
-    differs = nemenyi_differs([1.0, 1.0 + 0.99 * width, 1.0 + 1.01 * width], 10)
-    assert differs.tolist() == [[False, False, True], [False, False, False], [True, False, False]]
 
 
 def apart(n, *pairs):

@@ -15,17 +15,11 @@ from dicot.judge.report.scores import comparison, data_set_table, evaluation_tab
 from dicot.judge.report.standings import blocks, standing_table
 from dicot.judge.report.tables import (
     BEST,
-    LATEX,
-    Cell,
-    escape_latex,
     signed,
-    text_table,
-    to_latex,
     to_markdown,
     to_rich,
 )
-from dicot.paper.against import average_table, cell_table
-from dicot.paper.variants import groups, variant_tables
+from dicot.paper.reports import average_table
 
 EVIL = 'a_b & 5 % of $x^2 {k} \\tau ~ #1 <->|"\n±…'
 
@@ -68,12 +62,6 @@ def test_mean_and_sample_deviation_over_seeds():
     assert table.columns == ["linear accuracy"] and best(table) == ["a"] and "seeds 1, 2, 3" in table.note
 
 
-def test_a_score_that_rounds_to_zero_has_no_sign():
-    assert texts(compared([score("a", -0.0004, "clustering", "ari"), score("b", 0.5, "clustering", "ari")]))["a"] == [
-        "0.000"
-    ]
-
-
 def test_the_spread_is_over_draws_and_seeds_and_the_note_says_so():
     drawn = [score("a", v + s, "few_5", seed=s, draw=d) for s in (1, 2) for d, v in ((1, 70.0), (2, 74.0))]
     table = compared([*drawn, *seeds("a", [80.0, 80.0])])
@@ -104,11 +92,6 @@ def test_what_is_equal_everywhere_is_shown_once_and_the_note_says_so():
     assert table.note.endswith("Equal in every number, so shown once: linear and knn_all; a and b.")
     assert table.about["linear, knn_all accuracy"] == "linear: a probe; knn_all: a neighbour"
     assert table.about["few_5 accuracy"] == "five labels"
-
-
-def test_what_failed_alike_is_not_equal():
-    rows = [failure("a", "no"), failure("b", "no"), score("c", 70.0)]
-    assert evaluation_table(frame(rows)).columns == ["a", "b", "c"]
 
 
 def test_one_seed_has_no_spread_and_alone_nothing_is_best():
@@ -151,41 +134,18 @@ def test_failures_say_why_once_and_are_never_best():
     assert compared(hit).note.endswith(" b, c failed: no")
 
 
-def test_only_headline_metrics_are_shown():
-    rows = [score("a", 1.0, metric=metric) for metric in ("accuracy", "macro_f1", "macro_recall")]
-    assert compared(rows).columns == ["linear accuracy", "linear macro_f1"]
-
-
-def test_contradictions_are_refused():
-    with pytest.raises(InputError, match="at least one score"):
-        compared([])
-    with pytest.raises(InputError, match="a / linear / accuracy / seed 1"):
-        compared(seeds("a", [1.0]) + seeds("a", [2.0]))
-
-
 # A benchmark
 
 
 @pytest.mark.parametrize("missing", CONTROLS)
 @pytest.mark.parametrize(
     "make",
-    [data_set_table, interval_table, average_table, cell_table],
-    ids=["data sets", "intervals", "paper", "paper cells"],
+    [data_set_table, interval_table, average_table],
+    ids=["data sets", "intervals", "paper"],
 )
 def test_no_table_of_methods_without_both_controls(make, missing):
     with pytest.raises(InputError, match=f"no record of {missing}"):
         make(runs([r for r in SUITES["ucr"] if r["contender"] != missing]))
-
-
-def test_no_table_of_variants_without_both_controls():
-    data = frame(r for r in SUITES["ablation"] if r["contender"] != "calibrated")
-    with pytest.raises(InputError, match="no record of calibrated"):
-        next(variant_tables("ablation", groups(data), False))
-
-
-def test_many_data_sets_stand_below_one_another():
-    table = data_set_table(runs(several("s", ("dicot", *CONTROLS), [f"set {i}" for i in range(9)])))
-    assert table.columns == ["dicot", "random", "calibrated"] and len(table.cells) == 9
 
 
 def test_intervals_are_those_of_seeds():
@@ -222,29 +182,6 @@ def test_ours_beside_the_paper_over_the_sets_both_have():
     assert texts(table)["calibrated"][:2] == ["no such number", "3"] and "D-37" in table.note
 
 
-def test_the_papers_number_stands_beside_every_cell():
-    rows = [record("ucr", c, "Beef", 64.0) for c in ("dicot", *CONTROLS)]
-    rows += [failed(record("ucr", "catt", "Beef", 0.0), "boom")]
-    assert texts(cell_table(runs(rows))) == {
-        "dicot": ["64.00 (60.00, +4.00)"],
-        "catt": ["failed"],
-        "random": ["64.00"],
-        "calibrated": ["64.00"],
-    }
-
-
-def test_variants_are_shown_as_differences_from_the_method():
-    values = {"dicot": 80.0, "w/o Overlap": 78.5, "random": 70.0, "calibrated": 75.0}
-    rows = [record("ablation", c, d, v) for c, v in values.items() for d in ("ecg", "Beef", "NATOPS")]
-    rows += [record("ablation", "dicot", d, 80.0, schedule="per_epoch") for d in ("ecg", "Beef", "NATOPS")]
-    ours, paper = (part.table for part in variant_tables("ablation", groups(frame(rows)), True))
-    assert ours.columns == ["large (1 of 1 sets)", "ucr (1 of 1 sets)", "uea (1 of 1 sets)"]
-    assert texts(ours)["w/o Overlap"] == ["78.50 (-1.50)"] * 3
-    assert texts(ours)["dicot, per_step"] == texts(ours)["dicot, per_epoch"] == ["80.00 (tie)"] * 3
-    assert texts(paper)["w/o Overlap"] == ["78.50 (81.22)", "78.50 (81.12)", "78.50 (70.13)"]
-    assert texts(paper)["random"] == ["70.00"] * 3
-
-
 def test_a_difference_that_rounds_to_zero_has_no_sign():
     assert (signed(-0.001, 2), signed(0.006, 2), signed(-1.5, 1)) == ("0.00", "+0.01", "-1.5")
 
@@ -272,33 +209,3 @@ def test_rich_prints_everything():
     printed = console.file.getvalue()
     assert re.search(r"\x1b\[1m *80\.00 \(tie\)", printed)
     assert "[bold]x|y" in printed
-
-
-def latex_table(rows):
-    cells = (Cell(EVIL, BEST), Cell("1.0 ± 0.1 (tie)", BEST), Cell("no", "failed"))
-    return text_table("contender", [(f"row_{i}", cells) for i in range(rows)], ["w/o %", "k_{max}", "a > b"], EVIL)
-
-
-def test_special_letters_are_escaped_once():
-    assert escape_latex("100 % of k_{max} & \\tau") == r"100 \% of k\_\{max\} \& \textbackslash{}tau"
-    plain = re.sub("|".join(re.escape(shown) for shown in LATEX.values() if shown.strip()), "", escape_latex(EVIL))
-    assert not set(plain) & set('\\{}$&%#_~^<>|"±…\n')
-
-
-@pytest.mark.parametrize("rows", [3, 60])
-def test_every_row_has_its_columns_and_braces_match(rows):
-    text = to_latex(latex_table(rows), EVIL)
-    kind = "longtable" if rows > 40 else "tabular"
-    assert rf"\begin{{{kind}}}{{lrrr}}" in text and rf"\end{{{kind}}}" in text
-    assert r"contender & w/o \% & k\_\{max\} & a \textgreater{} b \\" in text
-    lines = [line for line in text.splitlines() if line.startswith("row")]
-    assert len(lines) == rows
-    assert all(len(re.findall(r"(?<!\\)&", line)) == 3 and line.endswith(r"\\") for line in lines)
-    bare = re.sub(r"\\[{}]", "", text)
-    assert bare.count("{") == bare.count("}")
-    assert text.count("$") - text.count(r"\$") == 2 * text.count(r"$\pm$")
-
-
-def test_the_best_is_bold_and_a_failure_is_slanted():
-    text = to_latex(latex_table(1), "caption")
-    assert r"\textbf{1.0 $\pm$ 0.1 (tie)}" in text and r"\textit{no}" in text and r"\toprule" in text

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dicot.cli.bench import LEDGER, names_in
+from dicot.cli.bench import LEDGER
+from dicot.cli.options import names_in
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,22 +26,13 @@ def report(
         Path | None,
         typer.Option(help="Instead of a ledger: its export, the report.csv of a report, or a folder of such files."),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder for report.md, .csv, .tex, .html and figures, for several suites one each; default without "
-            "INTO: out/SUITE."
-        ),
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the report; default without INTO: out/SUITE.")] = None,
     against_paper: Annotated[bool, typer.Option("--against-paper", help="Ours beside the paper's numbers.")] = False,
     only: Annotated[
         str | None,
         typer.Option(help="Rank only these contenders, separated by commas, or `paper` for the paper's lines."),
     ] = None,
     baseline: Annotated[str | None, typer.Option(help="Whom to count wins and losses against; default: dicot.")] = None,
-    features: Annotated[
-        Path | None, typer.Option(help="A .npz with `labels` and embeddings by contender, to draw maps of.")
-    ] = None,
     into: Annotated[
         Path | None, typer.Option(help="Put the summary table between the marks of this file, such as README.md.")
     ] = None,
@@ -50,10 +42,12 @@ def report(
 ) -> None:
     """Report a SUITE: tables, ranks, tests and figures, with the controls in every table."""
     from dicot.judge.bench.exchange import read_records, write_table
-    from dicot.judge.report.benchmark import write_report
+    from dicot.judge.report.benchmark import narrowed, write_report
     from dicot.judge.report.filenames import folder_name
     from dicot.judge.report.frame import frame
     from dicot.judge.report.layouts import JOIN
+    from dicot.paper import reports  # adds the layouts of the paper's suites
+    from dicot.paper.lines import of_the_papers_lines
 
     if check and into is None:
         raise InputError("--check needs --into FILE: it says whether the table in that file is up to date.")
@@ -63,14 +57,17 @@ def report(
     if out is not None or into is None:
         for name in suites:
             folder = out if out is not None and len(suites) == 1 else (out or LEDGER.parent) / folder_name(name)
+            rows, outside = data, tuple[str, ...]()
+            if only is not None:
+                rows = data[data.suite.isin(name.split(JOIN))]
+                rows, outside = of_the_papers_lines(rows) if only == "paper" else narrowed(rows, names_in(only))
             paths = write_report(
                 folder,
                 name,
-                data,
-                against_paper=against_paper,
+                rows,
+                beside=reports if against_paper else None,
                 baseline=baseline,
-                features=features,
-                only=names_in(only),
+                outside=outside,
                 lacking=[(source, target) for whose, source, target in wanted if whose in name.split(JOIN)],
                 command=shlex.join(["dicot", *sys.argv[1:]]),
             )
@@ -83,7 +80,7 @@ def report(
 
 
 def _sum_up(path: Path, data: "pd.DataFrame", suites: list[str], check: bool) -> None:
-    from dicot.judge.report.summary import Marks, block_is_current, summary_markdown, write_block
+    from dicot.paper.summary import Marks, block_is_current, summary_markdown, write_block
 
     block, marks = summary_markdown(data), Marks.of(suites)
     if not check:

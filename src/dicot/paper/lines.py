@@ -1,27 +1,20 @@
 """The paper's lines: which rows of ours stand for a line of one of its tables, and what stands below them."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from dicot.core.errors import InputError, did_you_mean
-from dicot.judge.report.frame import CONTROLS, LINE, PAPER_SCHEDULE, compact, placed
+from dicot.judge.report.frame import CONTROLS, LINE, PAPER_SCHEDULE, SAME_LABELS, compact, placed
 from dicot.judge.report.standings import Block, blocks
 from dicot.judge.report.stats import average_ranks
-from dicot.paper.numbers import METHODS, NAMES, SAME_LABELS, paper_cells, paper_name, variant_names
-from dicot.paper.places import Printed, of_the_paper
+from dicot.paper.numbers import METHODS, NAMES, Printed, paper_name, printed_names, variant_names
+from dicot.paper.places import of_the_paper
 
-PAPER = "paper"  # instead of names of contenders: those of the paper
 USUAL = ("", "float32")  # precisions
 PROBES = ("ridge", "forest", "linear")  # of several that stand for one line of the paper, the first: D-37
 OURS = (*METHODS, "minirocket")  # whose other lines are called after the paper's name too
-
-
-def printed_names(suites: Collection[str]) -> list[str]:
-    """List the lines that the paper's tables of these suites have, in its order."""
-    return list(dict.fromkeys(cell.name for cell in paper_cells() if cell.suite in suites))
 
 
 def paper_line(data: pd.DataFrame, names: Collection[str]) -> pd.Series:
@@ -106,17 +99,9 @@ def paper_ranks(numbers: Printed, names: Sequence[str], columns: Sequence[str]) 
     return dict(zip(names, average_ranks(table).tolist(), strict=True))
 
 
-def narrowed(data: pd.DataFrame, only: Iterable[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Keep the rows of these contenders, or of the paper's lines, and of the controls; which of these have no rank."""
-    wanted = list(only)
-    if wanted == [PAPER]:
-        names = printed_names(set(data.suite))
-        chosen = (paper_line(data, names) != "") | data.contender.isin(variant_names())
-    else:
-        known = set(data.contender)
-        for name in wanted:
-            if name not in known:
-                raise InputError(f"There is no contender {name!r} in these records. {did_you_mean(name, known)}")
-        chosen = data.contender.isin(wanted)
+def of_the_papers_lines(data: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Keep the rows of the paper's lines and variants, and of the controls; which of these have no rank."""
+    names = printed_names(set(data.suite))
+    chosen = (paper_line(data, names) != "") | data.contender.isin(variant_names())
     outside = tuple(name for name in CONTROLS if name not in set(data.contender[chosen]))
     return data[chosen | data.contender.isin(CONTROLS)], outside

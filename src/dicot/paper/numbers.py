@@ -1,20 +1,18 @@
-"""The numbers that the Di-COT paper prints, by our names of suites, contenders and protocols."""
+"""The numbers that the Di-COT paper prints, by our names of suites and protocols and its names of lines and sets."""
 
 import json
+from collections.abc import Collection
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from dicot.data.datasets import DATASETS
+from dicot.judge.report.frame import FIRST, SAME_LABELS
 
 LARGE = ("ECG", "HARTH", "PAMAP2", "SKODA", "SLEEP", "WISDM2")
-METRICS = ("accuracy", "nmi", "ari")  # what the paper prints
 FOREST = "Random Forest"  # on the means of the channels (D-36)
 RAW = "Raw Data"  # the same means, scored by the probe (D-35)
 ROCKET = "MiniRocket"  # refitted per batch and scored by a forest (D-37)
 END_TO_END = "Supervised"
-METHODS = ("dicot", "catt", "cost", "infots", "simmtm", "soft", "tfc", "tnc", "ts2vec", "tstcc")  # in the paper's order
-REFERENCES = ("supervised", "end-to-end")  # what sees every label
 NAMES = {
     "dicot": "Di-COT",
     "catt": "CaTT",
@@ -32,22 +30,18 @@ NAMES = {
     "minirocket": ROCKET,
     "raw-mean": RAW,
 }
-KEYS = {name: key for key, name in NAMES.items()} | {FOREST: "raw-mean"}
-OTHER_PROBES = ("ridge", "forest")  # the paper scores embeddings by logistic regression only
-# Protocols of ours that answer the same question as one of the paper's: with all labels, with one in a hundred.
-ALL_LABELS = ("linear", *OTHER_PROBES, "finetune-100")
-FEW_FOREST = "forest_1pct"
-SAME_LABELS = dict.fromkeys(ALL_LABELS, "linear") | dict.fromkeys((FEW_FOREST, "finetune-1"), "few_1pct")
+METHODS = tuple(NAMES)[:10]  # in the paper's order
+FORESTS = ("forest", "forest_1pct")
+Printed = dict[tuple[str, str], float]  # what the paper prints, by line and column
 
 
 class Published(NamedTuple):
-    """A number as printed; `name` is the paper's."""
+    """A number as printed; `name` and `place` are the paper's, a transfer's place is SOURCE > TARGET."""
 
     suite: str
     name: str
-    source: str
-    target: str
-    protocol: str
+    place: str
+    labels: str
     metric: str
     mean: float
 
@@ -59,7 +53,7 @@ def paper_tables() -> dict[str, Any]:
 
 
 def paper_audit() -> dict[str, Any]:
-    """Read which numbers of the paper do not follow from its own entries, as paper/audit.py found them."""
+    """Read which numbers of the paper do not follow from its own entries, as tests/paper/test_audit.py finds them."""
     return _read("audit.json")
 
 
@@ -70,35 +64,48 @@ def _read(name: str) -> dict[str, Any]:
 
 def paper_name(contender: str, protocol: str) -> str | None:
     """Give the paper's name of what we call `contender` scored by `protocol`; None where it has no such row."""
-    if contender == "raw-mean" and protocol in ("forest", FEW_FOREST):
+    if contender == "raw-mean" and protocol in FORESTS:
         return FOREST
-    if protocol in (*OTHER_PROBES, FEW_FOREST) and contender != "minirocket":
+    if protocol in ("ridge", *FORESTS) and contender != "minirocket":  # the paper scores by logistic regression only
         return None
     return NAMES.get(contender)
 
 
-def data_set_key(name: str) -> str:
-    """Give one spelling of a data set: in lower case, and `skoda-paper`, `pamap2-paper`, `ecg-full` are the paper's."""
-    return name.lower().removesuffix("-paper").removesuffix("-full")
-
-
-def is_the_papers(name: str) -> bool:
-    """Tell whether a data set of this name is not another version of one that is here as the paper used it."""
-    return DATASETS.registered(f"{name}-paper") is None
-
-
-def published(suite: str, contender: str, source: str, target: str, protocol: str, metric: str) -> float | None:
-    """Find the paper's number for this cell of our table; None where it prints none."""
-    if not (is_the_papers(source) and is_the_papers(target)):
-        return None
-    name = paper_name(contender, protocol)
-    labels = SAME_LABELS.get(protocol, protocol)
-    return _index().get((suite, name, data_set_key(source), data_set_key(target), labels, metric))
-
-
+@cache
 def paper_cells() -> list[Published]:
     """List every number of the paper that belongs to a contender and a data set."""
-    return [*_archives(), *_large(), *_neighbours(), *_clustering(), *_transfer()]
+    t, out = paper_tables(), []
+    for suite in ("ucr", "uea"):
+        for data, row in t[suite].items():
+            out += [Published(suite, name, data, "linear", "accuracy", value) for name, value in row.items()]
+    tables = [("large", "linear", t["linear_probe"]), ("low_label", "few_1pct", t["low_label_1pct"])]
+    tables += [("knn", f"knn_{count}", rows) for count, rows in t["knn"].items()]
+    for suite, labels, rows in tables:
+        for name, row in rows.items():
+            out += [Published(suite, name, data, labels, "accuracy", row[data]["mean"]) for data in LARGE]
+    for name, row in t["clustering_per_dataset"].items():
+        for data in LARGE:
+            for metric in ("nmi", "ari"):
+                out.append(Published("clustering", name, data, "clustering", metric, row[f"{data.lower()}_{metric}"]))
+    for name, row in t["transfer"].items():
+        for pair, cell in row.items():
+            if pair != "average":
+                place = pair.upper().replace(">", " > ")
+                out.append(Published("transfer", name, place, "linear", "accuracy", cell["mean"]))
+    return out
+
+
+def printed_names(suites: Collection[str]) -> list[str]:
+    """List the lines that the paper's tables of these suites have, in its order."""
+    return list(dict.fromkeys(cell.name for cell in paper_cells() if cell.suite in suites))
+
+
+@cache
+def printed(suite: str, protocol: str = "") -> Printed:
+    """Give the paper's numbers of a suite by line and column, perhaps only those that see the labels of a protocol."""
+    labels = SAME_LABELS.get(protocol, protocol)
+    cells = [cell for cell in paper_cells() if cell.suite == suite and labels in ("", cell.labels)]
+    return {(c.name, c.place if c.metric == "accuracy" else f"{c.place} {c.metric.upper()}"): c.mean for c in cells}
 
 
 @cache
@@ -108,71 +115,4 @@ def variant_names() -> list[str]:
     return [row for name in ("ablation", "ablation_extended", "positive_selection") for row in tables[name]]
 
 
-@cache
-def _index() -> dict[tuple[str, str | None, str, str, str, str], float]:
-    return {
-        (
-            c.suite,
-            c.name,
-            data_set_key(c.source),
-            data_set_key(c.target),
-            SAME_LABELS.get(c.protocol, c.protocol),
-            c.metric,
-        ): c.mean
-        for c in paper_cells()
-    }
-
-
-def _probe(name: str) -> str:
-    return {FOREST: "forest", ROCKET: "forest", END_TO_END: "finetune-100"}.get(name, "linear")
-
-
-def _few(name: str) -> str:
-    return {FOREST: FEW_FOREST, ROCKET: FEW_FOREST, END_TO_END: "finetune-1"}.get(name, "few_1pct")
-
-
-def _archives() -> list[Published]:
-    return [
-        Published(suite, name, data, data, _probe(name), "accuracy", value)
-        for suite in ("ucr", "uea")
-        for data, row in paper_tables()[suite].items()
-        for name, value in row.items()
-    ]
-
-
-def _large() -> list[Published]:
-    tables = (("large", "linear_probe", _probe), ("low_label", "low_label_1pct", _few))
-    return [
-        Published(suite, name, data, data, protocol(name), "accuracy", row[data]["mean"])
-        for suite, table, protocol in tables
-        for name, row in paper_tables()[table].items()
-        for data in LARGE
-    ]
-
-
-def _neighbours() -> list[Published]:
-    return [
-        Published("knn", name, data, data, f"knn_{count}", "accuracy", row[data]["mean"])
-        for count, rows in paper_tables()["knn"].items()
-        for name, row in rows.items()
-        for data in LARGE
-    ]
-
-
-def _clustering() -> list[Published]:
-    return [
-        Published("clustering", name, data, data, "clustering", metric, row[f"{data.lower()}_{metric}"])
-        for name, row in paper_tables()["clustering_per_dataset"].items()
-        for data in LARGE
-        for metric in ("nmi", "ari")
-    ]
-
-
-def _transfer() -> list[Published]:
-    out = []
-    for name, row in paper_tables()["transfer"].items():
-        for pair, cell in row.items():
-            if pair != "average":
-                source, target = pair.upper().split(">")
-                out.append(Published("transfer", name, source, target, "linear", "accuracy", cell["mean"]))
-    return out
+FIRST += [*METHODS, *variant_names()]  # the paper's contenders come first in every table

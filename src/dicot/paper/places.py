@@ -1,6 +1,6 @@
 """Which column of a paper's table a data set of ours stands in: the paper's own set, a stand-in for it, or none."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ import pandas as pd
 
 from dicot.data.datasets import DATASETS
 from dicot.judge.report.frame import natural
-from dicot.paper.numbers import LARGE, SAME_LABELS, data_set_key, is_the_papers, paper_cells, paper_tables
+from dicot.paper.numbers import LARGE, paper_name, paper_tables, printed
 
 TRANSFERS = tuple(pair.upper().replace(">", " > ") for pair in paper_tables()["transfer"]["Di-COT"] if ">" in pair)
 EXPECTED = {  # the paper's sets by family, in its order
@@ -19,9 +19,6 @@ EXPECTED = {  # the paper's sets by family, in its order
     "scaling": ("HARTH",),
 }
 WORDS = {"large": "large sets", "ucr": "UCR sets", "uea": "UEA sets", "transfer": "transfers", "scaling": "set"}
-
-
-Printed = Mapping[tuple[str, str], float]  # what the paper prints, by line and column
 
 
 class Column(NamedTuple):
@@ -42,12 +39,17 @@ class Column(NamedTuple):
         )
 
 
+def data_set_key(name: str) -> str:
+    """Give one spelling of a data set: in lower case, and `skoda-paper`, `pamap2-paper`, `ecg-full` are the paper's."""
+    return name.lower().removesuffix("-paper").removesuffix("-full")
+
+
 @cache
 def _set(name: str) -> tuple[str, bool]:
     """Give the paper's name of a data set, and whether it is that set itself; empty where it is neither."""
     key = data_set_key(name).upper()
     if key in LARGE:
-        return key, is_the_papers(name)
+        return key, DATASETS.registered(f"{name}-paper") is None  # else it is another version of that set
     if name in EXPECTED["ucr"] or name in EXPECTED["uea"]:
         return name, True
     known = DATASETS.registered(name)
@@ -96,15 +98,12 @@ def of_the_paper(data: pd.DataFrame) -> pd.Series:
     return pd.Series(known, data.index, dtype=bool)
 
 
-def printed(suite: str, labels: str = "") -> dict[tuple[str, str], float]:
-    """Give the paper's numbers of a suite by line and column; `labels` is one of several protocols of the paper."""
-    out = {}
-    for cell in paper_cells():
-        if cell.suite == suite and labels in ("", SAME_LABELS.get(cell.protocol, cell.protocol)):
-            place = cell.target if cell.source == cell.target else f"{cell.source} > {cell.target}"
-            end = f" {cell.metric.upper()}" if cell.metric != "accuracy" else ""
-            out[cell.name, place + end] = cell.mean
-    return out
+def published(suite: str, contender: str, source: str, target: str, protocol: str, metric: str) -> float | None:
+    """Find the paper's number for this cell of our table; None where it prints none."""
+    column, name = column_of(source, target), paper_name(contender, protocol)
+    if not column.exact or name is None:
+        return None
+    return printed(suite, protocol).get((name, column.paper if metric == "accuracy" else column.by(metric).paper))
 
 
 def rests_on(data: pd.DataFrame, families: Iterable[str]) -> str:

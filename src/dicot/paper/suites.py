@@ -6,9 +6,10 @@ from functools import partial
 from typing import Any
 
 from dicot.data.datasets import family_of, transfer_channels
-from dicot.data.datasets.names import UCR, UEA
+from dicot.data.datasets.names import LARGE, UCR, UEA
 from dicot.judge.bench import crossing as who
 from dicot.judge.bench.crossing import Entry, Pair, SuiteOptions, transfer, whole
+from dicot.judge.bench.suites import SUITES
 from dicot.judge.evaluation.contenders import Contender
 from dicot.judge.evaluation.jobs import Job
 from dicot.judge.evaluation.model_protocols import every_protocol, runs_alone
@@ -29,7 +30,6 @@ ONE_SEED = (1,)
 SMOKE_STEPS = 10
 KNN = ("knn_5", "knn_10", "knn_50", "knn_100", "knn_500")
 
-LARGE = ("ecg", "harth", "pamap2-paper", "skoda-paper", "sleep", "wisdm2")
 # The paper leaves out the sets with missing values (UCR) and two of the largest (UEA): 124 and 28 remain.
 _NOT_UCR = {"DodgerLoopDay", "DodgerLoopGame", "DodgerLoopWeekend", "MelbournePedestrian"}
 _NOT_UEA = {"InsectWingbeat", "EigenWorms"}
@@ -38,6 +38,7 @@ PAPER_UEA = tuple(name for name in UEA if name not in _NOT_UEA)
 FULL = tuple("ecg-full" if name == "ecg" else name for name in LARGE)  # for neighbours, all windows of a record count
 TRANSFERS = (("harth", "pamap2-paper"), ("harth", "wisdm2"), ("wisdm2", "pamap2-paper"), ("wisdm2", "harth"))
 SCALING = ("harth",)
+MAPPED_BY = "clustering"  # whose contenders are mapped: every method, the supervised one, the controls
 MAPPED = ("skoda-paper", "harth", "wisdm2")  # whose embeddings are mapped: the paper's, or else other movements
 # Without a download and small: what the library makes itself, and a set that comes with it.
 TINY = ("synthetic", "ItalyPowerDemand")
@@ -206,3 +207,20 @@ def _everywhere(
         return jobs
     archives = [whole(name) for name in (*PAPER_UCR, *PAPER_UEA)]
     return [*jobs, *cross(suite, on_archives or entries, archives, ONE_SEED, options)]
+
+
+PAPER_SUITES = {
+    "smoke": smoke,
+    "large": large,
+    "low_label": low_label,
+    "knn": knn,
+    "clustering": clustering,
+    "transfer": transfers,
+    "ucr": ucr,
+    "uea": uea,
+    "ablation": ablation,
+    "extended_ablation": extended_ablation,
+    "positive_selection": positive_selection,
+    "batch_scaling": batch_scaling,
+}
+SUITES.update(PAPER_SUITES)

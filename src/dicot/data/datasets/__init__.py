@@ -6,21 +6,11 @@ from typing import Any
 from dicot.core.errors import InputError, UnlabelledDataError
 from dicot.data.casefiles import Content
 from dicot.data.datasets.archive import archive_sets, discovered_archives
-from dicot.data.datasets.arrhythmia import ARRHYTHMIA
 from dicot.data.datasets.base import Card, DataSet, OnHand, Split, fingerprint
-from dicot.data.datasets.ecg import ECG, ECG_FIXED, ECG_FULL
-from dicot.data.datasets.hapt import HAPT
-from dicot.data.datasets.harth import HARTH
-from dicot.data.datasets.night import NIGHT
-from dicot.data.datasets.pamap2 import PAMAP2
-from dicot.data.datasets.prepared import prepared_folders
+from dicot.data.datasets.large import LARGE_SETS, prepared_folders
 from dicot.data.datasets.registry import Registry
-from dicot.data.datasets.series2vec import PAMAP2_PAPER
-from dicot.data.datasets.skoda import SKODA_BLOCKED, SKODA_PAPER
-from dicot.data.datasets.sleep import SLEEP
-from dicot.data.datasets.synthetic import SYNTHETIC
-from dicot.data.datasets.wisdm2 import WISDM2
-from dicot.data.datasets.wisdm2019 import WISDM_2019
+from dicot.data.datasets.standins import STAND_INS
+from dicot.data.datasets.synthetic import Synthetic
 from dicot.data.files import read_parts, read_split
 
 __all__ = [
@@ -48,25 +38,7 @@ __all__ = [
 ]
 
 DATASETS = Registry(
-    [
-        HARTH,
-        PAMAP2,
-        PAMAP2_PAPER,
-        SKODA_PAPER,
-        SKODA_BLOCKED,
-        WISDM2,
-        SLEEP,
-        ECG,
-        ECG_FIXED,
-        ECG_FULL,
-        HAPT,
-        WISDM_2019,
-        NIGHT,
-        ARRHYTHMIA,
-        SYNTHETIC,
-        *archive_sets(),
-    ],
-    discover=(prepared_folders, discovered_archives),
+    [*LARGE_SETS, *STAND_INS, Synthetic(), *archive_sets()], discover=(prepared_folders, discovered_archives)
 )
 
 
@@ -145,8 +117,7 @@ def is_here(name: str) -> bool:
 
 def stand_ins(name: str) -> list[str]:
     """Name the data sets on this machine that stand in for this one, or for the set that it is a version of."""
-    wanted = [one for one in DATASETS.values() if one.stands_in_for and f"{name}-".startswith(f"{one.stands_in_for}-")]
-    return [one.name for one in wanted if one.is_here()]
+    return [one.name for one in STAND_INS if f"{name}-".startswith(f"{one.stands_in_for}-") and one.is_here()]
 
 
 def stands_in_for(name: str) -> str:

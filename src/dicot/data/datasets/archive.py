@@ -6,41 +6,41 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Unpack, final
+from typing import Unpack, final
 
 import numpy as np
 
-from dicot.core.errors import InputError, MissingDataError
-from dicot.core.storage import cache_folder
+from dicot.core.errors import InputError, MissingDataError, UnlabelledDataError
+from dicot.core.storage import cache_folder, user_folder
 from dicot.data.cases import to_cases, true_lengths
-from dicot.data.datasets.archive_files import (
-    archive_files,
-    archive_sizes,
-    find_archive_file,
-    other_part,
-    read_archive,
-    set_name,
-)
 from dicot.data.datasets.base import Card, DataSet, Sizes, Split, differences, pick_channels
 from dicot.data.datasets.names import OFFICIAL, UCR, UEA
-from dicot.data.policies import Array, Cases, Policies, cases_where
+from dicot.data.naming import naming
+from dicot.data.npyfile import load_npz
+from dicot.data.policies import Array, Policies, RawCases, cases_where
 from dicot.data.splits import check_split
+from dicot.data.textforms import read_text
 
 SOURCE = "https://timeseriesclassification.com"
+# ItalyPowerDemand.npz, the archive's official split with original values and labels, so that a plain install has
+# something to try.
+SHIPPED = Path(__file__).parent
+FORMS = (".arff", ".ts", ".tsv")  # in the order in which the files of a set are tried
+_ARRAYS = ("X_train", "y_train", "X_test", "y_test")
 _CITATIONS = {
     "ucr": "Dau et al., The UCR time series archive, IEEE/CAA J. Autom. Sinica 6(6), 2019",
     "uea": "Bagnall et al., The UEA multivariate time series classification archive, 2018, arXiv:1811.00075",
 }
-_UNKNOWN = Sizes()
-_INTERPOLATE: Mapping[str, Any] = {"missing": "interpolate"}
-# What the card of the set that comes with the library says beyond what can be read from its file.
 _ITALY_POWER_DEMAND = {
-    "source": "https://timeseriesclassification.com/description.php?Dataset=ItalyPowerDemand",
+    "source": f"{SOURCE}/description.php?Dataset=ItalyPowerDemand",
     "licence": "none stated; the archive asks to be cited",
     "citation": "Keogh et al., Intelligent icons: integrating lite-weight data mining and visualization into GUI "
-    "operating systems, ICDM 2006; Dau et al., The UCR time series archive, IEEE/CAA J. Autom. Sinica 6(6), 2019",
+    f"operating systems, ICDM 2006; {_CITATIONS['ucr']}",
 }
+_INTERPOLATE: Mapping[str, str] = {"missing": "interpolate"}
+Part = tuple[RawCases, Array]  # cases and their labels
 
 
 @final
@@ -50,23 +50,23 @@ class ArchiveSet(DataSet):
 
     name: str
     family: str | None = None  # None: not in the archives, so only files of this machine have it
-    sizes: Sizes = _UNKNOWN  # the published ones; other files are refused
+    sizes: Sizes | None = None  # the published ones; other files are refused
     about: Mapping[str, str] = field(default_factory=dict)  # source, licence and citation where they are not the usual
     benchmark_policies = _INTERPOLATE
 
     def is_here(self) -> bool:
-        return find_archive_file(self.name) is not None
+        return _find(self.name) is not None
 
     def card(self) -> Card:
-        path = find_archive_file(self.name)
+        """Return the published sizes; a file is read only where they are not known."""
+        path = _find(self.name)
         if path is None:
             raise self._missing()
-        about: dict[str, Any] = {
-            "source": SOURCE,
-            "licence": "see the source",
-            "citation": _CITATIONS.get(self.family or "", "see the source"),
-        }
-        return Card(self.name, self.family, *archive_sizes(path), **(about | dict(self.about)))
+        known = self.sizes is not None and self.sizes.n_train is not None
+        sizes = self.sizes if known else _sizes(*_read(path))
+        citation = _CITATIONS.get(self.family or "", "see the source")
+        about = {"source": SOURCE, "licence": "see the source", "citation": citation, **self.about}
+        return Card(self.name, self.family, *sizes, **about)  # type: ignore[misc,arg-type]
 
     def load(self, *, channels: Sequence[int] | None = None, **policies: Unpack[Policies]) -> Split:
         """Return the official split in the archive setting: zeros at the end up to the longest case, original values.
@@ -75,11 +75,15 @@ class ArchiveSet(DataSet):
         training part. Labels become 0 .. K-1 in the order of the sorted training labels (as numbers where all of them
         are numbers).
         """
-        parts = read_archive(find_archive_file(self.name) or self._download())
+        train, test = _read(_find(self.name) or self._download())
         try:
-            train, test = ((to_cases(X), y) for X, y in parts)
             longest = max(int(true_lengths(cases).max()) for cases, _ in (train, test))
-            self._check_sizes(train, test, longest)
+            actual = _sizes(train, test)._replace(n_times=longest)
+            if self.sizes is not None and (wrong := differences(actual, self.sizes)):
+                raise InputError(
+                    f"the files hold {', '.join(wrong)}. Fetch them again, or rename them if this is not the "
+                    "archive's set."
+                )
             usual: Policies = policies if "unequal" in policies else {"unequal": "pad", "length": longest, **policies}
             y_train, y_test = _encode(train[1], test[1])
             split = check_split(
@@ -91,7 +95,7 @@ class ArchiveSet(DataSet):
                 **usual,
             )
         except InputError as error:
-            raise InputError(f"Data set {self.name}: {error}") from error
+            raise type(error)(f"Data set {self.name}: {error}") from error
         return pick_channels(split, channels)
 
     def _download(self) -> Path:
@@ -104,11 +108,9 @@ class ArchiveSet(DataSet):
             with tempfile.TemporaryDirectory(dir=cache) as fresh:
                 load_classification(self.name, extract_path=fresh, load_equal_length=False, load_no_missing=False)
                 train = Path(fresh) / self.name / f"{self.name}_TRAIN.ts"
-                if not (train.is_file() and other_part(train).is_file()):
-                    raise FileNotFoundError(f"aeon fetched no {self.name}_TRAIN.ts and {self.name}_TEST.ts")
                 (cache / self.name).mkdir(exist_ok=True)
                 # The training file last: its presence says that the set is there.
-                for file in (other_part(train), train):
+                for file in (_other_part(train), train):
                     os.replace(file, cache / self.name / file.name)
         except (ImportError, OSError, ValueError, zipfile.BadZipFile, http.client.HTTPException) as error:
             raise self._missing(f" and could not be fetched ({error})") from error
@@ -121,18 +123,8 @@ class ArchiveSet(DataSet):
             f"The data set {name} is not on this machine{why}. Either put {self.family}/{name}.npz (X_train, y_train, "
             f"X_test, y_test), or {name}/{name}_TRAIN and {name}_TEST as .ts, .tsv or .arff from {SOURCE}, into the "
             f"folder that DICOT_DATA names, or with a network run: pip install 'dicot[aeon]' && "
-            f"python -c \"import dicot; dicot.load('{name}')\". To check the result: dicot data check {name}"
+            f"python -c \"import dicot; dicot.load('{name}')\". To check the result: dicot list datasets {name} --check"
         )
-
-    def _check_sizes(self, train: tuple[Cases, Array], test: tuple[Cases, Array], longest: int) -> None:
-        """Refuse files of other sizes than the archive's: they are truncated or another data set."""
-        if self.sizes == _UNKNOWN:
-            return
-        actual = Sizes(len(train[0]), len(test[0]), train[0][0].shape[0], longest, len(np.unique(train[1])))
-        if wrong := differences(actual, self.sizes):
-            raise InputError(
-                f"the files hold {', '.join(wrong)}. Fetch them again, or rename them if this is not the archive's set."
-            )
 
 
 def archive_sets() -> Iterator[ArchiveSet]:
@@ -144,11 +136,73 @@ def archive_sets() -> Iterator[ArchiveSet]:
 
 def discovered_archives() -> Iterator[ArchiveSet]:
     """Yield what lies on this machine in a form of the archives, under whatever name."""
-    for path in archive_files():
-        yield ArchiveSet(set_name(path))
+    for folder, arrays in _folders():
+        for path in sorted(folder.glob("*.npz" if arrays else "*/*_TRAIN.*")):
+            if arrays or _is_pair(path):
+                yield ArchiveSet(path.stem.removesuffix("_TRAIN"))
 
 
-def _end_channels(cases: Cases) -> Cases:
+def _folders() -> Iterator[tuple[Path, bool]]:
+    """Yield the folders that are searched, in this order, and whether each holds NAME.npz, or else NAME/NAME_TRAIN.*.
+
+    DICOT_DATA may hold ucr/NAME.npz, ucr/NAME/NAME_TRAIN.* (uea likewise) or, as the archives are unpacked,
+    NAME/NAME_TRAIN.*. Then come the set that we ship, those that aeon ships, and the cache.
+    """
+    user = user_folder()
+    if user is not None:
+        yield from ((user / family, arrays) for family in ("ucr", "uea") for arrays in (True, False))
+        yield user, False
+    yield SHIPPED, True
+    spec = find_spec("aeon")  # does not import aeon, which takes seconds
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        yield Path(folder) / "datasets" / "data", False
+    yield cache_folder(), False
+
+
+def _find(name: str) -> Path | None:
+    """Return the first file of the set spelled like this."""
+    for folder, arrays in _folders():
+        paths = [folder / f"{name}.npz"] if arrays else [folder / name / f"{name}_TRAIN{form}" for form in FORMS]
+        for path in paths:
+            if path.is_file() and (arrays or _is_pair(path)):
+                return path
+    return None
+
+
+def _is_pair(train: Path) -> bool:
+    # A folder may also hold shortened copies (NAME_eq) or single channels; the set is what the folder is named after.
+    return train.suffix in FORMS and train.stem == f"{train.parent.name}_TRAIN" and _other_part(train).is_file()
+
+
+def _other_part(train: Path) -> Path:
+    return train.with_name(f"{train.stem.removesuffix('_TRAIN')}_TEST{train.suffix}")
+
+
+def _read(path: Path) -> tuple[Part, Part]:
+    """Read cases and labels of the training and the test part, as the files hold them."""
+    if path.suffix == ".npz":
+        with naming(path):
+            arrays = load_npz(path, _ARRAYS)
+            if len(arrays) < len(_ARRAYS):
+                raise InputError(f"expected the arrays {', '.join(_ARRAYS)}; got {sorted(arrays)}.")
+            return (to_cases(arrays["X_train"]), arrays["y_train"]), (to_cases(arrays["X_test"]), arrays["y_test"])
+    parts = []
+    for file in (path, _other_part(path)):
+        cases, labels = read_text(file)
+        if labels is None:
+            raise UnlabelledDataError(f"{file} has no class labels; only classification sets can be loaded by name.")
+        parts.append((to_cases(cases), labels))
+    return parts[0], parts[1]
+
+
+def _sizes(train: Part, test: Part) -> Sizes:
+    lengths = np.concatenate([true_lengths(cases) for cases, _ in (train, test)])
+    n_times = int(lengths[0]) if len(set(lengths)) == 1 else None
+    n_classes = len(np.unique(_numbers(train[1])))
+    return Sizes(len(train[0]), len(test[0]), train[0][0].shape[0], n_times, n_classes)
+
+
+def _end_channels(cases: RawCases) -> RawCases:
     """Continue a channel that ends before the others of its case with zeros (CharacterTrajectories)."""
     lengths = true_lengths(cases)
     padded = cases.copy()
@@ -162,15 +216,21 @@ def _end_channels(cases: Cases) -> Cases:
     return padded
 
 
+def _numbers(labels: Array) -> Array:
+    """Return labels as numbers where all of them are: "10" must not come before "2" in one form of a set only."""
+    try:
+        numbers = labels.astype(np.float64)
+    except (ValueError, TypeError):
+        return labels.astype(str)
+    if (numbers % 1 != 0).any():
+        raise UnlabelledDataError("its labels are numbers to predict, not classes.")
+    return numbers
+
+
 def _encode(train: Array, test: Array) -> tuple[Array, Array]:
     """Number the labels 0 .. K-1 by the sorted training labels."""
-    try:
-        # Text files hold labels as text, .npz files as numbers: "10" must not come before "2" in one of them only.
-        train, test = train.astype(np.float64), test.astype(np.float64)
-    except (ValueError, TypeError):
-        train, test = train.astype(str), test.astype(str)
-    known, codes = np.unique(train, return_inverse=True)
-    unseen = sorted(set(test.tolist()) - set(known.tolist()))
-    if unseen:
+    both = _numbers(np.concatenate([train, test]))
+    known, codes = np.unique(both[: len(train)], return_inverse=True)
+    if unseen := sorted(set(both[len(train) :].tolist()) - set(known.tolist())):
         raise InputError(f"The test part has labels that no training case has: {unseen[:5]}. Check the files.")
-    return codes, np.searchsorted(known, test)
+    return codes, np.searchsorted(known, both[len(train) :])

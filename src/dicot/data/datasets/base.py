@@ -2,9 +2,8 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -14,24 +13,7 @@ from dicot.data import Split, Windows
 from dicot.data.policies import Policies
 from dicot.data.splits import with_policies
 
-__all__ = [
-    "Card",
-    "DataSet",
-    "OnHand",
-    "OnProgress",
-    "Sizes",
-    "Split",
-    "differences",
-    "fingerprint",
-    "pick_channels",
-    "shaped",
-    "silent",
-]
-OnProgress = Callable[[float, str], None]  # share done from 0 to 1, and what is being read
-
-
-def silent(share: float, note: str) -> None:
-    """Report nothing: the default where progress can be reported."""
+__all__ = ["Card", "DataSet", "OnHand", "Sizes", "Split", "differences", "fingerprint", "pick_channels", "shaped"]
 
 
 class Sizes(NamedTuple):
@@ -88,6 +70,7 @@ class DataSet(ABC):
 
     name: str  # in its usual spelling
     family: str | None = None  # whose recipe it is trained by: "ucr", "uea", "large", or None
+    sizes: Sizes | None = None  # wherever it is at hand; None where only its files can tell
     transfer_channels: tuple[int, ...] = ()  # the three of the sensor that several data sets share
     paper_sizes: Sizes | None = None  # what the Di-COT paper states about it
     benchmark_policies: Mapping[str, Any] = {}  # what a benchmark loads it with
@@ -95,18 +78,13 @@ class DataSet(ABC):
     stands_in_for: str = ""  # the set of the paper in whose place it can be used
     class_sizes: tuple[int, ...] = ()  # labelled training cases of each class, where that is known without its files
 
-    @property
-    def sizes(self) -> Sizes | None:
-        """What it has wherever it is at hand; None where only its files can tell."""
-        return None
-
     @abstractmethod
     def is_here(self) -> bool:
         """Tell whether the set is on this machine."""
 
     @abstractmethod
     def card(self) -> Card:
-        """Return its facts without reading its values; a MissingDataError says how to get a set that is not here."""
+        """Return its facts; a MissingDataError says how to get a set that is not here."""
 
     @abstractmethod
     def load(self, *, channels: Sequence[int] | None = None, **policies: Unpack[Policies]) -> Split:
@@ -116,19 +94,6 @@ class DataSet(ABC):
         """Read everything and return the card with its fingerprint; an InputError says what is wrong."""
         split = self.load(missing="zero")  # missing values are not damage
         return replace(self.card(), fingerprint=fingerprint(split))
-
-    def prepare(
-        self,
-        raw: Path,
-        *,
-        out: Path | None = None,
-        settings: Mapping[str, Any] | None = None,
-        on_progress: OnProgress = silent,
-    ) -> Card:
-        """Make the set from its publisher's files in the folder `raw`, and write it into the data folder `out`."""
-        raise InputError(
-            f"{self.name} is not made from raw files. `dicot data show {self.name}` says where it is from."
-        )
 
 
 def fingerprint(split: Split) -> str:

@@ -1,4 +1,4 @@
-"""The 128 univariate (UCR 2018) and 30 multivariate (UEA 2018) archive sets and their sizes."""
+"""The 128 univariate (UCR 2018) and 30 multivariate (UEA 2018) archive sets with their sizes, and six large sets."""
 
 from dicot.data.datasets.base import Sizes
 
@@ -65,4 +65,5 @@ def _table(text: str, *fixed: str) -> dict[str, Sizes]:
 _UCR_SIZES, _UEA_SIZES = _table(_UCR, "1"), _table(_UEA)
 UCR: tuple[str, ...] = tuple(_UCR_SIZES)
 UEA: tuple[str, ...] = tuple(_UEA_SIZES)
+LARGE = ("ecg", "harth", "pamap2-paper", "skoda-paper", "sleep", "wisdm2")  # of the Di-COT paper
 OFFICIAL: dict[str, Sizes] = _UCR_SIZES | _UEA_SIZES

@@ -22,10 +22,10 @@ class Registry(MutableMapping[str, DataSet]):
         known = self.registered(name)
         if known is not None and known.is_here():
             return known
-        on_disk = next((one for one in self._discovered() if one.name.lower() == name.lower()), None)
-        if on_disk is None and known is None:
+        found = next((one for one in self._discovered() if one.name.lower() == name.lower()), known)
+        if found is None:
             raise KeyError(name)
-        return on_disk or known  # type: ignore[return-value]
+        return found
 
     def __setitem__(self, name: str, dataset: DataSet) -> None:
         if name.lower() != dataset.name.lower():
@@ -36,7 +36,7 @@ class Registry(MutableMapping[str, DataSet]):
         del self._registered[name.lower()]
 
     def __iter__(self) -> Iterator[str]:
-        return iter([one.name for one in self._all().values()])
+        return iter(self._all())
 
     def __len__(self) -> int:
         return len(self._all())
@@ -47,7 +47,7 @@ class Registry(MutableMapping[str, DataSet]):
 
     def items(self) -> ItemsView[str, DataSet]:
         """Return all sets with their names; the folders are searched once."""
-        return {one.name: one for one in self._all().values()}.items()
+        return self._all().items()
 
     def registered(self, name: str) -> DataSet | None:
         """Return the set that is registered under this name, wherever it is; no folder is searched."""
@@ -55,13 +55,12 @@ class Registry(MutableMapping[str, DataSet]):
 
     def find(self, name: str) -> DataSet:
         """Return the set of this name, or raise an InputError that suggests the closest one."""
-        try:
-            return self[name]
-        except KeyError as error:
-            raise InputError(
-                f"Unknown data set {name!r}. {did_you_mean(name, self)} `dicot data list` names all of them; "
-                "a file is given by its path, such as mine.npz."
-            ) from error
+        if (found := self.get(name)) is not None:
+            return found
+        raise InputError(
+            f"Unknown data set {name!r}. {did_you_mean(name, self)} `dicot list datasets` names all of them; "
+            "a file is given by its path, such as mine.npz."
+        )
 
     def _all(self) -> dict[str, DataSet]:
         sets = dict(self._registered)
@@ -69,8 +68,7 @@ class Registry(MutableMapping[str, DataSet]):
             key = one.name.lower()
             if key not in sets or not sets[key].is_here():
                 sets[key] = one
-        return sets
+        return {one.name: one for one in sets.values()}
 
     def _discovered(self) -> Iterator[DataSet]:
-        for look in self._discover:
-            yield from look()
+        return (one for look in self._discover for one in look())

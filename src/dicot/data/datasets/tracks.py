@@ -1,4 +1,4 @@
-"""Recordings (C, T) with a label and a group for every time step: cut into windows, and windows joined."""
+"""Recordings (C, T) with a label and a group for every time step, and how they are cut into windows."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -19,24 +19,23 @@ def runs(*columns: Array) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
-def join(parts: Sequence[Windows], name: str) -> Windows:
-    """Put the windows of several recordings one after the other, with their labels and groups."""
-    x, y, group = (np.concatenate([getattr(part, what) for part in parts]) for what in ("x", "y", "group"))
-    return Windows(x, y, group, name)
+def cut(
+    x: Array, y: Array, group: Array, length: int, stride: int, *, inside: Sequence[slice] | None = None, name: str
+) -> Windows:
+    """Cut x (C, T) into windows, none of which leaves a stretch of `inside`; a shorter stretch has none.
 
-
-def cut_track(x: Array, y: Array, group: Array, length: int, stride: int, *, borders: str, name: str) -> Windows:
-    """Cut x (C, T) into windows; label and group are the most frequent in the window (ties: the smallest).
-
-    borders="cross": windows run on where label or group change (D-49). "cut": none does, and a run shorter than a
-    window is dropped.
+    Label and group are the most frequent in the window, of several the smallest.
     """
-    if borders == "cross":
-        windows = Windows.from_array(x, y, group=group, window=length, stride=stride)
-    else:
-        long = [run for run in runs(y, group) if run.stop - run.start >= length]
-        if not long:
-            raise InputError(f"No run of one label is as long as a window of {length} time steps. Check the raw files.")
-        labels, groups = ([column[run.start] for run in long] for column in (y, group))
-        windows = Windows.from_array([x[:, run] for run in long], labels, group=groups, window=length, stride=stride)
+    stretches = [slice(0, len(y))] if inside is None else inside
+    long = [part for part in stretches if part.stop - part.start >= length]
+    if not long:
+        raise InputError(f"No stretch of {name} is as long as a window of {length} time steps. Check the raw files.")
+    labels, groups = ([column[part] for part in long] for column in (y, group))
+    windows = Windows.from_array([x[:, part] for part in long], labels, group=groups, window=length, stride=stride)
     return Windows(windows.x, windows.y, windows.group, name)
+
+
+def majority(labels: Array, starts: Array, length: int) -> Array:
+    """Return the most frequent label, -1 or above, of each window; of several the smallest."""
+    counts = [np.bincount(labels[at : at + length] + 1) for at in starts]
+    return np.array([count.argmax() - 1 for count in counts], dtype=np.int64)

@@ -5,12 +5,11 @@ from typing import Any
 
 from dicot.data.datasets import DATASETS, stand_ins
 from dicot.data.datasets.development import DEVELOPMENT
-from dicot.data.datasets.names import UCR, UEA
+from dicot.data.datasets.names import LARGE, UCR, UEA
 from dicot.judge.bench.crossing import Entry, SuiteOptions, controls, cross, whole
 from dicot.judge.evaluation.contenders import Contender
 from dicot.judge.evaluation.jobs import Job
 from dicot.judge.protocols import PER_SEED
-from dicot.paper.suites import LARGE
 
 SEEDS = (1, 2, 3)
 PRESET = {"preset": "best"}

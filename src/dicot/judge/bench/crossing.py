@@ -7,9 +7,11 @@ from itertools import product
 from typing import Any
 
 from dicot.data.datasets import family_of, is_path, stands_in_for, transfer_channels
+from dicot.judge.classical import CLASSICAL, RAW_FEATURES
 from dicot.judge.evaluation.contenders import Contender
 from dicot.judge.evaluation.jobs import Job, JobData
-from dicot.judge.evaluation.model_protocols import MODEL_PROTOCOLS, every_protocol, subsets_of, trains
+from dicot.judge.evaluation.model_protocols import MODEL_PROTOCOLS, every_protocol
+from dicot.model.presets import find_preset
 
 Pair = tuple[JobData, JobData]  # fitted on, scored on
 Entry = tuple[Contender, tuple[str, ...]]  # a contender of a suite, and the protocols that score it there
@@ -48,8 +50,6 @@ def controls(*protocols: str) -> list[Entry]:
 
 def classical(*protocols: str, raw: tuple[str, ...] = (), others: tuple[str, ...] = ()) -> list[Entry]:
     """Every baseline; raw features and all others may have protocols of their own beside those of everybody."""
-    from dicot.judge.classical import CLASSICAL, RAW_FEATURES
-
     return [(Contender(name, name), (*protocols, *(raw if name in RAW_FEATURES else others))) for name in CLASSICAL]
 
 
@@ -65,7 +65,7 @@ def cross(
     jobs = []
     for entry, own in _chosen(entries, options):
         protocols = [name for name in options.protocols or own if not (entry.classical and name in MODEL_PROTOCOLS)]
-        subsets = {name: subsets_of(every_protocol()[name](), options.subsets) for name in protocols}
+        made = {name: every_protocol()[name]() for name in protocols}
         for contender, pair in product(_scheduled(entry, options), pairs):
             source, target = (
                 replace(data, scale=options.scale, family=given_family(data.name, options)) for data in pair
@@ -73,9 +73,10 @@ def cross(
             special = (exceptions or {}).get((contender.kind, stands_in_for(source.name) or source.name), {})
             one = replace(contender, method_params=own_params(contender, source, special))
             for protocol, seed in product(protocols, options.seeds or seeds):
-                steps = options.steps if trains(protocol) else None
-                trial = options.steps is not None and (trains(protocol) or "steps" in contender.settings)
-                jobs.append(Job(suite, one, source, target, protocol, seed, steps, trial, subsets=subsets[protocol]))
+                trains, draw = made[protocol].trains, made[protocol].draw_of(options.subsets)
+                steps = options.steps if trains else None
+                trial = options.steps is not None and (trains or "steps" in contender.settings)
+                jobs.append(Job(suite, one, source, target, protocol, seed, steps, trial, subsets=draw))
     return jobs
 
 
@@ -87,7 +88,6 @@ def given_family(name: str, options: SuiteOptions) -> str | None:
 def own_params(contender: Contender, source: JobData, special: Mapping[str, Any]) -> dict[str, Any]:
     """What differs from what the method would use on this data set anyway: equal settings get equal keys."""
     from dicot.methods import METHODS
-    from dicot.model.presets import find_preset
 
     if not contender.trained:
         return {}

@@ -18,7 +18,6 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from dicot.core.errors import DicotError, LostWorkerError
 from dicot.core.processes.cluster import THREADS
@@ -27,7 +26,7 @@ from dicot.judge.bench.ledger import Ledger
 from dicot.judge.evaluation.jobs import Job, Unit
 from dicot.judge.evaluation.loading import Shelf, family
 from dicot.judge.evaluation.result import Result
-from dicot.judge.evaluation.run import KEY, Embedded, Record, Score, Site, fail, is_alone, run_units, score_embedded
+from dicot.judge.evaluation.run import KEY, Embedded, Record, Score, Site, fail, run_units, score_embedded
 
 GROUP = 64  # units that are trained by one call on a GPU
 FILLS_A_GPU = ("large",)  # families whose runs gain nothing from others beside them
@@ -69,8 +68,8 @@ def execute(
     """Run all units with up to `workers` processes; `on_job` is told of every job that was recorded."""
     from dicot.core.gpu.device import host_threads
 
-    alone = [unit for unit in units if is_alone(unit)]
-    others = [unit for unit in units if not is_alone(unit)]
+    alone = [unit for unit in units if unit.alone]
+    others = [unit for unit in units if not unit.alone]
     if site.at_once > 1:
         free = max(1, default_workers() - workers)
         with Workers(workers, ledger, site, on_job, start_method) as pool, host_threads(free):
@@ -262,41 +261,3 @@ def _work(connection: "Connection[Message, Task]", ledger: Path, site: Site) -> 
                 connection.send(None)
     except DicotError as error:  # what fails in a job is recorded: this is about the ledger itself
         connection.send(error)
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A unit whose last job was recorded."""
-
-    unit: Unit
-    number: int  # in the order of finishing, from 1
-    errors: tuple[str, ...]
-
-    def __str__(self) -> str:
-        count = len(self.unit.jobs)
-        failed = f", {len(self.errors)} failed: {self.errors[0].splitlines()[0]}" if self.errors else ""
-        return f"{self.unit}: {count} job{'s' if count > 1 else ''}{failed}"
-
-
-class Tally:
-    """Told of every recorded job, it tells of every finished unit."""
-
-    def __init__(self, units: Sequence[Unit], on_unit: Callable[[Finished], Any]) -> None:
-        self._unit = {job.key: unit for unit in units for job in unit.jobs}
-        self._left = {unit.key: len(unit.jobs) for unit in units}
-        self._errors: dict[str, list[str]] = {unit.key: [] for unit in units}
-        self._on_unit = on_unit
-        self.units, self.jobs, self.failed = 0, 0, 0  # finished units, recorded jobs, those of them that failed
-        self.first_error = ""
-
-    def __call__(self, job: Job, error: str | None) -> None:
-        unit = self._unit[job.key]
-        self._left[unit.key] -= 1
-        self.jobs += 1
-        if error is not None:
-            self.failed += 1
-            self.first_error = self.first_error or f"{unit}, {job.protocol}: {error}"
-            self._errors[unit.key].append(error)
-        if not self._left[unit.key]:
-            self.units += 1
-            self._on_unit(Finished(unit, self.units, tuple(self._errors[unit.key])))

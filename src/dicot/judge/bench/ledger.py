@@ -1,28 +1,49 @@
 """The ledger: a SQLite file that many processes may write to, one row per job, failures included."""
 
+import hashlib
+import json
+import math
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
 from dicot import __version__
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, quoted
 from dicot.core.storage.database import PATIENCE, connect, keep_log, snapshot, tables_in, transaction, translated
-from dicot.judge.bench.rows import (
-    COLUMNS,
-    Member,
-    Wanted,
-    check_draws,
-    checked_results,
-    checked_wanted,
-    or_null,
-    preferred,
-    row_of,
-)
 from dicot.judge.evaluation.jobs import Job
 from dicot.judge.evaluation.result import Result
+
+COLUMNS = {
+    "key": "TEXT PRIMARY KEY",
+    "config": "TEXT NOT NULL",
+    "source": "TEXT NOT NULL",
+    "target": "TEXT NOT NULL",
+    "protocol": "TEXT NOT NULL",
+    "seed": "INTEGER NOT NULL",
+    "schedule": "TEXT NOT NULL",
+    "steps": "INTEGER NOT NULL",
+    "batch_size": "INTEGER NOT NULL",
+    "precision": "TEXT NOT NULL",
+    "trial": "INTEGER NOT NULL",
+    "recipe": "TEXT NOT NULL",
+    "source_data": "TEXT NOT NULL",
+    "target_data": "TEXT NOT NULL",
+    "version": "TEXT NOT NULL",
+    "device": "TEXT NOT NULL",
+    "seconds_fit": "REAL",
+    "seconds_embed": "REAL",
+    "seconds_score": "REAL",
+    "peak_memory": "INTEGER NOT NULL",
+    "error": "TEXT",
+    "recorded": "TEXT NOT NULL",
+}
+# Columns that are called otherwise than the field of a result.
+FIELDS = {"seconds_fit": "fit_seconds", "seconds_embed": "embed_seconds", "seconds_score": "score_seconds"}
+TYPES: dict[str, tuple[type, ...]] = {"TEXT": (str,), "INTEGER": (int,), "REAL": (int, float)}
 
 SCHEMA_VERSION = 2
 WHAT = "ledger"  # in what is said of the file
@@ -34,9 +55,9 @@ TABLES = {
     "members": "suite TEXT, contender TEXT, key TEXT, PRIMARY KEY (suite, contender, key)",
     "wanted": "suite TEXT, source TEXT, target TEXT, PRIMARY KEY (suite, source, target)",
 }
-# Version 1 had no draws. Its ledgers are changed to version 2 when they are opened, read-only ones in memory alone.
-TABLES_OF_VERSION = {1: {**TABLES, "scores": "key TEXT, metric TEXT, value REAL, PRIMARY KEY (key, metric)"}, 2: TABLES}
-LATER = {"wanted"}  # tables that the first ledgers lack
+
+Row = Mapping[str, Any]  # by column
+Wanted = tuple[str, str, str]  # suite, source, target
 
 
 class Contents(NamedTuple):
@@ -56,23 +77,21 @@ class Ledger:
 
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = Path(path)
-        if read_only:
-            if not self.path.exists():
-                raise InputError(
-                    f"There is no ledger at {self.path}. Name another with --ledger, or run a suite first."
-                )
-            self._db = snapshot(self.path, WHAT, PATIENCE)
-        else:
-            self._db = connect(self.path, WHAT, PATIENCE)
+        if read_only and not self.path.exists():
+            raise InputError(f"There is no ledger at {self.path}. Name another with --ledger, or run a suite first.")
+        self._db = (snapshot if read_only else connect)(self.path, WHAT, PATIENCE)
         self._db.row_factory = sqlite3.Row
         try:
             with self._transaction("DEFERRED"):  # before anything is changed, a journal mode too
-                new = not self._version()
-            if read_only and new:
-                raise InputError(f"{self.path} is no ledger: there is nothing in it. Name another file.")
+                if not self._is_ledger() and read_only:
+                    raise InputError(f"{self.path} is no ledger: there is nothing in it. Name another file.")
             with translated(self.path, WHAT):
                 keep_log(self._db, PATIENCE)
-            self._make_tables()
+            with self._transaction():  # of several processes that meet at a new file, one makes the tables
+                if not self._is_ledger():
+                    for name, columns in TABLES.items():
+                        self._db.execute(_create(name, columns))
+                    self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             if read_only:
                 self._db.execute("PRAGMA query_only = ON")
         except BaseException:
@@ -134,75 +153,115 @@ class Ledger:
     def contents(self) -> Contents:
         """Everything as it is at one moment, in an order that does not depend on when it was written."""
         with self._transaction("DEFERRED"):
-            return Contents(self._results(), self._unrecorded())
+            places = self._db.execute(
+                "SELECT suite, source, target FROM wanted EXCEPT "
+                "SELECT members.suite, jobs.source, jobs.target FROM members JOIN jobs USING (key) ORDER BY 1, 2, 3"
+            )
+            return Contents(self._results(), [tuple(place) for place in places])
 
     def results(self, suite: str | None = None) -> list[Result]:
         """One result for each draw and each place that a job fills, of one suite or of all."""
         return [one for one in self.contents().results if suite in (None, one.suite)]
 
-    def unrecorded(self) -> list[Wanted]:
-        """What was wanted and has no row, not even a failed one: mostly data sets that were not at hand."""
-        return self.contents().wanted
-
     def _results(self) -> list[Result]:
         draws: dict[str, dict[int, dict[str, Any]]] = {}
         for key, draw, metric, value in self._db.execute("SELECT * FROM scores ORDER BY key, draw, metric"):
             draws.setdefault(key, {}).setdefault(draw, {})[metric] = value
-        members: dict[str, list[Member]] = {}
+        members: dict[str, list[tuple[str, str]]] = {}
         for suite, contender, key in self._db.execute("SELECT * FROM members ORDER BY suite, contender"):
             members.setdefault(key, []).append((suite, contender))
         rows = self._db.execute("SELECT * FROM jobs ORDER BY source, target, protocol, seed, key").fetchall()
         results: list[Result] = []
         for row in map(dict, rows):
-            key = row["key"]
             try:
-                results += checked_results(row, scores := draws.pop(key, {}), members.get(key, ()))
+                scores = draws.pop(row["key"], {})
                 check_draws(scores)
+                for suite, contender in members.get(row["key"], ()):
+                    results += [result_of(row, suite, contender, draw, scores[draw]) for draw in sorted(scores)]
             except InputError as error:
-                raise InputError(f"{self.path} is damaged. Job {str(key)[:16]}: {error}") from error
+                raise InputError(f"{self.path} is damaged. Job {str(row['key'])[:16]}: {error}") from error
         if draws:
             raise InputError(f"{self.path} is damaged: it has scores of jobs that are not in it ({len(draws)}).")
         return results
 
-    def _unrecorded(self) -> list[Wanted]:
-        places = self._db.execute(
-            "SELECT suite, source, target FROM wanted EXCEPT "
-            "SELECT members.suite, jobs.source, jobs.target FROM members JOIN jobs USING (key) ORDER BY 1, 2, 3"
-        )
-        try:
-            return [checked_wanted(*place) for place in places]
-        except InputError as error:
-            raise InputError(f"{self.path} is damaged: {error}") from error
-
     def _transaction(self, kind: str = "IMMEDIATE") -> AbstractContextManager[None]:
         return transaction(self._db, self.path, WHAT, kind)
 
-    def _version(self) -> int:
-        """The version of a ledger, 0 for an empty file; an InputError for anything else."""
+    def _is_ledger(self) -> bool:
+        """Whether there are tables already; an InputError where they are no ledger's."""
         version, tables = tables_in(self._db)
+        if version == SCHEMA_VERSION and tables == {name: _create(name, text) for name, text in TABLES.items()}:
+            return True
         if not version and not tables:
-            return 0
-        usual = {name: _create(name, text) for name, text in TABLES_OF_VERSION.get(version, {}).items()}
-        if usual and tables.items() <= usual.items() and tables.keys() >= usual.keys() - LATER:
-            return version
+            return False
         raise InputError(
-            f"{self.path} is no ledger, or one of version {version}; dicot {__version__} reads versions up to "
-            f"{SCHEMA_VERSION}. Export it to CSV with the dicot that wrote it, and merge that into a new ledger: "
-            "dicot bench merge."
+            f"{self.path} is no ledger of this version ({SCHEMA_VERSION}); dicot {__version__} cannot read it. Export "
+            "it to CSV with the dicot that wrote it, and take that over with `dicot bench merge`."
         )
-
-    def _make_tables(self) -> None:
-        with self._transaction():  # of several processes that meet at a new file, one makes the tables
-            version = self._version()
-            if version == 1:
-                self._db.execute("ALTER TABLE scores RENAME TO scores_without_draws")
-            for name, columns in TABLES.items():
-                self._db.execute(_create(name, columns).replace("TABLE", "TABLE IF NOT EXISTS", 1))
-            if version == 1:
-                self._db.execute("INSERT INTO scores SELECT key, 1, metric, value FROM scores_without_draws")
-                self._db.execute("DROP TABLE scores_without_draws")
-            self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def _create(name: str, columns: str) -> str:
     return f"CREATE TABLE {name} ({columns}) WITHOUT ROWID"
+
+
+def row_of(result: Result) -> dict[str, Any]:
+    """The facts of a result by column; NaN becomes NULL, which is what SQLite would make of it anyway."""
+    row = {column: getattr(result, FIELDS.get(column, column)) for column in COLUMNS}
+    return {name: or_null(value) for name, value in row.items()} | {"trial": int(result.trial)}
+
+
+def or_null(value: Any) -> Any:
+    """None in place of NaN."""
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def result_of(row: Row, suite: str, contender: str, draw: int, values: Mapping[str, Any]) -> Result:
+    """The result that a row stands for in one place of a suite; an InputError where the row cannot be true."""
+    for name, kind in COLUMNS.items():
+        optional = kind in ("REAL", "TEXT") and row[name] is None
+        if not optional and (not isinstance(row[name], TYPES[kind.split()[0]]) or isinstance(row[name], bool)):
+            raise InputError(f"{name} must be {kind.split()[0]}; got {quoted(row[name])}.")
+    _check_config(row)
+    for metric, value in values.items():
+        if not isinstance(value, int | float | None) or isinstance(value, bool):
+            raise InputError(f"{metric} must be a number; got {quoted(value)}.")
+    facts = {FIELDS.get(name, name): value for name, value in row.items()}
+    facts |= {field: math.nan if facts[field] is None else facts[field] for field in FIELDS.values()}
+    numbers = {metric: math.nan if value is None else value for metric, value in values.items()}
+    return Result(suite=suite, contender=contender, draw=draw, values=numbers, **{**facts, "trial": bool(row["trial"])})
+
+
+def check_draws(draws: Iterable[int]) -> None:
+    """Refuse draws of which one is missing, and a job without any: their mean would be another."""
+    numbers = sorted(set(draws))
+    if not numbers or numbers != list(range(1, len(numbers) + 1)):
+        raise InputError(f"draws must be numbered from 1; got {numbers}: a row is lost.")
+
+
+def _check_config(row: Row) -> None:
+    """Refuse a configuration that is not the one of the key, or that the cells that repeat parts of it contradict."""
+    if hashlib.sha256(row["config"].encode("utf-8", "surrogatepass")).hexdigest() != row["key"]:
+        raise InputError(f"config does not hash to key: one of them was changed. config is {quoted(row['config'])}.")
+    try:
+        config, recipe = json.loads(row["config"]), json.loads(row["recipe"])
+        dated = datetime.fromisoformat(row["recorded"]).tzinfo is not None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"config, recipe or recorded cannot be read: {error}.") from error
+    if not isinstance(recipe, dict) or not dated:
+        raise InputError("recipe must be a JSON object, and recorded a time with its zone.")
+    expected = {name: config.get(name) for name in ("source", "target", "protocol", "seed")}
+    for name, value in expected.items():
+        if row[name] != value:
+            raise InputError(f"{name} is {quoted(row[name])} where config says {quoted(value)}.")
+
+
+def preferred(new: Row, old: Row, *, just_made: bool = False) -> bool:
+    """Whether a row replaces another: the newer one does, but a failure replaces a result only where data changed.
+
+    What was `just_made` is the newer one, even where a clock has been put back since the other was recorded.
+    """
+    newer = just_made or bool(new["recorded"] >= old["recorded"])
+    if (new["error"] is None) == (old["error"] is None):
+        return newer
+    changed = any(new[name] and new[name] != old[name] for name in ("source_data", "target_data"))
+    return new["error"] is None or (newer and changed)

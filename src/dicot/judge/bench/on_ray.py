@@ -12,7 +12,7 @@ from dicot.judge.bench.ledger import Ledger
 from dicot.judge.evaluation.jobs import Job, Unit
 from dicot.judge.evaluation.loading import Shelf
 from dicot.judge.evaluation.result import Result
-from dicot.judge.evaluation.run import Site, fail, is_alone, run_units
+from dicot.judge.evaluation.run import Site, fail, run_units
 
 Recorded = tuple[Job, Sequence[Result]]
 
@@ -46,8 +46,8 @@ def execute_on(
                 if open_jobs[key].pop(job.key, None) is not None:  # else another process was first
                     record(job, results)
 
-        run([unit.key for unit in units if not is_alone(unit)], most)
-        run([unit.key for unit in units if is_alone(unit)], 1)
+        run([unit.key for unit in units if not unit.alone], most)
+        run([unit.key for unit in units if unit.alone], 1)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ class Classical(ABC):
 
     random: ClassVar[bool] = False  # whether the seed makes a difference
     scaled: ClassVar[bool] = True  # whether it is given scaled cases where the encoder beside it sees such
+    shape_: tuple[int, ...] | None = None  # channels and time steps that `fit` saw
 
     def __init__(self, *, random_state: int = 0) -> None:
         self.random_state = random_state
@@ -28,17 +29,7 @@ class Classical(ABC):
     def transform(self, X: Floats) -> Floats:
         """Map (N, C, T) to (N, F); a case's row does not depend on the other cases."""
 
-
-def channels_and_length(X: Floats) -> tuple[int, int]:
-    """Return the numbers of channels and time steps of a collection."""
-    if X.ndim != 3 or 0 in X.shape:
-        raise InputError(f"X must have shape (cases, channels, time), each at least 1; got {X.shape}.")
-    return X.shape[1], X.shape[2]
-
-
-def check_as_in_fit(what: str, fitted: int | None, got: int) -> None:
-    """Refuse another number of channels or time steps than `fit` saw."""
-    if fitted is None:
-        raise InputError("transform was called before fit. Call fit first.")
-    if fitted != got:
-        raise InputError(f"X must have {fitted} {what} as in fit; got {got}.")
+    def check_as_in_fit(self, X: Floats) -> None:
+        """Refuse another number of channels or time steps than `fit` saw: the features would be others."""
+        if X.shape[1:] != self.shape_:
+            raise InputError(f"X must have the shape (cases, *{self.shape_}) as in fit; got {X.shape}.")

@@ -6,7 +6,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dicot.core.errors import need_extra
-from dicot.judge.classical.base import Classical, Floats, channels_and_length, check_as_in_fit
+from dicot.judge.classical.base import Classical, Floats
 
 N_KERNELS = 10_000  # rounded down to a multiple of the 84 kernels: 9,996 features
 MIN_LENGTH = 9  # of a kernel
@@ -21,18 +21,14 @@ class MiniRocket(Classical):
     """
 
     random = True
-    channels_: int | None = None
-    length_: int | None = None
 
     def fit(self, X: Floats, y: object = None) -> Self:
-        self.channels_, self.length_ = channels_and_length(X)
+        self.shape_ = X.shape[1:]
         self._fitted = _aeon_minirocket(self.random_state).fit(_long_enough(X))
         return self
 
     def transform(self, X: Floats) -> Floats:
-        channels, length = channels_and_length(X)
-        check_as_in_fit("channels", self.channels_, channels)
-        check_as_in_fit("time steps", self.length_, length)
+        self.check_as_in_fit(X)
         # numba starts its threads by setting OpenMP's count for the whole process, torch included; leaving restores it.
         with threadpool_limits(1, user_api="openmp"):
             features: Floats = np.asarray(self._fitted.transform(_long_enough(X)), np.float32)

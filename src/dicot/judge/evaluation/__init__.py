@@ -1,6 +1,6 @@
 """Contenders x protocols x seeds on data sets -> results. Importing this loads no torch."""
 
-from dicot.judge.evaluation.contenders import Contender, Frozen, beside, contender, own, saved, with_controls
+from dicot.judge.evaluation.contenders import Contender, Frozen, contender, own, saved, with_controls
 from dicot.judge.evaluation.evaluation import Evaluation, distinct, evaluate
 from dicot.judge.evaluation.jobs import Job, JobData, Unit, units_of
 from dicot.judge.evaluation.loading import check_scorable
@@ -19,7 +19,6 @@ __all__ = [
     "ModelProtocol",
     "Result",
     "Unit",
-    "beside",
     "check_scorable",
     "contender",
     "distinct",

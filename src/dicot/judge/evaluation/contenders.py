@@ -9,7 +9,10 @@ from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dicot.core.errors import InputError, lookup
-from dicot.data.policies import Array
+from dicot.data import check_collection
+from dicot.data.policies import Array, Scale
+from dicot.judge.classical import CLASSICAL, RAW_FEATURES
+from dicot.model.presets import PAPER, PRESETS, find_preset, preset_name
 
 if TYPE_CHECKING:
     from dicot.model.estimator import TimeSeriesEmbedder
@@ -68,18 +71,12 @@ class Contender:
     def needs_labels(self) -> bool:
         from dicot.methods import METHODS
 
-        if self.own is not None:
-            return self.own.needs_labels
-        return self.kind in METHODS and METHODS[self.kind].needs_labels
+        return self.own.needs_labels if self.own is not None else _needs_labels(METHODS.get(self.kind))
 
     @property
     def fixed(self) -> bool:
         """Whether it is the same for every seed."""
-        from dicot.judge.classical import CLASSICAL
-
-        if self.own is not None:
-            return self.own.fixed
-        return self.kind in CLASSICAL and not CLASSICAL[self.kind].random
+        return self.own.fixed if self.own is not None else self.classical and not CLASSICAL[self.kind].random
 
     @property
     def trained(self) -> bool:
@@ -91,8 +88,6 @@ class Contender:
     @property
     def classical(self) -> bool:
         """Whether it has no network."""
-        from dicot.judge.classical import CLASSICAL
-
         return self.own is None and self.kind in CLASSICAL
 
     @property
@@ -105,72 +100,52 @@ class Contender:
         kind = getattr(model, "method_", self.kind) if self.kind == SAVED else self.kind
         if kind in CONTROLS:
             return CONTROL
-        if self.needs_labels or getattr(METHODS.get(kind), "needs_labels", False):
+        if self.needs_labels or _needs_labels(METHODS.get(kind)):
             return SUPERVISED
         return PRETRAINED if kind in METHODS or model is not None else BASELINE
 
     @property
     def about(self) -> str:
         """What it is, in one line, as the registries say; empty for what is in none."""
-        from dicot.judge.classical import CLASSICAL
-        from dicot.methods import METHODS
-        from dicot.model.controls import CONTROLS
-        from dicot.model.presets import PRESETS
-
         if self.kind == SAVED:
             return "the saved model"
-        if self.name in PRESETS:
-            return PRESETS[self.name].summary
-        if self.kind in METHODS:
-            return METHODS[self.kind].summary
-        known = {**CONTROLS, **CLASSICAL}.get(self.kind)
-        line = ((known.__doc__ or "") if known else "").partition("\n")[0]
+        known = registered().get(self.name) or registered().get(self.kind)
+        line = getattr(known, "summary", None) or ((known.__doc__ or "") if known else "").partition("\n")[0]
         return REFERENCE.sub("", line).removesuffix(".")
 
     @property
     def config(self) -> dict[str, Any]:
         """Everything a fit depends on but data and seed, as plain data; the name where objects are among it."""
-        plain = given(
-            kind=self.kind,
-            method_params=dict(self.method_params),
-            settings=dict(self.settings),
-            preset=self._preset_digest(),
-        )
-        try:
-            if self.own is None:
-                json.dumps(plain)
-                return plain
-        except TypeError:
-            pass
+        # What the preset means today, so that a preset with other values is not taken for what was recorded.
+        digest = find_preset(self.settings["preset"]).digest() if "preset" in self.settings else None
+        settings, params = dict(self.settings), dict(self.method_params)
+        plain = given(kind=self.kind, method_params=params, settings=settings, preset=digest)
         told: dict[str, Any] = json.loads(json.dumps(plain, default=described))
-        return {**told, "name": self.name}
-
-    def _preset_digest(self) -> str | None:
-        """What the preset means today, so that a preset with other values is not taken for what was recorded."""
-        if "preset" not in self.settings:
-            return None
-        from dicot.model.presets import find_preset
-
-        return find_preset(self.settings["preset"]).digest()
+        try:
+            json.dumps(plain)
+        except TypeError:
+            return {**told, "name": self.name}
+        return plain if self.own is None else {**told, "name": self.name}
 
     def make(self, seed: int, **circumstances: Any) -> Transformer:
         """Make a fresh transformer; settings come before the family, device and verbosity of the run."""
         if self.own is not None:
             return self.own.make(seed)
-        from dicot.judge.classical import CLASSICAL
-
         if self.kind in CLASSICAL:
             baseline, scale = CLASSICAL[self.kind](random_state=seed), self.settings.get("scale")
             return baseline if scale is None else Scaled(baseline, scale)
         from dicot.model.arguments import grouped
         from dicot.model.estimator import TimeSeriesEmbedder
-        from dicot.model.presets import PAPER
 
         lookup(registered(), self.kind, "contender")
         # Without a preset a contender is the paper's, whatever an embedder's default is.
         settings = {"preset": PAPER.name, **circumstances, **self.settings}
         settings |= {"method_params": dict(self.method_params), "random_state": seed}
         return TimeSeriesEmbedder(self.kind, **grouped(settings))
+
+
+def _needs_labels(method: Any) -> bool:
+    return bool(getattr(method, "needs_labels", False))
 
 
 @dataclass(frozen=True)
@@ -193,27 +168,18 @@ class Scaled:
         self.baseline, self.scale = baseline, scale
 
     def fit(self, X: Any, y: Any = None) -> "Scaled":
-        from dicot.data.policies import Scale
-
         self.scale_ = Scale.fit(X) if self.scale == "dataset" else self.scale
-        self.baseline.fit(self._scaled(X), y)
+        self.baseline.fit(check_collection(X, scale=self.scale_).x, y)
         return self
 
     def transform(self, X: Any) -> Array:
-        return self.baseline.transform(self._scaled(X))
-
-    def _scaled(self, X: Any) -> Array:
-        from dicot.data import check_collection
-
-        return check_collection(X, scale=self.scale_).x
+        return self.baseline.transform(check_collection(X, scale=self.scale_).x)
 
 
 def registered() -> dict[str, Any]:
     """Everything that can be a contender by its name."""
-    from dicot.judge.classical import CLASSICAL
     from dicot.methods import METHODS
     from dicot.model.controls import CONTROLS
-    from dicot.model.presets import PRESETS
 
     return {**PRESETS, **METHODS, **CONTROLS, **CLASSICAL}
 
@@ -223,9 +189,7 @@ def contender(name: str, *, method_params: Mapping[str, Any] | None = None, **se
 
     A baseline takes `scale` alone.
     """
-    from dicot.judge.classical import CLASSICAL
     from dicot.methods import METHODS
-    from dicot.model.presets import PRESETS
 
     lookup(registered(), name, "contender")
     if name in PRESETS and name not in METHODS:
@@ -247,22 +211,6 @@ def own(
     return Contender(name, "own", {}, settings, Own(make, needs_labels, fixed))
 
 
-def own_estimator(name: str, estimator: Any) -> Contender:
-    """An estimator of your own, such as a TimeSeriesEmbedder: cloned for each seed, its `random_state` set to it."""
-    from sklearn.base import clone
-
-    def make(seed: int) -> Any:
-        fresh = clone(estimator)
-        return fresh.set_params(random_state=seed) if "random_state" in fresh.get_params() else fresh
-
-    params = estimator.get_params(deep=False)
-    method = _method_of(estimator)
-    kind = method if isinstance(method, str) else described(method or type(estimator))
-    needs_labels = getattr(_method_class(method), "needs_labels", False)
-    fixed = "random_state" not in params
-    return Contender(name, str(kind), {}, changed(params, type(estimator)), Own(make, needs_labels, fixed))
-
-
 def saved(name: str, model: "TimeSeriesEmbedder") -> Contender:
     """A fitted model as it is."""
     digest = hashlib.sha256()
@@ -272,31 +220,49 @@ def saved(name: str, model: "TimeSeriesEmbedder") -> Contender:
     return Contender(name, SAVED, {}, {"weights": digest.hexdigest()[:32]}, made)
 
 
-def beside(model: "TimeSeriesEmbedder", of: str = "") -> list[Contender]:
-    """The controls and raw features of a model: everything is the model's but its weights. `of` goes into the names."""
+def as_contender(one: Any, name: str | None = None) -> Contender:
+    """A contender from a name of a registry, an estimator, any transformer, or a Contender itself.
+
+    An estimator is cloned for each seed, with its `random_state` set to it.
+    """
     from sklearn.base import clone
 
-    from dicot.judge.classical import RAW_FEATURES
-    from dicot.model.controls import CONTROLS
-    from dicot.model.presets import preset_name
+    from dicot.methods import METHODS
 
-    # A control is named as a method is, which alone would choose another preset.
-    preset = preset_name(model.preset, model.method)
+    if isinstance(one, Contender):
+        return one
+    if isinstance(one, str):
+        return contender(one) if name is None else replace(contender(one), name=name)
+    if not (hasattr(one, "get_params") and hasattr(one, "transform")):
+        raise InputError(
+            f"A contender is a name, a TimeSeriesEmbedder, a scikit-learn transformer or a Contender; got {one!r}. "
+            "dicot.judge.evaluation.own(name, make) makes one of anything that has fit and transform."
+        )
 
-    def untrained(kind: str) -> Callable[[int], Transformer]:
-        def make(seed: int) -> Transformer:
-            own = {"preset": preset, "method": kind, "method_params": None, "random_state": seed}
-            fresh: Transformer = clone(model).set_params(**own)
-            return fresh
+    def make(seed: int) -> Any:
+        fresh = clone(one)
+        return fresh.set_params(random_state=seed) if "random_state" in fresh.get_params() else fresh
 
-        return make
+    params, method = one.get_params(deep=False), _method_of(one)
+    kind = str(method if isinstance(method, str) else described(method or type(one)))
+    name = name or (method if isinstance(method, str) else getattr(method or type(one), "__name__", "own"))
+    labels = _needs_labels(METHODS.get(method) if isinstance(method, str) else method)
+    return Contender(str(name), kind, {}, changed(params, type(one)), Own(make, labels, "random_state" not in params))
 
-    settings = changed(model.get_params(deep=False))
-    settings = {name: value for name, value in settings.items() if name in CONTROL_SETTINGS}
-    controls = [
-        Contender(f"{name} of {of}" if of else name, name, {}, settings, Own(untrained(name))) for name in CONTROLS
-    ]
-    return [*controls, *(contender(name, scale=settings.get("scale")) for name in RAW_FEATURES)]
+
+def named_contenders(given_ones: Mapping[str, Any] | Sequence[Any]) -> list[Contender]:
+    """Contenders from names, estimators, transformers and Contender objects; a mapping says what they are called."""
+    pairs = list(given_ones.items()) if isinstance(given_ones, Mapping) else [(None, one) for one in given_ones]
+    out: list[Contender] = []
+    for name, one in pairs:
+        made = as_contender(one, name)
+        alike = sum(made.name == other.name.split(" (")[0] for other in out)
+        if alike and name is None and not isinstance(one, str | Contender):
+            made = replace(made, name=f"{made.name} ({alike + 1})")
+        elif alike:
+            raise InputError(f"There are two contenders called {made.name!r}. Give each a name of its own.")
+        out.append(made)
+    return out
 
 
 def with_controls(contenders: Sequence[Contender]) -> list[Contender]:
@@ -304,7 +270,6 @@ def with_controls(contenders: Sequence[Contender]) -> list[Contender]:
 
     Those of the first encoder have their plain names, those of another one say which contender they belong to.
     """
-    from dicot.judge.classical import RAW_FEATURES
     from dicot.model.controls import CONTROLS
 
     known: list[Mapping[str, Any]] = []
@@ -317,12 +282,10 @@ def with_controls(contenders: Sequence[Contender]) -> list[Contender]:
         settings = {name: value for name, value in settings.items() if name in CONTROL_SETTINGS}
         if settings in known:
             continue
-        of = one.name if known else ""
+        of = f" of {one.name}" if known else ""
         known.append(settings)
-        if model is not None:
-            added += [control for control in beside(model, of) if not control.classical]
-        else:
-            added += [Contender(f"{name} of {of}" if of else name, name, {}, settings) for name in CONTROLS]
+        made = {name: None if model is None else Own(_untrained(model, name)) for name in CONTROLS}
+        added += [Contender(f"{name}{of}", name, {}, settings, own) for name, own in made.items()]
     if not known:
         added += [Contender(name, name) for name in CONTROLS]
     added += [contender(name, scale=known[0].get("scale") if known else None) for name in RAW_FEATURES]
@@ -330,35 +293,18 @@ def with_controls(contenders: Sequence[Contender]) -> list[Contender]:
     return [*contenders, *(one for one in added if one.name not in taken)]
 
 
-def named_contenders(given_ones: Mapping[str, Any] | Sequence[Any]) -> list[Contender]:
-    """Contenders from names, estimators, transformers and Contender objects; a mapping says what they are called."""
-    pairs = list(given_ones.items()) if isinstance(given_ones, Mapping) else [(None, one) for one in given_ones]
-    out: list[Contender] = []
-    for name, one in pairs:
-        made = as_contender(one, name)
-        if made.name in {other.name for other in out}:
-            if name is not None or isinstance(one, str | Contender):
-                raise InputError(f"There are two contenders called {made.name!r}. Give each a name of its own.")
-            made = as_contender(one, f"{made.name} ({sum(made.name == o.name.split(' (')[0] for o in out) + 1})")
-        out.append(made)
-    return out
+def _untrained(model: "TimeSeriesEmbedder", kind: str) -> Callable[[int], Transformer]:
+    """Make a control of a model: everything is the model's but its weights."""
+    from sklearn.base import clone
 
+    # A control is named as a method is, which alone would choose another preset.
+    preset = preset_name(model.preset, model.method)
 
-def as_contender(one: Any, name: str | None = None) -> Contender:
-    """A contender from a name of a registry, an estimator, any transformer, or a Contender itself."""
-    if isinstance(one, Contender):
-        return one
-    if isinstance(one, str):
-        made = contender(one)
-        return made if name is None else Contender(name, made.kind, made.method_params, made.settings)
-    if hasattr(one, "get_params") and hasattr(one, "transform"):
-        method = _method_of(one)
-        shown = method if isinstance(method, str) else getattr(method or type(one), "__name__", "own")
-        return own_estimator(name or shown, one)
-    raise InputError(
-        f"A contender is a name, a TimeSeriesEmbedder, a scikit-learn transformer or a Contender; got {one!r}. "
-        "dicot.judge.evaluation.own(name, make) makes one of anything that has fit and transform."
-    )
+    def make(seed: int) -> Transformer:
+        fresh: Transformer = clone(model).set_params(preset=preset, method=kind, method_params=None, random_state=seed)
+        return fresh
+
+    return make
 
 
 def _embedder_of(one: Contender) -> "TimeSeriesEmbedder | None":
@@ -375,19 +321,12 @@ def _embedder_of(one: Contender) -> "TimeSeriesEmbedder | None":
 def _method_of(estimator: Any) -> Any:
     """The method of an estimator, by its preset where it names none; None for a transformer that has no such thing."""
     from dicot.model.estimator import TimeSeriesEmbedder
-    from dicot.model.presets import PRESETS, preset_name
 
     method = getattr(estimator, "method", None)
     if method is not None or not isinstance(estimator, TimeSeriesEmbedder):
         return method
     preset = preset_name(estimator.preset, method)
     return PRESETS[preset].method if preset in PRESETS else None
-
-
-def _method_class(method: Any) -> Any:
-    from dicot.methods import METHODS
-
-    return METHODS.get(method) if isinstance(method, str) else method
 
 
 def changed(settings: Mapping[str, Any], estimator: type | None = None) -> dict[str, Any]:
@@ -397,7 +336,6 @@ def changed(settings: Mapping[str, Any], estimator: type | None = None) -> dict[
     """
     from dicot.model.arguments import PLACES, USUAL, flat
     from dicot.model.estimator import TimeSeriesEmbedder
-    from dicot.model.presets import PAPER, preset_name
 
     estimator = estimator or TimeSeriesEmbedder
     usual = {name: parameter.default for name, parameter in inspect.signature(estimator).parameters.items()}

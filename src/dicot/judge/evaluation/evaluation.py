@@ -2,31 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dicot.core.errors import InputError, lookup, need_extra
+from dicot.core.errors import lookup
 from dicot.core.progress import Bar
 from dicot.data import Split, Windows
 from dicot.data.collection import labelled
+from dicot.data.datasets import fingerprint
 from dicot.judge.evaluation.contenders import named_contenders, with_controls
 from dicot.judge.evaluation.jobs import Job, JobData, Unit, units_of
 from dicot.judge.evaluation.loading import Loaded, Shelf, check_scorable, load_labelled
-from dicot.judge.evaluation.model_protocols import (
-    AnyProtocol,
-    Fitted,
-    ModelProtocol,
-    draws_labels,
-    every_protocol,
-    subsets_of,
-)
+from dicot.judge.evaluation.model_protocols import AnyProtocol, Fitted, ModelProtocol, every_protocol
 from dicot.judge.evaluation.result import TIDY, Result
-from dicot.judge.evaluation.run import Embedded, OnFit, Protocols, Site, run_units, score_embedded
-from dicot.judge.protocols import AUTHORS, PROTOCOLS, SUBSETS, Features, Protocol, find_protocol
+from dicot.judge.evaluation.run import Embedded, OnFit, Site, run_units, score_embedded
+from dicot.judge.protocols import AUTHORS, PROTOCOLS, SUBSETS, Features, Protocol
 from dicot.judge.protocols.metrics import CaseScores
 
 if TYPE_CHECKING:
@@ -52,10 +45,8 @@ class Evaluation:
 
     def frame(self) -> "pandas.DataFrame":
         """One row for each number, tidy."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise need_extra("pandas", "tables", "A frame of results") from error
+        import pandas
+
         return pandas.DataFrame([row for result in self.results for row in result.tidy()], columns=list(TIDY))
 
     def error(self, contender: str) -> str | None:
@@ -104,7 +95,10 @@ def evaluate(
     everyone = named_contenders(contenders)
     if controls:
         everyone = with_controls(everyone)
-    chosen, same = distinct(_protocols(protocols), loaded.split)
+    wanted = list(PROTOCOLS) if protocols is None else protocols
+    known = every_protocol()
+    made = [lookup(known, one, "protocol")() if isinstance(one, str) else one for one in wanted]
+    chosen, same = distinct(made, loaded.split)
     source = JobData(name)
     jobs = [
         Job(
@@ -114,15 +108,15 @@ def evaluate(
             source,
             protocol.name,
             seed,
-            draws=not subsets and isinstance(protocol, Protocol) and draws_labels(protocol),
-            subsets=subsets_of(protocol, subsets or AUTHORS),
+            draws=not subsets and isinstance(protocol, Protocol) and protocol.draws_labels,
+            subsets=protocol.draw_of(subsets or AUTHORS),
+            own_protocol=protocol,
         )
         for seed in seeds
         for one in everyone
         for protocol in chosen
         if not (one.classical and isinstance(protocol, ModelProtocol))
     ]
-    registry: Protocols = {protocol.name: partial(_itself, protocol) for protocol in chosen}
     out = Evaluation(fixed=[one.name for one in everyone if one.fixed], same=same)
     ledger: dict[str, Sequence[Result]] = {}
     right: dict[str, NDArray[np.float32]] = {}
@@ -145,11 +139,11 @@ def evaluate(
         with Bar(f"score {given.jobs[0].contender.name}", len(given.jobs), verbose) as bar:
             for done, job in enumerate(given.jobs):
                 bar.update(done, job.protocol)
-                score_embedded(replace(given, jobs=(job,)), record, registry, keep)
+                score_embedded(replace(given, jobs=(job,)), record, keep)
 
     site, shelf = Site(device, verbose=verbose), Shelf({name: loaded})
     for unit in units_of(jobs):
-        run_units([unit], site, shelf, record, score=score, on_fit=fitted, protocols=registry)
+        run_units([unit], site, shelf, record, score=score, on_fit=fitted)
     out.results = [replace(one, contender=job.contender.name) for job in jobs for one in ledger[job.key]]
     out.right = {(j.contender.name, j.protocol, j.seed): right[j.key] for j in jobs if j.key in right}
     return out
@@ -170,24 +164,12 @@ def distinct(protocols: Sequence[AnyProtocol], split: Split) -> tuple[list[AnyPr
     return list(different.values()), same
 
 
-def _protocols(wanted: Sequence[str | AnyProtocol] | None) -> list[AnyProtocol]:
-    names: Sequence[str | AnyProtocol] = list(PROTOCOLS) if wanted is None else wanted
-    return [find_protocol(every_protocol(), one)() if isinstance(one, str) else one for one in names]
-
-
-def _itself(protocol: AnyProtocol) -> AnyProtocol:
-    return protocol
-
-
 def _loaded(data: Data) -> tuple[str, Loaded]:
     """The data as a split that can be scored, and its name."""
-    from dicot.data.datasets import fingerprint
-
     if isinstance(data, str | Path):
         return str(data), load_labelled(str(data))
     if isinstance(data, tuple):
-        if len(data) != 2 or not all(isinstance(part, Windows) for part in data):
-            raise InputError("A pair of data must be two Windows, training and test. Load them, or pass a Split.")
-        data = Split(data[0], data[1], name=data[0].name)
+        train, test = data
+        data = Split(train, test, name=train.name)
     check_scorable(data)
     return data.name or "data", Loaded(data, fingerprint(data))

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
+from dicot.core.errors import lookup
 from dicot.judge.evaluation.contenders import Contender, described, given
-from dicot.judge.evaluation.model_protocols import runs_alone
+from dicot.judge.evaluation.model_protocols import AnyProtocol, every_protocol, runs_alone
 from dicot.judge.evaluation.result import Result
 from dicot.judge.protocols.base import AUTHORS
 
@@ -45,6 +46,11 @@ class Job:
     trial: bool = False  # somewhere there are fewer steps than there should be
     draws: bool = False  # score every draw of labelled cases rather than one
     subsets: str = AUTHORS  # where one is scored: the authors', or "per-seed" one by the seed
+    own_protocol: AnyProtocol | None = None  # where it is not the registered one
+
+    def scorer(self) -> AnyProtocol:
+        """The protocol itself."""
+        return self.own_protocol or lookup(every_protocol(), self.protocol, "protocol")()
 
     @cached_property
     def fit_config(self) -> dict[str, Any]:
@@ -85,6 +91,18 @@ class Job:
     @cached_property
     def key(self) -> str:
         return key_of(self.config)
+
+    def __str__(self) -> str:
+        settings, source = self.contender.settings, self.source
+        notes = [
+            f"{self.contender.name} on {source.name}",
+            f"channels {', '.join(map(str, source.channels))}" if source.channels else "",
+            f"scale {source.scale}" if source.scale else "",
+            f"batches of {settings['batch_size']}" if "batch_size" in settings else "",
+            str(settings["schedule"]) if settings.get("schedule", "per_step") != "per_step" else "",
+            f"seed {self.seed}",
+        ]
+        return ", ".join(filter(None, notes))
 
     def result(
         self,
@@ -135,6 +153,11 @@ class Unit:
         return self.first.unit_key
 
     @property
+    def alone(self) -> bool:
+        """Whether something is measured that others would disturb."""
+        return any(runs_alone(job.protocol) for job in self.jobs)
+
+    @property
     def seeds(self) -> list[int]:
         """The seed, or all those for which the contender is the same."""
         return list(dict.fromkeys(job.seed for job in self.jobs))
@@ -145,17 +168,6 @@ class Unit:
         for job in self.jobs:
             targets.setdefault(job.target, []).append(job)
         return targets
-
-    def __str__(self) -> str:
-        job, settings = self.first, self.first.contender.settings
-        notes = [
-            f"seed{'s' if len(self.seeds) > 1 else ''} {', '.join(map(str, self.seeds))}",
-            f"channels {', '.join(map(str, job.source.channels))}" if job.source.channels else "",
-            f"scale {job.source.scale}" if job.source.scale else "",
-            f"batches of {settings['batch_size']}" if "batch_size" in settings else "",
-            str(settings["schedule"]) if settings.get("schedule", "per_step") != "per_step" else "",
-        ]
-        return f"{job.contender.name} on {job.source.name}, {', '.join(note for note in notes if note)}"
 
 
 def canonical(config: Mapping[str, Any]) -> str:

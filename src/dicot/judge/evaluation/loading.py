@@ -59,16 +59,14 @@ def load_labelled(name: str, known_fingerprint: str | None = None) -> Loaded:
     split = load(name, **benchmark_policies(name))
     note = ""
     if split.test is None:
-        _check_labels(name, "", split.train)
+        check_labels(split.train, f"cases of {name}")
         split = replace(hold_out(split.train, HELD_OUT), family=split.family, name=split.name)
         assert split.test is not None
         note = (
             f"{name} has no test part: {len(split.test)} of {len(split.train) + len(split.test)} cases are held out, "
             f"{'whole groups' if split.test.group is not None else 'a share of each class'}, as by dicot evaluate"
         )
-    assert split.test is not None
-    for part, windows in (("training", split.train), ("test", split.test)):
-        _check_labels(name, part, windows)
+    check_scorable(split)
     labels = labelled_cases(split.train).y
     if labels is not None and len(np.unique(labels)) < 2:
         raise InputError(f"The training cases of {name} have one class, and scoring needs two or more.")
@@ -85,20 +83,14 @@ def family(wanted: JobData) -> str | None:
 
 def check_scorable(split: Split) -> None:
     """Refuse a split unless both parts are there and have labels."""
+    name = split.name or "the data"
     if split.test is None:
-        raise InputError(
-            f"{split.name or 'The data'} has no test part. Give one, or hold cases out of the training part."
-        )
-    for what, part in (("training", split.train), ("test", split.test)):
-        if part.y is None:
-            raise InputError("Scoring needs labels, and these cases have none. Name a label column or pass y.")
-        if not labelled(part.y).any():
-            raise InputError(f"Scoring needs labels, and none of the {len(part)} {what} cases has one.")
+        raise InputError(f"There is no test part in {name}. Give one, or hold cases out of the training part.")
+    check_labels(split.train, f"training cases of {name}")
+    check_labels(split.test, f"test cases of {name}")
 
 
-def _check_labels(name: str, part: str, windows: Windows) -> None:
+def check_labels(windows: Windows, what: str) -> None:
+    """Refuse cases without any label."""
     if windows.y is None or not labelled(windows.y).any():
-        where = f"{part} cases of {name}" if part else f"cases of {name}"
-        raise InputError(
-            f"The {where} have no labels, and scoring needs them. Add them to the file: y, or y_train and y_test."
-        )
+        raise InputError(f"The {what} have no labels, and scoring needs them. Name a label column or pass y.")

@@ -1,23 +1,24 @@
 """Protocols that score a fitted network where its embeddings do not tell: fine-tuning, and what the training took."""
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
-from dicot.core.errors import InputError
 from dicot.data import Split
 from dicot.data.collection import labelled_cases
-from dicot.judge.protocols import AUTHORS, PROTOCOLS, Protocol, SubsetSeed
+from dicot.judge.protocols import PROTOCOLS, SubsetSeed
+from dicot.judge.protocols.base import AnyProtocol
 from dicot.judge.protocols.metrics import (
     CLASSIFICATION_METRICS,
     COST_METRICS,
     REGISTRIES,
-    Metric,
     classification_scores,
 )
-from dicot.judge.protocols.subsets import PAPER_SUBSET_SEED, check_subset_seed, stratified_fraction, subset_seeds
+from dicot.judge.protocols.subsets import PAPER_SUBSET_SEED, stratified_fraction, subset_seeds
 
 EPOCHS = 50
 # The authors train 50 epochs on four of the large sets and 5 on the two where that would take longest (D-97).
@@ -33,27 +34,8 @@ class Fitted:
     peak_memory: int = 0  # bytes; 0 where it was not measured
 
 
-class ModelProtocol(ABC):
+class ModelProtocol(AnyProtocol):
     """One way to score a fitted network."""
-
-    metrics: tuple[Metric, ...]
-    subsets: str = AUTHORS  # which draw of labelled cases the paper's tables are on, where a protocol draws any
-    trains: bool = False  # and would take fewer steps in a trial
-    alone: bool = False  # what it measures is only true while nothing else runs
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The registry key."""
-
-    @property
-    @abstractmethod
-    def description(self) -> str:
-        """One line for a listing."""
-
-    def on_subset(self, seed: SubsetSeed) -> "ModelProtocol":
-        """Return the protocol on one draw of labelled cases, as `Protocol.on_subset`; itself where nothing is drawn."""
-        return self
 
     def train(self, fitted: Fitted, data: Split, *, seed: int, steps: int | None = None) -> Fitted:
         """Train further what is then scored, where the protocol trains; `steps` limits it.
@@ -79,9 +61,6 @@ class FineTuning(ModelProtocol):
     trains = True
 
     def __init__(self, fraction: float, subset_seed: SubsetSeed = PAPER_SUBSET_SEED, *, tuning: str = "all") -> None:
-        if not 0 < fraction <= 1:
-            raise InputError(f"fraction must lie in (0, 1]; got {fraction}.")
-        check_subset_seed(subset_seed)
         self.fraction, self.subset_seed, self.tuning = fraction, subset_seed, tuning
 
     @property
@@ -93,8 +72,12 @@ class FineTuning(ModelProtocol):
         how = {"all": "trained further", "gradual": "tuned gradually from the frozen probe"}[self.tuning]
         return f"encoder and linear layer {how} with {100 * self.fraction:g} % of the training labels"
 
-    def on_subset(self, seed: SubsetSeed) -> "FineTuning":
-        return self if self.fraction == 1 else FineTuning(self.fraction, seed, tuning=self.tuning)
+    def on_subset(self, seed: SubsetSeed) -> Self:
+        if self.fraction == 1:
+            return self
+        other = copy(self)
+        other.subset_seed = seed
+        return other
 
     def train(self, fitted: Fitted, data: Split, *, seed: int, steps: int | None = None) -> Fitted:
         from dicot.core.gpu.device import peak_memory
@@ -173,42 +156,15 @@ def _seconds_to_embed(model: Any, data: Split) -> float:
 
 
 MODEL_PROTOCOLS: dict[str, Callable[[], ModelProtocol]] = {
-    "finetune-1": lambda: FineTuning(0.01),
-    "finetune-10": lambda: FineTuning(0.1),
-    "finetune-100": lambda: FineTuning(1.0),
-    "finetune-1-gradual": lambda: FineTuning(0.01, tuning="gradual"),
-    "finetune-10-gradual": lambda: FineTuning(0.1, tuning="gradual"),
-    "finetune-100-gradual": lambda: FineTuning(1.0, tuning="gradual"),
-    "cost": TrainingTime,
-}
+    protocol.name: partial(FineTuning, protocol.fraction, tuning=protocol.tuning)
+    for protocol in (FineTuning(share, tuning=tuning) for tuning in ("all", "gradual") for share in (0.01, 0.1, 1.0))
+} | {"cost": TrainingTime}
 REGISTRIES.append(MODEL_PROTOCOLS)
-
-AnyProtocol = Protocol | ModelProtocol
 
 
 def every_protocol() -> dict[str, Callable[[], AnyProtocol]]:
     """Both kinds by name; read anew each time, because others may register more."""
     return {**PROTOCOLS, **MODEL_PROTOCOLS}
-
-
-def metric_names(protocol: AnyProtocol) -> tuple[str, ...]:
-    """What the numbers of a protocol are called."""
-    return tuple(metric.name for metric in protocol.metrics)
-
-
-def draws_labels(protocol: AnyProtocol) -> bool:
-    """Whether the labelled cases that a protocol sees are drawn, so that it matters which draw it is."""
-    return protocol.on_subset("run") is not protocol
-
-
-def subsets_of(protocol: AnyProtocol, wanted: str = "") -> str:
-    """Which draw a job takes by this protocol: what is wanted, or that of the paper's tables."""
-    return (wanted or protocol.subsets) if draws_labels(protocol) else AUTHORS
-
-
-def trains(name: str) -> bool:
-    """Whether a protocol trains, so that a trial gives it fewer steps."""
-    return name in MODEL_PROTOCOLS and MODEL_PROTOCOLS[name]().trains
 
 
 def runs_alone(name: str) -> bool:

@@ -63,11 +63,11 @@ class Result:
     @property
     def subsets(self) -> str:
         """Which labelled cases were drawn for it: the authors', per-seed, or empty where every draw counts or none."""
-        from dicot.judge.evaluation.model_protocols import draws_labels, every_protocol
+        from dicot.judge.evaluation.model_protocols import every_protocol
 
         chosen = json.loads(self.config or "{}")
         known = every_protocol().get(self.protocol)
-        if chosen.get("draws") or known is None or not draws_labels(known()):
+        if chosen.get("draws") or known is None or not known().draws_labels:
             return ""
         return str(chosen.get("subsets", AUTHORS))
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dicot.core.errors import lookup
 from dicot.core.storage import remove_leftovers
 from dicot.data import Split, Windows
 from dicot.data.collection import labelled_cases
@@ -21,14 +20,7 @@ from dicot.data.datasets import paper_subset_seed
 from dicot.judge.evaluation.contenders import Frozen
 from dicot.judge.evaluation.jobs import Job, Unit
 from dicot.judge.evaluation.loading import Loaded, Shelf
-from dicot.judge.evaluation.model_protocols import (
-    AnyProtocol,
-    Fitted,
-    ModelProtocol,
-    every_protocol,
-    metric_names,
-    runs_alone,
-)
+from dicot.judge.evaluation.model_protocols import Fitted, ModelProtocol
 from dicot.judge.evaluation.result import Result
 from dicot.judge.protocols import PER_SEED, Features, Protocol, SubsetSeed
 from dicot.judge.protocols.subsets import PAPER_SUBSET_SEED
@@ -44,7 +36,6 @@ Facts = Mapping[str, Any]  # what is known of a result before its values
 Record = Callable[[Job, Sequence[Result]], None]  # the results of a job, one for each draw of labelled cases
 OnFit = Callable[[Unit, Fitted | Exception], None]
 OnDraws = Callable[[Job, Sequence[Mapping[str, float]]], None]  # the scores of a job as its protocol gave them
-Protocols = Mapping[str, Callable[[], AnyProtocol]]
 
 
 @dataclass(frozen=True)
@@ -62,7 +53,7 @@ class Site:
         """None for what is not trained, and for a fit that is measured."""
         from dicot.train import Checkpoint
 
-        if self.work is None or not unit.first.contender.trained or is_alone(unit):
+        if self.work is None or not unit.first.contender.trained or unit.alone:
             return None
         path = self.work / f"{unit.key[:KEY]}-{source.fingerprint}.safetensors"
         return Checkpoint(path, self.checkpoint_seconds, overwrite=True)  # one of another version is no failure
@@ -81,11 +72,6 @@ class Embedded:
 Score = Callable[[Embedded], None]
 
 
-def is_alone(unit: Unit) -> bool:
-    """Whether something is measured that others would disturb."""
-    return any(runs_alone(job.protocol) for job in unit.jobs)
-
-
 def run_units(
     units: Sequence[Unit],
     site: Site,
@@ -94,72 +80,61 @@ def run_units(
     *,
     score: Score | None = None,
     on_fit: OnFit = lambda unit, fitted: None,
-    protocols: Protocols | None = None,
 ) -> None:
     """Fit these units, at once where there are several, and score their jobs.
 
     `score` may leave the scoring of embeddings to others; `on_fit` is told of each fit before it is scored, and of
-    each that failed; `protocols` are those that the jobs name, by default all that are registered.
+    each that failed.
     """
-    score = score or partial(score_embedded, record=record, protocols=protocols)
+    from dicot.core.gpu.device import describe_device
+
+    score = score or partial(score_embedded, record=record)
     sources: dict[str, Loaded] = {}
     for unit in units:
         try:
             sources[unit.key] = shelf.get(unit.first.source)
         except Exception as error:
-            fail(unit.jobs, error, record, protocols=protocols)
-    ready = [unit for unit in units if unit.key in sources]
-    facts = {unit.key: _source_facts(sources[unit.key], site) for unit in ready}
+            fail(unit.jobs, error, record)
 
     def assess(unit: Unit, fitted: Fitted | Exception) -> None:
         on_fit(unit, fitted)
-        if isinstance(fitted, Exception):
-            fail(unit.jobs, fitted, record, facts[unit.key], protocols)
-            return
         source = sources[unit.key]
+        facts = {"source_data": source.fingerprint, "device": describe_device(site.device, site.alone)}
+        if isinstance(fitted, Exception):
+            fail(unit.jobs, fitted, record, facts)
+            return
         for target, jobs in unit.by_target().items():
             load = partial(shelf.get, target) if target != unit.first.source else lambda: source
-            _assess(fitted, jobs, load, {**facts[unit.key], **_fit_facts(fitted)}, record, score, protocols)
+            _assess(fitted, jobs, load, {**facts, **_fit_facts(fitted)}, record, score)
         if checkpoint := site.checkpoint(unit, source):
             remove_leftovers(checkpoint.path)
             checkpoint.path.unlink(missing_ok=True)  # only now: until here it would have to be trained again
 
-    _fit(ready, sources, site, assess)
+    _fit([unit for unit in units if unit.key in sources], sources, site, assess)
 
 
-def fail(
-    jobs: Iterable[Job],
-    error: Exception,
-    record: Record,
-    facts: Facts | None = None,
-    protocols: Protocols | None = None,
-) -> None:
+def fail(jobs: Iterable[Job], error: Exception, record: Record, facts: Facts | None = None) -> None:
     """Record a failure, which is a result too: NaN, and the reason."""
     reason = f"{type(error).__name__}: {error}"[:LONGEST_ERROR]
     for job in jobs:
-        values = dict.fromkeys(metric_names(_protocol(job, protocols)), math.nan)
+        values = dict.fromkeys(job.scorer().metric_names, math.nan)
         record(job, [job.result(values, reason, **(facts or {}))])
 
 
-def score_embedded(
-    given: Embedded, record: Record, protocols: Protocols | None = None, on_draws: OnDraws = lambda job, draws: None
-) -> None:
+def score_embedded(given: Embedded, record: Record, on_draws: OnDraws = lambda job, draws: None) -> None:
     """Score every job by its protocol: on all draws of labelled cases, or on one (D-40).
 
     `on_draws` is told of what a protocol gave before it is recorded: which cases were right is in no result.
     """
     for job in given.jobs:
-        protocol = _protocol(job, protocols)
+        protocol = job.scorer()
         assert isinstance(protocol, Protocol)
-        if job.draws:
-            compute = partial(protocol.score_draws, given.train, given.test, seed=job.seed)
-        else:
-            compute = partial(_only_draw, protocol.on_subset(_subset_seed(job)), given, job.seed)
-        _score(job, protocol, compute, given.facts, record, on_draws)
+        scores = protocol.score_draws if job.draws else partial(_one_draw, protocol.on_subset(_subset_seed(job)))
+        _score(job, partial(scores, given.train, given.test, seed=job.seed), given.facts, record, on_draws)
 
 
-def _only_draw(protocol: Protocol, given: Embedded, seed: int) -> list[dict[str, float]]:
-    return [protocol.score(given.train, given.test, seed=seed)]
+def _one_draw(protocol: Protocol, train: Features, test: Features, *, seed: int) -> list[dict[str, float]]:
+    return [protocol.score(train, test, seed=seed)]
 
 
 def _subset_seed(job: Job) -> SubsetSeed:
@@ -168,16 +143,6 @@ def _subset_seed(job: Job) -> SubsetSeed:
         return "run"
     own = paper_subset_seed(job.target.name)
     return PAPER_SUBSET_SEED if own is None else own
-
-
-def _protocol(job: Job, protocols: Protocols | None) -> AnyProtocol:
-    return lookup(every_protocol() if protocols is None else protocols, job.protocol, "protocol")()
-
-
-def _source_facts(source: Loaded, site: Site) -> dict[str, Any]:
-    from dicot.core.gpu.device import describe_device
-
-    return {"source_data": source.fingerprint, "device": describe_device(site.device, site.alone)}
 
 
 def _fit_facts(fitted: Fitted) -> dict[str, Any]:
@@ -189,24 +154,18 @@ def _fit_facts(fitted: Fitted) -> dict[str, Any]:
 
 
 def _assess(
-    fitted: Fitted,
-    jobs: Sequence[Job],
-    load: Callable[[], Loaded],
-    facts: Facts,
-    record: Record,
-    score: Score,
-    protocols: Protocols | None,
+    fitted: Fitted, jobs: Sequence[Job], load: Callable[[], Loaded], facts: Facts, record: Record, score: Score
 ) -> None:
     """Score the jobs of one target: the network itself, and embeddings, which are made once."""
     try:
         data = load()
     except Exception as error:
-        fail(jobs, error, record, facts, protocols)
+        fail(jobs, error, record, facts)
         return
     facts = {**facts, "target_data": data.fingerprint}
     embedded = []
     for job in jobs:
-        protocol = _protocol(job, protocols)
+        protocol = job.scorer()
         if isinstance(protocol, ModelProtocol):
             _score_network(job, protocol, fitted, data, facts, record)
         else:
@@ -217,7 +176,7 @@ def _assess(
         started = time.perf_counter()
         train, test = embed_labelled(fitted.model, data.split)
     except Exception as error:
-        fail(embedded, error, record, facts, protocols)
+        fail(embedded, error, record, facts)
         return
     score(Embedded(tuple(embedded), train, test, {**facts, "embed_seconds": time.perf_counter() - started}))
 
@@ -230,23 +189,18 @@ def _score_network(
     try:
         trained = chosen.train(fitted, data.split, seed=job.seed, steps=job.steps)
     except Exception as error:
-        fail([job], error, record, facts, {job.protocol: lambda: protocol})
+        fail([job], error, record, facts)
         return
     took = {} if trained is fitted else _fit_facts(trained)
     if took and facts["recipe"]:  # of the pretraining, which is what the row is called by
         took["recipe"] = {**facts["recipe"], "tuning": took["recipe"]}
-    _score(job, chosen, partial(_network_scores, chosen, trained, data, job.seed), {**facts, **took}, record)
-
-
-def _network_scores(protocol: ModelProtocol, fitted: Fitted, data: Loaded, seed: int) -> list[dict[str, float]]:
-    return [protocol.score(fitted, data.split, seed=seed)]
+    _score(job, lambda: [chosen.score(trained, data.split, seed=job.seed)], {**facts, **took}, record)
 
 
 def embed_labelled(model: Any, split: Split) -> tuple[Features, Features]:
     """Embed the labelled cases of both parts."""
     assert split.test is not None
     train, test = labelled_cases(split.train), labelled_cases(split.test)
-    assert train.y is not None and test.y is not None
     embeddings = [model.transform(cases_for(model, part)) for part in (train, test)]
     return Features(embeddings[0], train.y), Features(embeddings[1], test.y)
 
@@ -261,8 +215,7 @@ def cases_for(model: Any, windows: Windows) -> Any:
 
 def _score(
     job: Job,
-    protocol: AnyProtocol,
-    compute: Callable[[], list[dict[str, float]]],
+    compute: Callable[[], Sequence[Mapping[str, float]]],
     facts: Facts,
     record: Record,
     on_draws: OnDraws = lambda job, draws: None,
@@ -271,12 +224,12 @@ def _score(
     try:
         draws = compute()
         for values in draws:
-            if not values or values.keys() - set(metric_names(protocol)):
+            if not values or values.keys() - set(job.scorer().metric_names):
                 raise ArithmeticError(f"{job.protocol} gave {values} for its metrics")
             if not np.isfinite(list(values.values())).all():
                 raise ArithmeticError(f"a value is not finite: {values}")
     except Exception as error:
-        fail([job], error, record, facts, {job.protocol: lambda: protocol})
+        fail([job], error, record, facts)
         return
     seconds = time.perf_counter() - started
     on_draws(job, draws)
@@ -321,7 +274,7 @@ def _fit_alone(unit: Unit, model: Any, source: Loaded, site: Site, on_fit: OnFit
     fitted: Fitted | Exception
     try:
         x, y = _training_cases(unit, model, source)
-        if is_alone(unit) and unit.first.contender.trained:
+        if unit.alone and unit.first.contender.trained:
             _warm_up(unit, site, source)
         with peak_memory(site.device) as peak:
             started = time.perf_counter()

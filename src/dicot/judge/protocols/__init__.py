@@ -7,7 +7,7 @@ from dicot.judge.protocols.forest import ForestProbe
 from dicot.judge.protocols.metrics import Metric, find_metric
 from dicot.judge.protocols.neighbours import NearestNeighbour
 from dicot.judge.protocols.probe import FittedProbe, LinearProbe, fit_probe
-from dicot.judge.protocols.registry import PROTOCOLS, find_protocol
+from dicot.judge.protocols.registry import PROTOCOLS
 from dicot.judge.protocols.ridge import RidgeProbe
 
 __all__ = [
@@ -27,6 +27,5 @@ __all__ = [
     "RidgeProbe",
     "SubsetSeed",
     "find_metric",
-    "find_protocol",
     "fit_probe",
 ]

@@ -1,9 +1,7 @@
 """The contract of a protocol: labelled embeddings in, named numbers out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from statistics import fmean
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,13 +21,9 @@ def _checked_labels(y: ArrayLike | None) -> Labels:
     if y is None:
         raise InputError("A protocol needs one label per case, but y is missing. Load a labelled data set or pass y.")
     labels = np.asarray(y)
-    if labels.dtype == object:  # a pandas column of strings arrives like this
-        if not all(isinstance(v, str) for v in labels.ravel()):
-            raise InputError("Labels must be integers or strings; got a mixture of objects. Convert them to one type.")
+    if labels.dtype == object and all(isinstance(v, str) for v in labels.ravel()):  # a pandas column of strings
         labels = labels.astype(str)
-    if labels.ndim != 1:
-        raise InputError(f"Labels must have shape (cases,); got {labels.shape}.")
-    if labels.dtype.kind == "f" and np.isfinite(labels).all() and np.array_equal(labels, np.round(labels)):
+    if labels.dtype.kind == "f" and np.array_equal(labels, np.round(labels)):
         labels = labels.astype(np.int64)  # whole numbers, as a text file gives them
     if labels.dtype.kind not in "biuU":
         raise InputError(f"Labels must be integers or strings; got {labels.dtype}. Convert them first.")
@@ -47,15 +41,11 @@ class Features:
 
     def __init__(self, x: ArrayLike, y: ArrayLike | None) -> None:
         given = np.asarray(x)
-        if given.ndim != 2:
-            raise InputError(f"Features must have shape (cases, features); got {given.shape}.")
-        if given.dtype.kind not in "biuf":
-            raise InputError(f"Features must be real numbers; got {given.dtype}.")
         labels = _checked_labels(y)
-        if len(given) != len(labels):
-            raise InputError(f"Features and labels must have the same length; got {len(given)} and {len(labels)}.")
-        if given.size == 0:
-            raise InputError(f"Features must have at least one case and one feature; got shape {given.shape}.")
+        if given.ndim != 2 or given.size == 0 or labels.shape != given.shape[:1]:
+            raise InputError(
+                f"Features must have shape (cases, features) and labels (cases,); got {given.shape} and {labels.shape}."
+            )
         stored = given if given.dtype == np.float32 else given.astype(np.float64, copy=False)
         bad = np.flatnonzero(~np.isfinite(stored).all(axis=1))
         if len(bad):
@@ -72,21 +62,18 @@ class Features:
         # A float32 lbfgs stops early, and the reference decision values are double precision.
         return self.stored.astype(np.float64, copy=False)
 
-    @property
-    def n_features(self) -> int:
-        """Give the number of features F."""
-        return int(self.stored.shape[1])
-
     def rows(self, index: NDArray[np.intp]) -> "Features":
         """Return the cases at `index`."""
         return Features(self.stored[index], self.y[index])
 
 
-class Protocol(ABC):
-    """One way to turn embeddings into scores."""
+class AnyProtocol(ABC):
+    """What every protocol says of itself, whatever it scores."""
 
     metrics: tuple[Metric, ...]
     subsets: str = AUTHORS  # which draw of labelled cases the paper's tables are on, where a protocol draws any
+    trains: bool = False  # and would take fewer steps in a trial
+    alone: bool = False  # what it measures is only true while nothing else runs
 
     @property
     @abstractmethod
@@ -98,6 +85,31 @@ class Protocol(ABC):
     def description(self) -> str:
         """Describe the protocol in one line, for a listing."""
 
+    def on_subset(self, seed: SubsetSeed) -> Self:
+        """Return the protocol on one draw of labelled cases, by this seed or by that of the run ("run").
+
+        It is the protocol itself, and no other object, where nothing is drawn.
+        """
+        return self
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """What its numbers are called."""
+        return tuple(metric.name for metric in self.metrics)
+
+    @property
+    def draws_labels(self) -> bool:
+        """Whether the labelled cases that it sees are drawn, so that it matters which draw it is."""
+        return self.on_subset("run") is not self
+
+    def draw_of(self, wanted: str = "") -> str:
+        """Which draw a job takes: what is wanted, or that of the paper's tables."""
+        return (wanted or self.subsets) if self.draws_labels else AUTHORS
+
+
+class Protocol(AnyProtocol):
+    """One way to turn embeddings into scores."""
+
     @abstractmethod
     def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
         """Return a number for each of `metrics`: the mean where labelled cases are drawn more than once."""
@@ -106,39 +118,12 @@ class Protocol(ABC):
         """Return the numbers of every draw of labelled cases; a list of one where nothing is drawn."""
         return [self.score(train, test, seed=seed)]
 
-    def on_subset(self, seed: SubsetSeed) -> "Protocol":
-        """Return the protocol on one draw of labelled cases, by this seed or by that of the run ("run").
-
-        It is the protocol itself, and no other object, where nothing is drawn.
-        """
-        return self
-
     def without_draws(self, y: Labels) -> "Protocol":
         """Return what the protocol comes to with these training labels.
 
         That is another protocol where every draw would take them all.
         """
         return self
-
-
-def mean_scores(draws: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Average each metric over draws; a single draw stays as it is."""
-    if len(draws) == 1:
-        return draws[0]
-    return {metric: fmean(draw[metric] for draw in draws) for metric in draws[0]}
-
-
-def check_pair(train: Features, test: Features) -> None:
-    """Refuse train and test that differ in their features or in the type of their labels."""
-    if train.n_features != test.n_features:
-        raise InputError(
-            f"Train and test must have the same number of features; got {train.n_features} and {test.n_features}."
-        )
-    if (train.y.dtype.kind == "U") != (test.y.dtype.kind == "U"):
-        raise InputError(
-            f"Train and test labels must be of the same type; got {train.y.dtype} and {test.y.dtype}. "
-            "Encode both alike."
-        )
 
 
 def check_classes(features: Features, purpose: str) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
-from typing import Protocol as Structural
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,16 +34,11 @@ COST_METRICS = (
     Metric("embed_seconds", higher_is_better=False, decimals=3),  # all labelled cases of both parts
     Metric("encoded", higher_is_better=False),  # time steps in a training step for each time step of a case
 )
-
-
-class Measuring(Structural):
-    """Anything that declares metrics: a protocol of embeddings or of a fitted network."""
-
-    metrics: tuple[Metric, ...]
+COSTS = tuple(metric.name for metric in COST_METRICS)
 
 
 # Registries of protocols, read anew by each lookup. PROTOCOLS is one of them; a package with others appends its own.
-REGISTRIES: list[Mapping[str, Callable[[], Measuring]]] = []
+REGISTRIES: list[Mapping[str, Callable[[], Any]]] = []
 
 
 def find_metric(name: str) -> Metric:

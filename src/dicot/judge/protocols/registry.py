@@ -1,11 +1,7 @@
 """Protocols by name. A new one is one file and one line here, or an entry that a user makes."""
 
-import re
-from collections.abc import Callable, Mapping
-from difflib import get_close_matches
-from typing import TypeVar
+from collections.abc import Callable
 
-from dicot.core.errors import InputError
 from dicot.judge.protocols.base import Protocol
 from dicot.judge.protocols.clustering import KMeansClustering
 from dicot.judge.protocols.few_labels import FewLabels
@@ -15,18 +11,12 @@ from dicot.judge.protocols.neighbours import NearestNeighbour
 from dicot.judge.protocols.probe import LinearProbe
 from dicot.judge.protocols.ridge import RidgeProbe
 
-T = TypeVar("T")
-
-AMOUNT = re.compile(r"(?:\d+(?:pct)?|all)$")  # of labels, at the end of a name
-
 PROTOCOLS: dict[str, Callable[[], Protocol]] = {
     "linear": LinearProbe,
     "ridge": RidgeProbe,
     "forest": ForestProbe,
     "few_1pct": lambda: FewLabels(fraction=0.01),
-    "forest_1pct": lambda: FewLabels(
-        fraction=0.01, probe="forest", draws=1
-    ),  # ten forests would take ten times as long
+    "forest_1pct": lambda: FewLabels(fraction=0.01, probe="forest", draws=1),  # ten forests take ten times as long
     "few_1": lambda: FewLabels(per_class=1),
     "few_5": lambda: FewLabels(per_class=5),
     "few_10": lambda: FewLabels(per_class=10),
@@ -43,17 +33,3 @@ PROTOCOLS: dict[str, Callable[[], Protocol]] = {
     "clustering": KMeansClustering,
 }
 REGISTRIES.append(PROTOCOLS)
-
-
-def find_protocol(registry: Mapping[str, T], name: str) -> T:
-    """Return the entry called `name`; an unknown name raises an error that suggests those it may stand for.
-
-    These are the name spelled most alike and the protocols with as many labels: "nn_5" may be few_5 or knn_5.
-    """
-    if name in registry:
-        return registry[name]
-    amount = AMOUNT.findall(name)
-    meant = [known for known in registry if amount and AMOUNT.findall(known) == amount]
-    meant += get_close_matches(name, registry, n=1)
-    guess = f"Did you mean {' or '.join(map(repr, dict.fromkeys(meant)))}? " if meant else ""
-    raise InputError(f"Unknown protocol {name!r}. {guess}Known: {', '.join(registry)}.")

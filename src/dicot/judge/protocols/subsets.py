@@ -1,12 +1,17 @@
 """Which labelled cases a protocol may see. Every function returns sorted row numbers."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
+from copy import copy
+from statistics import fmean
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dicot.core.errors import InputError, is_whole
-from dicot.judge.protocols.base import Features, Labels, SubsetSeed
+from dicot.core.errors import InputError
+from dicot.judge.protocols.base import Features, Labels, Protocol, SubsetSeed
+from dicot.judge.protocols.metrics import CLASSIFICATION_METRICS, classification_scores
 
 Rows = NDArray[np.intp]
 Seed = int | Sequence[int]
@@ -24,41 +29,7 @@ def subset_seeds(setting: SubsetSeed, run_seed: int, draws: int) -> list[Seed]:
     return [(run_seed, draw) for draw in range(draws)] if setting == "run" else [setting]
 
 
-def check_subset_seed(setting: SubsetSeed) -> None:
-    """Refuse what is neither a seed nor "run"."""
-    if setting != "run" and not is_whole(setting, 0):
-        raise InputError(
-            f"subset_seed must be 'run' or a whole number from 0, such as the authors' {PAPER_SUBSET_SEED}; "
-            f"got {setting!r}."
-        )
-
-
-def check_subsets(setting: SubsetSeed, draws: int) -> None:
-    """Refuse an unknown setting and a number of draws below 1."""
-    check_subset_seed(setting)
-    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
-        raise InputError(f"draws must be a positive integer; got {draws!r}.")
-
-
-def subset_text(setting: SubsetSeed, draws: int) -> str:
-    """Describe the subset, for a listing."""
-    if setting == "run":
-        return f"mean of {draws} draws" if draws > 1 else "drawn by the seed"
-    return f"always those of seed {setting}"
-
-
-def subset_suffix(setting: SubsetSeed) -> str:
-    """Tell a protocol on one fixed subset from the usual one by its name."""
-    return "" if setting == "run" else f"_subset{setting}"
-
-
-def check_per_class(count: int) -> None:
-    """Refuse a count of labelled cases that is not a positive integer."""
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise InputError(f"per_class must be a positive integer; got {count!r}.")
-
-
-def _draw(y: Labels, wanted: dict[int, int], seed: Seed) -> Rows:
+def _draw(y: Labels, wanted: Sequence[int], seed: Seed) -> Rows:
     """Draw `wanted[c]` rows of the c-th class (ascending) without replacement."""
     rng = np.random.default_rng(seed)
     classes, code = np.unique(y, return_inverse=True)
@@ -71,15 +42,14 @@ def stratified_fraction(y: Labels, fraction: float, seed: Seed) -> Rows:
     if not 0 < fraction <= 1:
         raise InputError(f"fraction must lie in (0, 1]; got {fraction}.")
     counts = np.unique(y, return_counts=True)[1]
-    return _draw(y, {c: max(1, int(fraction * n)) for c, n in enumerate(counts)}, seed)
+    return _draw(y, [max(1, int(fraction * n)) for n in counts], seed)
 
 
 def fixed_per_class(y: Labels, count: int, seed: Seed) -> Rows:
     """Draw `count` cases of every class; all of them where a class is smaller."""
-    check_per_class(count)
     counts = np.unique(y, return_counts=True)[1]
     # D-41: the authors draw small classes with replacement, which only repeats cases.
-    return _draw(y, {c: min(count, int(n)) for c, n in enumerate(counts)}, seed)
+    return _draw(y, [min(count, int(n)) for n in counts], seed)
 
 
 def stratified_cap(y: Labels, limit: int, seed: int = 0) -> Rows:
@@ -99,9 +69,66 @@ def stratified_cap(y: Labels, limit: int, seed: int = 0) -> Rows:
             take[np.argmax(share - take)] += 1
         else:
             take[np.argmax(np.where(take > 1, take - share, -np.inf))] -= 1
-    return _draw(y, dict(enumerate(take.tolist())), seed)
+    return _draw(y, take.tolist(), seed)
 
 
 def capped(train: Features, limit: int = MAX_CASES) -> Features:
     """Return at most `limit` training cases, the same ones each time."""
     return train if len(train.y) <= limit else train.rows(stratified_cap(train.y, limit))
+
+
+class Drawn(Protocol):
+    """A classifier on labelled cases that are drawn: a fraction of every class, so many of each, or all.
+
+    They are drawn `draws` times in a run, anew with each seed; a number `subset_seed`, such as the authors' 42, draws
+    the same ones in every run.
+    """
+
+    metrics = CLASSIFICATION_METRICS
+    fraction: float | None = None
+    per_class: int | None = None
+    subset_seed: SubsetSeed = "run"
+    draws: int = DRAWS
+
+    @abstractmethod
+    def predicted(self, train: Features, rows: Rows, test: Features) -> Labels:
+        """Return a label for each test case, with the labels of these rows."""
+
+    def subset_rows(self, y: Labels, seed: Seed) -> Rows:
+        """Draw the labelled cases."""
+        if self.fraction is not None:
+            return stratified_fraction(y, self.fraction, seed)
+        return np.arange(len(y)) if self.per_class is None else fixed_per_class(y, self.per_class, seed)
+
+    def on_subset(self, seed: SubsetSeed) -> Self:
+        if self.fraction is None and self.per_class is None:
+            return self
+        other = copy(self)
+        other.subset_seed, other.draws = seed, 1
+        return other
+
+    def run_draws(self, y: Labels, seed: int) -> list[Rows]:
+        """Draw the labelled cases of the run with this seed."""
+        draws = 1 if self.fraction is None and self.per_class is None else self.draws
+        return [self.subset_rows(y, one) for one in subset_seeds(self.subset_seed, seed, draws)]
+
+    def score_draws(self, train: Features, test: Features, *, seed: int) -> list[dict[str, float]]:
+        return [
+            classification_scores(test.y, self.predicted(train, rows, test)) for rows in self.run_draws(train.y, seed)
+        ]
+
+    def score(self, train: Features, test: Features, *, seed: int) -> dict[str, float]:
+        draws = self.score_draws(train, test, seed=seed)
+        return draws[0] if len(draws) == 1 else {metric: fmean(draw[metric] for draw in draws) for metric in draws[0]}
+
+    def named(self, prefix: str) -> str:
+        """Give the protocol's name, which tells one fixed subset from the usual ones."""
+        amount = "all" if self.per_class is None else f"{self.per_class}"
+        amount = amount if self.fraction is None else f"{100 * self.fraction:g}pct"
+        return f"{prefix}_{amount}" + ("" if self.subset_seed == "run" else f"_subset{self.subset_seed}")
+
+    def subset_text(self) -> str:
+        """Describe the draws, for a listing."""
+        if self.subset_seed == "run":
+            return f"mean of {self.draws} draws" if self.draws > 1 else "drawn by the seed"
+        return f"always those of seed {self.subset_seed}"

@@ -1,4 +1,4 @@
-"""The report of a suite as files: Markdown, LaTeX, one page, and its figures."""
+"""The report of a suite as files: one page, Markdown, and its figures."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
@@ -9,17 +9,15 @@ import pandas as pd
 from dicot.core.errors import InputError, did_you_mean
 from dicot.core.storage import write_atomic
 from dicot.judge.report.decision import decision_parts
-from dicot.judge.report.frame import data_sets, latest, natural, seeds_of, trial_note
-from dicot.judge.report.layouts import JOIN, Request, layout_of
+from dicot.judge.report.frame import CONTROLS, data_sets, latest, natural, seeds_of, trial_note
+from dicot.judge.report.layouts import JOIN, Beside, Request, layout_of
 from dicot.judge.report.maps import maps
 from dicot.judge.report.page import Opening, render
 from dicot.judge.report.parts import Part, drawn
 from dicot.judge.report.scores import failure_table
-from dicot.judge.report.tables import PACKAGES, escape_latex, markdown_text, to_latex, to_markdown
-from dicot.paper.against import audit_table
-from dicot.paper.lines import narrowed
+from dicot.judge.report.tables import markdown_text, to_markdown
 
-HOW_TO_GET = "`dicot data show NAME` says how to get a data set; after that, run the same `dicot bench` again."
+HOW_TO_GET = "`dicot list datasets NAME` says how to get a data set; after that, run the same `dicot bench` again."
 JOB = ["contender", "source", "target", "protocol", "schedule", "batch_size", "seed"]
 
 
@@ -28,30 +26,28 @@ def write_report(
     suite: str,
     data: pd.DataFrame,
     *,
-    against_paper: bool = False,
+    beside: Beside | None = None,
     baseline: str | None = None,
     features: Path | None = None,
-    only: Sequence[str] = (),
+    outside: Sequence[str] = (),
     lacking: Sequence[tuple[str, str]] = (),
     command: str = "",
 ) -> list[Path]:
-    """Write report.md, .tex, .html and the figures as .svg into the folder; return the paths.
+    """Write report.html, report.md and the figures as .svg into the folder; return the paths.
 
     `data` is a tidy frame (see `frame`) and may hold other suites too. `suite` may be several that are joined,
-    `ucr+uea`: one report over the rows of both. `only` names the contenders to be ranked, or `paper` for the paper's;
-    controls are shown beside them. `features` is a file of embeddings to draw maps of, see `maps`. `lacking` says on
-    which data sets (source, target) the suite should have been run and has no record.
+    `ucr+uea`: one report over the rows of both. `beside` has published numbers to show beside ours. Contenders
+    `outside` are shown without a rank. `features` is a file of embeddings to draw maps of, see `maps`. `lacking` says
+    on which data sets (source, target) the suite should have been run and has no record.
     """
-    request, older = requested(suite, data, against_paper, baseline, features, only, lacking)
-    newest = request.data
-    title, banner = f"Benchmark: {suite.replace(JOIN, ' and ')}", trial_note(newest)
-    facts = report_facts(newest, older, _named(lacking), command)
+    request, older = requested(suite, data, beside, baseline, features, outside, lacking)
+    title, banner = f"Benchmark: {suite.replace(JOIN, ' and ')}", trial_note(request.data)
+    facts = report_facts(request.data, older, _named(lacking), command)
     parts = drawn(report_parts(request))
     opening = [Opening(part.lead[0], part.lead[1:]) for part in parts[:1] if not part.title]
     texts = {
         "report.html": render(title, parts[len(opening) :], facts, banner, *opening),
         "report.md": to_document(title, facts, banner, parts),
-        "report.tex": to_tex(title, facts, banner, parts),
     }
     texts |= {f"{name}.svg": svg for part in parts for name, svg in part.drawings.items()}
     for name, text in texts.items():
@@ -62,10 +58,10 @@ def write_report(
 def requested(
     suite: str,
     data: pd.DataFrame,
-    against_paper: bool = False,
+    beside: Beside | None = None,
     baseline: str | None = None,
     features: Path | None = None,
-    only: Sequence[str] = (),
+    outside: Sequence[str] = (),
     lacking: Sequence[tuple[str, str]] = (),
 ) -> tuple[Request, int]:
     """Find the newest rows of a suite, or of several that are joined, and say how many older ones are left out."""
@@ -76,14 +72,21 @@ def requested(
             absent = _named(lacking)
             hint = f"It was to run on {absent}. {HOW_TO_GET}" if absent else did_you_mean(name, sorted(set(data.suite)))
             raise InputError(f"There are no records of the suite {name!r}. {hint}")
-    outside: tuple[str, ...] = ()
-    if only:
-        own, outside = narrowed(own, only)
     known = set(own.contender)
     if baseline is not None and baseline.partition(", ")[0] not in known:
         raise InputError(f"There is no contender {baseline!r} to compare with. {did_you_mean(baseline, known)}")
     newest = latest(own, ["batch_size"] if "batch_scaling" in names else [])
-    return Request(suite, newest, against_paper, baseline, features, outside), len(own) - len(newest)
+    return Request(suite, newest, beside, baseline, features, tuple(outside)), len(own) - len(newest)
+
+
+def narrowed(data: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Keep the rows of these contenders and of the controls; controls that were not asked for have no rank."""
+    known = set(data.contender)
+    for name in names:
+        if name not in known:
+            raise InputError(f"There is no contender {name!r} in these records. {did_you_mean(name, known)}")
+    outside = tuple(name for name in CONTROLS if name not in names)
+    return data[data.contender.isin([*names, *CONTROLS])], outside
 
 
 def _named(lacking: Sequence[tuple[str, str]]) -> str:
@@ -99,8 +102,8 @@ def report_parts(request: Request) -> Iterator[Part]:
         yield maps(request.features)
     if (failed := failure_table(request.data)) is not None:
         yield Part("Failed jobs", failed)
-    if request.against_paper:
-        yield Part("Where the paper's own arithmetic does not hold", audit_table())
+    if request.beside is not None:
+        yield from request.beside.closing()
 
 
 def report_facts(data: pd.DataFrame, older: int, absent: str, command: str) -> dict[str, object]:
@@ -142,12 +145,3 @@ def to_document(title: str, facts: Mapping[str, object], banner: str, parts: Seq
         lines += [line for name in part.drawings for line in (f"![{markdown_text(part.title)}]({name}.svg)", "")]
         lines += [markdown_text(part.text)] if part.text else []
     return "\n".join(lines).rstrip() + "\n"
-
-
-def to_tex(title: str, facts: Mapping[str, object], banner: str, parts: Sequence[Part]) -> str:
-    """Write all tables, to be included in a document."""
-    lines = [f"% {line}" for line in (title, banner, *(f"{name}: {value}" for name, value in facts.items())) if line]
-    head = "\n".join(" ".join(line.split()) for line in lines)
-    tables = [to_latex(part.table, part.title) for part in parts if part.table is not None]
-    warning = rf"\begin{{center}}\fbox{{\textbf{{{escape_latex(banner)}}}}}\end{{center}}" + "\n" if banner else ""
-    return f"{head}\n{PACKAGES}\n{warning}" + "\n".join(tables)

@@ -7,30 +7,36 @@ import pandas as pd
 from dicot.data.datasets import family_of
 from dicot.data.datasets.development import DEVELOPMENT
 from dicot.judge.classical import CLASSICAL
+from dicot.judge.evaluation.contenders import BASELINE, CONTROL, PRETRAINED, SUPERVISED
 from dicot.judge.protocols import PROTOCOLS
-from dicot.judge.protocols.metrics import find_metric
+from dicot.judge.protocols.metrics import COSTS, find_metric
 from dicot.judge.report.best import SUBJECT
-from dicot.judge.report.frame import CONTROLS, NOISE, by_data_set, contender_of, data_sets, direction, natural, note
+from dicot.judge.report.frame import (
+    ALL_LABELS,
+    CONTROLS,
+    NOISE,
+    REFERENCES,
+    by_data_set,
+    contender_of,
+    data_sets,
+    direction,
+    natural,
+    note,
+)
 from dicot.judge.report.layouts import Request
 from dicot.judge.report.parts import Part
 from dicot.judge.report.scores import equal_note, equal_protocols
 from dicot.judge.report.tables import text_table
 from dicot.judge.report.verdict import (
-    BASELINE,
-    CONTROL,
-    COSTS,
-    PRETRAINED,
+    GAP_COLUMNS,
     SEEDS,
     SETS,
-    SUPERVISED,
     Elsewhere,
     Ranking,
     Trial,
     decide,
-    first_gap,
     gap_row,
 )
-from dicot.paper.numbers import ALL_LABELS, REFERENCES
 
 ROLES = {
     **dict.fromkeys(REFERENCES, SUPERVISED),
@@ -39,7 +45,6 @@ ROLES = {
 }
 FAMILIES = {"ucr": "UCR", "uea": "UEA", "large": "Large sets"}
 CHOSEN = f"Sets that the preset {SUBJECT} was chosen on are left out."
-COLUMNS = ["best trained", "best without training", "difference", "95 % interval", "beyond noise", *CONTROLS, "sets"]
 
 
 def decision_parts(request: Request) -> Iterator[Part]:
@@ -61,14 +66,13 @@ def decision_parts(request: Request) -> Iterator[Part]:
         rankings = list(_rankings(data[families == family], request))
         if not rankings:
             continue
-        gaps = {ranking.protocol: (ranking, gap) for ranking in rankings if (gap := first_gap(ranking)) is not None}
-        found = decide(rankings[0], Elsewhere.of_gaps(gaps))
+        elsewhere = Elsewhere.of(rankings)
+        found = decide(rankings[0], elsewhere)
         sentences += [f"{family}. " * several + found.sentence, " ".join(found.more)]
-        for ranking in rankings:
-            if (gap := first_gap(ranking)) is not None:
-                sets = len(ranking.scores) if ranking.unit == SETS else 1
-                told = [*gap_row(ranking, gap), *_controls(ranking), str(sets)]
-                rows.append((f"{family}: " * several + f"{ranking.protocol} {ranking.metric}", told))
+        for ranking, gap in elsewhere.gaps:
+            sets = len(ranking.scores) if ranking.unit == SETS else 1
+            told = [*gap_row(ranking, gap), *_controls(ranking), str(sets)]
+            rows.append((f"{family}: " * several + f"{ranking.protocol} {ranking.metric}", told))
     if not sentences:
         return
     yield Part("", lead=tuple(sentences))
@@ -81,7 +85,10 @@ def decision_parts(request: Request) -> Iterator[Part]:
             equal_note(equal),
             explained(data),
         )
-        yield Part("Training beside none", text_table("family, protocol, metric", rows, COLUMNS, told_by))
+        yield Part(
+            "Training beside none",
+            text_table("family, protocol, metric", rows, [*GAP_COLUMNS, *CONTROLS, "sets"], told_by),
+        )
 
 
 def _controls(ranking: Ranking) -> list[str]:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from statistics import fmean
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,7 @@ from sklearn.metrics import confusion_matrix
 from dicot.judge.protocols import Features, fit_probe
 from dicot.judge.protocols.base import Labels
 from dicot.judge.protocols.subsets import stratified_cap
-from dicot.judge.report.figures import confusion, dots, far_below, loss_curve
+from dicot.judge.report.figures import confusion, dots, loss_curve
 from dicot.judge.report.frame import shown_metrics
 from dicot.judge.report.page import Opening, render
 from dicot.judge.report.parts import Part, drawn
@@ -99,8 +98,7 @@ def _overview(data: pd.DataFrame) -> Part:
     own = rows[(rows.protocol == protocol) & (rows.metric == metric)]
     values = {name: rows.value.dropna().tolist() for name, rows in own.groupby("contender", sort=False)}
     runs = " Large dots: means; small dots: runs." if own.groupby("contender").size().max() > 1 else ""
-    arrow = " An arrow: below what the axis shows." if far_below({n: fmean(v) for n, v in values.items() if v}) else ""
-    text = f"Beside each its mean. The axis spans these scores and need not begin at 0.{runs}{arrow}"
+    text = f"Beside each its mean. The axis spans these scores and need not begin at 0.{runs}"
     return Part(f"{protocol}: {metric}", figures={"dots": partial(dots, values, metric)}, text=text)
 
 

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dicot.core.errors import InputError, need_extra
+from dicot.core.errors import need_extra
 from dicot.judge.protocols.base import Floats, Labels
-from dicot.judge.report.stats import ALPHA, average_ranks, cliques, nemenyi, nemenyi_differs, wilcoxon_holm
-from dicot.judge.report.tables import signed
+from dicot.judge.report.stats import ALPHA, average_ranks, cliques, nemenyi, wilcoxon_holm
 
 # Okabe and Ito's palette, told apart with all common forms of colour blindness; black stands in for its pale yellow.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -24,8 +23,6 @@ FURTHER = ("#999999", "#5E3C99", "#A6761D", "#B2DF8A", "#FB9A99", "#8B0000", "#1
 MARKERS = ("o", "^", "s")  # with 7 colours: 21 classes before a pair repeats
 GREY = "#666666"
 
-LABEL_GAP = 0.042  # of the axis' height between two labels
-PANELS = 4  # side by side
 MAX_LEGEND = 20  # classes
 LEGEND_WIDTH = 100  # letters side by side
 MANY_POINTS = 2500  # from which on a map is a picture inside the figure: as shapes they would take megabytes
@@ -36,10 +33,7 @@ BAR, ROW, HEAD = 0.24, 0.30, 1.05  # heights in inches: of a bar, of a label, of
 LINE = 0.15  # of a further line of a label
 MAX_WIDTH = 27  # letters of a label before it breaks
 GAP, NUMBER = 4, 8  # points from a line to its rank, and how many times that to its name
-RADII = (7, 13, 20, 28, 38, 50, 64, 80, 100)  # points from a marker to its label
-ANGLES = tuple(math.radians(a) for a in (0, 45, -45, 90, -90, 135, -135, 180, 22, -22, 67, -67, 112, -112, 157, -157))
-MARKER = 4.0  # points: half the width of what a label keeps away from
-FAR = 13  # points from which on a line leads from a label to its point
+LABEL_GAP = 0.04  # of the axis' height between two labels
 
 STYLE: Any = {  # matplotlib types its setting names, but is not always installed
     "svg.fonttype": "none",  # text stays text: searchable, and in the reader's fonts
@@ -102,62 +96,22 @@ def legend_text(label: object) -> str:
     return f" {text}" if text.startswith("_") else text  # matplotlib hides names with a leading underscore
 
 
-def label_points(figure: Any, axes: Any, points: Sequence[tuple[float, float, str, str]]) -> None:
-    """Write the text of each (x, y, text, colour) beside its point, where it covers no other label and no marker.
+def label_points(axes: Any, points: Sequence[tuple[float, float, str, str]]) -> None:
+    """Write the text of each (x, y, text, colour) at the right of its point, moved up where labels would touch.
 
-    The axes must have their final limits and scales. The highest point chooses first; a line leads to a label that is
-    far away. Where there is no free spot, the one that touches the fewest others is taken.
+    The axes must have their final limits, with x on a logarithmic scale.
     """
-    from matplotlib.transforms import Bbox
-
-    figure.draw_without_rendering()
-    frame, scale = axes.get_window_extent(), figure.dpi / 72
-    spots = [axes.transData.transform((x, y)) for x, y, _, _ in points]
-    taken = [Bbox.from_bounds(x - MARKER * scale, y - MARKER * scale, *[2 * MARKER * scale] * 2) for x, y in spots]
-    for i in sorted(range(len(points)), key=lambda i: -spots[i][1]):
-        x, y, text, colour = points[i]
-        look = {"ha": "center", "va": "center", "fontsize": 8, "color": colour, "textcoords": "offset points"}
-        note = axes.annotate(text, (x, y), xytext=(0, 0), **look)
-        size = note.get_window_extent().size / scale + (2, 1)
-        note.remove()
-        fewest, offset, distance, chosen = math.inf, (0.0, 0.0), 0, taken[i]
-        for radius, angle in ((radius, angle) for radius in RADII for angle in ANGLES):
-            at = (math.cos(angle) * (radius + size[0] / 2), math.sin(angle) * (radius + size[1] / 2))
-            box = Bbox.from_bounds(*(spots[i] + scale * (np.array(at) - size / 2)), *(scale * size))
-            inside = frame.x0 <= box.x0 and frame.y0 <= box.y0 and box.x1 <= frame.x1 and box.y1 <= frame.y1
-            hits = box.count_overlaps(taken) + (0 if inside else 4)
-            if hits < fewest:
-                fewest, offset, distance, chosen = hits, at, radius, box
-            if hits == 0:
-                break
-        taken.append(chosen)
-        line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2}
-        arrow = line if distance >= FAR else None
-        axes.annotate(text, (x, y), xytext=offset, arrowprops=arrow, **look).set_in_layout(False)
-
-
-def spread(values: Sequence[float], gap: float) -> list[float]:
-    """Move values apart until neighbours are `gap` away from each other, in the same order, about their middle."""
-    order = sorted(range(len(values)), key=lambda i: values[i])
-    groups: list[tuple[list[int], float]] = []  # members and the middle of each run of touching labels
-    for i in order:
-        members, middle = [i], float(values[i])
-        while groups and middle - gap * (len(members) - 1) / 2 < groups[-1][1] + gap * (len(groups[-1][0]) + 1) / 2:
-            before, _ = groups.pop()
-            members = before + members
-            middle = sum(values[m] for m in members) / len(members)
-        groups.append((members, middle))
-    out = [0.0] * len(values)
-    for members, middle in groups:
-        for i, m in enumerate(members):
-            out[m] = middle + gap * (i - (len(members) - 1) / 2)
-    return out
+    low, high = axes.get_ylim()
+    height = -math.inf
+    for x, y, text, colour in sorted(points, key=lambda point: point[1]):
+        height = max(y, height + LABEL_GAP * (high - low))
+        line = {"arrowstyle": "-", "color": GREY, "linewidth": 0.4, "shrinkA": 0, "shrinkB": 2}
+        look = {"va": "center", "fontsize": 8, "color": colour, "arrowprops": line}
+        axes.annotate(text, (x, y), xytext=(1.07 * x, height), **look).set_in_layout(False)
 
 
 def loss_curve(losses: Sequence[float], rates: Sequence[float]) -> str:
     """Draw the training loss over steps, and beneath it the learning rate."""
-    if len(losses) == 0 or len(losses) != len(rates):
-        raise InputError(f"A loss curve needs one rate per loss and at least one; got {len(losses)} and {len(rates)}.")
 
     def draw(figure: Any) -> None:
         top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, 1))
@@ -173,73 +127,10 @@ def loss_curve(losses: Sequence[float], rates: Sequence[float]) -> str:
     return svg(draw, (7.2, 4.0), f"Training loss and learning rate over {len(losses)} steps")
 
 
-def power_curves(
-    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]],
-    x_label: str,
-    y_label: str,
-    ends: Mapping[str, float] | None = None,
-) -> str:
-    """Draw lines (x, y) by name on logarithmic axes, where a power law is straight.
-
-    `ends` gives the x at which a line could not go on: it leads there as dots, and stops at a cross.
-    """
-    for name, (x, y) in curves.items():
-        if len(x) != len(y) or len(x) == 0 or min(*x, *y) <= 0:
-            raise InputError(f"A curve needs as many x as y, all above 0; {name!r} has {len(x)} and {len(y)}.")
-
-    def draw(figure: Any) -> None:
-        axes = figure.subplots()
-        for i, (name, (x, y)) in enumerate(curves.items()):
-            style = {"color": PALETTE[i % len(PALETTE)], "marker": MARKERS[i % len(MARKERS)], "markersize": 4}
-            axes.loglog(x, y, linewidth=1.2, label=legend_text(name), **style)
-            if (end := (ends or {}).get(name)) is not None:
-                axes.loglog([x[-1], end], [y[-1]] * 2, ":", color=style["color"], linewidth=1.2)
-                axes.loglog([end], [y[-1]], "x", color=style["color"], markersize=8, markeredgewidth=2)
-        ticks = sorted({value for x, _ in curves.values() for value in x} | set((ends or {}).values()))
-        axes.set_xticks(ticks, [f"{value:g}" for value in ticks])
-        axes.minorticks_off()
-        plain_log(axes.yaxis)
-        axes.set(xlabel=x_label, ylabel=y_label)
-        if len(curves) > 1:
-            axes.legend(frameon=False)
-
-    return svg(draw, (5.4, 3.4), f"{y_label} against {x_label}: {', '.join(curves)}")
-
-
-def reference_curves(curves: Mapping[str, Sequence[float]], ticks: Sequence[str], x_label: str, y_label: str) -> str:
-    """Draw one line per name with a value per tick (NaN: no point), its name at the right end."""
-    if not curves or not ticks or any(len(values) != len(ticks) for values in curves.values()):
-        raise InputError(f"Each line needs {len(ticks)} values, and there must be one line and one tick.")
-
-    def draw(figure: Any) -> None:
-        axes = figure.subplots()
-        drawn = []
-        for i, (name, values) in enumerate(curves.items()):
-            colour = PALETTE[i % len(PALETTE)]
-            marker = MARKERS[i // len(PALETTE) % len(MARKERS)]
-            style = ("-", "--", ":")[i // len(PALETTE) % 3]
-            axes.plot(range(len(ticks)), values, style, color=colour, marker=marker, markersize=4, linewidth=1.2)
-            ends = [(x, y) for x, y in enumerate(values) if y == y]  # NaN is not equal to itself
-            drawn += [(ends[-1], name, colour)] if ends else []
-        axes.set_xticks(range(len(ticks)), list(ticks))
-        axes.set(xlabel=x_label, ylabel=y_label, xlim=(-0.15, len(ticks) - 0.6))
-        axes.grid(axis="y", color="#eeeeee", linewidth=0.8)
-        low, high = axes.get_ylim()
-        heights = spread([y for (_, y), _, _ in drawn], LABEL_GAP * (high - low))
-        for ((x, y), name, colour), height in zip(drawn, heights, strict=True):
-            axes.plot([x, len(ticks) - 0.62], [y, height], color=colour, linewidth=0.5, alpha=0.6, clip_on=False)
-            axes.text(len(ticks) - 0.6, height, name, color=colour, va="center", fontsize=8)
-        axes.set_ylim(min(low, *heights), max(high, *heights))
-
-    return svg(draw, (7.2, max(3.6, 0.21 * len(curves) + 1.2)), f"{y_label} over {x_label} of {len(curves)} contenders")
-
-
 def confusion(matrix: ArrayLike, labels: Sequence[object]) -> str:
     """Draw counts of true class (rows) against predicted class (columns), shaded by the share of the row."""
     counts = np.asarray(matrix)
     k = len(labels)
-    if k == 0 or counts.shape != (k, k) or counts.dtype.kind not in "iu" or (counts < 0).any():
-        raise InputError(f"A confusion matrix needs counts of shape ({k}, {k}); got {counts.dtype} {counts.shape}.")
     share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
 
     def draw(figure: Any) -> None:
@@ -266,25 +157,18 @@ def confusion(matrix: ArrayLike, labels: Sequence[object]) -> str:
 def dots(values: Mapping[str, Sequence[float]], metric: str) -> str:
     """Draw mean and sample standard deviation over runs by contender, each run a dot; no runs: failed.
 
-    The axis spans what was measured and not everything from 0, where scores that differ would look alike. Whoever is
-    far below is an arrow at the edge, for the same reason.
+    The axis spans what was measured and not everything from 0, where scores that differ would look alike.
     """
-    if not values:
-        raise InputError("A chart of scores needs at least one contender; got none.")
-    far = far_below({name: float(np.mean(runs)) for name, runs in values.items() if len(runs)})
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
-        for row, (name, runs) in enumerate(values.items()):
+        for row, runs in enumerate(values.values()):
             if len(runs) == 0:
                 axes.text(0.01, row, "failed", transform=axes.get_yaxis_transform(), va="center", color="#B00020")
                 continue
             mean, spread = float(np.mean(runs)), float(np.std(runs, ddof=1)) if len(runs) > 1 else None
-            if name in far:
-                axes.plot(0.015, row, "<", color=PALETTE[0], markersize=7, transform=axes.get_yaxis_transform())
-            else:
-                axes.errorbar(mean, row, xerr=spread, fmt="o", color=PALETTE[0], markersize=7, capsize=3, ecolor=GREY)
-                axes.plot(runs, [row] * len(runs), "o", color="black", markersize=2.5, alpha=0.7)
+            axes.errorbar(mean, row, xerr=spread, fmt="o", color=PALETTE[0], markersize=7, capsize=3, ecolor=GREY)
+            axes.plot(runs, [row] * len(runs), "o", color="black", markersize=2.5, alpha=0.7)
             axes.text(
                 1.01, row, f"{mean:.{2 if abs(mean) > 1 else 3}f}", transform=axes.get_yaxis_transform(), va="center"
             )
@@ -299,16 +183,8 @@ def dots(values: Mapping[str, Sequence[float]], metric: str) -> str:
     return svg(draw, (7.2, 1.0 + 0.34 * len(values)), f"{metric} of {len(values)} contenders")
 
 
-def far_below(means: Mapping[str, float]) -> list[str]:
-    """Name those that lie three quartile distances below the lower quartile, which would press the others together."""
-    low, high = np.quantile(list(means.values()), [0.25, 0.75]) if means else (0.0, 0.0)
-    return [name for name, mean in means.items() if low < high and mean < low - 3 * (high - low)]
-
-
 def win_tie_loss(counts: Mapping[str, tuple[int, int, int]], baseline: str) -> str:
     """Draw on how many data sets `baseline` is better, equal and worse than each name."""
-    if not counts or any(sum(three) == 0 for three in counts.values()):
-        raise InputError(f"Wins, ties and losses need a data set for every contender; got {dict(counts)}.")
     looks = ((PALETTE[0], "white"), ("#d8dde3", "black"), (PALETTE[4], "black"))
     words = (f"{baseline} better", "equal", f"{baseline} worse")
 
@@ -333,8 +209,6 @@ def win_tie_loss(counts: Mapping[str, tuple[int, int, int]], baseline: str) -> s
 
 def time_scatter(points: Mapping[str, tuple[float, float]], y_label: str, strong: Sequence[str] = ()) -> str:
     """Draw (seconds to fit, score) by name, time on a logarithmic axis; the names in `strong` stand out."""
-    if not points or min(seconds for seconds, _ in points.values()) <= 0:
-        raise InputError(f"Training times must be above 0 and there must be one; got {dict(points)}.")
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
@@ -349,43 +223,13 @@ def time_scatter(points: Mapping[str, tuple[float, float]], y_label: str, strong
         axes.set(xlabel="seconds to fit, all data sets", ylabel=y_label)
         axes.grid(color="#eeeeee", linewidth=0.8)
         axes.set_axisbelow(True)
-        label_points(figure, axes, labels)
+        label_points(axes, labels)
 
     return svg(draw, (7.2, 4.6), f"{y_label} against seconds to fit of {len(points)} contenders")
 
 
-def paper_scatter(pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], metric: str, decimals: int = 2) -> str:
-    """Draw (the paper's, ours) over data sets by name, a panel each; on the line both agree."""
-    if not pairs or any(len(paper) != len(ours) or not len(ours) for paper, ours in pairs.values()):
-        raise InputError("A panel needs one number of ours per number of the paper, and at least one.")
-    rows = -(-len(pairs) // PANELS)
-    everything = np.concatenate([np.concatenate(both) for both in pairs.values()])
-    pad = 0.04 * (everything.max() - everything.min() or 1.0)
-    low, high = everything.min() - pad, everything.max() + pad
-
-    def draw(figure: Any) -> None:
-        grid = figure.subplots(rows, PANELS, squeeze=False, sharex=True, sharey=True)
-        for axes in grid.flat[len(pairs) :]:
-            axes.axis("off")
-        for i, (axes, (name, (paper, ours))) in enumerate(zip(grid.flat, pairs.items(), strict=False)):
-            axes.plot([low, high], [low, high], color=GREY, linewidth=0.8)
-            axes.plot(paper, ours, "o", color=PALETTE[0], markersize=3, alpha=0.6, markeredgewidth=0)
-            gap = float(np.mean(np.subtract(ours, paper)))
-            axes.set_title(f"{name}\n{signed(gap, decimals)} over {len(ours)}", fontsize=8)
-            axes.set(xlim=(low, high), ylim=(low, high), aspect="equal")
-            axes.tick_params(labelsize=7)
-            if i + PANELS >= len(pairs):
-                axes.tick_params(labelbottom=True)
-        figure.supxlabel(f"{metric}, the paper's", fontsize=9)
-        figure.supylabel(f"{metric}, ours", fontsize=9)
-
-    return svg(draw, (7.2, 0.5 + 2.05 * rows), f"{metric}, ours against the paper's, {len(pairs)} contenders")
-
-
 def map_panels(panels: Mapping[str, tuple[Floats, Labels]]) -> str:
     """Draw maps (points (N, 2), labels (N,)) by name side by side, with the same colours for the same classes."""
-    if not panels:
-        raise InputError("Maps need at least one set of points; got none.")
     classes = np.unique(np.concatenate([labels for _, labels in panels.values()]))
     size = 7.0 if max(len(labels) for _, labels in panels.values()) < MANY_POINTS else 2.0
     across = min(3, len(panels))
@@ -422,14 +266,9 @@ def _by_class(axes: Any, xy: Floats, y: Labels, classes: Labels, size: float) ->
 def critical_difference(scores: ArrayLike, names: Sequence[str]) -> str:
     """Draw average ranks of scores (data sets, methods), best at the left, and bars over methods that do not differ."""
     table = np.asarray(scores, dtype=np.float64)
-    if table.ndim != 2 or table.shape[1] != len(names) or len(names) < 2 or len(table) < 2:
-        raise InputError(
-            f"A critical-difference diagram needs 2 data sets, 2 methods and a name each; got {table.shape} and "
-            f"{len(names)} names."
-        )
     ranks, n_sets = average_ranks(table), len(table)
     width = nemenyi(len(names), n_sets)[1]
-    by_nemenyi = cliques(ranks, nemenyi_differs(ranks, n_sets))
+    by_nemenyi = cliques(ranks, np.abs(ranks[:, None] - ranks) > width)
     by_wilcoxon = cliques(ranks, wilcoxon_holm(table) <= ALPHA)
     order = np.argsort(ranks, kind="stable")
     left, right = order[: math.ceil(len(order) / 2)], order[math.ceil(len(order) / 2) :][::-1]
@@ -469,36 +308,3 @@ def _clique_bars(axes: Any, ranks: Any, groups: Sequence[tuple[int, ...]], colou
     for row, members in enumerate(groups, start=first):
         ends = [min(ranks[i] for i in members), max(ranks[i] for i in members)]
         axes.plot(ends, [-BAR * row + BAR / 4] * 2, color=colour, linewidth=3.5, solid_capstyle="round", alpha=0.9)
-
-
-def sub_blocks(case: Sequence[float], k: int) -> str:
-    """Draw the idea of Di-COT: a case, its k sub-blocks that share half, and which of them each has to pick."""
-    length = 2 * len(case) / (k + 1)
-    middles = [length * (j + 1) / 2 for j in range(k)]
-
-    def draw(figure: Any) -> None:
-        left, right = figure.subplots(1, 2, width_ratios=(1.9, 1))
-        left.plot(np.arange(len(case)) + 0.5, case, color="black", linewidth=1)
-        low, gap = min(case) - 0.6, 0.45
-        for j, middle in enumerate(middles):
-            y, colour = low - gap * j, PALETTE[j % len(PALETTE)]
-            ends = [middle - length / 2, middle + length / 2]
-            left.plot(ends, [y, y], color=colour, linewidth=6, solid_capstyle="butt")
-            left.text(ends[1] + 0.01 * len(case), y, str(j + 1), va="center", color=colour)
-            if j:
-                arrow = {"arrowstyle": "->", "color": GREY, "linewidth": 0.8}
-                left.annotate("", (middles[j - 1], y + 0.8 * gap), (middle, y + 0.15 * gap), arrowprops=arrow)
-        left.set_title(f"a case and its {k} sub-blocks; arrows: the positive ones")
-        left.axis("off")
-        shade = np.full((k, k), 0.08)
-        shade[range(1, k), range(k - 1)] = shade[0, 0] = 0.75  # the first has no predecessor, and picks itself
-        right.pcolormesh(shade, cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=1.5)
-        for j in range(k):
-            right.text(-0.2, j + 0.5, str(j + 1), ha="right", va="center")
-            right.text(j + 0.5, -0.15, str(j + 1), ha="center", va="bottom")
-        right.invert_yaxis()
-        right.set(aspect="equal")
-        right.set_title("similarities of sub-blocks:\ndark, what each row has to pick", pad=24)
-        right.axis("off")
-
-    return svg(draw, (7.2, 3.2), f"A case, {k} overlapping sub-blocks, and the matrix of their similarities")

@@ -11,12 +11,17 @@ import pandas as pd
 from dicot.core.errors import InputError
 from dicot.data.datasets import DATASETS
 from dicot.judge.classical import CLASSICAL
+from dicot.judge.evaluation.result import TIDY
 from dicot.judge.protocols import PROTOCOLS
-from dicot.judge.protocols.metrics import Metric, find_metric
+from dicot.judge.protocols.metrics import (
+    CLASSIFICATION_METRICS,
+    CLUSTERING_METRICS,
+    COST_METRICS,
+    Metric,
+    find_metric,
+)
 from dicot.judge.protocols.subsets import fixed_per_class, stratified_fraction
-from dicot.paper.numbers import METHODS, METRICS, REFERENCES, SAME_LABELS, variant_names
 
-NEEDED = ("contender", "protocol", "metric", "seed", "value")
 OPTIONAL: dict[str, Any] = {
     **dict.fromkeys(("suite", "source", "target", "schedule", "precision", "device", "version", "recorded", "key"), ""),
     "subsets": "",
@@ -26,18 +31,14 @@ OPTIONAL: dict[str, Any] = {
     "trial": False,
     **dict.fromkeys(("fit_seconds", "embed_seconds", "score_seconds"), math.nan),
 }
-COLUMNS = (
-    *("suite", "contender", "source", "target", "protocol", "metric", "seed", "draw", "value", "error"),
-    *("schedule", "steps", "batch_size", "precision", "trial", "subsets"),
-    *("fit_seconds", "embed_seconds", "score_seconds", "peak_memory", "device", "version", "recorded", "key"),
-)
-
 SETTINGS = ("contender", "schedule", "precision", "trial")
 LINE = (*SETTINGS, "protocol")  # rows that differ in one of these have lines of their own, where nothing else is said
-CONTROLS = (
-    "random",
-    "calibrated",
-)  # what every table of methods must have; as in dicot.model.controls, without torch
+CONTROLS = ("random", "calibrated")  # every table of methods has them; as in dicot.model.controls, without torch
+REFERENCES = ("supervised", "end-to-end")  # what sees every label
+FIRST: list[str] = []  # contenders that stand first in a table, in this order; dicot.paper.lines adds the paper's
+# Protocols that answer the same question: with all labels, with one in a hundred.
+ALL_LABELS = ("linear", "ridge", "forest", "finetune-100")
+SAME_LABELS = dict.fromkeys(ALL_LABELS, "linear") | dict.fromkeys(("forest_1pct", "finetune-1"), "few_1pct")
 PAPER_SCHEDULE = "per_step"
 SUBSET_NOTES = {
     "authors": "the authors' one draw, the same for all seeds (D-40)",
@@ -51,11 +52,7 @@ NOISE = 9  # decimals of a mean: sums in another order may differ in the last bi
 
 def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Make the frame of tidy rows; each needs contender, protocol, metric, seed and value, a failed one an error."""
-    filled = [{**OPTIONAL, **row} for row in rows]
-    for row in filled:
-        if missing := [name for name in NEEDED if name not in row]:
-            raise InputError(f"A row of a report needs {', '.join(missing)}; got only {', '.join(row)}.")
-    data = pd.DataFrame(filled, columns=list(COLUMNS))
+    data = pd.DataFrame([{**OPTIONAL, **row} for row in rows], columns=list(TIDY))
     seconds = dict.fromkeys(("value", "fit_seconds", "embed_seconds", "score_seconds"), float)
     return _with_times(data.astype({**seconds, "error": object, "trial": bool}))
 
@@ -136,12 +133,11 @@ def _order(line: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def contender_order(name: str) -> tuple[int, int, str]:
-    """Sort the paper's methods before all others, then its variants, what sees labels or no network, the controls."""
+    """Sort those of FIRST before all others; then what sees labels or has no network; the controls are last."""
     last = (*REFERENCES, *CLASSICAL, *CONTROLS)
-    for block, names in ((0, METHODS), (2, variant_names()), (3, last)):
-        if name in names:
-            return block, names.index(name), ""
-    return 1, 0, name
+    if name in FIRST:
+        return 0, FIRST.index(name), ""
+    return (2, last.index(name), "") if name in last else (1, 0, name)
 
 
 def _labels(lines: Sequence[tuple[Any, ...]], fields: Sequence[str]) -> dict[tuple[Any, ...], str]:
@@ -185,8 +181,9 @@ def metric_of(runs: pd.DataFrame) -> pd.Series:
 
 
 def metric_names(data: pd.DataFrame) -> list[str]:
-    """List the metrics there are, the paper's first."""
-    return sorted(data.metric.unique(), key=lambda name: (*METRICS, name).index(name))
+    """List the metrics there are, in the order in which protocols declare them."""
+    known = [metric.name for metric in (*CLASSIFICATION_METRICS, *CLUSTERING_METRICS, *COST_METRICS)]
+    return sorted(data.metric.unique(), key=lambda name: (*known, name).index(name))
 
 
 def metric_name(runs: pd.DataFrame) -> str:

@@ -15,9 +15,8 @@ from dicot.data.npyfile import load_npz
 from dicot.judge.protocols import Features
 from dicot.judge.protocols.subsets import stratified_cap
 from dicot.judge.report.figures import map_panels
-from dicot.judge.report.frame import contender_order
 from dicot.judge.report.parts import Part
-from dicot.use.projection import read_maps, tsne
+from dicot.use.projection import tsne
 
 Array = NDArray[Any]
 
@@ -55,26 +54,11 @@ def maps(path: Path) -> Part:
     flat = {name: tsne(one.x, seed=0, rows=stratified_cap(one.y, POINTS)) for name, one in given.items()}
     panels = {name: (map_.points, labels[map_.rows]) for name, map_ in flat.items()}
     title = f"Maps of the embeddings{f' of {data_set}' if data_set else ''}"
-    text = _by_title({name: map_.title for name, map_ in flat.items()})
+    text = by_title({name: map_.title for name, map_ in flat.items()})
     return Part(title, figures={"maps": partial(map_panels, panels)}, text=f"{text}.")
 
 
-def drawn_maps(path: Path) -> Part:
-    """Draw a file that bench.maps.run_maps wrote: every point of every contender, in the order of the tables."""
-    if not path.is_file():
-        raise MissingDataError(f"There is no file of maps at {path}. `dicot paper --run` writes one.")
-    maps = read_maps(path)
-    if not maps.points:
-        raise InputError(f"{path} holds no map yet. `dicot paper --run` goes on with it.")
-    names = sorted(maps.points, key=contender_order)
-    panels = {name: (maps.points[name].astype(np.float64), maps.labels) for name in names}
-    trial = f" A trial: every training had {maps.steps} steps." if maps.steps else ""
-    text = f"{_by_title({name: maps.titles[name] for name in names})}; seed {maps.seed}.{trial}"
-    title = f"Maps of the test part of {maps.data_set}"
-    return Part(title, figures={"maps": partial(map_panels, panels)}, text=text)
-
-
-def _by_title(titles: Mapping[str, str]) -> str:
+def by_title(titles: Mapping[str, str]) -> str:
     """Say how the maps came about, once for those that came about alike."""
     alike: dict[str, list[str]] = {}
     for name, title in titles.items():

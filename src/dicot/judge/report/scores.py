@@ -6,9 +6,10 @@ from statistics import fmean, stdev
 
 import pandas as pd
 
-from dicot.core.errors import InputError
 from dicot.judge.protocols.metrics import find_metric
 from dicot.judge.report.frame import (
+    CONTROLS,
+    contender_of,
     data_sets,
     decimals,
     direction,
@@ -95,12 +96,6 @@ def comparison(data: pd.DataFrame, fixed: Sequence[str] = ()) -> Table:
     `fixed` names the contenders that are the same for every seed: where no draw differs either, they have no spread.
     """
     data = data[data.metric.isin([name for name in data.metric.unique() if find_metric(name).headline])]
-    if data.empty:
-        raise InputError("A comparison table needs at least one score; got none.")
-    twice = data[data.duplicated(["contender", "protocol", "metric", "seed", "draw"])]
-    if len(twice):
-        which = " / ".join(map(str, twice.iloc[0][["contender", "protocol", "metric"]]))
-        raise InputError(f"Two scores for {which} / seed {twice.seed.iloc[0]} / draw {twice.draw.iloc[0]}. Keep one.")
     columns = data.protocol + " " + data.metric
     runs = data.assign(
         line=pd.Categorical(data.contender, data.contender.unique()), column=pd.Categorical(columns, columns.unique())
@@ -190,6 +185,13 @@ def data_set_table(runs: pd.DataFrame) -> Table:
     )
     table = score_table(runs, about)
     return table if few else table.turned("data set")
+
+
+def cost_table(runs: pd.DataFrame) -> Table:
+    """Show what runs cost; a control takes no steps, so some of its cells are empty."""
+    contender = contender_of(runs)
+    about = note(runs, seeds_text(seeds_of(runs)), failures(runs))
+    return score_table(runs, about, marked=False, empty=lambda line, column: contender[line] in CONTROLS)
 
 
 def interval_table(runs: pd.DataFrame) -> Table:

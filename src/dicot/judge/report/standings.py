@@ -28,7 +28,6 @@ ENOUGH_SETS = 5  # below this, the line with the fewest sets is left out of a bl
 WORTHWHILE = 0.9  # share of the sets; a first block with fewer is followed by one of the lines that have all
 NOT_MEASURED = "not measured"
 SHORT = 0.001  # seconds that are not worth a number
-PREFERRED = "dicot"
 Times = dict[str, float]  # seconds by device
 SPREAD = (
     "The average is taken over data sets per seed, its spread over seeds; 95 % intervals: 1.96 standard errors as in "
@@ -219,16 +218,10 @@ def rank_cell(rank: float) -> Cell:
     return Cell("") if math.isnan(rank) else Cell(f"{rank:.2f}", mean=round(rank, 2))
 
 
-def favourite(block: Block) -> str:
-    """Choose Di-COT, else the first line."""
-    contender = contender_of(block.runs)
-    return next((line for line in block.lines if contender[line] == PREFERRED), block.lines[0])
-
-
 def baseline_line(block: Block, wanted: str | None) -> str | None:
-    """Find the block's line called `wanted`, by its label or contender; the favourite if nothing is wanted."""
+    """Find the block's line called `wanted`, by its label or contender; the first if nothing is wanted."""
     if wanted is None:
-        return favourite(block)
+        return block.lines[0]
     contender = contender_of(block.runs)
     return next((line for line in block.lines if wanted in (line, contender[line])), None)
 

@@ -1,4 +1,4 @@
-"""A table of text and its looks: terminal, Markdown, LaTeX, and what a page needs to show it."""
+"""A table of text and its looks: terminal, Markdown, and what a page needs to show it."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,22 +14,7 @@ BEST, ABSENT = "best", "absent"  # looks, beside FAILED and ""
 TIE = " (tie)"
 NUMBER = re.compile(r"[-+±]?\s?\d")  # how a cell begins that is aligned to the right
 LONG_TEXT = 40  # letters from which a cell may break into lines
-LONG_TABLE = 40  # rows that fit on a page
-PACKAGES = "% Needs the packages booktabs, longtable and graphicx.\n"
-LATEX = {
-    **{letter: f"\\{letter}" for letter in "{}$&%#_"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "±": r"$\pm$",
-    "…": r"\dots{}",
-    "\n": " ",
-}
-MARKDOWN = {"\\": "\\\\", "|": "\\|", "&": "&amp;", "<": "&lt;", "\n": " "}
+MARKDOWN = str.maketrans({"\\": "\\\\", "|": "\\|", "&": "&amp;", "<": "&lt;", "\n": " "})
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,18 +119,9 @@ def to_rich(table: Table, title: str | None = None) -> rich.table.Table:
     return out
 
 
-def _escaped(text: str, letters: Mapping[str, str]) -> str:
-    return "".join(letters.get(letter, letter) for letter in text)
-
-
 def markdown_text(text: str) -> str:
     """Escape a text for Markdown, also inside a table."""
-    return _escaped(text, MARKDOWN)
-
-
-def escape_latex(text: str) -> str:
-    """Escape a text for LaTeX."""
-    return _escaped(text, LATEX)
+    return text.translate(MARKDOWN)
 
 
 def to_markdown(table: Table) -> str:
@@ -158,24 +134,3 @@ def to_markdown(table: Table) -> str:
     body = [[markdown_text(name), *(shown(*cell) for cell in row)] for name, row in table.rows()]
     head = [[table.corner, *map(markdown_text, table.columns)], ["---", *["---:"] * len(table.columns)]]
     return "\n".join([*(f"| {' | '.join(row)} |" for row in head + body), "", markdown_text(table.note), ""])
-
-
-def to_latex(table: Table, caption: str) -> str:
-    """Write a table with caption and note, scaled to the width of the text, or over several pages where it is long."""
-
-    def shown(text: str, look: str) -> str:
-        marks = {BEST: r"\textbf{%s}", FAILED: r"\textit{%s}", ABSENT: r"\textit{%s}", "": "%s"}
-        return marks[look] % escape_latex(text)
-
-    body = pd.DataFrame(
-        [[escape_latex(name), *(shown(*cell) for cell in row)] for name, row in table.rows()],
-        columns=list(map(escape_latex, (table.corner, *table.columns))),
-    )
-    looks = {"index": False, "escape": False, "column_format": "l" + "r" * len(table.columns)}
-    note = rf"\par\smallskip\footnotesize {escape_latex(table.note)}"
-    title = escape_latex(caption)
-    if len(body) > LONG_TABLE:
-        return f"{{\\scriptsize\n{body.to_latex(longtable=True, caption=title, **looks)}{note}\n}}\n"
-    tabular = body.to_latex(**looks).strip()
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{title}}}", rf"\resizebox{{\textwidth}}{{!}}{{{tabular}}}"]
-    return "\n".join([*lines, note, r"\end{table}", ""])

@@ -1,14 +1,15 @@
 """What an evaluation comes to: who is ahead, by how much, whether that is more than noise, and what to use."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dicot.judge.protocols.metrics import CLASSIFICATION_METRICS, COST_METRICS, find_metric
+from dicot.judge.evaluation.contenders import BASELINE, CONTROL, PRETRAINED, SUPERVISED
+from dicot.judge.protocols.metrics import CLASSIFICATION_METRICS, COSTS, find_metric
 from dicot.judge.report.frame import NOISE, direction, seeds_of
 from dicot.judge.report.scores import equal_note, equal_protocols, failures
 from dicot.judge.report.stats import gap_interval, mean_noise, paired_noise, shares_noise
@@ -18,15 +19,13 @@ Right = Mapping[tuple[str, str, int], NDArray[np.float32]]  # by contender, prot
 
 ACCURACY = CLASSIFICATION_METRICS[0].name  # a share of the test cases, in percent
 PERCENT = tuple(metric.name for metric in CLASSIFICATION_METRICS)
-COSTS = tuple(metric.name for metric in COST_METRICS)
 LISTED = 4  # names in a sentence
 SEEDS, SETS = "seeds", "data sets"  # what a mean may be over
 ENOUGH_SETS = 5  # for an interval: differences on fewer say nothing of those on others
 ENOUGH_GROUPS = 3  # of test cases, likewise: people, devices, recordings
 AS_GOOD = 0.02  # of the best's score: whoever is farther behind is not as good, whatever noise leaves open
-# What a contender stands for; the words of dicot.judge.evaluation, which knows who is what.
-PRETRAINED, SUPERVISED, CONTROL, BASELINE = "pretrained", "supervised", "control", "baseline"
 LEARNED = (PRETRAINED, SUPERVISED)
+GAP_COLUMNS = ["best trained", "best without training", "difference", "95 % interval", "beyond noise"]
 
 
 @dataclass(frozen=True)
@@ -142,6 +141,11 @@ class Ranking:
         gap = self.gap(ahead, rival)
         return gap.known and not gap.settled and gap.value <= AS_GOOD * abs(self.mean(ahead))
 
+    def training_gap(self) -> Gap | None:
+        """The best trained against the best without training; None where one side is missing."""
+        learned, plain = self.by_role(LEARNED), self.by_role((CONTROL, BASELINE))
+        return self.gap(learned[0], plain[0]) if learned and plain else None
+
     def few_groups(self) -> str | None:
         """Name the groups of the test cases where they are too few to tell of others."""
         count = ENOUGH_GROUPS if self.trial.groups is None else len(np.unique(self.trial.groups))
@@ -197,20 +201,15 @@ def verdict(trial: Trial) -> Verdict:
     """Decide by the first protocol that measures quality, and by the others where that one leaves it open."""
     measures = trial.measures()
     if not measures:
-        return Verdict("Only costs were measured, so nobody is better: score something with --protocols linear.")
-    protocol, metric = next(iter(measures.items()))
-    ranking = Ranking.of(trial, protocol, metric)
-    lost = [name for name in trial.data.contender.unique() if name not in ranking.names and _failed(trial, name)]
-    elsewhere = Elsewhere.of(trial, measures)
-    more = tuple(filter(None, (elsewhere.text(), failures(trial.data) if lost else "")))
+        return Verdict("Only costs were measured, so nobody is better. Score something with --protocols linear.")
+    rankings = [Ranking.of(trial, protocol, metric) for protocol, metric in measures.items()]
+    ranking, elsewhere = rankings[0], Elsewhere.of(rankings)
+    broken = trial.data[trial.data.error.notna() & ~trial.data.contender.isin(ranking.names)]
+    more = tuple(filter(None, (elsewhere.text(), failures(trial.data) if len(broken) else "")))
     if not ranking.names:
         return Verdict("No contender has all its scores, so there is nothing to decide.", more)
     found = decide(ranking, elsewhere)
     return replace(found, more=(*found.more, *more), ranked=tuple(ranking.names))
-
-
-def _failed(trial: Trial, name: str) -> bool:
-    return bool(trial.data[trial.data.contender == name].error.notna().any())
 
 
 def decide(ranking: Ranking, elsewhere: "Elsewhere") -> Verdict:
@@ -218,63 +217,68 @@ def decide(ranking: Ranking, elsewhere: "Elsewhere") -> Verdict:
     names, measure = ranking.names, f"{ranking.protocol} {ranking.metric}"
     first = names[0]
     if len(names) == 1:
-        told = f"Only {first} has a score ({measure} {_number(ranking, first)})"
-        return Verdict(f"{told}, so there is nothing to compare it with.", use=(first,))
+        told = f"Only {first} has a score: {measure} {_number(ranking, first)}."
+        return Verdict(f"{told} There is nothing to compare it with.", use=(first,))
     learned, plain = ranking.by_role(LEARNED), ranking.by_role((CONTROL, BASELINE))
     if ranking.scores.round(NOISE).nunique(axis=1).eq(1).all():
         cheapest = (plain or names)[0]
-        told = f"all {len(names)} contenders have the same {measure}, {_number(ranking, first)}"
-        sentence = f"Use {cheapest}: {told}, so this test part does not tell them apart."
-        return Verdict(sentence, use=(cheapest,), level=True)
+        told = f"All {len(names)} contenders have the same {measure}, {_number(ranking, first)}"
+        return Verdict(f"Use {cheapest}. {told}: this test part does not tell them apart.", use=(cheapest,), level=True)
     gap = ranking.gap(first, ((plain if first in learned else learned) or names[1:])[0])
     why, use = _advice(ranking, gap, learned, plain, elsewhere)
-    whom, other = (gap.rival, first) if gap.rival in use[:1] else (first, gap.rival)
-    lead = f"Use {whom}" if use else "Nobody can be recommended"
+    whom = gap.rival if gap.rival in use[:1] else first
+    lead = f"Use {whom}" if use else "No recommendation yet"
     if use and learned and whom in plain and not gap.settled:
         lead += ", which needs no training"
-    less = "" if find_metric(ranking.metric).higher_is_better else " (less is better)"
-    number = f"{measure}{less} {_number(ranking, whom)}" + ("" if use else f" of {whom}")
-    rival = other + " (untrained)" * (whom in learned and other in plain)
-    one_seed = ranking.unit == SEEDS and len(seeds_of(ranking.trial.data)) == 1
-    told_elsewhere = whom in learned and bool(use) and gap.known and not gap.settled and bool(elsewhere.ahead)
-    noise = _noise(gap, one_seed, told_elsewhere)
-    as_well = f" {_either(use[1:])} would do as well." if use[1:] else ""
+    seeds = seeds_of(ranking.trial.data)
+    one_seed = ranking.unit == SEEDS and len(seeds) == 1
+    sentence = f"{lead}. {_compared(ranking, gap, whom)}. {_noise(gap, one_seed)}"
+    decides = elsewhere.first
+    if whom in learned and use and gap.known and not gap.settled and decides and decides[1].ahead == whom:
+        sentence = (
+            f"{lead}: {_compared(*decides, whom)}. {_noise(decides[1], one_seed)} By {measure} it is within noise."
+        )
+    as_well = f" {' or '.join(use[1:])} {'does' if len(use) == 2 else 'do'} as well." if use[1:] else ""
     more = (why + as_well, *([_difference(ranking, gap, one_seed)] if gap.known else []))
-    sentence = f"{lead}: {number} against {_number(ranking, other)} of {rival}{noise}."
-    if told_elsewhere and elsewhere.first is not None and elsewhere.first[1].ahead == whom:
-        by, won = elsewhere.first  # the comparison that decides
-        numbers = f"{by.protocol} {by.metric} {_number(by, whom)} against {_number(by, won.rival)} of {won.rival}"
-        sentence = f"{lead}: {numbers} (untrained){_noise(won, one_seed, False)}, by {measure} within it."
     return Verdict(sentence, more, use, settled=gap.settled)
+
+
+def _compared(ranking: Ranking, gap: Gap, whom: str) -> str:
+    """Give both numbers, those of `whom` first."""
+    other = gap.rival if whom == gap.ahead else gap.ahead
+    less = "" if find_metric(ranking.metric).higher_is_better else " (less is better)"
+    roles = ranking.trial.roles
+    untrained = " (untrained)" if roles[whom] in LEARNED and roles[other] not in LEARNED else ""
+    numbers = f"{whom} has {_number(ranking, whom)} and {other}{untrained} has {_number(ranking, other)}"
+    return f"By {ranking.protocol} {ranking.metric}{less} {numbers}"
 
 
 def _advice(
     ranking: Ranking, gap: Gap, learned: Sequence[str], plain: Sequence[str], elsewhere: "Elsewhere"
 ) -> tuple[str, tuple[str, ...]]:
     """Say what the gap means for training, and whom to take: the untrained wherever training shows no gain."""
-    where = f"by {ranking.protocol}" if elsewhere.disagree else "here"
-    first, role = gap.ahead, ranking.trial.roles[gap.ahead]
+    where = f"by {ranking.protocol}" if 0 < len(elsewhere.ahead) < elsewhere.total else "here"
+    first = gap.ahead
     if not learned:
         return "Nothing here was trained.", _alike(ranking, first, plain)
     if not plain:
         return "What training adds is not known without a control.", _alike(ranking, first, learned)
-    best = learned[0]
-    training = "Pretraining" if ranking.trial.roles[best] == PRETRAINED else "Training with labels"
-    if role in LEARNED and gap.settled:
+    training = "Pretraining" if ranking.trial.roles[learned[0]] == PRETRAINED else "Training with labels"
+    if first in learned and gap.settled:
         return f"{training} pays {where}.", (first,)
     if not gap.settled and elsewhere.ahead and not elsewhere.behind:
-        return f"{training} gains by other protocols, not {where}, and loses by none.", (best,)
+        return f"{training} pays by other protocols, not {where}. It is worse by none.", (learned[0],)
     use = _alike(ranking, plain[0], plain)
-    if role in LEARNED and gap.value > AS_GOOD * abs(ranking.mean(first)):
+    if first in learned and gap.value > AS_GOOD * abs(ranking.mean(first)):
         what = f"Test on more {ranking.trial.together}s" if ranking.few_groups() else f"Try more {ranking.unit}"
-        return f"Whether {training.lower()} pays cannot be told {where}. {what}.", ()
+        return f"It is open whether {training.lower()} pays {where}. {what}.", ()
     if not gap.settled:
         return f"{training} shows no gain {where}.", use
     controls = [name for name in plain if ranking.trial.roles[name] == CONTROL]
-    over = ranking.gap(best, controls[0]) if controls else None
-    if over is not None and over.settled and over.value > 0:
+    over = ranking.gap(learned[0], controls[0]) if controls else None
+    if over is not None and over.low > 0:
         gain = _size(ranking.metric, over.value)
-        return f"{training} helps its encoder ({gain} over {controls[0]}), but not enough.", use
+        return f"{training} improves its encoder by {gain} over {controls[0]}, but that is not enough.", use
     return f"{training} adds nothing {where}.", use
 
 
@@ -283,27 +287,24 @@ def _alike(ranking: Ranking, first: str, others: Sequence[str]) -> tuple[str, ..
     return (first, *[name for name in others if name != first and ranking.close(first, name)][:2])
 
 
-def _noise(gap: Gap, one_seed: bool, told_elsewhere: bool) -> str:
-    """Say whether the difference is noise, as the end of the first sentence."""
+def _noise(gap: Gap, one_seed: bool) -> str:
+    """Say whether the difference is noise."""
     if not gap.known:
-        return f", and {gap.basis} {'do' if gap.basis.endswith('s') else 'does'} not tell whether that is noise"
-    text = "beyond noise" if gap.settled else "within noise"
-    text += " for one seed" if one_seed else ""
-    return f"; the difference is {text}" + (" here and beyond it by other protocols" if told_elsewhere else "")
+        return f"Noise is not known: there {'are' if gap.basis.endswith('s') else 'is'} only {gap.basis}."
+    text = "larger than noise" if gap.settled else "within noise"
+    return f"With one seed the difference is {text}." if one_seed else f"The difference is {text}."
 
 
 def _difference(ranking: Ranking, gap: Gap, one_seed: bool) -> str:
     """Give the difference and its interval, how that came about, and what is not in it."""
     pairs = len(ranking.names) - 1
     size = f"{_size(ranking.metric, gap.value)} in favour of {gap.ahead}" if round(gap.value, NOISE) else "0"
-    text = f"By {ranking.protocol} {ranking.metric} the difference is {size} "
-    text += f"(95 % interval {_interval(ranking.metric, gap)} over {gap.basis})"
+    text = f"Difference by {ranking.protocol} {ranking.metric}: {size}. "
+    text += f"95 % interval: {_interval(ranking.metric, gap)}, over {gap.basis}"
+    text += f", corrected for {pairs} rivals (Bonferroni)." if pairs > 1 else "."
     if "binomial" in gap.basis:
-        text += "; which test cases were right is not known here, so their noise is overstated rather than paired"
-    text += f"; the interval allows for a choice among {pairs} rivals (Bonferroni)." if pairs > 1 else "."
-    return text + (
-        " With one seed the noise of training is not in it, nor that of labels drawn once." if one_seed else ""
-    )
+        text += " It is not known which test cases were right, so the interval is too wide rather than too narrow."
+    return text + (" With one seed the noise of training is not in it." if one_seed else "")
 
 
 def _number(ranking: Ranking, name: str) -> str:
@@ -326,69 +327,49 @@ def _interval(metric: str, gap: Gap) -> str:
     return " to ".join(f"{round(value, digits) + 0.0:.{digits}f}" for value in (gap.low, gap.high))  # no minus zero
 
 
-def _either(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
-
-
-def _first_gaps(trial: Trial, measures: Mapping[str, str]) -> dict[str, tuple[Ranking, Gap]]:
-    """By protocol, the best trained against the best without training, where there are both."""
-    out = {}
-    for protocol, metric in measures.items():
-        ranking = Ranking.of(trial, protocol, metric)
-        if (gap := first_gap(ranking)) is not None:
-            out[protocol] = ranking, gap
-    return out
-
-
-def first_gap(ranking: Ranking) -> Gap | None:
-    """The best trained against the best without training; None where one side is missing."""
-    learned, plain = ranking.by_role(LEARNED), ranking.by_role((CONTROL, BASELINE))
-    return ranking.gap(learned[0], plain[0]) if learned and plain else None
-
-
 @dataclass(frozen=True)
 class Elsewhere:
-    """The protocols by which the best trained is ahead of the best without training, and by which it is behind."""
+    """The protocols by which the best trained is ahead of the best untrained, and by which it is behind."""
 
-    ahead: tuple[str, ...]
-    behind: tuple[str, ...]
-    total: int
-    first: tuple[Ranking, Gap] | None = None  # of those by which it is ahead
+    gaps: tuple[tuple[Ranking, Gap], ...]
 
     @classmethod
-    def of(cls, trial: Trial, measures: Mapping[str, str]) -> "Elsewhere":
-        """Compare both by every protocol; what is within noise is neither."""
-        return cls.of_gaps(_first_gaps(trial, measures))
-
-    @classmethod
-    def of_gaps(cls, gaps: Mapping[str, tuple[Ranking, Gap]]) -> "Elsewhere":
-        """Take the gaps of all protocols."""
-        ahead = tuple(name for name, (_, gap) in gaps.items() if gap.low > 0)
-        behind = tuple(name for name, (_, gap) in gaps.items() if gap.high < 0)
-        return cls(ahead, behind, len(gaps), gaps[ahead[0]] if ahead else None)
+    def of(cls, rankings: Iterable[Ranking]) -> "Elsewhere":
+        """Compare both by every protocol that has both."""
+        return cls(tuple((one, gap) for one in rankings if (gap := one.training_gap()) is not None))
 
     @property
-    def disagree(self) -> bool:
-        """Whether what one protocol says about training does not hold for all."""
-        return 0 < len(self.ahead) < self.total
+    def total(self) -> int:
+        """How many protocols compare them."""
+        return len(self.gaps)
+
+    @property
+    def ahead(self) -> list[str]:
+        """The protocols by which training wins; what is within noise is neither here nor behind."""
+        return [ranking.protocol for ranking, gap in self.gaps if gap.low > 0]
+
+    @property
+    def behind(self) -> list[str]:
+        """The protocols by which it loses."""
+        return [ranking.protocol for ranking, gap in self.gaps if gap.high < 0]
+
+    @property
+    def first(self) -> tuple[Ranking, Gap] | None:
+        """The first comparison that training wins."""
+        return next(((ranking, gap) for ranking, gap in self.gaps if gap.low > 0), None)
 
     def text(self) -> str:
         """Say what all protocols together make of training; empty where there is one."""
         if self.total < 2:
             return ""
-        told = [f"ahead beyond noise by {_listed(self.ahead)}"] if self.ahead else []
-        told += [f"behind by {_listed(self.behind)}"] if self.behind else []
-        if not told:
-            return f"None of the {self.total} protocols tells the best trained from the best without training."
-        if rest := self.total - len(self.ahead) - len(self.behind):
-            told.append(f"within noise by the other {rest}" if rest > 1 else "within noise by the other one")
-        listed = told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
-        return f"Over {self.total} protocols the best trained, beside the best without training, is {listed}."
+        rest = self.total - len(self.ahead) - len(self.behind)
+        told = f"better by {_listed(self.ahead)}, worse by {_listed(self.behind)}, within noise by {rest or 'none'}"
+        return f"Best trained against best untrained, by {self.total} protocols: {told}."
 
 
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(names[:LISTED])
-    return f"{len(names)} ({shown}{', ...' if len(names) > LISTED else ''})"
+    return f"{len(names)} ({shown}{', ...' if len(names) > LISTED else ''})" if names else "none"
 
 
 def gap_row(ranking: Ranking, gap: Gap) -> list[str]:
@@ -401,11 +382,9 @@ def gap_row(ranking: Ranking, gap: Gap) -> list[str]:
 
 def verdict_table(trial: Trial) -> Table | None:
     """Show for every protocol the best trained beside the best untrained; None where one side is missing."""
-    rows = []
-    for protocol, (ranking, gap) in _first_gaps(trial, trial.measures()).items():
-        rows.append((f"{protocol} {ranking.metric}", gap_row(ranking, gap)))
-    if not rows:
+    gaps = Elsewhere.of(Ranking.of(trial, *measure) for measure in trial.measures().items()).gaps
+    if not gaps:
         return None
-    columns = ["best trained", "best without training", "difference", "95 % interval", "beyond noise"]
+    rows = ((f"{ranking.protocol} {ranking.metric}", gap_row(ranking, gap)) for ranking, gap in gaps)
     note = f"A difference above 0 is in favour of training. {equal_note(equal_protocols(trial.data))}"
-    return text_table("protocol, metric", rows, columns, note.rstrip())
+    return text_table("protocol, metric", rows, GAP_COLUMNS, note.rstrip())

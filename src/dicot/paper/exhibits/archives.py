@@ -7,15 +7,15 @@ from functools import partial
 import pandas as pd
 
 from dicot.judge.report.figures import critical_difference
-from dicot.judge.report.frame import CONTROLS, PAPER_SCHEDULE, compact, decimals
+from dicot.judge.report.frame import ALL_LABELS, CONTROLS, PAPER_SCHEDULE, compact, decimals
 from dicot.judge.report.parts import Part
 from dicot.judge.report.standings import NOT_MEASURED, Block, fit_times, rank_cell, standings, times_text
 from dicot.judge.report.stats import friedman_text
 from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, Table, mark_best, signed, text_table
 from dicot.paper.exhibits.grids import average_cells, beside, table_of
 from dicot.paper.lines import Lines, in_lines, paper_ranks
-from dicot.paper.numbers import ALL_LABELS, METHODS, NAMES, paper_tables
-from dicot.paper.places import EXPECTED, Column, Printed, columns_of, of_the_paper, printed
+from dicot.paper.numbers import METHODS, NAMES, Printed, paper_tables, printed
+from dicot.paper.places import EXPECTED, Column, columns_of, of_the_paper
 
 ARCHIVES = ("ucr", "uea")
 FAMILIES = ("large", *ARCHIVES)

@@ -8,28 +8,39 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from dicot.judge.report.figures import reference_curves, sub_blocks, time_scatter
-from dicot.judge.report.frame import decimals, natural, seeds_of
+from dicot.judge.report.figures import time_scatter
+from dicot.judge.report.filenames import slug
+from dicot.judge.report.frame import (
+    CONTROLS,
+    SAME_LABELS,
+    contender_of,
+    decimals,
+    means,
+    natural,
+    note,
+    placed,
+    seeds_of,
+)
 from dicot.judge.report.layouts import times
-from dicot.judge.report.maps import drawn_maps
 from dicot.judge.report.parts import Part
-from dicot.judge.report.scores import seeds_text
+from dicot.judge.report.scores import failures, score_table, seeds_text
 from dicot.judge.report.standings import seconds_text
 from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, text_table
 from dicot.paper.exhibits.archives import ranks_over_everything
 from dicot.paper.exhibits.grids import average_cells, reading, table_of
 from dicot.paper.exhibits.records import Records
 from dicot.paper.exhibits.tables import printed_averages, printed_hours, time_cells
-from dicot.paper.lines import Lines, in_lines, printed_names
-from dicot.paper.numbers import LARGE, NAMES, SAME_LABELS, paper_tables
-from dicot.paper.places import Column, columns_of, printed
-from dicot.paper.timing import timing_parts
-from dicot.paper.variants import without_loss
+from dicot.paper.exhibits.variants import without_loss
+from dicot.paper.figures import drawn_maps, power_curves, reference_curves, sub_blocks
+from dicot.paper.lines import Lines, in_lines
+from dicot.paper.numbers import LARGE, NAMES, paper_tables, printed, printed_names
+from dicot.paper.places import Column, columns_of
 
 HERO = NAMES["dicot"]
 FIXED, UNIFORM = "Global Fixed Splits (k) -> ", "Uniform Splits Sampling (k_{max}) -> "
 CURVES = {FIXED: "k fixed", UNIFORM: "k from 2 to k_max"}
-TIMES = ("step_ms", "peak_mib")  # of Figure 6
+UNTRAINED = "no batches"
+TIMES = {"step_ms": ("Time per step", "milliseconds per step"), "peak_mib": ("Memory", "peak memory in MiB")}
 
 
 def time_part(records: Records) -> Iterator[Part]:
@@ -138,10 +149,40 @@ def maps_part(records: Records) -> Iterator[Part]:
 
 
 def scaling_part(records: Records) -> Iterator[Part]:
-    """Figure 6: time and memory of a step against the batch size."""
+    """Figure 6: time and memory of a step against the batch size, a table and a figure per data set and measure."""
     data = records.of("batch_scaling")
-    for part in timing_parts(data[data.metric.isin(TIMES)]):
-        yield replace(part, figures={f"figure6-{name}": draw for name, draw in part.figures.items()})
+    for name in sorted(data.target[data.metric.isin(TIMES)].unique(), key=natural):
+        for metric, (title, axis) in TIMES.items():
+            own = data[(data.metric == metric) & (data.target == name)]
+            if len(own):
+                runs = placed(own, own.batch_size.map(lambda size: str(size) if size else UNTRAINED))
+                stem = f"figure6-{metric.replace('_', '-')}-{slug(name).lower()}"
+                yield _by_batch_size(runs, f"{title} on {name}", axis, stem)
+
+
+def _by_batch_size(runs: pd.DataFrame, title: str, axis: str, stem: str) -> Part:
+    about = f"{axis[0].upper()}{axis[1:]} by batch size. A control takes no steps and has no batches."
+    contender = contender_of(runs)
+    table = score_table(
+        runs,
+        note(runs, seeds_text(seeds_of(runs)), about, failures(runs)),
+        marked=False,
+        empty=lambda line, column: contender[line] in CONTROLS or column == UNTRAINED,
+    )
+    curves, ends = {}, {}
+    for line, row in means(runs).drop(columns=UNTRAINED, errors="ignore").iterrows():
+        measured = row[row > 0]
+        if not len(measured):
+            continue
+        sizes = [float(size) for size in measured.index]
+        failed = runs[(runs.line == line) & runs.error.notna()].column
+        beyond = [float(size) for size in failed if size != UNTRAINED and float(size) > sizes[-1]]
+        if len(sizes) > 1 or beyond:
+            curves[line] = (sizes, measured.tolist())
+            ends |= {line: min(beyond)} if beyond else {}
+    figures = {stem: partial(power_curves, curves, "batch size", axis, ends)} if curves else {}
+    text = "A cross: the batch size at which a line ends, because the job failed." if ends else ""
+    return Part(title, table, figures, text)
 
 
 def splits_part(records: Records) -> Iterator[Part]:

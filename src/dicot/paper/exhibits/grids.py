@@ -7,7 +7,8 @@ from dicot.judge.report.scores import MANY_SETS, failures, score_cell, seeds_tex
 from dicot.judge.report.standings import Block, standings
 from dicot.judge.report.tables import ABSENT, NOT_RUN, Cell, Table, best_note, mark_best, signed, text_table
 from dicot.paper.lines import Lines
-from dicot.paper.places import Column, Printed
+from dicot.paper.numbers import Printed
+from dicot.paper.places import Column
 
 ONCE = "Ours (the paper's, difference)"
 STAND_IN = (

@@ -14,10 +14,10 @@ from dicot.judge.report.page import render
 from dicot.judge.report.parts import Part, drawn
 from dicot.judge.report.scores import failure_table
 from dicot.judge.report.tables import text_table
-from dicot.paper.against import CAVEATS, audit_table
 from dicot.paper.exhibits import EXHIBITS, MAPS, Exhibit
 from dicot.paper.exhibits.records import Records, newest
 from dicot.paper.places import rests_on
+from dicot.paper.reports import CAVEATS, audit_table
 from dicot.use.projection import read_maps
 
 TITLE = "Di-COT, the paper and this library"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dicot.data.datasets import DATASETS
 from dicot.data.datasets.base import DataSet, Sizes
-from dicot.judge.report.frame import PAPER_SCHEDULE, decimals
+from dicot.judge.report.frame import PAPER_SCHEDULE, SAME_LABELS, decimals
 from dicot.judge.report.parts import Part
 from dicot.judge.report.scores import MANY_SETS
 from dicot.judge.report.standings import fit_times, standings, times_text
@@ -12,10 +12,10 @@ from dicot.judge.report.tables import ABSENT, Cell, Table, mark_best, text_table
 from dicot.paper.exhibits.archives import ARCHIVES, FAMILIES, schedule_table, summary_of_archives
 from dicot.paper.exhibits.grids import average_cells, beside, reading, score_cells, score_grid, table_of
 from dicot.paper.exhibits.records import Records
-from dicot.paper.lines import Lines, in_lines, printed_names
-from dicot.paper.numbers import LARGE, SAME_LABELS, data_set_key, paper_tables
-from dicot.paper.places import EXPECTED, Column, column_of, columns_of, of_the_paper, printed
-from dicot.paper.variants import TABLES, groups, variant_tables
+from dicot.paper.exhibits.variants import TABLES, groups, variant_tables
+from dicot.paper.lines import Lines, in_lines
+from dicot.paper.numbers import LARGE, paper_tables, printed, printed_names
+from dicot.paper.places import EXPECTED, Column, column_of, columns_of, data_set_key, of_the_paper
 
 AVERAGES = {  # where the paper prints the averages of a table: its table and the column
     "large": ("linear_probe", "Avg. Acc ± 95% CI"),
@@ -169,7 +169,7 @@ def variants_part(records: Records, suite: str) -> Iterator[Part]:
         numbers = {(name, key): value for name, row in rows.items() for key, value in row.items()}
         yield Part("", printed_only(numbers))
         return
-    yield from variant_tables(suite, groups(data), against_paper=True)
+    yield from variant_tables(suite, groups(data))
 
 
 def data_sets_part(records: Records) -> Iterator[Part]:

@@ -1,0 +1,222 @@
+"""Large data sets: made once from their publishers' files, then read from a folder of plain arrays and a card."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Unpack, final
+
+from dicot.core.errors import InputError, MissingDataError
+from dicot.core.storage import data_folders
+from dicot.data import Split, Windows
+from dicot.data.datasets.base import Card, DataSet, Sizes, fingerprint, shaped
+from dicot.data.npyfile import map_npy, read_npy
+from dicot.data.policies import Policies
+
+FAMILY = "large"
+CARD = "card.json"
+HOW = "as the data set was prepared"
+
+
+@final
+@dataclass(frozen=True)
+class LargeSet(DataSet):
+    """A prepared data set: where its raw files come from, and how its folder is read.
+
+    Of a folder that was prepared elsewhere nothing but the name is known.
+    """
+
+    name: str
+    source: str = ""  # the publisher's page
+    licence: str = ""
+    citation: str = ""
+    download: str = ""  # what to fetch there and what the raw folder must hold
+    sizes: Sizes | None = None  # what the publisher's files give
+    stated: Sizes | None = None  # what the Di-COT paper states, where it differs
+    transfer_channels: tuple[int, ...] = ()
+    paper_transfer_channels: tuple[int, ...] = ()
+    drawn: bool = False  # True: training draws its windows from segments, which the folder must hold
+    family: str | None = FAMILY
+    paper_subset_seed: int | None = None
+
+    @property
+    def paper_sizes(self) -> Sizes | None:  # type: ignore[override]
+        return self.stated or self.sizes
+
+    def is_here(self) -> bool:
+        return self._find() is not None
+
+    def card(self) -> Card:
+        return _read_card(self.folder())
+
+    def load(self, *, channels: Sequence[int] | None = None, **policies: Unpack[Policies]) -> Split:
+        """Map both parts into memory; values are read only where `channels` or a policy ask for it (D-51)."""
+        folder, card = self.folder(), self.card()
+        train, test = (_read_part(folder, part, card) for part in ("train", "test"))
+        if self.drawn and train.segments is None:
+            raise InputError(
+                f"{folder} was prepared by an earlier release and holds no segments to draw windows from. "
+                f"Prepare {self.name} again: dicot data prepare {self.name} --raw DIR."
+            )
+        return shaped(Split(train, test, card.family, card.name, HOW), channels, **policies)
+
+    def check(self) -> Card:
+        card, actual = self.card(), fingerprint(self.load())
+        if actual != card.fingerprint:
+            raise InputError(
+                f"{self.folder()}: the card's fingerprint is {card.fingerprint}, that of the arrays {actual}. "
+                f"The files were changed or damaged; prepare {card.name} again."
+            )
+        return card
+
+    def folder(self) -> Path:
+        """Return where the set is, or raise the error that says what to download and which commands follow."""
+        if (folder := self._find()) is not None:
+            return folder
+        places = " or ".join(str(root / FAMILY / self.name) for root in data_folders())
+        raise MissingDataError(
+            f"The data set {self.name} is not on this machine (looked for {places}). Download it from {self.source}: "
+            f"{self.download} Put that into a folder DIR of your choice, then run: "
+            f"dicot data prepare {self.name} --raw DIR. To check the result: dicot list datasets {self.name} --check"
+        )
+
+    def _find(self) -> Path | None:
+        return next((folder for folder in _folders() if folder.name == self.name), None)
+
+
+def prepared_folders() -> Iterator[LargeSet]:
+    """Yield every prepared set on this machine."""
+    return (LargeSet(folder.name) for folder in _folders())
+
+
+def _folders() -> Iterator[Path]:
+    for root in data_folders():
+        for path in sorted((root / FAMILY).glob(f"*/{CARD}")):
+            if path.parent.name[0] != ".":
+                yield path.parent
+
+
+def _read_card(folder: Path) -> Card:
+    path = folder / CARD
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        card = Card(**{name: tuple(v) if isinstance(v, list) else v for name, v in content.items()})
+        if card.name != folder.name:  # it becomes part of file names
+            raise ValueError(f"it belongs to {str(card.name)[:80]!r}")
+        sizes = (card.n_train, card.n_test, card.n_channels, card.n_times, card.n_classes, card.segment or 1)
+        if any(type(size) is not int or size < 1 for size in sizes):
+            raise ValueError(f"sizes must be whole numbers of at least 1; got {sizes}")
+        return card
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(f"{path} cannot be read as a card ({error}). Prepare the data set again.") from error
+
+
+def _read_part(folder: Path, part: str, card: Card) -> Windows:
+    """Read one part, whose sizes, types and labels must be those of the card."""
+    n = card.n_train if part == "train" else card.n_test
+    wanted = {"X": ((n, card.n_channels, card.n_times), "f"), "y": ((n,), "i"), "group": ((n,), "iU")}
+    if part == "train" and card.segment is not None:
+        wanted["segments"] = (n, card.n_channels, card.segment), "f"
+    arrays = {}
+    for letter, (shape, kinds) in wanted.items():
+        path = folder / f"{letter}_{part}.npy"
+        try:
+            array = arrays[letter] = map_npy(path) if letter in ("X", "segments") else read_npy(path)
+        except InputError as error:
+            raise InputError(f"{error} Prepare {card.name} again.") from error
+        if array.shape != shape or array.dtype.kind not in kinds:
+            raise InputError(
+                f"{path}: the card says {shape}; the file holds {array.shape} of {array.dtype}. "
+                f"Prepare {card.name} again."
+            )
+    y = arrays["y"]
+    if not 0 <= y.min() <= y.max() < card.n_classes:
+        raise InputError(
+            f"{folder / f'y_{part}.npy'}: labels must be 0 to {card.n_classes - 1}; got {y.min()} to {y.max()}. "
+            f"Prepare {card.name} again."
+        )
+    return Windows(arrays["X"], y, arrays["group"], card.name, arrays.get("segments"))
+
+
+HARTH = LargeSet(
+    "harth",
+    "https://archive.ics.uci.edu/dataset/779/harth",
+    "CC BY 4.0",
+    "Logacjov et al., HARTH: A human activity recognition dataset for machine learning, Sensors 21(23), 2021",
+    "harth.zip; unpacked it holds the 22 files S006.csv to S029.csv.",
+    Sizes(23_025, 2_784, 6, 500, 12),
+    stated=Sizes(23_025, 2_785, 6, 500, 18),  # D-44, D-64
+    transfer_channels=(3, 4, 5),  # thigh
+)
+PAMAP2 = LargeSet(
+    "pamap2",
+    "https://archive.ics.uci.edu/dataset/231/pamap2+physical+activity+monitoring",
+    "CC BY 4.0",
+    "Reiss and Stricker, Introducing a new benchmarked dataset for activity monitoring, ISWC, 2012",
+    "PAMAP2_Dataset.zip; unpacked it holds Protocol and Optional with files subject10N.dat.",
+    Sizes(33_486, 5_368, 52, 100, 12),  # from the published numbers of rows per person; the paper's own: D-95
+    stated=Sizes(51_192, 11_590, 52, 100, 18),
+    transfer_channels=(2, 3, 4),  # accelerometer of the hand, 16 g
+    paper_transfer_channels=(4, 5, 6),  # its z beside x and y of another one (D-50)
+)
+# The shared file is a pickled dictionary, which is not loaded here: unpickling can run code.
+CONVERT_PAMAP2 = (
+    """python -c "import numpy as np; d = np.load('PAMAP2.npy', allow_pickle=True).item(); """
+    """np.savez('PAMAP2.npz', **{k: d[k] for k in d if hasattr(d[k], 'dtype')})\""""
+)
+PAMAP2_PAPER = replace(
+    PAMAP2,
+    name="pamap2-paper",
+    source="https://github.com/Navidfoumani/Series2Vec",
+    licence="CC BY 4.0 (of the recordings); see the source for the arrays",
+    citation=f"{PAMAP2.citation}; Foumani et al., Series2Vec, Data Mining and Knowledge Discovery 38, 2024",
+    download="PAMAP2.npy in the folder of large data sets that its README links (it may be called PAMAP2-001.npy). "
+    f"It is a pickled dictionary, which you convert yourself, where you trust it ({CONVERT_PAMAP2}), into PAMAP2.npz.",
+    sizes=PAMAP2.stated,
+)
+SKODA_PAPER = LargeSet(
+    "skoda-paper",
+    "http://har-dataset.org/doku.php?id=wiki:dataset",
+    "see the source",
+    "Zappi et al., Activity recognition from on-body sensors: accuracy-power trade-off by dynamic sensor selection, "
+    "EWSN, 2008",
+    "SkodaMiniCP_2015_08.zip; unpacked it holds right_classall_clean.mat.",
+    Sizes(22_587, 5_646, 60, 50, 11),
+    stated=Sizes(22_587, 5_646, 64, 50, 11),  # D-46
+)
+SKODA_BLOCKED = replace(SKODA_PAPER, name="skoda-blocked", sizes=Sizes(n_channels=60, n_times=50, n_classes=11))
+SLEEP = LargeSet(
+    "sleep",
+    "https://physionet.org/content/sleep-edfx/1.0.0/",
+    "ODC-By 1.0",
+    "Kemp et al., Analysis of a sleep-dependent neuronal feedback loop, IEEE Trans. Biomed. Eng. 47(9), 2000; "
+    "Goldberger et al., PhysioBank, PhysioToolkit, and PhysioNet, Circulation 101(23), 2000",
+    "of the folder sleep-cassette the 78 files SC400* to SC419*: *-PSG.edf and *-Hypnogram.edf of subjects 00 to 19, "
+    "two nights each (subject 13: one).",
+    Sizes(25_612, 8_910, 1, 3000, 5),
+)
+WISDM2 = LargeSet(
+    "wisdm2",
+    "https://www.cis.fordham.edu/wisdm/dataset.php",
+    "free for research with citation; see the source",
+    "Lockhart et al., Design considerations for the WISDM smart phone-based sensor mining architecture, SensorKDD, "
+    "2011",
+    "WISDM_at_latest.tar.gz (Actitracker, version 2.0); unpacked it holds WISDM_at_v2.0_raw.txt.",
+    Sizes(134_614, 14_421, 3, 40, 6),
+    transfer_channels=(0, 1, 2),
+)
+ECG = LargeSet(
+    "ecg",
+    "https://physionet.org/content/afdb/1.0.0/",
+    "ODC-By 1.0",
+    "Moody and Mark, A new method for detecting atrial fibrillation using R-R intervals, Computers in Cardiology 10, "
+    "1983; Goldberger et al., PhysioBank, PhysioToolkit, and PhysioNet, Circulation 101(23), 2000",
+    "the .hea, .dat and .atr files of the 23 records with signals, 04015 to 08455.",
+    Sizes(1_296, 360, 2, 2500, 4),
+    stated=Sizes(n_train=59_922, n_test=16_645),  # D-42: its tables were made with 1,296 and 360
+    drawn=True,
+    paper_subset_seed=0,
+)
+ECG_FIXED = replace(ECG, name="ecg-fixed", drawn=False)
+ECG_FULL = replace(ECG, name="ecg-full", sizes=Sizes(59_922, 16_645, 2, 2500, 4), stated=None, drawn=False)
+LARGE_SETS = (HARTH, PAMAP2, PAMAP2_PAPER, SKODA_PAPER, SKODA_BLOCKED, WISDM2, SLEEP, ECG, ECG_FIXED, ECG_FULL)

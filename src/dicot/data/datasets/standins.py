@@ -1,0 +1,303 @@
+"""Stand-ins for large sets of the paper: recordings in one .npz file each that are cut into windows when loaded."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Unpack, final
+
+import numpy as np
+
+from dicot.core.errors import InputError, MissingDataError
+from dicot.core.storage import data_folders
+from dicot.data import Split, Windows, split_groups
+from dicot.data.datasets.base import Card, DataSet, Sizes, fingerprint, shaped
+from dicot.data.datasets.large import FAMILY, HOW
+from dicot.data.datasets.tracks import cut, majority, runs
+from dicot.data.naming import naming
+from dicot.data.npyfile import load_npz
+from dicot.data.policies import Array, Policies
+
+Arrays = Mapping[str, Array]
+Parts = tuple[Windows, Windows]  # training, test
+
+
+@final
+@dataclass(frozen=True)
+class StandIn(DataSet):
+    """A set in one file: its card, its arrays and the function that cuts them into windows."""
+
+    facts: Card
+    file: str  # in the folder large/ of a data folder
+    arrays: Sequence[str]  # that the file must hold
+    content: str  # the same, and how it comes from the publisher's files, in words
+    parts: Callable[[Arrays], Parts]
+    stands_in_for: str = ""
+    class_sizes: tuple[int, ...] = ()
+    name: str = field(init=False)
+    sizes: Sizes = field(init=False)
+    transfer_channels: tuple[int, ...] = field(init=False)
+    family: str | None = FAMILY
+
+    def __post_init__(self) -> None:
+        sizes = Sizes(*(getattr(self.facts, name) for name in Sizes._fields))
+        own = {"name": self.facts.name, "sizes": sizes, "transfer_channels": self.facts.transfer_channels}
+        self.__dict__.update(own)
+
+    def is_here(self) -> bool:
+        return any(path.is_file() for path in self._places())
+
+    def card(self) -> Card:
+        self.path()
+        return self.facts
+
+    def load(self, *, channels: Sequence[int] | None = None, **policies: Unpack[Policies]) -> Split:
+        """Return both parts; a file that gives other windows than the card says is refused."""
+        path = self.path()
+        with naming(path):
+            arrays = load_npz(path, self.arrays)
+            if absent := sorted(set(self.arrays) - set(arrays)):
+                raise InputError(f"The file must hold {self.content}; {', '.join(absent)} is missing.")
+            try:
+                split = Split(*self.parts(arrays), FAMILY, self.name, HOW)
+            except (TypeError, IndexError) as error:
+                raise InputError(f"The file must hold {self.content}; its arrays differ ({error}).") from error
+            if (actual := fingerprint(split)) != self.facts.fingerprint:
+                raise InputError(
+                    f"Its windows have the fingerprint {actual}; those of {self.name} have "
+                    f"{self.facts.fingerprint}. The file holds other recordings; replace it with the right one."
+                )
+        return shaped(split, channels, **policies)
+
+    def path(self) -> Path:
+        """Return where the file is, or raise the error that says what to download, where to put it, how to check it."""
+        for path in self._places():
+            if path.is_file():
+                return path
+        raise MissingDataError(
+            f"The data set {self.name} is not on this machine (looked for {' or '.join(map(str, self._places()))}). "
+            f"Download it from {self.facts.source} and save an .npz there that holds {self.content}. To check the "
+            f"result: dicot list datasets {self.name} --check"
+        )
+
+    def _places(self) -> list[Path]:
+        return [folder / FAMILY / self.file for folder in data_folders()]
+
+
+POSTURES = (
+    *("walking", "walking upstairs", "walking downstairs", "sitting", "standing", "laying"),
+    *("stand to sit", "sit to stand", "sit to lie", "lie to sit", "stand to lie", "lie to stand"),
+)
+
+
+def hapt_parts(arrays: Arrays) -> Parts:
+    """Cut windows inside each experiment; those that are mostly without a label are dropped."""
+    user = arrays["user"].astype(np.int64)
+    label = np.maximum(arrays["label"].astype(np.int64), 0)  # 1 to 12; none is 0 or -1
+    if label.max() > len(POSTURES):
+        raise InputError(f"label must be 1 to {len(POSTURES)}, or 0 or -1 for none; got {label.max()}.")
+    # The publisher's windows: 2.56 s, each sharing half of its values with the next.
+    windows = cut(arrays["X"].T, label, user, 128, 64, inside=runs(arrays["experiment"], user), name="hapt")
+    assert windows.y is not None and windows.group is not None
+    known = windows.y > 0
+    coded = Windows(windows.x[known], windows.y[known] - 1, windows.group[known], "hapt")
+    return split_groups(coded, (2, 4, 9, 10, 12, 13, 18, 20, 24))  # the publisher's test users
+
+
+HAPT = StandIn(
+    Card(
+        "hapt",
+        FAMILY,
+        *(9031, 3713, 6, 128, len(POSTURES)),
+        source="https://archive.ics.uci.edu/dataset/341",
+        licence="CC BY 4.0",
+        citation="Reyes-Ortiz et al., Transition-aware human activity recognition using smartphones, Neurocomputing "
+        "171, 2016",
+        fingerprint="4ecf037d29775f2b",
+        labels=POSTURES,
+        stride=64,
+        transfer_channels=(0, 1, 2),  # accelerometer
+    ),
+    stands_in_for="harth",
+    file="hapt_raw.npz",
+    arrays=("X", "label", "user", "experiment"),
+    content="X (rows, 6: accelerometer, gyroscope), label (1 to 12, 0 or -1 for none), user and experiment (rows,) "
+    "from its folder RawData",
+    parts=hapt_parts,
+    class_sizes=(1362, 1268, 1174, 1420, 1553, 1546, 107, 86, 134, 119, 147, 115),
+)
+
+LETTERS = np.array(list("ABCDEFGHIJKLMOPQRS"))  # of the activities, in this order
+ACTIVITIES = (
+    *("walking", "jogging", "stairs", "sitting", "standing", "typing", "brushing teeth", "eating soup"),
+    *("eating chips", "eating pasta", "drinking", "eating a sandwich", "kicking a ball", "playing catch"),
+    *("dribbling", "writing", "clapping", "folding clothes"),
+)
+GAP = 3.0  # usual intervals between two rows; a longer one ends a recording
+
+
+def wisdm_parts(arrays: Arrays) -> Parts:
+    """Cut windows inside each recording: one subject, one activity, no gap in time."""
+    if len(unknown := np.setdiff1d(arrays["activity"], LETTERS)):
+        raise InputError(f"activity must hold the letters {', '.join(LETTERS)}; got {unknown[:5].tolist()}.")
+    subject, activity = arrays["subject"].astype(np.int64), np.searchsorted(LETTERS, arrays["activity"])
+    step = np.diff(arrays["timestamp"], prepend=arrays["timestamp"][:1])
+    jumps = step < 0
+    for rows in runs(subject, activity):  # in whatever unit of time
+        inner = slice(rows.start + 1, rows.stop)
+        if step[inner].size:
+            jumps[inner] |= step[inner] > GAP * np.median(step[inner])
+    stretches = runs(subject, activity, np.cumsum(jumps))
+    # The publisher's windows: 10 s, side by side.
+    windows = cut(arrays["X"].T, activity, subject, 200, 200, inside=stretches, name="wisdm2019")
+    return split_groups(windows, (1607, 1615, 1624, 1632, 1638))  # every fourth of the 22
+
+
+WISDM_2019 = StandIn(
+    Card(
+        "wisdm2019",
+        FAMILY,
+        *(5272, 1614, 3, 200, len(ACTIVITIES)),
+        source="https://archive.ics.uci.edu/dataset/507",
+        licence="CC BY 4.0",
+        citation="Weiss, Yoneda and Hayajneh, Smartphone and smartwatch-based biometrics using activities of daily "
+        "living, IEEE Access 7, 2019",
+        fingerprint="7d01fcfdbb08f270",
+        labels=ACTIVITIES,
+        stride=200,
+        transfer_channels=(0, 1, 2),
+        notes=(
+            "22 of the publisher's 51 subjects.",
+            "Not resampled: subject 1607 (test) was recorded at 25 Hz, jogging and brushing teeth of 1626 at 50 Hz.",
+        ),
+    ),
+    stands_in_for="wisdm2",
+    file="wisdm2019_phone_accel.npz",
+    arrays=("X", "activity", "subject", "timestamp"),
+    content="X (rows, 3), activity (letters A to S), subject and timestamp (rows,) from its folder raw/phone/accel",
+    parts=wisdm_parts,
+    class_sizes=(290, 302, 292, 293, 292, 292, 319, 292, 292, 292, 292, 288, 293, 275, 292, 292, 292, 292),
+)
+
+STAGES = ("W", "N1", "N2", "N3", "REM")
+AROUND = 60  # epochs of waking that are kept before and after sleep: 30 min
+
+
+def around_sleep(y: Array) -> Array:
+    """Return the positions from 30 min before the first epoch of sleep to 30 min after the last."""
+    asleep = np.flatnonzero(y != 0)
+    if not len(asleep):
+        raise InputError("No epoch of sleep is among the stages. Check that the hypnogram belongs to the recording.")
+    return np.arange(max(0, asleep[0] - AROUND), min(len(y), asleep[-1] + AROUND + 1))
+
+
+def night_parts(arrays: Arrays) -> Parts:
+    """Take the epochs around sleep: the first 60 % train, the rest tests, without the ten between them."""
+    x, y = arrays["X"], arrays["y"].astype(np.int64)
+    if x.ndim != 3 or x.shape[1:] != (1, 3000) or y.shape != x.shape[:1]:
+        raise InputError(f"Expected X (epochs, 1, 3000) and y (epochs,); got {x.shape} and {y.shape}.")
+    epochs = around_sleep(y)
+    n_train = int(0.6 * len(epochs))  # later there is too little deep sleep left to test on
+    train, test = (
+        Windows(np.ascontiguousarray(x[rows], np.float32), y[rows], np.full(len(rows), "SC4001"), "sleepedf-night")
+        for rows in (epochs[:n_train], epochs[n_train + 10 :])
+    )
+    return train, test
+
+
+NIGHT = StandIn(
+    Card(
+        "sleepedf-night",
+        FAMILY,
+        *(504, 327, 1, 3000, len(STAGES)),
+        source="https://physionet.org/content/sleep-edfx/1.0.0/",
+        licence="ODC-By 1.0",
+        citation="Kemp et al., Analysis of a sleep-dependent neuronal feedback loop, IEEE Trans. Biomed. Eng. 47(9), "
+        "2000",
+        fingerprint="64999a08bd384fdd",
+        labels=STAGES,
+        stride=3000,
+        notes=("One person and one night: the first 60 % train, the rest tests, with 5 minutes between them.",),
+    ),
+    stands_in_for="sleep",
+    file="sleepedf_SC4001_fpzcz.npz",
+    arrays=("X", "y"),
+    content="X (epochs, 1, 3000) and y (0 to 4: W, N1, N2, N3, REM), the EEG Fpz-Cz of the night SC4001",
+    parts=night_parts,
+    class_sizes=(62, 29, 168, 187, 58),
+)
+
+RHYTHMS = ("AFIB", "AFL", "J", "N")  # atrial fibrillation, atrial flutter, junctional rhythm, all others
+OTHER = -1
+RHYTHM_CODES = {f"({name}": code for code, name in enumerate(RHYTHMS)} | {"(NOD": 2}  # nodal: another word for J
+LENGTH = 2500  # as many time steps as in the ECG set; 6.9 s here
+# Split so that each of the four rhythms is in both parts.
+TRAIN_RECORDS = ("103", "105", "109", "118", "208", "210", "217", "219", "221", "222")
+TEST_RECORDS = ("100", "201", "202", "203")
+RECORDS = tuple(sorted(TRAIN_RECORDS + TEST_RECORDS))
+
+
+def rhythm_per_step(samples: Sequence[int] | Array, names: Sequence[str] | Array, n_times: int) -> tuple[int, Array]:
+    """Return (first, labels): where the first rhythm begins, and the code of each time step from there to n_times.
+
+    A rhythm lasts until the next one begins; one without a code is OTHER.
+    """
+    begins = np.asarray(samples, dtype=np.int64)
+    if not len(begins) or not 0 <= begins[0] < n_times or (np.diff(begins) < 0).any():
+        raise InputError("Marks of rhythms must lie inside the recording, in the order of time, and be one at least.")
+    lasting = np.diff(np.minimum(np.append(begins, n_times), n_times))
+    rhythms = np.array([RHYTHM_CODES.get(str(name), OTHER) for name in names], dtype=np.int8)
+    return int(begins[0]), np.repeat(rhythms, lasting)
+
+
+def arrhythmia_parts(arrays: Arrays) -> Parts:
+    """Cut windows side by side from the first rhythm of a record on, in millivolts."""
+    parts = []
+    for records in (TRAIN_RECORDS, TEST_RECORDS):
+        made = [_record(arrays, record) for record in records]
+        x, y, group = (np.concatenate(column) for column in zip(*made, strict=True))
+        parts.append(Windows(x, y, group, "mitbih-arrhythmia"))
+    return parts[0], parts[1]
+
+
+def _record(arrays: Arrays, record: str) -> tuple[Array, Array, Array]:
+    stored = arrays[f"sig_{record}"]  # (T, 2)
+    changes = arrays[f"ann_symbol_{record}"] == "+"
+    samples, names = (arrays[f"ann_{what}_{record}"][changes] for what in ("sample", "aux"))
+    first, labels = rhythm_per_step(samples, names, len(stored))
+    starts = np.arange(0, len(labels) - LENGTH + 1, LENGTH)
+    y = majority(labels, starts, LENGTH)
+    starts, y = starts[y != OTHER], y[y != OTHER]
+    signals = (stored[first:] - arrays["baseline"]) / arrays["gain"]
+    x = np.stack([signals[at : at + LENGTH].T for at in starts]).astype(np.float32, order="C")
+    return x, y, np.full(len(y), "201" if record == "202" else record)  # both are of one person
+
+
+ARRHYTHMIA = StandIn(
+    Card(
+        "mitbih-arrhythmia",
+        FAMILY,
+        *(2297, 975, 2, LENGTH, len(RHYTHMS)),
+        source="https://physionet.org/content/mitdb/1.0.0/",
+        licence="ODC-By 1.0",
+        citation="Moody and Mark, The impact of the MIT-BIH arrhythmia database, IEEE Eng. Med. Biol. 20(3), 2001",
+        fingerprint="58c4b172cf645332",
+        labels=RHYTHMS,
+        stride=LENGTH,
+        notes=(
+            "Records 201 and 202 come from one person and are one group.",
+            "Windows of other rhythms (bigeminy, trigeminy, paced ...) are left out.",
+            "Atrial flutter and junctional rhythm: one person in training (222); of the latter 3 windows test.",
+        ),
+    ),
+    stands_in_for="ecg",
+    file="mitbih_14_records.npz",
+    arrays=(
+        *("gain", "baseline"),
+        *(f"{what}_{record}" for what in ("sig", "ann_sample", "ann_symbol", "ann_aux") for record in RECORDS),
+    ),
+    content="gain, baseline, and for each of the records " + ", ".join(RECORDS) + " sig_NNN (samples, 2), "
+    "ann_sample_NNN, ann_symbol_NNN and ann_aux_NNN",
+    parts=arrhythmia_parts,
+    class_sizes=(758, 60, 32, 1447),
+)
+STAND_INS = (HAPT, WISDM_2019, NIGHT, ARRHYTHMIA)

@@ -1,0 +1,163 @@
+"""Making a large data set from its publisher's raw files: read, checked, and written whole or not at all."""
+
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dicot import __version__
+from dicot.core.errors import InputError, MissingDataError, lookup
+from dicot.core.storage import data_folders, write_atomic, writing
+from dicot.data import Split, Windows
+from dicot.data.datasets.base import Card, Sizes, differences, fingerprint
+from dicot.data.datasets.large import CARD, FAMILY, LargeSet
+from dicot.data.policies import cases_where, name_cases
+
+OnProgress = Callable[[float, str], None]  # share done from 0 to 1, and what is being read
+
+
+def silent(share: float, note: str) -> None:
+    """Report nothing: the default where progress can be reported."""
+
+
+class SizeWarning(UserWarning):
+    """The raw files give other sizes than the publisher's do."""
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedParts:
+    """Both parts of a set, with y = 0 .. K-1 and a group for every window."""
+
+    train: Windows
+    test: Windows
+    labels: tuple[str, ...]  # what class 0, 1, ... means: one map for both parts
+    stride: int | None = None
+    notes: tuple[str, ...] = ()  # what is odd in the raw files
+
+    def __post_init__(self) -> None:
+        if (shape := self.train.x.shape[1:]) != (other := self.test.x.shape[1:]):
+            raise InputError(f"Both parts must have one shape (channels, time); got {shape} and {other}.")
+        for part, windows in (("training", self.train), ("test", self.test)):
+            if not len(windows):
+                raise InputError(f"The {part} part has no windows. Check the raw files.")
+            for noun, x in (("window", windows.x), ("segment", windows.segments)):
+                if x is not None and len(bad := cases_where(lambda values: ~np.isfinite(values), x)):
+                    raise InputError(f"The {part} part holds NaN or inf in {name_cases(bad, noun, f'{noun}s')}.")
+
+    @property
+    def sizes(self) -> Sizes:
+        """Return its sizes, to compare them with the expected ones."""
+        train = self.train
+        return Sizes(len(train), len(self.test), train.n_channels, train.n_times, len(self.labels))
+
+
+class Raw(NamedTuple):
+    """How the raw files of a set are read."""
+
+    read: Callable[[Path, Mapping[str, Any], OnProgress], PreparedParts]
+    settings: Mapping[str, tuple[str, ...]] = {}  # name -> allowed values, the default first
+    shared_groups: bool = False  # True: the split is not by group, and card and report must say so
+
+
+def prepare(
+    dataset: LargeSet,
+    reader: Raw,
+    raw: Path,
+    *,
+    out: Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    on_progress: OnProgress = silent,
+) -> Card:
+    """Read the folder `raw` and write `out`/large/NAME, by default in the first of data_folders().
+
+    Warns where the raw files give other sizes than the publisher's do; the warning is also among the card's notes.
+    """
+    for name, value in (settings or {}).items():
+        if value not in (allowed := lookup(reader.settings, name, f"setting of {dataset.name}")):
+            raise InputError(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")
+    usual = {name: allowed[0] for name, allowed in reader.settings.items()}
+    chosen = usual | dict(settings or {})
+    folder = (out or data_folders()[0]) / FAMILY / dataset.name
+    with writing(folder):  # before hours are spent
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    parts = reader.read(raw, chosen, on_progress)
+    notes = list(parts.notes)
+    if chosen == usual and dataset.sizes is not None and (wrong := differences(parts.sizes, dataset.sizes)):
+        notes.append(f"The raw files give {', '.join(wrong)}. Some may be missing or of another version.")
+        warnings.warn(f"{dataset.name}: {notes[-1]}", SizeWarning, stacklevel=2)
+    if both := sorted(set(np.unique(parts.train.group)) & set(np.unique(parts.test.group))):
+        if not reader.shared_groups:
+            raise InputError(f"{dataset.name}: groups {both[:5]} are in both parts. Check the raw files.")
+        notes.append("Training and test windows come from the same groups.")
+    card = Card(
+        dataset.name,
+        FAMILY,
+        *parts.sizes,  # type: ignore[arg-type]
+        source=dataset.source,
+        licence=dataset.licence,
+        citation=dataset.citation,
+        labels=parts.labels,
+        stride=parts.stride,
+        segment=None if parts.train.segments is None else parts.train.segments.shape[2],
+        transfer_channels=dataset.transfer_channels,
+        paper_transfer_channels=dataset.paper_transfer_channels,
+        settings=chosen,
+        notes=tuple(notes),
+        version=__version__,
+    )
+    return write_prepared(folder, parts, card)
+
+
+def write_prepared(folder: Path, parts: PreparedParts, card: Card) -> Card:
+    """Write the folder in one step, in place of what was there, and return the card with its fingerprint."""
+    card = replace(card, fingerprint=fingerprint(Split(parts.train, parts.test)))
+    fresh, old = (folder.with_name(f".{folder.name}.{what}") for what in ("new", "old"))
+    for left in (fresh, old):  # by a run that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    try:
+        with writing(folder):
+            fresh.mkdir(parents=True)
+            for part, windows in (("train", parts.train), ("test", parts.test)):
+                arrays = {"X": windows.x, "y": windows.y, "group": windows.group, "segments": windows.segments}
+                for letter, array in arrays.items():
+                    if array is not None:
+                        with (fresh / f"{letter}_{part}.npy").open("wb") as file:
+                            np.save(file, array, allow_pickle=False)
+                            os.fsync(file.fileno())
+            write_atomic(fresh / CARD, (json.dumps(asdict(card), indent=2) + "\n").encode())
+            if folder.exists():
+                os.replace(folder, old)
+            os.replace(fresh, folder)
+    except Exception:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+    return card
+
+
+def raw_files(raw: Path, pattern: str, what: str) -> list[Path]:
+    """List the files below the raw folder that match the pattern, sorted by path."""
+    files = sorted(path for path in raw.rglob(pattern) if path.is_file())
+    if not files:
+        raise MissingDataError(f"{raw} has no {pattern}. Expected {what}")
+    return files
+
+
+def each(files: Sequence[Path], on_progress: OnProgress) -> Iterator[Path]:
+    """Go through files and report which one is being read."""
+    for done, path in enumerate(files):
+        on_progress(done / len(files), path.name)
+        yield path
+
+
+def codes_of(values: Any, known: Sequence[Any]) -> Any:
+    """Return the position of each value in `known`, which is sorted; refuse a value that is not in it."""
+    if len(unknown := np.setdiff1d(values, known)):
+        raise InputError(f"Unknown labels {unknown[:5].tolist()}; known are {list(known)}.")
+    return np.searchsorted(known, values)

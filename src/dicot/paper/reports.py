@@ -1,0 +1,106 @@
+"""What the paper adds to `dicot report`: the layouts of its suites, and its numbers beside ours."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+import pandas as pd
+
+from dicot.judge.protocols.metrics import COSTS
+from dicot.judge.report.frame import by_data_set, decimals, means, metric_name, note, require_controls, shown_metrics
+from dicot.judge.report.layouts import LAYOUTS, Request, by_protocol, every_part, generic, kinds, titled
+from dicot.judge.report.parts import Part
+from dicot.judge.report.tables import FAILED, Cell, Table, signed, text_table
+from dicot.paper.numbers import paper_audit, paper_name
+from dicot.paper.places import published
+
+CAVEATS = (
+    "The paper's numbers come from the authors' code, whose learning rate hardly rises (D-01), whose raw features and "
+    "forest see the means of the channels (D-35, D-36) and whose MiniRocket is refitted per batch and scored by a "
+    "forest (D-37)."
+)
+
+
+def scores(request: Request) -> Iterator[Part]:
+    """Show standings, ranks, time and data sets, for protocols that see as many labels in one table."""
+    data = request.data[~request.data.metric.isin(COSTS)]
+    groups = {
+        (kind, metric): by_data_set(data, [metric], protocols)
+        for kind, protocols in kinds(data).items()
+        for metric in shown_metrics(data[data.protocol.isin(protocols)])
+    }
+    for (kind, metric), runs in groups.items():
+        several = len([one for one, _ in groups if one == kind]) > 1
+        name = f"{kind}, {metric}" if several else kind
+        yield from every_part(runs, request, name if len(groups) > 1 else "")
+
+
+def batch_scaling(request: Request) -> Iterator[Part]:
+    """Show each batch size as a contender."""
+    data = request.data
+    sized = data.contender + ", batch " + data.batch_size.astype(str)
+    yield from generic(replace(request, data=data.assign(contender=sized.where(data.batch_size > 0, data.contender))))
+
+
+LAYOUTS |= dict.fromkeys(("large", "low_label", "transfer", "ucr", "uea"), scores)
+LAYOUTS |= dict.fromkeys(
+    ("knn", "clustering", "ablation", "extended_ablation", "positive_selection"), partial(by_protocol, brief=True)
+)
+LAYOUTS["batch_scaling"] = batch_scaling
+
+
+def parts(runs: pd.DataFrame, name: str = "") -> Iterator[Part]:
+    """Show averages beside the paper's; nothing where it has no numbers."""
+    if pairs(runs):
+        yield Part(titled("Ours beside the paper", name), average_table(runs))
+
+
+def closing() -> Iterator[Part]:
+    """Show where the paper's own arithmetic does not hold."""
+    yield Part("Where the paper's own arithmetic does not hold", audit_table())
+
+
+def pairs(runs: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Give `ours` and `paper` of each line over the data sets that both have and where no run of ours failed."""
+    ours = means(runs)
+    cells = runs.drop_duplicates(["line", "column"]).set_index(["line", "column"])
+    keys = cells[["suite", "contender", "source", "target", "protocol", "metric"]].itertuples(index=False)
+    paper = pd.Series([published(*key) for key in keys], cells.index, dtype=float).unstack().reindex_like(ours)
+    both = {line: pd.DataFrame({"ours": ours.loc[line], "paper": paper.loc[line]}).dropna() for line in ours.index}
+    return {line: table for line, table in both.items() if len(table)}
+
+
+def average_table(runs: pd.DataFrame) -> Table:
+    """Show per line the average of ours and of the paper's over the sets both have, and the difference."""
+    require_controls(runs, "Ours beside the paper")
+    beside, ours, d = pairs(runs), means(runs), decimals(runs)
+    lines = runs.drop_duplicates("line").set_index("line")
+
+    def row(line: str) -> list[Cell | str]:
+        if line in beside:
+            both = beside[line]
+            name = paper_name(lines.contender[line], lines.protocol[line]) or ""
+            gap = signed((both.ours - both.paper).mean(), d)
+            return [name, str(len(both)), f"{both.ours.mean():.{d}f}", f"{both.paper.mean():.{d}f}", gap]
+        scored = ours.loc[line].dropna()
+        own = Cell(f"{scored.mean():.{d}f}") if len(scored) else Cell(FAILED, FAILED)
+        return ["no such number", str(len(scored)), own, "", ""]
+
+    about = (
+        f"Average {metric_name(runs)} over the data sets both have; where the paper has no such number, over all of "
+        "ours."
+    )
+    columns = ["in the paper", "data sets", "ours", "the paper's", "difference"]
+    return text_table("contender", ((line, row(line)) for line in ours.index), columns, note(runs, about, CAVEATS))
+
+
+def audit_table() -> Table:
+    """Show where the paper's own arithmetic does not hold as printed."""
+    audit = paper_audit()
+    right = audit["checks"] - len(audit["rows"])
+    text = (
+        f"{audit['checks']} printed averages, average ranks, repetitions and statements were recomputed from the "
+        f"paper's own entries; {right} hold as printed. See: rows of docs/divergences.md."
+    )
+    rows = ((table, row) for table, *row in audit["rows"])
+    return text_table("table", rows, ["what", "printed", "recomputed", "see", "verdict"], text)

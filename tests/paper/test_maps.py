@@ -1,0 +1,107 @@
+"""Maps of all contenders: every test case, continued where a run was cut short, drawn whole."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dicot.core.errors import InputError, MissingDataError
+from dicot.judge.evaluation.run import Embedded
+from dicot.judge.protocols import Features
+from dicot.methods import METHODS
+from dicot.model.controls import CONTROLS
+from dicot.paper import maps as bench_maps
+from dicot.paper.figures import drawn_maps
+from dicot.paper.maps import run_maps
+from dicot.paper.suites import NOT_IN_PAPER
+from dicot.use.projection import Maps, read_maps, tsne, write_maps
+
+QUICK = {"device": "cpu", "steps": 2}
+
+
+@pytest.mark.slow
+def test_every_contender_of_the_figure_has_all_test_cases(tmp_path, data, monkeypatch):
+    def embedded(units, site, shelf, record, *, score):
+        test = Features(np.random.default_rng(0).normal(size=(12, 3)), np.arange(12) % 3)
+        score(Embedded(units[0].jobs, test, test))
+
+    path = tmp_path / "maps.npz"
+    monkeypatch.setattr(bench_maps, "run_units", embedded)
+    run_maps(data, path, **QUICK)
+    maps = read_maps(path)
+    assert set(maps.points) == {*METHODS, *CONTROLS} - set(NOT_IN_PAPER)
+    assert {points.shape for points in maps.points.values()} == {(12, 2)}
+    assert (maps.data_set, maps.seed, maps.steps) == ("waves", 1, 2) and maps.labels.tolist() == [1, 0, 2] * 4
+    part = drawn_maps(path)
+    assert part.title == "Maps of the test part of waves" and "A trial: every training had 2 steps." in part.text
+    assert "t-SNE of 12 cases" in part.text and "seed 1" in part.text
+    figure = part.figures["maps"]()
+    found = [figure.index(f">{name}</text>") for name in ("dicot", "catt", "tstcc", "supervised", *CONTROLS)]
+    assert found == sorted(found), "panels are in the order of the tables"
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_where_another_was_cut_short(tmp_path, data, monkeypatch):
+    path = tmp_path / "maps.npz"
+    run_maps(data, path, contenders=("random",), **QUICK)
+    before = read_maps(path)
+    assert set(before.points) == {"random"}
+    fitted = []
+    whole = bench_maps.run_units
+    monkeypatch.setattr(
+        bench_maps, "run_units", lambda units, *a, **k: (fitted.append(str(units[0])), whole(units, *a, **k))
+    )
+    run_maps(data, path, contenders=("dicot",), **QUICK)
+    after = read_maps(path)
+    assert set(after.points) == {"random", "dicot", "calibrated"} and len(fitted) == 2
+    assert (after.points["random"] == before.points["random"]).all()
+    assert not list((tmp_path / "maps.work").glob("*")), "no checkpoint is left behind"
+    again = tmp_path / "again.npz"
+    run_maps(data, again, contenders=("dicot",), **QUICK)
+    assert all((read_maps(again).points[name] == after.points[name]).all() for name in after.points), "same bytes"
+    for other, said in (({"seed": 2}, "seed 1, not 2"), ({"steps": 3}, "steps 2, not 3")):
+        with pytest.raises(InputError, match=f"{said}. Remove that file"):
+            run_maps(data, path, **{**QUICK, **other})
+    write_maps(path, replace(after, fingerprint="0" * 16))
+    with pytest.raises(InputError, match="fingerprint 0000000000000000, not"):
+        run_maps(data, path, **QUICK)
+
+
+def test_who_fails_costs_no_other_map(tmp_path, data, toy, monkeypatch):
+    monkeypatch.setattr(METHODS["toy"], "loss", lambda self, batch, plan: 1 / 0)
+    path = tmp_path / "maps.npz"
+    with pytest.raises(InputError, match="lacks 1 maps. toy: ZeroDivisionError"):
+        run_maps(data, path, contenders=("toy",), **QUICK)
+    assert set(read_maps(path).points) == set(CONTROLS)
+
+
+def test_a_file_of_something_else_is_refused(tmp_path):
+    path = tmp_path / "maps.npz"
+    with pytest.raises(MissingDataError, match="no file of maps at .*paper --run"):
+        drawn_maps(path)
+    sound = Maps("waves", "f", 1, 0, np.arange(3), {"dicot": np.ones((3, 2), "f4")}, {"dicot": "t-SNE"})
+    for wrong in (
+        replace(sound, labels=np.arange(4)),
+        replace(sound, points={"dicot": np.ones((3, 3), "f4")}),
+        replace(sound, points={"dicot": np.full((3, 2), np.nan, "f4")}),
+        replace(sound, points={"dicot": np.ones((3, 2))}),
+    ):
+        write_maps(path, wrong)
+        with pytest.raises(InputError, match="is damaged"):
+            read_maps(path)
+    write_maps(path, replace(sound, points={}, titles={}))
+    with pytest.raises(InputError, match="holds no map yet"):
+        drawn_maps(path)
+    np.savez(path, dicot=np.ones((3, 2)))
+    with pytest.raises(InputError, match="is no file of maps: labels, "):
+        read_maps(path)
+
+
+def test_a_map_without_a_limit_shows_every_case_and_many_points_stay_small_in_the_figure(tmp_path):
+    x = np.random.default_rng(0).normal(size=(2100, 3))
+    assert len(tsne(x[:2050, :1], seed=0).rows) == 2050
+    path, n = tmp_path / "maps.npz", 6000
+    points = np.random.default_rng(0).normal(size=(n, 2)).astype("f4")
+    write_maps(path, Maps("big", "f", 1, 0, np.arange(n) % 3, {"dicot": points}, {"dicot": "t-SNE"}))
+    figure = drawn_maps(path).figures["maps"]()
+    assert "data:image/png;base64" in figure and len(figure) < 300_000

@@ -1,0 +1,127 @@
+"""What all prepared sets share: settings, notes on the card, a folder that is written whole or not at all."""
+
+import os
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dicot.core.errors import DicotError, InputError, MissingDataError
+from dicot.data import Windows
+from dicot.data.datasets import DATASETS, check, load
+from dicot.data.datasets.base import Sizes
+from dicot.data.datasets.large import LARGE_SETS, LargeSet
+from dicot.paper.preparation import PreparedParts, Raw, SizeWarning, each, prepare, raw_files
+from dicot.paper.raw import READERS, prepare_by_name
+
+TOY = LargeSet("toy", "https://a", "free", "nobody", "texts.", Sizes(3, 1, 1, 4, 2))
+
+
+def read(raw, settings, on_progress):
+    """One window per file; the last file tests."""
+    x = np.stack([np.loadtxt(path) for path in each(raw_files(raw, "*.txt", TOY.download), on_progress)])
+    rows = np.arange(len(x))
+    every = Windows(x[:, None].astype(np.float32) * int(settings["factor"]), rows % 2, rows, "toy")
+    return PreparedParts(every.subset(slice(-1)), every.subset(slice(-1, None)), ("even", "odd"), 5, ("made up",))
+
+
+READER = Raw(read, {"factor": ("1", "2")})
+
+
+@pytest.fixture
+def raw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DICOT_DATA", str(tmp_path))
+    monkeypatch.setenv("DICOT_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "raw").mkdir()
+    for number in range(4):
+        (tmp_path / "raw" / f"{number}.txt").write_text(f"{number} 1 2 3")
+    return tmp_path / "raw"
+
+
+def test_the_card_says_all(raw: Path) -> None:
+    told: list[tuple[float, str]] = []
+    card = prepare(TOY, READER, raw, settings={"factor": "2"}, on_progress=lambda *what: told.append(what))
+    assert told == [(0, "0.txt"), (0.25, "1.txt"), (0.5, "2.txt"), (0.75, "3.txt")]
+    sizes = (card.n_train, card.n_test, card.n_channels, card.n_times, card.n_classes, card.stride)
+    assert sizes == (3, 1, 1, 4, 2, 5)
+    assert (card.family, card.source, card.licence, card.citation) == ("large", "https://a", "free", "nobody")
+    assert (card.labels, card.settings, card.notes) == (("even", "odd"), {"factor": "2"}, ("made up",))
+    assert card.version and check("toy") == card
+    assert load("toy").train.x[2].tolist() == [[4, 2, 4, 6]]
+
+
+def test_other_sizes_warn_and_stay_on_the_card(raw: Path) -> None:
+    (raw / "0.txt").unlink()
+    with pytest.warns(SizeWarning, match="toy.*2 training cases instead of 3"):
+        card = prepare(TOY, READER, raw)
+    assert any("2 training cases" in note for note in card.notes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # with another setting no sizes are known
+        prepare(TOY, READER, raw, settings={"factor": "2"})
+
+
+def test_a_group_in_both_parts_is_refused_unless_it_is_known(raw: Path) -> None:
+    def one_person(*words):
+        good = read(*words)
+        train, test = (replace(part, group=np.zeros(len(part), int)) for part in (good.train, good.test))
+        return replace(good, train=train, test=test)
+
+    with pytest.raises(InputError, match="groups .*0.* are in both"):
+        prepare(TOY, READER._replace(read=one_person), raw)
+    card = prepare(TOY, READER._replace(read=one_person, shared_groups=True), raw)
+    assert "Training and test windows come from the same groups." in card.notes
+
+
+def test_mistakes_are_named(raw: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="factor.*1, 2.*3"):
+        prepare(TOY, READER, raw, settings={"factor": "3"})
+    with pytest.raises(InputError, match="'fact'.*'factor'"):
+        prepare(TOY, READER, raw, settings={"fact": "1"})
+    with pytest.raises(MissingDataError, match=r"nowhere.*\*\.txt.*texts"):
+        prepare(TOY, READER, tmp_path / "nowhere")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DicotError, match="file/large"):
+        prepare(TOY, READER, raw, out=tmp_path / "file")
+    for name in ("hapt", "GunPoint"):
+        with pytest.raises(InputError, match=f"{name} is not made from raw files"):
+            prepare_by_name(name, raw)
+    (raw / "1.txt").write_text("1 nan 2 3")
+    with pytest.raises(InputError, match="training.*NaN or inf in window 1"):
+        prepare(TOY, READER, raw)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")])
+@pytest.mark.parametrize("at", range(1, 8))
+def test_a_run_that_dies_while_writing_leaves_the_old_set(
+    raw: Path, monkeypatch: pytest.MonkeyPatch, at: int, error: BaseException
+) -> None:
+    """Ended at any of the six arrays or the card, the set is still the old one; the next run is not in its way."""
+    before = prepare(TOY, READER, raw)
+    calls, sync = 0, os.fsync
+
+    def die(handle: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            raise error
+        sync(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", die)
+        with pytest.raises((KeyboardInterrupt, DicotError)):
+            prepare(TOY, READER, raw, settings={"factor": "2"})
+    assert check("toy") == before
+    after = prepare(TOY, READER, raw, settings={"factor": "2"})
+    assert check("toy") == after != before
+    assert [path.name for path in (raw.parent / "large").iterdir()] == ["toy"]
+
+
+@pytest.mark.parametrize("dataset", LARGE_SETS, ids=lambda one: one.name)
+def test_every_prepared_set_is_documented_and_has_a_reader(dataset: LargeSet) -> None:
+    assert DATASETS.registered(dataset.name) is dataset and dataset.name in READERS
+    assert dataset.name == dataset.name.lower() and "." not in dataset.name
+    assert dataset.source.startswith("http")
+    assert dataset.licence and dataset.citation and dataset.download.endswith(".")
+    assert len(dataset.transfer_channels) in (0, 3) and len(dataset.paper_transfer_channels) in (0, 3)

@@ -1,0 +1,97 @@
+"""SKODA from a .mat file of its publisher's form: the paper's shuffled windows and the blocked ones."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.io import savemat
+from sklearn.model_selection import train_test_split
+
+from dicot.core.errors import InputError
+from dicot.paper.preparation import silent
+from dicot.paper.raw import READERS
+from dicot.paper.raw.skoda import GESTURES, VARIABLE, blocked, read_arm, read_shuffled, shuffled
+
+RUNS = [(32, 400), (48, 260), (32, 149), (50, 150), (57, 49), (48, 260)]
+
+
+def table(runs: list[tuple[int, int]] = RUNS) -> np.ndarray:
+    """71 columns: label, then ten sensors of id, three calibrated and three raw values."""
+    labels = np.concatenate([np.full(n, code) for code, n in runs])
+    values = np.random.default_rng(0).normal(size=(len(labels), 10, 7)) * 100
+    values[:, :, 0] = np.arange(1, 11) * 1e6  # ids would swamp everything if they stayed
+    return np.column_stack([labels, values.reshape(len(labels), -1)])
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    (tmp_path / "SkodaMiniCP_2015_08").mkdir()
+    savemat(tmp_path / "SkodaMiniCP_2015_08" / f"{VARIABLE}.mat", {VARIABLE: table()})
+    return tmp_path
+
+
+def test_sixty_channels_of_length_one(raw: Path) -> None:
+    x, label = read_arm(raw)
+    without_ids = table()[:, 1:].reshape(-1, 10, 7)[:, :, 1:].reshape(-1, 60)
+    np.testing.assert_allclose(x.T, without_ids / np.linalg.norm(without_ids, axis=1, keepdims=True), atol=1e-6)
+    assert label[[0, 400, 660, 809, 959]].tolist() == [0, 1, 0, 3, 10]
+    assert list(GESTURES) == sorted(GESTURES) and len(GESTURES) == 11
+
+
+def test_the_papers_windows_are_shuffled_rows(raw: Path) -> None:
+    prepared = read_shuffled(raw, {}, silent)
+    x, label = read_arm(raw)
+    for number, part in enumerate((prepared.train, prepared.test)):
+        rows = np.concatenate([
+            train_test_split(np.flatnonzero(label == code), test_size=0.2, random_state=1)[number]
+            for code in np.unique(label)
+        ])  # fmt: skip
+        starts = range(0, len(rows) - 49, 25)
+        np.testing.assert_array_equal(part.x, np.stack([x[:, rows[s : s + 50]] for s in starts]))
+        assert part.y.tolist() == [np.bincount(label[rows[s : s + 50]]).argmax() for s in starts]
+        assert set(part.group) == {0}
+    assert READERS["skoda-paper"].shared_groups and READERS["skoda-blocked"].shared_groups  # one worker in both parts
+
+
+def test_blocked_windows_never_share_or_touch_a_row() -> None:
+    """Channel 0 counts the rows, so that every window says which rows it holds."""
+    label = np.concatenate([np.full(n, list(GESTURES).index(code)) for code, n in RUNS])
+    x = np.arange(len(label), dtype=np.float32)[None]
+    train, test = blocked(x, label)
+    for part in (train, test):
+        assert (np.diff(part.x, axis=2) == 1).all()  # in order of time
+        for window, code in zip(part.x, part.y, strict=True):  # type: ignore[arg-type]
+            assert set(label[window[0].astype(int)]) == {code}
+    rows = [np.unique(part.x) for part in (train, test)]
+    for run, owners in ((0, (0, 400)), (1, (400, 660)), (3, (809, 959))):
+        inside = [part[(part >= owners[0]) & (part < owners[1])] for part in rows]
+        assert inside[1].min() - inside[0].max() > 50, f"run {run}: a window lies between training and test"
+        assert inside[1].max() < owners[1] and len(inside[1]) >= 50
+    # A fifth of the rows and at least a window; 149 rows only train, 49 are no window.
+    assert test.group.tolist() == [0] * 2 + [1, 3, 5]  # type: ignore[union-attr]
+    assert 2 in train.group and 4 not in train.group  # type: ignore[operator]
+
+
+def test_shuffled_rows_are_in_one_part_only() -> None:
+    label = np.zeros(500, dtype=int)
+    train, test = shuffled(np.arange(500, dtype=np.float32)[None], label)
+    assert not set(np.unique(train.x)) & set(np.unique(test.x))
+    assert (np.diff(train.x, axis=2) != 1).any()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"left": np.zeros((3, 71))}, "right_classall_clean of 71 columns"),
+        ({VARIABLE: np.zeros((3, 70))}, "71 columns"),
+        ({VARIABLE: np.zeros((3, 71))}, r"\[0.0\]"),
+        (b"", "cannot be read"),
+        (b"<html>" * 50, "cannot be read"),
+        (b"MATLAB 7.3 MAT-file".ljust(124) + bytes([0, 2]) + b"IM", "cannot be read"),
+    ],
+)
+def test_faulty_files(tmp_path: Path, content: dict[str, np.ndarray] | bytes, said: str) -> None:
+    path = tmp_path / f"{VARIABLE}.mat"
+    path.write_bytes(content) if isinstance(content, bytes) else savemat(path, content)
+    with pytest.raises(InputError, match=rf"right_classall_clean\.mat.*{said}"):
+        read_arm(tmp_path)
