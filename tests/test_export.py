@@ -322,10 +322,10 @@ def test_the_example_and_the_command_run_without_torch(best: tuple[TimeSeriesEmb
     example = without_torch(tmp_path, str(ROOT / "docs" / "deploy.py"), str(deployed.path), "windows.npy")
     assert example.returncode == 0, example.stderr
     assert_same(np.load(tmp_path / "embedding.npy"), model.transform(x))
-    command = ("-m", "dicot", "embed", str(deployed.path), "windows.npy", "--backend", "onnx", "--out", "vectors.npy")
+    command = ("-m", "dicot", "embed", str(deployed.path), "windows.npy", "--backend", "onnx", "--out", "vectors.npz")
     result = without_torch(tmp_path, *command)
     assert result.returncode == 0, result.stderr
-    assert_same(np.load(tmp_path / "vectors.npy"), model.transform(x))
+    assert_same(np.load(tmp_path / "vectors.npz")["X"], model.transform(x))
 
 
 def test_export_and_embed_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -77,8 +77,7 @@ def test_a_variant_is_one_that_the_library_knows(name):
     variant = VARIANTS[name]
     if variant.kind in METHODS:
         build_method(variant.kind, InceptionTime(3, dim=8), variant.method_params)
-    model = variant.make(1)
-    settings = flat(model.get_params(deep=False))
+    settings = flat(variant.make(1).get_params())
     assert {key: settings[key] for key in variant.settings} == variant.settings
     assert name == variant.name and "," not in name, "as --only has it"
 

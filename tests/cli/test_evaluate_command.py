@@ -406,4 +406,4 @@ def test_a_folder_of_recordings_is_split_by_its_groups(tmp_path, walks):
     with pytest.raises(InputError, match="scored by labels.*--label"):
         dicot("evaluate", walks, *QUICK)
     dicot("evaluate", walks, *QUICK, "--label", "activity", "--protocols", "knn_all", "--out", tmp_path / "scaled")
-    assert TimeSeriesEmbedder.from_pretrained(tmp_path / "scaled" / "model").scale == "case"
+    assert TimeSeriesEmbedder.from_pretrained(tmp_path / "scaled" / "model").prepare == {"scale": "case"}

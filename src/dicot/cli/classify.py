@@ -48,7 +48,7 @@ def classify(
     from dicot.model.heads import Head, check_head_file
     from dicot.store.tables import check_table_file, write_columns
     from dicot.store.vectors import read_vectors
-    from dicot.use.labels.classification import classify_cases
+    from dicot.use.labels.accuracy import classify_cases
 
     if out is not None:
         check_table_file(out)

@@ -94,10 +94,7 @@ class Corpus(Cases):
 
     def __getitem__(self, rows: slice | Array, /) -> FloatArray:
         """Read a slice of the windows, or those at these positions, as float32."""
-        rows = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.asarray(rows, np.int64)
-        out = np.empty((len(rows), *self.shape[1:]), np.float32)
-        self.store.read_rows(rows, out)
-        return out
+        return self.store[rows]
 
     def source(self, number: int) -> Source:
         """Return the source of a shard."""

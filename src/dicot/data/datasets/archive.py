@@ -24,7 +24,7 @@ from dicot.data.datasets.archive_files import (
 )
 from dicot.data.datasets.base import Card, DataSet, Sizes, Split, differences, pick_channels
 from dicot.data.datasets.names import OFFICIAL, UCR, UEA
-from dicot.data.policies import Array, Cases, Policies, cases_where
+from dicot.data.policies import Array, Policies, RawCases, cases_where
 from dicot.data.splits import check_split
 
 SOURCE = "https://timeseriesclassification.com"
@@ -124,7 +124,7 @@ class ArchiveSet(DataSet):
             f"python -c \"import dicot; dicot.load('{name}')\". To check the result: dicot data check {name}"
         )
 
-    def _check_sizes(self, train: tuple[Cases, Array], test: tuple[Cases, Array], longest: int) -> None:
+    def _check_sizes(self, train: tuple[RawCases, Array], test: tuple[RawCases, Array], longest: int) -> None:
         """Refuse files of other sizes than the archive's: they are truncated or another data set."""
         if self.sizes == _UNKNOWN:
             return
@@ -148,7 +148,7 @@ def discovered_archives() -> Iterator[ArchiveSet]:
         yield ArchiveSet(set_name(path))
 
 
-def _end_channels(cases: Cases) -> Cases:
+def _end_channels(cases: RawCases) -> RawCases:
     """Continue a channel that ends before the others of its case with zeros (CharacterTrajectories)."""
     lengths = true_lengths(cases)
     padded = cases.copy()
