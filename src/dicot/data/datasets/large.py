@@ -102,7 +102,8 @@ def _read_card(folder: Path) -> Card:
     path = folder / CARD
     try:
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        card = Card(**{name: tuple(v) if isinstance(v, list) else v for name, v in content.items()})
+        facts: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in content.items()}
+        card = Card(**facts)
         if card.name != folder.name:  # it becomes part of file names
             raise ValueError(f"it belongs to {str(card.name)[:80]!r}")
         sizes = (card.n_train, card.n_test, card.n_channels, card.n_times, card.n_classes, card.segment or 1)
