@@ -152,7 +152,7 @@ def whole(options: argparse.Namespace) -> None:
         shutil.rmtree(made, ignore_errors=True)
     dice = random.Random(options.seed)
     share = [options.kills // 4 + (number < options.kills % 4) for number in range(4)]
-    memory = ["--memory", options.memory]
+    memory = ["--set", f"memory={options.memory}"]
     n_shards = count * max(1, -(-int(options.file_megabytes * 1e6) // (64 * 2**20)))
     build = ["corpus", "build", source, "--out", corpus, "--window", options.window, "--stride", "100%"]
     peaks = [
@@ -164,15 +164,16 @@ def whole(options: argparse.Namespace) -> None:
             dice,
         )
     ]
-    train = ["pretrain", corpus, "--out", model, "--method", "dicot", "--dim", 4, "--steps", options.steps]
-    train += ["--batch-size", options.batch_size, "--checkpoint-seconds", 1, "--device", options.device, *memory]
+    train = ["pretrain", corpus, "--out", model, "--method", "dicot", "--set", "dim=4", "--steps", options.steps]
+    train += ["--set", f"batch_size={options.batch_size}", "--set", "checkpoint_seconds=1"]
+    train += ["--device", options.device, *memory]
     peaks.append(stage("pretrain", train, share[1], lambda: 1.0 * (model / "checkpoint.safetensors").exists(), dice))
-    embed = ["corpus", "embed", corpus, "--model", model, "--out", vectors, "--device", options.device, *memory]
+    embed = ["embed", model, corpus, "--out", vectors, "--device", options.device, *memory]
     peaks.append(
         stage("embed", embed, share[2], lambda: len(list(vectors.glob("vectors/0*.parquet"))) / n_shards, dice)
     )
     begun = time.monotonic()
-    find = ["search", vectors, "--like", "0", "-k", 3, *memory]
+    find = ["search", vectors, "--like", "0", "-k", 3]
     index = vectors / "index"
     peaks.append(
         stage("index", find, share[3], lambda: float(index.exists() and time.monotonic() - begun > dice.random()), dice)

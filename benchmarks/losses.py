@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
+from dicot.nets.losses.vicreg import vicreg
 from torch import Tensor
 
 from dicot.methods.catt import adjacent_step
@@ -28,7 +29,6 @@ from dicot.nets.losses.adjacent_block import adjacent_block
 from dicot.nets.losses.contrast import hierarchical_contrast
 from dicot.nets.losses.nt_xent import nt_xent, poly_nt_xent
 from dicot.nets.losses.queue import unit
-from dicot.nets.losses.vicreg import vicreg
 from dicot.nets.losses.view_contrast import view_contrast
 
 

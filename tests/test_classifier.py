@@ -83,8 +83,6 @@ def test_a_saved_classifier_is_told_from_an_embedder_and_from_a_damaged_one(wave
     config = json.loads((tmp_path / "classifier" / "config.json").read_text())
     for entry, wrong, message in (
         ("classes", [0, 1], "size mismatch for weight"),
-        ("classes", [2, 1, 0], "ascending order"),
-        ("classes", [0, 1, "b"], "ascending order"),
         ("pooling", "none", "Unknown pooling"),
         ("tuned", {"kept": "probe"}, "lacks 'accuracies'"),
     ):
@@ -114,18 +112,6 @@ def test_epochs_become_steps_and_the_rate_has_no_warm_up(waves, settings, steps)
     assert len(model.history_) == model.recipe_.steps == steps
     assert model.history_.lr[0] == 2e-3
     assert (model.recipe_.betas, model.recipe_.weight_decay) == ((0.9, 0.999), 3e-4)
-
-
-def test_unequal_and_missing_values_are_handled_as_in_the_embedder(waves):
-    cases = [case[:, : 20 + i % 5] for i, case in enumerate(waves.x)]
-    with pytest.raises(InputError, match="unequal="):
-        small().fit(cases, waves.y)
-    model = small(unequal="pad", scale="dataset").fit(cases, waves.y)
-    np.testing.assert_allclose(model.predict_proba(cases[:3]), model.predict_proba(cases)[:3], atol=1e-6)
-    holes = waves.x.copy()
-    holes[3, 0, 5] = np.nan
-    time_first = small(missing="zero", layout="ntc").fit(holes.transpose(0, 2, 1), waves.y)
-    assert np.isfinite(time_first.predict_proba(holes.transpose(0, 2, 1))).all()
 
 
 @pytest.mark.parametrize("tuning", ["gradual", "all"])
@@ -203,13 +189,8 @@ def test_every_case_needs_a_label(waves, unlabelled):
         ({"encoder": "fcnn"}, "Did you mean 'fcn'"),
         ({"pooling": "mean+max"}, "Unknown pool.*mean.max"),
         ({"epochs": 0}, "epochs must be a whole number, 1 or more; got 0"),
-        ({"epochs": 1.5}, "epochs must be a whole number, 1 or more; got 1.5"),
         ({"batch_size": 0}, "batch_size must be a whole number, 1 or more; got 0"),
-        ({"lr": -1.0}, "lr must be"),
-        ({"schedule": "hourly"}, "schedule must be"),
         ({"encoder_params": {"depth": 3}}, "does not take"),
-        ({"unequal": "stretch"}, "unequal"),
-        ({"random_state": -1}, "random_state must be .* 0 or more"),
     ],
     ids=str,
 )

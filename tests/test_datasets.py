@@ -169,7 +169,7 @@ def test_a_folder_is_no_data_set(data: Path, tmp_path: Path, monkeypatch: pytest
 
 
 def test_of_unknown_names_only_some_are_listed(data: Path) -> None:
-    with pytest.raises(InputError, match="dicot data list") as caught:
+    with pytest.raises(InputError, match="dicot list datasets") as caught:
         load("zzzzzz")
     assert len(str(caught.value)) < 300
 

@@ -2,7 +2,6 @@ import errno
 import hashlib
 import json
 import os
-import random
 from functools import partial
 
 import numpy as np
@@ -15,9 +14,7 @@ from dicot.core.errors import DicotError, InputError, ModelFileError
 from dicot.core.gpu.device import peak_memory
 from dicot.model.arguments import grouped
 from dicot.model.estimator import TimeSeriesEmbedder
-from dicot.model.files import from_pretrained, save_pretrained
-from dicot.nets.encoders import ENCODERS, FCN, build_encoder
-from tests.commands import dicot as command
+from dicot.nets.encoders import FCN
 from tests.own import Halves, Net, OwnEncoder, Summary, slow_start
 
 
@@ -55,15 +52,6 @@ def test_config_tells_where_it_comes_from(saved, waves):
     assert config["method_params"] == {"temperature": 0.07}
     assert len(config["preparation"]["statistics"]["mean"]) == 2
     assert len(config["history"]["loss"]) == 2
-
-
-@pytest.mark.parametrize("name", ENCODERS)
-def test_every_encoder_can_be_saved(name, tmp_path):
-    torch.manual_seed(0)
-    encoder = build_encoder(name, {"n_channels": 3, "dim": 8}).eval()
-    loaded, *_ = from_pretrained(save_pretrained(tmp_path / name, encoder, {}))
-    x = torch.randn(2, 3, 12)
-    assert torch.equal(loaded(x), encoder(x))
 
 
 def test_two_dimensional_fit_is_remembered(tmp_path, waves):
@@ -237,18 +225,6 @@ def test_a_foreign_module_that_is_not_passed_is_asked_for(tmp_path, waves):
         TimeSeriesEmbedder.from_pretrained(registered, encoder=Net())
 
 
-def test_commands_ask_for_a_foreign_module(tmp_path, waves):
-    folder = small(encoder=Net()).fit(waves).save_pretrained(tmp_path / "model")
-    np.savez(tmp_path / "waves.npz", X=waves.x, y=waves.y)
-    for call in (
-        ["embed", folder, tmp_path / "waves.npz", "--out", tmp_path / "out.npz"],
-        ["evaluate", tmp_path / "waves.npz", "--model", folder],
-    ):
-        with pytest.raises(ModelFileError, match=r"tests\.own\.Net"):
-            command(*call)
-    assert not (tmp_path / "out.npz").exists()
-
-
 def test_an_encoder_of_a_registered_class_needs_no_module(tmp_path, waves):
     model = small(encoder=FCN(2, 12), dim=99).fit(waves)
     loaded = TimeSeriesEmbedder.from_pretrained(model.save_pretrained(tmp_path / "model"), device="cpu")
@@ -307,44 +283,29 @@ def test_loading_leaves_the_random_state_alone(saved):
     ("part", "name", "value"),
     [
         ("encoder", "n_channels", 600_000),
-        ("encoder", "n_channels", 10**30),
-        ("encoder", "n_channels", True),
         ("encoder", "dim", 4 * 10**9),
         ("encoder", "dim", 16.0),
-        ("encoder", "more", 1),
         ("encoder", "name", "fcn"),
         (None, "encoder", 3),
-        ("weights", "sha256", 3),
         ("weights", "sha256", "../../etc/passwd"),
         (None, "weights", None),
         (None, "estimator", 3),
         ("estimator", "no_such", 3),
-        (None, "recipe", 3),
-        ("recipe", "steps", "2"),
         ("recipe", "lr", -1.0),
         ("recipe", "betas", 0.9),
-        ("recipe", "weight_decay", 10**400),
         (None, "history", {"loss": 3}),
         ("history", "loss", [1.0, "x"]),
-        ("history", "seconds", None),
         (None, "seed", "one"),
-        (None, "data", "waves"),
-        (None, "method_params", 1),
         (None, "n_features_in", "32"),
         (None, "chosen", {}),
         ("chosen", "pooling", "median"),
         ("chosen", "calibrate", "yes"),
-        (None, "preparation", None),
         ("preparation", "n_channels", 3),
         ("preparation", "n_times", "32"),
         ("preparation", "unequal", "stretch"),
-        ("preparation", "missing", ["zero"]),
-        ("preparation", "layout", "tcn"),
         ("preparation", "scale", "case"),
         ("preparation", "statistics", None),
-        ("preparation", "statistics", {"mean": [0.0, 0.0]}),
         ("preparation", "statistics", {"mean": [0.0], "std": [1.0]}),
-        ("preparation", "statistics", {"mean": [0.0, [1.0]], "std": [1.0, 1.0]}),
         ("preparation", "statistics", {"mean": [0.0, 0.0], "std": [1.0, 0.0]}),
     ],
 )
@@ -407,21 +368,3 @@ def test_weights_of_other_shapes_are_refused(saved):
         rewrite(folder, lambda config, digest=digest: config["weights"].update(sha256=digest))
         with pytest.raises(ModelFileError, match=name):
             TimeSeriesEmbedder.from_pretrained(folder)
-
-
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
-def test_random_damage_is_refused_or_harmless(saved, waves, name):
-    model, folder = saved
-    wanted = model.transform(waves.x)
-    whole = (folder / name).read_bytes()
-    dice = random.Random(0)
-    for _ in range(60):
-        damaged = bytearray(whole)
-        place = dice.randrange(min(len(whole), 2000))
-        damaged[place : place + dice.randrange(3)] = dice.randbytes(dice.randrange(3))
-        (folder / name).write_bytes(damaged)
-        try:
-            loaded = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
-        except ModelFileError:
-            continue
-        assert np.array_equal(loaded.transform(waves.x), wanted)

@@ -1,8 +1,4 @@
 import os
-import signal
-import subprocess
-import sys
-import time
 from fractions import Fraction
 
 import numpy as np
@@ -17,7 +13,6 @@ from dicot.store import search
 from dicot.store.folder import write_manifest, write_shard
 from dicot.store.nearest import Pairs, Rows, has_usearch, nearest, norms_of
 from dicot.store.search import EmbeddingIndex
-from dicot.store.vectors import read_vectors, write_vectors
 from tests.corpus.folders import tree
 
 METRICS = ["cosine", "euclidean"]
@@ -62,14 +57,6 @@ def test_the_nearest_in_closed_form():
     distances, rows = EmbeddingIndex(x, metric="euclidean").query([0.0, 0.0], k=3)
     assert rows.tolist() == [0, 3, 1] and distances.tolist() == [1, 1, 2]
     assert dicot.EmbeddingIndex is EmbeddingIndex
-
-
-def test_cosine_distances_are_those_of_the_definition():
-    x, z = drawn(200, 16), drawn(5, 16, 1)
-    distances, rows = EmbeddingIndex(x).query(z, 200)
-    u, v = (a / np.linalg.norm(a.astype(float), axis=1, keepdims=True) for a in (z, x))
-    np.testing.assert_allclose(distances, np.sort(1 - u @ v.T, axis=1), atol=1e-14)
-    assert np.array_equal(np.sort(rows, axis=1), np.tile(np.arange(200), (5, 1)))
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -198,17 +185,6 @@ def test_like_leaves_out_the_window_and_what_overlaps_it():
     assert index.row_at("a", 0) == 0 and index.row_at("a", 10.9) == 9
 
 
-def test_vectors_of_a_file_are_searched(tmp_path):
-    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    x = drawn(N, 6)
-    columns = {**{name: ABOUT[name] for name in ("recording", "start", "end", "group")}, "y": ABOUT["label"]}
-    for name in ("v.parquet", "v.npz"):
-        write_vectors(tmp_path / name, {"": {"X": x, **columns}})
-        held = read_vectors(tmp_path / name)
-        about = {name: getattr(held, name) for name in ABOUT}
-        same(EmbeddingIndex(held.x, **about).like("b", 4.4), EmbeddingIndex(x, **ABOUT).like("b", 4.4))
-
-
 def test_windows_in_any_order_are_found():
     order = np.random.default_rng(0).permutation(N)
     index = EmbeddingIndex(drawn(N, 6)[order], **{name: values[order] for name, values in ABOUT.items()})
@@ -262,14 +238,6 @@ def test_a_saved_index_is_mapped_and_answers_as_before(tmp_path):
     same(third.query(z), again.query(z))
 
 
-def test_an_index_without_columns_is_saved(tmp_path):
-    EmbeddingIndex(drawn(4, 3)).save(tmp_path / "i")
-    (tmp_path / "i" / "mine.txt").write_text("stays")
-    EmbeddingIndex(drawn(5, 3)).save(tmp_path / "i")
-    assert len(EmbeddingIndex.load(tmp_path / "i")) == 5
-    assert (tmp_path / "i" / "mine.txt").exists() and len(tree(tmp_path / "i")) == 4
-
-
 def test_a_save_that_fails_leaves_the_old_index(tmp_path, monkeypatch):
     EmbeddingIndex(drawn(N, 3), **ABOUT).save(tmp_path)
     replace, calls = os.replace, []
@@ -287,64 +255,9 @@ def test_a_save_that_fails_leaves_the_old_index(tmp_path, monkeypatch):
             EmbeddingIndex(drawn(N, 4, number), **ABOUT).save(tmp_path)
         monkeypatch.undo()
         assert EmbeddingIndex.load(tmp_path).n_features == 3
-    EmbeddingIndex(drawn(N, 5), **ABOUT).save(tmp_path)
-    assert EmbeddingIndex.load(tmp_path).n_features == 5 and len(tree(tmp_path)) == 3
-
-
-SAVING = """
-import sys, itertools, numpy as np
-from dicot.store.search import EmbeddingIndex
-for n in itertools.count(1):
-    x = np.full((2000 + n % 7, 64), n % 7 + 1, np.float32)
-    EmbeddingIndex(x, group=np.full(len(x), n % 7)).save(sys.argv[1])
-    if n == 1:
-        print("saved", flush=True)
-"""
-
-
-@pytest.mark.slow
-def test_an_index_survives_kills(tmp_path):
-    dice = np.random.default_rng(0)
-    for _ in range(6):
-        process = subprocess.Popen([sys.executable, "-c", SAVING, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None and process.stdout.readline() == "saved\n"
-        time.sleep(dice.uniform(0, 0.2))
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        index = EmbeddingIndex.load(tmp_path)
-        kind = len(index) - 2000
-        assert (index.group == kind).all() and (index.vectors([0, 2000 + kind - 1]) == kind + 1).all()
-    EmbeddingIndex(drawn(4, 3)).save(tmp_path)
-    assert len(tree(tmp_path)) == 3, "what was left behind is removed"
-
-
-def test_every_damaged_byte_is_noticed(tmp_path):
-    EmbeddingIndex(drawn(N, 3), **ABOUT).save(tmp_path)
-    whole, dice = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}, np.random.default_rng(0)
-    x = EmbeddingIndex.load(tmp_path).vectors(np.arange(N))
-    for path, data in whole.items():
-        for length in (0, 1, len(data) // 2, len(data) - 1):
-            path.write_bytes(data[:length])
-            if path.name == "manifest.json" and length == len(data) - 1:
-                continue  # the last line's end
-            with pytest.raises(ModelFileError, match="again"):
-                EmbeddingIndex.load(tmp_path)
-        for _ in range(60):
-            broken = bytearray(data)
-            broken[dice.integers(len(data))] ^= 1 << dice.integers(8)
-            path.write_bytes(broken)
-            try:
-                loaded = EmbeddingIndex.load(tmp_path)
-            except ModelFileError:
-                continue
-            assert path.name == "manifest.json", (
-                "a changed value went unnoticed"
-            )  # the version that wrote it, or metric
-            assert np.array_equal(loaded.vectors(np.arange(N)), x)
-        path.unlink()
-        with pytest.raises(ModelFileError):
-            EmbeddingIndex.load(tmp_path)
-        path.write_bytes(data)
+    (tmp_path / "mine.txt").write_text("stays")
+    EmbeddingIndex(drawn(N, 5)).save(tmp_path)
+    assert EmbeddingIndex.load(tmp_path).n_features == 5 and len(tree(tmp_path)) == 4
 
 
 def test_vectors_with_nan_under_a_right_hash_are_refused(tmp_path):
@@ -379,14 +292,9 @@ def bad(message, **given):
     [
         bad("shape \\(cases, features\\)", x=np.zeros(3)),
         bad("NaN or inf in row 2", x=np.array([[1], [2], [np.nan]])),
-        bad("NaN or inf in row 0", x=np.array([[1e300]])),
         bad("Did you mean 'cosine'", metric="cosin"),
-        bad("Did you mean 'exact'", method="exakt"),
-        bad("whole number of bytes", memory=0),
-        bad("Unknown device 'gpu9'", device="gpu9"),
         bad("one value for each of the 4 vectors", group=[1, 2]),
         bad("start and end belong together", start=[0, 1, 2, 3]),
-        bad("numbers of seconds", start=["a"] * 4, end=["b"] * 4),
         bad("row 1 ends before it starts", start=[0, 5, 0, 0], end=[1, 1, 1, 1]),
         bad("recording has no value", recording=["a", "", "b", "c"]),
     ],
@@ -401,14 +309,10 @@ def test_bad_queries_are_named():
     z = drawn(2, 6)
     for message, ask in {
         "7 features, the index holds vectors of 6": lambda: index.query(drawn(1, 7)),
-        "NaN or inf in row 1": lambda: index.query(np.array([[1.0] * 6, [np.nan] * 6])),
         "Query 0 is all zeros": lambda: index.query(np.zeros(6)),
         "k must be": lambda: index.query(z, 0),
         "No vector has the group 3": lambda: index.query(z, groups=[1, 3]),
         "does not know the group": lambda: bare.query(z, groups=1),
-        "does not know the start": lambda: bare.query(z, after=1),
-        "does not know the recording": lambda: bare.like("a", 1),
-        "names row 20": lambda: index.query(z, leave_out=[20]),
         "names row -1": lambda: index.query(z, leave_out=[[1], [-1]]),
         "each of the 2 queries": lambda: index.query(z, leave_out=[[1]]),
         "Unknown recording 'c'": lambda: index.like("c", 1),
@@ -450,19 +354,6 @@ def test_candidates_of_a_graph_are_put_in_order_by_exact_distances(monkeypatch):
     out = [best[1][q, 1:3] for q in range(3)]
     same(index.query(z, 3, leave_out=out), (best[0][:, 3:], best[1][:, 3:]))
     same(index.query(z, 5, groups=1), EmbeddingIndex(x, group=np.arange(60) % 2).query(z, 5, groups=1))
-
-
-@pytest.mark.skipif(not has_usearch(), reason="usearch is not installed")
-@pytest.mark.parametrize("metric", METRICS)
-def test_usearch_finds_nearly_all(metric):
-    x, z = drawn(5000, 16), drawn(100, 16, 1)
-    index, truth = EmbeddingIndex(x, metric=metric, method="usearch"), EmbeddingIndex(x, metric=metric).query(z)
-    distances, rows = index.query(z)
-    found = np.mean([len(set(one) & set(other)) / 10 for one, other in zip(rows, truth[1], strict=True)])
-    assert found >= 0.99
-    assert (np.diff(distances, axis=1) >= 0).all()
-    first = index.query(z[:1])
-    assert np.array_equal(first[1][0], rows[0])
 
 
 @pytest.mark.skipif(not has_usearch(), reason="usearch is not installed")

@@ -12,6 +12,7 @@ COLUMNS = {
     "recording": np.array(["a,b", "", 'say "no"']),
     "start": np.array([0.1, np.nan, 1 / 3]),
     "n": np.array([1, 2, 3]),
+    "whole": np.array([1.0, 2.0, 3.0]),
     "alarm": np.array([True, False, False]),
     "given": np.ma.masked_array([7, 8, 9], [False, False, True]),
 }
@@ -20,7 +21,8 @@ COLUMNS = {
 def test_a_csv_keeps_every_digit_and_leaves_unknown_cells_empty(tmp_path: Path) -> None:
     write_columns(tmp_path / "t.csv", COLUMNS)
     assert (tmp_path / "t.csv").read_text() == (
-        'recording,start,n,alarm,given\n"a,b",0.1,1,True,7\n,,2,False,8\n"say ""no""",0.3333333333333333,3,False,\n'
+        'recording,start,n,whole,alarm,given\n"a,b",0.1,1,1.0,True,7\n,,2,2.0,False,8\n'
+        '"say ""no""",0.3333333333333333,3,3.0,False,\n'
     )
 
 
@@ -31,6 +33,7 @@ def test_a_parquet_keeps_types(tmp_path: Path) -> None:
         "recording": ["a,b", None, 'say "no"'],
         "start": [0.1, None, 1 / 3],
         "n": [1, 2, 3],
+        "whole": [1.0, 2.0, 3.0],
         "alarm": [True, False, False],
         "given": [7, 8, None],
     }
@@ -42,7 +45,7 @@ def test_what_cannot_be_written_leaves_the_old_file(tmp_path: Path, suffix: str)
         pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     path = tmp_path / f"t{suffix}"
     path.write_text("old")
-    with pytest.raises(InputError, match=r"recording of row 1, 'b\\udcff'"):
+    with pytest.raises(InputError, match=r"recording holds 'b\\udcff'"):
         write_columns(path, {"recording": np.array(["a", "b\udcff"])})
     with pytest.raises(InputError, match="'b': 1"):
         write_columns(path, {"a": np.arange(2), "b": np.arange(1)})

@@ -4,9 +4,8 @@ import os
 from importlib.util import find_spec
 
 import pytest
-from tests.commands import dicot
 
-from dicot.core.errors import InputError, LostWorkerError
+from dicot.core.errors import LostWorkerError
 from dicot.core.processes.cluster import Lost, Share, joined
 from dicot.judge.bench.executor import Workers, site_for
 from dicot.judge.bench.ledger import Ledger
@@ -55,14 +54,6 @@ def test_answers_are_recorded_once_and_what_is_lost_is_a_failure(tmp_path, job):
     assert errors == dict(told) and len(told) == len(jobs)
     assert [errors[one.key] is None for one in jobs].count(False) == 2
     assert {error for error in errors.values() if error} == {"LostWorkerError: gone"}
-
-
-def test_options_of_ray_without_it_are_refused(tmp_path):
-    words = ["bench", "knn", "--sets", "synthetic", "--ledger", tmp_path / "a.sqlite", "--dry-run"]
-    with pytest.raises(InputError, match="go with --executor ray"):
-        dicot(*words, "--ray", "auto")
-    with pytest.raises(InputError, match="Unknown executor 'rai'. Did you mean 'ray'"):
-        dicot(*words, "--executor", "rai")
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from dicot.judge.bench.best_suite import VARIANTS, at_hand
 from dicot.judge.bench.crossing import SuiteOptions
 from dicot.judge.bench.suites import suite_jobs
 from dicot.methods import METHODS, build_method
+from dicot.model.arguments import flat
 from dicot.model.controls import CONTROLS
 from dicot.model.presets import BEST
 from dicot.nets.encoders import InceptionTime
@@ -77,7 +78,8 @@ def test_a_variant_is_one_that_the_library_knows(name):
     if variant.kind in METHODS:
         build_method(variant.kind, InceptionTime(3, dim=8), variant.method_params)
     model = variant.make(1)
-    assert {key: getattr(model, key) for key in variant.settings} == variant.settings
+    settings = flat(model.get_params(deep=False))
+    assert {key: settings[key] for key in variant.settings} == variant.settings
     assert name == variant.name and "," not in name, "as --only has it"
 
 

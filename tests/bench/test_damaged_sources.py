@@ -183,9 +183,11 @@ def test_a_ledger_is_read_while_another_process_writes_to_it_and_nothing_stays_b
     with Ledger(source) as writer:
         record(writer, replace(JOB, seed=4), GOOD)  # in the log beside the file, not in the file yet
         assert "4 rows" in dicot("bench", "merge", source, "--ledger", target)
-        assert "Wrote 5 rows" in dicot("bench", "export", tmp_path / "now.csv", "--ledger", source)
+        assert "Wrote 5 rows" in dicot(
+            "bench", "smoke", "--dry-run", "--export", tmp_path / "now.csv", "--ledger", source
+        )
     before = sorted(tmp_path.iterdir())
-    dicot("bench", "export", tmp_path / "now.csv", "--ledger", source)
+    dicot("bench", "smoke", "--dry-run", "--export", tmp_path / "now.csv", "--ledger", source)
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -207,7 +209,10 @@ def test_a_ledger_with_a_wrong_cell_is_no_source(tmp_path, target, source, state
         database.execute(statement)
     database.close()
     refused(target, source)
-    for words in (["bench", "export", tmp_path / "a.csv"], ["report", "ucr", "--out", tmp_path / "report"]):
+    for words in (
+        ["bench", "smoke", "--dry-run", "--export", tmp_path / "a.csv"],
+        ["report", "ucr", "--out", tmp_path / "report"],
+    ):
         with pytest.raises(InputError, match=r"other\.sqlite"):
             dicot(*words, "--ledger", source)
 

@@ -297,8 +297,8 @@ def test_an_interrupted_fit_goes_on_and_says_that_its_time_is_unknown(tmp_path, 
     slow = job(contender=Contender("dicot", "dicot", {}, {"dim": 8, "steps": 6, "batch_size": 4}))
     usual, written = Checkpoint.write, []
 
-    def dies(self, method, optimiser, history, identity):
-        usual(self, method, optimiser, history, identity)
+    def dies(self, method, optimiser, history, identity, **more):
+        usual(self, method, optimiser, history, identity, **more)
         written.append(len(history))
         if len(written) == 3:
             raise KeyboardInterrupt

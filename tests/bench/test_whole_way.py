@@ -52,20 +52,20 @@ def test_a_report_of_a_ledger_and_of_its_export_are_the_same_and_name_what_is_mi
     other = tmp_path / "other.npz"
     np.savez(other, X_train=waves.x[:12], y_train=waves.y[:12], X_test=waves.x[12:], y_test=waves.y[12:])
     said = bench(tmp_path, f"{data},{other},harth,pamap2", "--only", "dicot", "--export", tmp_path / "all.csv")
-    assert "Left out, because the data are not here (2): harth, pamap2. `dicot data show NAME` says" in said
+    assert "Left out, because the data are not here (2): harth, pamap2. `dicot list datasets NAME` says" in said
     assert "12 jobs: 0 recorded, 0 failed, 6 no data, 6 to run" in said
     for option, source in (("--ledger", "bench.sqlite"), ("--records", "all.csv")):
         dicot("report", "ucr", option, tmp_path / source, "--out", tmp_path / option)
     first, second = written(tmp_path / "--ledger"), written(tmp_path / "--records")
     assert first == second and {"report.html", "report.md", "report.csv"} < first.keys()
     page = first["report.html"].decode()
-    assert "<dt>no record of</dt><dd>harth, pamap2. `dicot data show NAME` says how" in page
+    assert "<dt>no record of</dt><dd>harth, pamap2. `dicot list datasets NAME` says how" in page
     assert "<dt>jobs</dt><dd>6, of which 0 failed</dd>" in page
 
 
 def test_a_suite_whose_data_are_all_missing_says_which(tmp_path, alone):
     assert "0 jobs recorded" in bench(tmp_path, "harth", "--only", "random")
-    with pytest.raises(InputError, match=r"no records of the suite 'ucr'. It was to run on harth\. `dicot data show"):
+    with pytest.raises(InputError, match=r"no records of the suite 'ucr'.*run on harth\. `dicot list datasets"):
         dicot("report", "ucr", "--ledger", tmp_path / "bench.sqlite", "--out", tmp_path / "report")
 
 

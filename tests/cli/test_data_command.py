@@ -11,10 +11,6 @@ from dicot.data.datasets import archive
 from dicot.paper.raw.wisdm2 import ACTIVITIES
 
 
-def data(*words: object, code: int = 0) -> str:
-    return dicot("data", *words, code=code)
-
-
 @pytest.fixture
 def raw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small WISDM2 log; DICOT_DATA is empty, and nothing else of this machine can be seen."""
@@ -30,43 +26,43 @@ def raw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_prepare_show_check_list(raw: Path, tmp_path: Path) -> None:
-    assert "wisdm2                           large      not here" in data("list")
-    said = data("prepare", "WISDM2", "--raw", raw)
+    assert "wisdm2                           large      not here" in dicot("list", "datasets")
+    said = dicot("data", "prepare", "WISDM2", "--raw", raw)
     assert "wisdm2: 6 + 54 cases, 3 channel(s), 40 time steps, 6 classes (fingerprint " in said
     assert "Note: 1 of 1251 lines" in said
     assert "Note: The raw files give 6 training cases instead of 134614, 54 test cases instead of 14421" in said
-    shown = data("show", "wisdm2")
+    shown = dicot("list", "datasets", "wisdm2")
     for word in ("fingerprint", "Lockhart", "borders", "0, 1, 2", "n_train 134614, n_test 14421"):
         assert word in shown
     assert "paper_transfer_channels" not in shown  # nothing is shown where there is nothing
-    assert "6 + 54 cases" in data("check", "wisdm2")
-    listed = data("list")
-    assert "wisdm2                           large      6 + 54 cases" in listed and "2 data sets are here" in listed
+    assert "6 + 54 cases" in dicot("list", "datasets", "wisdm2", "--check")
+    listed = dicot("list", "datasets")
+    assert "wisdm2                           large      6 + 54 cases" in listed
     assert "GunPoint                         ucr        not here" in listed
 
 
 def test_settings_and_another_folder(raw: Path, tmp_path: Path) -> None:
-    said = data("prepare", "wisdm2", "--raw", raw, "--out", tmp_path / "other", "--set", "borders=cut")
+    said = dicot("data", "prepare", "wisdm2", "--raw", raw, "--out", tmp_path / "other", "--set", "borders=cut")
     assert "3 + 22 cases" in said and f"set DICOT_DATA={tmp_path / 'other'}" in said
     assert not (tmp_path / "data" / "large").exists()
     with pytest.raises(InputError, match="borders.*cross, cut.*'none'"):
-        data("prepare", "wisdm2", "--raw", raw, "--set", "borders=none")
+        dicot("data", "prepare", "wisdm2", "--raw", raw, "--set", "borders=none")
     with pytest.raises(InputError, match="'wisdm'.*'wisdm2'"):
-        data("prepare", "wisdm", "--raw", raw)
+        dicot("data", "prepare", "wisdm", "--raw", raw)
 
 
 def test_damage_is_found(raw: Path, tmp_path: Path) -> None:
-    data("prepare", "wisdm2", "--raw", raw)
+    dicot("data", "prepare", "wisdm2", "--raw", raw)
     path = tmp_path / "data" / "large" / "wisdm2" / "y_test.npy"
     np.save(path, 1 - np.minimum(np.load(path), 1))
     with pytest.raises(InputError, match="wisdm2"):
-        data("check", "wisdm2")
-    said = data("check", code=1)
-    assert "1 of 2 data sets are not as they should be" in said and "synthetic" in said
+        dicot("list", "datasets", "wisdm2", "--check")
+    with pytest.raises(InputError, match="1 of 2 data sets are not as they should be"):
+        dicot("list", "datasets", "--check")
 
 
 def test_one_damaged_set_is_one_line_among_the_others(raw: Path, tmp_path: Path) -> None:
-    data("prepare", "wisdm2", "--raw", raw)
+    dicot("data", "prepare", "wisdm2", "--raw", raw)
     folder = tmp_path / "data"
     for family in ("ucr", "uea", "Coffee", "Meat", "large/toy"):
         (folder / family).mkdir()
@@ -76,20 +72,17 @@ def test_one_damaged_set_is_one_line_among_the_others(raw: Path, tmp_path: Path)
         (folder / "Coffee" / f"Coffee_{part}.ts").write_bytes(bytes(range(256)))
         (folder / "Meat" / f"Meat_{part}.arff").write_text("@relation x\n@attribute a {1}\n@data\n1,x,1\n")
     (folder / "large" / "toy" / "card.json").write_text("{")
-    listed = data("list")
-    names = ("GunPoint", "Libras", "Coffee", "Meat", "toy")
-    assert f"{'toy':32} {'large':10} damaged: " in listed and "1 more are damaged" in listed
-    assert f"{'GunPoint':32} ucr        50 + 150 cases" in listed and "6 + 54 cases" in listed  # files are not opened
-    checked = data("check", code=1)
-    assert all(f"{name:32} damaged: " in checked for name in names)
-    assert "6 + 54 cases" in checked and "5 of 7 data sets are not as they should be" in checked
-    assert "damaged: " in dicot("list", "datasets")
+    listed = dicot("list", "datasets")
+    assert f"{'toy':32} {'large':10} damaged: " in listed and "6 + 54 cases" in listed
+    assert f"{'GunPoint':32} ucr        50 + 150 cases" in listed  # files of published sets are not opened
+    with pytest.raises(InputError, match="5 of 7 data sets are not as they should be"):
+        dicot("list", "datasets", "--check")
     with pytest.raises(InputError, match=r"GunPoint\.npz"):
-        data("check", "GunPoint")
+        dicot("list", "datasets", "GunPoint", "--check")
 
 
 def test_how_to_get_what_is_missing(raw: Path) -> None:
     with pytest.raises(MissingDataError, match=r"archive\.ics\.uci\.edu.*dicot data prepare pamap2 --raw DIR"):
-        data("show", "pamap2")
+        dicot("list", "datasets", "pamap2")
     with pytest.raises(MissingDataError, match="GunPoint"):
-        data("show", "gunpoint")
+        dicot("list", "datasets", "gunpoint")

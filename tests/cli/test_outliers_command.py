@@ -8,9 +8,8 @@ import pytest
 from tests.commands import dicot
 
 from dicot import EmbeddingOutlierDetector
-from dicot.cli import app
-from dicot.cli.wording import flags, in_shell
 from dicot.core.errors import CalibrationWarning, InputError
+from dicot.store.made_of import MadeOf
 from dicot.store.vectors import write_vectors
 from dicot.use.outliers import compare_with_rest
 
@@ -111,12 +110,10 @@ def test_errors_name_the_file_and_nothing_is_written(tmp_path: Path) -> None:
     np.savez(tmp_path / "nan.npz", X=x)
     out = tmp_path / "out.csv"
     for words, message in (
-        (["v.npz", "--reference", "narrow.npz"], r"narrow\.npz holds vectors of 3 features and .*v\.npz of 6"),
-        (["v.npz", "--reference", "v.npz"], "what is judged"),
+        (["v.npz", "--reference", "narrow.npz"], r"narrow\.npz and .*v\.npz were made by different models"),
         (["nan.npz"], r"nan\.npz: the vector of row 3 holds NaN"),
         (["v.npz", "--reference", "few.npz"], r"few\.npz: The reference part has 4"),
         (["v.npz", "--alarm", "2"], "between 0 and 1; got 2"),
-        (["v.npz", "--top", "0"], "--top must be"),
         (["gone.npz"], r"There is no file .*gone\.npz"),
     ):
         named = [str(tmp_path / word) if word.endswith(".npz") else word for word in words]
@@ -127,36 +124,11 @@ def test_errors_name_the_file_and_nothing_is_written(tmp_path: Path) -> None:
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".npz"] * 4
 
 
-def test_messages_of_the_detector_name_the_options_of_the_command(tmp_path: Path) -> None:
-    write(tmp_path / "v.npz", 40)
-    np.savez(tmp_path / "few.npz", X=write(tmp_path / "x.npz", 6))
-    options = flags(app, ["outliers"])
-    with pytest.raises(InputError) as error:
-        dicot("outliers", tmp_path / "v.npz", "--reference", tmp_path / "few.npz")
-    said = in_shell(str(error.value), options)
-    assert "--neighbours 5 needs 6" in said and "lower --neighbours or --calibration." in said
-    with pytest.warns(CalibrationWarning) as warned:
-        EmbeddingOutlierDetector(alpha=0.001).fit(np.random.default_rng(0).normal(size=(40, 3)))
-    said = in_shell(str(warned[0].message), options)
-    assert "--alarm 0.001" in said and "raise --calibration or --alarm." in said
-    write(tmp_path / "normal.npz", 80)
-    for share, recordings in ((0.5, 2), (0.75, 1)):  # of four that are the reference
-        words = ["--reference", tmp_path / "normal.npz", "--calibration", share]
-        assert f"Reference: {20 * recordings} windows" in dicot("outliers", tmp_path / "v.npz", *words)
-
-
 def test_vectors_of_another_model_are_no_reference(tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
     for name in ("one", "other"):
-        source = {"kind": "name", "data": ["a"], "options": {}, "model": name * 8}
-        write_vectors(tmp_path / f"{name}.npz", {"": {"X": x}}, source)
+        write_vectors(tmp_path / f"{name}.npz", {"": {"X": x}}, MadeOf("name", ("a",), {}, name * 8))
     with pytest.raises(
         InputError, match=r"other\.npz was made by the model otherotherot and .*one\.npz by oneoneoneone"
     ):
         dicot("outliers", tmp_path / "one.npz", "--reference", tmp_path / "other.npz")
-
-
-def test_parameters_in_quotes_become_options() -> None:
-    options = flags(app, ["embed"])
-    said = in_shell("window='2s' needs a rate; say unit='ms', both case= and time= (--case, --time).", options)
-    assert said == "--window 2s needs a rate; say --unit ms, both --case and --time."

@@ -11,7 +11,7 @@ import pytest
 from dicot.cli import main
 from dicot.model.estimator import TimeSeriesEmbedder
 
-QUICK = ["--dim", "8", "--steps", "1", "--device", "cpu", "--encoder", "fcn", "--preset", "paper"]
+QUICK = ["--set", "dim=8", "--steps", "1", "--device", "cpu", "--set", "encoder=fcn", "--preset", "paper"]
 
 
 @pytest.fixture
@@ -38,7 +38,6 @@ COMMANDS = {
     "pretrain": ["pretrain", "waves.npz", "--out", "{out}", *QUICK],
     "embed": ["embed", "model", "waves.npz", "--out", "{out}.npz"],
     "evaluate": ["evaluate", "waves.npz", "--protocols", "knn_all", "--out", "{out}", *QUICK],
-    "features": ["evaluate", "waves.npz", "--protocols", "knn_all", "--features", "{out}.npz", *QUICK],
 }
 
 
@@ -77,12 +76,3 @@ def test_a_screen_that_takes_nothing():
         )
     assert done.returncode == 1
     assert done.stderr.startswith("Error: ") and done.stderr.count("\n") == 1 and "No space left" in done.stderr
-
-
-def test_any_other_error_of_the_operating_system_names_the_file(place, monkeypatch, capsys):
-    def denied(name, config):
-        raise PermissionError(errno.EACCES, "Permission denied", "model/secret")
-
-    monkeypatch.setattr("dicot.model.fitting.build_encoder", denied)
-    said = run(monkeypatch, capsys, *(word.format(out="new") for word in COMMANDS["pretrain"]))
-    assert "model/secret" in said and "permission" in said

@@ -20,7 +20,8 @@ def call(tmp_path, waves, monkeypatch):
     np.savez("waves.npz", X_train=waves.x[::2], y_train=waves.y[::2], X_test=waves.x[1::2], y_test=waves.y[1::2])
     controls = ("random", "calibrated")
     monkeypatch.setitem(SUITES, "knn", lambda options: paper_suites.knn(replace(options, contenders=controls)))
-    narrow = ["--only", "table11", "--sets", "waves.npz", "--seeds", "1", "--device", "cpu", "--workers", 1]
+    narrow = ["--only", "table11", "--device", "cpu"]
+    narrow += [word for one in ("sets=waves.npz", "seeds=1", "workers=1") for word in ("--set", one)]
     return ["paper", "--run", *narrow]
 
 
@@ -37,7 +38,7 @@ def test_what_is_missing_is_run_once_and_shown(call):
 def test_published_records_are_taken_over_before_anything_is_run(call):
     dicot(*call)
     Path("results").mkdir()
-    dicot("bench", "export", "results/a.csv")
+    dicot("bench", "knn", "--sets", "waves.npz", "--dry-run", "--export", "results/a.csv")
     elsewhere = ["--ledger", "new/b.sqlite"]
     assert "10 recorded, 0 failed, 0 no data, 0 to run" in dicot(*call, *elsewhere, "--dry-run")
     assert not Path("new").exists()
@@ -54,10 +55,10 @@ def test_maps_are_made_where_they_are_asked_for(tmp_path, waves, monkeypatch):
     Path("results/a.csv").write_text("")
     Path("results/maps.npz").write_bytes(b"maps")
     monkeypatch.setattr(sys.modules["dicot.cli.paper"], "_read", lambda *words: (Path(), ([], [])))
-    call = ["paper", "--run", "--only", "figure5", "--sets", "waves.npz", "--device", "cpu"]
+    call = ["paper", "--run", "--only", "figure5", "--set", "sets=waves.npz", "--device", "cpu"]
     assert "Maps of waves.npz would be written to out/maps.npz" in dicot(*call, "--dry-run")
     assert not called and not Path("out").exists()
-    dicot(*call, "--steps", 3)
+    dicot(*call, "--set", "steps=3")
     assert called == [("waves.npz", Path("out/maps.npz"), {"seed": 1, "device": "cpu", "steps": 3})]
     assert Path("out/maps.npz").read_bytes() == b"maps"  # gone on with
 
@@ -65,7 +66,7 @@ def test_maps_are_made_where_they_are_asked_for(tmp_path, waves, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--dry-run"], "--dry-run needs --run"),
+        (["--dry-run"], "--dry-run and --set are for --run"),
         (["--ledger", "a", "--records", "b"], "either --ledger FILE or --records PATH"),
         (["--only", "table30"], "table3"),
         ([], "There is no ledger at out/bench.sqlite"),

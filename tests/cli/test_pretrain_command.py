@@ -27,7 +27,7 @@ class Killed(BaseException):
 @pytest.fixture
 def call(tmp_path, waves):
     np.savez(tmp_path / "waves.npz", X=waves.x)
-    small = ["--method", "dicot", "--encoder", "fcn", "--dim", 8, "--steps", STEPS, "--device", "cpu"]
+    small = ["--method", "dicot", "--set", "encoder=fcn", "--set", "dim=8", "--steps", STEPS, "--device", "cpu"]
     return ["pretrain", tmp_path / "waves.npz", "--out", tmp_path / "model", *small]
 
 
@@ -58,7 +58,7 @@ def test_an_overwriting_run_that_was_killed_goes_on(tmp_path, call, monkeypatch)
     whole = weights(tmp_path)
     shutil.rmtree(tmp_path / "model")
     dicot(*call, "--seed", 1)
-    again = [*call, "--seed", 2, "--overwrite", "--checkpoint-seconds", 0]
+    again = [*call, "--seed", 2, "--overwrite", "--set", "checkpoint_seconds=0"]
     with monkeypatch.context() as patch:
         during(patch, 4, kill)
         with pytest.raises(Killed):
@@ -69,14 +69,6 @@ def test_an_overwriting_run_that_was_killed_goes_on(tmp_path, call, monkeypatch)
     assert len(steps) == STEPS - 3
     assert weights(tmp_path) == whole
     assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["config.json", "model.safetensors"]
-
-
-def test_overwriting_does_not_go_on_with_another_run(tmp_path, call, monkeypatch):
-    with monkeypatch.context() as patch:
-        during(patch, 4, kill)
-        with pytest.raises(Killed):
-            dicot(*call, "--seed", 1, "--checkpoint-seconds", 0)
-    assert "trained: 6 steps" in dicot(*call, "--seed", 2, "--overwrite")
 
 
 def test_an_interrupt_keeps_the_run_and_says_how_to_go_on(tmp_path, call, monkeypatch):
@@ -96,16 +88,6 @@ def test_an_interrupt_keeps_the_run_and_says_how_to_go_on(tmp_path, call, monkey
     assert weights(tmp_path) == whole
 
 
-def test_what_a_kill_inside_a_write_left_is_removed(tmp_path, call):
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / ".checkpoint.safetensors.ab12_9xz").write_bytes(b"half")
-    (tmp_path / "model" / ".config.json.ab12_9xz").write_bytes(b"half")
-    (tmp_path / "model" / "notes.txt").write_text("mine")
-    dicot(*call)
-    names = sorted(path.name for path in (tmp_path / "model").iterdir())
-    assert names == ["config.json", "model.safetensors", "notes.txt"]
-
-
 def test_a_folder_takes_one_run_at_a_time(tmp_path, call):
     with only_writer(tmp_path / "model", folder=True):
         with pytest.raises(OutputError, match="is being written by another process"):
@@ -115,13 +97,6 @@ def test_a_folder_takes_one_run_at_a_time(tmp_path, call):
     (tmp_path / "model" / ".lock").write_text("a run that was killed in its last moment")
     assert "nothing to do" in dicot(*call)
     assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["config.json", "model.safetensors"]
-
-
-def test_the_same_settings_as_a_list_or_as_a_range_are_the_same_run(tmp_path, waves):
-    for k in ([2, 4], (2, 4)):
-        model = small(method_params={"k": k})
-        said = pretrain_into(tmp_path / "model", model, waves)
-    assert "already holds this run" in said
 
 
 def test_a_run_of_an_older_version_is_the_same_run(tmp_path, waves):

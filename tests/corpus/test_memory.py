@@ -45,6 +45,6 @@ def test_each_command_keeps_to_what_it_was_allowed(folder):
     assert size > 240  # twice the recordings; in memory it would be too much for each of the others
     train = ["pretrain", corpus, "--out", model, "--method", "dicot", "--dim", 4, "--steps", 3, "--batch-size", 8]
     assert peak_of(*train, "--device", "cpu", "--memory", "700MB") < 700
-    embed = ["corpus", "embed", corpus, "--model", model, "--out", vectors, "--device", "cpu"]
+    embed = ["embed", model, corpus, "--out", vectors, "--device", "cpu"]
     assert peak_of(*embed, "--memory", "800MB") < 700
     assert peak_of("search", vectors, "--like", "0", "--memory", "600MB") < 600

@@ -8,9 +8,7 @@ from dicot.data.conversion import convert
 from dicot.data.policies import (
     Scale,
     crop,
-    fill_missing,
     interpolate,
-    name_cases,
     pad,
     resample,
     scale_each_case,
@@ -69,22 +67,6 @@ def test_interpolate_extends_edges_and_leaves_an_empty_channel() -> None:
     np.testing.assert_array_equal(interpolate(case), [[1, 1, 2, 3, 4, 4], [NAN] * 6])
     np.testing.assert_array_equal(zero_missing(case), [[0, 1, 0, 0, 4, 0], [0] * 6])
     assert np.isnan(case).sum() == 10  # the input is left alone
-
-
-def test_fill_missing_copies_only_when_it_must() -> None:
-    whole = f32([[[1, 2]], [[3, 4]]])
-    assert fill_missing(whole, "zero") is whole
-    gappy = f32([[[1, NAN, 3]], [[3, 4, 5]]])
-    np.testing.assert_array_equal(fill_missing(gappy, "interpolate"), [[[1, 2, 3]], [[3, 4, 5]]])
-    assert np.isnan(gappy).any()
-    with pytest.raises(InputError, match="NaN in case 0"):
-        fill_missing(gappy, "error")
-
-
-def test_name_cases_names_five_at_most() -> None:
-    assert name_cases([3]) == "case 3"
-    assert name_cases(range(5)) == "cases 0, 1, 2, 3, 4"
-    assert name_cases(range(10, 17)) == "cases 10, 11, 12, 13, 14 and 2 more"
 
 
 def test_scale_uses_its_own_statistics_and_spares_constant_channels() -> None:

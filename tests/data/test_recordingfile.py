@@ -222,7 +222,7 @@ def test_two_channels_of_one_name_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "b.npz", X=x, channels=["t", "v"], t=np.arange(10))
     written(tmp_path / "c.csv", "acc,acc\n1,2\n3,4\n")
     pq.write_table(pa.Table.from_arrays(list(map(pa.array, x)), names=["acc", "acc"]), tmp_path / "d.parquet")
-    for name, said in (("a.npz", "acc came"), ("b.npz", "'t' is"), ("c.csv", "acc came"), ("d.parquet", "acc came")):
+    for name, said in (("a.npz", "acc"), ("b.npz", "'t' is"), ("c.csv", "acc"), ("d.parquet", "acc")):
         with pytest.raises(InputError, match=rf"{name}.*{said}"):
             read_recording(tmp_path / name)
     written(tmp_path / "e.csv", "acc,gyro\n1,2\n3,4\n")

@@ -30,10 +30,6 @@ def test_unlabelled_cases_and_the_seed():
     assert first == again != other
 
 
-def test_a_class_of_one_stays_in_training():
-    assert hold_out(windows(y=[0] * 19 + [1]), 0.3).test.y.max() == 0
-
-
 @pytest.mark.parametrize("share", [0, 1, -0.2, 1.5])
 def test_the_share_must_leave_both_parts(share):
     with pytest.raises(InputError, match="between 0 and 1"):
@@ -72,11 +68,6 @@ def test_groups_in_both_parts_are_found():
     assert shared_groups(both) == ["3"]
     assert shared_groups(Split(windows(), windows(group=[3] * 20))) == []
     assert shared_groups(hold_out(both.train, 0.5)) == []
-
-
-def test_one_group_cannot_be_divided():
-    with pytest.raises(InputError, match="too few"):
-        hold_out(windows(group=[0] * 20), 0.5)
 
 
 def test_policies_keep_groups_and_use_training_statistics():

@@ -51,7 +51,7 @@ def test_dates_count_from_the_first() -> None:
 def test_digits_behind_microseconds_count() -> None:
     written = [f"2026-03-01T12:30:00.{250 * i:09d}Z" for i in (1, 2, 4)]
     times, origin = seconds(written)
-    assert times == pytest.approx([0, 2.5e-7, 7.5e-7], abs=1e-15) and origin == "2026-03-01T12:30:00.00000025+00:00"
+    assert times == pytest.approx([0, 2.5e-7, 7.5e-7], abs=1e-15) and origin == "2026-03-01T12:30:00.000000250+00:00"
     assert seconds(["2026-03-01T12:30:00.000000500", "2026-03-01T12:30:00.5"])[0] == pytest.approx([0, 0.4999995])
 
 

@@ -53,7 +53,6 @@ def test_an_unclear_first_row_is_asked_about(file: Any, content: str, options: d
         ("0,1,kind\n4,5,a\n", {"label": "kind"}, [[4, 5]]),
         ("2020-01-31,2020-02-01\n4,5\n", {}, [[4, 5]]),
         ("-0.5,0,1.5,who\n4,5,6,a\n", {"group": "who"}, [[4, 5, 6]]),
-        (f"{TIMES}\n{TIMES}\n", {}, [np.arange(10) / 100] * 2),
     ],
 )
 def test_a_clear_first_row_is_read(file: Any, content: str, options: dict[str, Any], expected: Any) -> None:

@@ -57,12 +57,6 @@ def test_equivalent_inputs_give_equal_windows() -> None:
     np.testing.assert_array_equal(check_collection(half).x, half.float().numpy())
 
 
-def test_bool_int_and_single_time_steps_are_fine() -> None:
-    np.testing.assert_array_equal(check_collection(np.array([[True, False]])).x, [[[1, 0]]])
-    assert check_collection(np.ones((2, 1), dtype=int)).x.shape == (2, 1, 1)
-    assert check_collection([[1, 2], [3]], unequal="pad").x.tolist() == [[[1, 2]], [[3, 0]]]
-
-
 def test_masked_values_are_missing_values() -> None:
     x = np.ma.MaskedArray([[1, 2, 3]], mask=[[False, True, False]])
     with pytest.raises(InputError, match="NaN in case 0"):
@@ -313,12 +307,6 @@ def test_resampled_windows_have_another_rate() -> None:
     assert check_collection(identified(), unequal="crop", length=25).rate == 25
 
 
-def test_identity_is_no_part_of_the_fingerprint() -> None:
-    windows = identified()
-    bare = Windows(windows.x, windows.y, windows.group)
-    assert windows.fingerprint() == bare.fingerprint() == identified(rate=50).fingerprint()
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -328,7 +316,7 @@ def test_identity_is_no_part_of_the_fingerprint() -> None:
         ({"end": [1.0]}, "one value for each of the 4 cases"),
         ({"end": np.arange(4)}, "cases 0, 1, 2, 3"),
         ({"start": [0, NAN, 0, 0]}, "case 1"),
-        ({"channels": ["a"]}, "each of the 2 channel"),
+        ({"channels": ["a"]}, "2 channel.*1"),
         ({"channels": ["a", ""]}, "channels"),
         ({"rate": -1}, "rate.*-1"),
     ],

@@ -74,7 +74,7 @@ def test_a_set_needs_both_parts_and_its_own_folder(data: Path) -> None:
         ".tsv",
         ".arff",
         "timeseriesclassification.com",
-        "dicot data check Coffee",
+        "dicot list datasets Coffee --check",
     ):
         assert word in str(caught.value)
     with pytest.raises(MissingDataError, match="Coffee_TRAIN"):

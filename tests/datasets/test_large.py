@@ -135,7 +135,7 @@ def test_a_missing_set_says_what_to_do(folder: Path) -> None:
     for ask in (load, card, check):
         with pytest.raises(MissingDataError, match="harth.*large/harth") as caught:
             ask("HARTH")
-        for word in ("https://", "S006.csv", "dicot data prepare harth --raw DIR", "dicot data check harth"):
+        for word in ("https://", "S006.csv", "dicot data prepare harth --raw DIR", "dicot list datasets harth --check"):
             assert word in str(caught.value)
     with pytest.raises(InputError, match="'skoda-paper'"):
         load("skoda_papr")

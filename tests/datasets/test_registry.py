@@ -82,9 +82,9 @@ def test_the_library_knows_a_new_set(toy: DataSet) -> None:
 
 
 def test_so_do_the_commands(toy: DataSet, folder: Path, tmp_path: Path) -> None:
-    assert "ToyLines" in dicot("list", "datasets") and "12 + 12 cases" in dicot("data", "list")
-    assert "made up" in dicot("data", "show", "toylines")
-    assert fingerprint(toy.load()) in dicot("data", "check", "toylines")
+    assert "ToyLines" in dicot("list", "datasets") and "12 + 12 cases" in dicot("list", "datasets")
+    assert "made up" in dicot("list", "datasets", "toylines")
+    assert fingerprint(toy.load()) in dicot("list", "datasets", "toylines", "--check")
     quick = ["--dim", 8, "--steps", 2, "--device", "cpu", "--preset", "paper"]
     evaluated = tmp_path / "evaluated"
     dicot("evaluate", "toylines", *quick, "--protocols", "linear", "--seeds", 1, "--out", evaluated)

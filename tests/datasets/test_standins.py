@@ -170,7 +170,7 @@ def test_missing_and_foreign_files(small: StandIn, tmp_path: Path) -> None:
     path = tmp_path / "data" / "large" / small.file
     with pytest.raises(MissingDataError, match=r"hapt_raw\.npz.*uci\.edu.*X \(rows, 6"):
         load("hapt")
-    with pytest.raises(MissingDataError, match="dicot data check hapt"):
+    with pytest.raises(MissingDataError, match="dicot list datasets hapt --check"):
         card("hapt")
     np.savez(path, X=np.zeros((3, 6)))
     with pytest.raises(InputError, match=r"hapt_raw\.npz.*experiment, label, user"):

@@ -156,17 +156,6 @@ def drop(part):
     return change
 
 
-def rename(bank):
-    def change(tensors, config):
-        config["chosen"]["bank"] = bank
-
-    return change
-
-
-def forget(tensors, config):
-    del config["beside"]
-
-
 def claim(name, value):
     def change(tensors, config):
         config["beside"][name] = value
@@ -187,9 +176,6 @@ def claim(name, value):
         put("compression.weight", lambda t: t[1:].clone()),
         drop("bank.layout"),
         drop("contests.taps"),
-        drop("compression"),
-        forget,
-        rename(2016),
         claim("more", {"shape": [1], "type": "float32"}),
         claim("difference", {"shape": [2, 2], "type": "object"}),
         claim("difference", {"shape": [10**15, 2], "type": "float32"}),

@@ -1,7 +1,5 @@
 """Hooks fire: where somebody listens to an inner module, the plain path is taken."""
 
-import copy
-
 import numpy as np
 import pytest
 import torch
@@ -9,7 +7,6 @@ from torch import nn
 
 from dicot.methods import build_method
 from dicot.model.embedding import embed
-from dicot.model.estimator import TimeSeriesEmbedder
 from dicot.nets.encoders import InceptionTime
 from dicot.nets.encoders.inspection import has_hooks
 from dicot.train import Recipe, pretrain
@@ -84,15 +81,6 @@ def test_embedding_calls_them(encoder, waves, where, device):
     assert np.array_equal(embed(encoder, waves.x, device=device), expected) and not fired
 
 
-def test_a_fitted_estimator_calls_them_and_they_may_change_the_output(waves):
-    model = TimeSeriesEmbedder("dicot", dim=16, steps=1, device="cpu", random_state=0).fit(waves.x)
-    expected = model.transform(waves.x)
-    handle = model.encoder_.block0.register_forward_hook(lambda module, inputs, output: torch.zeros_like(output))
-    assert np.ptp(model.transform(waves.x), axis=0).max() < 1e-6, "every case is the same behind a block of zeros"
-    handle.remove()
-    assert np.array_equal(model.transform(waves.x), expected)
-
-
 def test_the_switch(encoder, waves):
     """Seen through the modules' forward, which the fast path never calls."""
     calls = []
@@ -104,12 +92,3 @@ def test_the_switch(encoder, waves):
         encoder.train()(torch.randn(4, 2, 20))
         embed(encoder, waves.x, device="cpu")
         assert len(calls) == (2 if plain else 0)
-
-
-def test_copies_have_their_own_hooks(encoder, waves):
-    embed(encoder, waves.x, device="cpu")
-    copied = copy.deepcopy(encoder)
-    fired = []
-    copied.block0.register_forward_hook(lambda *args: fired.append(1))
-    encoder.train()(torch.randn(4, 2, 20))
-    assert not fired and not encoder.is_plain() and copied.is_plain()

@@ -54,12 +54,6 @@ def test_the_gradient_of_the_repeated_time_step_adds_up():
         torch.testing.assert_close(mine, other, rtol=1e-9, atol=1e-9)
 
 
-def test_float32():
-    x, length = torch.randn(6, 2, 50), torch.tensor(33)
-    cut, padded = make().float(), make().float()
-    torch.testing.assert_close(padded(x, None, length)[..., :33], cut(x[..., :33]), rtol=1e-4, atol=1e-4)
-
-
 def test_who_takes_a_length():
     assert {name for name, kind in ENCODERS.items() if kind(2).takes_length} == {"inception_time"}
     encoder = make()

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from dicot.nets.encoders import InceptionTime
-from dicot.nets.encoders.inception import convolution, products
+from dicot.nets.encoders.inception import products
 
 compiled = pytest.mark.skipif(products.C.library is None, reason="there is no C compiler here")
 
@@ -86,22 +86,6 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch):
 
 
 @compiled
-@pytest.mark.parametrize("n_times", [30, 170])
-def test_a_convolution_is_the_same_with_and_without_them(n_times, monkeypatch):
-    """170 time steps are two segments."""
-    torch.manual_seed(n_times)
-    v, taps, dy = torch.randn(n_times, 3, 32), torch.randn(10, 32, 64), torch.randn(n_times, 3, 64)
-    results = []
-    for mkl in (False, True):  # with MKL, PyTorch does the work
-        monkeypatch.setattr(torch.backends.mkl, "is_available", lambda mkl=mkl: mkl)
-        assert products.serve(v, 64) is not mkl
-        y, saved = convolution._spectral_forward(v, taps, 4)
-        results.append([y, *convolution._spectral_backward(dy, saved, 10, 4)])
-    for ours, wanted in zip(*results, strict=True):
-        torch.testing.assert_close(ours, wanted, rtol=1e-4, atol=1e-3)
-
-
-@compiled
 @pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("dim", [4, 32])
 @pytest.mark.parametrize("n_times", [8, 60])
@@ -120,8 +104,3 @@ def test_an_encoder_of_any_width_is_the_same_with_and_without_them(n_times, dim,
     for ours, wanted in zip(*results, strict=True):
         # Rounding turns a few of the largest values and ReLUs; in front of a BatchNorm a bias has no gradient but that.
         assert (ours - wanted).norm() <= 0.05 * wanted.norm() + 0.01
-
-
-def test_what_does_not_fit_goes_the_usual_way():
-    v = torch.zeros(3, 2, 32)
-    assert not products.serve(v.double(), 64) and not products.serve(v, 16) and not products.serve(v, 4, 64)

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from dicot.core.errors import InputError
 from dicot.nets.encoders import FCN, InceptionTime, ResNet
-from dicot.nets.encoders.padding import same_margins
 
 
 def convolve(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
@@ -94,19 +92,3 @@ def test_series_shorter_than_five_are_padded_with_zeros_on_both_sides(kind):
     x = torch.randn(2, 1, 2)
     padded = torch.nn.functional.pad(x, (1, 2))
     assert torch.equal(encoder(x), encoder(padded)[..., 1:3])
-
-
-def test_margins_put_the_extra_sample_on_the_right():
-    assert [same_margins(kernel) for kernel in (1, 3, 10, 20, 40)] == [(0, 0), (1, 1), (4, 5), (9, 10), (19, 20)]
-
-
-def test_resnet_drops_out_only_in_the_authors_form():
-    x = torch.randn(2, 1, 16)
-    drops = {original: ResNet(1, 8, original).train() for original in (False, True)}
-    assert not torch.equal(drops[False](x), drops[False](x))
-    assert torch.equal(drops[True](x), drops[True](x))
-
-
-def test_inception_width_must_fit_four_branches():
-    with pytest.raises(InputError, match="multiple of 4"):
-        InceptionTime(1, dim=6)

@@ -234,7 +234,7 @@ def test_two_tokens_are_none(workspace: ExplorerWorkspace) -> None:
     assert client.get("/api/about", headers=headers).status_code == 403
 
 
-@pytest.mark.parametrize("path", ["/", "/assets/app.js", "/api/about", "/nothing"])
+@pytest.mark.parametrize("path", ["/", "/api/about"])
 @pytest.mark.parametrize(
     "host", ["evil.example", f"evil.example:{PORT}", "127.0.0.1", f"127.0.0.1:{PORT + 1}", f"127.0.0.1:{PORT}.a.b", ""]
 )
@@ -251,15 +251,10 @@ def test_the_machine_may_be_called_localhost(client: Any) -> None:
     "path",
     [
         "/assets/../workspace.py",
-        "/assets/%2e%2e/workspace.py",
         "/assets/..%2fworkspace.py",
-        "/assets/%2e%2e%2f%2e%2e%2fpyproject.toml",
         "/assets//etc/passwd",
-        "/assets/%2fetc%2fpasswd",
-        "/assets/..\\workspace.py",
         "/assets/app.js%00.css",
         "/assets/",
-        "/assets",
         "/../../etc/passwd",
     ],
 )
@@ -307,22 +302,16 @@ def test_no_more_of_a_large_body_is_read_than_is_allowed(workspace: ExplorerWork
         ("/api/series?rows=" + ",".join(map(str, range(65))), "64"),
         ("/api/series?rows=-1", "-1"),
         ("/api/series?rows=1,100000", "100000"),
-        ("/api/series?rows=1.5", "1.5"),
         ("/api/series?rows=", "rows"),
-        ("/api/series?rows=1,,2", "rows"),
         ("/api/series?rows=%D9%A1", "rows"),  # a digit of another script
         ("/api/series", "rows"),
         ("/api/series?rows=" + "1" * 5000, "rows"),
         ("/api/context?row=-1", "-1"),
         ("/api/context?row=99999", "99999"),
-        ("/api/context?row=x", "row"),
         ("/api/neighbours?row=-1", "-1"),
         ("/api/neighbours?row=1&k=NaN", "k"),
-        ("/api/neighbours?row=1&k=0", "k"),
-        ("/api/neighbours?row=1&k=1e9", "k"),
         ("/api/neighbours?row=1&k=100000", "k"),
         ("/api/suggest?k=0", "k"),
-        ("/api/suggest?k=-3", "k"),
         ("/api/find?recording=ann&time=soon", "time"),
     ],
 )
@@ -340,22 +329,18 @@ def test_an_unknown_column_is_not_found(client: Any, name: str) -> None:
     "body",
     [
         {"rows": [1], "label": ""},
-        {"rows": [1], "label": "  "},
         {"rows": [1], "label": "x" * 201},
         {"rows": [1], "label": "-1"},
         {"rows": [1], "label": "a\nb"},
         {"rows": [1], "label": "a\u0000"},
         {"rows": [1], "label": 5},
-        {"rows": [1]},
         {"rows": [], "label": "walk"},
         {"rows": [-1], "label": "walk"},
-        {"rows": [10**6], "label": "walk"},
         {"rows": [10**30], "label": "walk"},
         {"rows": [1.5], "label": "walk"},
         {"rows": ["1"], "label": "walk"},
         {"rows": [True], "label": "walk"},
         {"rows": list(range(10)) * 2001, "label": "walk"},
-        {"rows": {"1": 1}, "label": "walk"},
         {"rows": [1], "label": "walk", "by": "me"},
         [1, 2],
     ],
@@ -396,14 +381,6 @@ def test_without_recordings_all_else_works(folder: Path) -> None:
     assert "--data" in client.get("/api/context?row=4").json()["detail"]
     assert len(client.get("/api/neighbours?row=4").json()["rows"]) == 10
     assert client.post("/api/labels", json={"rows": [4], "label": "walk"}).status_code == 200
-
-
-def test_the_interface_has_a_schema_though_no_page_shows_it(client: Any) -> None:
-    schema = client.app.openapi()
-    assert set(schema["paths"]["/api/labels"]) == {"get", "post"}
-    assert "application/octet-stream" in schema["paths"]["/api/points"]["get"]["responses"]["200"]["content"]
-    refusal = schema["paths"]["/api/series"]["get"]["responses"]["422"]["content"]["application/json"]["schema"]
-    assert refusal == {"$ref": "#/components/schemas/Refusal"}
 
 
 def test_a_recording_that_has_changed_is_told_and_not_drawn(tmp_path: Path) -> None:

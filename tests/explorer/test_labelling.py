@@ -9,7 +9,7 @@ import pytest
 from dicot import LabelStore
 from dicot.core.errors import InputError
 from dicot.explorer.labelling import HandLabels
-from dicot.explorer.workspace import ExplorerWorkspace, open_workspace
+from dicot.explorer.workspace import open_workspace
 from dicot.store.vectors import Vectors
 from tests.commands import dicot
 from tests.explorer.conftest import client_of
@@ -126,14 +126,6 @@ def test_a_file_that_is_no_store_is_refused(folder: Path) -> None:
     (folder / "vectors.labels.sqlite").write_bytes(b"not a database, but long enough to be looked at" * 20)
     with pytest.raises(InputError, match=r"vectors\.labels\.sqlite"):
         open_workspace(folder / "vectors.npz")
-
-
-def test_everything_labelled_leaves_nothing_to_predict(workspace: ExplorerWorkspace) -> None:
-    n = len(workspace)
-    workspace.labels.set(range(n // 2), "walk")
-    workspace.labels.set(range(n // 2, n), "run")
-    with pytest.raises(InputError, match="nothing left"):
-        workspace.classify()
 
 
 def test_what_another_process_writes_is_seen_at_once(tmp_path: Path) -> None:

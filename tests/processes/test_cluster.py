@@ -1,6 +1,5 @@
 """Tasks on a cluster: lost ones are handed out again, errors of ours come back, what never comes is refused."""
 
-import os
 import sys
 from types import SimpleNamespace
 
@@ -116,17 +115,6 @@ def test_every_task_is_answered_and_a_lost_one_again():
     assert one_at_a_time.made == 1
 
 
-def test_one_that_finds_no_room_after_a_node_is_lost_gets_that_of_the_idle():
-    def dies(task, process):
-        if process == 2:
-            ray.room = 1
-        return process == 2
-
-    ray = Ray(dies=dies)
-    answers = list(Cluster(ray).answers(twice, range(6), Share(), most=2))
-    assert sorted(answers) == sorted([(n, n) for n in range(6)] * 2)
-
-
 def test_a_task_that_no_process_outlives_does_not_go_on_for_ever():
     ray = Ray(dies=lambda task, process: task == 1)
     answers = dict(Cluster(ray).answers(twice, range(3), Share()))
@@ -183,19 +171,3 @@ def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'dicot\[ray\]'"):
         joined("local").__enter__()
-
-
-def test_an_address_that_only_listens_is_tried_once_and_a_cluster_of_our_own_has_all_the_time(monkeypatch):
-    said = {}
-
-    def init(address, **more):
-        said[address] = dict(os.environ)
-        raise RuntimeError("Failed to connect to GCS.")
-
-    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(is_initialized=lambda: False, init=init))
-    monkeypatch.delenv("RAY_NUM_REDIS_GET_RETRIES", raising=False)
-    for one in ("local", "auto", "host:1"):
-        with pytest.raises(InputError, match=f"No Ray cluster could be joined at {one}.*Failed to connect"):
-            joined(one).__enter__()
-    assert said["host:1"]["RAY_NUM_REDIS_GET_RETRIES"] == said["auto"]["RAY_NUM_REDIS_GET_RETRIES"] == "1"
-    assert "RAY_NUM_REDIS_GET_RETRIES" not in said["local"] and "RAY_NUM_REDIS_GET_RETRIES" not in os.environ

@@ -17,7 +17,7 @@ from dicot.core.processes.launcher import launch
 
 @pytest.fixture(autouse=True)
 def _path(monkeypatch):
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(root), str(root / "src")]))
 
 

@@ -1,47 +1,12 @@
-"""Maps of embeddings: what `dicot evaluate --features` writes, `dicot report --features` draws."""
+"""Maps of embeddings."""
 
 import numpy as np
 import pytest
-from tests.commands import dicot
-from tests.report.samples import SUITES, write_csv
 
 from dicot.core.errors import InputError, MissingDataError
 from dicot.judge.protocols.subsets import stratified_cap
-from dicot.judge.report.maps import maps, write_features
+from dicot.judge.report.maps import maps
 from dicot.use.projection import tsne
-
-EVERYBODY = ["dicot", "random", "calibrated", "raw-mean", "raw-flat"]
-QUICK = ["--dim", 8, "--steps", 2, "--device", "cpu", "--protocols", "knn_all", "--preset", "paper"]
-
-
-def test_embeddings_of_an_evaluation_are_mapped_in_a_report(tmp_path, waves):
-    np.savez(tmp_path / "waves.npz", X_train=waves.x, y_train=waves.y, X_test=waves.x[:9], y_test=waves.y[:9])
-    embeddings = tmp_path / "features.npz"
-    said = dicot("evaluate", tmp_path / "waves.npz", *QUICK, "--features", embeddings, "--out", tmp_path / "run")
-    assert f"Wrote the test embeddings of {', '.join(EVERYBODY)} to {embeddings}" in said
-    vectors = tmp_path / "vectors.npz"
-    dicot("embed", tmp_path / "run" / "model", tmp_path / "waves.npz", "--out", vectors)
-    with np.load(embeddings, allow_pickle=False) as file, np.load(vectors) as embedded:
-        assert set(file) == {*EVERYBODY, "labels", "data_set"} and file["data_set"] == "waves"
-        assert np.array_equal(file["dicot"], embedded["X_test"])
-        assert np.array_equal(file["raw-flat"], waves.x[:9].reshape(9, -1))
-        assert np.array_equal(file["labels"], waves.y[:9])
-    write_csv(tmp_path / "records.csv", SUITES["uea"])
-    dicot("report", "uea", "--records", tmp_path / "records.csv", "--features", embeddings, "--out", tmp_path / "out")
-    page, figure = ((tmp_path / "out" / name).read_text() for name in ("report.html", "maps.svg"))
-    assert "<h2>Maps of the embeddings of waves</h2>" in page and page.count(figure) == 1
-    assert f"{', '.join(EVERYBODY)}: t-SNE of 9 cases" in page
-    assert all(f">{name}</text>" in figure for name in EVERYBODY)
-
-
-def test_who_failed_is_left_out_and_a_name_that_cannot_be_written_is_refused_at_once(tmp_path):
-    embeddings = tmp_path / "features.npz"
-    said = dicot("evaluate", "synthetic", *QUICK, "--set", "k=1", "--features", embeddings)
-    assert "k must be" in said and "test embeddings of random, calibrated, raw-mean, raw-flat to" in said
-    with pytest.raises(InputError, match=r"ends in .npz; got '.csv'"):
-        dicot("evaluate", "synthetic", "--features", tmp_path / "features.csv")
-    with pytest.raises(InputError, match="no contender in it may be called labels. Rename"):
-        write_features(embeddings, "waves", np.arange(3), {"labels": np.ones((3, 2))})
 
 
 def test_a_file_made_by_hand_needs_labels_and_no_name(tmp_path):

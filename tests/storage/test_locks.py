@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dicot.core.errors import DicotWarning, OutputError
+from dicot.core.errors import DicotWarning
 from dicot.core.storage import locks
 from dicot.core.storage.locks import only_writer
 
@@ -48,10 +48,4 @@ def test_a_disk_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(locks, "_take", refuse)
     with pytest.warns(DicotWarning, match="a disk without locks"), only_writer(tmp_path / "a.npz"):
-        pass
-
-
-def test_a_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
-    (tmp_path / "sub").write_text("")
-    with pytest.raises(OutputError, match="sub/a.npz cannot be written"), only_writer(tmp_path / "sub" / "a.npz"):
         pass

@@ -10,7 +10,6 @@ from dicot import TimeSeriesEmbedder
 from dicot.core.errors import InputError
 from dicot.data import Windows, check_collection
 from dicot.data.splits import Split, with_policies
-from dicot.methods import build_method
 from dicot.methods.base import Method
 from dicot.nets.encoders import FCN
 from dicot.train import Checkpoint, Recipe, Step, pretrain
@@ -138,11 +137,3 @@ def test_segments_travel_with_their_cases_and_policies_that_would_pass_them_by_a
     for policies in ({"scale": "case"}, {"unequal": "crop", "length": 4}):
         with pytest.raises(InputError, match="draws its windows while it trains"):
             with_policies(split, **policies)
-
-
-def test_methods_that_know_cases_by_their_row_take_part(drawn):
-    scaled = replace(drawn, x=drawn.x / 600, segments=drawn.segments / 600)
-    for name in ("soft", "tnc"):
-        torch.manual_seed(0)
-        method = build_method(name, FCN(2, dim=4), {})
-        assert np.isfinite(pretrain(method, scaled, replace(RECIPE, steps=2), seed=1, device="cpu").loss).all()

@@ -154,7 +154,7 @@ def test_after_a_capture_that_failed_memory_is_given_back(waves, monkeypatch):
     losses("catt", waves, "graphs", 12)
     gc.collect()
     torch.cuda.empty_cache()
-    assert torch.cuda.memory_reserved() <= before + 2**26
+    assert torch.cuda.memory_reserved() <= before + 2**27
 
 
 # Batches that are streamed, and optimisers of the caller's choice.

@@ -84,10 +84,3 @@ def test_the_last_step_is_written_before_the_interrupt_is_delivered(tmp_path, wa
         method(), waves, RECIPE, seed=3, device="cpu", checkpoint=Checkpoint(path, 1000), on_step=steps.append
     )  # fmt: skip
     assert steps == [], "nothing is left to be done"
-
-
-def test_preparing_is_interrupted_at_once(tmp_path, waves, monkeypatch):
-    monkeypatch.setattr(DiCOT, "prepare", lambda self, train: signal.raise_signal(signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt):
-        train(method(), waves, tmp_path / "run.safetensors")
-    assert not (tmp_path / "run.safetensors").exists()

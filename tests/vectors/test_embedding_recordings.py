@@ -1,16 +1,12 @@
 """Recordings become vectors file by file: the rows of windows_from, only what is new, the same bytes after a kill."""
 
 import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dicot.core.errors import DicotWarning, InputError, NoWindowError, OutputError, ShortRecordingWarning
+from dicot.core.errors import DicotWarning, InputError, NoWindowError, ShortRecordingWarning
 from dicot.data import Windows
 from dicot.data.collection import labelled
 from dicot.data.policies import Array
@@ -52,20 +48,12 @@ def test_rows_are_those_of_all_windows_at_once(folder: Path, tmp_path: Path, suf
     np.testing.assert_array_equal(held.group, whole.group)
     np.testing.assert_array_equal(held.label, whole.y)  # no label in the first file
     assert sorted(path.name for path in tmp_path.iterdir()) == ["recordings", out.name], "a part was left"
-
-
-@pytest.mark.parametrize("suffix", ["parquet", "npz"])
-def test_the_file_says_what_it_was_made_of(folder: Path, tmp_path: Path, suffix: str) -> None:
-    out = tmp_path / f"v.{suffix}"
-    embed_recordings(moments, "abc", out, folder, CUT)
-    source = read_vectors(out).source
+    source = held.source
     assert source is not None
     assert (source["kind"], source["data"], source["model"]) == ("recordings", [str(folder)], "abc")
     assert (source["channels"], source["rate"], source["n_times"], source["stride"]) == (["x", "y"], 20.0, 20, 10)
     assert CUT.items() <= source["options"].items()
     assert source["recordings"]["tue"]["file"] == str(folder / "tue.csv")
-    write_vectors(out, {"": {"X": np.zeros((2, 3), np.float32)}})
-    assert read_vectors(out).source is None, "files of older versions do not say it"
 
 
 def test_only_what_is_new_is_embedded(folder: Path, tmp_path: Path) -> None:
@@ -99,8 +87,9 @@ def test_a_recording_that_has_grown_gets_its_new_windows(folder: Path, tmp_path:
     out = tmp_path / "v.parquet"
     embed_recordings(moments, "abc", out, folder, CUT)
     write(folder / "mon.csv", 150, "", "person 0", 0)  # the same values, and more
+    os.utime(folder / "tue.csv", (1, 1))  # only copied: not read again
     done = embed_recordings(moments, "abc", out, folder, CUT, append=True)
-    assert (done.there, done.added) == (30, 5)
+    assert (done.there, done.added, done.files) == (30, 5, 1)
     held = read_vectors(out)
     assert held.recording is not None and held.start is not None
     assert held.start[held.recording == "mon"].tolist() == [i / 2 for i in range(14)]
@@ -137,14 +126,6 @@ def test_a_recording_that_has_changed_is_refused(folder: Path, tmp_path: Path, h
     ):
         embed_recordings(moments, "abc", out, folder, CUT, append=True)
     assert out.read_bytes() == before and not list(tmp_path.glob(".*"))
-
-
-def test_a_recording_that_was_only_copied_is_not_read_again(folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "v.parquet"
-    embed_recordings(moments, "abc", out, folder, CUT)
-    for file in folder.iterdir():
-        os.utime(file, (1, 1))
-    assert embed_recordings(moments, "abc", out, folder, CUT, append=True).files == 0
 
 
 def test_a_signal_file_of_wfdb_is_looked_at_too(tmp_path: Path) -> None:
@@ -207,7 +188,7 @@ def test_short_recordings_are_named_and_none_at_all_is_an_error(folder: Path, tm
         done = embed_recordings(moments, "abc", tmp_path / "v.npz", folder, CUT)
     assert done.recordings == 3 and done.files == 4
     with pytest.raises(NoWindowError, match="window of 200 time steps; the longest stretch without a gap has 120"):
-        embed_recordings(moments, "abc", tmp_path / "w.npz", folder, {**CUT, "window": "10s"})
+        embed_recordings(moments, "abc", tmp_path / "new" / "w.npz", folder, {**CUT, "window": "10s"})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["recordings", "v.npz"]
 
 
@@ -261,81 +242,6 @@ def test_parts_of_another_run_are_not_taken(folder: Path, tmp_path: Path) -> Non
         embed_recordings(breaks, "abc", out, folder, CUT)
     assert embed_recordings(lambda windows: 2 * moments(windows), "xyz", out, folder, CUT).continued == 0
     np.testing.assert_array_equal(read_vectors(out).x, 2 * moments(Windows.from_folder(folder, **CUT)))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("append", [False, True])
-def test_killed_again_and_again_it_ends_with_the_same_bytes(folder: Path, tmp_path: Path, append: bool) -> None:
-    """SIGKILL after each finished file, at any moment of the next one or of the writing at the end."""
-    code = """
-import sys, time
-from pathlib import Path
-import numpy as np
-from dicot.store.recordings import embed_recordings
-def slow(windows):
-    time.sleep(0.05)
-    return np.concatenate([windows.x.mean(axis=2), windows.x.std(axis=2)], axis=1)
-cut = {"window": "1s", "stride": "50%", "label": "activity", "group": "who"}
-embed_recordings(slow, "abc", Path(sys.argv[1]), sys.argv[2], cut, append=sys.argv[3] == "True")
-"""
-    one, other = tmp_path / "a" / "v.parquet", tmp_path / "b" / "v.parquet"
-    for out in (one, other) if append else ():
-        embed_recordings(moments, "abc", out, folder, CUT)
-    for number in range(12):
-        write(folder / f"{number:02d}.csv", 100, "run", "bob", number + 10)
-
-    def run(out: Path) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([sys.executable, "-c", code, str(out), str(folder), str(append)])
-
-    assert run(one).wait() == 0
-    parts = other.parent / ".v.parquet.parts" / ".unfinished"
-    kills = 0
-    for wait in (0.0, 0.02, 0.11, 0.3):
-        before, process = len(list(parts.glob("0*.json"))), run(other)
-        while process.poll() is None and len(list(parts.glob("0*.json"))) <= before:
-            time.sleep(0.005)
-        time.sleep(wait)
-        process.send_signal(signal.SIGKILL)
-        kills += process.wait() == -signal.SIGKILL
-    assert kills, "no run was killed before it was done"
-    assert run(other).wait() == 0
-    assert other.read_bytes() == one.read_bytes()
-    assert [path.name for path in other.parent.iterdir()] == ["v.parquet"], "something was left behind"
-
-
-WRITER = """
-import sys, time
-from pathlib import Path
-from dicot.core.storage.locks import only_writer
-with only_writer(Path(sys.argv[1])):
-    print("held", flush=True)
-    time.sleep(60)
-"""
-
-
-@pytest.mark.parametrize("append", [False, True])
-def test_a_second_run_is_refused_until_the_first_has_ended(folder: Path, tmp_path: Path, append: bool) -> None:
-    out = tmp_path / "new" / "v.parquet"
-    if append:
-        embed_recordings(moments, "abc", out, folder, CUT)
-    before = out.read_bytes() if append else b""
-    with subprocess.Popen([sys.executable, "-c", WRITER, str(out)], stdout=subprocess.PIPE) as first:
-        assert first.stdout is not None and first.stdout.readline() == b"held\n"
-        try:
-            with pytest.raises(OutputError, match=rf"v\.parquet is being written .* number {first.pid} on .* since 20"):
-                embed_recordings(moments, "abc", out, folder, CUT, append=append)
-            assert (out.read_bytes() if out.exists() else b"") == before
-        finally:
-            first.kill()  # it leaves its lock file, which locks nothing
-    assert (out.parent / ".v.parquet.lock").exists()
-    embed_recordings(moments, "abc", out, folder, CUT, append=append)
-    assert [path.name for path in out.parent.iterdir()] == ["v.parquet"]
-
-
-def test_a_run_that_is_refused_leaves_no_folder(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(NoWindowError):
-        embed_recordings(moments, "abc", tmp_path / "a" / "b" / "v.npz", folder, {**CUT, "window": "10s"})
-    assert [path.name for path in tmp_path.iterdir()] == ["recordings"]
 
 
 @pytest.mark.parametrize("first", ["1", "1.0"])

@@ -10,7 +10,6 @@ import pytest
 from dicot.core.errors import InputError
 from dicot.data import Windows
 from dicot.data.policies import Array
-from dicot.store import series as module
 from dicot.store.made_of import MadeOf
 from dicot.store.recordings import embed_recordings
 from dicot.store.series import Series, series_of, why_absent
@@ -154,26 +153,6 @@ def test_without_a_hash_the_time_steps_tell(folder: Path, tmp_path: Path) -> Non
             look(30)
 
 
-def test_windows_are_those_that_were_cut(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    time = np.round(np.arange(300) / 30, 6)
-    time[150:] += 5  # a gap
-    write(tmp_path / "r" / "a" / "one.csv", {"time": time, "p": rng.normal(size=300), "q": rng.normal(size=300)})
-    write(tmp_path / "r" / "b" / "one.csv", {"q": rng.normal(size=300), "time": time, "p": rng.normal(size=300)})
-    known, x = vectors_of(tmp_path / "r", "1s")
-    series = found(known, str(tmp_path / "r"))
-    assert series.channels == ("p", "q")
-    assert set(known.recording.tolist()) == {"a/one", "b/one"}
-    for row, wanted in enumerate(x):
-        np.testing.assert_array_equal(series.window(row), wanted)
-
-
-def test_uneven_time_steps_are_told_apart_without_a_source(folder: Path) -> None:
-    known, x = vectors_of(folder, "1s", time="t", group="who")
-    series = found(known, folder, {"time": "t", "group": "who"})
-    np.testing.assert_array_equal([series.window(row) for row in range(len(known))], x)
-
-
 def test_recordings_of_one_file_are_told_apart_by_group(tmp_path: Path) -> None:
     user = np.repeat(["u:1", "u2"], 100)
     write(tmp_path / "all.csv", {"user": user, "v": -np.arange(200.0)})
@@ -224,32 +203,6 @@ def test_a_recording_that_is_not_there_is_named_and_its_windows_have_no_series(t
     assert series.window(len(known) - 1) is not None
 
 
-def test_files_are_read_when_they_are_needed_and_forgotten_when_memory_is_short(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("a", "b", "c"):
-        write(tmp_path / "r" / f"{name}.csv", {"v": np.arange(50.0)})
-    known, _ = vectors_of(tmp_path / "r", 10)
-    read: list[str] = []
-    usual = module.read_named
-    monkeypatch.setattr(module, "read_named", lambda path, *words: read.append(path.stem) or usual(path, *words))
-    series = found(known, str(tmp_path / "r"))
-    assert read == ["a"]
-    per_file = len(known) // 3
-    for row in (1, per_file, 2, per_file + 1):
-        series.window(row)
-    assert read == ["a", "b"]
-    monkeypatch.setattr(module, "MEMORY", 1300)  # a recording takes 600
-    series.window(2 * per_file)  # "a" was looked at before "b"
-    series.window(per_file)
-    series.window(0)
-    assert read == ["a", "b", "c", "a"]
-    monkeypatch.setattr(module, "MEMORY", 1000)
-    for row in (2 * per_file, per_file, 0):
-        series.window(row)
-    assert read == ["a", "b", "c", "a", "c", "b", "a"]
-
-
 def test_vectors_that_do_not_say_their_source_go_by_the_choices_beside_the_data(folder: Path, tmp_path: Path) -> None:
     known, x = vectors_of(folder, "1s", time="t", channels=["x"], rate=10.0)
     assert series_of(known, None, {}) is None
@@ -297,6 +250,8 @@ def test_cases_are_rows_of_the_data(tmp_path: Path) -> None:
     np.testing.assert_array_equal(test.window(1), x[6])
     around = test.surroundings(1)
     assert around is not None and (around.first, around.last) == (0, 29)
+    with pytest.raises(InputError, match="--gap is for recordings"):
+        series_of(Vectors(np.zeros((9, 3), np.float32)), data, {"gap": 2.0})
     with pytest.raises(InputError, match=r"5 train cases and 4 test cases, and the file of vectors has 7 vectors"):
         series_of(Vectors(np.zeros((7, 3), np.float32)), data, {})
 
@@ -334,7 +289,7 @@ def test_a_data_set_by_name_is_read_with_its_policies() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"unit": "ms"}, {"missing": "interpolate"}, {"missing": "zero", "gap": 5.0}, {"resample": True, "rate": 10.0}],
+    [{}, {"unit": "ms"}, {"missing": "interpolate"}, {"missing": "zero", "gap": 5.0}, {"resample": True, "rate": 10.0}],
     ids=str,
 )
 def test_options_of_a_cut_find_its_values_again(tmp_path: Path, options: dict[str, Any]) -> None:
@@ -351,10 +306,3 @@ def test_options_of_a_cut_find_its_values_again(tmp_path: Path, options: dict[st
     series = series_of(vectors, tmp_path / "r", cut, rate)
     assert series is not None
     np.testing.assert_array_equal([series.window(row) for row in range(len(vectors))], windows.x)
-
-
-def test_options_of_recordings_are_refused_for_cases(tmp_path: Path) -> None:
-    np.savez(tmp_path / "cases.npz", X=np.zeros((3, 1, 5), np.float32))
-    write_vectors(tmp_path / "v.npz", {"": {"X": np.zeros((3, 2), np.float32)}})
-    with pytest.raises(InputError, match="--gap is for recordings"):
-        series_of(read_vectors(tmp_path / "v.npz"), tmp_path / "cases.npz", {"gap": 2.0})

@@ -2,10 +2,12 @@
 
 import os
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-import typer.core
 
 from dicot import __version__
 from dicot.cli.bench import bench
@@ -19,19 +21,19 @@ from dicot.cli.export import export
 from dicot.cli.inspect import inspect
 from dicot.cli.label import label
 from dicot.cli.listing import list_names
-from dicot.cli.options import INTERRUPTED
+from dicot.cli.options import INTERRUPTED, warn
 from dicot.cli.outliers import outliers
 from dicot.cli.paper import paper
 from dicot.cli.pretrain import pretrain
+from dicot.cli.renamed import Command, Group
 from dicot.cli.report import report
 from dicot.cli.search import search
-from dicot.cli.wording import flags, in_shell, plain_warnings
-from dicot.core.errors import DicotError, InputError, LostWorkerError
+from dicot.core.errors import DicotError, DicotWarning, InputError, LostWorkerError
 from dicot.core.processes.launcher import LOST, find_place, is_launched
 from dicot.core.storage import cannot_use
 
 
-class Commands(typer.core.TyperGroup):
+class Commands(Group):
     """All commands; Ctrl-C ends each with a sentence, where typer itself says nothing."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -43,23 +45,13 @@ class Commands(typer.core.TyperGroup):
 
 
 app = typer.Typer(
-    cls=Commands,
-    help="Embeddings from unlabelled time series.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
+    cls=Commands, help="Embeddings from unlabelled time series.", no_args_is_help=True, pretty_exceptions_enable=False
 )
-app.command()(pretrain)
-app.command()(embed)
-app.command()(evaluate)
-app.command()(inspect)
-app.command()(search)
-app.command()(outliers)
+for command in (pretrain, embed, evaluate, inspect, search, outliers):
+    app.command(cls=Command)(command)
 app.add_typer(label, name="label")
-app.command()(classify)
-app.command()(export)
-app.command()(explore)
-app.command()(report)
-app.command()(paper)
+for command in (classify, export, explore, report, paper):
+    app.command(cls=Command)(command)
 app.command("list")(list_names)
 app.add_typer(corpus, name="corpus")
 app.add_typer(bench, name="bench")
@@ -80,12 +72,30 @@ def root(
     ] = False,
 ) -> None:
     """Embeddings from unlabelled time series."""
-    context.with_resource(plain_warnings(app))
+    context.with_resource(plain_warnings())
     if context.invoked_subcommand != "pretrain" and "TORCHELASTIC_RUN_ID" in os.environ and find_place().world > 1:
         raise InputError(
             f"torchrun has started `dicot {context.invoked_subcommand}` {find_place().world} times, and only "
             "`dicot pretrain` shares its work among processes. Start it without torchrun."
         )
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Show each warning once, as a line, and not the place in our files where it was noticed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", DicotWarning)
+        usual, told = warnings.showwarning, set[str]()
+
+        def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+            if not issubclass(category, UserWarning):
+                usual(message, category, *where, **more)
+            elif str(message) not in told:
+                told.add(str(message))
+                warn(str(message))
+
+        warnings.showwarning = show
+        yield
 
 
 def main() -> None:
@@ -100,7 +110,7 @@ def main() -> None:
             sys.exit(LOST)
         _fail(str(error), LOST if find_place().world > 1 else 1)
     except DicotError as error:
-        _fail(in_shell(str(error), flags(app, sys.argv[1:])))
+        _fail(str(error))
     except OSError as error:  # of a file that the library itself does not write, such as the screen's
         _fail(cannot_use(error))
 

@@ -1,37 +1,33 @@
-"""dicot bench SUITE: run suites into a ledger, and hand ledgers on."""
+"""dicot bench SUITE: run suites into a ledger, and join ledgers."""
 
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from dicot.cli import options as opt
-from dicot.cli.tables import show
-from dicot.core.errors import InputError, lookup
+from dicot.cli.renamed import Command, Group
+from dicot.cli.tables import show_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
 
+    from dicot.judge.bench.crossing import SuiteOptions
     from dicot.judge.bench.plan import Plan
     from dicot.judge.evaluation.jobs import Job, Unit
 
 LEDGER = Path("out/bench.sqlite")
-
 LedgerFile = Annotated[Path, typer.Option(help="The file that results are kept in.")]
-
-RAY = "ray"
-EXECUTORS = ("local", RAY)  # where units run
-RUN = "run"  # the command that a suite's name stands for
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")]
 
 
-class Suites(TyperGroup):
+class Suites(Group):
     """`dicot bench SUITE` means `dicot bench run SUITE`, so that a new suite is a command at once."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        known = args[0].startswith("-") or self.get_command(ctx, args[0]) is not None
-        return super().resolve_command(ctx, args if known else [RUN, *args])
+        known = args[0].startswith("-") or args[0] == "export" or self.get_command(ctx, args[0]) is not None
+        return super().resolve_command(ctx, args if known else ["run", *args])
 
 
 bench = typer.Typer(cls=Suites, help="Benchmarks: `dicot bench SUITE`.", no_args_is_help=True)
@@ -42,64 +38,38 @@ def root() -> None:
     """Benchmarks: `dicot bench SUITE`, see `dicot list suites`."""
 
 
-@bench.command(RUN)
+@bench.command(cls=Command)
 def run(
     suites: Annotated[list[str], typer.Argument(help="Suites; what several of them need is trained once.")],
     only: Annotated[str | None, typer.Option(help="Contenders, separated by commas; controls come along.")] = None,
     sets: Annotated[str | None, typer.Option(help="Data sets instead of the suite's, separated by commas.")] = None,
-    family: Annotated[
-        str, typer.Option(help="For files among --sets: recipe and settings of ucr, uea or large sets; default: uea's.")
-    ] = "",
     seeds: Annotated[str | None, typer.Option(help="Seeds instead of the suite's, separated by commas.")] = None,
     protocols: Annotated[str | None, typer.Option(help="Protocols instead of the suite's.")] = None,
-    schedule: Annotated[str, typer.Option(help="per_step, per_epoch (the authors' code) or both.")] = "per_step",
-    precision: opt.Precision = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Training steps: a trial, and marked as one.")] = None,
-    scale: opt.Scale = None,
-    subsets: Annotated[
-        str,
-        typer.Option(
-            help="Labelled cases where few are drawn: per-seed, or authors for theirs; default: as the paper's table."
-        ),
-    ] = "",
     ledger: LedgerFile = LEDGER,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes, on a GPU those that score; default: one per core.")
-    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: one per core.")] = None,
     device: opt.Device = "auto",
-    executor: Annotated[str, typer.Option(help="local, or ray for the processes of a Ray cluster.")] = "local",
     ray: opt.Ray = None,
-    gpus_per_actor: opt.GpusPerActor = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed jobs again.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")] = False,
+    dry_run: DryRun = False,
     export: Annotated[Path | None, typer.Option(help="Write the ledger to this .csv or .parquet at the end.")] = None,
+    set_: opt.Set = None,
 ) -> None:
     """Run what is missing of SUITES (`dicot list suites`). The same command continues a run that was interrupted.
 
-    Exit code 1 where a job failed or a data set could not be used; the others are run all the same.
+    --set takes steps (a trial, and marked as one), schedule (per_step, per_epoch or both), precision, scale, subsets
+    (per-seed or authors), family for files among --sets (ucr, uea or large), and with --ray gpus_per_actor. Exit code 1
+    where a job failed or a data set could not be used; the others are run all the same.
     """
-    from dicot.judge.bench.crossing import SuiteOptions
-    from dicot.judge.bench.exchange import check_export
+    from dicot.judge.bench.exchange import check_export, write_table
     from dicot.judge.bench.ledger import Ledger
     from dicot.judge.bench.plan import make_plan
     from dicot.judge.bench.suites import suite_jobs
     from dicot.paper import suites as _  # noqa: F401  (adds the paper's suites)
 
-    options = SuiteOptions(
-        contenders=names_in(only),
-        sets=names_in(sets),
-        seeds=tuple(opt.whole_numbers(seeds, "--seeds")) if seeds else (),
-        protocols=names_in(protocols),
-        schedules=("per_step", "per_epoch") if schedule == "both" else (schedule,),
-        precision=precision or "float32",
-        steps=steps,
-        scale=scale,
-        family=family,
-        subsets=subsets,
-    )
-    lookup(dict.fromkeys(EXECUTORS), executor, "executor")
-    if executor != RAY and not (ray is None and gpus_per_actor is None):
-        raise InputError("--ray and --gpus-per-actor go with --executor ray.")
+    said = opt.Settings(set_, {"sets": sets, "seeds": seeds})
+    gpus = said.take("gpus_per_actor").get("gpus_per_actor")
+    more = {"contenders": opt.names_in(only), "protocols": opt.names_in(protocols)}
+    options = suite_options(said, "scale", "family", "subsets", **more)
     jobs = suite_jobs(suites, options)
     if export is not None:
         check_export(export)
@@ -108,26 +78,14 @@ def run(
         announce(plan)
         if dry_run:
             show_plan(plan)
-            return
-        book.enrol([job for job in jobs if job.key in plan.states])
-    address = None if executor != RAY else ray or "local"
-    failed = run_units(plan.units, ledger, device, workers, plan.finished, address, gpus_per_actor)
+        else:
+            book.enrol([job for job in jobs if job.key in plan.states])
+    failed = 0 if dry_run else run_units(plan.units, ledger, device, workers, plan.finished, ray, gpus)
     if export is not None:
-        export_ledger(export, ledger)
-    if failed or plan.unusable:
+        with Ledger(ledger, read_only=True) as book:
+            typer.echo(f"Wrote {write_table(export, *book.contents())} rows to {export}")
+    if failed or (plan.unusable and not dry_run):
         raise typer.Exit(1)
-
-
-@bench.command("export")
-def export_ledger(
-    out: Annotated[Path, typer.Argument(help="A .csv or .parquet file.")], ledger: LedgerFile = LEDGER
-) -> None:
-    """Write the ledger as a table."""
-    from dicot.judge.bench import exchange
-    from dicot.judge.bench.ledger import Ledger
-
-    with Ledger(ledger, read_only=True) as book:
-        typer.echo(f"Wrote {exchange.write_table(out, *book.contents())} rows to {out}")
 
 
 @bench.command("merge")
@@ -145,9 +103,22 @@ def merge_ledgers(
             typer.echo(f"{other}: {rows} rows, {taken} of them taken over into {ledger}")
 
 
-def names_in(text: str | None) -> tuple[str, ...]:
-    """Read names that are separated by commas."""
-    return tuple(name.strip() for name in text.split(",")) if text else ()
+def suite_options(said: opt.Settings, *names: str, **more: Any) -> "SuiteOptions":
+    """What narrows or changes suites, as settings say it."""
+    from dicot.judge.bench.crossing import SuiteOptions
+
+    texts = said.texts
+    given = said.take("precision", "steps", *names)
+    said.take("sets", "seeds", "schedule")
+    said.rest()
+    schedule = texts.get("schedule", "per_step")
+    return SuiteOptions(
+        sets=opt.names_in(texts.get("sets")),
+        seeds=opt.whole_numbers(texts.get("seeds"), "seeds"),
+        schedules=("per_step", "per_epoch") if schedule == "both" else (schedule,),
+        **given,
+        **more,
+    )
 
 
 def announce(plan: "Plan") -> None:
@@ -160,7 +131,7 @@ def announce(plan: "Plan") -> None:
     if plan.missing:
         typer.echo(
             f"Left out, because the data are not here ({len(plan.missing)}): {', '.join(plan.missing)}. "
-            "`dicot data show NAME` says how to get them."
+            "`dicot list datasets NAME` says how to get them."
         )
     for name, reason in plan.unusable.items():
         typer.echo(f"Left out, because it cannot be used: {name}. {reason}")
@@ -174,14 +145,10 @@ def announce(plan: "Plan") -> None:
 
 def show_plan(plan: "Plan") -> None:
     """Show how many jobs are in which state."""
-    from rich.table import Table
-
     from dicot.judge.bench.plan import STATES
 
-    table = Table("contender", *STATES)
-    for name, counts in plan.counts().items():
-        table.add_row(name, *(str(counts[state]) for state in STATES))
-    show(table)
+    counts = plan.counts()
+    show_columns({"contender": counts, **{state: [one[state] for one in counts.values()] for state in STATES}})
 
 
 def run_units(
@@ -201,8 +168,7 @@ def run_units(
     from dicot.core.progress import Bar
     from dicot.judge.bench.executor import clear_finished, default_workers, execute, site_for
 
-    total, told = sum(len(unit.jobs) for unit in units), list[str]()
-    errors: list[str] = []
+    total, told, errors = sum(len(unit.jobs) for unit in units), list[str](), list[str]()
     with Bar("bench", total) as bar:
 
         def tell(job: "Job", error: str | None) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.tables import cell, show
+from dicot.cli.tables import show_columns
 from dicot.core.errors import InputError
 from dicot.core.progress import Bar
 
@@ -17,38 +17,27 @@ if TYPE_CHECKING:
 
 
 def classify(
-    vectors: Annotated[Path, typer.Argument(help="A .parquet or .npz that `dicot embed` wrote.")],
-    labels: Annotated[
-        Path | None,
-        typer.Option(
-            help="A file that `dicot label` wrote, or a .csv with recording, start, end and label; default: the labels "
-            "in VECTORS."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="A .csv or .parquet for the predictions, in the order of VECTORS.")
-    ] = None,
-    save: Annotated[
-        Path | None, typer.Option(help="A .safetensors file for the classifier, for `dicot export --classifier`.")
-    ] = None,
-    drawn: Annotated[
-        bool, typer.Option("--drawn", help="The labelled windows were drawn at random, not chosen.")
-    ] = False,
+    vectors: opt.VectorsArgument,
+    labels: Annotated[Path | None, typer.Option(help="A file of labels; default: those in VECTORS.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A .csv or .parquet for the predictions.")] = None,
+    save: Annotated[Path | None, typer.Option(help="A .safetensors for `dicot export --classifier`.")] = None,
+    drawn: Annotated[bool, typer.Option("--drawn", help="Labelled windows were drawn, not chosen.")] = False,
 ) -> None:
     """Predict a label for every window of VECTORS from the labels of some, and say how often that may be right.
+
+    A file of labels is one that `dicot label` wrote, or a .csv with recording, start, end and label.
 
     The table holds the label that was given, the one predicted, and the probability of each class, p_CLASS. A window
     that has a label keeps it, with probability 1. The accuracy is about the others: labels are hidden and predicted,
     those of whole groups together, or else recordings, where there are some.
     """
     import numpy as np
-    from rich.table import Table
 
     from dicot.data.naming import naming
     from dicot.model.heads import Head, check_head_file
     from dicot.store.tables import check_table_file, write_columns
     from dicot.store.vectors import read_vectors
-    from dicot.use.labels.classification import classify_cases
+    from dicot.use.labels.accuracy import classify_cases
 
     if out is not None:
         check_table_file(out)
@@ -65,16 +54,14 @@ def classify(
         )
     model, told = found.model, found.accuracy
 
-    table = Table("class", "given", "predicted")
-    for number, name in enumerate(model.classes_):
-        counts = (numbers == number).sum(), (model.transduction_ == name).sum()
-        table.add_row(cell(name), *map(str, counts))
-    show(table)
+    given_counts = [int((numbers == number).sum()) for number in range(len(model.classes_))]
+    predicted = [int((model.transduction_ == name).sum()) for name in model.classes_]
+    show_columns({"class": model.classes_, "given": given_counts, "predicted": predicted})
     typer.echo(str(told))
     if measured := found.measured():
         typer.echo(measured)
     for warning in told.warnings:
-        typer.secho(f"Warning: {warning}", fg="yellow", err=True)
+        opt.warn(warning)
     if out is not None:
         about = {name: values for name, values in known.columns().items() if name != "label"}
         part = {} if known.part is None else {"part": known.part}

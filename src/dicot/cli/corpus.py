@@ -1,67 +1,55 @@
 """dicot corpus: windows of recordings in a folder, more of them than memory holds."""
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.renamed import Command, Group
 from dicot.core.errors import InputError
 
-if TYPE_CHECKING:
-    from dicot.store.embedding import Embedder
-
-corpus = typer.Typer(help="Corpora: windows of recordings, more than memory holds.", no_args_is_help=True)
-CorpusArgument = Annotated[Path, typer.Argument(help="A folder that `dicot corpus build` wrote.")]
+corpus = typer.Typer(cls=Group, help="Corpora: windows of recordings, more than memory holds.", no_args_is_help=True)
 
 
-@corpus.command()
+@corpus.callback()
+def root() -> None:
+    """Corpora: windows of recordings, more than memory holds. `dicot inspect CORPUS` describes one."""
+
+
+@corpus.command(cls=Command)
+@opt.reads
 def build(
-    sources: Annotated[
-        list[str], typer.Argument(help="Folders, patterns or files of recordings, or URLs of such, as s3://bucket/ecg.")
-    ],
+    sources: Annotated[list[str], typer.Argument(help="Folders, patterns, files or URLs of recordings.")],
     out: Annotated[Path, typer.Option(help="Folder for the corpus; a killed build continues there.")],
-    window: Annotated[str | None, typer.Option(help="Time steps of a window, or a time such as 2.56s.")] = None,
-    stride: Annotated[str | None, typer.Option(help="Time steps, a time, or a share; default: 50%.")] = None,
-    time: opt.Time = None,
-    channels: opt.Channels = None,
-    label: opt.Label = None,
-    group: opt.Group = None,
-    rate: Annotated[
-        float | None, typer.Option("--rate", help="Time steps per second; others are resampled to it.")
-    ] = None,
-    resample: Annotated[
-        bool | None, typer.Option("--resample/--no-resample", help="Put uneven time steps on an even grid.")
-    ] = None,
-    unit: Annotated[str | None, typer.Option(help="Of time stamps that are numbers: s, ms, us or ns.")] = None,
-    gap: Annotated[
-        float | None, typer.Option(help="Steps so many times as long as usual are gaps; default: 1.5.")
-    ] = None,
-    missing: opt.Missing = None,
     workers: Annotated[int | None, typer.Option(help="Processes; default: one per core, as memory allows.")] = None,
-    memory: opt.Memory = None,
-    skip_damaged: Annotated[
-        bool, typer.Option("--skip-damaged", help="Leave out files that cannot be used, and list them.")
-    ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in the folder.")] = False,
+    skip_damaged: Annotated[bool, typer.Option("--skip-damaged", help="Leave out damaged files.")] = False,
+    overwrite: opt.Overwrite = False,
+    *,
+    said: opt.Settings,
 ) -> None:
-    """Cut recordings into windows and keep these in a folder, file by file. A killed build is continued."""
+    """Cut recordings into windows and keep these in a folder, file by file. A killed build is continued.
+
+    --set takes rate, resample, unit, gap, missing, and memory, how much may be taken, such as 4GB; default: half of
+    what is free.
+    """
     from dicot.core.processes.budget import said_bytes
     from dicot.store.build import build_corpus
 
-    kept = _choices(sources)
-    asked = opt.given(
-        window=window, stride=stride, rate=rate, resample=resample, unit=unit, gap=gap, missing=missing
-    ) | opt.columns(None, time, channels, label, group, None, None)
-    options: dict[str, Any] = {**kept, **asked}
+    options = {
+        **_choices(sources),
+        **said.take("time", "channels", "label", "group", "missing", *opt.CUTTING, "memory"),
+    }
+    said.rest()
     if "window" not in options:
         raise InputError("Say how long a window is: --window 2.56s, or 128 for time steps.")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     done = build_corpus(
         sources,
         out,
         **options,
-        workers=_cores() if workers is None else workers,
-        memory=memory,
+        workers=workers or cores,
         skip_damaged=skip_damaged,
         overwrite=overwrite,
     )
@@ -79,16 +67,12 @@ def build(
     typer.echo(f"Wrote {out}: {len(made.shards)} shards, {said_bytes(made.store.bytes)}")
 
 
-@corpus.command()
-def info(
-    corpus: CorpusArgument,
-    verify: Annotated[bool, typer.Option("--verify", help="Read every byte and compare it with its hash.")] = False,
-) -> None:
+def describe(folder: str, verify: bool) -> None:
     """Describe a corpus: its windows, its files and what was left out."""
     from dicot.core.processes.budget import said_bytes
     from dicot.store.corpus import Corpus
 
-    opened = Corpus.open(corpus, verify=verify)
+    opened = Corpus.open(folder, verify=verify)
     (n, c, t), rate = opened.shape, opened.rate
     lines = {
         "windows": f"{n:,}",
@@ -107,77 +91,6 @@ def info(
         typer.echo(f"{'left out':12} {source.damaged}")
 
 
-@corpus.command()
-def embed(
-    corpus: CorpusArgument,
-    model: Annotated[Path, typer.Option(help="A folder written by `dicot pretrain`, or an .onnx file.")],
-    out: Annotated[Path, typer.Option(help="Folder for the vectors; a killed run continues there.")],
-    backend: Annotated[str | None, typer.Option(help="torch or onnx; default: onnx for an .onnx file.")] = None,
-    device: opt.Device = "auto",
-    precision: Annotated[str | None, typer.Option(help="On a GPU: float32, tf32 or bf16.")] = None,
-    memory: opt.Memory = None,
-    gpu_memory: opt.GpuMemory = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace vectors of another corpus or model.")] = False,
-    ray: opt.Ray = None,
-    actors: Annotated[
-        int | None, typer.Option(min=1, help="With --ray: processes that embed; default: as many as find room.")
-    ] = None,
-    cpus_per_actor: Annotated[int, typer.Option(min=1, help="With --ray: cores and threads of each.")] = 1,
-    gpus_per_actor: opt.GpusPerActor = None,
-) -> None:
-    """Embed all windows of CORPUS, shard by shard, into a folder. A killed run is continued by the same command."""
-    from functools import partial
-
-    from dicot.cli.embed import hash_of
-    from dicot.core.gpu.memory import gpu_memory_of, limited_memory
-    from dicot.core.processes.budget import TORCH, memory_of, refuse_beyond
-    from dicot.core.processes.cluster import joined
-    from dicot.store.corpus import Corpus
-    from dicot.store.embedding import OnCluster, embed_corpus
-
-    if ray is None and not (actors is None and gpus_per_actor is None and cpus_per_actor == 1):
-        raise InputError("--actors, --cpus-per-actor and --gpus-per-actor go with --ray.")
-    if ray is not None and gpu_memory is not None:
-        raise InputError("--gpu-memory limits this process; with --ray, --gpus-per-actor says how many share a GPU.")
-    on_gpu = gpu_memory_of(gpu_memory, device)
-    opened = Corpus.open(corpus)
-    budget = None if memory is None else memory_of(memory)
-    largest = max(shard.bytes for shard in opened.shards)
-    remedy = "Build the corpus with smaller shards, or allow more."
-    if budget is not None:
-        refuse_beyond(budget, TORCH + 3 * largest, f"A shard of {opened.name}", remedy)
-
-    def look(peak: int) -> None:
-        if budget is not None:
-            refuse_beyond(budget, peak, "Embedding a shard", remedy)
-
-    # On Ray too it is loaded here: what cannot be used is refused before any process is started.
-    embedder = _quiet(model, backend, device if ray is None else "cpu", precision)
-    asked: dict[str, Any] = {"model_hash": hash_of(model), "overwrite": overwrite, "on_shard": look}
-    if ray is None:
-        with limited_memory(device, on_gpu):
-            done = embed_corpus(embedder, opened, out, **asked)
-    else:
-        with joined(ray, None if actors is None else actors * cpus_per_actor) as cluster:
-            on = "cpu" if model.suffix == ".onnx" and device == "auto" else device
-            share = cluster.share(on, cpus_per_actor, gpus_per_actor)
-            make = partial(_quiet, model.absolute(), backend, share.device, precision)
-            done = embed_corpus(OnCluster(cluster, make, share, actors), opened, out, **asked)
-    typer.echo(f"{opened.name}: {len(done)} windows -> {done.shape[1]} features")
-    typer.echo(f"Wrote {out}: {len(done.shards)} shards")
-
-
-def _quiet(model: Path, backend: str | None, device: str, precision: str | None) -> "Embedder":
-    """Load a model that shows no bar of its own: there is one for all shards."""
-    from dicot.cli.embed import load_embedder
-    from dicot.model.deployed import OnnxEmbedder
-
-    embedder = load_embedder(model, backend, device, precision)
-    if not isinstance(embedder, OnnxEmbedder):
-        embedder.set_params(verbose=False)
-    return embedder
-
-
 def _choices(sources: list[str]) -> dict[str, Any]:
     """Return what the dicot.toml beside the recordings says; two of them cannot both be followed."""
     from dicot.data.reading import read_toml, toml_of
@@ -193,9 +106,3 @@ def _choices(sources: list[str]) -> dict[str, Any]:
     kept.pop("scale", None)  # of a fit: a corpus keeps values as they are
     typer.echo(f"Options of {there[0]}: {', '.join(kept)}")
     return kept
-
-
-def _cores() -> int:
-    import os
-
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,102 +1,74 @@
 """dicot embed: turn cases into vectors with a saved model."""
 
 import hashlib
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dicot.cli import options as opt
-from dicot.core.errors import InputError, lookup
+from dicot.cli.sources import Source, find_source, show_recordings
+from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
     from dicot.model.deployed import OnnxEmbedder
     from dicot.model.estimator import TimeSeriesEmbedder
     from dicot.store.corpus import Corpus
 
-BACKENDS = ("torch", "onnx")
+ON_RAY = ("actors", "cpus_per_actor", "gpus_per_actor")
 
 
+@opt.reads
 def embed(
-    model: Annotated[
-        Path, typer.Argument(help="A folder written by `dicot pretrain`, or an .onnx file written by `dicot export`.")
-    ],
-    data: opt.RecordedArgument,
-    out: Annotated[Path, typer.Option(help="Where to write: .parquet or .npz.")],
-    backend: Annotated[
-        str | None, typer.Option(help="torch or onnx, which needs no torch; default: onnx for an .onnx file.")
-    ] = None,
-    append: Annotated[
-        bool, typer.Option("--append", help="Recordings: keep what the file has, and embed only what is new.")
-    ] = False,
+    model: Annotated[Path, typer.Argument(help="What `dicot pretrain` wrote, or an .onnx of `dicot export`.")],
+    data: opt.DataArgument,
+    out: Annotated[Path, typer.Option(help="A .parquet or .npz; of a corpus also a folder, written shard by shard.")],
+    append: Annotated[bool, typer.Option("--append", help="Recordings: embed only what is new.")] = False,
     device: opt.Device = "auto",
-    precision: Annotated[
-        str | None, typer.Option(help="On a GPU: float32, tf32 (faster, three digits) or bf16 (faster still, two).")
-    ] = None,
-    layout: opt.Layout = "nct",
-    case: opt.Case = None,
-    time: opt.Time = None,
-    channels: opt.Channels = None,
-    label: opt.Label = None,
-    group: opt.Group = None,
-    ignore: opt.Ignore = None,
-    header: opt.Header = None,
-    window: opt.Window = None,
-    stride: opt.Stride = None,
-    rate: opt.SamplingRate = None,
-    resample: opt.Resample = None,
-    unit: opt.Unit = None,
-    gap: opt.Gap = None,
-    missing: opt.Missing = None,
+    overwrite: opt.Overwrite = False,
+    ray: opt.Ray = None,
+    *,
+    said: opt.Settings,
 ) -> None:
     """Embed all cases of DATA (training and test part, where it has both) with MODEL's own policies.
 
-    Recordings are embedded one file after the other. A run that was killed is continued by the same command.
+    Recordings are embedded one file after the other, a corpus into a folder shard by shard. A run that was killed is
+    continued by the same command. --set takes precision (tf32 or bf16 on a GPU), memory, gpu_memory, and with --ray
+    actors, cpus_per_actor and gpus_per_actor.
     """
     from dicot.store.vectors import check_vector_file
 
-    check_vector_file(out)
-    embedder = load_embedder(model, backend, device, precision)
-    table = opt.columns(case, time, channels, label, group, ignore, header)
-    cut: dict[str, Any] = {
-        "window": window,
-        "stride": stride,
-        "rate": rate,
-        "resample": resample,
-        "unit": unit,
-        "gap": gap,
-    }
-    corpus = opt.corpus_at(data, {**cut, **table, "missing": missing})
-    if corpus is not None:
-        if append:
-            raise InputError(f"--append is for recordings; {data} is a corpus. Leave it out.")
-        _embed_corpus(embedder, model, corpus, out)
+    reading, how, run = said.take(*opt.READING), said.take("precision"), said.take("memory", "gpu_memory", *ON_RAY)
+    said.rest()
+    # On Ray too it is loaded here: what cannot be used is refused before any process is started.
+    load = partial(load_embedder, model.absolute(), **how)
+    embedder = load(device="cpu" if ray else device, verbose=Path(data).is_file())
+    source = find_source(data, reading, usual=embedder.preparation_.n_times)
+    if source.corpus is not None and not out.suffix:
+        _embed_shards(embedder, load, model, source.corpus, out, device, ray, overwrite, run)
         return
-    recordings = opt.recorded(data, table, missing=missing, usual=embedder.preparation_.n_times, **cut)
-    if recordings is not None:
-        _embed_recordings(embedder, model, data, out, recordings.options, append)
-    elif append:
-        raise InputError(f"--append is for recordings; {data} is read as cases. Give --window, or leave it out.")
+    check_vector_file(out)
+    if run or ray:
+        raise InputError(f"{', '.join([*run, *['ray'] * bool(ray)])}: these are for a corpus and a folder as --out.")
+    if append and not source.recorded:
+        raise InputError(f"--append is for recordings; {data} is not read as such. Give --window, or leave it out.")
+    if source.corpus is not None:
+        _embed_corpus(embedder, model, source.corpus, out)
+    elif source.recorded:
+        _embed_recordings(embedder, model, source, out, append)
     else:
-        _embed_cases(embedder, model, data, out, {**table, **({"layout": layout} if layout != "nct" else {})})
+        _embed_cases(embedder, model, source, out)
 
 
 def _embed_recordings(
-    embedder: "TimeSeriesEmbedder | OnnxEmbedder",
-    model: Path,
-    data: str,
-    out: Path,
-    options: dict[str, Any],
-    append: bool,
+    embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: Source, out: Path, append: bool
 ) -> None:
-    from dicot.model.deployed import OnnxEmbedder
     from dicot.store.recordings import embed_recordings
 
-    options = opt.as_fitted(options, embedder)
-    if not isinstance(embedder, OnnxEmbedder):
-        embedder.set_params(verbose=False)  # one bar for all recordings
-    done = embed_recordings(embedder.transform, hash_of(model), out, data, options, append=append)
-    opt.show_recordings(data, done.recordings, done.channels, done.rate)
+    data = source.data
+    done = embed_recordings(embedder.transform, hash_of(model), out, data, source.as_fitted(embedder), append=append)
+    show_recordings(data, done.recordings, done.channels, done.rate)
     if done.continued:
         typer.echo(f"Continued: {done.continued} of {done.files} files were finished before.")
     if append and not done.added:
@@ -107,7 +79,7 @@ def _embed_recordings(
 
 
 def _embed_corpus(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, corpus: "Corpus", out: Path) -> None:
-    """Embed a corpus into one file; `dicot corpus embed` writes one for each shard, and continues when killed."""
+    """Embed a corpus into one file."""
     from dicot.store.embedding import made_of_corpus
     from dicot.store.vectors import COLUMNS, row_files, write_vectors
 
@@ -119,20 +91,64 @@ def _embed_corpus(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, co
     typer.echo(f"Wrote {out}")
 
 
-def _embed_cases(
-    embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, data: str, out: Path, columns: dict[str, Any]
+def _embed_shards(
+    embedder: "TimeSeriesEmbedder | OnnxEmbedder",
+    load: "partial[TimeSeriesEmbedder | OnnxEmbedder]",
+    model: Path,
+    corpus: "Corpus",
+    out: Path,
+    device: str,
+    ray: str | None,
+    overwrite: bool,
+    run: dict[str, Any],
 ) -> None:
+    """Embed a corpus into a folder, shard by shard, here or on a Ray cluster."""
+    from dicot.core.gpu.memory import gpu_memory_of, limited_memory
+    from dicot.core.processes.budget import TORCH, memory_of, refuse_beyond
+    from dicot.core.processes.cluster import joined
+    from dicot.store.embedding import OnCluster, embed_corpus
+
+    if ray is None and (wrong := [name for name in ON_RAY if name in run]):
+        raise InputError(f"{', '.join(wrong)}: these go with --ray.")
+    if ray is not None and "gpu_memory" in run:
+        raise InputError("gpu_memory limits this process; with --ray, gpus_per_actor says how many share a GPU.")
+    on_gpu = gpu_memory_of(run.get("gpu_memory"), device)
+    budget = memory_of(run["memory"]) if "memory" in run else None
+    remedy = "Build the corpus with smaller shards, or allow more."
+
+    def look(need: int, what: str = "Embedding a shard") -> None:
+        if budget is not None:
+            refuse_beyond(budget, need, what, remedy)
+
+    look(TORCH + 3 * max(shard.bytes for shard in corpus.shards), f"A shard of {corpus.name}")
+    asked: dict[str, Any] = {"model_hash": hash_of(model), "overwrite": overwrite, "on_shard": look}
+    if ray is None:
+        with limited_memory(device, on_gpu):
+            done = embed_corpus(embedder, corpus, out, **asked)
+    else:
+        actors, cpus = run.get("actors"), run.get("cpus_per_actor", 1)
+        with joined(ray, None if actors is None else actors * cpus) as cluster:
+            on = "cpu" if model.suffix == ".onnx" and device == "auto" else device
+            share = cluster.share(on, cpus, run.get("gpus_per_actor"))
+            make = partial(load, device=share.device)
+            done = embed_corpus(OnCluster(cluster, make, share, actors), corpus, out, **asked)
+    typer.echo(f"{corpus.name}: {len(done)} windows -> {done.shape[1]} features")
+    typer.echo(f"Wrote {out}: {len(done.shards)} shards")
+
+
+def _embed_cases(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: Source, out: Path) -> None:
     from dicot.core.storage.locks import only_writer
     from dicot.data.datasets import load_parts
     from dicot.store.made_of import MadeOf
     from dicot.store.vectors import row_files, write_vectors
 
-    columns = opt.as_fitted(columns, embedder) if "case" in columns else columns  # of a long table
-    contents = load_parts(data, **columns)
+    data, options = source.data, source.as_fitted(embedder)
+    contents = load_parts(data, **options)
     with only_writer(out), row_files(out) as make:
         parts = {}
         for part, cases in contents.items():
-            opt.show_read(data, cases.about)
+            if cases.about:
+                typer.echo(f"Read {data}: {cases.about}")
             order = None if cases.channels is None else embedder.preparation_.channel_order(cases.channels)
             X = cases.X if order is None else [case[order] for case in cases.X]
             # Files are read into (channels, time), whatever layout the model was fitted with.
@@ -140,27 +156,23 @@ def _embed_cases(
             typer.echo(f"{data}{part and ' '}{part}: {vectors.shape[0]} cases -> {vectors.shape[1]} features")
             parts[part] = {"X": vectors, **opt.given(y=cases.y, group=cases.group)}
         channels = next(iter(contents.values())).channels
-        write_vectors(out, parts, MadeOf.of_cases(data, columns, channels, hash_of(model)))
+        write_vectors(out, parts, MadeOf.of_cases(data, options, channels, hash_of(model)))
     typer.echo(f"Wrote {out}")
 
 
 def load_embedder(
-    model: Path, backend: str | None, device: str, precision: str | None
+    model: Path, device: str, precision: str | None = None, verbose: bool = False
 ) -> "TimeSeriesEmbedder | OnnxEmbedder":
     """Load the model with what computes it; only torch takes a device and a precision."""
-    lookup(dict.fromkeys(BACKENDS), backend or "torch", "backend")
-    is_file = model.suffix == ".onnx"
-    if backend is not None and is_file != (backend == "onnx"):
-        remedy = f"Leave --backend {backend} out" if is_file else f"Write one: dicot export {model} --onnx model.onnx"
-        raise InputError(f"--backend onnx goes with an .onnx file and torch with a folder; got {model}. {remedy}.")
-    if not is_file:
+    if model.suffix != ".onnx":
         from dicot.model.estimator import TimeSeriesEmbedder
 
         embedder = TimeSeriesEmbedder.from_pretrained(model, device=device)
-        embedder.features = {**(embedder.features or {}), **opt.given(precision=precision)}
+        features = {**(embedder.features or {}), **opt.given(precision=precision)}
+        embedder.set_params(verbose=verbose, features=features)
         return embedder
     if device not in ("auto", "cpu") or precision is not None:
-        raise InputError("--device and --precision are torch's; an .onnx file runs on the CPU. Leave them out.")
+        raise InputError("A device and a precision are torch's; an .onnx file runs on the CPU. Leave them out.")
     from dicot.model.deployed import OnnxEmbedder
 
     return OnnxEmbedder(model)

@@ -1,5 +1,7 @@
 """dicot evaluate: score a method or a saved model beside the controls."""
 
+import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -7,29 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dicot import __version__
 from dicot.cli import options as opt
-from dicot.cli.advice import VECTORS, next_steps
-from dicot.cli.evaluated import (
-    PageTexts,
-    cases_source,
-    descriptions,
-    identity,
-    is_embedder,
-    recordings_source,
-    sizes,
-    write_features_file,
-    write_report,
-    write_vectors_file,
-)
+from dicot.cli.sources import Source, find_source
 from dicot.cli.tables import say, show_blocks
 from dicot.core.errors import InputError, lookup
 from dicot.core.storage import check_writable
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from dicot.cli.advice import Step
-    from dicot.data import Split
+    from dicot.data import Split, Windows
     from dicot.judge.evaluation import Contender, Evaluation, Fitted, Unit
     from dicot.judge.protocols.base import AnyProtocol
     from dicot.judge.report.verdict import Trial, Verdict
@@ -39,165 +27,102 @@ NO_GROUPS = (
     "the data name no groups (people, devices, recordings), so windows of one recording may be in both parts and "
     "scores too high. Name the column with --group, or store an array `group` in the .npz."
 )
+Step = tuple[str, str]  # why, and the command
 
 
+@opt.reads
 def evaluate(
-    ctx: typer.Context,
-    data: opt.RecordedArgument,
-    model: Annotated[
-        Path | None,
-        typer.Option(help="Score this saved model instead of training one; the controls take its settings."),
-    ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="Names from `dicot list methods`, separated by commas, or all; pictures: the first. Default: those of "
-            "the presets."
-        ),
-    ] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            help="Names from `dicot list presets`, separated by commas; with several, no --method. Default: "
-            "best,paper, or paper with --method."
-        ),
-    ] = None,
+    data: opt.DataArgument,
+    model: Annotated[Path | None, typer.Option(help="Score this saved model instead of training one.")] = None,
+    method: Annotated[str | None, typer.Option(help="Methods, separated by commas, or all.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Presets; default: best,paper, or paper with --method.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for report.html, scores.csv, model and vectors.npz.")] = None,
-    features: Annotated[
-        Path | None, typer.Option(help="A .npz for everybody's test embeddings; `dicot report --features` maps them.")
-    ] = None,
-    protocols: Annotated[
-        str, typer.Option(help="Names from `dicot list protocols`, separated by commas, or all.")
-    ] = "all",
-    seeds: Annotated[
-        str, typer.Option(help="Seeds of training and of the draws of labelled cases, separated by commas.")
-    ] = "1",
-    subsets: Annotated[
-        str,
-        typer.Option(
-            help="Labelled cases where few are drawn: per-seed once with each seed, authors theirs; default: 10 times."
-        ),
-    ] = "",
-    holdout: Annotated[float, typer.Option(help="Share of cases to hold out where DATA has no test part.")] = 0.3,
-    split_seed: Annotated[int, typer.Option(help="Which of them are held out: one split for all seeds.")] = 0,
-    encoder: opt.Encoder = "inception_time",
-    dim: opt.Dim = 256,
+    protocols: Annotated[str, typer.Option(help="See `dicot list protocols`; separated by commas, or all.")] = "all",
+    seeds: Annotated[str, typer.Option(help="Of training and of the draws of labelled cases, with commas.")] = "1",
     steps: opt.Steps = None,
-    batch_size: opt.BatchSize = None,
-    lr: opt.Rate = None,
-    schedule: opt.Schedule = None,
-    precision: opt.Precision = None,
-    pooling: opt.Pooling = None,
-    calibrate: opt.Calibrate = None,
-    difference: opt.Difference = None,
-    bank: opt.Bank = None,
-    n_components: opt.Components = None,
-    family: opt.Family = None,
-    set_: opt.Setting = None,
     device: opt.Device = "auto",
-    layout: opt.Layout = "nct",
-    unequal: opt.Unequal = None,
-    missing: opt.Missing = None,
-    scale: opt.Scale = None,
-    case: opt.Case = None,
-    time: opt.Time = None,
-    channels: opt.Channels = None,
-    label: opt.Label = None,
-    group: opt.Group = None,
-    ignore: opt.Ignore = None,
-    header: opt.Header = None,
-    window: opt.Window = None,
-    stride: opt.Stride = None,
-    rate: opt.SamplingRate = None,
-    resample: opt.Resample = None,
-    unit: opt.Unit = None,
-    gap: opt.Gap = None,
+    *,
+    said: opt.Settings,
 ) -> None:
-    """Train each PRESET or METHOD (or take MODEL), embed, and score it beside both controls and both raw features."""
-    from dicot.data import hold_out
-    from dicot.data.collection import name_of_groups
+    """Train each PRESET or METHOD (or take MODEL), embed, and score it beside both controls and both raw features.
+
+    --set takes what `dicot pretrain --set` takes, and: holdout, the share of cases to hold out where DATA has no test
+    part; split_seed, which of them; subsets, per-seed or authors, which labelled cases are drawn.
+    """
     from dicot.judge.evaluation import saved, with_controls
     from dicot.judge.report.verdict import verdict
 
-    chosen = _protocols(protocols)
-    numbers = opt.whole_numbers(seeds, "--seeds")
-    _check_outputs(out, features)
-    policies = opt.given(unequal=unequal, missing=missing)
-    table = opt.columns(case, time, channels, label, group, ignore, header)
-    cut: dict[str, Any] = {"window": window, "stride": stride, "rate": rate, "resample": resample}
-    recordings = opt.recorded(data, table, scale=scale, missing=missing, unit=unit, gap=gap, **cut)
-    if recordings is not None and model is None:
-        scale = recordings.scale
-    settings = {"encoder": encoder, "dim": dim, "pooling": pooling, "scale": scale}
-    settings |= {"calibrate": calibrate, "difference": difference, "bank": opt.bank(bank), "n_components": n_components}
-    settings |= opt.given(
-        steps=steps, batch_size=batch_size, lr=lr, schedule=schedule, precision=precision, family=family
-    )
-    params = opt.settings(set_)
+    chosen, numbers = _protocols(protocols), opt.whole_numbers(seeds, "--seeds")
+    reading, settings = said.take(*opt.READING), said.take_model()
+    run = {"holdout": 0.3, "split_seed": 0, "subsets": "", **said.take("holdout", "split_seed", "subsets")}
+    _check_outputs(out)
+    source = find_source(data, reading)
+    policies = said.take("unequal") | opt.given(missing=reading.get("missing"))
+    fitted: Any = None
     if model is None:
-        subjects = _trained(method, preset, settings, params)
+        settings |= {**opt.given(steps=steps), "scale": source.scale}
+        subjects = _trained(method, preset, settings, said)
     else:
         from dicot.model.estimator import TimeSeriesEmbedder
 
+        wrong = [*settings, *opt.given(method=method, preset=preset, steps=steps, scale=reading.get("scale"))]
+        if wrong:
+            raise InputError(
+                f"A saved model brings its own settings, and its controls take them too; got {', '.join(wrong)}. Leave "
+                "that out, or leave out --model to train one."
+            )
+        said.rest()
         fitted = TimeSeriesEmbedder.from_pretrained(model, device=device)
-        flags = {**settings, **policies, "family": family, "method": method, "preset": preset, "set_": params}
-        _refuse_contradictions(ctx, fitted, flags)
         policies = {**_policies(fitted), **policies}
         subjects = [saved(_free_name(model.resolve().name), fitted)]
-    cutting: dict[str, Any] | None = None
-    if recordings is None:
-        split = opt.load_data(data, layout, policies, table, (holdout, split_seed))
-    else:
-        cutting = recordings.options if model is None else opt.as_fitted(recordings.options, fitted)
-        split = _labelled_recordings(data, cutting)
-    column = group if cutting is None else cutting.get("group")
-    warning, whole = "", split
-    if split.test is None:
-        split = replace(hold_out(split.train, holdout, split_seed, column=column), family=split.family, name=split.name)
-        warning = NO_GROUPS if split.train.group is None else ""
+    source = source if fitted is None else replace(source, options=source.as_fitted(fitted))
+    whole, split, column, warning = _load(source, policies, run["holdout"], run["split_seed"])
     everyone = with_controls(subjects)
-    if features is not None:
-        from dicot.judge.report.maps import check_features_file
-
-        check_features_file(features, [one.name for one in everyone])
-    named = name_of_groups(split.train.group, split.train.recording, column)
-    warning = _announce(split, warning, named)
-    result = _score(split, everyone, chosen, numbers, subsets, device)
-    trial = _trial(split, everyone, result, named)
-    found = verdict(trial)
-    hero = subjects[0].name
-    kept = out / "model" if out is not None and is_embedder(result.models.get(hero)) else model
-    advice = next_steps(ctx, found, everyone, numbers, kept)
+    warning = _announce(split, warning, column)
+    result = _score(split, everyone, chosen, numbers, run["subsets"], device)
+    trial = _trial(split, everyone, result, column)
+    found, hero = verdict(trial), subjects[0].name
+    next_steps = _next_steps(data, said, out, model, result.models.get(hero), len(numbers))
     _show(found, trial, result.fixed)
-    if features is not None:
-        write_features_file(features, split, result)
     if out is not None:
-        page = PageTexts(advice, {one.name: one.about for one in everyone}, _class_names(data, split), warning)
-        write_report(out, split, hero, result, trial, found, page)
-        if hero in result.models:
-            maker = identity(hero, result.models[hero], out / "model")
-            if cutting is None:
-                source = cases_source(data, layout, policies, table, whole, maker)
-            else:
-                source = recordings_source(data, cutting, whole, maker)
-            write_vectors_file(out / VECTORS, whole, result.models[hero], source)
-    _show_steps(advice)
+        contenders = {one.name: one.about for one in everyone}
+        _write_report(
+            out, split, hero, result, trial, found, next_steps, contenders, _class_names(data, split), warning
+        )
+        _write_vectors(out, source, policies, whole, hero, result.models[hero])
+    typer.secho("What to do next", bold=True)
+    for why, command in next_steps:
+        typer.echo(f"  {why}:\n    {command}")
 
 
-def _labelled_recordings(data: str, options: dict[str, Any]) -> "Split":
-    """Cut recordings, which must have labels to be scored by, into one part; groups are held out of it."""
-    from dicot.data import Split
+def _load(
+    source: Source, policies: dict[str, Any], holdout: float, split_seed: int
+) -> tuple["Split", "Split", str, str]:
+    """Return DATA whole and in two parts, what their groups are called, and a warning."""
+    from dicot.data import Split, hold_out
+    from dicot.data.collection import name_of_groups
 
-    if "label" not in options:
-        raise InputError(f"Recordings of {data} are scored by labels. Name their column with --label.")
-    return Split(opt.load_recordings(data, options), name=Path(data).expanduser().resolve().name)
+    if source.corpus is not None:
+        raise InputError(f"{source.data} is a corpus. Evaluate the recordings that it was built of.")
+    if not source.recorded:
+        whole = source.split((holdout, split_seed), **policies)
+    elif "label" in source.options:
+        whole = Split(source.windows(), name=Path(source.data).expanduser().resolve().name)
+    else:
+        raise InputError(f"Recordings of {source.data} are scored by labels. Name their column with --label.")
+    split, warning, column = whole, "", source.options.get("group")
+    if split.test is None:
+        parts = hold_out(whole.train, holdout, split_seed, column=column)
+        split = replace(parts, family=whole.family, name=whole.name)
+        warning = NO_GROUPS if split.train.group is None else ""
+    return whole, split, name_of_groups(split.train.group, split.train.recording, column), warning
 
 
 def _protocols(text: str) -> "list[AnyProtocol]":
     from dicot.judge.evaluation import every_protocol
     from dicot.judge.protocols import PROTOCOLS
 
-    names = list(PROTOCOLS) if text == "all" else [name.strip() for name in text.split(",")]
+    names = PROTOCOLS if text == "all" else opt.names_in(text)
     return [lookup(every_protocol(), name, "protocol")() for name in names]
 
 
@@ -208,7 +133,7 @@ def _free_name(name: str) -> str:
     return f"{name} (saved)" if name in registered() else name
 
 
-def _check_outputs(out: Path | None, features: Path | None) -> None:
+def _check_outputs(out: Path | None) -> None:
     """Check whatever the results need, before anything is trained for them."""
     if out is not None:
         from dicot.judge.report.figures import need_matplotlib
@@ -216,9 +141,7 @@ def _check_outputs(out: Path | None, features: Path | None) -> None:
 
         need_matplotlib()
         need_jinja2()
-    for path in (out, features):
-        if path is not None:
-            check_writable(path, folder=path == out)
+        check_writable(out, folder=True)
 
 
 def _policies(fitted: "TimeSeriesEmbedder") -> dict[str, Any]:
@@ -228,34 +151,8 @@ def _policies(fitted: "TimeSeriesEmbedder") -> dict[str, Any]:
     return own | ({"length": how.n_times} if how.unequal == "resample" else {})
 
 
-def _refuse_contradictions(ctx: typer.Context, fitted: "TimeSeriesEmbedder", flags: dict[str, Any]) -> None:
-    """A saved model and its controls have the model's settings: no flag may say otherwise."""
-    from dicot.model.arguments import flat
-    from dicot.model.presets import preset_name
-
-    own = {
-        **flat(fitted.get_params(deep=False)),
-        **fitted.features_,
-        "method": fitted.method_,
-        "set_": fitted.method_params,
-    }
-    own["preset"] = preset_name(fitted.preset, fitted.method)
-    wrong = []
-    for name, value in flags.items():
-        source = ctx.get_parameter_source(name)
-        given = source is not None and source.name == "COMMANDLINE"
-        undecided = name in ("unequal", "missing") and own[name] == "error"
-        if given and value != own[name] and not undecided:
-            wrong.append(f"--{name.strip('_').replace('_', '-')} {value} (the model has {own[name]})")
-    if wrong:
-        raise InputError(
-            f"A saved model brings its own settings, and its controls take them too; got {', '.join(wrong)}. "
-            "Leave that out, or leave out --model to train one."
-        )
-
-
 def _trained(
-    methods: str | None, wanted: str | None, settings: dict[str, Any], params: dict[str, Any] | None
+    methods: str | None, wanted: str | None, settings: dict[str, Any], said: opt.Settings
 ) -> "list[Contender]":
     """Methods that are trained here, with what a preset says, or presets with their own methods."""
     from dicot.judge.evaluation import contender
@@ -265,16 +162,21 @@ def _trained(
     usual = [preset_name(None, methods)]
     if methods is None:  # the default is shown beside what it is measured by
         usual.append(PAPER.name)
-    presets = [find_preset(name.strip()) for name in (wanted.split(",") if wanted else usual)]
+    presets = [find_preset(name) for name in opt.names_in(wanted) or usual]
     if methods is None:  # the paper's is called by its method, as ever
         names = [one.method if one.name == PAPER.name else one.name for one in presets]
+        kinds = [one.method for one in presets]
     elif len(presets) > 1:
         raise InputError(f"--method is for one preset; got {', '.join(one.name for one in presets)}. Leave one out.")
     else:
-        names = list(METHODS) if methods == "all" else [name.strip() for name in methods.split(",")]
+        names = kinds = list(METHODS) if methods == "all" else list(opt.names_in(methods))
         settings = {**settings, "preset": presets[0].name}
+    params = said.rest([METHODS[kind] for kind in kinds if kind in METHODS])
     if params and len(names) > 1:
-        raise InputError(f"--set is for one method; got {', '.join(names)}. Name one with --method or --preset.")
+        raise InputError(
+            f"{', '.join(params)}: a setting of one method, and there are {', '.join(names)}. Name one with --method "
+            "or --preset."
+        )
     return [contender(name, method_params=params, **settings) for name in names]
 
 
@@ -282,12 +184,12 @@ def _announce(split: "Split", warning: str, unit: str) -> str:
     """Say what is scored and how it was split; the warnings come back for the report."""
     from dicot.data.splits import shared_groups, short_list
 
-    typer.echo(f"{split.name}: {sizes(split)}")
+    typer.echo(f"{split.name}: {_sizes(split)}")
     typer.echo(f"  training and test part: {split.how}")
     if both := shared_groups(split):
         warning = f"{len(both)} {unit}(s) have cases in both parts, so scores may be too high: {short_list(both)}."
     if warning:
-        typer.secho(f"Warning: {warning}", fg="yellow", err=True)
+        opt.warn(warning)
     return warning
 
 
@@ -307,15 +209,45 @@ def _score(
     return evaluate(split, contenders, different, seeds, controls=False, subsets=subsets, device=device, on_fit=_say)
 
 
+def _say(unit: "Unit", fitted: "Fitted | Exception") -> None:
+    if isinstance(fitted, Exception):
+        what = f"{type(fitted).__name__}: {fitted}"
+    else:
+        steps = getattr(getattr(fitted.model, "recipe_", None), "steps", 0)
+        what = f"{f'{steps} steps, ' if steps else ''}{fitted.seconds:.1f} s to fit"
+    for seed in unit.seeds:
+        typer.echo(f"  {unit.first.contender.name}, seed {seed}: {what}")
+
+
 def _trial(split: "Split", contenders: "Sequence[Contender]", result: "Evaluation", unit: str) -> "Trial":
     """What a verdict is about."""
     from dicot.data.collection import labelled_cases
+    from dicot.judge.report.frame import frame
     from dicot.judge.report.verdict import Trial
 
     assert split.test is not None
     test = labelled_cases(split.test)
     together = test.group if test.group is not None else test.recording
-    return Trial(_frame(result), {one.name: one.role for one in contenders}, result.right, together, len(test), unit)
+    data = frame(row for one in result.results for row in one.tidy())
+    return Trial(data, {one.name: one.role for one in contenders}, result.right, together, len(test), unit)
+
+
+def _next_steps(
+    data: str, said: opt.Settings, out: Path | None, model: Path | None, hero: object, n_seeds: int
+) -> list[Step]:
+    """Commands that go on from here: embed and explore what was kept, or the same command that keeps something."""
+    again, steps = ["dicot", *sys.argv[1:]], []
+    if out is None and model is None:
+        steps.append(("Keep the model, its vectors and a report", [*again, "--out", "report"]))
+    if out is not None:
+        steps.append(("See, search and label the cases on a map", ["dicot", "explore", str(out / "vectors.npz")]))
+    if model is not None or (out is not None and _is_embedder(hero)):
+        reading = said.words(opt.READING)
+        words = ["dicot", "embed", str(model or (out or Path()) / "model"), data, *reading, "--out", "vectors.npz"]
+        steps.append(("Embed these data, or others, with the model", words))
+    if n_seeds == 1:
+        steps.append(("Be surer, with more seeds", [*again, "--seeds", "1,2,3,4,5"]))
+    return [(why, shlex.join(words)) for why, words in steps]
 
 
 def _show(found: "Verdict", trial: "Trial", fixed: Sequence[str]) -> None:
@@ -333,15 +265,16 @@ def _show(found: "Verdict", trial: "Trial", fixed: Sequence[str]) -> None:
     show_blocks(evaluation_table(data[data.metric.isin(names)], fixed))
     if others := [name for name in data.metric.unique() if name not in names]:
         say(f"In scores.csv of --out: {', '.join(others)}.")
-    for name, text in descriptions(data).items():
-        say(f"{name}: {text}", indent="  ")
+    for name, text in _descriptions(trial).items():
+        say(f"{name}: {text}", indent=2)
 
 
-def _show_steps(steps: "Sequence[Step]") -> None:
-    """Print what to do next; a command in one line, to be copied."""
-    typer.secho("What to do next", bold=True)
-    for why, command in steps:
-        typer.echo(f"  {why}:\n    {command}")
+def _descriptions(trial: "Trial") -> dict[str, str]:
+    """What each protocol of the scores is, as it says itself."""
+    from dicot.judge.evaluation import every_protocol
+
+    known = every_protocol()
+    return {name: known[name]().description for name in trial.data.protocol.unique() if name in known}
 
 
 def _class_names(data: str, split: "Split") -> dict[object, str]:
@@ -354,17 +287,101 @@ def _class_names(data: str, split: "Split") -> dict[object, str]:
     return dict(enumerate(card(data).labels))
 
 
-def _frame(result: "Evaluation") -> "pd.DataFrame":
-    from dicot.judge.report.frame import frame
+def _sizes(split: "Split") -> str:
+    from dicot.data.collection import labelled
 
-    return frame(row for one in result.results for row in one.tidy())
+    assert split.test is not None
+    train, test = split.train, split.test
+    text = (
+        f"{len(train)} training and {len(test)} test cases, {train.n_channels} channel(s), {train.n_times} time steps"
+    )
+    counts = [len(part) - int(labelled(part.y).sum()) for part in (train, test) if part.y is not None]
+    if any(counts):
+        text += f"; {counts[0]} training and {counts[-1]} test cases have no label and are not scored"
+    return text
 
 
-def _say(unit: "Unit", fitted: "Fitted | Exception") -> None:
-    if isinstance(fitted, Exception):
-        what = f"{type(fitted).__name__}: {fitted}"
+def _is_embedder(model: object) -> bool:
+    from dicot.model.estimator import TimeSeriesEmbedder
+
+    return isinstance(model, TimeSeriesEmbedder)
+
+
+def _write_report(
+    out: Path,
+    split: "Split",
+    hero: str,
+    result: "Evaluation",
+    trial: "Trial",
+    found: "Verdict",
+    steps: Sequence[Step],
+    contenders: dict[str, str],
+    classes: dict[object, str],
+    warning: str,
+) -> None:
+    """Write scores.csv, the model and report.html into the folder."""
+    from dicot.core.storage import write_atomic
+    from dicot.data.collection import labelled_cases
+    from dicot.judge.bench.exchange import write_table
+    from dicot.judge.evaluation.run import embed_labelled
+    from dicot.judge.report.evaluation import Hero, ShownCases, evaluation_page
+
+    write_table(out / "scores.csv", result.results)
+    typer.echo(f"Wrote {out / 'scores.csv'}")
+    if (error := result.error(hero)) is not None:
+        raise InputError(f"{hero} failed, so there is no report: {error}")
+    times = {(one.contender, one.seed): one.fit_seconds for one in result.results if one.error is None}
+    facts: dict[str, object] = {
+        "data set": f"{split.name}, {_sizes(split)} (fingerprint {split.train.fingerprint()})",
+        "training and test part": split.how,
+        "seconds to fit": ", ".join(f"{name} {seconds:.1f}" for (name, _), seconds in times.items()),
+        "version": f"dicot {__version__}",
+        "command": shlex.join(["dicot", *sys.argv[1:]]),
+    }
+    model: Any = result.models[hero]
+    history: tuple[list[float], list[float]] = ([], [])
+    if _is_embedder(model):
+        history = (model.history_.loss, model.history_.lr)
+        facts |= {"recipe": model.recipe_, "settings": model.method_params_ or "none"}
+        typer.echo(f"Wrote {model.save_pretrained(out / 'model')}")
+    assert split.test is not None
+    train, test = labelled_cases(split.train), labelled_cases(split.test)
+    text = evaluation_page(
+        f"{hero} on {split.name}",
+        trial,
+        found,
+        Hero(hero, *(result.embeddings.get(hero) or embed_labelled(model, split)), *history),
+        ShownCases(train.x, test.x, train.channels, classes),
+        steps=steps,
+        facts=facts,
+        fixed=result.fixed,
+        protocols=_descriptions(trial),
+        contenders=contenders,
+        warning=warning,
+    )
+    write_atomic(out / "report.html", text.encode())
+    typer.echo(f"Wrote {out / 'report.html'}")
+
+
+def _write_vectors(out: Path, source: Source, policies: dict[str, Any], split: "Split", hero: str, model: Any) -> None:
+    """Write the vectors of all cases, in the order of DATA, with what finds their series again."""
+    from dicot.data.datasets import is_path
+    from dicot.judge.evaluation.run import cases_for
+    from dicot.model.files import model_hash
+    from dicot.store.made_of import MadeOf
+    from dicot.store.recordings import embed_recordings
+    from dicot.store.vectors import write_vectors
+
+    def embed(part: "Windows") -> Any:
+        return model.transform(cases_for(model, part)).astype("float32")
+
+    path, data = out / "vectors.npz", source.data
+    maker = model_hash(out / "model") if _is_embedder(model) else hero
+    if source.recorded:
+        embed_recordings(embed, maker, path, data, {"channels": split.train.channels, **source.options})
     else:
-        steps = getattr(getattr(fitted.model, "recipe_", None), "steps", 0)
-        what = f"{f'{steps} steps, ' if steps else ''}{fitted.seconds:.1f} s to fit"
-    for seed in unit.seeds:
-        typer.echo(f"  {unit.first.contender.name}, seed {seed}: {what}")
+        parts = {"": split.train} if split.test is None else {"train": split.train, "test": split.test}
+        known = {name: {"X": embed(part), **opt.given(y=part.y, group=part.group)} for name, part in parts.items()}
+        options = source.options if is_path(data) else policies  # a file's cases are found as it holds them
+        write_vectors(path, known, MadeOf.of_cases(data, options, split.train.channels, maker))
+    typer.echo(f"Wrote {path}")

@@ -6,73 +6,48 @@ from typing import Annotated
 import typer
 
 from dicot.cli import options as opt
-from dicot.core.errors import InputError, did_you_mean
+from dicot.core.errors import InputError, lookup
 
 
 def explore(
-    vectors: Annotated[Path, typer.Argument(help="A .parquet or .npz that `dicot embed` wrote.")],
-    data: Annotated[
-        str | None,
-        typer.Option(
-            help="What was embedded, to see the series: a folder, a pattern or a file of recordings, or else a data "
-            "set. Default: what VECTORS name."
-        ),
-    ] = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(help="The file of labels, as `dicot label` has it; default: one beside VECTORS."),
-    ] = None,
-    map_kind: Annotated[
-        str, typer.Option("--map", help="How the map is made: tsne, or umap, which needs the extra umap.")
-    ] = "tsne",
+    vectors: opt.VectorsArgument,
+    data: opt.Series = None,
+    labels: Annotated[Path | None, typer.Option(help="The file of labels; default: one beside VECTORS.")] = None,
+    map_kind: Annotated[str, typer.Option("--map", help="tsne, or umap, which needs the extra umap.")] = "tsne",
     port: Annotated[int, typer.Option(help="Where to serve on this machine; 0: a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
-    export: Annotated[
-        Path | None, typer.Option(help="Write a self-contained page, such as page.html, and serve nothing.")
-    ] = None,
-    sample: Annotated[int | None, typer.Option(help="With --export: so many windows, drawn.")] = None,
-    layout: opt.Layout = "nct",
-    case: opt.Case = None,
-    time: opt.Time = None,
-    channels: opt.Channels = None,
-    label: opt.Label = None,
-    group: opt.Group = None,
-    ignore: opt.Ignore = None,
-    header: opt.Header = None,
-    rate: opt.SamplingRate = None,
-    resample: opt.Resample = None,
-    unit: opt.Unit = None,
-    gap: opt.Gap = None,
-    missing: opt.Missing = None,
+    export: Annotated[Path | None, typer.Option(help="Write a page to send, and serve nothing.")] = None,
+    set_: opt.Set = None,
 ) -> None:
     """Show VECTORS as a map in the browser, on this machine alone; labels go to a file that `dicot label` reads.
 
-    Map, clusters and outlier scores are made once and kept beside VECTORS.
+    Map, clusters and outlier scores are made once and kept beside VECTORS. --set takes how --data are read, such as
+    rate=50, and with --export sample, the number of windows to draw.
     """
     from dicot.core.storage import check_writable
     from dicot.explorer.assets import load_assets
-    from dicot.explorer.kept import KEYS
+    from dicot.explorer.kept import KINDS
     from dicot.explorer.page import rows_of_page, write_page
     from dicot.explorer.serve import check_installed, listen, serve
     from dicot.explorer.workspace import open_workspace
     from dicot.store.vectors import read_vectors
 
+    said = opt.Settings(set_)
+    options, sample = said.take(*opt.READING), said.take("sample").get("sample")
+    said.rest()
     # What can be refused is refused before the map is made, which takes minutes.
-    if map_kind not in KEYS:
-        raise InputError(f"Unknown --map {map_kind!r}. {did_you_mean(map_kind, KEYS)}")
+    lookup(dict.fromkeys(KINDS), map_kind, "map")
     assets = load_assets()
     if export is None:
         if sample is not None:
-            raise InputError("--sample is for --export; the page that is served shows all windows. Leave it out.")
+            raise InputError("sample is for --export; the page that is served shows all windows. Leave it out.")
         check_installed()
         listener = listen(port)
     else:
         check_writable(export)
         rows = rows_of_page(len(read_vectors(vectors)), sample)
     try:
-        options = opt.columns(case, time, channels, label, group, ignore, header)
-        options |= {} if layout == "nct" else {"layout": layout}
-        options |= opt.given(resample=resample, unit=unit, gap=gap, missing=missing)
+        rate = options.pop("rate", None)
         workspace = open_workspace(
             vectors, data=data, options=options, rate=rate, labels=labels, map_kind=map_kind, say=_say
         )

@@ -5,21 +5,15 @@ from typing import Annotated
 
 import typer
 
-from dicot.cli import options as opt
 from dicot.core.errors import InputError
 
 
 def export(
-    model: opt.ModelArgument,
+    model: Annotated[Path, typer.Argument(help="A folder written by `dicot pretrain`, or a saved classifier.")],
     onnx: Annotated[Path, typer.Option(help="The .onnx file to write.")],
-    classifier: Annotated[
-        Path | None,
-        typer.Option(help="A file of `dicot classify --save`: class probabilities become a second output."),
-    ] = None,
+    classifier: Annotated[Path | None, typer.Option(help="Of `dicot classify --save`: adds probabilities.")] = None,
 ) -> None:
     """Write MODEL as an ONNX file that takes raw windows (batch, channels, time) and needs neither torch nor dicot.
-
-    MODEL is what `dicot pretrain` wrote, or a TimeSeriesClassifier that was saved.
 
     Scale, missing values, encoder, bank and compression are inside. The file is compared with torch on random windows
     of several lengths before it is put in its place.

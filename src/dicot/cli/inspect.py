@@ -1,105 +1,77 @@
-"""dicot inspect: what recordings look like, and which windows to cut them into."""
+"""dicot inspect: what recordings look like, and which windows to cut them into; or what a corpus holds."""
 
 import shlex
 from collections import Counter
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.tables import show
-from dicot.cli.wording import in_shell
+from dicot.cli.corpus import describe
+from dicot.cli.sources import corpus_at
+from dicot.cli.tables import show_columns
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dicot.data.inspection import Inspected
 
-SUGGESTED = ("window", "stride", "scale", "rate", "missing")
-Column = Annotated[str | None, typer.Option(help="A column of the files.")]
+LOOKED_AT = ("time", "unit", "channels", "label", "group", "gap")  # what a look at recordings goes by
+SUGGESTED = ("window", "stride", "rate", "missing", "scale")
 
 
+@opt.reads
 def inspect(
-    recordings: Annotated[
-        list[str],
-        typer.Argument(help='Folders, patterns such as "data/*.csv", or files: csv, parquet, npz, edf, hea, wav.'),
-    ],
-    time: Annotated[str | None, typer.Option(help="The column of time stamps; default: one that is called so.")] = None,
-    unit: Annotated[str | None, typer.Option(help="Of time stamps that are numbers: s, ms, us or ns.")] = None,
-    channels: Annotated[str | None, typer.Option(help="Columns to use, separated by commas; default: all.")] = None,
-    label: Column = None,
-    group: Column = None,
-    gap: Annotated[
-        float | None,
-        typer.Option(help="Steps between time stamps so many times as long as usual are gaps; default: 1.5."),
-    ] = None,
-    write: Annotated[
-        bool, typer.Option("--write", help="Write the suggestions as dicot.toml beside the recordings.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="With --write: replace the dicot.toml that is there.")] = False,
+    recordings: Annotated[list[str], typer.Argument(help="Folders, patterns or files of recordings; or a corpus.")],
+    write: Annotated[bool, typer.Option("--write", help="Write the suggestions as dicot.toml beside them.")] = False,
+    overwrite: opt.Overwrite = False,
+    verify: Annotated[bool, typer.Option("--verify", help="A corpus: read every byte and compare its hash.")] = False,
+    *,
+    said: opt.Settings,
 ) -> None:
     """Show rows, rate, gaps, missing values and channels of recordings, and suggest window, stride and scale.
 
     Columns are those that a dicot.toml beside the recordings names, where no option does; --write makes one, and other
-    commands go by it. Exit code 1 where a file could not be read.
+    commands go by it. Exit code 1 where a file could not be read. Of a corpus its windows and files are shown.
     """
-    from rich.table import Table
-
     from dicot.core.storage import write_atomic
-    from dicot.data import inspect_recordings, suggest_windows
-    from dicot.data.folders import pattern_of
+    from dicot.data import Reading, inspect_recordings, suggest_windows
     from dicot.data.naming import listed
-    from dicot.data.reading import Reading, toml_of
+    from dicot.data.reading import read_toml, toml_of
 
-    if force and not write:
-        raise InputError("--force is for --write. Give both, or leave it out.")
+    told = said.take(*LOOKED_AT, *SUGGESTED)
+    said.rest()
+    if len(recordings) == 1 and corpus_at(recordings[0]) is not None:
+        describe(recordings[0], verify)
+        return
     path = toml_of(recordings) if write else None
-    if path is not None and path.exists() and not force:
-        raise InputError(f"{path} is there already. Say --force to replace it, or edit it.")
-    chosen = None if channels is None else [name.strip() for name in channels.split(",")]
-    said = opt.given(time=time, unit=unit, channels=chosen, label=label, group=group, gap=gap)
-    if path is None:
-        said = {**_kept(recordings), **said}
-    reading = Reading(**said)
-    rows = inspect_recordings(recordings, reading)
+    if path is not None and path.exists() and not overwrite:
+        raise InputError(f"{path} is there already. Say --overwrite to replace it, or edit it.")
+    kept: dict[str, Any] = {}
+    if path is None and len({toml_of(one) for one in recordings}) == 1:
+        kept = read_toml(toml_of(recordings))
+    looked = Reading(**{name: value for name, value in {**kept, **told}.items() if name in LOOKED_AT})
+    rows = inspect_recordings(recordings, looked)
     readable = _alike([row for row in rows if not row.problem])
-    table = Table()
-    table.add_column("recording")
-    for title in ("rows", "lasts", "per second", "gaps", "missing"):
-        table.add_column(title, justify="right")
-    table.add_column("over time")
-    for row in readable:
-        table.add_row(row.file, *_cells(row), row.sparkline)
     if readable:
-        show(table)
-        for names in dict.fromkeys(row.channels for row in readable):
-            typer.echo(f"{len(names)} channel(s): {listed(names)}")
-        advice = suggest_windows(readable, reading)
-        advised = {name: getattr(advice.reading, name) for name in SUGGESTED if name in advice.reasons}
-        for name, value in advised.items():
-            typer.echo(f"{name} {value or 'none'}: {advice.reasons[name]}")
+        _show_rows(readable)
+        advice = suggest_windows(readable, looked)
+        for name in (name for name in SUGGESTED if name in advice.reasons):
+            typer.echo(f"{name} {getattr(advice.reading, name) or 'none'}: {advice.reasons[name]}")
         rates = [row.rate for row in readable if row.rate is not None]
         if advice.left and (left := advice.left.sentence(rates[0] if rates else None)):
-            typer.secho(in_shell(left, {"gap": "--gap"}), fg="yellow")
+            typer.secho(left, fg="yellow")
+        reading = advice.reading.replace(**told)
         words = ["dicot", "pretrain", recordings[0]]
-        if len(readable) < len(rows) and Path(recordings[0]).is_dir():
-            pattern = pattern_of(recordings[0], [row.path for row in readable if row.path])
-            words[-1] = pattern or recordings[0]
-            if pattern is None:
-                typer.echo(
-                    f"First move away what is no recording: {listed([row.file for row in rows if row not in readable])}"
-                )
+        if away := [row.file for row in rows if row not in readable]:
+            typer.echo(f"First move away what is no recording, or name the others by a pattern: {listed(away)}")
         if path is not None:
-            write_atomic(path, advice.reading.to_toml(advice.reasons).encode())
+            write_atomic(path, reading.to_toml(advice.reasons).encode())
             typer.echo(f"Wrote {path}")
         else:
-            if channels is None and advice.reasons["channels"].startswith("those") and advice.reading.channels:
-                channels = ",".join(advice.reading.channels)
-            asked = {"time": time, "unit": unit, "channels": channels, "label": label, "group": group, "gap": gap}
-            words += [
-                str(word) for name, value in opt.given(**asked, **advised).items() for word in (f"--{name}", value)
-            ]
+            words += _as_options(reading, told, advice.reasons)
         typer.echo(f"Next: {shlex.join(words)} --out model")
     problems: dict[str, list[str]] = {}  # what is wrong -> the files, so that nothing is said six times
     for row in rows:
@@ -113,22 +85,37 @@ def inspect(
         raise typer.Exit(1)
 
 
+def _show_rows(rows: "Sequence[Inspected]") -> None:
+    from dicot.data.naming import listed
+
+    lasts = ["" if row.seconds is None else str(timedelta(seconds=round(row.seconds))) for row in rows]
+    show_columns(
+        {
+            "recording": [row.file for row in rows],
+            "rows": [f"{row.rows:,}" for row in rows],
+            "lasts": lasts,
+            "per second": ["" if row.rate is None else f"{row.rate:g}" for row in rows],
+            "gaps": [row.gaps for row in rows],
+            "missing": [f"{row.missing:.1%}" for row in rows],
+            "over time": [row.sparkline for row in rows],
+        }
+    )
+    for names in dict.fromkeys(row.channels for row in rows):
+        typer.echo(f"{len(names)} channel(s): {listed(names)}")
+
+
+def _as_options(reading: Any, told: dict[str, Any], reasons: dict[str, str]) -> list[str]:
+    """Write a reading as a command has it: what was told or suggested."""
+    shared = reasons["channels"].startswith("those")  # not all recordings have all channels
+    names = [name for name in (*LOOKED_AT, *SUGGESTED) if name in told or (name in SUGGESTED and name in reasons)]
+    texts = {}
+    for name in dict.fromkeys([*names, *(["channels"] if shared else [])]):
+        if (value := getattr(reading, name)) is not None:
+            texts[name] = ",".join(value) if isinstance(value, tuple) else str(value)
+    return opt.Settings([f"{name}={text}" for name, text in texts.items()]).words(texts)
+
+
 def _alike(rows: "list[Inspected]") -> "list[Inspected]":
     """Leave out what has no channel in common with most, as a table of labels among recordings."""
     usual = Counter(row.channels for row in rows).most_common(1)[0][0] if rows else ()
     return [row for row in rows if set(row.channels) & set(usual)]
-
-
-def _kept(recordings: list[str]) -> dict[str, Any]:
-    """Return what the dicot.toml beside recordings says about their columns; nothing where there is none."""
-    from dicot.data.reading import read_toml, toml_of
-
-    folders = {toml_of(one) for one in recordings}
-    kept = read_toml(folders.pop()) if len(folders) == 1 else {}
-    return {key: kept[key] for key in ("time", "unit", "channels", "label", "group", "gap") if key in kept}
-
-
-def _cells(row: "Inspected") -> list[str]:
-    lasts = "" if row.seconds is None else str(timedelta(seconds=round(row.seconds)))
-    rate = "" if row.rate is None else f"{row.rate:g}"
-    return [f"{row.rows:,}", lasts, rate, str(row.gaps), f"{row.missing:.1%}"]

@@ -1,5 +1,6 @@
 """dicot label: labels given by hand, kept in a file with their history."""
 
+import shlex
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.tables import cell, show
+from dicot.cli.tables import cell, show_columns
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 label = typer.Typer(help="Labels given by hand, and what to label next.", no_args_is_help=True)
 Store = Annotated[Path, typer.Argument(help="The file of labels, such as labels.sqlite.")]
-VectorFile = Annotated[Path, typer.Option(help="A .parquet or .npz that `dicot embed` wrote from recordings.")]
+VectorFile = Annotated[Path, typer.Option(help="Vectors that `dicot embed` wrote from recordings.")]
 
 
 @label.command()
@@ -51,18 +52,13 @@ def add(
 @label.command("show")
 def show_labels(store: Store) -> None:
     """List the labels, and how many there are of each."""
-    from rich.table import Table
-
     from dicot.use.labels.store import LabelStore
 
     with LabelStore(store, read_only=True) as kept:
         labels = kept.current()
-    table = Table()
-    for title in ("recording", "start", "end", "label"):
-        table.add_column(title, justify="right" if title in ("start", "end") else "left")
-    for key, value in labels.items():
-        table.add_row(*([key, "", ""] if isinstance(key, str) else map(cell, key)), cell(value))
-    show(table)
+    keys = [(key, "", "") if isinstance(key, str) else key for key in labels]
+    places = {title: [key[number] for key in keys] for number, title in enumerate(("recording", "start", "end"))}
+    show_columns({**places, "label": labels.values()})
     counts = Counter(map(cell, labels.values()))
     said = ", ".join(f"{n} {name}" for name, n in counts.most_common())
     typer.echo(f"{len(labels)} label(s) in {store}{said and ': '}{said}")
@@ -75,10 +71,6 @@ def suggest_windows(
     k: Annotated[int, typer.Option("--number", "-n", help="How many windows to suggest.")] = 10,
 ) -> None:
     """List the windows of VECTORS to label next, the most useful first; each by a name that `dicot label add` takes."""
-    import shlex
-
-    from rich.table import Table
-
     from dicot.data.naming import naming
     from dicot.use.labels.suggestion import suggest
     from dicot.use.labels.windows import put_on_windows, read_labels
@@ -92,16 +84,11 @@ def suggest_windows(
     opt.say_lost(store, vectors, lost, len(labels))
     with naming(vectors):
         rows = suggest(known.x, given if labels else None, k)
-    table = Table()
-    columns = {name: values for name, values in known.columns().items() if name != "label"}
-    for title in ("window", "row", *columns):
-        table.add_column(title, justify="right" if title in ("row", "start", "end") else "left")
     recording, start, end = known.places()
-    names = {row: f"{recording[row]}@{cell((start[row] + end[row]) / 2)}" for row in rows.tolist()}
-    for row, window in names.items():
-        table.add_row(window, str(row), *(cell(values[row]) for values in columns.values()))
-    show(table)
-    words = ["dicot", "label", "add", str(store), next(iter(names.values())), "LABEL", "--vectors", str(vectors)]
+    names = [f"{recording[row]}@{cell((start[row] + end[row]) / 2)}" for row in rows.tolist()]
+    columns = {name: values[rows] for name, values in known.columns().items() if name != "label"}
+    show_columns({"window": names, "row": rows.tolist(), **columns})
+    words = ["dicot", "label", "add", str(store), names[0], "LABEL", "--vectors", str(vectors)]
     typer.echo(f"Next: {shlex.join(words)}")
 
 

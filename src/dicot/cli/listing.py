@@ -1,11 +1,13 @@
-"""dicot list: every registry, one line per entry."""
+"""dicot list: every registry, one line per entry; of data sets also the card of one."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from typing import Annotated, Any
 
 import typer
 
-from dicot.core.errors import lookup
+from dicot.cli.data import sizes
+from dicot.core.errors import DicotError, InputError, lookup
 
 Lines = Iterable[tuple[str, str]]  # name and description
 
@@ -49,12 +51,17 @@ def _protocols() -> Lines:
 
 
 def _datasets() -> Lines:
-    from dicot.cli.data import sizes
-    from dicot.data.datasets import on_hand
+    """All data sets that are known, here or not; a damaged one says what is wrong with it."""
+    from dicot.data.datasets import DATASETS, on_hand
 
     cards, damaged = on_hand()
-    here = [(card.name, f"{card.family or '-':10} {sizes(card)}") for card in cards]
-    return [*here, *((name, f"damaged: {why}") for name, why in damaged.items())]
+    lines = {card.name: f"{card.family or '-':10} {sizes(card)}" for card in cards}
+    for name, dataset in DATASETS.items():
+        if name in damaged:
+            lines[name] = f"{dataset.family or '-':10} damaged: {damaged[name]}"
+        elif name not in lines and not dataset.is_here():
+            lines[name] = f"{dataset.family or '-':10} not here"
+    return sorted(lines.items(), key=lambda line: line[0].lower())
 
 
 def _suites() -> Lines:
@@ -82,7 +89,54 @@ LISTS: dict[str, Callable[[], Lines]] = {
 
 def list_names(
     kind: Annotated[str, typer.Argument(help=f"What to list: {', '.join(LISTS)}.")],
+    name: Annotated[str | None, typer.Argument(help="One data set: its card, and how to get it.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Read data sets whole, and compare sizes and values.")] = False,
 ) -> None:
-    """List what can be used by name; of data sets those that are on this machine."""
-    for name, text in lookup(LISTS, kind, "list")():
-        typer.echo(f"{name:18} {text}".rstrip())
+    """List what can be used by name; `dicot list datasets NAME` shows a data set, or how to get it."""
+    lines = lookup(LISTS, kind, "list")
+    if (check or name is not None) and kind != "datasets":
+        raise InputError("NAME and --check are for `dicot list datasets`. Leave them out.")
+    if check:
+        _check(name)
+    elif name is not None:
+        _show_card(name)
+    else:
+        for one, text in lines():
+            typer.echo(f"{one:{32 if kind == 'datasets' else 18}} {text}".rstrip())
+
+
+def _show_card(name: str) -> None:
+    from dicot.data.datasets import DATASETS
+
+    dataset = DATASETS.find(name)
+    card = dataset.card()
+    for field in fields(card):
+        value = getattr(card, field.name)
+        if value not in (None, "", (), {}):
+            typer.echo(f"{field.name:24} {', '.join(map(str, value)) if isinstance(value, tuple) else value}")
+    if dataset.paper_sizes is not None:
+        stated = [f"{what} {size}" for what, size in dataset.paper_sizes._asdict().items() if size is not None]
+        typer.echo(f"{'in the paper':24} {', '.join(stated)}")
+
+
+def _check(name: str | None) -> None:
+    """Check one data set, or all that are here; one that is wrong does not keep the others from being checked."""
+    from dicot.core.progress import Bar
+    from dicot.data.datasets import check, on_hand
+
+    here = on_hand()
+    names = [name] if name is not None else [*(card.name for card in here.cards), *here.damaged]
+    wrong = 0
+    with Bar("check", len(names)) as bar:
+        for done, one in enumerate(names):
+            bar.update(done, one)
+            try:
+                card = check(one)
+                typer.echo(f"{card.name:32} {sizes(card)}, fingerprint {card.fingerprint}")
+            except DicotError as error:
+                if name is not None:
+                    raise
+                wrong += 1
+                typer.secho(f"{one:32} damaged: {error}", fg="red", err=True)
+    if wrong:
+        raise InputError(f"{wrong} of {len(names)} data sets are not as they should be.")

@@ -1,23 +1,17 @@
-"""Options that several commands share, and how they become arguments of the library."""
+"""What several commands share: how DATA are read, and --set for what has no option of its own."""
 
-import glob
+import inspect
 import json
-import reprlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, final
 
 import typer
 
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dicot.data import Windows
-    from dicot.data.datasets import Split
-    from dicot.model.deployed import OnnxEmbedder
-    from dicot.model.estimator import TimeSeriesEmbedder
-    from dicot.store.corpus import Corpus
     from dicot.store.search import EmbeddingIndex
     from dicot.use.labels.store import Key
 
@@ -27,111 +21,123 @@ INTERRUPTED = 130  # exit code: 128 and the number of SIGINT, as shells have it
 DataArgument = Annotated[
     str,
     typer.Argument(
-        help="A data set by name (see `dicot list datasets`) or a .npz, .npy, .csv, .parquet, .ts, .tsv or .arff file."
+        help="A data set by name (`dicot list datasets`), a file of cases, a corpus, or, with --window or a dicot.toml "
+        "beside them, a folder, a pattern or a file of recordings."
     ),
 ]
-ModelArgument = Annotated[Path, typer.Argument(help="A folder written by `dicot pretrain`.")]
+VectorsArgument = Annotated[Path, typer.Argument(help="Vectors that `dicot embed` wrote.")]
 Method = Annotated[str | None, typer.Option(help="See `dicot list methods`; default: the preset's.")]
-Preset = Annotated[
-    str | None,
-    typer.Option(
-        help="Method, features and recipe where no option says; see `dicot list presets`. Default: best, or paper with "
-        "--method."
-    ),
-]
-Encoder = Annotated[str, typer.Option(help="See `dicot list encoders`.")]
-Dim = Annotated[int, typer.Option(help="Features of the encoder.")]
+Preset = Annotated[str | None, typer.Option(help="See `dicot list presets`; default: best, or paper with --method.")]
 Steps = Annotated[int | None, typer.Option(help="Training steps; default: the preset's number.")]
-BatchSize = Annotated[int | None, typer.Option(help="Cases per step; default: the preset's number.")]
-Rate = Annotated[float | None, typer.Option(help="Peak learning rate; default: the paper's 3e-4.")]
-Schedule = Annotated[str | None, typer.Option(help="per_step (the paper) or per_epoch (the authors' code).")]
-Precision = Annotated[str | None, typer.Option(help="float32, tf32 (faster on a GPU) or float64; default: float32.")]
-Pooling = Annotated[str | None, typer.Option(help="See `dicot list poolings`; default: the preset's.")]
-Calibrate = Annotated[
-    bool | None,
-    typer.Option(
-        "--calibrate/--no-calibrate",
-        help="After training, set BatchNorm's statistics by a pass of the training cases; default: the preset's.",
-    ),
-]
-Difference = Annotated[
-    bool | None,
-    typer.Option("--difference/--no-difference", help="Embed each case's first difference too; default: the preset's."),
-]
-Bank = Annotated[
-    str | None,
-    typer.Option(help="A fixed bank of kernels beside the encoder: 84 to 9996 features, or mixed; 0 for none."),
-]
-Components = Annotated[
-    int | None, typer.Option(help="Compress embeddings to at most so many numbers, up to 2048; 0: as they are.")
-]
-Family = Annotated[str | None, typer.Option(help="Recipe of ucr, uea or large sets; default: the data set's own.")]
-Setting = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="A setting of the method, name=value; repeat for more. Example: k=[2,5]"),
-]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
-Layout = Annotated[str, typer.Option(help="Axes of arrays in a file: nct or ntc.")]
-Unequal = Annotated[str | None, typer.Option(help="Cases of unequal length: error, pad, crop or resample.")]
-Missing = Annotated[str | None, typer.Option(help="NaN: error, interpolate or zero.")]
-Scale = Annotated[str | None, typer.Option(help="dataset or case; default: values as they are.")]
-RecordedArgument = Annotated[
-    str,
-    typer.Argument(
-        help="A data set by name (see `dicot list datasets`) or a .npz, .npy, .csv, .parquet, .ts, .tsv or .arff file; "
-        "with --window, or a dicot.toml beside them, a folder, a pattern or a file of recordings; or a corpus."
-    ),
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there already.")]
+Ray = Annotated[str | None, typer.Option(help="A Ray cluster: host:port, auto, or local to start one here.")]
+Plot = Annotated[Path | None, typer.Option(help="Draw the windows on a page, an .html.")]
+Series = Annotated[str | None, typer.Option("--data", help="Where the series are now, if they were moved.")]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting; repeat for more.")
 ]
-Window = Annotated[
-    str | None, typer.Option(help="DATA are recordings: cut windows of so many time steps, or a time such as 2.56s.")
-]
-Stride = Annotated[str | None, typer.Option(help="With --window: time steps, a time, or a share; default: 50%.")]
-SamplingRate = Annotated[
-    float | None, typer.Option("--rate", help="Recordings: time steps per second; others are resampled to it.")
-]
-Resample = Annotated[
-    bool | None,
-    typer.Option("--resample/--no-resample", help="Recordings: put uneven time steps on an even grid."),
-]
-Unit = Annotated[str | None, typer.Option(help="Recordings: of time stamps that are numbers, s, ms, us or ns.")]
-Gap = Annotated[
-    float | None,
-    typer.Option(help="Recordings: steps between time stamps so many times as long as usual are gaps; default: 1.5."),
-]
-Memory = Annotated[
-    str | None,
-    typer.Option(
-        help="How much memory may be taken, such as 4GB; default: half of what is free. Refused if too little."
-    ),
-]
-GpuMemory = Annotated[
-    str | None,
-    typer.Option(help="How much of a GPU's memory may be taken, such as 8GiB; default: all. Enforced by torch."),
-]
-Ray = Annotated[
-    str | None,
-    typer.Option("--ray", help="A Ray cluster: host:port, auto for this machine's, local to start one here."),
-]
-GpusPerActor = Annotated[
-    float | None,
-    typer.Option(min=0, help="On Ray: GPUs of each process, 0.25 for a quarter; default: that, where there are any."),
-]
-Case = Annotated[str | None, typer.Option(help="Long tables: the column that names the case.")]
-Time = Annotated[
-    str | None, typer.Option(help="Long tables: the column that orders a case. Recordings: that of time stamps.")
-]
-Channels = Annotated[
-    str | None, typer.Option(help="Long tables and recordings: columns of values, separated by commas.")
-]
-Label = Annotated[
-    str | None, typer.Option(help="The column of labels in a table (also first or last), or their array in an .npz.")
-]
-Group = Annotated[str | None, typer.Option(help="The column of groups, such as subjects, or their array in an .npz.")]
-Ignore = Annotated[str | None, typer.Option(help="Tables: columns that hold no values, separated by commas.")]
-Header = Annotated[
-    bool | None,
-    typer.Option("--header/--no-header", help="One case per row: whether the first row holds names; default: look."),
-]
+
+# Settings by whom they concern. `dicot pretrain --set` takes all of them, and those of the method.
+CASES = ("case", "ignore", "header", "layout")  # of a file of cases
+CUTTING = ("window", "stride", "rate", "resample", "unit", "gap")  # of recordings
+READING = ("time", "channels", "label", "group", "missing", "scale", *CASES, *CUTTING)
+FEATURES = ("pooling", "calibrate", "difference", "bank", "n_components")
+RECIPE = ("batch_size", "lr", "weight_decay", "betas", "warmup", "schedule", "precision")
+LISTS = ("channels", "ignore")
+TEXTS = ("time", "label", "group", "case", "unit", "window", "stride", "memory", "gpu_memory")
+
+
+def _reading_options(
+    window: Annotated[str | None, typer.Option(help="Of recordings: time steps, or a time such as 2.56s.")] = None,
+    stride: Annotated[str | None, typer.Option(help="Time steps, a time, or a share; default: 50%.")] = None,
+    time: Annotated[str | None, typer.Option(help="The column of time stamps, or that orders a case.")] = None,
+    channels: Annotated[str | None, typer.Option(help="The columns of values, separated by commas.")] = None,
+    label: Annotated[str | None, typer.Option(help="The column of labels, or their array in an .npz.")] = None,
+    group: Annotated[str | None, typer.Option(help="The column of groups, such as people, or their array.")] = None,
+    set_: Set = None,
+) -> None: ...
+
+
+def reads(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of reading and --set; it gets what they say as its argument `said`."""
+    own = [one for one in inspect.signature(command).parameters.values() if one.name != "said"]
+    shared = inspect.signature(_reading_options).parameters
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        options = {name: given.pop(name) for name in shared}
+        pairs = options.pop("set_")
+        command(**given, said=Settings(pairs, options))
+
+    needed = [one for one in own if one.default is one.empty]
+    others = [one for one in own if one.default is not one.empty]
+    parameters = [one.replace(kind=one.KEYWORD_ONLY) for one in (*needed, *others, *shared.values())]
+    shown: Any = run
+    shown.__signature__ = inspect.Signature(parameters)
+    shown.__annotations__ = {one.name: one.annotation for one in parameters}
+    del shown.__wrapped__
+    return run
+
+
+@final
+class Settings:
+    """What the options of reading and --set say; each part of a command takes what concerns it."""
+
+    def __init__(self, pairs: Sequence[str] | None, options: Mapping[str, str | None] | None = None) -> None:
+        self.texts = {name: text for name, text in (options or {}).items() if text is not None}
+        self._known: list[str] = []
+        for pair in pairs or ():
+            name, equals, text = pair.partition("=")
+            if not equals or not name.strip():
+                raise InputError(f"--set takes name=value; got {pair[:80]!r}.")
+            self.texts[name.strip()] = text
+        self._left = dict(self.texts)
+
+    def take(self, *names: str) -> dict[str, Any]:
+        """Return those of these settings that were given."""
+        self._known += names
+        return {name: _value(name, self._left.pop(name)) for name in names if name in self._left}
+
+    def take_model(self) -> dict[str, Any]:
+        """Return the arguments of a TimeSeriesEmbedder that were given, but for how cases are prepared."""
+        arguments = self.take("encoder", "dim", "encoder_params", "family")
+        groups = {"features": self.take(*FEATURES), "recipe": self.take(*RECIPE)}
+        return arguments | {name: settings for name, settings in groups.items() if settings}
+
+    def rest(self, methods: Iterable[type] = ()) -> dict[str, Any]:
+        """Return what nobody took: settings of one of these methods. Anything else is refused."""
+        known = [name for kind in methods for name in inspect.signature(kind).parameters if name != "encoder"]
+        for name in self._left:
+            if name not in known:
+                raise InputError(f"Unknown setting {name[:40]!r}. {did_you_mean(name[:40], [*self._known, *known])}")
+        return self.take(*self._left)
+
+    def words(self, names: Iterable[str]) -> list[str]:
+        """Write those of these settings that were given as a command has them."""
+        options = inspect.signature(_reading_options).parameters
+        given = [(name, text) for name, text in self.texts.items() if name in names]
+        return [word for name, text in given for word in (_option(name, text) if name in options else _set(name, text))]
+
+
+def _option(name: str, text: str) -> tuple[str, str]:
+    return f"--{name}", text
+
+
+def _set(name: str, text: str) -> tuple[str, str]:
+    return "--set", f"{name}={text}"
+
+
+def _value(name: str, text: str) -> Any:
+    """Read a value as JSON; names of columns and what is no JSON stay text."""
+    if name in LISTS:
+        return [part.strip() for part in text.split(",")]
+    if name in TEXTS:
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):  # no JSON, a number of thousands of digits, or lists too deep
+        return text
 
 
 def given(**options: Any) -> dict[str, Any]:
@@ -139,35 +145,17 @@ def given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def columns(
-    case: str | None,
-    time: str | None,
-    channels: str | None,
-    label: str | None,
-    group: str | None,
-    ignore: str | None,
-    header: bool | None,
-) -> dict[str, Any]:
-    """Collect the column options of a table file."""
-    names = {"channels": channels, "ignore": ignore}
-    several = {key: [n.strip() for n in text.split(",")] for key, text in names.items() if text is not None}
-    return given(case=case, time=time, label=label, group=group, header=header, **several)
+def names_in(text: str | None) -> tuple[str, ...]:
+    """Read names that are separated by commas."""
+    return tuple(name.strip() for name in text.split(",")) if text else ()
 
 
-def settings(pairs: list[str] | None) -> dict[str, Any] | None:
-    """Parse --set name=value pairs; a value that is not JSON is taken as text."""
-    out: dict[str, Any] = {}
-    for pair in pairs or []:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise InputError(f"--set takes name=value; got {reprlib.repr(pair)}.")
-        try:
-            out[name.strip()] = json.loads(value)
-        except ValueError:  # no JSON, or a number of thousands of digits
-            out[name.strip()] = value
-        except RecursionError as error:
-            raise InputError(f"--set {name.strip()[:40]} is a list of lists too deep to read. Give a value.") from error
-    return out or None
+def whole_numbers(text: str | None, option: str) -> tuple[int, ...]:
+    """Read whole numbers that are separated by commas."""
+    try:
+        return tuple(int(name) for name in names_in(text))
+    except ValueError as error:
+        raise InputError(f"{option} takes whole numbers separated by commas; got {text!r}.") from error
 
 
 def row_meant(index: "EmbeddingIndex", text: str, option: str) -> int:
@@ -175,9 +163,9 @@ def row_meant(index: "EmbeddingIndex", text: str, option: str) -> int:
     recording, at, place = text.rpartition("@")
     try:
         return index.row_at(recording, float(place)) if at else int(text)
+    except InputError:
+        raise
     except ValueError as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"{option} takes {AT} or the number of a row; got {text!r}.") from error
 
 
@@ -188,129 +176,9 @@ def say_lost(labels: Path, vectors: Path, lost: "list[Key]", count: int) -> None
     said = f"{len(lost)} of {count} label(s) of {labels} are on no window of {vectors}; the first is on {lost[0]!r}."
     if len(lost) == count:
         raise InputError(f"{said} Name the vectors that were labelled, with the same windows.")
-    typer.secho(f"Warning: {said}", fg="yellow", err=True)
+    warn(said)
 
 
-def whole_numbers(text: str, option: str) -> list[int]:
-    """Parse whole numbers separated by commas."""
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError as error:
-        raise InputError(f"{option} takes whole numbers separated by commas; got {text!r}.") from error
-
-
-def bank(text: str | None) -> int | str | None:
-    """Parse --bank, a number of features or a name."""
-    try:
-        return text if text is None else int(text)
-    except ValueError:
-        return text
-
-
-def load_data(
-    data: str,
-    layout: str,
-    policies: dict[str, Any],
-    table: dict[str, Any],
-    holdout: tuple[float, int] | None = None,
-) -> "Split":
-    """Load a named data set or a file; column options, another layout and `holdout` are for files alone."""
-    from dicot.data.collection import warn_of_layout
-    from dicot.data.datasets import is_path, load
-
-    if not is_path(data) and (table or layout != "nct"):
-        raise InputError(f"{data!r} is a data set by name; --layout and column options are for files.")
-    if is_path(data):
-        table = {**table, **given(holdout=holdout), **({"layout": layout} if layout != "nct" else {})}
-    split = load(data, **policies, **table)
-    show_read(data, split.about)
-    if is_path(data) and data.lower().endswith((".npz", ".npy")):  # other files say what their channels are
-        warn_of_layout(split.train.n_channels, split.train.n_times, layout)
-    return split
-
-
-def corpus_at(data: str, said: dict[str, Any]) -> "Corpus | None":
-    """Open DATA where they are a corpus; refuse what was said when it was built. None where they are none."""
-    from dicot.store.corpus import Corpus
-    from dicot.store.folder import MANIFEST
-
-    if not (Path(data).is_dir() and (Path(data) / MANIFEST).is_file()):
-        return None
-    opened = Corpus.open(data)
-    if refused := sorted(given(**said)):
-        raise InputError(f"{data} is a corpus, whose windows are cut already. Leave out --{refused[0]}.")
-    return opened
-
-
-class Recorded(NamedTuple):
-    """DATA that are recordings: how they are cut, and how windows are scaled for a fit."""
-
-    options: dict[str, Any]  # fields of a Reading
-    scale: str | None
-
-
-def recorded(
-    data: str,
-    table: dict[str, Any],
-    *,
-    scale: str | None = None,
-    window: str | int | None = None,
-    usual: int | None = None,
-    **options: Any,
-) -> Recorded | None:
-    """Return how DATA are cut by options and the dicot.toml beside them; None where they are no recordings.
-
-    `usual` are the time steps of a window of a folder or pattern for which neither says any.
-    """
-    from dicot.data.datasets import is_path
-    from dicot.data.reading import read_toml, toml_of
-
-    # A folder is one also where a data set has its name: nothing else has a dicot.toml inside.
-    path = toml_of(data) if is_path(data) or Path(data).is_dir() else None
-    kept = {} if path is None else read_toml(path)
-    asked = given(**options)
-    several = path is not None and (Path(data).is_dir() or glob.has_magic(data))
-    if window is None and "window" not in kept and several and usual is not None:
-        typer.echo(f"Windows of {usual} time steps, as the model was fitted on")
-        window = usual
-    if window is None and "window" not in kept:
-        if kept:
-            raise InputError(f"{path} has no window, so {data} cannot be cut. Add one there, or give --window.")
-        if asked.keys() - {"missing"}:
-            names = ", ".join(f"--{name}" for name in options if name != "missing")
-            raise InputError(f"{names} are for recordings. Give --window too, or leave out --{min(asked)}.")
-        return None
-    if refused := sorted({"case", "ignore", "header"} & table.keys()):
-        raise InputError(f"--{refused[0]} is for tables of cases; with --window DATA are recordings. Leave it out.")
-    if kept:
-        typer.echo(f"Options of {path}: {', '.join(kept)}")
-    kept_scale = kept.pop("scale", None)
-    return Recorded({**kept, **given(window=window), **asked, **table}, kept_scale if scale is None else scale)
-
-
-def as_fitted(options: dict[str, Any], model: "TimeSeriesEmbedder | OnnxEmbedder") -> dict[str, Any]:
-    """Read the channels that a model was fitted on, where no others are asked for: further columns are left alone."""
-    channels = model.preparation_.channels
-    return options if channels is None else {"channels": list(channels), **options}
-
-
-def load_recordings(data: str, options: dict[str, Any]) -> "Windows":
-    """Cut a folder, a pattern or a file of recordings into windows, and say what they are."""
-    from dicot.data import Windows
-
-    windows = Windows.from_folder(data, **options)
-    recordings = len(set(windows.recording)) if windows.recording is not None else 0
-    show_recordings(data, recordings, windows.channels or (), windows.rate)
-    return windows
-
-
-def show_recordings(data: str, count: int, channels: "Sequence[str]", rate: float | None) -> None:
-    """Say what recordings were read."""
-    rate_text = "" if rate is None else f" at {rate:g} per second"
-    typer.echo(f"Read {data}: {count} recording(s) of {', '.join(channels)}{rate_text}")
-
-
-def show_read(data: str, about: str) -> None:
-    """Say what a table was taken for, so that a wrong guess is seen."""
-    if about:
-        typer.echo(f"Read {data}: {about}")
+def warn(sentence: str) -> None:
+    """Show a warning as a line."""
+    typer.secho(f"Warning: {sentence}", fg="yellow", err=True)

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dicot.cli import options as opt
 from dicot.cli import pictures
-from dicot.cli.tables import cell, show
+from dicot.cli.tables import show_columns
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -14,23 +15,14 @@ if TYPE_CHECKING:
 
 
 def outliers(
-    vectors: Annotated[Path, typer.Argument(help="A .parquet or .npz that `dicot embed` wrote: what is judged.")],
-    reference: Annotated[
-        Path | None, typer.Option(help="Vectors of normal windows by the same model; default: the rest of VECTORS.")
-    ] = None,
+    vectors: opt.VectorsArgument,
+    reference: Annotated[Path | None, typer.Option(help="Vectors of normal windows; default: VECTORS.")] = None,
     n_neighbors: Annotated[int, typer.Option("--neighbours", "-k", help="Nearest normal windows to compare with.")] = 5,
-    alpha: Annotated[
-        float, typer.Option("--alarm", help="The share of normal windows that may be flagged by mistake.")
-    ] = 0.05,
-    calibration: Annotated[
-        float, typer.Option(help="The share of normal windows, or of their groups, that is held out for p-values.")
-    ] = 0.3,
-    top: Annotated[int, typer.Option(help="How many to list.")] = 20,
-    out: Annotated[
-        Path | None, typer.Option(help="A .csv or .parquet for all windows, in the order of VECTORS.")
-    ] = None,
-    plot: pictures.Plot = None,
-    data: pictures.Data = None,
+    alpha: Annotated[float, typer.Option("--alarm", help="The share of false alarms to allow.")] = 0.05,
+    top: Annotated[int, typer.Option(min=1, help="How many to list.")] = 20,
+    out: Annotated[Path | None, typer.Option(help="A .csv or .parquet for all windows.")] = None,
+    plot: opt.Plot = None,
+    data: opt.Series = None,
 ) -> None:
     """List the windows of VECTORS that lie farthest from normal ones: distance and conformal p-value.
 
@@ -39,7 +31,6 @@ def outliers(
     then a p-value is larger by how much these differ, so that --alarm holds roughly for new ones too.
     """
     import numpy as np
-    from rich.table import Table
 
     from dicot.data.naming import naming
     from dicot.store.tables import check_table_file, write_columns
@@ -49,10 +40,8 @@ def outliers(
     if out is not None:
         check_table_file(out)
     pictures.check_plot(plot, data)
-    if top < 1:
-        raise InputError(f"--top must be a whole number, 1 or more; got {top}.")
     known = read_vectors(vectors, finite=True)
-    detector = EmbeddingOutlierDetector(n_neighbors=n_neighbors, alpha=alpha, calibration=calibration)
+    detector = EmbeddingOutlierDetector(n_neighbors=n_neighbors, alpha=alpha)
     if reference is None:
         with naming(vectors):
             together = known.held_together(3)
@@ -62,23 +51,15 @@ def outliers(
             "others, which are taken as normal."
         )
         if together is None and known.recording is not None:
-            _warn(f"{vectors} has fewer than 3 recordings: what lasts longer than a window may hide itself.")
+            opt.warn(f"{vectors} has fewer than 3 recordings: what lasts longer than a window may hide itself.")
     else:
-        if reference.exists() and reference.samefile(vectors):
-            raise InputError(f"--reference {reference} is what is judged. Leave it out to compare it with itself.")
         normal = read_vectors(reference, finite=True)
-        if normal.x.shape[1] != known.x.shape[1]:
+        both = normal.model is not None and known.model is not None
+        if normal.x.shape[1] != known.x.shape[1] or (both and normal.model != known.model):
             raise InputError(
-                f"{reference} holds vectors of {normal.x.shape[1]} features and {vectors} of {known.x.shape[1]}. "
-                "Embed both by the same model."
+                f"{reference} and {vectors} were made by different models: distances between their vectors mean "
+                "nothing. Embed both by the same model."
             )
-        if normal.model is not None and known.model is not None and normal.model != known.model:
-            raise InputError(
-                f"{reference} was made by the model {normal.model[:12]} and {vectors} by {known.model[:12]}: distances "
-                "between them mean nothing. Embed both by the same model."
-            )
-        if len(normal) < 2:
-            raise InputError(f"{reference} holds {len(normal)} vector(s); a reference needs many. Embed more windows.")
         with naming(reference):
             together = normal.held_together(2)
             detector.fit(normal.x, groups=None if together is None else together[1])
@@ -88,16 +69,12 @@ def outliers(
             f"held out for p-values ({_how(together)})."
         )
         if together is None and normal.recording is not None:
-            _warn(f"{reference} has one recording: in others there may be more false alarms than --alarm says.")
+            opt.warn(f"{reference} has one recording: in others there may be more false alarms than --alarm says.")
     columns = {**known.columns(), "distance": distance, "p": p}
-    table = Table()
-    for title in ("row", *columns):
-        table.add_column(title, justify="left" if title in ("recording", "group", "label") else "right")
     listed = np.lexsort((-distance, p))[:top].tolist()
-    for row in listed:
-        shown = [cell(values[row]) for name, values in columns.items() if name not in ("distance", "p")]
-        table.add_row(str(row), *shown, f"{distance[row]:.4f}", f"{p[row]:.4f}")
-    show(table)
+    shown = {name: values[listed] for name, values in known.columns().items()}
+    far = {"distance": [f"{distance[row]:.4f}" for row in listed], "p": [f"{p[row]:.4f}" for row in listed]}
+    show_columns({"row": listed, **shown, **far})
     flagged = p <= alpha
     but = "" if together is None else f", or more where a few {together[0]}s differ far more than the others"
     typer.echo(
@@ -116,10 +93,6 @@ def outliers(
         ]
         drawn = {row: {"p": f"{p[row]:.4f}", "distance": f"{distance[row]:.4f}"} for row in listed}
         pictures.draw(plot, f"Outliers of {vectors.name}", lead, vectors, known, drawn, data)
-
-
-def _warn(sentence: str) -> None:
-    typer.secho(f"Warning: {sentence}", fg="yellow", err=True)
 
 
 def _how(together: "tuple[str, Array] | None") -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.bench import LEDGER, announce, names_in, run_units, show_plan
+from dicot.cli.bench import LEDGER, DryRun, announce, run_units, show_plan, suite_options
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,22 +36,14 @@ def paper(
     run: Annotated[
         bool, typer.Option("--run", help="First run into the ledger what is missing, the cheapest data sets first.")
     ] = False,
-    sets: Annotated[
-        str | None,
-        typer.Option(
-            help="RUN: data sets, separated by commas; default: the paper's, and what stands in for the rest."
-        ),
-    ] = None,
-    seeds: Annotated[str | None, typer.Option(help="RUN: seeds instead of the suites'.")] = None,
-    schedule: Annotated[str, typer.Option(help="RUN: per_step, per_epoch (the authors' code) or both.")] = "per_step",
-    precision: opt.Precision = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="RUN: training steps: a trial, and marked as one.")] = None,
     device: opt.Device = "auto",
-    workers: Annotated[int | None, typer.Option(min=1, help="RUN: processes; default: one per core.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="RUN: only say what would be run.")] = False,
+    dry_run: DryRun = False,
+    set_: opt.Set = None,
 ) -> None:
-    """Show every figure and table of the paper on one page: ours beside the paper's, or what is missing and why."""
-    from dicot.judge.bench.crossing import SuiteOptions
+    """Show every figure and table of the paper on one page: ours beside the paper's, or what is missing and why.
+
+    With --run, --set takes workers, sets, seeds, steps, precision and schedule (per_step, per_epoch or both).
+    """
     from dicot.judge.report.frame import frame
     from dicot.judge.report.page import need_jinja2
     from dicot.paper.exhibits.page import chosen, write_paper
@@ -60,18 +52,14 @@ def paper(
     need_jinja2()
     if ledger is not None and records is not None and not run:
         raise InputError("Give either --ledger FILE or --records PATH; together they need --run.")
-    if dry_run and not run:
-        raise InputError("--dry-run needs --run: it says what would be run.")
-    keys = list(chosen(names_in(only)))
+    if (dry_run or set_) and not run:
+        raise InputError("--dry-run and --set are for --run. Give it too, or leave them out.")
+    keys = list(chosen(opt.names_in(only)))
     failed = False
     if run:
-        options = SuiteOptions(
-            sets=names_in(sets),
-            seeds=tuple(opt.whole_numbers(seeds, "--seeds")) if seeds else (),
-            schedules=("per_step", "per_epoch") if schedule == "both" else (schedule,),
-            precision=precision or "float32",
-            steps=steps,
-        )
+        said = opt.Settings(set_)
+        workers = said.take("workers").get("workers")
+        options = suite_options(said)
         failed = _run(keys, options, ledger or LEDGER, _published(records), device, workers, dry_run)
         if dry_run:
             return

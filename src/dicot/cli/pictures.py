@@ -4,7 +4,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,11 +14,6 @@ from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
     from dicot.store.vectors import Vectors
-
-Plot = Annotated[Path | None, typer.Option(help="Draw the windows on a page, an .html.")]
-Data = Annotated[
-    str | None, typer.Option(help="With --plot: where the recordings are, if not where they were embedded from.")
-]
 
 
 def check_plot(plot: Path | None, data: str | None) -> None:

@@ -5,67 +5,35 @@ import shlex
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from dicot.cli import options as opt
+from dicot.cli.sources import find_source
 from dicot.core.errors import InputError
 from dicot.core.processes.launcher import end_with_parent, find_place, is_launched, launch
 
 
+@opt.reads
 def pretrain(
-    data: opt.RecordedArgument,
-    out: Annotated[Path, typer.Option(help="Folder for the model; a killed run continues from the checkpoint there.")],
+    data: opt.DataArgument,
+    out: Annotated[Path, typer.Option(help="Folder for the model; a killed run continues there.")],
     preset: opt.Preset = None,
     method: opt.Method = None,
-    encoder: opt.Encoder = "inception_time",
-    dim: opt.Dim = 256,
     steps: opt.Steps = None,
-    batch_size: opt.BatchSize = None,
-    lr: opt.Rate = None,
-    schedule: opt.Schedule = None,
-    precision: opt.Precision = None,
-    pooling: opt.Pooling = None,
-    calibrate: opt.Calibrate = None,
-    difference: opt.Difference = None,
-    bank: opt.Bank = None,
-    n_components: opt.Components = None,
-    family: opt.Family = None,
-    set_: opt.Setting = None,
     seed: Annotated[int, typer.Option(help="Fixes weights, batches and draws.")] = 1,
     device: opt.Device = "auto",
-    layout: opt.Layout = "nct",
-    unequal: opt.Unequal = None,
-    missing: opt.Missing = None,
-    scale: opt.Scale = None,
-    case: opt.Case = None,
-    time: opt.Time = None,
-    channels: opt.Channels = None,
-    label: opt.Label = None,
-    group: opt.Group = None,
-    ignore: opt.Ignore = None,
-    header: opt.Header = None,
-    window: opt.Window = None,
-    stride: opt.Stride = None,
-    rate: opt.SamplingRate = None,
-    resample: opt.Resample = None,
-    unit: opt.Unit = None,
-    gap: opt.Gap = None,
-    checkpoint_seconds: Annotated[float, typer.Option(help="Seconds between checkpoints; 0: after every step.")] = 10.0,
-    memory: opt.Memory = None,
-    gpu_memory: opt.GpuMemory = None,
-    overwrite: Annotated[
-        bool, typer.Option(help="Replace another model that is in the folder, or its checkpoint.")
-    ] = False,
-    nproc: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Processes of this machine that train together, each on a GPU of its own, or on CPU cores."
-        ),
-    ] = None,
+    overwrite: opt.Overwrite = False,
+    nproc: Annotated[int | None, typer.Option(min=1, help="Processes here that train together.")] = None,
+    *,
+    said: opt.Settings,
 ) -> None:
-    """Train an encoder on the training cases of DATA and save it with its provenance."""
+    """Train an encoder on the training cases of DATA and save it with its provenance.
+
+    --set takes what has no option: encoder, dim, batch_size, lr, pooling, bank, n_components, missing, unequal, scale,
+    rate, memory and others, and the settings of the method, such as k=[2,5].
+    """
     again = shlex.join(["dicot", *sys.argv[1:]])
     place = find_place()
     if place.world > 1 and nproc not in (None, place.world):
@@ -80,65 +48,41 @@ def pretrain(
 
     from dicot.core.gpu.memory import gpu_memory_of
     from dicot.core.processes.budget import memory_of
-    from dicot.data.pieces import Cases
-    from dicot.data.splits import Split
+    from dicot.methods import METHODS
     from dicot.model.estimator import TimeSeriesEmbedder
+    from dicot.model.presets import find_preset, preset_name
     from dicot.model.runs import CHECKPOINT, pretrain_into
     from dicot.train import join_ranks
 
-    on_gpu = gpu_memory_of(gpu_memory, device)
-    policies = opt.given(unequal=unequal, missing=missing)
-    table = opt.columns(case, time, channels, label, group, ignore, header)
-    cut: dict[str, Any] = {
-        "window": window,
-        "stride": stride,
-        "rate": rate,
-        "resample": resample,
-        "unit": unit,
-        "gap": gap,
-    }
-    train: Cases | None = opt.corpus_at(data, {**cut, **table, **policies})
-    name = data
+    reading, settings = said.take(*opt.READING), said.take_model()
+    policies = said.take("unequal") | opt.given(missing=reading.get("missing"))
+    run = said.take("checkpoint_seconds", "memory", "gpu_memory")
+    trained = method or find_preset(preset_name(preset, method)).method
+    params = said.rest([METHODS[trained]] if trained in METHODS else [])
+    run |= {"gpu_memory": gpu_memory_of(run.get("gpu_memory"), device)}
+    run |= {"memory": memory_of(run["memory"])} if "memory" in run else {}
+    source = find_source(data, reading)
+    name, train = data, source.corpus or (source.windows() if source.recorded else None)
     if train is None:
-        recordings = opt.recorded(data, table, scale=scale, missing=missing, **cut)
-        if recordings is not None:
-            scale = recordings.scale
-            split = Split(opt.load_recordings(data, recordings.options), name=data)
-        else:
-            split = opt.load_data(data, layout, policies, table)
-        train, name, family = split.train, split.name, family or split.family
+        split = source.split(**policies)
+        train, name = split.train, split.name
+        settings.setdefault("family", split.family)
     if not place.rank:
         typer.echo(f"{name}: {len(train)} cases, {train.n_channels} channel(s), {train.n_times} time steps")
-    recipe = opt.given(batch_size=batch_size, lr=lr, schedule=schedule, precision=precision)
-    features = opt.given(
-        pooling=pooling, calibrate=calibrate, difference=difference, bank=opt.bank(bank), n_components=n_components
-    )
     model = TimeSeriesEmbedder(
         method,
         preset=preset,
-        encoder=encoder,
-        dim=dim,
-        family=family,
-        method_params=opt.settings(set_),
-        recipe=recipe,
         steps=steps,
-        features=features,
-        prepare={**policies, **opt.given(scale=scale)},
+        method_params=params or None,
         random_state=seed,
         device=device,
         verbose=not place.rank,
+        prepare={**policies, **opt.given(scale=source.scale)},
+        **settings,
     )
     try:
         with join_ranks(device=device):
-            outcome = pretrain_into(
-                out,
-                model,
-                train,
-                checkpoint_seconds=checkpoint_seconds,
-                overwrite=overwrite,
-                memory=None if memory is None else memory_of(memory),
-                gpu_memory=on_gpu,
-            )
+            outcome = pretrain_into(out, model, train, overwrite=overwrite, **run)
         if not place.rank:
             typer.echo(outcome)
     except KeyboardInterrupt as error:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dicot.cli.bench import LEDGER, names_in
+from dicot.cli.bench import LEDGER
+from dicot.cli.options import names_in
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,22 +26,13 @@ def report(
         Path | None,
         typer.Option(help="Instead of a ledger: its export, the report.csv of a report, or a folder of such files."),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder for report.html, .md, .csv and figures, for several suites one each; default without INTO: "
-            "out/SUITE."
-        ),
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the report; default without INTO: out/SUITE.")] = None,
     against_paper: Annotated[bool, typer.Option("--against-paper", help="Ours beside the paper's numbers.")] = False,
     only: Annotated[
         str | None,
         typer.Option(help="Rank only these contenders, separated by commas, or `paper` for the paper's lines."),
     ] = None,
     baseline: Annotated[str | None, typer.Option(help="Whom to count wins and losses against; default: dicot.")] = None,
-    features: Annotated[
-        Path | None, typer.Option(help="A .npz with `labels` and embeddings by contender, to draw maps of.")
-    ] = None,
     into: Annotated[
         Path | None, typer.Option(help="Put the summary table between the marks of this file, such as README.md.")
     ] = None,
@@ -75,7 +67,6 @@ def report(
                 rows,
                 beside=reports if against_paper else None,
                 baseline=baseline,
-                features=features,
                 outside=outside,
                 lacking=[(source, target) for whose, source, target in wanted if whose in name.split(JOIN)],
                 command=shlex.join(["dicot", *sys.argv[1:]]),

@@ -1,25 +1,47 @@
 """Tables and sentences on the screen, as wide as the screen is."""
 
 import os
-import textwrap
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from dicot.judge.report.tables import Table as TextTable
 
 
+def show_columns(columns: Mapping[str, Iterable[Any]]) -> None:
+    """Print columns of values below their titles; numbers stand to the right."""
+    from rich.table import Table
+
+    table, texts = Table(), {title: [cell(value) for value in values] for title, values in columns.items()}
+    for title, cells in texts.items():
+        table.add_column(title, justify="right" if all(map(_is_number, cells)) else "left")
+    for row in zip(*texts.values(), strict=True):
+        table.add_row(*row)
+    show(table)
+
+
+def _is_number(text: str) -> bool:
+    return not text or text.replace(",", "").rstrip("%").replace(".", "").replace(":", "").lstrip("-").isdigit()
+
+
 def show(table: "Table") -> None:
     """Print a table whole: as wide as it is where nobody's screen ends, and nowhere so narrow that columns are lost."""
+    console, needed = _measured(table)
+    console.width = max(console.width, needed.minimum) if console.is_terminal else needed.maximum
+    console.print(table)
+
+
+def _measured(table: "Table") -> "tuple[Console, Any]":
     from rich.console import Console
     from rich.measure import Measurement
 
     console = Console()
-    wide = console.options.update(width=10_000)
-    needed = Measurement.get(console, wide, table)
-    console.width = max(console.width, needed.minimum) if console.is_terminal else needed.maximum
-    console.print(table)
+    return console, Measurement.get(console, console.options.update(width=10_000), table)
 
 
 def show_blocks(table: "TextTable") -> None:
@@ -32,22 +54,11 @@ def show_blocks(table: "TextTable") -> None:
         return
     while start < len(table.columns):
         end = start + 1
-        while end < len(table.columns) and _needs(table.part(slice(start, end + 1))) <= width:
+        while end < len(table.columns) and _measured(to_rich(table.part(slice(start, end + 1))))[1].maximum <= width:
             end += 1
         show(to_rich(table.part(slice(start, end))))
         start = end
     say(table.note)
-
-
-def _needs(table: "TextTable") -> int:
-    """How wide a table is."""
-    from rich.console import Console
-    from rich.measure import Measurement
-
-    from dicot.judge.report.tables import to_rich
-
-    console = Console()
-    return Measurement.get(console, console.options.update(width=10_000), to_rich(table)).maximum
 
 
 def screen_width() -> int | None:
@@ -58,19 +69,16 @@ def screen_width() -> int | None:
     return console.width if console.is_terminal or "COLUMNS" in os.environ else None
 
 
-def say(text: str, *, bold: bool = False, indent: str = "") -> None:
+def say(text: str, *, bold: bool = False, indent: int = 0) -> None:
     """Print sentences, broken at the words that the screen ends with."""
-    import typer
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
 
-    width = screen_width()
-    lines = (
-        [indent + text]
-        if width is None
-        else textwrap.wrap(
-            text, width, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-        )
-    )
-    typer.secho("\n".join(lines), bold=bold)
+    if screen_width() is None:
+        typer.secho(" " * indent + text, bold=bold)
+    else:
+        Console().print(Padding(Text(text, style="bold" if bold else ""), (0, 0, 0, indent)))
 
 
 def cell(value: Any) -> str:

@@ -10,7 +10,7 @@ from dicot.data.csvfile import SEPARATORS, columns_of, open_sheet
 from dicot.data.naming import listed
 from dicot.data.npyfile import Npz, assign_keys, looked_for, map_npy, open_npz
 from dicot.data.parquetfile import read_table
-from dicot.data.policies import Array, Cases
+from dicot.data.policies import Array, RawCases
 from dicot.data.reading import Reading
 from dicot.data.tables import table_cases
 from dicot.data.textforms import read_text
@@ -22,7 +22,7 @@ _TABLE = ("case", "time", "channels", "label", "group", "ignore")
 class Content(NamedTuple):
     """Cases as a file holds them, in the order channels, time: lengths may differ and NaN is kept."""
 
-    X: Cases
+    X: RawCases
     y: Array | None = None
     group: Array | None = None
     about: str = ""  # a table: its columns, what they were taken for and the first case, in words

@@ -19,7 +19,6 @@ from dicot.data.policies import (
     FloatArray,
     RawCases,
     Scale,
-    check_missing,
     name_cases,
     scale_each_case,
     target_length,
@@ -211,7 +210,11 @@ def survey(cases: RawCases, missing: str, scale: str | Scale | None) -> Conversi
         raise InputError(
             f"X contains nothing but NaN in {name_cases(np.flatnonzero(lengths == 0))}. Drop what has no values."
         )
-    check_missing(np.flatnonzero(gaps), missing)
+    if missing == "error" and gaps.any():
+        raise InputError(
+            f"X contains NaN in {name_cases(np.flatnonzero(gaps))}. "
+            'Set missing="interpolate" or missing="zero", or remove the missing values.'
+        )
     if dead and missing == "interpolate":
         raise InputError(
             f'X has no value at all in {_named(dead)}, and missing="interpolate" has nothing to fill it in from. Leave '

@@ -175,8 +175,8 @@ def to_names(column: "pd.Series") -> Array:
         numbers = [int(text) if text.lstrip("-").isdecimal() and len(text) < 21 else None for text in texts]
         whole = all(n is not None and str(n) == text for n, text in zip(numbers, texts, strict=True))
         if texts and whole and all(-(2**63) <= n < 2**63 for n in numbers if n is not None):
-            return np.array(numbers, dtype=np.int64)[codes]
-    return np.array([*texts, ""], dtype=np.str_)[codes]
+            return np.asarray(np.array(numbers, dtype=np.int64)[codes])
+    return np.asarray(np.array([*texts, ""], dtype=np.str_)[codes])
 
 
 def _to_values(column: "pd.Series") -> Array:

@@ -1,7 +1,7 @@
 """Folders of recordings: which files there are, how their recordings are called, and what they hold."""
 
 import glob
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path, PurePath
@@ -75,20 +75,6 @@ def refuse_mistaken(recordings: Iterable[str], name: str, names: Mapping[str, Pa
                 f"{names[name]} has a recording {one!r}, named after the file and its group, and the file "
                 f"{names[str(other)]} has such a name itself. Rename this file."
             )
-
-
-def pattern_of(folder: str | Path, files: Sequence[Path]) -> str | None:
-    """Return a pattern that names just these of a folder's recordings; None where no simple one does."""
-    root, wanted = Path(folder), {file.resolve() for file in files}
-    others = [file.name for file in find_recordings(folder) if file.resolve() not in wanted]
-    below = "**/" if any(file.parent != root for file in files) else ""
-    suffixes = {file.suffix for file in files}
-    suffix = suffixes.pop() if len(suffixes) == 1 else ".*"
-    for start in ("", f"[!{''.join(sorted({name[0] for name in others}))}]"):
-        pattern = f"{glob.escape(str(root))}/{below}{start}*{suffix}"
-        if {Path(file).resolve() for file in glob.glob(pattern, recursive=True)} == wanted:
-            return pattern
-    return None
 
 
 def _files_of(source: str | Path) -> list[tuple[Path, PurePath]]:

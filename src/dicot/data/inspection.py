@@ -29,7 +29,6 @@ _REPEATS = 4  # periods in a window
 _SHORTEST, _COMMON = 16, 128  # time steps: the least window, and the size that many studies use where nothing is known
 _LEAST_SECONDS, _LEAST_FAST = 0.1, 1024  # a window lasts as long, where that is not more time steps than these
 _FEW, _MANY = 500, 200_000  # windows
-_APART = 10.0  # times that the largest channel may exceed the smallest before scaling is advised
 _SHIFTED = 3.0  # standard deviations between the levels of recordings from which on each case is scaled by itself,
 _ALIKE = 2.0  # unless their sizes differ by more than this factor, which then tells recordings apart
 
@@ -215,13 +214,14 @@ def suggest_windows(rows: Sequence[Inspected], reading: Reading | None = None) -
     if not sound:
         raise InputError(f"None of the {len(rows)} recording(s) could be read, so nothing can be suggested.")
     said = reading or Reading()
-    window, steps, reason = _window(sound)
+    rate, differ = _rates(sound)
+    window, steps, reason = _window(sound, rate)
     stride, stride_reason = _stride(sound, steps)
     found = {
         "channels": _channels(sound, said),
         "window": (window, reason),
         "stride": (stride, stride_reason),
-        "rate": _rate(sound),
+        "rate": (float(f"{rate:.4g}"), f"{differ}; this is the median.") if rate is not None and differ else (None, ""),
         "missing": _missing(sound),
         "scale": _scale(sound),
     }
@@ -239,7 +239,7 @@ def _channels(rows: Sequence[Inspected], said: Reading) -> tuple[tuple[str, ...]
 
 
 def _left_out(rows: Sequence[Inspected], length: int, stride: str) -> LeftOut:
-    """Count the time steps that lie in no such window, as `windows_from` does."""
+    """Count the time steps that lie in no such window, as they are cut."""
     step = window_stride(stride, length, None)
     cut = [n for row in rows for n in row.stretches if len(row.stretches) > 1 or row.others or n >= length]
     between = sum(n for n in cut if n < length)
@@ -247,14 +247,14 @@ def _left_out(rows: Sequence[Inspected], length: int, stride: str) -> LeftOut:
     return LeftOut(sum(row.rows for row in rows), between, sum(row.others for row in rows), tail)
 
 
-def _rate(rows: Sequence[Inspected]) -> tuple[float | None, str]:
-    """Return the rate to resample to, where rates differ, and why."""
+def _rates(rows: Sequence[Inspected]) -> tuple[float | None, str]:
+    """Return the median rate, None where some recording has none, and where rates differ how much, in words."""
     rates = [row.rate for row in rows if row.rate is not None]
-    usual = float(np.median(rates)) if len(rates) == len(rows) else None
-    if usual is None or all(abs(rate - usual) <= SAME_RATE * usual for rate in rates):
+    if len(rates) < len(rows):
         return None, ""
-    said = f"the rates differ, {min(rates):g} to {max(rates):g} per second; this is the median."
-    return float(f"{usual:.4g}"), said
+    usual = float(np.median(rates))
+    differ = any(abs(rate - usual) > SAME_RATE * usual for rate in rates)
+    return usual, f"the rates differ, {min(rates):g} to {max(rates):g} per second" if differ else ""
 
 
 def _missing(rows: Sequence[Inspected]) -> tuple[str | None, str]:
@@ -266,11 +266,8 @@ def _missing(rows: Sequence[Inspected]) -> tuple[str | None, str]:
     return "interpolate", f"{len(lacking)} of {len(rows)} recordings miss values, up to {worst:.1%} of one."
 
 
-def _window(rows: Sequence[Inspected]) -> tuple[str | int, int, str]:
+def _window(rows: Sequence[Inspected], rate: float | None) -> tuple[str | int, int, str]:
     """Return the window as text or time steps, its time steps, and why."""
-    rates = [row.rate for row in rows if row.rate is not None]
-    rate = float(np.median(rates)) if len(rates) == len(rows) else None
-    one_rate = rate is not None and all(abs(r - rate) <= SAME_RATE * rate for r in rates)
     # Periods are compared in seconds where all rates are known, because these may differ.
     periodic = [row for row in rows if row.period is not None]
     periods = [row.period / row.rate * rate if rate and row.rate else row.period for row in periodic if row.period]
@@ -287,11 +284,9 @@ def _window(rows: Sequence[Inspected]) -> tuple[str | int, int, str]:
         seldom = f" in more than {len(periods)} of {len(rows)} recordings" if periods else ""
         reason = f"no period found{seldom}; {_COMMON} time steps are only a common size to start from"
     least = max(_SHORTEST, min(_LEAST_FAST, round(_LEAST_SECONDS * rate))) if rate else _SHORTEST
-    if steps < least and rate and least > _SHORTEST:
-        reason += (
-            f", made longer to {least} time steps: at {rate:g} per second, slower changes tell more than one period"
-        )
-    steps = max(least, steps)
+    if steps < least:
+        steps = least
+        reason += f", made longer to {least} time steps, because slower changes tell more"
     # What one recording in ten is shorter than: the others give at least one window.
     most = max(1, int(np.quantile([max(row.stretches) for row in rows], 0.1)))
     if steps > most:
@@ -300,8 +295,6 @@ def _window(rows: Sequence[Inspected]) -> tuple[str | int, int, str]:
     if rate is None:
         return steps, steps, f"{reason}. The rate is not known, so it is counted in time steps."
     text = seconds_text(steps / rate)
-    if not one_rate:
-        reason += f". The rates differ ({min(rates):g} to {max(rates):g} per second): resample them, rate={rate:.4g}"
     return text, window_length(text, rate), f"{reason}."
 
 
@@ -338,12 +331,7 @@ def _scale(rows: Sequence[Inspected]) -> tuple[str | None, str]:
             "shows its shape. Where the level matters, use dataset."
         )
     ratio = within[moving].max() / within[moving].min()
-    if ratio > _APART:
-        return (
-            "dataset",
-            f"the channels differ in size by a factor of {ratio:.0f}; one z-score per channel evens them out.",
-        )
     return "dataset", (
-        f"the channels differ in size by a factor of {ratio:.1f}; one z-score per channel keeps differences in level "
-        "and size between windows. Where gain and offset are accidents, use case."
+        f"the channels differ in size by a factor of {ratio:.3g}; one z-score per channel evens them out, and keeps "
+        "differences between windows. Where gain and offset are accidents, use case."
     )

@@ -123,7 +123,7 @@ def check_channel_names(channels: Any, n_channels: int) -> tuple[str, ...]:
     if isinstance(channels, str) or not all(isinstance(name, str) and name for name in names):
         raise InputError(f"channels must be a sequence of names; got {channels!r}. Pass one text for each channel.")
     if len(names) != n_channels or len(set(names)) < len(names):
-        raise InputError(f"channels must give each of the {n_channels} channel(s) a name of its own; got {names}.")
+        raise InputError(f"channels must name each of the {n_channels} channel(s) once; got {len(names)}: {names}.")
     return names
 
 

@@ -13,7 +13,6 @@ from dicot.data.pieces import Collection, blocks
 Array = NDArray[Any]
 FloatArray = NDArray[np.floating[Any]]
 RawCases = Array | list[Array]  # (N, C, T), or N arrays (C, T_i), of any real type
-Cases = RawCases  # the name that readers use until they are merged
 
 
 def name_cases(index: Iterable[int], noun: str = "case", plural: str = "cases") -> str:
@@ -104,36 +103,14 @@ def zero(case: Array) -> Array:
     return np.where(np.isnan(case), case.dtype.type(0.0), case)
 
 
-# "error" is raised by fill_missing, which can name the cases.
+# "error" is raised by whoever can name the cases.
 MISSING: dict[str, Callable[[Array], Array]] = {"error": lambda case: case, "interpolate": interpolate, "zero": zero}
-
-
-def fill_missing(cases: RawCases, policy: str, noun: str = "case") -> RawCases:
-    """Return cases filled in by a policy, or raise an error that names those with NaN; copied only if need be."""
-    gaps = cases_where(np.isnan, cases)
-    check_missing(gaps, policy, noun)
-    if not len(gaps):
-        return cases
-    filled = cases.copy()
-    for i in gaps:
-        filled[i] = MISSING[policy](filled[i])
-    return filled
 
 
 NO_VALUE = (
     '{} has no value at all in {}, and missing="interpolate" has nothing to fill it in from. Leave out the file, or '
     'the channel with channels= (--channels), or set missing="zero" (--missing zero).'
 )
-
-
-def check_missing(gaps: Array, policy: str, noun: str = "case") -> None:
-    """Refuse an unknown policy, and under "error" the cases with NaN."""
-    lookup(MISSING, policy, "policy for missing values")
-    if policy == "error" and len(gaps):
-        raise InputError(
-            f"X contains NaN in {name_cases(gaps, noun, noun + 's')}. "
-            'Set missing="interpolate" or missing="zero", or remove the missing values.'
-        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -89,7 +89,8 @@ def read_case_file(path: Path, reading: Reading) -> dict[str, Content]:
     """Read the cases of a file as they are: {"train": ..., "test": ...} if it holds a split, otherwise {"": ...}."""
     read = _reader(path, "cases")
     with naming(path):
-        return read(path, reading)
+        found: dict[str, Content] = read(path, reading)
+        return found
 
 
 def read_recording(path: str | Path, reading: Reading | None = None, **options: Any) -> Recording:

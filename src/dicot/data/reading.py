@@ -151,7 +151,8 @@ def _problem(key: str, value: Any) -> str:
         case "resample" | "keep_tail" | "header":
             sound, words = isinstance(value, bool), "true or false"
         case "unit" | "missing" | "scale" | "layout":
-            choices = {"unit": UNITS, "missing": MISSING, "scale": ("dataset", "case"), "layout": ("nct", "ntc")}[key]
+            known = {"unit": [*UNITS], "missing": [*MISSING], "scale": ["dataset", "case"], "layout": ["nct", "ntc"]}
+            choices = known[key]
             sound, words = text and value in choices, f"one of {', '.join(choices)}"
         case _:
             sound, words = text, "the name of a column"

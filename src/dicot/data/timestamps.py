@@ -29,7 +29,7 @@ _SINCE_1970 = 1e9  # seconds, reached in 2001; no recording has lasted that long
 _PLAUSIBLE = 631_152_000, 4_102_444_800  # seconds: a guess that leads out of the years 1990 to 2099 is none
 _MANY, _MOST_TIMES = 10**6, 1000  # time steps that resampling may make of any number, or of each
 _ON_GRID = 1e-3  # of a step: time stamps that are this close to even ones are left alone
-_FINER = re.compile(r"[.,]\d{6}(\d*[1-9])")  # digits behind microseconds in ISO 8601
+_ZONE = re.compile(r"[:T]\d+.*(Z|[+-]\d\d(:?\d\d)?)$")  # of a date in ISO 8601
 Seconds = NDArray[np.float64]
 Where = Callable[[int], str]  # a row by number -> "line 7", for errors
 
@@ -99,32 +99,23 @@ def _no_date(number: Any, unit: str, remedy: str) -> InputError:
 
 def _from_text(column: Array, where: Where) -> tuple[Seconds, str]:
     """Read dates, as text or as Python's own."""
-    cells: list[Any] = [cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell for cell in column]
-    cells = [cell.isoformat() if hasattr(cell, "nanosecond") else cell for cell in cells]  # pandas' own
-    dates: list[datetime] = []
-    finer: list[str] = []  # digits behind the microseconds, which datetime drops
-    for row, cell in enumerate(cells):
-        try:
-            date = cell if isinstance(cell, datetime) else datetime.fromisoformat(cell)
-        except (TypeError, ValueError) as error:
-            raise _no_stamp(cells, row, where) from error
-        if dates and (date.tzinfo is None) != (dates[0].tzinfo is None):
-            raise InputError(
-                f"{where(row)}: {str(cell)!r} and the time stamp of {where(0)} must both have a zone, or neither. "
-                "Write all in one form."
-            )
-        dates.append(date)
-        more = _FINER.search(cell) if isinstance(cell, str) else None
-        finer.append(more[1] if more else "")
-    first, digits = min(zip(dates, finer, strict=True))
-    start = first.astimezone(UTC) if first.tzinfo else first
-    # Aware dates are subtracted in UTC, so that an hour of summer time is neither lost nor doubled.
-    seconds = np.array([(date - start).total_seconds() for date in dates])
-    if not any(finer):
-        return seconds, first.isoformat()
-    below = np.array([float(f"0.{text}e-6") if text else 0.0 for text in finer])
-    whole = first.isoformat(timespec="microseconds")
-    return seconds + (below - float(f"0.{digits or 0}e-6")), whole[:26] + digits + whole[26:]
+    import pandas as pd
+
+    cells = [cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell for cell in column.tolist()]
+    # In UTC, so that an hour of summer time is neither lost nor doubled.
+    dates = pd.to_datetime(pd.Series(cells, dtype=object), format="ISO8601", utc=True, errors="coerce")
+    if dates.isna().any():
+        raise _no_stamp(cells, int(np.argmax(dates.isna())), where)
+    zoned = np.array([bool(_ZONE.search(c)) if isinstance(c, str) else c.tzinfo is not None for c in cells])
+    if zoned.any() and not zoned.all():
+        row = int(np.argmax(zoned != zoned[0]))
+        raise InputError(
+            f"{where(row)}: {str(cells[row])!r} and the time stamp of {where(0)} must both have a zone, or neither. "
+            "Write all in one form."
+        )
+    since = (dates - dates.min()).to_numpy()
+    first = pd.Timestamp(cells[int(np.argmin(since))])
+    return since / np.timedelta64(1, "s"), first.isoformat()
 
 
 def _no_stamp(cells: list[Any], row: int, where: Where) -> InputError:

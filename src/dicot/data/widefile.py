@@ -9,10 +9,10 @@ import numpy as np
 from dicot.core.errors import InputError, did_you_mean
 from dicot.data.csvfile import Sheet, check_names, to_names
 from dicot.data.policies import Array
-from dicot.data.texts import decimal_comma, is_value
+from dicot.data.texts import decimal_comma, is_number, is_value
 
 _ENDS = {"first": 0, "last": -1}
-_RAMP = 8  # values that rise evenly by chance are fewer
+_RAMP = 7  # steps that are even by chance are fewer
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
@@ -33,7 +33,8 @@ def read_rows(
     given = [c for c in (label, group, *(ignore or ())) if c is not None]
     by_name = [c for c in given if c not in _ENDS]
     if header is None:
-        header = bool(by_name) or _has_header(sheet.rows, {_ENDS[c] % width for c in given if c in _ENDS})
+        ends = {_ENDS[c] % width for c in given if c in _ENDS}
+        header = bool(by_name) or _has_header([cell for i, cell in enumerate(sheet.rows[0]) if i not in ends])
     names = sheet.rows[0] if header else []
     if lost := [c for c in by_name if c not in names]:
         if not header:
@@ -83,36 +84,24 @@ def read_rows(
     return cases[:, None], y, groups, "; ".join(about)
 
 
-def _has_header(rows: list[list[str]], ends: set[int]) -> bool:
-    """Tell whether the first row holds names, judging by its own cells and the next rows."""
-    cells, *others = ([cell for i, cell in enumerate(row) if i not in ends] for row in rows)
+def _has_header(cells: list[str]) -> bool:
+    """Tell whether the first row holds names: all are text, and all differ. A row that may be either is refused."""
     text = [cell for cell in cells if not is_value(cell)]
-    plain = cells[1:] if cells[:1] == [""] else cells  # beside the nameless index of a data frame
     if text and len(set(text)) == len(cells):
         return True
-    if text and len(text) == len(cells):
-        why = "all cells are text, but not all differ"
-    elif text:
-        why = f"{brief(text)} cannot be read as a number, other cells can"
-    elif len(plain) > 1 and plain == [str(i) for i in range(len(plain))]:
-        why = "it may number the columns or be a case of small numbers"
-    elif others and _is_ramp(cells) and not any(map(_is_ramp, others)):
-        why = "it rises evenly like times, and no other row does"
-    else:
+    # The columns of a data frame without names are called 0, 1, 2 ...; times rise evenly.
+    numbers = np.array([float(cell) if is_number(cell) else np.nan for cell in cells])
+    numbers = numbers[1:] if cells[:1] == [""] else numbers
+    steps = np.diff(numbers)
+    counts = len(steps) > 0 and numbers[0] == 0 and bool((steps == 1).all())
+    ramp = len(steps) >= _RAMP and steps[0] > 0 and np.allclose(steps, steps[0], rtol=1e-3, atol=0)
+    if not text and not counts and not ramp:
         return False
     raise InputError(
-        f"It is not clear whether the first row holds names or a case: {brief(rows[0])} ({why}). Say header=True or "
+        f"It is not clear whether the first row holds names or a case: {brief(cells)}. Say header=True or "
         "header=False (--header or --no-header), and name a column that is not one of values as label, group or ignore "
         "(--label, --group, --ignore): by its name, first or last."
     )
-
-
-def _is_ramp(cells: list[str]) -> bool:
-    try:
-        steps = np.diff(np.array(cells, dtype=np.float64))
-    except ValueError:  # a cell is empty, or text
-        return False
-    return len(cells) >= _RAMP and bool(steps[0] > 0 and np.allclose(steps, steps[0], rtol=1e-3, atol=0))
 
 
 def _check_steps(names: list[str]) -> None:

@@ -26,37 +26,17 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
     except ImportError as error:
         raise need_extra("fastapi", "explore", "The explorer") from error
 
-    class Refusal(BaseModel):
-        detail: str
-
-    said: dict[int | str, dict[str, Any]] = {status: {"model": Refusal} for status in (400, 403, 404, 413, 422, 500)}
-    app = FastAPI(
-        title="dicot explorer",
-        version=__version__,
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
-        responses=said,
-    )
+    app = FastAPI(title="dicot explorer", version=__version__, openapi_url=None)
     app.add_middleware(Guard, token=token, port=port)
-
-    def gives(kind: str) -> dict[str, Any]:
-        return {"response_class": Response, "responses": {200: {"content": {kind: {}}}}}
-
-    # In the description alone: `checked` refuses other rows in words of its own.
-    bounds: dict[str, Any] = {"minimum": 0, "maximum": len(workspace) - 1}
-    RowOfBody = Annotated[StrictInt, Field(json_schema_extra=bounds)]
-    RowOfQuery = Annotated[int, Query(json_schema_extra=bounds)]
-    RowsOfQuery = Annotated[str, Query(json_schema_extra={"pattern": f"^{ROWS}$"})]
 
     class Labelled(BaseModel):
         model_config = ConfigDict(extra="forbid")
-        rows: list[RowOfBody] = Field(min_length=1, max_length=LABEL_ROWS)
+        rows: list[StrictInt] = Field(min_length=1, max_length=LABEL_ROWS)
         label: str | None
 
     class Chosen(BaseModel):
         model_config = ConfigDict(extra="forbid")
-        rows: list[RowOfBody] = Field(min_length=1, max_length=len(workspace))
+        rows: list[StrictInt] = Field(min_length=1, max_length=len(workspace))
 
     How = Annotated[int, Query(ge=1, le=MOST)]
 
@@ -79,15 +59,15 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
     def binary(values: Any, kind: str) -> Response:
         return Response(values.astype(kind).tobytes(), media_type="application/octet-stream")
 
-    @app.get("/", **gives("text/html"))
+    @app.get("/")
     def page() -> Response:
         return Response(assets[INDEX].content, media_type=assets[INDEX].kind)
 
-    @app.get("/favicon.ico", status_code=204, response_class=Response)
+    @app.get("/favicon.ico")
     def icon() -> Response:
         return Response(status_code=204)
 
-    @app.get("/assets/{name:path}", **gives("*/*"))
+    @app.get("/assets/{name:path}")
     def asset(name: str) -> Response:
         if name not in assets:
             raise HTTPException(404, "There is no such file.")
@@ -97,11 +77,11 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
     def about() -> dict[str, Any]:
         return workspace.about()
 
-    @app.get("/api/points", **gives("application/octet-stream"))
+    @app.get("/api/points")
     def points() -> Response:
         return binary(workspace.overview.points, "<f4")
 
-    @app.get("/api/columns/{name}", **gives("application/octet-stream"))
+    @app.get("/api/columns/{name}")
     def column(name: str) -> Response:
         try:
             found = workspace.column(name)
@@ -111,7 +91,7 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
         return binary(found.values, "<f4" if found.categories is None else "<i4")
 
     @app.get("/api/series")
-    def series(rows: RowsOfQuery) -> dict[str, Any]:
+    def series(rows: str) -> dict[str, Any]:
         if not re.fullmatch(ROWS, rows):
             raise InputError(f"rows must be whole numbers separated by commas; got {rows[:100]!r}.")
         numbers = [int(row) for row in rows.split(",")]
@@ -120,12 +100,12 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
         return {"series": workspace.windows(checked(numbers))}
 
     @app.get("/api/context")
-    def context(row: RowOfQuery) -> dict[str, Any]:
+    def context(row: int) -> dict[str, Any]:
         (row,) = checked([row])
         return workspace.context(row)
 
     @app.get("/api/neighbours")
-    def neighbours(row: RowOfQuery, k: How = 10) -> dict[str, Any]:
+    def neighbours(row: int, k: How = 10) -> dict[str, Any]:
         (row,) = checked([row])
         rows, distances = workspace.neighbours(row, k)
         return {"rows": rows, "distances": distances}
@@ -161,7 +141,7 @@ def create_app(workspace: ExplorerWorkspace, token: str, port: int, assets: Asse
         found = workspace.classify()
         return {"sentence": found.sentence, "warnings": list(found.warnings)}
 
-    @app.post("/api/export", **gives("text/csv"))
+    @app.post("/api/export")
     def export(chosen: Chosen) -> Response:
         return PlainTextResponse(
             workspace.table(checked(chosen.rows)),

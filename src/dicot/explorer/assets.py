@@ -1,24 +1,14 @@
 """The files of the page, built from web/ and read from the package once: a fixed table of names."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
 from dicot.core.errors import InputError
 
-INDEX = "index.html"
-KINDS = {
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".svg": "image/svg+xml",
-    ".png": "image/png",
-    ".woff2": "font/woff2",
-    ".wasm": "application/wasm",
-    ".json": "application/json",
-    ".txt": "text/plain; charset=utf-8",
-}
+INDEX, SCRIPT, STYLE = "index.html", "app.js", "app.css"
+KINDS = {INDEX: "text/html", SCRIPT: "text/javascript", STYLE: "text/css"}
 
 
 class Asset(NamedTuple):
@@ -28,25 +18,15 @@ class Asset(NamedTuple):
     kind: str  # as HTTP names it
 
 
-Assets = Mapping[str, Asset]  # by name, such as app.js
+Assets = Mapping[str, Asset]  # by name
 
 
 def load_assets(folder: Traversable | None = None) -> Assets:
-    """Read all files of the page; without the folder they come from the installed package."""
+    """Read the files of the page; without the folder they come from the installed package."""
     folder = files("dicot.explorer").joinpath("assets") if folder is None else folder
-    found = dict(_read(folder, "")) if folder.is_dir() else {}
-    if INDEX not in found:
+    if lacking := [name for name in KINDS if not folder.joinpath(name).is_file()]:
         raise InputError(
-            "The explorer's page is not built: dicot/explorer/assets has no index.html. Install dicot from a wheel, or "
-            "build the page: npm ci && npm run build in web/."
+            f"The explorer's page is not built: {folder} has no {lacking[0]}. Install dicot from a wheel, or build the "
+            "page: npm ci && npm run build in web/."
         )
-    return found
-
-
-def _read(folder: Traversable, above: str) -> Iterator[tuple[str, Asset]]:
-    for entry in folder.iterdir():
-        suffix = f".{entry.name.rpartition('.')[2]}"
-        if entry.is_dir():
-            yield from _read(entry, f"{above}{entry.name}/")
-        elif suffix in KINDS:
-            yield f"{above}{entry.name}", Asset(entry.read_bytes(), KINDS[suffix])
+    return {name: Asset(folder.joinpath(name).read_bytes(), f"{kind}; charset=utf-8") for name, kind in KINDS.items()}

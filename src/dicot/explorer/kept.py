@@ -3,10 +3,10 @@
 import hashlib
 import io
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,11 @@ from dicot.data.pieces import pieces, release
 from dicot.data.policies import Array
 from dicot.store.vectors import Vectors
 
-FORMAT = "dicot explorer 1"
+FORMAT = "dicot explorer 2"
 SEED = 0
 REFERENCE = 10_000  # windows that outliers are told by; drawn where there are more
 MOST_CLUSTERS = 10  # where no label tells how many there are: as many as colours that can be told apart
-
-KEYS = {"tsne": ("points", "title"), "umap": ("umap_points", "umap_title")}  # of a map's arrays, by its kind
+KINDS = ("tsne", "umap")  # of maps
 
 Say = Callable[[str], None]
 
@@ -40,30 +39,9 @@ class Overview:
     outlier: NDArray[np.float32] | None  # (N,) the larger the odder; None where there are too few windows to tell
 
 
-class Map(NamedTuple):
-    """Where every window lies."""
-
-    points: NDArray[np.float32]  # (N, 2) between -1 and 1
-    title: str  # how they came about
-
-
-@dataclass(frozen=True, eq=False)
-class KeptOverviews:
-    """What a file holds: maps by their kind, and what does not depend on a map."""
-
-    maps: Mapping[str, Map]
-    cluster: NDArray[np.int32]
-    n_clusters: int
-    outlier: NDArray[np.float32] | None
-
-    def seen(self, kind: str) -> Overview:
-        """Return what the explorer shows with a map of this kind."""
-        return Overview(*self.maps[kind], self.cluster, self.n_clusters, self.outlier)
-
-
-def overview_file(path: Path, known: Vectors) -> Path:
+def overview_file(path: Path, known: Vectors, kind: str = "tsne") -> Path:
     """Name the file that is kept beside the vectors: it holds a hash of what it was made of."""
-    digest = hashlib.sha256(f"{FORMAT} {known.x.shape}".encode())
+    digest = hashlib.sha256(f"{FORMAT} {kind} {known.x.shape}".encode())
     for rows in pieces((len(known), 1, known.x.shape[1])):
         digest.update(np.ascontiguousarray(known.x[rows], "<f4").tobytes())
         release(known.x[rows])
@@ -76,28 +54,26 @@ def read_or_make(path: Path, known: Vectors, n_classes: int, say: Say, kind: str
     """Read what an earlier start kept beside the vectors at `path`, or make it and keep it.
 
     `n_classes` of known labels say how many clusters to look for; with less than two, a rule does. `kind` is that of
-    the map, "tsne" or "umap"; the file may hold both.
+    the map, "tsne" or "umap".
     """
-    place = overview_file(path, known)
-    count = n_clusters(len(known), n_classes)
-    kept = _read(place, len(known)) if place.exists() else None
-    maps = {} if kept is None else dict(kept.maps)
-    if kept is not None and kept.n_clusters == count and kind in maps:
-        say(f"Map: {maps[kind].title}; from {place}")
-        return kept.seen(kind)
-    if kind not in maps:
+    place, count = overview_file(path, known, kind), n_clusters(len(known), n_classes)
+    made = _read(place, len(known))
+    if made is not None:
+        say(f"Map: {made.title}; from {place}")
+        if made.n_clusters == count:
+            return made
+        made = replace(made, cluster=clusters(known.x, count), n_clusters=count)
+    else:
         say(f"Making the map of {len(known):,} windows, once; of 5,000 and more it takes some minutes.")
-        maps[kind] = _map(known.x, kind)
-        say(f"Map: {maps[kind].title}")
-    outlier = outlier_scores(known) if kept is None else kept.outlier
-    cluster = kept.cluster if kept is not None and kept.n_clusters == count else clusters(known.x, count)
-    made = KeptOverviews(maps, cluster, count, outlier)
+        points, title = _map(known.x, kind)
+        say(f"Map: {title}")
+        made = Overview(points, title, clusters(known.x, count), count, outlier_scores(known))
     try:
         _write(place, made)
         say(f"Wrote {place}: the next start reads it.")
     except OutputError as error:  # the folder may be read-only, and the map is there all the same
         say(f"Warning: the map is not kept, and will be made again at the next start. {error}")
-    return made.seen(kind)
+    return made
 
 
 def n_clusters(n_windows: int, n_classes: int) -> int:
@@ -106,14 +82,14 @@ def n_clusters(n_windows: int, n_classes: int) -> int:
     return min(wanted, n_windows)
 
 
-def _map(x: Array, kind: str) -> Map:
+def _map(x: Array, kind: str) -> tuple[NDArray[np.float32], str]:
     from dicot.use.projection import overview, overview_steps
 
     with Bar("Map", overview_steps(len(x), kind)) as bar:
         found = overview(x, kind=kind, seed=SEED, on_step=bar.update)
     low, high = found.points.min(axis=0), found.points.max(axis=0)
     points = (found.points - (low + high) / 2) / max(float((high - low).max()) / 2, 1e-12)
-    return Map(points.astype(np.float32), found.title)
+    return points.astype(np.float32), found.title
 
 
 def clusters(x: Array, count: int) -> NDArray[np.int32]:
@@ -164,50 +140,24 @@ def outlier_scores(known: Vectors) -> NDArray[np.float32] | None:
     return out
 
 
-def _write(place: Path, made: KeptOverviews) -> None:
-    facts: dict[str, Any] = {
-        "format": np.array(FORMAT),
-        "cluster": made.cluster,
-        "n_clusters": np.array(made.n_clusters),
-    }
-    for kind, one in sorted(made.maps.items()):
-        points, title = KEYS[kind]
-        facts |= {points: one.points, title: np.array(one.title)}
-    if made.outlier is not None:
-        facts["outlier"] = made.outlier
+def _write(place: Path, made: Overview) -> None:
+    facts: dict[str, Any] = {"format": np.array(FORMAT), **{k: v for k, v in vars(made).items() if v is not None}}
     buffer = io.BytesIO()
     np.savez(buffer, **facts)
     write_atomic(place, buffer.getvalue())
 
 
-def _read(place: Path, n: int) -> KeptOverviews:
-    """Read what `_write` wrote, checked: the file lies where others may write."""
-    again = f"Remove {place}: it is made again at the next start."
+def _read(place: Path, n: int) -> Overview | None:
+    """Read what `_write` wrote; None where there is no such file, or another one: it is made again then."""
     try:
         arrays = load_npz(place)
-    except InputError as error:
-        raise InputError(f"{error} {again}") from error
-    wanted: dict[str, tuple[str, tuple[int, ...]]] = {"cluster": ("i4", (n,)), "outlier": ("f4", (n,))}
-    wanted |= {points: ("f4", (n, 2)) for points, _ in KEYS.values()}
-    held = {kind: keys for kind, keys in KEYS.items() if arrays.keys() & set(keys)}
-    needed = {"cluster", "n_clusters"}.union(*held.values())
-    sound = str(arrays.get("format", "")) == FORMAT and bool(held) and needed <= arrays.keys()
-    sound = sound and all(
-        arrays[name].dtype == np.dtype(f"<{kind}") and arrays[name].shape == shape
-        for name, (kind, shape) in wanted.items()
-        if name in arrays
-    )
-    sound = sound and arrays["n_clusters"].shape == () and arrays["n_clusters"].dtype.kind == "i"
-    sound = sound and all(_within(arrays[points]) for points, _ in held.values())
-    sound = sound and ("outlier" not in arrays or bool(np.isfinite(arrays["outlier"]).all()))
-    if not sound:
-        raise InputError(f"{place} is no map that the explorer made of these vectors. {again}")
-    count = int(arrays["n_clusters"])
-    if not 0 <= arrays["cluster"].min(initial=0) <= arrays["cluster"].max(initial=0) < count:
-        raise InputError(f"{place} names clusters that it does not have. {again}")
-    maps = {kind: Map(arrays[points], str(arrays[title])) for kind, (points, title) in held.items()}
-    return KeptOverviews(maps, arrays["cluster"], count, arrays.get("outlier"))
-
-
-def _within(points: Array) -> bool:
-    return bool(np.isfinite(points).all() and np.abs(points).max(initial=0) <= 1.001)
+        count = int(arrays["n_clusters"])
+        made = Overview(arrays["points"], str(arrays["title"]), arrays["cluster"], count, arrays.get("outlier"))
+        forms = {name: (values.dtype.str, values.shape) for name, values in arrays.items()}
+        wanted = {"points": ("<f4", (n, 2)), "cluster": ("<i4", (n,)), "outlier": ("<f4", (n,))}
+        sound = all(form == wanted.get(name, form) for name, form in forms.items())
+        sound = sound and str(arrays["format"]) == FORMAT and 0 <= made.cluster.min() <= made.cluster.max() < count
+        sound = sound and bool(np.abs(made.points).max() <= 1.001)  # NaN is not
+        return made if sound and (made.outlier is None or np.isfinite(made.outlier).all()) else None
+    except (OSError, InputError, KeyError, TypeError, ValueError):
+        return None

@@ -13,7 +13,7 @@ from dicot.core.errors import InputError, is_whole
 from dicot.core.progress import Bar
 from dicot.core.storage import check_writable, write_atomic
 from dicot.data.thinning import stretched
-from dicot.explorer.assets import INDEX, Assets
+from dicot.explorer.assets import INDEX, SCRIPT, STYLE, Assets
 from dicot.explorer.workspace import ExplorerWorkspace
 from dicot.store.search import EmbeddingIndex
 from dicot.store.series import Series
@@ -34,11 +34,11 @@ Rows = NDArray[np.intp]
 def rows_of_page(n: int, sample: int | None) -> Rows:
     """Return the rows that a page shows: all, or so many that are drawn."""
     if sample is not None and not is_whole(sample, 1):
-        raise InputError(f"--sample must be a whole number of windows, 1 or more; got {sample!r}.")
+        raise InputError(f"sample must be a whole number of windows, 1 or more; got {sample!r}.")
     if min(n, sample or n) > MOST_WINDOWS:
         raise InputError(
             f"A page holds up to {MOST_WINDOWS:,} windows, and there are {min(n, sample or n):,}. Draw some: "
-            f"--sample {MOST_WINDOWS}."
+            f"--set sample={MOST_WINDOWS}."
         )
     return drawn_rows(n, sample or n, 0)
 
@@ -120,32 +120,19 @@ def _neighbours(workspace: ExplorerWorkspace, rows: Rows) -> NDArray[np.int32]:
 
 
 def joined(assets: Assets, data: str) -> str:
-    """Put styles, script and data into the page; each file that it names is one of the built ones."""
-    page = assets[INDEX].content.decode()
-    scripts: list[str] = []
-
-    def style(match: re.Match[str]) -> str:
-        return f"<style>{_text(assets, match[1])}</style>" if 'rel="stylesheet"' in match[0] else ""
-
-    def script(match: re.Match[str]) -> str:
-        kind = ' type="module"' if 'type="module"' in match[0] else ""
-        text = re.sub(r"</(?=script)", r"<\\/", _text(assets, match[1]), flags=re.IGNORECASE)  # the same in strings
-        scripts.append(f"<script{kind}>{text}</script>")
-        return ""
-
-    page = re.sub(r'<link\b[^>]*\bhref="/assets/([^"]+)"[^>]*>', style, page)
-    page = re.sub(r'<script\b[^>]*\bsrc="/assets/([^"]+)"[^>]*>\s*</script>', script, page)
-    if not scripts or "</body>" not in page or "</head>" not in page:
-        raise InputError("The built page names no script of /assets/, or has no head and body. Build it again in web/.")
-    policy = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    """Put style, script and data into the page, which then needs no other file."""
+    page, script, style = (assets[name].content.decode() for name in (INDEX, SCRIPT, STYLE))
+    program = re.sub(r"</(?=script)", r"<\\/", script, flags=re.IGNORECASE)  # the same in strings
     safe = data.replace("<", "\\u003c")  # no text of the data can end the element
-    held = f'<script type="application/json" id="dicot-inline">{safe}</script>'
-    head, _, rest = page.partition("<head>")
-    before, _, after = rest.rpartition("</body>")
-    return f"{head}<head>{policy}{before}{held}{''.join(scripts)}</body>{after}"
-
-
-def _text(assets: Assets, name: str) -> str:
-    if name not in assets:
-        raise InputError(f"The built page names /assets/{name}, which is not there. Build it again in web/.")
-    return assets[name].content.decode()
+    held = f'<script type="application/json" id="dicot-inline">{safe}</script><script>{program}</script>'
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    for old, new in (
+        ("<head>", f"<head>{policy}"),
+        (f'<link rel="stylesheet" href="/assets/{STYLE}">', f"<style>{style}</style>"),
+        (f'<script src="/assets/{SCRIPT}" defer></script>', ""),
+        ("</body>", f"{held}</body>"),
+    ):
+        if page.count(old) != 1:
+            raise InputError(f"The built page should have {old} once. Build it again in web/.")
+        page = page.replace(old, new)
+    return page

@@ -201,7 +201,7 @@ class ExplorerWorkspace:
 
     def classify(self) -> Prediction:
         """Predict a label for every window from those that have one; it is shown from now on."""
-        from dicot.use.labels.classification import classify_cases
+        from dicot.use.labels.accuracy import classify_cases
 
         with self._classifying:
             given = self.labels.to_learn_from()

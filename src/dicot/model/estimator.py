@@ -27,6 +27,7 @@ from dicot.model.arguments import PREPARE, entries, grouped, merge_recipe, moved
 from dicot.model.controls import CONTROLS, calibrated_control
 from dicot.model.embedding import (
     EMBED_PRECISIONS,
+    MIXED,
     POOLINGS,
     Composition,
     Target,
@@ -322,7 +323,11 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             model.data_, model.method_params_ = dict(config["data"]), dict(config["method_params"])
             model.origin_ = dict(config.get("origin", ORDINARY))
             restore(model, network, config)
-            model.composition_ = Composition.from_tensors(beside)
+            model.composition_ = parts = Composition.from_tensors(beside)
+            there = [part is not None for part in (parts.difference, parts.bank, parts.contests, parts.compression)]
+            difference, bank, n_components = (model.features_[name] for name in FEATURES[2:])
+            if there != [bool(difference), bool(bank), bank == MIXED, bool(n_components)]:
+                raise ValueError(f"its tensors are not those of its features {model.features_}")
             model.composition_.check(network, model.features_["pooling"], model.preparation_.n_times)
             model._n_features_out = model.composition_.dim(pooled_dim(network, model.features_["pooling"]))
         return model

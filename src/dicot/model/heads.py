@@ -22,7 +22,6 @@ from dicot.model.fewlabels import SMALLEST, SPREADINGS, FewLabelClassifier
 
 FORMAT, FORMAT_VERSION = "dicot-head", 1
 SUFFIX = ".safetensors"
-LARGEST = 1e100  # products of such numbers are numbers still
 # Of the hash, inside the only entry of the metadata: safetensors writes several in any order, another one each time.
 MARK = rb"\"sha256\": \""
 REGRESSION, NEIGHBOURS = ("mean", "factor", "coef", "intercept"), ("places", "settled", "directions")
@@ -76,9 +75,8 @@ class Head:
             distances = (places**2).sum(axis=1) - 2 * own @ places.T  # but for what is the same for all places
             near = np.argsort(distances, axis=1, kind="stable")[:, : self.neighbours.count]
             reach, weight = SPREADINGS[self.neighbours.spreading]
-            guesses = (1 - reach) * weight * softmax(scores, axis=1) + reach * self.neighbours.settled[near].mean(
-                axis=1
-            )
+            found = self.neighbours.settled[near].mean(axis=1)
+            guesses = (1 - reach) * weight * softmax(scores, axis=1) + reach * found
             scores = np.log(np.maximum(guesses, SMALLEST))
         probabilities: Array = softmax(scores / self.temperature, axis=1)
         return probabilities
@@ -119,28 +117,14 @@ class Head:
             if not isinstance(model := config.get("model"), str | None):
                 raise ValueError(f"its model is {model!r}")
             head = cls(known, **own, temperature=float(config["temperature"]), neighbours=neighbours, model=model)
-            head._check(arrays)
+            tried = head.predict_proba(np.zeros((1, head.n_features)))
+            if tried.shape != (1, len(known)) or not np.isfinite(tried).all():
+                raise ValueError("its numbers give no probabilities")
         except Exception as error:  # whatever a damaged file leads to
             if isinstance(error, ModelFileError):
                 raise
             raise ModelFileError(f"{path} cannot be read ({brief(error)}). Save the classifier again.") from error
         return head
-
-    def _check(self, arrays: dict[str, Array]) -> None:
-        """Refuse what no fit can have left."""
-        n_classes, n_features = len(self.classes), self.n_features
-        wanted = {"mean": (n_features,), "factor": (n_features,), "coef": (n_classes, n_features)}
-        wanted["intercept"] = (n_classes,)
-        if self.neighbours is not None:
-            n, d = self.neighbours.places.shape
-            wanted |= {"places": (n, d), "settled": (n, n_classes), "directions": (n_features, d)}
-            if not 1 <= self.neighbours.count <= n or self.neighbours.spreading not in SPREADINGS:
-                raise ValueError(f"{self.neighbours.count} neighbours, {self.neighbours.spreading!r}")
-        for name, array in arrays.items():
-            if array.dtype != np.float64 or array.shape != wanted.get(name) or not (np.abs(array) < LARGEST).all():
-                raise ValueError(f"{name} has the shape {array.shape} or holds numbers that no fit leaves")
-        if n_classes < 2 or not self.temperature > 0:
-            raise ValueError(f"{n_classes} class(es), temperature {self.temperature}")
 
 
 def check_head_file(path: Path) -> None:

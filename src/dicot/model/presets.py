@@ -83,11 +83,6 @@ class SizeRule:
         return Recipe(steps=steps, batch_size=max(1, min(batch_size, n_cases)))
 
 
-def best_recipe(n_cases: int, n_times: int) -> Recipe:
-    """Return the recipe of the preset "best" for a training set of this size."""
-    return BEST.recipe(None, n_cases, n_times)
-
-
 PAPER = Preset(
     name="paper",
     summary="the Di-COT paper's method, mean over time, and its recipe for the family of the data set",

@@ -104,13 +104,13 @@ def build_corpus(
         tasks = [_Task(origin, number, folder, reading, shard_bytes, budget) for number, origin in enumerate(origins)]
         try:
             with _pool(workers) as pool:
-                looked = _Stage("look", _look, work, skip_damaged).run(tasks, pool)
+                looked, _ = _staged("look", _look, tasks, work, pool, skip_damaged)
                 cut = _settled(looked, origins, reading)
                 ready = [
                     replace(task, cut=cut) for task, note in zip(tasks, looked, strict=True) if not note.get("damaged")
                 ]
-                stage = _Stage("cut", _cut, work, skip_damaged)
-                done = dict(zip([task.number for task in ready], stage.run(ready, pool), strict=True))
+                notes, continued = _staged("cut", _cut, ready, work, pool, skip_damaged)
+                done = dict(zip([task.number for task in ready], notes, strict=True))
         finally:
             shutil.rmtree(folder / FETCHED, ignore_errors=True)
         shards = [Shard(**one) for note in done.values() for one in note.get("shards", ())]
@@ -129,7 +129,7 @@ def build_corpus(
             "sources": [asdict(_source(o, done.get(number, looked[number]))) for number, o in enumerate(origins)],
         }
         write_manifest(folder, WINDOWS, [len(cut.channels), cut.length], shards, about)
-    return Build(Corpus(folder), stage.continued, workers=workers)
+    return Build(Corpus(folder), continued, workers=workers)
 
 
 @dataclass(frozen=True)
@@ -234,33 +234,30 @@ def _gathered() -> Iterator[list[str]]:
     said += dict.fromkeys(str(one.message) for one in caught)
 
 
-class _Stage:
-    """One thing that is done to every file, by some processes, and noted so that no run does it again."""
-
-    def __init__(self, name: str, work: Callable[[_Task], Note], store: UnfinishedStore, skip_damaged: bool) -> None:
-        self.name, self.work, self.store, self.skip_damaged, self.continued = name, work, store, skip_damaged, 0
-
-    def run(self, tasks: Sequence[_Task], pool: ProcessPoolExecutor | None) -> list[Note]:
-        """Return a note for each task, in their order."""
-        found = {task.number: self.store.note(task.unit(self.name), task.key()) for task in tasks}
-        done = {number: note for number, note in found.items() if note is not None}
-        self.continued = len(done)
-        left = [task for task in tasks if task.number not in done]
-        started, n_bytes = time.monotonic(), 0
-        with Bar(self.name, len(tasks)) as bar:
-            for task, result in _over(pool, self.work, left):
-                if isinstance(result, InputError) and self.skip_damaged:
-                    result = {"damaged": str(result)}
-                elif isinstance(result, InputError):
-                    raise InputError(
-                        f"{result} To leave such files out, and list them: skip_damaged=True (--skip-damaged)."
-                    )
-                elif isinstance(result, Exception):
-                    raise result
-                done[task.number] = result
-                n_bytes += task.origin.bytes
-                bar.update(len(done), f"files, {n_bytes / 1e6 / max(1e-9, time.monotonic() - started):.0f} MB/s")
-        return [done[task.number] for task in tasks]
+def _staged(
+    stage: str,
+    work: Callable[[_Task], Note],
+    tasks: Sequence[_Task],
+    store: UnfinishedStore,
+    pool: ProcessPoolExecutor | None,
+    skip_damaged: bool,
+) -> tuple[list[Note], int]:
+    """Do one thing to every file; return a note for each, in their order, and how many an earlier run had done."""
+    found = {task.number: store.note(task.unit(stage), task.key()) for task in tasks}
+    done = {number: note for number, note in found.items() if note is not None}
+    continued, started, n_bytes = len(done), time.monotonic(), 0
+    with Bar(stage, len(tasks)) as bar:
+        for task, result in _over(pool, work, [task for task in tasks if task.number not in done]):
+            if isinstance(result, InputError) and skip_damaged:
+                result = {"damaged": str(result)}
+            elif isinstance(result, InputError):
+                raise InputError(f"{result} To leave such files out, and list them: --skip-damaged.")
+            elif isinstance(result, BaseException):
+                raise result
+            done[task.number] = result
+            n_bytes += task.origin.bytes
+            bar.update(len(done), f"files, {n_bytes / 1e6 / max(1e-9, time.monotonic() - started):.0f} MB/s")
+    return [done[task.number] for task in tasks], continued
 
 
 @contextmanager
@@ -284,28 +281,24 @@ def _begin() -> None:
 
 def _over(
     pool: ProcessPoolExecutor | None, work: Callable[[_Task], Note], tasks: Sequence[_Task]
-) -> Iterator[tuple[_Task, Note | Exception]]:
+) -> Iterator[tuple[_Task, Note | BaseException]]:
     """Yield each task and what came of it, in the order in which they end."""
     if pool is None:
         for task in tasks:
-            yield task, _outcome(work, task)
+            try:
+                yield task, work(task)
+            except Exception as error:
+                yield task, error
         return
-    try:
-        under_way = {pool.submit(_outcome, work, task): task for task in tasks}
-        for future in as_completed(under_way):
-            yield under_way[future], future.result()
-    except BrokenProcessPool as error:
-        raise LostWorkerError(
-            "A process that built the corpus has ended in the middle of its work; it may have run out of memory. "
-            "Run the same command again, with fewer --workers; it goes on from here."
-        ) from error
-
-
-def _outcome(work: Callable[[_Task], Note], task: _Task) -> Note | Exception:
-    try:
-        return work(task)
-    except Exception as error:
-        return error
+    under_way = {pool.submit(work, task): task for task in tasks}
+    for future in as_completed(under_way):
+        failed = future.exception()
+        if isinstance(failed, BrokenProcessPool):
+            raise LostWorkerError(
+                "A process that built the corpus has ended in the middle of its work; it may have run out of memory. "
+                "Run the same command again, with fewer --workers; it goes on from here."
+            ) from failed
+        yield under_way[future], future.result() if failed is None else failed
 
 
 def _source(origin: Origin, note: Note) -> Source:

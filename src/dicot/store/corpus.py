@@ -5,8 +5,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import final
 
-import numpy as np
-
 from dicot.core.errors import ModelFileError, is_whole, quoted
 from dicot.data import Windows
 from dicot.data.labels import join_column
@@ -50,9 +48,7 @@ class Corpus(Cases):
         if self.store.kind != WINDOWS:
             raise ModelFileError(f"{path} holds {self.store.kind}, not windows. `dicot corpus build` makes a corpus.")
         self.path, self.name = Path(path), str(path)
-        n, n_channels, n_times = self.store.shape
-        self.shape = n, n_channels, n_times
-        self.dtype = np.dtype(np.float32)
+        _, n_channels, _ = self.shape = self.store.shape
         about = self.store.about
         names, rate, stride = about.get("channels"), about.get("rate"), about.get("stride")
         sound = isinstance(names, list) and len(set(map(str, names))) == n_channels and is_whole(stride, 1)
@@ -94,14 +90,7 @@ class Corpus(Cases):
 
     def __getitem__(self, rows: slice | Array, /) -> FloatArray:
         """Read a slice of the windows, or those at these positions, as float32."""
-        rows = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.asarray(rows, np.int64)
-        out = np.empty((len(rows), *self.shape[1:]), np.float32)
-        self.store.read_rows(rows, out)
-        return out
-
-    def source(self, number: int) -> Source:
-        """Return the source of a shard."""
-        return self.sources[int(self.shards[number].name.partition("-")[0])]
+        return self.store[rows]
 
     def shard(self, number: int) -> Windows:
         """Return the windows of one shard in memory, with all that is known of them."""

@@ -116,20 +116,22 @@ class Store:
     def _file(self, shard: Shard, suffix: str = ".npy") -> Path:
         return self.path / SHARDS / f"{shard.name}{suffix}"
 
-    def read_rows(self, rows: Array, out: FloatArray) -> None:
-        """Write the numbers in these rows, in this order, to `out` (len(rows), ...) of float32.
+    def __getitem__(self, rows: slice | Array, /) -> FloatArray:
+        """Read a slice of the rows, or those at these positions.
 
         Nothing is mapped: a memory map would keep every page that was touched.
         """
-        rows = np.asarray(rows, np.int64)
+        rows = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else np.asarray(rows, np.int64)
         if len(rows) and not (rows.min() >= 0 and rows.max() < len(self)):
             raise InputError(f"{self.path} has the rows 0 to {len(self) - 1}; got {rows.min()} to {rows.max()}.")
+        out = np.empty((len(rows), *self.shape[1:]), np.float32)
         runs = list(self._runs(rows))
         if len(runs) < FEWEST_RUNS:
             self._read(out, runs)
-            return
-        with ThreadPoolExecutor(THREADS) as pool:
-            list(pool.map(partial(self._read, out), [runs[part::THREADS] for part in range(THREADS)]))
+        else:
+            with ThreadPoolExecutor(THREADS) as pool:
+                list(pool.map(partial(self._read, out), [runs[part::THREADS] for part in range(THREADS)]))
+        return out
 
     def _runs(self, rows: Array) -> Iterator[tuple[Shard, int, int, int]]:
         """Yield what lies in one piece on disk and goes to one piece of memory: shard, first row there, place, rows."""
@@ -156,14 +158,6 @@ class Store:
                     left, offset = left[read:], offset + read
             finally:
                 os.close(handle)
-
-    def __getitem__(self, rows: slice | Array, /) -> FloatArray:
-        """Read a slice of the rows, or those at these positions."""
-        if isinstance(rows, slice):
-            rows = np.arange(*rows.indices(len(self)))
-        out = np.empty((len(rows), *self.shape[1:]), np.float32)
-        self.read_rows(rows, out)
-        return out
 
     def maps(self) -> list[Array]:
         """Map the numbers of each shard into memory, read-only. They stay readable when another store replaces them."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dicot.core.errors import InputError, need_extra
-from dicot.data.pieces import pieces, release
+from dicot.data.pieces import blocks, release
 from dicot.data.policies import Array
 
 if TYPE_CHECKING:
@@ -51,9 +51,8 @@ def check_vectors(x: object, what: str, n_features: int | None = None) -> Array:
 def norms_of(x: Array, what: str) -> Floats:
     """Return the lengths (N,) of the vectors; NaN and inf are refused."""
     norms = np.empty(len(x))
-    for rows in pieces((len(x), 1, x.shape[1])):
-        norms[rows] = _lengths(x[rows].astype(np.float64))
-        release(x[rows])
+    for rows, block in blocks(x):
+        norms[rows] = _lengths(block.astype(np.float64))
     if len(lost := np.flatnonzero(~np.isfinite(norms))):
         raise InputError(f"{what} holds NaN or inf in row {lost[0]}, {len(lost)} rows in all. Leave these rows out.")
     return norms

@@ -24,7 +24,7 @@ from dicot.data.cutting import LeftOut
 from dicot.data.folders import file_name_of, refuse_mistaken
 from dicot.data.labels import join_column
 from dicot.data.naming import listed
-from dicot.data.pieces import pieces, release
+from dicot.data.pieces import blocks
 from dicot.data.policies import Array
 from dicot.data.reading import Reading, Source
 from dicot.data.stream import RecordingStream
@@ -185,17 +185,16 @@ def _write(
     stream: RecordingStream,
 ) -> dict[str, Array]:
     """Join what the file has and what is new into the output, and return what is known of all vectors."""
-    blocks = [*([] if old is None else [old.x]), *store.maps()]
+    parts = [*([] if old is None else [old.x]), *store.maps()]
     abouts = [*([] if old is None else [old.columns()]), store.columns()]
     counts = [*([] if old is None else [len(old)]), len(store)]
     joined = {name: join_column([about.get(name) for about in abouts], counts) for name in COLUMNS}
     columns = {name: values for name, values in joined.items() if values is not None}
     rows, at = make(sum(counts), store.shape[1]), 0
-    for block in blocks:
-        for piece in pieces((len(block), 1, block.shape[1])):
-            rows[slice(at + piece.start, at + piece.stop)] = block[piece]
-            release(block[piece])
-        at += len(block)
+    for part in parts:
+        for piece, block in blocks(part):
+            rows[slice(at + piece.start, at + piece.stop)] = block
+        at += len(part)
     left, facts = LeftOut(), dict(made.recordings)
     for name, note in store.about["notes"].items():
         facts[name] = {**facts[name], "windows": note["windows"]}
@@ -211,7 +210,7 @@ def _held(out: Path, old: Vectors, reading: Reading, model: str) -> MadeOf:
     held = None if old.source is None else MadeOf.from_dict(old.source, str(out))
     if held is None or held.kind != "recordings":
         raise InputError(f"{out} does not say which recordings it was made of. {AGAIN}")
-    if not all({"sha256", "windows"} <= entry.keys() for entry in held.recordings.values()):
+    if not all(entry.get("sha256") for entry in held.recordings.values()):
         raise InputError(f"{out} does not say what its recordings held, so nobody can tell what is new. {AGAIN}")
     if held.model != model:
         raise InputError(f"{out} was made by the model {held.model[:12]}, and this one is {model[:12]}. {AGAIN}")
@@ -276,7 +275,7 @@ def _refuse_to_append(
                 "name. Rename the new one, or write another file."
             )
         there = _chosen(stream.windows(name), known, True)
-        if windows_hash(there) != before[name]["windows"]:
+        if windows_hash(there) != before[name].get("windows"):
             raise InputError(
                 f"{stream.files[name]} has changed since {out} was made of it: windows that were embedded are gone, "
                 f"or have other values, labels or groups. Put the former file back. {AGAIN}"

@@ -202,20 +202,13 @@ class EmbeddingIndex:
         found: Whole = rows[own | ((starts < ends[own]) & (ends > starts[own]))]
         return found
 
-    def append(
-        self,
-        x: Any,
-        *,
-        recording: Any = None,
-        start: Any = None,
-        end: Any = None,
-        group: Any = None,
-        label: Any = None,
-    ) -> None:
-        """Add vectors after those that are there, with the same columns. The present ones are not copied."""
+    def append(self, x: Any, **columns: Any) -> None:
+        """Add vectors after those that are there, with the same columns: recording, start, end, group and label.
+
+        The present ones are not copied.
+        """
         array = check_vectors(x, "x", self.n_features)
-        about = {"recording": recording, "start": start, "end": end, "group": group, "label": label}
-        added = _checked_columns(len(array), about)
+        added = _checked_columns(len(array), columns)
         if added.keys() != self._columns.keys():
             raise InputError(
                 f"What is appended must have the columns of the index, {', '.join(self._columns) or 'none'}; "
@@ -265,7 +258,7 @@ class EmbeddingIndex:
         method: str = "exact",
         memory: int = MEMORY,
     ) -> "EmbeddingIndex":
-        """Open an index that `save` wrote, or the vectors that `dicot corpus embed` wrote.
+        """Open an index that `save` wrote, or the vectors that `dicot embed` wrote.
 
         The vectors are checked once by their hashes and stay on disk, mapped into memory. `metric` is that of the saved
         index, where none is given.

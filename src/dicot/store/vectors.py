@@ -1,7 +1,7 @@
 """Embeddings in a .parquet or .npz: written row by row, and read with what the file says about them.
 
 A .parquet is a plain table, one row per case, that any other program reads: pandas.read_parquet shows it. Both keep
-what their vectors were made of, as JSON under SOURCE. The folder that `dicot corpus embed` writes is read likewise.
+what their vectors were made of, as JSON under SOURCE. The folder that `dicot embed` writes is read likewise.
 """
 
 import json
@@ -22,7 +22,7 @@ from dicot.data.labels import join_column
 from dicot.data.naming import naming
 from dicot.data.npyfile import PARTS, load_npz
 from dicot.data.parquetfile import open_parquet, refuse_bomb
-from dicot.data.pieces import pieces, release
+from dicot.data.pieces import blocks
 from dicot.data.policies import Array
 from dicot.data.texts import as_text, text_array
 from dicot.store.folder import VECTORS, Store
@@ -93,7 +93,7 @@ class Vectors:
 
 
 def read_vectors(path: str | Path, *, finite: bool = False, make: Callable[[int, int], Any] | None = None) -> Vectors:
-    """Read a .parquet or .npz as `dicot embed` writes it, or the folder of `dicot corpus embed`.
+    """Read a .parquet, an .npz or a folder as `dicot embed` writes them.
 
     Of a training and a test part, one comes after the other. A .parquet's column "vector" may also hold lists of equal
     length, as pandas writes them; columns of other names are left alone. With `finite`, a vector that holds NaN or inf
@@ -109,18 +109,18 @@ def read_vectors(path: str | Path, *, finite: bool = False, make: Callable[[int,
         raise InputError(f"There is no file {path}. `dicot embed MODEL DATA --out {path}` writes one.")
     else:
         vectors = _of_npz(path) if path.suffix == ".npz" else _of_parquet(path, make)
-    for rows in pieces((len(vectors), 1, vectors.x.shape[1])) if finite else ():
-        lost = np.flatnonzero(~np.isfinite(vectors.x[rows]).all(axis=1))
-        if len(lost):
+    for rows, block in blocks(vectors.x) if finite else ():
+        if len(lost := np.flatnonzero(~np.isfinite(block).all(axis=1))):
             raise InputError(f"{path}: the vector of row {rows.start + lost[0]} holds NaN or inf. Leave this row out.")
-        release(vectors.x[rows])
     return vectors
 
 
 def _of_store(folder: Path) -> Vectors:
     store = Store(folder, verify=True)
     if store.kind != VECTORS:
-        raise InputError(f"{folder} holds {store.kind}, not vectors. Embed them: dicot corpus embed.")
+        raise InputError(
+            f"{folder} holds {store.kind}, not vectors. Embed them: dicot embed MODEL CORPUS --out FOLDER."
+        )
     return Vectors(store[:], **store.columns(), source=store.about.get("source"))
 
 
@@ -308,14 +308,8 @@ def _write_npz(file: BinaryIO, parts: Parts, source: str | None) -> None:
                 descr = np.lib.format.dtype_to_descr(array.dtype)  # type: ignore[no-untyped-call]
                 header = {"descr": descr, "fortran_order": False, "shape": array.shape}
                 np.lib.format.write_array_header_1_0(member, header)  # type: ignore[no-untyped-call]
-                for block in _blocks(array) if array.ndim else [array]:
+                for _, block in blocks(np.atleast_1d(array)):
                     member.write(np.ascontiguousarray(block).tobytes())
-
-
-def _blocks(array: Array) -> Iterator[Array]:
-    for rows in pieces((len(array), 1, max(1, array[:1].nbytes // 8))):
-        yield array[rows]
-        release(array[rows])
 
 
 def _write_parquet(file: BinaryIO, parts: Parts, source: str | None) -> None:
@@ -337,15 +331,12 @@ def _write_parquet(file: BinaryIO, parts: Parts, source: str | None) -> None:
         file, schema, compression=compression, use_dictionary=names, write_page_checksum=True
     ) as writer:
         for part, arrays in parts.items():
-            start = 0
-            for block in _blocks(arrays["X"]):
-                rows = slice(start, start + len(block))
+            for rows, block in blocks(arrays["X"]):
                 known = [_cells(pa, arrays.get(COLUMNS[name]), rows, kind) for name, kind in kinds.items()]
                 flat = pa.array(np.ascontiguousarray(block, np.float32).reshape(-1))
                 vectors = pa.FixedSizeListArray.from_arrays(flat, n_features)
                 about = [pa.array([part] * len(block), pa.string())] if named else []
                 writer.write_table(pa.Table.from_arrays([*about, *known, vectors], schema=schema))
-                start = rows.stop
 
 
 def _kind(pa: Any, parts: Parts, column: str) -> Any:

@@ -173,47 +173,31 @@ def joined(address: str, processes: int | None = None) -> Iterator[Cluster]:
         here, answers to this machine alone and ends with the block
     processes : that a local cluster has room for, by default one per core
     """
-    with _environment_of_ray(address == LOCAL):
-        try:
-            import ray
-        except ImportError as error:
-            raise need_extra("ray", "ray", "A Ray cluster") from error
-        if ray.is_initialized():  # by a program that uses us
-            yield Cluster(ray)
-            return
-        own = {"num_cpus": processes, "include_dashboard": False, "object_store_memory": STORE}
-        try:
-            ray.init(
-                address=address,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                **(own if address == LOCAL else {}),
-            )
-        except Exception as error:  # of any class: a start that takes too long is a plain Exception
-            raise InputError(f"No Ray cluster could be joined at {address} ({brief(error)}). {_REMEDY}") from error
-        try:
-            yield Cluster(ray)
-        finally:
-            ray.shutdown()
-
-
-@contextmanager
-def _environment_of_ray(local: bool) -> Iterator[None]:
-    """Say what Ray wants to be told before it is imported, unless the user has said it."""
-    wanted = {
-        "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to anybody
-        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # we say which GPU a process without one sees
-        **(_STARTING if local else _JOINING),
-    }
-    added = {name: value for name, value in wanted.items() if name not in os.environ}
-    os.environ.update(added)
+    for name, value in {**_ENVIRONMENT, **(_STARTING if address == LOCAL else _JOINING)}.items():
+        os.environ.setdefault(name, value)  # before Ray is imported; what the user has said stands
     try:
-        yield
+        import ray
+    except ImportError as error:
+        raise need_extra("ray", "ray", "A Ray cluster") from error
+    if ray.is_initialized():  # by a program that uses us
+        yield Cluster(ray)
+        return
+    own = {"num_cpus": processes, "include_dashboard": False, "object_store_memory": STORE}
+    local = own if address == LOCAL else {}
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **local)
+    except Exception as error:  # of any class: a start that takes too long is a plain Exception
+        raise InputError(f"No Ray cluster could be joined at {address} ({brief(error)}). {_REMEDY}") from error
+    try:
+        yield Cluster(ray)
     finally:
-        for name in added:
-            os.environ.pop(name, None)
+        ray.shutdown()
 
 
+_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to anybody
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # we say which GPU a process without one sees
+}
 # Its only public way to listen on 127.0.0.1 alone, as it does by itself on the systems of that name.
 _STARTING = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 # One try of 20 seconds. By itself it makes 20 of 40, also where somebody else listens or a cluster has been killed.

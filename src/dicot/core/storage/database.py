@@ -85,7 +85,8 @@ def refusal(path: Path, what: str, error: sqlite3.Error | UnicodeDecodeError) ->
     """The error for a file that cannot be used; raise it from `error`."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # Python's own errors have none
     if code in PASSING:
-        return OutputError(f"The {what} {path} cannot be used ({error}). Wait for other processes. {REMEDY}")
+        remedy = f"Another process may hold it: wait for that one. {REMEDY}"
+        return OutputError(f"The {what} {path} cannot be used ({error}). {remedy}")
     return InputError(f"{path} cannot be opened as a {what} ({error}). It is another file or damaged: name another.")
 
 

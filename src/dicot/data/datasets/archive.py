@@ -19,7 +19,7 @@ from dicot.data.datasets.base import Card, DataSet, Sizes, Split, differences, p
 from dicot.data.datasets.names import OFFICIAL, UCR, UEA
 from dicot.data.naming import naming
 from dicot.data.npyfile import load_npz
-from dicot.data.policies import Array, Cases, Policies, cases_where
+from dicot.data.policies import Array, Policies, RawCases, cases_where
 from dicot.data.splits import check_split
 from dicot.data.textforms import read_text
 
@@ -40,7 +40,7 @@ _ITALY_POWER_DEMAND = {
     f"operating systems, ICDM 2006; {_CITATIONS['ucr']}",
 }
 _INTERPOLATE: Mapping[str, str] = {"missing": "interpolate"}
-Part = tuple[Cases, Array]  # cases and their labels
+Part = tuple[RawCases, Array]  # cases and their labels
 
 
 @final
@@ -123,7 +123,7 @@ class ArchiveSet(DataSet):
             f"The data set {name} is not on this machine{why}. Either put {self.family}/{name}.npz (X_train, y_train, "
             f"X_test, y_test), or {name}/{name}_TRAIN and {name}_TEST as .ts, .tsv or .arff from {SOURCE}, into the "
             f"folder that DICOT_DATA names, or with a network run: pip install 'dicot[aeon]' && "
-            f"python -c \"import dicot; dicot.load('{name}')\". To check the result: dicot data check {name}"
+            f"python -c \"import dicot; dicot.load('{name}')\". To check the result: dicot list datasets {name} --check"
         )
 
 
@@ -202,7 +202,7 @@ def _sizes(train: Part, test: Part) -> Sizes:
     return Sizes(len(train[0]), len(test[0]), train[0][0].shape[0], n_times, n_classes)
 
 
-def _end_channels(cases: Cases) -> Cases:
+def _end_channels(cases: RawCases) -> RawCases:
     """Continue a channel that ends before the others of its case with zeros (CharacterTrajectories)."""
     lengths = true_lengths(cases)
     padded = cases.copy()

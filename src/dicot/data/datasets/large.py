@@ -79,7 +79,7 @@ class LargeSet(DataSet):
         raise MissingDataError(
             f"The data set {self.name} is not on this machine (looked for {places}). Download it from {self.source}: "
             f"{self.download} Put that into a folder DIR of your choice, then run: "
-            f"dicot data prepare {self.name} --raw DIR. To check the result: dicot data check {self.name}"
+            f"dicot data prepare {self.name} --raw DIR. To check the result: dicot list datasets {self.name} --check"
         )
 
     def _find(self) -> Path | None:

@@ -58,7 +58,7 @@ class Registry(MutableMapping[str, DataSet]):
         if (found := self.get(name)) is not None:
             return found
         raise InputError(
-            f"Unknown data set {name!r}. {did_you_mean(name, self)} `dicot data list` names all of them; "
+            f"Unknown data set {name!r}. {did_you_mean(name, self)} `dicot list datasets` names all of them; "
             "a file is given by its path, such as mine.npz."
         )
 

@@ -76,7 +76,7 @@ class StandIn(DataSet):
         raise MissingDataError(
             f"The data set {self.name} is not on this machine (looked for {' or '.join(map(str, self._places()))}). "
             f"Download it from {self.facts.source} and save an .npz there that holds {self.content}. To check the "
-            f"result: dicot data check {self.name}"
+            f"result: dicot list datasets {self.name} --check"
         )
 
     def _places(self) -> list[Path]:

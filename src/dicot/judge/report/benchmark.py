@@ -17,7 +17,7 @@ from dicot.judge.report.parts import Part, drawn
 from dicot.judge.report.scores import failure_table
 from dicot.judge.report.tables import markdown_text, to_markdown
 
-HOW_TO_GET = "`dicot data show NAME` says how to get a data set; after that, run the same `dicot bench` again."
+HOW_TO_GET = "`dicot list datasets NAME` says how to get a data set; after that, run the same `dicot bench` again."
 JOB = ["contender", "source", "target", "protocol", "schedule", "batch_size", "seed"]
 
 

@@ -6,7 +6,7 @@ the share of time steps at which a convolution exceeds a bias, a quantile of wha
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
@@ -41,7 +41,6 @@ class Bank:
     channels: (D, 84, C), 1 for the channels that a kernel adds up at a dilation, else 0
     biases: (84, sum of counts)
     taps: the kernels, on the device and in the type of the others
-    chosen: the channels once more, and (D, 3) the dilations, as a GPU's own kernels take them
     """
 
     dilations: tuple[int, ...]
@@ -49,7 +48,6 @@ class Bank:
     channels: Tensor
     biases: Tensor
     taps: Tensor
-    chosen: tuple[counting.ChannelLists, Tensor] | None = None
 
     @classmethod
     def fit(cls, x: Collection, n_features: int = 24 * N_KERNELS, *, seed: int = 0) -> "Bank":
@@ -89,18 +87,9 @@ class Bank:
 
     def to(self, like: Tensor) -> "Bank":
         """Return the bank for cases on the device and of the type of `like`."""
-        if like.device.type == "cpu" and (self.biases.device, self.biases.dtype) == (like.device, like.dtype):
+        if (self.biases.device, self.biases.dtype) == (like.device, like.dtype):
             return self
-        lists = counting.chosen(self.channels, like)
-        first = np.cumsum([0, *self.counts[:-1]]).tolist()
-        layout = torch.tensor(list(zip(self.dilations, self.counts, first, strict=True)), dtype=torch.int32)
-        return replace(
-            self,
-            channels=self.channels.to(like),
-            biases=self.biases.to(like),
-            taps=self.taps.to(like),
-            chosen=None if lists is None else (lists, layout.to(like.device)),
-        )
+        return Bank(self.dilations, self.counts, *(part.to(like) for part in (self.channels, self.biases, self.taps)))
 
     def transform(self, x: Tensor) -> Tensor:
         """Compute (B, C, T) -> (B, n_features) where the bank is (see `to`); a case does not depend on the others.
@@ -108,11 +97,8 @@ class Bank:
         T may be another one than at fit. Cases of fewer than 9 time steps are continued with zeros to 9.
         """
         x = long_enough(x)
-        if self.chosen is not None:
-            lists, layout = self.chosen
-            return counting.cuda_shares(x, layout, lists, self.taps, self.biases)
-        if counting.c_serves(x):
-            return counting.c_shares(x, *self._lists, self.taps, self.biases)
+        if counting.is_compiled(x):
+            return counting.shares(x, self._layout, self._lists, self.taps, self.biases)
         exact, features, first = on_grid(x), [], 0
         for number, (dilation, count) in enumerate(zip(self.dilations, self.counts, strict=True)):
             biases = self.biases[:, first : first + count].T.unsqueeze(2)
@@ -122,13 +108,15 @@ class Bank:
         return torch.cat(features, dim=1)
 
     @cached_property
-    def _lists(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return dilations, counts, and which channels a kernel adds up: chosen[starts[i]] to the next one's start."""
-        sizes = self.channels.sum(dim=2).flatten()  # (84 D,), in the order of dilations
-        starts = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
-        lists = torch.tensor(self.dilations), torch.tensor(self.counts), starts, self.channels.nonzero()[:, 2]
-        dilations, counts, starts, chosen = (part.to(torch.int32).contiguous() for part in lists)
-        return dilations, counts, starts, chosen
+    def _layout(self) -> Tensor:
+        """(D, 3): each dilation, how many biases it has, and the number of the first."""
+        first = np.cumsum([0, *self.counts[:-1]]).tolist()
+        rows = list(zip(self.dilations, self.counts, first, strict=True))
+        return torch.tensor(rows, dtype=torch.int32, device=self.channels.device)
+
+    @cached_property
+    def _lists(self) -> counting.ChannelLists:
+        return counting.channel_lists(self.channels)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what a file keeps of the bank."""

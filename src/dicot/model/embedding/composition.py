@@ -22,8 +22,7 @@ from dicot.nets.encoders import Encoder
 MOST_CASES = 10_000  # that anything is fitted on: as many vectors are in memory at once, in float64
 MIXED = "mixed"  # the bank that has contests between kernels beside the shares of time steps
 SHARES_OF_MIXED = 2_016
-# Tensors that a file keeps of each part.
-KEPT = {"bank": ("layout", "channels", "biases"), "contests": ("taps", "channels"), "compression": ("mean", "weight")}
+PARTS: dict[str, Any] = {"bank": Bank, "contests": Contests, "compression": Compression}
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,29 +70,23 @@ class Composition:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what a file keeps, by name; nothing where there is nothing beside the pooled features."""
-        parts = {"bank": self.bank, "contests": self.contests, "compression": self.compression}
         tensors = {} if self.difference is None else {"difference": self.difference}
-        for name, part in parts.items():
-            if part is not None:
+        for name in PARTS:
+            if (part := getattr(self, name)) is not None:
                 tensors |= {f"{name}.{key}": tensor for key, tensor in part.tensors().items()}
         return tensors
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "Composition":
         """Make a composition of what `tensors` gave."""
-        known = {"difference", *(f"{part}.{key}" for part, keys in KEPT.items() for key in keys)}
-        if strange := sorted(tensors.keys() - known):
+        kept: dict[str, dict[str, Tensor]] = {}
+        for name, tensor in tensors.items():
+            part, _, key = name.partition(".")
+            kept.setdefault(part, {})[key] = tensor
+        difference = kept.pop("difference", {}).get("")
+        if strange := sorted(kept.keys() - PARTS.keys()):
             raise InputError(f"{strange[0]!r} is no part of what stands beside an encoder")
-        kept = {
-            part: {key: tensors[f"{part}.{key}"] for key in keys if f"{part}.{key}" in tensors}
-            for part, keys in KEPT.items()
-        }
-        return cls(
-            tensors.get("difference"),
-            Bank.from_tensors(kept["bank"]) if kept["bank"] else None,
-            Contests.from_tensors(kept["contests"]) if kept["contests"] else None,
-            Compression.from_tensors(kept["compression"]) if kept["compression"] else None,
-        )
+        return cls(difference, **{name: PARTS[name].from_tensors(own) for name, own in kept.items()})
 
     def check(self, encoder: Encoder, pooling: str, n_times: int) -> None:
         """Refuse parts that do not fit the encoder, as those of a damaged file."""

@@ -31,12 +31,10 @@ class Contests:
 
     taps: (D, 2, G, 8, 9), for cases and for their first difference; those of a kernel have mean 0 and absolute sum 1
     channels: (D, 2, G, C), how often a group adds up a channel
-    chosen: the same as a GPU's own kernels take it
     """
 
     taps: Tensor
     channels: Tensor
-    chosen: counting.ChannelLists | None = None
 
     @classmethod
     def draw(cls, n_channels: int, n_times: int, *, seed: int = 0, n_groups: int = N_GROUPS) -> "Contests":
@@ -67,9 +65,8 @@ class Contests:
         return self.channels.shape[3]
 
     @cached_property
-    def most_mixed(self) -> int:
-        """How many channels a group adds up at most."""
-        return int((self.channels > 0).sum(dim=3).max())
+    def _lists(self) -> counting.ChannelLists:
+        return counting.channel_lists(self.channels)
 
     @property
     def width(self) -> int:
@@ -78,9 +75,9 @@ class Contests:
 
     def to(self, like: Tensor) -> "Contests":
         """Return the contests for cases on the device and of the type of `like`."""
-        if like.device.type == "cpu" and (self.taps.device, self.taps.dtype) == (like.device, like.dtype):
+        if (self.taps.device, self.taps.dtype) == (like.device, like.dtype):
             return self
-        return Contests(self.taps.to(like), self.channels.to(like), counting.chosen(self.channels, like))
+        return Contests(self.taps.to(like), self.channels.to(like))
 
     def transform(self, x: Tensor) -> Tensor:
         """Compute (B, C, T) -> (B, n_features) where the kernels are (see `to`); a case does not depend on the others.
@@ -88,10 +85,8 @@ class Contests:
         T may be any. Cases of fewer than 9 time steps are continued with zeros to 9.
         """
         x = long_enough(x)
-        if counting.c_serves(x) and self.most_mixed <= WIDEST:
-            return counting.c_contests(x, self.taps, self.channels, NOTHING)
-        if self.chosen is not None:
-            return counting.cuda_contests(x, x.diff(dim=2), self.chosen, self.taps, NOTHING)
+        if counting.is_compiled(x) and (x.is_cuda or self._lists.own.shape[-1] <= WIDEST):
+            return counting.contests(x, self._lists, self.taps, NOTHING)
         both = (on_grid(x), on_grid(x.diff(dim=2)))
         nothing = [NOTHING * values.abs().amax(dim=2).sum(dim=1)[:, None, None] for values in both]  # (B, 1, 1)
         features: list[Tensor] = []

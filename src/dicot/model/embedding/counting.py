@@ -21,7 +21,8 @@ CUDA = KernelFile("dicot.model.embedding", "counting.cu", {"shares": "PiiiPiPPiP
 WARP, WARPS = 32, 8  # of a block
 N_TAPS = 9
 REACH = N_TAPS // 2  # taps on either side of the middle
-WIDEST = 9  # channels up to which one product of all taps and channels takes less time than adding up channels first
+WIDEST = 9  # channels up to which one product of all taps and channels takes less time than adding up channels first;
+# also the most that a group of contests adds up in C
 # A grid's step is the last bit of this multiple of a case's largest value: values have up to 39 binary digits, and sums
 # of |taps| times channels below 2^4 with ten digits after the point, as the contests', or below 2^14 without, as the
 # bank's, fit into the 53 of float64. float32 keeps 24 digits: values down to 1/8,000 of the largest stay as they are.
@@ -62,74 +63,63 @@ def each_by_its_own(mixed: Tensor, taps: Tensor, dilation: int) -> Tensor:
     return (taps.unsqueeze(1) @ windows).squeeze(-2)
 
 
-def c_serves(x: Tensor) -> bool:
-    """Tell whether there are C functions for such cases (B, C, T)."""
-    return x.device.type == "cpu" and x.dtype == torch.float32 and C.library is not None
-
-
-def c_shares(
-    x: Tensor, dilations: Tensor, counts: Tensor, starts: Tensor, chosen: Tensor, taps: Tensor, biases: Tensor
-) -> Tensor:
-    """Compute what `Bank.transform` does, for at least 9 time steps; see native.c for the lists of numbers (int32)."""
-    out = x.new_empty(len(x), biases.numel())
-    lists = (dilations, counts, starts, chosen, taps, biases, out)
-    C.call("shares", x.contiguous(), *x.shape, len(dilations), *lists)
-    return out
-
-
-def c_contests(x: Tensor, taps: Tensor, channels: Tensor, nothing: float) -> Tensor:
-    """Compute what `Contests.transform` does, for at least 9 time steps and groups that add up at most 9 channels."""
-    out = x.new_empty(len(x), 2 * taps[..., 0].numel())
-    n_dilations, _, n_groups = taps.shape[:3]
-    C.call("contests", x.contiguous(), *x.shape, n_dilations, n_groups, taps, channels, nothing, out)
-    return out
-
-
 class ChannelLists(NamedTuple):
-    """Which channels each kernel adds up, as lists, on a GPU; -1 after the last one."""
+    """Which channels each kernel adds up, as lists; -1 after the last one."""
 
     own: Tensor  # (..., most) int32
     often: Tensor  # (..., most)
 
 
-def chosen(channels: Tensor, like: Tensor) -> ChannelLists | None:
-    """Turn counts (..., C) into lists for cases as `like`; None where there are no kernels for these."""
-    if not like.is_cuda or like.dtype != torch.float32 or CUDA.on(like.device) is None:
-        return None
+def channel_lists(channels: Tensor) -> ChannelLists:
+    """Turn counts (..., C) into lists."""
     counts = channels.cpu()
     most = max(1, int((counts > 0).sum(dim=-1).max()))
     own = (counts > 0).to(torch.int8).argsort(dim=-1, descending=True, stable=True)[..., :most]
     often = counts.gather(-1, own)
-    return ChannelLists(own.masked_fill(often == 0, -1).int().contiguous().to(like.device), often.contiguous().to(like))
+    return ChannelLists(own.masked_fill(often == 0, -1).int().contiguous().to(channels.device), often.to(channels))
 
 
-def cuda_shares(x: Tensor, layout: Tensor, channels: ChannelLists, taps: Tensor, biases: Tensor) -> Tensor:
-    """Compute the features of `Bank.transform`, (B, C, T) -> (B, n_features).
+def is_compiled(x: Tensor) -> bool:
+    """Tell whether there are functions in C or CUDA for such cases (B, C, T)."""
+    if x.dtype != torch.float32:
+        return False
+    return CUDA.on(x.device) is not None if x.is_cuda else x.device.type == "cpu" and C.library is not None
+
+
+def shares(x: Tensor, layout: Tensor, channels: ChannelLists, taps: Tensor, biases: Tensor) -> Tensor:
+    """Compute the features of `Bank.transform`, (B, C, T) -> (B, n_features), for at least 9 time steps.
 
     layout: (D, 3) int32: a dilation, how many biases it has, and the number of the first
     """
-    n_cases, (n_dilations, n_kernels, most) = len(x), channels.own.shape
-    total = biases.shape[1]
-    out = x.new_empty(n_cases, total * n_kernels)
+    n_dilations, n_kernels, most = channels.own.shape
+    x, total = x.contiguous(), biases.shape[1]
+    out = x.new_empty(len(x), total * n_kernels)
+    if not x.is_cuda:
+        C.call("shares", x, *x.shape, n_dilations, layout, channels.own, most, taps, biases, total, out)
+        return out
     CUDA.launch(
-        "shares", x.device, *_warps(n_cases * n_dilations * n_kernels), x.contiguous(), *x.shape, layout, n_dilations,
+        "shares", x.device, *_warps(len(x) * n_dilations * n_kernels), x, *x.shape, layout, n_dilations,
         channels.own, channels.often, most, taps, n_kernels, biases, total, _largest(x), out,
     )  # fmt: skip
     return out
 
 
-def cuda_contests(x: Tensor, steps: Tensor, channels: ChannelLists, taps: Tensor, nothing: float) -> Tensor:
-    """Compute the features of `Contests.transform`, (B, C, T) -> (B, n_features).
+def contests(x: Tensor, channels: ChannelLists, taps: Tensor, nothing: float) -> Tensor:
+    """Compute the features of `Contests.transform`, (B, C, T) -> (B, n_features), for at least 9 time steps.
 
-    steps: the first difference; nothing: what counts as none, relative to the largest values of the channels
+    nothing: what counts as none, relative to the largest values of the channels
     """
-    n_cases, (n_dilations, _, n_groups, most) = len(x), channels.own.shape
-    out = x.new_empty(n_cases, 2 * taps[..., 0].numel())
-    largest = torch.stack([_largest(values) for values in (x, steps)])
-    none = nothing * torch.stack([on_grid(values).abs().amax(dim=2).sum(dim=1) for values in (x, steps)])
+    n_dilations, _, n_groups, most = channels.own.shape
+    x, out = x.contiguous(), x.new_empty(len(x), 2 * taps[..., 0].numel())
+    if not x.is_cuda:
+        C.call("contests", x, *x.shape, n_dilations, n_groups, *channels, most, taps, nothing, out)
+        return out
+    both = (x, x.diff(dim=2))
+    largest = torch.stack([_largest(values) for values in both])
+    none = nothing * torch.stack([on_grid(values).abs().amax(dim=2).sum(dim=1) for values in both])
     CUDA.launch(
-        "contests", x.device, *_warps(n_cases * n_dilations * 2 * n_groups), x.contiguous(), steps.contiguous(),
-        *x.shape, n_dilations, channels.own, channels.often, most, taps, n_groups, largest, none, out,
+        "contests", x.device, *_warps(len(x) * n_dilations * 2 * n_groups), *both, *x.shape, n_dilations, *channels,
+        most, taps, n_groups, largest, none, out,
     )  # fmt: skip
     return out
 

@@ -88,14 +88,12 @@ static float share_above(const double *y, long first, long stop, double bias) {
   return (float)count / (float)(stop - first);
 }
 
-// features (B, sum of counts * 84). Kernel k at dilation d adds up the channels chosen[starts[84 d + k]] and following.
-void shares(in x, long n_cases, long n_channels, long n_times, long n_dilations, const int *dilations, const int *counts,
-            const int *starts, const int *chosen, in taps, in biases, out features, long n_threads) {
-  long furthest = 0, n_biases = 0;
-  for (long d = 0; d < n_dilations; ++d) {
-    furthest = dilations[d] > furthest ? dilations[d] : furthest;
-    n_biases += counts[d];
-  }
+// features (B, n_biases * 84). layout (D, 3): a dilation, how many biases it has, the first of them. Kernel k at dilation d
+// adds up the channels own[(84 d + k) * most] and following, up to a -1.
+void shares(in x, long n_cases, long n_channels, long n_times, long n_dilations, const int *layout, const int *own,
+            long most, in taps, in biases, long n_biases, out features, long n_threads) {
+  long furthest = 0;
+  for (long d = 0; d < n_dilations; ++d) furthest = layout[3 * d] > furthest ? layout[3 * d] : furthest;
 #pragma omp parallel num_threads(n_threads)
   {
     Padded room = padded_room(n_channels, n_times, REACH * furthest);
@@ -106,14 +104,15 @@ void shares(in x, long n_cases, long n_channels, long n_times, long n_dilations,
       for (long d = 0; d < n_dilations; ++d) {
         if (inside != b) fill(room, x + b * n_channels * n_times, n_channels, n_times, 0);
         inside = b;
-        long before = 0, margin = REACH * (long)dilations[d];
-        for (int i = 0; i < d; ++i) before += counts[i];
-        for (int k = 0; k < KERNELS; ++k) {
-          const int *own = starts + KERNELS * d + k;
-          convolved(room, taps + TAPS * k, chosen + own[0], own[1] - own[0], dilations[d], n_times, y);
+        long dilation = layout[3 * d], count = layout[3 * d + 1], before = layout[3 * d + 2], margin = REACH * dilation;
+        for (long k = 0; k < KERNELS; ++k) {
+          const int *channels = own + (KERNELS * d + k) * most;
+          long n = 0;
+          while (n < most && channels[n] >= 0) ++n;
+          convolved(room, taps + TAPS * k, channels, n, dilation, n_times, y);
           long edge = n_times > 2 * margin && k % 2 == (d + 1) % 2 ? margin : 0;
           float *to = features + (b * n_biases + before) * KERNELS + k;
-          for (int i = 0; i < counts[d]; ++i)
+          for (long i = 0; i < count; ++i)
             to[i * KERNELS] = share_above(y, edge, n_times - edge, biases[k * n_biases + before + i]);
         }
       }
@@ -126,18 +125,17 @@ static inline V either(I where, V a, V b) { return (V)(((I)a & where) | ((I)b & 
 static inline V kept(I where, V v) { return (V)((I)v & where); }
 
 // Eight kernels against each other: how much each wins by, and how often each comes last, summed over time.
-static void contest(Padded x, const float *taps, const float *channels, long n_channels, long dilation, long n_times,
-                    double nothing, double *won, double *lost) {
+static void contest(Padded x, const float *taps, const int *own, const float *often, long most, long dilation,
+                    long n_times, double nothing, double *won, double *lost) {
   double weights[TAPS * WIDEST][GROUP];
   const double *sources[TAPS * WIDEST];
   int n = 0;
   for (int tap = 0; tap < TAPS; ++tap)
-    for (long c = 0; c < n_channels; ++c)
-      if (channels[c] != 0) {
-        sources[n] = x.values + c * x.stride + x.margin + (tap - REACH) * dilation;
-        for (int k = 0; k < GROUP; ++k) weights[n][k] = (double)taps[TAPS * k + tap] * channels[c];
-        ++n;
-      }
+    for (long m = 0; m < most && own[m] >= 0; ++m) {
+      sources[n] = x.values + own[m] * x.stride + x.margin + (tap - REACH) * dilation;
+      for (int k = 0; k < GROUP; ++k) weights[n][k] = (double)taps[TAPS * k + tap] * often[m];
+      ++n;
+    }
   V none = (V){0} + NAN, room = (V){0} + nothing;
   V gains[GROUP] = {0}, lasts[GROUP] = {0};
   I lane;
@@ -175,8 +173,8 @@ static float root_of_mean(double sum, long n) {
 }
 
 // features (B, D, 2, 2, 8 G): for the cases and for their differences, gains and then last places. D dilations 1, 2, 4 ...
-void contests(in x, long n_cases, long n_channels, long n_times, long n_dilations, long n_groups, in taps, in channels,
-              double share, out features, long n_threads) {
+void contests(in x, long n_cases, long n_channels, long n_times, long n_dilations, long n_groups, const int *own, in often,
+              long most, in taps, double share, out features, long n_threads) {
   long width = (long)n_groups * GROUP;
 #pragma omp parallel num_threads(n_threads)
   {
@@ -197,8 +195,8 @@ void contests(in x, long n_cases, long n_channels, long n_times, long n_dilation
           for (int g = 0; g < n_groups; ++g) {
             double won[GROUP], lost[GROUP];
             long group = place * n_groups + g;
-            contest(room, taps + group * GROUP * TAPS, channels + group * n_channels, n_channels, 1L << d, n, nothing,
-                    won, lost);
+            contest(room, taps + group * GROUP * TAPS, own + group * most, often + group * most, most, 1L << d, n,
+                    nothing, won, lost);
             for (int k = 0; k < GROUP; ++k) {
               to[g * GROUP + k] = root_of_mean(won[k], n);
               to[width + g * GROUP + k] = root_of_mean(lost[k], n);

@@ -28,6 +28,6 @@ def prepare_by_name(name: str, raw: Path, **options: Any) -> Card:
     dataset = DATASETS.registered(name) or DATASETS.find(name)
     if not isinstance(dataset, LargeSet) or dataset.name not in READERS:
         raise InputError(
-            f"{dataset.name} is not made from raw files. `dicot data show {dataset.name}` says where it is from."
+            f"{dataset.name} is not made from raw files. `dicot list datasets {dataset.name}` says where it is from."
         )
     return prepare(dataset, READERS[dataset.name], raw, **options)

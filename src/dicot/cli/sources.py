@@ -1,0 +1,116 @@
+"""What DATA of a command are: a corpus, recordings or cases; and how options and dicot.toml say to read them."""
+
+import glob
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import typer
+
+from dicot.cli.options import CASES, CUTTING
+from dicot.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dicot.data import Split, Windows
+    from dicot.model.deployed import OnnxEmbedder
+    from dicot.model.estimator import TimeSeriesEmbedder
+    from dicot.store.corpus import Corpus
+
+
+@final
+@dataclass(frozen=True)
+class Source:
+    """DATA: a corpus, or recordings that have a `window`, or cases."""
+
+    data: str
+    corpus: "Corpus | None" = None
+    options: dict[str, Any] = field(default_factory=dict)  # fields of a Reading; of cases those that are no policy
+    scale: str | None = None  # of a fit
+
+    @property
+    def recorded(self) -> bool:
+        """Tell whether windows are cut from recordings."""
+        return "window" in self.options
+
+    def as_fitted(self, model: "TimeSeriesEmbedder | OnnxEmbedder") -> dict[str, Any]:
+        """Return the options with the channels that a model was fitted on, where no others are asked for."""
+        channels = model.preparation_.channels
+        named = self.recorded or "case" in self.options
+        return {"channels": list(channels), **self.options} if channels is not None and named else self.options
+
+    def windows(self) -> "Windows":
+        """Cut recordings into windows, and say what they are."""
+        from dicot.data import Windows
+
+        cut = Windows.from_folder(self.data, **self.options)
+        count = 0 if cut.recording is None else len(set(cut.recording))
+        show_recordings(self.data, count, cut.channels or (), cut.rate)
+        return cut
+
+    def split(self, holdout: tuple[float, int] | None = None, **policies: Any) -> "Split":
+        """Load cases by these policies, and say what a table was taken for."""
+        from dicot.data.collection import warn_of_layout
+        from dicot.data.datasets import is_path, load
+
+        more = {"holdout": holdout} if holdout is not None and is_path(self.data) else {}
+        split = load(self.data, **policies, **self.options, **more)
+        if split.about:
+            typer.echo(f"Read {self.data}: {split.about}")
+        if is_path(self.data) and self.data.lower().endswith((".npz", ".npy")):  # others say what their channels are
+            warn_of_layout(split.train.n_channels, split.train.n_times, self.options.get("layout", "nct"))
+        return split
+
+
+def find_source(data: str, said: dict[str, Any], usual: int | None = None) -> Source:
+    """Tell what DATA are, by what was said of their reading and the dicot.toml beside them.
+
+    `usual` are the time steps of a window of a folder or pattern for which neither says any.
+    """
+    from dicot.data.datasets import is_path
+    from dicot.data.reading import read_toml, toml_of
+
+    said, scale = dict(said), said.get("scale")
+    said.pop("scale", None)
+    corpus = corpus_at(data)
+    if corpus is not None:
+        if said:
+            raise InputError(f"{data} is a corpus, whose windows are cut already. Leave out {min(said)}.")
+        return Source(data, corpus, scale=scale)
+    # A folder is one also where a data set has its name: nothing else has a dicot.toml inside.
+    file = is_path(data) or Path(data).is_dir()
+    path = toml_of(data) if file else None
+    kept = {} if path is None else read_toml(path)
+    if "window" not in (said | kept) and usual is not None and (Path(data).is_dir() or glob.has_magic(data)):
+        typer.echo(f"Windows of {usual} time steps, as the model was fitted on")
+        said["window"] = usual
+    if "window" in (said | kept):
+        if refused := sorted(said.keys() & set(CASES)):
+            raise InputError(f"{refused[0]} is for files of cases; with a window DATA are recordings. Leave it out.")
+        if kept:
+            typer.echo(f"Options of {path}: {', '.join(kept)}")
+        scale = kept.pop("scale", None) if scale is None else scale
+        return Source(data, None, {**kept, **said}, scale)
+    if kept:
+        raise InputError(f"{path} has no window, so {data} cannot be cut. Add one there, or give --window.")
+    if refused := sorted(said.keys() & set(CUTTING)):
+        raise InputError(f"{refused[0]} is for recordings. Give --window too, or leave it out.")
+    said.pop("missing", None)  # a policy, which whoever loads the cases gives
+    if said and not file:
+        raise InputError(f"{data!r} is a data set by name; {min(said)} is for files. Leave it out.")
+    return Source(data, None, said, scale)
+
+
+def corpus_at(data: str) -> "Corpus | None":
+    """Open DATA where they are a corpus; None where they are none."""
+    from dicot.store.corpus import Corpus
+    from dicot.store.folder import MANIFEST
+
+    return Corpus.open(data) if (Path(data) / MANIFEST).is_file() else None
+
+
+def show_recordings(data: str, count: int, channels: "Sequence[str]", rate: float | None) -> None:
+    """Say what recordings were read."""
+    rate_text = "" if rate is None else f" at {rate:g} per second"
+    typer.echo(f"Read {data}: {count} recording(s) of {', '.join(channels)}{rate_text}")
