@@ -14,7 +14,7 @@ def test_every_contender_of_the_paper_has_a_key_and_every_key_exists():
     printed = {cell.name for cell in paper_cells()}
     assert printed == set(KEYS)
     assert set(KEYS.values()) - {"end-to-end"} <= {*METHODS, *CONTROLS, *CLASSICAL}
-    assert {*paper.METHODS, *paper.REFERENCES} <= set(NAMES)
+    assert {*paper.METHODS, *frame.REFERENCES} <= set(NAMES)
 
 
 def test_the_controls_of_a_table_are_those_of_the_library():
