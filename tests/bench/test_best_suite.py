@@ -1,11 +1,11 @@
 """The suite of the preset "best", and that of its parts."""
 
 import pytest
+from dicot.data.datasets.hapt import HAPT
 from tests.commands import dicot
 
 from dicot.data.datasets import DATASETS, family_of
 from dicot.data.datasets.development import DEVELOPMENT
-from dicot.data.datasets.standins import HAPT
 from dicot.judge.bench.best_suite import VARIANTS, at_hand
 from dicot.judge.bench.crossing import SuiteOptions
 from dicot.judge.bench.suites import suite_jobs
@@ -77,8 +77,7 @@ def test_a_variant_is_one_that_the_library_knows(name):
     variant = VARIANTS[name]
     if variant.kind in METHODS:
         build_method(variant.kind, InceptionTime(3, dim=8), variant.method_params)
-    model = variant.make(1)
-    settings = flat(model.get_params(deep=False))
+    settings = flat(variant.make(1).get_params())
     assert {key: settings[key] for key in variant.settings} == variant.settings
     assert name == variant.name and "," not in name, "as --only has it"
 

@@ -74,7 +74,7 @@ def test_one_damaged_set_is_one_line_among_the_others(raw: Path, tmp_path: Path)
     (folder / "large" / "toy" / "card.json").write_text("{")
     listed = dicot("list", "datasets")
     assert f"{'toy':32} {'large':10} damaged: " in listed and "6 + 54 cases" in listed
-    assert f"{'GunPoint':32} ucr        50 + 150 cases" in listed  # files are not opened
+    assert f"{'GunPoint':32} ucr        50 + 150 cases" in listed  # files of published sets are not opened
     with pytest.raises(InputError, match="5 of 7 data sets are not as they should be"):
         dicot("list", "datasets", "--check")
     with pytest.raises(InputError, match=r"GunPoint\.npz"):

@@ -1,17 +1,17 @@
 """Reading files by suffix; every failure names the file."""
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from dicot.core.errors import InputError, WindowLengthWarning
 from dicot.data.files import read_parts, read_split, read_windows
 
 X = np.arange(12, dtype=np.float32).reshape(3, 2, 2)
-TS = "@problemName T\n@univariate true\n@equalLength false\n@classLabel true a b\n@data\n"
 
 
 def text(path: Path, content: str) -> Path:
@@ -57,19 +57,6 @@ def test_npz_split_shares_length_and_scale(tmp_path: Path) -> None:
     assert read_split(path).test is None
 
 
-def test_ts(tmp_path: Path) -> None:
-    train = text(tmp_path / "T_TRAIN.ts", TS + "1,2:a\n3:b\n")
-    assert read_windows(train, unequal="pad").x.tolist() == [[[1, 2]], [[3, 0]]]
-    alone = read_split(train, unequal="pad")
-    assert (alone.test, alone.name) == (None, "T")
-    text(tmp_path / "T_TEST.ts", TS + "1:a\n")
-    both = read_split(train, unequal="pad")
-    assert both.test is not None
-    assert (both.train.x.shape, both.test.x.shape) == ((2, 1, 2), (1, 1, 2))
-    with pytest.raises(InputError, match=r"label.*\.ts"):
-        read_windows(train, label="a")
-
-
 def test_csv_with_one_case_per_row(tmp_path: Path) -> None:
     plain = text(tmp_path / "plain.csv", "1,2,3\n4,5,6\n")
     assert read_windows(plain).x.tolist() == [[[1, 2, 3]], [[4, 5, 6]]]
@@ -92,11 +79,7 @@ def test_csv_as_a_long_table(tmp_path: Path) -> None:
     assert windows.y.tolist() == ["a", "b"]  # type: ignore[union-attr]
 
 
-@pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed")
 def test_parquet(tmp_path: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
     path = tmp_path / "long.parquet"
     parquet.write_table(pa.table({"id": [1, 1, 2, 2], "t": [1, 0, 0, 1], "v": [5.0, 4.0, 6.0, 7.0]}), path)
     assert read_windows(path, case="id", time="t").x.tolist() == [[[4, 5]], [[6, 7]]]
@@ -107,11 +90,7 @@ def test_parquet(tmp_path: Path) -> None:
         read_windows(path, case="id", time="t")
 
 
-@pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed")
 def test_names_in_parquet(tmp_path: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
     path = tmp_path / "long.parquet"
     ids = np.array([2**64 - 1, 2**64 - 2], dtype=np.uint64)
     table = {"id": ids, "t": [0, 0], "v": [5.0, 4.0], "kind": ["a", "b"]}
@@ -121,18 +100,6 @@ def test_names_in_parquet(tmp_path: Path) -> None:
     assert content.group is not None
     assert (content.y.dtype.kind, content.group.dtype.kind) == ("U", "u")  # no objects, and no digit lost
     assert (content.y.tolist(), content.group.tolist()) == (["a", "b"], ids.tolist())
-
-
-@pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed")
-def test_what_was_read_from_parquet_is_said(tmp_path: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    path = tmp_path / "long.parquet"
-    parquet.write_table(pa.table({"id": [1, 2], "t": [0, 0], "v": [5.0, 4.0], "kind": ["a", "b"], "w": [1, 2]}), path)
-    about = read_split(path, case="id", time="t", label="kind", ignore=["w"]).about
-    for words in ("case: id", "channels: v;", "not used: w", "2 cases", "v = 5", "label a"):
-        assert words in about
 
 
 @pytest.mark.parametrize(
@@ -187,14 +154,3 @@ def test_unreadable_files(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(InputError, match=r"folder\.csv"):
         read_split(tmp_path / "folder.csv")
-
-
-def test_an_encrypted_archive_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "locked.npz"
-    np.savez(path, X=np.zeros((2, 1, 3)))
-    raw = bytearray(path.read_bytes())
-    for magic, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):  # the flag "encrypted" in both headers
-        raw[raw.index(magic) + offset] |= 1
-    path.write_bytes(bytes(raw))
-    with pytest.raises(InputError, match=r"locked\.npz.*encrypted"):
-        read_windows(path)

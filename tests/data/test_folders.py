@@ -141,9 +141,7 @@ def test_jitter_makes_no_gaps(tmp_path: Path) -> None:
 def test_what_has_another_rate_is_left_out_and_counted(tmp_path: Path) -> None:
     times = np.concatenate([np.arange(600) / 50, 12 + np.arange(400) / 25])
     write(tmp_path / "a.csv", times)
-    with pytest.warns(
-        LeftOutWarning, match=r"^4\d % of rows .* of 1,000\).*another rate than 50 .*\(400; .*resample"
-    ):
+    with pytest.warns(LeftOutWarning, match=r"^4\d % of rows .* of 1,000\).*another rate than 50 .*\(400; .*resample"):
         windows = windows_from(tmp_path, "2s", "100%")
     assert windows.rate == 50 and windows.start is not None and windows.end is not None
     assert windows.start.tolist() == [0, 2, 4, 6, 8, 10] and windows.end.max() == pytest.approx(12)

@@ -109,7 +109,7 @@ def test_a_header_that_announces_too_much(folder: Path, name: str) -> None:
     raw = path.read_bytes()
     at = raw.index(b"(")
     path.write_bytes(raw[:at] + b"(9999999999, 4, 6), }".ljust(raw.index(b"\n") - at) + raw[raw.index(b"\n") :])
-    with pytest.raises(InputError, match=rf"{name}\.npy.*9999999999.*toy"):
+    with pytest.raises(InputError, match=rf"{name}\.npy.*toy"):
         load("toy")
 
 

@@ -88,9 +88,7 @@ def csv_cases(path: Path, reading: Reading) -> dict[str, Content]:
     sheet = open_sheet(path)
     if reading.case is not None or reading.time is not None:
         if reading.header is False:
-            raise InputError(
-                "A long table needs the names of its columns in its first row. Leave header=False out."
-            )
+            raise InputError("A long table needs the names of its columns in its first row. Leave header=False out.")
         content = _long(columns_of(sheet, [reading.case, reading.label, reading.group]), reading)
     elif reading.channels is not None:
         raise InputError("channels= needs a long table. Name its case= and time= columns too.")

@@ -2,7 +2,6 @@
 
 import csv
 import gzip
-import re
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
@@ -22,11 +21,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
-_SAMPLE = 100  # rows that decide what separates the cells
-_SAMPLE_CHARACTERS = 2**20
+_SAMPLE = 100  # lines that decide what separates the cells
 # Only what pandas, numpy and R write for nothing: a class may well be called "null", "?" or "Na".
 _UNNAMED = ["", "nan", "NaN", "NA"]
-_ROW = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 
 
 class Sheet(NamedTuple):
@@ -47,7 +44,7 @@ class Sheet(NamedTuple):
 
         width = len(self.rows[0])
 
-        def read(kept: Collection[int], only: Sequence[int] | None) -> "pd.DataFrame":
+        def read(kept: Collection[int], only: Sequence[int] | None, lost: Sequence[str] = LOST) -> "pd.DataFrame":
             return pd.read_csv(
                 self.path,
                 sep=self.separator,
@@ -59,22 +56,25 @@ class Sheet(NamedTuple):
                 dtype=dict.fromkeys(kept, str),
                 skipinitialspace=True,
                 keep_default_na=False,
-                na_values={i: _UNNAMED if i in texts else LOST for i in range(width)},
+                na_values=lost,
             )
 
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", pd.errors.DtypeWarning)
+                warnings.simplefilter("error", pd.errors.ParserWarning)  # of cells that it leaves out
                 frame = read(texts, None)
-        except pd.errors.ParserError as error:
+        except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
             self._refuse_widths()
             raise InputError(f"{str(error).strip()} Write the file again.") from error
         if len(frame) and frame[width - 1].isna().any():  # as where pandas filled a row that is too short
             self._refuse_widths()
         # Of a long file pandas reads parts, which may differ in type; and True is the text of a label, not a number.
-        mixed = [i for i in frame if frame[i].dtype in (object, bool) and i not in texts]
+        mixed = [i for i, kind in enumerate(frame.dtypes) if kind in (object, bool) and i not in texts]
         if mixed:
             frame[mixed] = read(mixed, mixed)
+        if named := [i for i in texts if frame[i].isna().any()]:
+            frame[named] = read(named, named, _UNNAMED)
         return frame
 
     def _refuse_widths(self) -> None:
@@ -92,14 +92,11 @@ class Sheet(NamedTuple):
 def open_sheet(path: Path) -> Sheet:
     """Look at the first rows of a file: find what separates the cells, and refuse rows of unequal width."""
     with _opened(path) as file:
-        text = file.read(_SAMPLE_CHARACTERS)
-        whole = not file.read(1)
-    if "\0" in text:  # as in text of two bytes for each character
+        lines = list(islice(file, _SAMPLE))
+    if any("\0" in line for line in lines):  # as in text of two bytes for each character
         raise InputError("It holds NUL characters. The file is damaged, or no text in UTF-8; write it again.")
-    lines = text.splitlines(keepends=True)
-    lines = lines if whole or len(lines) == 1 else lines[:-1]
     separator = _separator(lines)
-    rows = [[cell.strip() for cell in row] for _, row in islice(_parsed(lines, separator), _SAMPLE)]
+    rows = [[cell.strip() for cell in row] for _, row in _parsed(lines, separator)]
     if not rows:
         raise InputError("The file is empty.")
     sheet = Sheet(path, separator, rows)
@@ -137,7 +134,7 @@ def _separator(lines: list[str]) -> str:
 
 def _fit(lines: list[str], separator: str) -> tuple[bool, float]:
     """Tell whether all rows have one width of at least two cells, and the share of numbers among the cells."""
-    rows = [[cell.strip() for cell in row] for _, row in islice(_parsed(lines, separator), _SAMPLE)]
+    rows = [[cell.strip() for cell in row] for _, row in _parsed(lines, separator)]
     cells = [cell for row in rows for cell in row]
     numbers = sum(is_value(c) or (separator != "," and bool(decimal_comma(c))) for c in cells)
     widths = {len(row) for row in rows}

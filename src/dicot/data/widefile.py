@@ -54,8 +54,9 @@ def read_rows(
     frame = sheet.frame(header, [places[c] for c in (label, group) if c is not None])
     if not len(frame):
         raise InputError("The file has no case below its header row.")
+    kinds = list(frame.dtypes)
     for i in values:
-        if frame[i].dtype.kind not in "iuf":
+        if kinds[i].kind not in "iuf":
             row, cell = next((row, str(cell)) for row, cell in enumerate(frame[i]) if not is_value(str(cell)))
             raise InputError(
                 f"{sheet.line(row + header).capitalize()}: could not convert {cell!r} to a number. "

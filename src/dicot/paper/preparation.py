@@ -91,6 +91,7 @@ def prepare(
     if chosen == usual and dataset.sizes is not None and (wrong := differences(parts.sizes, dataset.sizes)):
         notes.append(f"The raw files give {', '.join(wrong)}. Some may be missing or of another version.")
         warnings.warn(f"{dataset.name}: {notes[-1]}", SizeWarning, stacklevel=2)
+    assert parts.train.group is not None and parts.test.group is not None
     if both := sorted(set(np.unique(parts.train.group)) & set(np.unique(parts.test.group))):
         if not reader.shared_groups:
             raise InputError(f"{dataset.name}: groups {both[:5]} are in both parts. Check the raw files.")

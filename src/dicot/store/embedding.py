@@ -84,16 +84,19 @@ def embed_corpus(
         done = len(units) - len(left)
         with Bar("embed", len(units)) as bar:
             bar.update(done, "shards")
-            answers = _on_cluster(model, corpus, folder, left) if isinstance(model, OnCluster) else None
-            for peak in answers or (_embedded(model, corpus, number, folder) for number in left):  # type: ignore[arg-type]
+            if isinstance(model, OnCluster):
+                peaks = _on_cluster(model, corpus, folder, left)
+            else:
+                peaks = (_embedded(model, corpus, number, folder) for number in left)
+            for peak in peaks:
                 done += 1
                 bar.update(done, "shards")
                 on_shard(peak)
-        shards = [Shard(**one) for unit in units for one in work.note(unit)["shards"]]  # type: ignore[index]
-        n_features = work.note(units[0])["features"]  # type: ignore[index]
+        notes = [work.note(unit) or {} for unit in units]
+        shards = [Shard(**one) for note in notes for one in note["shards"]]
         made = made_of_corpus(corpus, model_hash)
         about = {"plan": plan, "model": model_hash, "source": None if made is None else made.to_dict()}
-        return write_manifest(folder, VECTORS, [n_features], shards, about)
+        return write_manifest(folder, VECTORS, [notes[0]["features"]], shards, about)
 
 
 def _embedded(model: Embedder, corpus: Corpus, number: int, folder: Path) -> int:

@@ -69,7 +69,7 @@ class MadeOf:
                 Reading(rate=made.get("rate"))
                 if made["kind"] == "recordings":
                     Reading.from_dict(made["options"])
-                elif not made["data"]:
+                if not made["data"]:
                     problems.append("it names no data")
             except (InputError, TypeError) as error:
                 problems.append(str(error))

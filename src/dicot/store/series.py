@@ -70,10 +70,10 @@ def series_of(
     known : the vectors
     data : what was embedded, where the vectors do not say it or it was moved: recordings (a folder, a pattern or a
         file), or a data set or a file of cases
-    options : how the files are read, where the user says anything: time, unit, channels, label, group, and of
-        recordings resample, gap and missing. They win
-        over what the vectors say, or where these say nothing, over the dicot.toml beside `data`
-    rate : time steps per second, as windows_from takes it; wins likewise
+    options : how the files are read, where the user says anything: time, channels, label, group, and of recordings
+        unit, resample, gap and missing. They win over what the vectors say, or, where these say nothing, over the
+        dicot.toml beside `data`
+    rate : time steps per second; wins likewise
     path : of the vectors' file, for errors
     """
     what = "the file of vectors" if path is None else str(path)

@@ -75,15 +75,10 @@ def _behind(url: str) -> dict[str, tuple[PurePath, int, str]]:
             root = root if is_folder else root.parent
             if files == [path] and not system.exists(path):
                 raise InputError(f"There is no file or folder {url}. Check the address.")
-        known = (
-            [file for file in files if suffix_of(PurePosixPath(file)) in known_suffixes("recordings")]
-            if files != [path]
-            else files
-        )
+        suffixes = known_suffixes("recordings")
+        known = files if files == [path] else [one for one in files if suffix_of(PurePosixPath(one)) in suffixes]
         if not known:
-            raise InputError(
-                f"{url} holds no recording ({', '.join(known_suffixes('recordings'))}). Check the address."
-            )
+            raise InputError(f"{url} holds no recording ({', '.join(suffixes)}). Check the address.")
         found: dict[str, tuple[PurePath, int, str]] = {}
         for file in known:
             info = system.info(file)

@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack, final
 
+import numpy as np
+
 from dicot.core.errors import InputError, MissingDataError
 from dicot.core.storage import data_folders
 from dicot.data import Split, Windows
 from dicot.data.datasets.base import Card, DataSet, Sizes, fingerprint, shaped
-from dicot.data.npyfile import map_npy, read_npy
+from dicot.data.npyfile import map_npy
 from dicot.data.policies import Policies
 
 FAMILY = "large"
@@ -100,7 +102,8 @@ def _read_card(folder: Path) -> Card:
     path = folder / CARD
     try:
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        card = Card(**{name: tuple(v) if isinstance(v, list) else v for name, v in content.items()})
+        facts: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in content.items()}
+        card = Card(**facts)
         if card.name != folder.name:  # it becomes part of file names
             raise ValueError(f"it belongs to {str(card.name)[:80]!r}")
         sizes = (card.n_train, card.n_test, card.n_channels, card.n_times, card.n_classes, card.segment or 1)
@@ -121,7 +124,7 @@ def _read_part(folder: Path, part: str, card: Card) -> Windows:
     for letter, (shape, kinds) in wanted.items():
         path = folder / f"{letter}_{part}.npy"
         try:
-            array = arrays[letter] = map_npy(path) if letter in ("X", "segments") else read_npy(path)
+            array = arrays[letter] = map_npy(path)
         except InputError as error:
             raise InputError(f"{error} Prepare {card.name} again.") from error
         if array.shape != shape or array.dtype.kind not in kinds:
@@ -129,13 +132,13 @@ def _read_part(folder: Path, part: str, card: Card) -> Windows:
                 f"{path}: the card says {shape}; the file holds {array.shape} of {array.dtype}. "
                 f"Prepare {card.name} again."
             )
-    y = arrays["y"]
+    y, group = np.array(arrays["y"]), np.array(arrays["group"])
     if not 0 <= y.min() <= y.max() < card.n_classes:
         raise InputError(
             f"{folder / f'y_{part}.npy'}: labels must be 0 to {card.n_classes - 1}; got {y.min()} to {y.max()}. "
             f"Prepare {card.name} again."
         )
-    return Windows(arrays["X"], y, arrays["group"], card.name, arrays.get("segments"))
+    return Windows(arrays["X"], y, group, card.name, arrays.get("segments"))
 
 
 HARTH = LargeSet(

@@ -10,9 +10,9 @@ from typing import Any
 
 from dicot.core.errors import lookup
 from dicot.judge.evaluation.contenders import Contender, described, given
-from dicot.judge.evaluation.model_protocols import AnyProtocol, every_protocol, runs_alone
+from dicot.judge.evaluation.model_protocols import every_protocol, runs_alone
 from dicot.judge.evaluation.result import Result
-from dicot.judge.protocols.base import AUTHORS
+from dicot.judge.protocols.base import AUTHORS, AnyProtocol
 
 # Facts about a training that have a field of their own in a result; the rest is kept together.
 TRAINING_FACTS = ("schedule", "steps", "batch_size", "precision")

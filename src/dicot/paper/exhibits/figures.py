@@ -169,7 +169,8 @@ def _by_batch_size(runs: pd.DataFrame, title: str, axis: str, stem: str) -> Part
         marked=False,
         empty=lambda line, column: contender[line] in CONTROLS or column == UNTRAINED,
     )
-    curves, ends = {}, {}
+    curves: dict[str, tuple[list[float], list[float]]] = {}
+    ends: dict[str, float] = {}
     for line, row in means(runs).drop(columns=UNTRAINED, errors="ignore").iterrows():
         measured = row[row > 0]
         if not len(measured):

@@ -62,5 +62,6 @@ def read(raw: Path, settings: Mapping[str, Any], on_progress: OnProgress) -> Pre
     x, label = (np.concatenate(columns, axis=-1) for columns in zip(*tracks, strict=True))
     group = np.repeat(people, [len(labels) for _, labels in tracks])
     windows = cut(x, label, group, LENGTH, STRIDE, inside=runs(group), name=HARTH.name)
+    assert windows.group is not None
     in_test = np.isin(windows.group, TEST_SUBJECTS)
     return PreparedParts(windows.subset(~in_test), windows.subset(in_test), tuple(ACTIVITIES.values()), STRIDE)
