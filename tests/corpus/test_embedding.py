@@ -77,7 +77,7 @@ def test_from_the_command_line(corpus, tmp_path):
         "pretrain", corpus.path, "--method", "random", "--dim", 8, "--out", model, "--device", "cpu", "--memory", "4GB"
     )
     assert f"{len(corpus)} cases, 2 channel(s), 32 time steps" in said
-    with pytest.raises(InputError, match="is a corpus, whose windows are cut already. Leave out --window"):
+    with pytest.raises(InputError, match="is a corpus, whose windows are cut already. Leave out window"):
         dicot("pretrain", corpus.path, "--window", "32", "--out", model, "--device", "cpu")
     words = ["embed", model, corpus.path, "--device", "cpu"]
     said = dicot(*words, "--out", tmp_path / "v")

@@ -65,8 +65,8 @@ def test_ctrl_c_ends_all():
     assert time.monotonic() - started < 50, "they were not ended but had slept enough"
 
 
-def test_a_command_that_shares_no_work_is_refused_under_torchrun(monkeypatch):
-    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "here", "TORCHELASTIC_RUN_ID": "none"}.items():
+def test_torchrun_and_nproc_contradict_each_other(monkeypatch, tmp_path):
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(InputError, match="only `dicot pretrain` shares its work"):
-        dicot("list", "methods")
+    with pytest.raises(InputError, match="started as 2 processes already; leave out --nproc 3"):
+        dicot("pretrain", "ItalyPowerDemand", "--out", tmp_path, "--nproc", "3")

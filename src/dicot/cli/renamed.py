@@ -25,13 +25,18 @@ SETTINGS = (
 SWITCHES = ("calibrate", "difference", "resample", "header")
 
 
+def refuse_renamed(ctx: Any, word: str) -> None:
+    """Say the new name of a command of the release before."""
+    name = " ".join([*ctx.command_path.split()[1:], word])
+    if name in COMMANDS:
+        raise InputError(f"`dicot {name}` is now `{COMMANDS[name]}`.")
+
+
 class Group(TyperGroup):
     """Commands, of which those that were renamed say so."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name = " ".join([*ctx.command_path.split()[1:], args[0]])
-        if name in COMMANDS:
-            raise InputError(f"`dicot {name}` is now `{COMMANDS[name]}`.")
+        refuse_renamed(ctx, args[0])
         return super().resolve_command(ctx, args)
 
 
