@@ -1,4 +1,4 @@
-"""Recordings become vectors file by file: the rows of Windows.from_folder, only what is new, the same bytes after a kill."""
+"""Recordings become vectors file by file: the rows of Windows.from_folder, only what is new, the same after a kill."""
 
 import os
 from pathlib import Path
