@@ -193,8 +193,8 @@ def test_a_model_saved_before_there_were_presets_stays_the_papers(waves, tmp_pat
 
 def test_a_run_in_a_folder_is_another_one_when_its_preset_has_changed(waves, tmp_path, own, monkeypatch):
     np.savez(tmp_path / "waves.npz", X=waves.x, y=waves.y)
-    call = ["pretrain", tmp_path / "waves.npz", "--out", tmp_path / "m", "--preset", "mine", "--set", "dim=8", "--steps",
-            "1", "--set", "encoder=fcn", "--device", "cpu"]  # fmt: skip
+    call = ["pretrain", tmp_path / "waves.npz", "--out", tmp_path / "m", "--preset", "mine", "--steps", "1"]
+    call += ["--set", "dim=8", "--set", "encoder=fcn", "--device", "cpu"]
     assert "trained: 1 steps" in command(*call)
     assert "already holds this run" in command(*call)
     assert "already holds this run" in command(
