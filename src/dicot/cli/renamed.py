@@ -33,7 +33,7 @@ def refuse_renamed(ctx: Any, args: list[str]) -> None:
 
 
 @final
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """Commands, of which those that were renamed say so."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
