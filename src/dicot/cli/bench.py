@@ -27,7 +27,7 @@ class Suites(TyperGroup):
     """`dicot bench SUITE` means `dicot bench run SUITE`, so that a new suite is a command at once."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        refuse_renamed(ctx, args[0])
+        refuse_renamed(ctx, args)
         known = args[0].startswith("-") or self.get_command(ctx, args[0]) is not None
         return super().resolve_command(ctx, args if known else ["run", *args])
 
