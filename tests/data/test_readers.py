@@ -263,10 +263,10 @@ def test_wav_of_other_programs(tmp_path: Path, kind: str, extensible: bool) -> N
     assert one.rate == 8000
 
 
-def test_sound_that_is_not_read_says_how_to_convert_it_without_loss(tmp_path: Path) -> None:
+def test_sound_that_is_not_read_is_refused_by_name(tmp_path: Path) -> None:
     form = struct.pack("<HHIIHH", 6, 1, 8000, 8000, 1, 8)  # A-law
     (tmp_path / "a.wav").write_bytes(b"RIFF____WAVEfmt " + struct.pack("<I", 16) + form + b"data\x04\0\0\0abcd")
-    with pytest.raises(InputError, match=r"a\.wav.*ALAW.*pcm_f32le"):
+    with pytest.raises(InputError, match=r"a\.wav.*ALAW"):
         read_recording(tmp_path / "a.wav")
 
 

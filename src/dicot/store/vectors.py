@@ -21,9 +21,9 @@ from dicot.data.collection import check_groups, labelled, name_of_groups
 from dicot.data.labels import join_column
 from dicot.data.naming import naming
 from dicot.data.npyfile import PARTS, load_npz
-from dicot.data.parquetfile import open_parquet, refuse_bomb
 from dicot.data.pieces import blocks
 from dicot.data.policies import Array
+from dicot.data.tables import open_parquet, refuse_bomb
 from dicot.data.texts import as_text, text_array
 from dicot.store.folder import VECTORS, Store
 from dicot.store.made_of import MadeOf
