@@ -1,11 +1,15 @@
 """The suite of the preset "best", and that of its parts."""
 
 import pytest
-from dicot.data.datasets.hapt import HAPT
 from tests.commands import dicot
 
 from dicot.data.datasets import DATASETS, family_of
+<<<<<<< HEAD
 from dicot.data.datasets.names import DEVELOPMENT
+=======
+from dicot.data.datasets.development import DEVELOPMENT
+from dicot.data.datasets.standins import HAPT
+>>>>>>> main
 from dicot.judge.bench.best_suite import VARIANTS, at_hand
 from dicot.judge.bench.crossing import SuiteOptions
 from dicot.judge.bench.suites import suite_jobs

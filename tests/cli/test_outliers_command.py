@@ -128,7 +128,5 @@ def test_vectors_of_another_model_are_no_reference(tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
     for name in ("one", "other"):
         write_vectors(tmp_path / f"{name}.npz", {"": {"X": x}}, MadeOf("name", ("a",), {}, name * 8))
-    with pytest.raises(
-        InputError, match=r"other\.npz was made by the model otherotherot and .*one\.npz by oneoneoneone"
-    ):
+    with pytest.raises(InputError, match=r"other\.npz and .*one\.npz were made by different models"):
         dicot("outliers", tmp_path / "one.npz", "--reference", tmp_path / "other.npz")

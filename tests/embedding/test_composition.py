@@ -251,8 +251,9 @@ def test_a_saved_model_is_another_contender_with_other_parts(waves):
 @pytest.mark.parametrize("bank", ["84", "mixed"])
 def test_on_the_command_line(tmp_path, waves, bank):
     np.savez(tmp_path / "a.npz", X=waves.x)
-    flags = ["--difference", "--bank", bank, "--n-components", "7", "--pooling", "shares+mean+max"]
-    usual = ["--method", "dicot", "--steps", "1", "--dim", "8", "--batch-size", "4", "--device", "cpu"]
+    given = ("difference=true", f"bank={bank}", "n_components=7", "pooling=shares+mean+max")
+    flags = [word for one in given for word in ("--set", one)]
+    usual = ["--method", "dicot", "--steps", "1", "--set", "dim=8", "--set", "batch_size=4", "--device", "cpu"]
     dicot("pretrain", str(tmp_path / "a.npz"), *usual, *flags, "--out", str(tmp_path / "m"))
     assert TimeSeriesEmbedder.from_pretrained(tmp_path / "m", device="cpu").transform(waves.x).shape == (24, 7)
 

@@ -236,7 +236,7 @@ def decide(ranking: Ranking, elsewhere: "Elsewhere") -> Verdict:
     decides = elsewhere.first
     if whom in learned and use and gap.known and not gap.settled and decides and decides[1].ahead == whom:
         sentence = (
-            f"{lead}: {_compared(*decides, whom)}. {_noise(decides[1], one_seed)} By {measure} it is within noise."
+            f"{lead}. {_compared(*decides, whom)}. {_noise(decides[1], one_seed)} By {measure} it is within noise."
         )
     as_well = f" {' or '.join(use[1:])} {'does' if len(use) == 2 else 'do'} as well." if use[1:] else ""
     more = (why + as_well, *([_difference(ranking, gap, one_seed)] if gap.known else []))
