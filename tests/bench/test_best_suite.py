@@ -4,12 +4,8 @@ import pytest
 from tests.commands import dicot
 
 from dicot.data.datasets import DATASETS, family_of
-<<<<<<< HEAD
 from dicot.data.datasets.names import DEVELOPMENT
-=======
-from dicot.data.datasets.development import DEVELOPMENT
 from dicot.data.datasets.standins import HAPT
->>>>>>> main
 from dicot.judge.bench.best_suite import VARIANTS, at_hand
 from dicot.judge.bench.crossing import SuiteOptions
 from dicot.judge.bench.suites import suite_jobs

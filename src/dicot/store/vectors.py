@@ -173,15 +173,8 @@ def _source(text: str) -> dict[str, Any]:
 
 
 def _of_parquet(path: Path, make: Callable[[int, int], Any] | None) -> Vectors:
-    try:
-        with naming(path), open_parquet(path) as file:
-            return _from_parquet(path, file, make)
-    except (InputError, MemoryError):
-        raise
-    except Exception as error:  # pyarrow has many for what a damaged file may hold
-        raise InputError(
-            f"{path} cannot be read as .parquet ({brief(error)}). It may be truncated or hold another format. {AGAIN}"
-        ) from error
+    with naming(path), open_parquet(path) as file:
+        return _from_parquet(path, file, make)
 
 
 def _from_parquet(path: Path, file: Any, make: Callable[[int, int], Any] | None) -> Vectors:
