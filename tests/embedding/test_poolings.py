@@ -3,22 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from dicot.core.errors import InputError
 from dicot.model.embedding import POOLINGS, Pooling, embed, pooled_dim
-from dicot.nets.encoders import ENCODERS, Encoder, InceptionTime, as_encoder, build_encoder
-from tests.commands import dicot
+from dicot.nets.encoders import ENCODERS, Encoder, build_encoder
 
-FIRST_AND_LAST = Pooling(None, lambda h: torch.cat([h[..., 0], h[..., -1]], dim=1), "the first and last time step")
 SHARES = "shares+mean+max"
-
-
-@pytest.fixture(params=[*POOLINGS, "first+last"])
-def pooling(request, monkeypatch):
-    if request.param not in POOLINGS:
-        monkeypatch.setitem(POOLINGS, request.param, FIRST_AND_LAST)
-    return request.param
 
 
 def made(name: str, n_channels: int = 2, dtype: torch.dtype = torch.float32) -> Encoder:
@@ -27,36 +17,6 @@ def made(name: str, n_channels: int = 2, dtype: torch.dtype = torch.float32) -> 
     with torch.no_grad():
         encoder.train()(torch.randn(16, n_channels, 60, dtype=dtype))
     return encoder.eval()
-
-
-@pytest.mark.parametrize("name", ENCODERS)
-def test_a_case_does_not_depend_on_its_company(name, pooling, waves):
-    encoder = made(name)
-    whole = embed(encoder, waves.x, pooling=pooling, device="cpu")
-    assert whole.shape == (24, pooled_dim(encoder, pooling))
-    order = np.random.default_rng(1).permutation(24)
-    for x, rows in ((waves.x[order], order), (waves.x[5:6], [5])):
-        np.testing.assert_allclose(embed(encoder, x, pooling=pooling, device="cpu"), whole[rows], atol=1e-6, rtol=0)
-    for batch_size in (1, 7):
-        again = embed(encoder, waves.x, pooling=pooling, device="cpu", batch_size=batch_size)
-        np.testing.assert_allclose(again, whole, atol=1e-6, rtol=0)
-
-
-@pytest.mark.parametrize("name", ENCODERS)
-def test_leaves_the_encoder_as_it_was(name, pooling, waves):
-    encoder = made(name)
-    before = {name: value.clone() for name, value in encoder.state_dict().items()}
-    state = torch.get_rng_state()
-    embed(encoder.train(), waves.x, pooling=pooling, device="cpu")
-    pooled_dim(encoder, pooling)
-    assert encoder.training and torch.equal(torch.get_rng_state(), state)
-    assert all(torch.equal(value, before[name]) for name, value in encoder.state_dict().items())
-
-
-def test_is_listed():
-    lines = dicot("list", "poolings").splitlines()
-    for name, rule in POOLINGS.items():
-        assert rule.summary in next(line for line in lines if line.split()[0] == name)
 
 
 @pytest.mark.parametrize("name", ENCODERS)
@@ -98,14 +58,6 @@ def test_shares_equal_the_definition(name, dtype, n_channels, n_times):
     # A value within rounding of zero may be counted or not, which moves a share by one time step.
     counted = np.abs(found - expected) > 2e-5
     assert counted.mean() < 1e-3 and (np.abs(found - expected)[counted] < 1.01 / n_times).all()
-
-
-def test_shares_of_the_papers_encoder_and_of_a_foreign_module():
-    assert pooled_dim(InceptionTime(1), SHARES) == 6 * 256 + 2 * 256
-    module = nn.Sequential(nn.Conv1d(2, 6, 3, padding=1), nn.BatchNorm1d(6), nn.ReLU(), nn.Conv1d(6, 5, 3, padding=1))
-    encoder = as_encoder(module, 2, 30).eval()
-    x = np.random.default_rng(0).normal(size=(4, 2, 30)).astype(np.float32)
-    np.testing.assert_allclose(embed(encoder, x, pooling=SHARES, device="cpu"), slow_shares(encoder, x), atol=1e-5)
 
 
 @pytest.mark.parametrize("rule", [SHARES, "mean"])
