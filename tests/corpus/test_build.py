@@ -156,7 +156,7 @@ def test_the_commands_say_what_was_built(recordings, tmp_path):
     (recordings / "r3.csv").write_text("nothing")
     said = dicot("corpus", "build", recordings, "--out", tmp_path / "c", "--skip-damaged", "--workers", 1)
     assert "79 windows of 2 channel(s) and 32 time steps, of 3 file(s)" in said and "r3.csv" in said
-    said = dicot("corpus", "info", tmp_path / "c", "--verify")
+    said = dicot("inspect", tmp_path / "c", "--verify")
     for words in ("79", "0.64 s at 50 per second", "every byte as it was written", "left out", "r3.csv"):
         assert words in said
 

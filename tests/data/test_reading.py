@@ -120,7 +120,7 @@ def test_a_toml_says_what_a_reading_holds(tmp_path: Path) -> None:
 )
 def test_a_toml_that_is_wrong_is_named(tmp_path: Path, text: bytes, message: str) -> None:
     (tmp_path / "dicot.toml").write_bytes(text)
-    with pytest.raises(InputError, match=rf"dicot\.toml: .*{message}.*--force"):
+    with pytest.raises(InputError, match=rf"dicot\.toml: .*{message}.*--overwrite"):
         read_toml(tmp_path / "dicot.toml")
 
 

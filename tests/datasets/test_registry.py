@@ -85,7 +85,7 @@ def test_so_do_the_commands(toy: DataSet, folder: Path, tmp_path: Path) -> None:
     assert "ToyLines" in dicot("list", "datasets") and "12 + 12 cases" in dicot("list", "datasets")
     assert "made up" in dicot("list", "datasets", "toylines")
     assert fingerprint(toy.load()) in dicot("list", "datasets", "toylines", "--check")
-    quick = ["--dim", 8, "--steps", 2, "--device", "cpu", "--preset", "paper"]
+    quick = ["--set", "dim=8", "--steps", 2, "--device", "cpu", "--preset", "paper"]
     evaluated = tmp_path / "evaluated"
     dicot("evaluate", "toylines", *quick, "--protocols", "linear", "--seeds", 1, "--out", evaluated)
     assert any("ToyLines" in path.read_text() for path in evaluated.rglob("*.html"))

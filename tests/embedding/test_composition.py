@@ -21,6 +21,7 @@ from dicot.model.embedding.contests import Contests
 from dicot.model.estimator import fit_many
 from dicot.model.files import BESIDE
 from dicot.nets.encoders import build_encoder
+from tests.commands import dicot
 
 EVERYTHING = {"pooling": "layers", "difference": True, "bank": "mixed", "n_components": 12}
 
@@ -245,6 +246,16 @@ def test_float64_encoders(waves):
 def test_a_saved_model_is_another_contender_with_other_parts(waves):
     one, other = (saved_contender("m", model(bank=84, random_state=1).fit(Windows(x))) for x in (waves.x, -waves.x))
     assert one.config != other.config
+
+
+@pytest.mark.parametrize("bank", ["84", "mixed"])
+def test_on_the_command_line(tmp_path, waves, bank):
+    np.savez(tmp_path / "a.npz", X=waves.x)
+    given = ("difference=true", f"bank={bank}", "n_components=7", "pooling=layers")
+    flags = [word for one in given for word in ("--set", one)]
+    usual = ["--method", "dicot", "--steps", "1", "--set", "dim=8", "--set", "batch_size=4", "--device", "cpu"]
+    dicot("pretrain", str(tmp_path / "a.npz"), *usual, *flags, "--out", str(tmp_path / "m"))
+    assert TimeSeriesEmbedder.from_pretrained(tmp_path / "m", device="cpu").transform(waves.x).shape == (24, 7)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")

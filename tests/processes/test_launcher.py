@@ -80,10 +80,3 @@ def test_torchrun_and_nproc_contradict_each_other(monkeypatch, tmp_path):
         monkeypatch.setenv(name, value)
     with pytest.raises(InputError, match="started as 2 processes already; leave out --nproc 3"):
         dicot("pretrain", "ItalyPowerDemand", "--out", tmp_path, "--nproc", "3")
-
-
-def test_a_command_that_shares_no_work_is_refused_under_torchrun(monkeypatch):
-    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "here", "TORCHELASTIC_RUN_ID": "none"}.items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(InputError, match="only `dicot pretrain` shares its work"):
-        dicot("list", "methods")

@@ -31,16 +31,6 @@ def test_whatever_a_data_set_is_called_its_figures_stay_in_the_folder(tmp_path, 
     paths = write_report(out, "batch_scaling", frame(renamed(SUITES["batch_scaling"], "harth", name)))
     assert {os.path.relpath(path, tmp_path) for path in paths} == everything(tmp_path)
     assert all(path.parent == out for path in paths)
-    assert any(path.name.startswith("step-ms-") for path in paths)
-
-
-def test_data_sets_of_one_slug_have_a_figure_each(tmp_path):
-    records = [r for name in ("a b", "a/b", "A-B") for r in renamed(SUITES["batch_scaling"], "harth", name)]
-    paths = write_report(tmp_path, "batch_scaling", frame(records))
-    times = sorted(path.name for path in paths if path.name.startswith("step-ms"))
-    assert times == ["step-ms-a-b-2.svg", "step-ms-a-b-3.svg", "step-ms-a-b.svg"]
-    text = (tmp_path / "report.md").read_text()
-    assert all(f"]({name})" in text for name in times)
 
 
 def test_the_folder_of_a_suite_stays_where_reports_are_written(tmp_path, monkeypatch):

@@ -61,7 +61,7 @@ def _loose(label: str) -> str | float:
         return label.lower()
 
 
-class Outline(NamedTuple):
+class TextOutline(NamedTuple):
     """What can be told about a file without reading its values."""
 
     header: TextHeader
@@ -78,7 +78,7 @@ def read_text(path: str | Path) -> tuple[list[Array], Array | None]:
     return [case for case, _ in cases], labels
 
 
-def outline_of_text(path: Path) -> Outline:
+def outline_of_text(path: Path) -> TextOutline:
     """Return the header, number of cases and shape of the first case."""
     header, lines, parse = _opened(path)
     if path.suffix.lower() == ".tsv":  # which has no header
@@ -87,7 +87,7 @@ def outline_of_text(path: Path) -> Outline:
         lines = iter(enumerate(cases, 1))
     ((_, (first, _)),) = _parsed(path, header, islice(lines, 1), parse)
     n_times = None if header.equal_length is False else first.shape[1]
-    return Outline(header, 1 + sum(1 for _ in lines), first.shape[0], n_times)
+    return TextOutline(header, 1 + sum(1 for _ in lines), first.shape[0], n_times)
 
 
 def _parsed(
