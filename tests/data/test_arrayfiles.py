@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from dicot.core.errors import InputError
-from dicot.data.matfile import read_matrix
+from dicot.core.errors import InputError, UnusedKeysWarning
+from dicot.data import read_recording
 from dicot.data.npyfile import load_npz, map_npy, open_npz, read_npy
 
 
@@ -16,12 +16,10 @@ from dicot.data.npyfile import load_npz, map_npy, open_npz, read_npy
 @pytest.mark.parametrize("kind", ["int16", "uint8", "int64", "float32", "float64"])
 def test_matrices_keep_their_values(tmp_path: Path, kind: str, compressed: bool) -> None:
     matrix = np.arange(12).reshape(3, 4).astype(kind)
-    savemat(tmp_path / "a.mat", {"m": matrix, "note": "text", "z": np.array([1j])}, do_compression=compressed)
-    found = read_matrix(tmp_path / "a.mat", "m")
-    assert found.dtype == kind and found.tolist() == matrix.tolist()
-    for name in ("n", "note", "z"):
-        with pytest.raises(InputError, match=f"no matrix {name}"):
-            read_matrix(tmp_path / "a.mat", name)
+    savemat(tmp_path / "a.mat", {"X": matrix, "note": "text", "z": np.array([1j])}, do_compression=compressed)
+    with pytest.warns(UnusedKeysWarning, match="note, z"):
+        found = read_recording(tmp_path / "a.mat")
+    assert found.values.tolist() == matrix.tolist()
 
 
 class Harm:

@@ -1,21 +1,29 @@
 """Vectors of several parts, fitted, compressed and saved with the estimator."""
 
+import hashlib
+import json
+
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load, save
+from sklearn.base import clone
 
 from dicot import TimeSeriesEmbedder
-from dicot.core.errors import InputError
+from dicot.core.errors import InputError, ModelFileError
+from dicot.data import Windows
+from dicot.judge.evaluation import saved as saved_contender
 from dicot.model.arguments import grouped
-from dicot.model.embedding import embed
+from dicot.model.embedding import embed, pooled_dim
 from dicot.model.embedding.bank import Bank
 from dicot.model.embedding.composition import fit_composition
 from dicot.model.embedding.contests import Contests
 from dicot.model.estimator import fit_many
+from dicot.model.files import BESIDE
 from dicot.nets.encoders import build_encoder
 from tests.commands import dicot
 
-EVERYTHING = {"pooling": "shares+mean+max", "difference": True, "bank": "mixed", "n_components": 12}
+EVERYTHING = {"pooling": "layers", "difference": True, "bank": "mixed", "n_components": 12}
 
 
 def model(method: str = "calibrated", **more) -> TimeSeriesEmbedder:
@@ -79,6 +87,16 @@ def test_a_case_does_not_depend_on_its_company(fitted, waves):
         np.testing.assert_allclose(made.transform(waves.x[rows]), whole[rows], atol=1e-5)
 
 
+def test_same_seed_same_bytes(fitted, waves):
+    made, _ = fitted
+    again = clone(made).fit(waves)
+    assert np.array_equal(again.transform(waves.x), made.transform(waves.x))
+    assert again.get_params() == made.get_params()
+    together = clone(made)
+    fit_many([together], [(waves.x, None)])
+    assert np.array_equal(together.transform(waves.x), made.transform(waves.x))
+
+
 def test_round_trip(fitted, waves):
     made, folder = fitted
     loaded = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
@@ -88,6 +106,94 @@ def test_round_trip(fitted, waves):
     assert loaded.transform_time_steps(waves.x).shape == (24, 8, 32)
     rows = np.zeros((24, 12), np.float32)
     assert np.array_equal(loaded.transform_into(waves.x, lambda n, f: rows), made.transform(waves.x))
+
+
+def test_without_parts_a_model_is_saved_as_ever(tmp_path, waves):
+    made = model().fit(waves)
+    folder = made.save_pretrained(tmp_path / "plain")
+    assert load((folder / "model.safetensors").read_bytes()).keys() == made.encoder_.state_dict().keys()
+    config = json.loads((folder / "config.json").read_text())
+    assert "beside" not in config
+    for name in ("difference", "bank", "n_components"):  # a config of an older version has no such parameters
+        del config["estimator"][name]
+    del config["sha256"]
+    (folder / "config.json").write_text(json.dumps(config))
+    loaded = TimeSeriesEmbedder.from_pretrained(folder, device="cpu")
+    assert np.array_equal(loaded.transform(waves.x), made.transform(waves.x))
+
+
+def rewritten(folder, change, tmp_path):
+    """A copy of the model with other tensors and an honest hash."""
+    tensors = load((folder / "model.safetensors").read_bytes())
+    config = json.loads((folder / "config.json").read_text())
+    change(tensors, config)
+    data = save(tensors)
+    config.pop("sha256", None)
+    config["weights"]["sha256"] = hashlib.sha256(data).hexdigest()
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / "model.safetensors").write_bytes(data)
+    (copy / "config.json").write_text(json.dumps(config))
+    return copy
+
+
+def put(name, value):
+    def change(tensors, config):
+        tensors[BESIDE + name] = value(tensors[BESIDE + name])
+        config["beside"][name] = {
+            "shape": list(tensors[BESIDE + name].shape),
+            "type": str(tensors[BESIDE + name].dtype).removeprefix("torch."),
+        }
+
+    return change
+
+
+def drop(part):
+    def change(tensors, config):
+        for name in [name for name in config["beside"] if name.startswith(part)]:
+            del tensors[BESIDE + name], config["beside"][name]
+
+    return change
+
+
+def claim(name, value):
+    def change(tensors, config):
+        config["beside"][name] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        put("difference", lambda t: t * float("nan")),
+        put("bank.layout", lambda t: t * 0),
+        put("bank.layout", lambda t: t * 1000),
+        put("bank.channels", lambda t: t[:, :, :1].clone()),
+        put("bank.biases", lambda t: t[:80].clone()),
+        put("contests.taps", lambda t: t[:, :1].clone()),
+        put("compression.weight", lambda t: t[:, :0].clone()),
+        put("compression.weight", lambda t: t[1:].clone()),
+        drop("bank.layout"),
+        drop("contests.taps"),
+        claim("more", {"shape": [1], "type": "float32"}),
+        claim("difference", {"shape": [2, 2], "type": "object"}),
+        claim("difference", {"shape": [10**15, 2], "type": "float32"}),
+    ],
+)
+def test_damaged_parts_are_refused_in_words(fitted, tmp_path, change):
+    _, folder = fitted
+    with pytest.raises(ModelFileError, match="copy"):
+        TimeSeriesEmbedder.from_pretrained(rewritten(folder, change, tmp_path))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"bank": 83}, {"bank": "both"}, {"bank": 100.5}, {"bank": 10_000}, {"n_components": 2049}, {"difference": "yes"}],
+)
+def test_settings_that_make_no_sense_are_refused(waves, settings):
+    with pytest.raises(InputError, match=str(next(iter(settings.values())))):
+        model(**settings).fit(waves)
 
 
 def test_cases_that_do_not_differ_are_told_and_nothing_changes(waves):
@@ -128,10 +234,24 @@ def test_many_training_cases_are_drawn_from(monkeypatch, waves, tmp_path):
     assert done[-1] == 10
 
 
+def test_float64_encoders(waves):
+    encoder = build_encoder("inception_time", {"n_channels": 2, "dim": 8}).double().eval()
+    settings = {"pooling": "layers", "bank": 84, "difference": True}
+    composition = fit_composition(encoder, waves.x, n_components=5, device="cpu", **settings)
+    z = embed(encoder, waves.x, pooling="layers", composer=composition, device="cpu")
+    assert z.dtype == np.float64 and z.shape == (24, 5)
+    assert composition.dim(pooled_dim(encoder, "layers")) == 5
+
+
+def test_a_saved_model_is_another_contender_with_other_parts(waves):
+    one, other = (saved_contender("m", model(bank=84, random_state=1).fit(Windows(x))) for x in (waves.x, -waves.x))
+    assert one.config != other.config
+
+
 @pytest.mark.parametrize("bank", ["84", "mixed"])
 def test_on_the_command_line(tmp_path, waves, bank):
     np.savez(tmp_path / "a.npz", X=waves.x)
-    given = ("difference=true", f"bank={bank}", "n_components=7", "pooling=shares+mean+max")
+    given = ("difference=true", f"bank={bank}", "n_components=7", "pooling=layers")
     flags = [word for one in given for word in ("--set", one)]
     usual = ["--method", "dicot", "--steps", "1", "--set", "dim=8", "--set", "batch_size=4", "--device", "cpu"]
     dicot("pretrain", str(tmp_path / "a.npz"), *usual, *flags, "--out", str(tmp_path / "m"))
