@@ -67,13 +67,6 @@ def test_rows_and_distances_are_those_of_a_slow_search(metric, offset):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("memory", [1, 4000, 20_000, 150_000])
-def test_the_size_of_blocks_changes_nothing(metric, memory):
-    x, z = drawn(300, 8), drawn(11, 8, 1)
-    same(EmbeddingIndex(x, metric=metric, memory=memory).query(z, 5), slow(x, z, 5, metric))
-
-
-@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("memory", [10_000, 2**27])
 def test_equal_rows_come_by_their_number(metric, memory):
     """Ties that are spread over all blocks."""

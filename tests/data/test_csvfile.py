@@ -96,11 +96,6 @@ def test_other_separators(file: Any, separator: str) -> None:
     assert long.x.tolist() == [[[5, 6]]]
 
 
-def test_a_separator_within_text_does_not_count(file: Any) -> None:
-    assert labels(read_windows(file("1,2,a;b\n4,6,c\n"), label="last")) == ["a;b", "c"]
-    assert labels(read_windows(file('t0;t1;kind\n1;2;"N, sinus"\n4;6;V\n'), label="kind")) == ["N, sinus", "V"]
-
-
 @pytest.mark.parametrize("content", ["1,5;2,5;3\n1,25;2;3\n", "t0;t1\n1,5;2,5\n", 'a,b\n"1,5","2,5"\n'])
 def test_decimal_commas_are_refused(file: Any, content: str) -> None:
     with pytest.raises(InputError, match=r"Line \d: .*'1,2?5' .*decimal point"):
@@ -111,16 +106,6 @@ def test_decimal_commas_are_refused(file: Any, content: str) -> None:
 def test_numbers_as_only_python_reads_them_are_text(file: Any, cell: str) -> None:
     with pytest.raises(InputError, match=cell):
         read_windows(file(f"5,2\n3,{cell}\n"))
-
-
-def test_a_long_file_is_read_as_a_whole(file: Any) -> None:
-    """pandas reads it in parts, in which a column may look like another type."""
-    rows = [f"{i},{i % 7},{'x' if i == 199_999 else i % 5},{i < 5}" for i in range(200_000)]
-    path = file("\n".join(["time,a,b,flag", *rows]))
-    with pytest.raises(InputError, match="line 200001, column 'b': 'x'"):
-        read_recording(path)
-    one = read_recording(path, channels=["a"], label="b")
-    assert one.values[0, :9].tolist() == [0, 1, 2, 3, 4, 5, 6, 0, 1] and one.label[-1] == "x" and one.label[6] == "1"
 
 
 def test_true_and_false_are_text_and_no_channel(file: Any) -> None:

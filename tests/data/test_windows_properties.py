@@ -39,17 +39,6 @@ def test_pad_then_drop_the_padding_is_identity(cases: list[np.ndarray]) -> None:
             np.testing.assert_array_equal(case, cases[i])
 
 
-@settings(deadline=None, derandomize=True, max_examples=60)
-@given(hnp.arrays(np.float32, hnp.array_shapes(min_dims=3, max_dims=3, max_side=5), elements=values))
-def test_layouts_and_containers_agree(x: np.ndarray) -> None:
-    expected = check_collection(x)
-    turned = np.ascontiguousarray(x.transpose(0, 2, 1))
-    for X, layout in ((turned, "ntc"), (list(turned), "ntc"), (list(x), "nct"), (x.astype(np.float64), "nct")):
-        again = check_collection(X, layout=layout)
-        np.testing.assert_array_equal(again.x, x)
-        assert again.fingerprint() == expected.fingerprint()
-
-
 anything = st.recursive(
     st.none()
     | st.booleans()

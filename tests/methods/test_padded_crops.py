@@ -7,7 +7,6 @@ import torch
 
 from dicot.data import Windows
 from dicot.methods import METHODS, Batch, Method, Places
-from dicot.methods.cropping import advance
 from dicot.nets.encoders import InceptionTime
 
 # start, left, right, outer_left, outer_right of a window of 8, 13 or 40 time steps
@@ -66,13 +65,3 @@ def test_the_length_on_the_device_gives_what_cutting_gives(name, n_times, at, n_
 def test_every_option(name, settings):
     x = torch.randn(4, 2, 21, dtype=torch.float64)
     compare(made_ready(make(name, 2, **settings), x), Batch(x, torch.arange(4)), (0, 4, 13, 3, 20))
-
-
-@pytest.mark.parametrize("n_steps", [0, 1, 4, 6])
-def test_advance_by_hand(n_steps):
-    h = torch.randn(7, 2, 3, dtype=torch.float64, requires_grad=True)
-    moved = advance(h, torch.tensor(n_steps))
-    assert torch.equal(moved[: 7 - n_steps], h[n_steps:])
-    given = torch.randn(7 - n_steps, 2, 3, dtype=torch.float64)
-    (moved[: 7 - n_steps] * given).sum().backward()
-    assert h.grad is not None and torch.equal(h.grad[n_steps:], given) and (h.grad[:n_steps] == 0).all()
