@@ -34,15 +34,6 @@ def test_whatever_a_data_set_is_called_its_figures_stay_in_the_folder(tmp_path, 
     assert any(path.name.startswith("step-ms-") for path in paths)
 
 
-def test_data_sets_of_one_slug_have_a_figure_each(tmp_path):
-    records = [r for name in ("a b", "a/b", "A-B") for r in renamed(SUITES["batch_scaling"], "harth", name)]
-    paths = write_report(tmp_path, "batch_scaling", frame(records))
-    times = sorted(path.name for path in paths if path.name.startswith("step-ms"))
-    assert times == ["step-ms-a-b-2.svg", "step-ms-a-b-3.svg", "step-ms-a-b.svg"]
-    text = (tmp_path / "report.md").read_text()
-    assert all(f"]({name})" in text for name in times)
-
-
 def test_the_folder_of_a_suite_stays_where_reports_are_written(tmp_path, monkeypatch):
     work = tmp_path / "a" / "work"
     work.mkdir(parents=True)
@@ -55,15 +46,6 @@ def test_the_folder_of_a_suite_stays_where_reports_are_written(tmp_path, monkeyp
     assert {os.path.dirname(os.path.dirname(path)) for path in written} == {"a/work/out"}
     folders = {os.path.basename(os.path.dirname(path)) for path in written}
     assert len(folders) == 3 and "ucr" in folders
-
-
-@pytest.mark.parametrize("name", [*EVIL, "..", ".", "", "-", "con:*?", "\ud800"])
-def test_a_slug_is_a_plain_file_name(tmp_path, name):
-    for made in (slug(name), folder_name(name)):
-        below = tmp_path / "inner" / made
-        below.mkdir(parents=True)
-        assert below.resolve().parent == tmp_path / "inner" and os.listdir(below.parent) == [made]
-        below.rmdir()
 
 
 def test_ordinary_names_stay_and_others_do_not_meet():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from dicot.core.errors import InputError, MissingDataError
-from dicot.judge.protocols.subsets import stratified_cap
 from dicot.judge.report.maps import maps
 from dicot.use.projection import tsne
 
@@ -41,13 +40,6 @@ def test_far_groups_stay_apart_and_the_map_repeats():
     assert (y[d.argmin(axis=1)] == y).all()
 
 
-def test_many_cases_are_thinned_with_the_classes_in_proportion():
-    x, y = groups(90)
-    p = tsne(x, seed=1, rows=stratified_cap(y, 30))
-    assert np.bincount(y[p.rows]).tolist() == [10, 10, 10]
-    assert p.title.startswith("t-SNE of 30 of 90 cases")
-
-
 @pytest.mark.parametrize(
     ("x", "title"),
     [
@@ -62,14 +54,3 @@ def test_where_tsne_is_not_defined_the_title_says_what_is_shown(x, title):
     assert p.title == title
     assert p.points.shape == (len(x), 2)
     assert np.isfinite(p.points).all()
-
-
-def test_five_cases_are_enough():
-    p = tsne(groups(5)[0], seed=1)
-    assert p.title.startswith("t-SNE of 5 cases")
-    assert np.isfinite(p.points).all()
-
-
-def test_broken_embeddings_are_refused():
-    with pytest.raises(ValueError, match="NaN"):
-        tsne(np.full((6, 2), np.nan), seed=1)
