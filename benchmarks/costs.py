@@ -97,8 +97,16 @@ def costs(folder: Path, options: argparse.Namespace) -> dict[str, tuple[float, s
     small = corpus_of(folder / "small", options.embedded)
     step = step_seconds(small, options, clock)
     found["train"] = (1e6 * step / options.batch_size, "s / million windows")
-    settings = {"dim": F, "steps": 1, "recipe": {"batch_size": 4}, "features": {"precision": options.precision}}
-    model = TimeSeriesEmbedder("dicot", device=options.device, random_state=0, verbose=False, **settings).fit(small[:8])
+    model = TimeSeriesEmbedder(
+        "dicot",
+        dim=F,
+        steps=1,
+        recipe={"batch_size": 4},
+        features={"precision": options.precision},
+        device=options.device,
+        random_state=0,
+        verbose=False,
+    ).fit(small[:8])
     numbers = count()  # into a new folder each time: what is there would be left as it is
     embedding = least(
         lambda: embed_corpus(model, small, folder / f"v{next(numbers)}", model_hash="costs"), clock, options.repeats

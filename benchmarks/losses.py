@@ -15,7 +15,6 @@ from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
-from dicot.nets.losses.vicreg import vicreg
 from torch import Tensor
 
 from dicot.methods.catt import adjacent_step
@@ -62,7 +61,6 @@ LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
     "tstcc": lambda z: prediction_contrast(z[:, :6].transpose(0, 1), z[:, -6:].transpose(0, 1)),
     "nt-xent": lambda z: nt_xent(z.mean(dim=1), z[:, 0]),
     "across-whole": lambda z: view_contrast(z.mean(dim=1), z[:, 0], 0.2),
-    "across-vic": lambda z: vicreg(z.mean(dim=1), z[:, 0]),
     "tfc": lambda z: poly_nt_xent(z.mean(dim=1), z[:, 0]),
     "cost-time": lambda z: queue_contrast(unit(z[:, 0]), unit(z[:, 1]), torch.randn(z.shape[2], 256), 0.07),
     "cost-frequency": lambda z: torch.stack(frequency_contrast(*z.transpose(1, 2).chunk(2, dim=1))).sum(),

@@ -1,8 +1,8 @@
 """The suite of the preset "best", and that of its parts."""
 
 import pytest
-from dicot.data.datasets.hapt import HAPT
 
+from dicot.data.datasets.standins import HAPT
 from dicot.judge.bench.best_suite import VARIANTS, at_hand
 from dicot.judge.bench.crossing import SuiteOptions
 from dicot.judge.bench.suites import suite_jobs
