@@ -5,8 +5,8 @@ import pytest
 from dicot.judge.classical import CLASSICAL
 from dicot.methods import METHODS
 from dicot.model.controls import CONTROLS
+from dicot.paper.lines import published
 from dicot.paper.numbers import FOREST, NAMES, paper_cells
-from dicot.paper.places import published
 
 
 def test_every_contender_of_the_paper_has_a_key_and_every_key_exists():

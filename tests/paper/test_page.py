@@ -15,8 +15,8 @@ from dicot.judge.report.parts import drawn
 from dicot.paper import reports
 from dicot.paper.exhibits import EXHIBITS
 from dicot.paper.exhibits.page import paper_markdown
+from dicot.paper.lines import Column, column_of
 from dicot.paper.numbers import paper_tables
-from dicot.paper.places import Column, column_of
 from dicot.paper.runs import outdated
 
 ROOT = Path(__file__).resolve().parents[2]

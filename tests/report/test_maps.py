@@ -3,25 +3,7 @@
 import numpy as np
 import pytest
 
-from dicot.core.errors import InputError, MissingDataError
-from dicot.judge.report.maps import maps
 from dicot.use.projection import tsne
-
-
-def test_a_file_made_by_hand_needs_labels_and_no_name(tmp_path):
-    vectors, labels = np.random.default_rng(0).normal(size=(12, 3)), np.arange(12) % 2
-    np.savez(tmp_path / "hand.npz", labels=labels, dicot=vectors)
-    part = maps(tmp_path / "hand.npz")
-    assert part.title == "Maps of the embeddings" and part.text.startswith("dicot: t-SNE of 12 cases")
-    for arrays in ({"dicot": vectors}, {"labels": labels, "data_set": "waves"}):
-        np.savez(tmp_path / "odd.npz", **arrays)
-        with pytest.raises(InputError, match="must hold `labels` and one array of embeddings per contender"):
-            maps(tmp_path / "odd.npz")
-    (tmp_path / "odd.npz").write_bytes((tmp_path / "hand.npz").read_bytes()[:-40])
-    with pytest.raises(InputError, match=r"odd\.npz cannot be read"):
-        maps(tmp_path / "odd.npz")
-    with pytest.raises(MissingDataError, match="no file of embeddings"):
-        maps(tmp_path / "none.npz")
 
 
 def groups(n, f=6):
