@@ -229,7 +229,7 @@ def test_what_stands_beside_a_model_has_its_settings(split):
     assert list(made) == ["ours", *BESIDE]
     settings = flat(made["calibrated"].make(1).get_params(deep=False))
     wanted = {"method": "calibrated", "encoder": "resnet", "encoder_params": {"original": True}, "dim": 8}
-    wanted |= {"features": {"pooling": "max"}, "prepare": {"scale": "case"}}
+    wanted |= {"pooling": "max", "scale": "case"}
     assert wanted.items() <= settings.items()
     scaled = made["raw-flat"].make(1).fit(split.train.x).transform(split.test.x)
     assert np.allclose(scaled.reshape(12, 2, -1).mean(axis=2), 0, atol=1e-5)

@@ -193,13 +193,15 @@ def test_a_model_saved_before_there_were_presets_stays_the_papers(waves, tmp_pat
 
 def test_a_run_in_a_folder_is_another_one_when_its_preset_has_changed(waves, tmp_path, own, monkeypatch):
     np.savez(tmp_path / "waves.npz", X=waves.x, y=waves.y)
-    call = ["pretrain", tmp_path / "waves.npz", "--out", tmp_path / "m", "--preset", "mine", "--dim", "8", "--steps",
-            "1", "--encoder", "fcn", "--device", "cpu"]  # fmt: skip
+    call = ["pretrain", tmp_path / "waves.npz", "--out", tmp_path / "m", "--preset", "mine", "--steps", "1"]
+    call += ["--set", "dim=8", "--set", "encoder=fcn", "--device", "cpu"]
     assert "trained: 1 steps" in command(*call)
     assert "already holds this run" in command(*call)
-    assert "already holds this run" in command(*call, "--method", "across", "--pooling", "max", "--no-calibrate")
+    assert "already holds this run" in command(
+        *call, "--method", "across", "--set", "pooling=max", "--set", "calibrate=false"
+    )
     with pytest.raises(InputError, match="holds another model"):
-        command(*call, "--no-difference")
+        command(*call, "--set", "difference=false")
     for changed in (replace(own, n_components=3), replace(own, method_params={}), replace(own, recipe=SizeRule())):
         monkeypatch.setitem(PRESETS, "mine", changed)
         with pytest.raises(InputError, match="holds another model"):
@@ -213,7 +215,7 @@ def test_presets_on_the_command_line(waves, tmp_path):
         "; the default where a method is named"
     )
     np.savez(tmp_path / "waves.npz", X=waves.x, y=waves.y)
-    quick = ["--dim", "8", "--steps", "1", "--device", "cpu", "--protocols", "ridge", "--bank", "84"]
+    quick = ["--set", "dim=8", "--steps", "1", "--device", "cpu", "--protocols", "ridge", "--set", "bank=84"]
     said = command("evaluate", tmp_path / "waves.npz", "--preset", "paper,best", *quick)
     for name in ("dicot", "best", "random", "calibrated", "random of best", "calibrated of best"):
         assert f"  {name}, seed 1:" in said
@@ -221,11 +223,10 @@ def test_presets_on_the_command_line(waves, tmp_path):
         command("evaluate", tmp_path / "waves.npz", "--preset", "paper,best", "--method", "dicot")
     command("pretrain", tmp_path / "waves.npz", "--out", tmp_path / "m", "--preset", "best", *quick[:6])
     said = command(
-        "evaluate", tmp_path / "waves.npz", "--model", tmp_path / "m", "--preset", "best", "--protocols", "ridge",
-        "--pooling", "mean+max+std", "--bank", "mixed", "--device", "cpu",
-    )  # fmt: skip
+        "evaluate", tmp_path / "waves.npz", "--model", tmp_path / "m", "--protocols", "ridge", "--device", "cpu"
+    )
     assert "random" in said
-    with pytest.raises(InputError, match=r"--preset paper \(the model has best\)"):
+    with pytest.raises(InputError, match="A saved model brings its own settings.*preset"):
         command("evaluate", tmp_path / "waves.npz", "--model", tmp_path / "m", "--preset", "paper")
     with pytest.raises(InputError, match="Unknown preset 'bets'"):
         command("pretrain", tmp_path / "waves.npz", "--out", tmp_path / "n", "--preset", "bets")
@@ -233,8 +234,8 @@ def test_presets_on_the_command_line(waves, tmp_path):
 
 def test_an_evaluation_shows_the_default_beside_the_papers_recipe(waves, tmp_path):
     np.savez(tmp_path / "waves.npz", X=waves.x, y=waves.y)
-    call = ["evaluate", tmp_path / "waves.npz", "--encoder", "fcn", "--dim", "8", "--steps", "1", "--device", "cpu",
-            "--protocols", "ridge", "--bank", "0"]  # fmt: skip
+    settings = [word for one in ("encoder=fcn", "dim=8", "bank=0") for word in ("--set", one)]
+    call = ["evaluate", tmp_path / "waves.npz", *settings, "--steps", "1", "--device", "cpu", "--protocols", "ridge"]
 
     def scored(*words):
         return [line.split(", seed")[0].strip() for line in command(*call, *words).splitlines() if ", seed 1:" in line]
@@ -246,7 +247,7 @@ def test_an_evaluation_shows_the_default_beside_the_papers_recipe(waves, tmp_pat
     assert "best on waves" in (tmp_path / "out" / "report.html").read_text()
     assert scored("--method", "dicot") == ["dicot", "random", "calibrated", *raw]
     assert scored("--preset", "best") == ["best", "random", "calibrated", *raw]
-    with pytest.raises(InputError, match="--set is for one method; got best, dicot. Name one with --method"):
+    with pytest.raises(InputError, match="k: a setting of one method, and there are best, dicot"):
         command(*call, "--set", "k=3")
 
 

@@ -1,7 +1,14 @@
 """The suite of the preset "best", and that of its parts."""
 
 import pytest
+<<<<<<< HEAD
 
+=======
+from tests.commands import dicot
+
+from dicot.data.datasets import DATASETS, family_of
+from dicot.data.datasets.names import DEVELOPMENT
+>>>>>>> main
 from dicot.data.datasets.standins import HAPT
 from dicot.judge.bench.best_suite import VARIANTS, at_hand
 from dicot.judge.bench.crossing import SuiteOptions
@@ -65,7 +72,6 @@ def test_every_variant_differs_from_the_preset_in_what_its_name_says():
         "without bank": ("bank", 0),
         "without compression": ("n_components", 0),
         "with calibration": ("calibrate", True),
-        "of six layers": ("pooling", "shares+mean+max"),
     }
     for name, (part, value) in changed.items():
         used = VARIANTS[f"best {name}"].make(1).resolve(100, 100)

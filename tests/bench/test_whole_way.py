@@ -98,7 +98,8 @@ def test_protocols_of_one_class_and_one_line_are_listed_run_evaluated_recorded_a
     assert values["raw-mean", "spread"]["spread"] > 0 and ("raw-mean", "weights") not in values
     dicot("report", "ucr", "--ledger", tmp_path / "bench.sqlite", "--out", tmp_path / "report")
     assert repr(values["raw-mean", "spread"]["spread"]) in (tmp_path / "report" / "report.csv").read_text()
-    call = ["--protocols", "spread,weights", "--steps", 1, "--dim", 8, "--device", "cpu", "--out", tmp_path / "own"]
+    call = ["--protocols", "spread,weights", "--steps", 1, "--set", "dim=8", "--device", "cpu"]
+    call += ["--out", tmp_path / "own"]
     dicot("evaluate", data, "--method", "dicot", *call)
     rows = list(csv.DictReader((tmp_path / "own" / "scores.csv").read_text().splitlines()))
     assert {row["contender"] for row in rows if row["weights"]} == {"dicot", "random", "calibrated"}

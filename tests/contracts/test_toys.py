@@ -40,7 +40,7 @@ def test_a_toy_is_listed(registry):
 
 
 def test_a_toy_is_pretrained_and_evaluated(tmp_path):
-    names = ["--method", "together", "--encoder", "stack", "--pooling", "range", "--dim", 8, "--steps", 2]
+    names = ["--method", "together", "--set", "encoder=stack", "--set", "pooling=range", "--set", "dim=8", "--steps", 2]
     dicot("pretrain", "slopes", *names, "--device", "cpu", "--set", "margin=2", "--out", tmp_path / "model")
     said = dicot("evaluate", "slopes", "--model", tmp_path / "model", "--protocols", "nearest_mean", "--device", "cpu")
     assert "errors" in said

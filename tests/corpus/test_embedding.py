@@ -73,11 +73,10 @@ def test_two_at_once_and_another_model_are_refused(corpus, tmp_path):
 
 def test_from_the_command_line(corpus, tmp_path):
     model = tmp_path / "m"
-    said = dicot(
-        "pretrain", corpus.path, "--method", "random", "--dim", 8, "--out", model, "--device", "cpu", "--memory", "4GB"
-    )
+    small = ["--method", "random", "--set", "dim=8", "--device", "cpu"]
+    said = dicot("pretrain", corpus.path, *small, "--out", model, "--set", "memory=4GB")
     assert f"{len(corpus)} cases, 2 channel(s), 32 time steps" in said
-    with pytest.raises(InputError, match="is a corpus, whose windows are cut already. Leave out --window"):
+    with pytest.raises(InputError, match="is a corpus, whose windows are cut already. Leave out window"):
         dicot("pretrain", corpus.path, "--window", "32", "--out", model, "--device", "cpu")
     words = ["embed", model, corpus.path, "--device", "cpu"]
     said = dicot(*words, "--out", tmp_path / "v")
@@ -87,4 +86,4 @@ def test_from_the_command_line(corpus, tmp_path):
     np.testing.assert_allclose(one.x, read_vectors(tmp_path / "v").x, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(one.recording, corpus.columns()["recording"])
     with pytest.raises(InputError, match="A shard of .* may be taken"):
-        dicot(*words, "--out", tmp_path / "w", "--memory", "300MB")
+        dicot(*words, "--out", tmp_path / "w", "--set", "memory=300MB")

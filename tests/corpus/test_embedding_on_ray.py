@@ -35,7 +35,7 @@ def corpus(tmp_path) -> Corpus:
 
 def test_options_of_ray_without_it_are_refused(corpus, tmp_path):
     with pytest.raises(InputError, match="go with --ray"):
-        dicot("embed", tmp_path / "m.onnx", corpus.path, "--out", tmp_path / "v", "--actors", 2)
+        dicot("embed", tmp_path / "m.onnx", corpus.path, "--out", tmp_path / "v", "--set", "actors=2")
 
 
 @needs_ray
@@ -86,10 +86,11 @@ def test_a_node_that_is_killed_costs_no_row(corpus, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_killed_command_is_continued_on_ray_with_the_bytes_of_one_process(corpus, tmp_path):
     model = tmp_path / "m"
-    dicot("pretrain", corpus.path, "--method", "random", "--dim", 8, "--out", model, "--device", "cpu")
+    dicot("pretrain", corpus.path, "--method", "random", "--set", "dim=8", "--out", model, "--device", "cpu")
     words = ["embed", model, corpus.path, "--device", "cpu", "--out"]
     dicot(*words, tmp_path / "whole")
-    command = [sys.executable, "-m", "dicot", *map(str, words), str(tmp_path / "v"), "--ray", "local", "--actors", "1"]
+    on_ray = ["--ray", "local", "--set", "actors=1"]
+    command = [sys.executable, "-m", "dicot", *map(str, words), str(tmp_path / "v"), *on_ray]
     first = subprocess.Popen(command)
     given_up = time.monotonic() + 300
     while len(list((tmp_path / "v").glob(".unfinished/0*.json"))) < 2:

@@ -46,6 +46,6 @@ def test_a_folder_of_vectors_is_searched_and_drawn(tmp_path):
     embed_corpus(Model(), Corpus.open(tmp_path / "c"), tmp_path / "v", model_hash="m")
     said = dicot("search", tmp_path / "v", "--like", "r2@3", "-k", 2, "--plot", tmp_path / "p.html")
     assert "distance" in said and (tmp_path / "p.html").exists()
-    assert "row" in dicot("search", tmp_path / "v", "--like", "0", "--metric", "euclidean", "--memory", "1GB")
+    assert "row" in dicot("search", tmp_path / "v", "--like", "0", "--metric", "euclidean")
     with pytest.raises(ModelFileError, match="holds windows"):
         EmbeddingIndex.load(tmp_path / "c")

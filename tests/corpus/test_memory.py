@@ -40,11 +40,12 @@ def test_each_command_keeps_to_what_it_was_allowed(folder):
     pytest.importorskip("pyarrow")
     corpus, model, vectors = folder / "c", folder / "m", folder / "v"
     build = ["corpus", "build", folder / "r", "--out", corpus, "--window", 500, "--stride", "50%", "--workers", 1]
-    assert peak_of(*build, "--memory", "600MB") < 600
+    assert peak_of(*build, "--set", "memory=600MB") < 600
     size = sum(file.stat().st_size for file in (corpus / "shards").iterdir()) / 1e6
     assert size > 240  # twice the recordings; in memory it would be too much for each of the others
-    train = ["pretrain", corpus, "--out", model, "--method", "dicot", "--dim", 4, "--steps", 3, "--batch-size", 8]
-    assert peak_of(*train, "--device", "cpu", "--memory", "700MB") < 700
+    train = ["pretrain", corpus, "--out", model, "--method", "dicot", "--steps", 3]
+    train += ["--set", "dim=4", "--set", "batch_size=8"]
+    assert peak_of(*train, "--device", "cpu", "--set", "memory=700MB") < 700
     embed = ["embed", model, corpus, "--out", vectors, "--device", "cpu"]
-    assert peak_of(*embed, "--memory", "800MB") < 700
-    assert peak_of("search", vectors, "--like", "0", "--memory", "600MB") < 600
+    assert peak_of(*embed, "--set", "memory=800MB") < 700
+    assert peak_of("search", vectors, "--like", "0") < 600

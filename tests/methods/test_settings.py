@@ -37,7 +37,7 @@ def test_values_of_the_right_kind_are_taken():
 
 @pytest.mark.parametrize("value", ["[" * 100_000, "9" * 5000, '{"a":' * 5000])
 def test_what_is_typed_is_read_or_refused(tmp_path, value):
-    words = ["pretrain", "synthetic", "--method", "dicot", "--out", tmp_path / "model", "--steps", 1, "--dim", 8]
+    words = ["pretrain", "synthetic", "--method", "dicot", "--out", tmp_path / "model", "--steps", 1, "--set", "dim=8"]
     with pytest.raises(InputError, match=r"\bk\b") as caught:
         dicot(*words, "--set", f"k={value}")
     assert len(str(caught.value)) < 500

@@ -22,7 +22,7 @@ from dicot.judge.bench.ledger import Ledger
 from tests.commands import dicot
 
 KILLS = int(os.environ.get("DICOT_KILLS", "2"))
-SMALL = ["--method", "dicot", "--encoder", "fcn", "--dim", "8", "--device", "cpu"]
+SMALL = ["--method", "dicot", "--set", "encoder=fcn", "--set", "dim=8", "--device", "cpu"]
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")]
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from dicot import __version__
 from dicot.cli.bench import bench
@@ -25,7 +26,7 @@ from dicot.cli.options import INTERRUPTED, warn
 from dicot.cli.outliers import outliers
 from dicot.cli.paper import paper
 from dicot.cli.pretrain import pretrain
-from dicot.cli.renamed import Command, Group
+from dicot.cli.renamed import Command
 from dicot.cli.report import report
 from dicot.cli.search import search
 from dicot.core.errors import DicotError, DicotWarning, LostWorkerError
@@ -33,7 +34,7 @@ from dicot.core.processes.launcher import LOST, find_place, is_launched
 from dicot.core.storage import cannot_use
 
 
-class Commands(Group):
+class Commands(TyperGroup):
     """All commands; Ctrl-C ends each with a sentence, where typer itself says nothing."""
 
     def invoke(self, ctx: Any) -> Any:

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from dicot.cli import options as opt
-from dicot.cli.renamed import Command, Group
+from dicot.cli.renamed import Command, refuse_renamed
 from dicot.cli.tables import show_columns
 
 if TYPE_CHECKING:
@@ -22,11 +23,12 @@ LedgerFile = Annotated[Path, typer.Option(help="The file that results are kept i
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be run.")]
 
 
-class Suites(Group):
+class Suites(TyperGroup):
     """`dicot bench SUITE` means `dicot bench run SUITE`, so that a new suite is a command at once."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        known = args[0].startswith("-") or args[0] == "export" or self.get_command(ctx, args[0]) is not None
+        refuse_renamed(ctx, args)
+        known = args[0].startswith("-") or self.get_command(ctx, args[0]) is not None
         return super().resolve_command(ctx, args if known else ["run", *args])
 
 

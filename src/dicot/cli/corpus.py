@@ -7,10 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.renamed import Command, Group
+from dicot.cli.renamed import Command, CommandGroup
 from dicot.core.errors import InputError
 
-corpus = typer.Typer(cls=Group, help="Corpora: windows of recordings, more than memory holds.", no_args_is_help=True)
+corpus = typer.Typer(
+    cls=CommandGroup, help="Corpora: windows of recordings, more than memory holds.", no_args_is_help=True
+)
 
 
 @corpus.callback()

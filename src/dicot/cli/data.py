@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.renamed import Group
+from dicot.cli.renamed import CommandGroup
 
 if TYPE_CHECKING:
     from dicot.data.datasets import Card
 
-data = typer.Typer(cls=Group, help="Data sets that are made from their publishers' files.", no_args_is_help=True)
+data = typer.Typer(cls=CommandGroup, help="Data sets that are made from their publishers' files.", no_args_is_help=True)
 
 
 @data.callback()

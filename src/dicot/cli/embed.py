@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dicot.cli import options as opt
-from dicot.cli.sources import Source, find_source, show_recordings
+from dicot.cli.sources import DataSource, find_source, show_recordings
 from dicot.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def embed(
 
 
 def _embed_recordings(
-    embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: Source, out: Path, append: bool
+    embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: DataSource, out: Path, append: bool
 ) -> None:
     from dicot.store.recordings import embed_recordings
 
@@ -136,7 +136,7 @@ def _embed_shards(
     typer.echo(f"Wrote {out}: {len(done.shards)} shards")
 
 
-def _embed_cases(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: Source, out: Path) -> None:
+def _embed_cases(embedder: "TimeSeriesEmbedder | OnnxEmbedder", model: Path, source: DataSource, out: Path) -> None:
     from dicot.core.storage.locks import only_writer
     from dicot.data.datasets import load_parts
     from dicot.store.made_of import MadeOf

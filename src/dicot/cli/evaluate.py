@@ -11,7 +11,7 @@ import typer
 
 from dicot import __version__
 from dicot.cli import options as opt
-from dicot.cli.sources import Source, find_source
+from dicot.cli.sources import DataSource, find_source
 from dicot.cli.tables import say, show_blocks
 from dicot.core.errors import InputError, lookup
 from dicot.core.storage import check_writable
@@ -98,7 +98,7 @@ def evaluate(
 
 
 def _load(
-    source: Source, policies: dict[str, Any], holdout: float, split_seed: int
+    source: DataSource, policies: dict[str, Any], holdout: float, split_seed: int
 ) -> tuple["Split", "Split", str, str]:
     """Return DATA whole and in two parts, what their groups are called, and a warning."""
     from dicot.data import Split, hold_out
@@ -352,7 +352,9 @@ def _write_report(
     typer.echo(f"Wrote {out / 'report.html'}")
 
 
-def _write_vectors(out: Path, source: Source, policies: dict[str, Any], split: "Split", hero: str, model: Any) -> None:
+def _write_vectors(
+    out: Path, source: DataSource, policies: dict[str, Any], split: "Split", hero: str, model: Any
+) -> None:
     """Write the vectors of all cases, in the order of DATA, with what finds their series again."""
     from dicot.data.datasets import is_path
     from dicot.judge.evaluation.run import cases_for

@@ -1,6 +1,6 @@
 """Names of the release before: commands that answer with their new name, and options that --set has taken over."""
 
-from typing import Any
+from typing import Any, final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -25,16 +25,23 @@ SETTINGS = (
 SWITCHES = ("calibrate", "difference", "resample", "header")
 
 
-class Group(TyperGroup):
+def refuse_renamed(ctx: Any, args: list[str]) -> None:
+    """Answer the name of a command that was renamed with its new one."""
+    name = " ".join([*ctx.command_path.split()[1:], args[0]])
+    if name in COMMANDS:
+        raise InputError(f"`dicot {name}` is now `{COMMANDS[name]}`.")
+
+
+@final
+class CommandGroup(TyperGroup):
     """Commands, of which those that were renamed say so."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name = " ".join([*ctx.command_path.split()[1:], args[0]])
-        if name in COMMANDS:
-            raise InputError(f"`dicot {name}` is now `{COMMANDS[name]}`.")
+        refuse_renamed(ctx, args)
         return super().resolve_command(ctx, args)
 
 
+@final
 class Command(TyperCommand):
     """A command; where it has --set, options of the release before are read as settings."""
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """DATA: a corpus, or recordings that have a `window`, or cases."""
 
     data: str
@@ -63,7 +63,7 @@ class Source:
         return split
 
 
-def find_source(data: str, said: dict[str, Any], usual: int | None = None) -> Source:
+def find_source(data: str, said: dict[str, Any], usual: int | None = None) -> DataSource:
     """Tell what DATA are, by what was said of their reading and the dicot.toml beside them.
 
     `usual` are the time steps of a window of a folder or pattern for which neither says any.
@@ -77,7 +77,7 @@ def find_source(data: str, said: dict[str, Any], usual: int | None = None) -> So
     if corpus is not None:
         if said:
             raise InputError(f"{data} is a corpus, whose windows are cut already. Leave out {min(said)}.")
-        return Source(data, corpus, scale=scale)
+        return DataSource(data, corpus, scale=scale)
     # A folder is one also where a data set has its name: nothing else has a dicot.toml inside.
     file = is_path(data) or Path(data).is_dir()
     path = toml_of(data) if file else None
@@ -91,7 +91,7 @@ def find_source(data: str, said: dict[str, Any], usual: int | None = None) -> So
         if kept:
             typer.echo(f"Options of {path}: {', '.join(kept)}")
         scale = kept.pop("scale", None) if scale is None else scale
-        return Source(data, None, {**kept, **said}, scale)
+        return DataSource(data, None, {**kept, **said}, scale)
     if kept:
         raise InputError(f"{path} has no window, so {data} cannot be cut. Add one there, or give --window.")
     if refused := sorted(said.keys() & set(CUTTING)):
@@ -99,7 +99,7 @@ def find_source(data: str, said: dict[str, Any], usual: int | None = None) -> So
     said.pop("missing", None)  # a policy, which whoever loads the cases gives
     if said and not file:
         raise InputError(f"{data!r} is a data set by name; {min(said)} is for files. Leave it out.")
-    return Source(data, None, said, scale)
+    return DataSource(data, None, said, scale)
 
 
 def corpus_at(data: str) -> "Corpus | None":

@@ -16,7 +16,7 @@ class Classical(ABC):
 
     random: ClassVar[bool] = False  # whether the seed makes a difference
     scaled: ClassVar[bool] = True  # whether it is given scaled cases where the encoder beside it sees such
-    shape_: tuple[int, ...] | None = None  # channels and time steps that `fit` saw
+    shape_: tuple[int, ...] | None = None  # channels that `fit` saw, and time steps where they must be the same
 
     def __init__(self, *, random_state: int = 0) -> None:
         self.random_state = random_state
@@ -31,5 +31,5 @@ class Classical(ABC):
 
     def check_as_in_fit(self, X: Floats) -> None:
         """Refuse another number of channels or time steps than `fit` saw: the features would be others."""
-        if X.shape[1:] != self.shape_:
+        if self.shape_ is None or X.shape[1 : 1 + len(self.shape_)] != self.shape_:
             raise InputError(f"X must have the shape (cases, *{self.shape_}) as in fit; got {X.shape}.")

@@ -18,9 +18,11 @@ class RawMean(Classical):
     scaled = False
 
     def fit(self, X: Floats, y: object = None) -> Self:
+        self.shape_ = X.shape[1:2]
         return self
 
     def transform(self, X: Floats) -> Floats:
+        self.check_as_in_fit(X)
         means: Floats = X.mean(axis=2)
         return means
 

@@ -12,6 +12,7 @@ from dicot.core.errors import InputError, lookup
 from dicot.data import check_collection
 from dicot.data.policies import Array, Scale
 from dicot.judge.classical import CLASSICAL, RAW_FEATURES
+from dicot.model.arguments import PLACES, USUAL, flat, grouped
 from dicot.model.presets import PAPER, PRESETS, find_preset, preset_name
 
 if TYPE_CHECKING:
@@ -123,7 +124,6 @@ class Contender:
         if self.kind in CLASSICAL:
             baseline, scale = CLASSICAL[self.kind](random_state=seed), self.settings.get("scale")
             return baseline if scale is None else Scaled(baseline, scale)
-        from dicot.model.arguments import grouped
         from dicot.model.estimator import TimeSeriesEmbedder
 
         lookup(registered(), self.kind, "contender")
@@ -323,7 +323,6 @@ def changed(settings: Mapping[str, Any], estimator: type | None = None) -> dict[
 
     Those of a TimeSeriesEmbedder are flat, as they were when the first results were recorded.
     """
-    from dicot.model.arguments import PLACES, USUAL, flat
     from dicot.model.estimator import TimeSeriesEmbedder
 
     estimator = estimator or TimeSeriesEmbedder
