@@ -1,14 +1,7 @@
 """The suite of the preset "best", and that of its parts."""
 
 import pytest
-<<<<<<< HEAD
 
-=======
-from tests.commands import dicot
-
-from dicot.data.datasets import DATASETS, family_of
-from dicot.data.datasets.names import DEVELOPMENT
->>>>>>> main
 from dicot.data.datasets.standins import HAPT
 from dicot.judge.bench.best_suite import VARIANTS, at_hand
 from dicot.judge.bench.crossing import SuiteOptions

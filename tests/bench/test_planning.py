@@ -67,44 +67,10 @@ def test_a_set_of_another_number_of_channels_is_not_planned(tmp_path, bench, wav
     assert "2 unusable, 0 to run" in said and "2 channel(s)" in said and "0, 1, 2" in said
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize("damage", ["npz", "card"])
-def test_a_damaged_set_does_not_end_a_plan_or_a_run(tmp_path, bench, waves, damage):
-    name = "GunPoint"
-    if damage == "npz":
-        (tmp_path / "ucr").mkdir()
-        (tmp_path / "ucr" / f"{name}.npz").write_bytes(b"PK\x03\x04 cut off")
-    else:
-        name = "harth"
-        (tmp_path / "large" / name).mkdir(parents=True)
-        (tmp_path / "large" / name / "card.json").write_text("{")
-=======
-@pytest.mark.slow
-def test_batches_beyond_the_training_cases_are_left_out(tmp_path, waves):
-    """Of a file and of a set by name; what does not fit into memory is a row with the reason, and the run goes on."""
-    np.savez(tmp_path / "own.npz", X_train=waves.x, y_train=waves.y, X_test=waves.x, y_test=waves.y)
-    call = ["bench", "batch_scaling", "--sets", f"{tmp_path / 'own.npz'},ItalyPowerDemand", "--steps", 1]
-    call += ["--only", "catt without chunks", "--ledger", tmp_path / "a.sqlite", "--device", "cpu", "--workers", 1]
-    dry = " ".join(dicot(*call, "--dry-run").split())
-    assert "10 jobs:" in dry, "8 and 16 of 24, 8 to 64 of 67, and the controls twice, which have no batches"
-    assert "24 training cases: batches of 32, 64, 128, 256, 512 are left out" in dry
-    assert "ItalyPowerDemand has 67 training cases: batches of 128, 256, 512 are left out" in dry
-    (tmp_path / "meminfo").write_text("MemAvailable: 1000 kB\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dicot.methods.catt.MEMORY", tmp_path / "meminfo")
-        said = dicot(*call, code=1)
-    assert "10 jobs recorded" in said and "DeviceMemoryError" in said
-    with Ledger(tmp_path / "a.sqlite") as ledger:
-        rows = {(one.source, one.batch_size): one.error for one in ledger.results() if one.batch_size}
-    assert {size for _, size in rows} == {8, 16, 32, 64}
-    assert rows["ItalyPowerDemand", 8] is None and "chunked=True" in rows["ItalyPowerDemand", 64]
-
-
 def test_a_damaged_set_does_not_end_a_plan_or_a_run(tmp_path, bench, waves):
     name = "harth"
     (tmp_path / "large" / name).mkdir(parents=True)
     (tmp_path / "large" / name / "card.json").write_text("{")
->>>>>>> main
     dry = bench(f"{name},synthetic", "--dry-run")
     assert "1 unusable, 1 to run" in dry and f"cannot be used: {name}." in dry
     assert "1 jobs recorded" in bench(f"{name},synthetic", code=1)

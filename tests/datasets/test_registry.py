@@ -79,33 +79,6 @@ def test_the_library_knows_a_new_set(toy: DataSet) -> None:
         load("toyline")
 
 
-<<<<<<< HEAD
-=======
-def test_so_do_the_commands(toy: DataSet, folder: Path, tmp_path: Path) -> None:
-    assert "ToyLines" in dicot("list", "datasets") and "12 + 12 cases" in dicot("list", "datasets")
-    assert "made up" in dicot("list", "datasets", "toylines")
-    assert fingerprint(toy.load()) in dicot("list", "datasets", "toylines", "--check")
-    quick = ["--set", "dim=8", "--steps", 2, "--device", "cpu", "--preset", "paper"]
-    evaluated = tmp_path / "evaluated"
-    dicot("evaluate", "toylines", *quick, "--protocols", "linear", "--seeds", 1, "--out", evaluated)
-    assert any("ToyLines" in path.read_text() for path in evaluated.rglob("*.html"))
-
-
-def test_so_do_bench_and_report(toy: DataSet, folder: Path, tmp_path: Path) -> None:
-    ledger = tmp_path / "bench.sqlite"
-    narrow = ["--sets", "toylines", "--only", "dicot", "--protocols", "linear", "--steps", 2]
-    said = dicot("bench", "smoke", *narrow, "--ledger", ledger, "--device", "cpu", "--workers", 1)
-    assert "ToyLines" in said and "0 failed" in said
-    dicot("report", "smoke", "--ledger", ledger, "--out", tmp_path / "report")
-    assert any("ToyLines" in path.read_text() for path in (tmp_path / "report").rglob("*.html"))
-
-
-def test_a_set_is_registered_under_its_own_name() -> None:
-    with pytest.raises(InputError, match="'ToyLines'.*'other'"):
-        DATASETS["other"] = Toy()
-
-
->>>>>>> main
 def test_sets_that_only_a_folder_knows(folder: Path) -> None:
     x, y = np.zeros((4, 6), np.float32), np.arange(4) % 2
     np.savez(folder / "ucr" / "MyOwn.npz", X_train=x, y_train=y, X_test=x, y_test=y)

@@ -7,14 +7,7 @@ from statistics import fmean
 import pytest
 from tests.report.samples import failed, record
 
-<<<<<<< HEAD
 from dicot.judge.report.best import SHORT_ROWS, gains, short_table
-=======
-from dicot.core.errors import InputError
-from dicot.data.datasets import family_of
-from dicot.data.datasets.names import DEVELOPMENT
-from dicot.judge.report.best import SHORT_ROWS, gains, groups, short_table
->>>>>>> main
 from dicot.judge.report.frame import frame, latest
 
 CONTENDERS = ("best", "dicot", "minirocket", "calibrated", "random", "tnc")

@@ -31,10 +31,6 @@ def test_whatever_a_data_set_is_called_its_figures_stay_in_the_folder(tmp_path, 
     paths = write_report(out, "batch_scaling", frame(renamed(SUITES["batch_scaling"], "harth", name)))
     assert {os.path.relpath(path, tmp_path) for path in paths} == everything(tmp_path)
     assert all(path.parent == out for path in paths)
-<<<<<<< HEAD
-    assert any(path.name.startswith("step-ms-") for path in paths)
-=======
->>>>>>> main
 
 
 def test_the_folder_of_a_suite_stays_where_reports_are_written(tmp_path, monkeypatch):
