@@ -152,9 +152,9 @@ def require_columns(columns: Mapping[str, Array], wanted: Sequence[str]) -> None
 
 def lost_values(column: Array) -> NDArray[np.bool_]:
     """Tell where a column has no value: NaN, None, pandas.NA, NaT or an empty text."""
-    lost = np.asarray(pd.isna(column))
+    lost: NDArray[np.bool_] = np.asarray(pd.isna(column))
     if column.dtype.kind in "US":
-        return lost | (column == column.dtype.type())
+        lost |= column == column.dtype.type()
     if column.dtype == object:
         lost |= np.array([isinstance(value, str) and not value for value in column], dtype=bool)
     return lost
