@@ -88,7 +88,6 @@ def test_every_variant_differs_from_the_preset_in_what_its_name_says():
         "without bank": ("bank", 0),
         "without compression": ("n_components", 0),
         "with calibration": ("calibrate", True),
-        "of six layers": ("pooling", "shares+mean+max"),
     }
     for name, (part, value) in changed.items():
         used = VARIANTS[f"best {name}"].make(1).resolve(100, 100)

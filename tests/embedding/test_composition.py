@@ -23,7 +23,7 @@ from dicot.model.files import BESIDE
 from dicot.nets.encoders import build_encoder
 from tests.commands import dicot
 
-EVERYTHING = {"pooling": "shares+mean+max", "difference": True, "bank": "mixed", "n_components": 12}
+EVERYTHING = {"pooling": "layers", "difference": True, "bank": "mixed", "n_components": 12}
 
 
 def model(method: str = "calibrated", **more) -> TimeSeriesEmbedder:
@@ -236,11 +236,11 @@ def test_many_training_cases_are_drawn_from(monkeypatch, waves, tmp_path):
 
 def test_float64_encoders(waves):
     encoder = build_encoder("inception_time", {"n_channels": 2, "dim": 8}).double().eval()
-    settings = {"pooling": "shares+mean+max", "bank": 84, "difference": True}
+    settings = {"pooling": "layers", "bank": 84, "difference": True}
     composition = fit_composition(encoder, waves.x, n_components=5, device="cpu", **settings)
-    z = embed(encoder, waves.x, pooling="shares+mean+max", composer=composition, device="cpu")
+    z = embed(encoder, waves.x, pooling="layers", composer=composition, device="cpu")
     assert z.dtype == np.float64 and z.shape == (24, 5)
-    assert composition.dim(pooled_dim(encoder, "shares+mean+max")) == 5
+    assert composition.dim(pooled_dim(encoder, "layers")) == 5
 
 
 def test_a_saved_model_is_another_contender_with_other_parts(waves):
@@ -251,7 +251,7 @@ def test_a_saved_model_is_another_contender_with_other_parts(waves):
 @pytest.mark.parametrize("bank", ["84", "mixed"])
 def test_on_the_command_line(tmp_path, waves, bank):
     np.savez(tmp_path / "a.npz", X=waves.x)
-    given = ("difference=true", f"bank={bank}", "n_components=7", "pooling=shares+mean+max")
+    given = ("difference=true", f"bank={bank}", "n_components=7", "pooling=layers")
     flags = [word for one in given for word in ("--set", one)]
     usual = ["--method", "dicot", "--steps", "1", "--set", "dim=8", "--set", "batch_size=4", "--device", "cpu"]
     dicot("pretrain", str(tmp_path / "a.npz"), *usual, *flags, "--out", str(tmp_path / "m"))

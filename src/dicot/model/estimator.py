@@ -116,8 +116,8 @@ class TimeSeriesEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     steps : number of training steps; wins over `recipe`
     features : what a vector holds, a mapping of some of these names. The preset decides the others; False and 0 switch
         a part off.
-        "pooling": how features become one vector: "mean", "max" or "mean+max+std" over time, "shares+mean+max" over
-        layers, or another name of `dicot list poolings`.
+        "pooling": how features become one vector: "mean", "max" or "mean+max+std" over time, or another name of
+        `dicot list poolings`.
         "calibrate": after training, set BatchNorm's statistics by one pass of the training cases as they are, as the
         "calibrated" control does: those of training come from its last batches, and from parts or views of cases.
         "difference": also pool the encoder's features of each case's first difference, beside its own.

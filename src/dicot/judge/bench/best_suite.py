@@ -41,7 +41,6 @@ VARIANTS: dict[str, Contender] = {
         _best("best at tau 0.1", {"temperature": 0.1}),
         _best("best at tau 0.5", {"temperature": 0.5}),
         _best("best by batches of 32", batch_size=32),
-        _best("best of six layers", pooling="shares+mean+max"),
         _best("best by the mean", pooling="mean"),
         _best("best with difference", difference=True),
         _best("best without bank", bank=0),

@@ -18,7 +18,7 @@ from dicot.data.conversion import Conversion
 from dicot.data.pieces import Collection
 from dicot.model.embedding.poolings import Pooling, pooled_dim, pooling_named
 from dicot.nets.encoders import Encoder
-from dicot.nets.encoders.base import FrozenNetwork, Prepared
+from dicot.nets.encoders.base import Prepared
 from dicot.nets.encoders.inspection import home_of
 
 EMBED_PRECISIONS = ("float32", "tf32", "bf16")  # "bf16": activations too have 16 bits
@@ -170,13 +170,10 @@ def _pooling(encoder: Encoder, n_times: int, rule: Pooling, dtype: torch.dtype |
 
     A single case goes through twice where that changes its bits: alone it may run through other kernels.
     """
-    if rule.layers is not None and rule.each is None:
+    if rule.layers is not None:
         yield partial(_in_company, partial(_pooled_together, encoder, rule, dtype))
         return
     with encoder.prepared(n_times, dtype) as prepared:
-        if rule.each is not None:
-            yield partial(_in_company, partial(_pooled_layers, prepared.network, rule.chosen(encoder), rule))
-            return
         if encoder.inner_modules().have_hooks():
             prepared.same_alone = False  # trying it out would call them once more
         yield partial(_pooled, prepared, rule.pool)
@@ -192,19 +189,7 @@ def _pooled_together(encoder: Encoder, rule: Pooling, dtype: torch.dtype | None,
     """Pool the features of several layers once all are there."""
     with torch.autocast(x.device.type, dtype, enabled=dtype is not None):
         features = encoder.features(x)
-    return rule.pool({name: lookup(features, name, "layer") for name in rule.chosen(encoder)})
-
-
-def _pooled_layers(network: FrozenNetwork, names: list[str], rule: Pooling, x: Tensor) -> Tensor:
-    """Pool layer by layer, while the network computes the next one."""
-    assert rule.each is not None
-    each, pooled = rule.each, dict[str, Tensor]()
-
-    def read(name: str, h: Tensor) -> None:
-        pooled[name] = each(h)
-
-    last = network(x, {name: partial(read, name) for name in names})
-    return torch.cat([*(pooled[name] for name in names), rule.pool(last)], dim=1)
+    return rule.pool(rule.chosen(features))
 
 
 def _pooled(prepared: Prepared, pool: Network, batch: Tensor) -> Tensor:

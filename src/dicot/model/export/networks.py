@@ -7,8 +7,7 @@ from torch import Tensor, nn
 
 from dicot.core.errors import InputError
 from dicot.data.policies import Array
-from dicot.model.embedding import POOLINGS
-from dicot.model.export.graph import Graph, single, whole
+from dicot.model.export.graph import Graph, whole
 from dicot.nets.encoders import FCN, Encoder, InceptionTime, ResNet
 from dicot.nets.encoders.inception.definition import KERNELS, InceptionBlock, InceptionModule
 from dicot.nets.encoders.inception.frozen import Affine, affine, scale_and_shift
@@ -31,8 +30,7 @@ def pooled(graph: Graph, x: str, encoder: Encoder, pooling: str) -> str:
     if not set(names := pooling.split("+")) <= POOLED.keys():
         raise InputError(f"The pooling {pooling!r} cannot be exported: only {', '.join(POOLED)} are written as ONNX.")
     layers = write(graph, x, encoder)
-    last, chosen = next(reversed(layers.values())), [layers[name] for name in POOLINGS[pooling].chosen(encoder)]
-    parts = [part for name in names for part in POOLED[name](graph, chosen, last)]
+    parts = [part for name in names for part in POOLED[name](graph, list(layers.values()))]
     return parts[0] if len(parts) == 1 else graph.add("Concat", *parts, axis=1)
 
 
@@ -156,22 +154,16 @@ def _numbers(values: Tensor) -> Array:
     return values.detach().cpu().numpy().astype(np.float32)
 
 
-def _std(graph: Graph, layers: list[str], last: str) -> list[str]:
-    centred = graph.add("Sub", last, graph.over("ReduceMean", last, 2, keep=True))
+def _std(graph: Graph, layers: list[str]) -> list[str]:
+    centred = graph.add("Sub", layers[-1], graph.over("ReduceMean", layers[-1], 2, keep=True))
     return [graph.add("Sqrt", graph.over("ReduceMean", graph.add("Mul", centred, centred), 2))]
 
 
-def _shares(graph: Graph, layers: list[str], last: str) -> list[str]:
-    positive = [graph.cast(graph.add("Greater", layer, single(0)), "FLOAT") for layer in layers]
-    return [graph.over("ReduceMean", layer, 2) for layer in positive]
-
-
 ENCODER_GRAPHS: Mapping[type[Encoder], EncoderGraph] = {InceptionTime: _inception_time, FCN: _fcn, ResNet: _resnet}
-# What the parts of a pooling's name stand for, by the layers that the pooling chooses and the last one.
-POOLED: Mapping[str, Callable[[Graph, list[str], str], list[str]]] = {
-    "mean": lambda graph, layers, last: [graph.over("ReduceMean", last, 2)],
-    "max": lambda graph, layers, last: [graph.over("ReduceMax", last, 2)],
+# What the parts of a pooling's name stand for.
+POOLED: Mapping[str, Callable[[Graph, list[str]], list[str]]] = {
+    "mean": lambda graph, layers: [graph.over("ReduceMean", layers[-1], 2)],
+    "max": lambda graph, layers: [graph.over("ReduceMax", layers[-1], 2)],
     "std": _std,
-    "layers": lambda graph, layers, last: [graph.over("ReduceMean", layer, 2) for layer in layers],
-    "shares": _shares,
+    "layers": lambda graph, layers: [graph.over("ReduceMean", layer, 2) for layer in layers],
 }

@@ -5,28 +5,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from dicot.core.errors import InputError, is_whole, lookup
+from dicot.core.errors import InputError, is_whole
 from dicot.nets.encoders.inspection import Modules, home_of, in_eval_mode, layer_outputs, stages_of
 
-Readers = Mapping[str, Callable[[Tensor], None]]  # what is told of a layer's features (B, F, T), by its name
-NOBODY: Readers = {}
+FrozenNetwork = Callable[[Tensor], Tensor]  # with fixed weights, for cases of one length: (B, C, T) -> (B, F, T)
 CACHE = "_cache_"  # attributes whose names begin so can be computed again; copies and pickles do without
-
-
-class FrozenNetwork(Protocol):
-    """A network with fixed weights, for cases of one length."""
-
-    def __call__(self, x: Tensor, readers: Readers = NOBODY, /) -> Tensor:
-        """Compute the features, (B, C, T) -> (B, F, T).
-
-        A reader is called with the features of its layer, (B, F_layer, T), as `Encoder.features` gives them. They are
-        valid during the call only.
-        """
 
 
 @dataclass
@@ -114,13 +102,6 @@ class Encoder(nn.Module, ABC):
         """
         return stages_of(self)
 
-    def centred_layers(self) -> Sequence[str]:
-        """Return the names of the layers whose sign tells something: what BatchNorm has centred, before or after ReLU.
-
-        Here all of them. A layer without BatchNorm is positive or negative by its bias as much as by the case.
-        """
-        return list(self.layer_dims())
-
     def layer_dims(self) -> dict[str, int]:
         """Return the width F of every layer by name."""
         modules = self.inner_modules()
@@ -142,15 +123,10 @@ class Encoder(nn.Module, ABC):
         With a `dtype` its convolutions are computed in that type, and the features may be of that type too.
         """
 
-        def compute(x: Tensor, readers: Readers = NOBODY) -> Tensor:
+        def compute(x: Tensor) -> Tensor:
             with torch.autocast(x.device.type, dtype, enabled=dtype is not None):
-                if not readers:
-                    last: Tensor = self(x)
-                    return last
-                features = self.features(x)
-            for name, read in readers.items():
-                read(lookup(features, name, "layer"))
-            return features[next(reversed(features))]
+                features: Tensor = self(x)
+                return features
 
         return compute
 

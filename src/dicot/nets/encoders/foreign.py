@@ -1,12 +1,11 @@
 """Any nn.Module as an encoder."""
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, final
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from dicot.core.errors import InputError
 from dicot.nets.encoders.base import Encoder
@@ -59,12 +58,6 @@ class ForeignEncoder(Encoder):
 
     def layers(self) -> Mapping[str, nn.Module]:
         return {name: part for name, part in self.module.named_modules() if name}
-
-    def centred_layers(self) -> Sequence[str]:
-        """Return the layers that are BatchNorms; all of them where there is none."""
-        norms = {name for name, part in self.layers().items() if isinstance(part, _BatchNorm)}
-        names = list(self.layer_dims())
-        return [name for name in names if name.partition(":")[0] in norms] or names
 
     def out_length(self, n_times: int) -> int:
         if self.per_time_step:

@@ -1,6 +1,6 @@
 """InceptionTime as the Di-COT paper uses it: 1,100,096 + 128 C parameters at dim 256."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import torch
 import torch.nn.functional as F
@@ -118,10 +118,6 @@ class InceptionTime(Encoder):
         kinds = (InceptionModule, InceptionBlock)
         inner = {name: module for name, module in self.named_modules() if isinstance(module, kinds)}
         return {"input": self.input, **inner}
-
-    def centred_layers(self) -> Sequence[str]:
-        """Return the modules: each ends in BatchNorm and ReLU. A block adds a residual, the input has no BatchNorm."""
-        return [name for name, module in self.layers().items() if isinstance(module, InceptionModule)]
 
     def frozen(self, n_times: int, dtype: torch.dtype | None = None) -> FrozenNetwork:
         if self.is_plain() or self.inner_modules().have_hooks():

@@ -5,14 +5,12 @@ pass, the kernels' spectra are computed once, and a case is cut into short segme
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from dicot.core.errors import InputError
-from dicot.nets.encoders.base import NOBODY, Readers
 from dicot.nets.encoders.inception.convolution import folding, interleaved, joined
 from dicot.nets.encoders.inception.rows import cuda_serves, join_into, pool_into
 from dicot.nets.encoders.padding import same_margins
@@ -221,7 +219,6 @@ class FrozenModule:
         self.bank = filter_bank(taps * scale[:n], bias, n_times, like)
         self.pool = affine(module.poolconv).scaled(scale[n:], shift[n:]).to(like)
         self.floor, self.pool_floor = floor[:n].to(like), floor[n:].to(like)
-        self.lift = None if lift is None else lift.to(like)
         self.fused = cuda_serves(like, n, len(floor) - n)
         if self.fused:
             rest = torch.zeros_like(bias) if self.bank.bias is None else bias
@@ -246,12 +243,6 @@ class FrozenModule:
         torch.maximum(rest, self.pool_floor, out=rest)
         return out
 
-    def tell(self, read: Callable[[Tensor], None] | None, out: Tensor, scratch: Scratch) -> None:
-        """Tell of what a call has just given, without the lift."""
-        if read is not None and self.lift is not None:
-            out = torch.sub(out, self.lift, out=scratch.take("unlifted", *out.shape))
-        _tell(read, out)
-
 
 def _largest_of_three(u: Tensor, out: Tensor) -> Tensor:
     """Take the largest of three neighbouring time steps, (T, B, C) -> (T, B, C)."""
@@ -274,17 +265,12 @@ class FrozenBlock:
         self.second = FrozenModule(block.module1, n_times, like)
         self.third = FrozenModule(block.module2, n_times, like, lift=residual.bias)
 
-    def __call__(self, source: Tensor, u: Tensor, out: Tensor, scratch: Scratch, name: str, readers: Readers) -> Tensor:
+    def __call__(self, source: Tensor, u: Tensor, out: Tensor, scratch: Scratch) -> Tensor:
         h = self.first(source, u, out, scratch)
-        self.first.tell(readers.get(f"{name}.module0"), h, scratch)
         h = self.second(h, h, scratch.take("between", *out.shape), scratch)
-        self.second.tell(readers.get(f"{name}.module1"), h, scratch)
         h = self.third(h, h, out, scratch)
-        self.third.tell(readers.get(f"{name}.module2"), h, scratch)
         h.flatten(0, 1).addmm_(source.flatten(0, 1), self.residual)
-        h.relu_()
-        _tell(readers.get(name), h)
-        return h
+        return h.relu_()
 
 
 class FrozenInception:
@@ -305,8 +291,8 @@ class FrozenInception:
         self.block1 = FrozenBlock(encoder.block1, n_times, like)
 
     @torch.inference_mode()
-    def __call__(self, x: Tensor, readers: Readers = NOBODY) -> Tensor:
-        """Compute the features, (B, C, T) -> (B, F, T), and tell readers of their layers (see `Encoder.frozen`)."""
+    def __call__(self, x: Tensor) -> Tensor:
+        """Compute the features, (B, C, T) -> (B, F, T)."""
         self.check_shape(x.shape)
         n_cases, n_channels, n_times = x.shape
         if n_times != self.n_times:
@@ -315,13 +301,7 @@ class FrozenInception:
         source = scratch.take("source", n_times, n_cases, n_channels).copy_(x.permute(2, 0, 1))
         u = scratch.take("entry", n_times, n_cases, len(self.entry.bias))
         torch.addmm(self.entry.bias, source.flatten(0, 1), self.entry.weight, out=u.flatten(0, 1))
-        _tell(readers.get("input"), u)
         h = scratch.take("features", n_times, n_cases, self.dim)
-        h = self.block0(source if self.joint else u, u, h, scratch, "block0", readers)
+        h = self.block0(source if self.joint else u, u, h, scratch)
         y = torch.empty_like(h)  # a new one: it belongs to the caller
-        return self.block1(h, h, y, scratch, "block1", readers).permute(1, 2, 0)
-
-
-def _tell(read: Callable[[Tensor], None] | None, h: Tensor) -> None:
-    if read is not None:
-        read(h.permute(1, 2, 0))
+        return self.block1(h, h, y, scratch).permute(1, 2, 0)
