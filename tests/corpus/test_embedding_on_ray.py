@@ -14,7 +14,6 @@ from tests.commands import dicot
 from tests.corpus.folders import WINDOW, tree, write_recordings
 from tests.corpus.slow_model import SlowModel
 
-from dicot.core.errors import InputError
 from dicot.core.processes.cluster import Share, joined
 from dicot.store.build import build_corpus
 from dicot.store.corpus import Corpus
@@ -31,11 +30,6 @@ def corpus(tmp_path) -> Corpus:
     recordings = write_recordings(tmp_path / "r", 8)
     build_corpus(recordings, tmp_path / "c", **WINDOW, channels=["x", "y"], label="label", shard_bytes=4000)
     return Corpus.open(tmp_path / "c")
-
-
-def test_options_of_ray_without_it_are_refused(corpus, tmp_path):
-    with pytest.raises(InputError, match="go with --ray"):
-        dicot("embed", tmp_path / "m.onnx", corpus.path, "--out", tmp_path / "v", "--set", "actors=2")
 
 
 @needs_ray

@@ -34,6 +34,7 @@ def test_a_wrong_gradient_does_not_agree():
     assert not check_losses(SHAPE, "float32", 10, "cpu", make).holds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_has_a_plain_loop_with_the_same_losses(name, waves):
     # Dropout goes through memory, which the two encoders fill in another order.

@@ -1,4 +1,4 @@
-"""The forest probe: the published settings, and a problem no linear probe solves."""
+"""The forest probe and clustering: published settings, golden scores, and a problem no linear probe solves."""
 
 from pathlib import Path
 
