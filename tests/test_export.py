@@ -206,7 +206,7 @@ def test_a_classifier_of_the_embeddings_is_a_second_output(n_labels: int, tmp_pa
     few = np.where(np.arange(60) < n_labels, y, "")
     few[:2] = "wide", "narrow"
     classifier = FewLabelClassifier(spreading="labels" if n_labels == 2 else "none").fit(z, few)
-    head = Head.load(Head.of(classifier).save(tmp_path / "head.safetensors"))
+    head = Head.load(classifier.head_.save(tmp_path / "head.safetensors"))
     np.testing.assert_allclose(head.predict_proba(z), classifier.predict_proba(z), rtol=1e-9, atol=1e-12)
     deployed = exported(model, tmp_path, classifier=head)
     assert deployed.classes == ("narrow", "wide")
@@ -289,12 +289,12 @@ def test_damaged_files_are_named(damage: str, best: tuple[TimeSeriesEmbedder, On
 
 def test_a_damaged_head_is_named(tmp_path: Path):
     classifier = FewLabelClassifier().fit(np.random.default_rng(0).normal(size=(20, 5)), np.arange(20) % 2)
-    path = Head.of(classifier).save(tmp_path / "head.safetensors")
+    path = classifier.head_.save(tmp_path / "head.safetensors")
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(ModelFileError, match=r"head\.safetensors"):
         Head.load(path)
     with pytest.raises(InputError, match=r"'\.pkl'"):
-        Head.of(classifier).save(tmp_path / "head.pkl")
+        classifier.head_.save(tmp_path / "head.pkl")
 
 
 def without_torch(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
